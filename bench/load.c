@@ -1,0 +1,438 @@
+/* A load generator for HTTP/1.1 that costs little itself: one thread, epoll, a closed loop on N
+ * connections, requests composed beforehand with only what must differ written in place.
+ *
+ *     bench-load --url http://127.0.0.1:8080/v1/events [--connections N] [--seconds S | --requests N]
+ *                [--keys-file FILE] [--payload-bytes N] [--method POST|GET] [--json]
+ *
+ * A key of the file (one a line) goes with each request in turn. Every POST has a client_ref and
+ * content of its own. Latency is from handing a request to the kernel to the end of its answer. */
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "histogram.h"
+
+#define KEYS_MAX 100000
+#define CONNECTIONS_MAX 4096
+#define HEAD_SIZE 8192
+#define REFERENCE_SIZE 32
+#define ORDER_SIZE 16
+#define STATUS_COUNT 600
+#define PAYLOAD_MAX 262144
+#define STALLED_NS INT64_C(30000000000)
+
+struct template {
+	char *text;
+	size_t size;
+	char *reference, *order; /* what differs from request to request; NULL in a GET */
+};
+
+struct connection {
+	int descriptor;
+	int64_t sent_ns;    /* 0: nothing is under way */
+	size_t head_size;   /* bytes in head */
+	uint64_t body_left; /* of an answer whose head is complete */
+	int status;         /* 0: the head is not complete */
+	bool closing;       /* the server said so */
+	char *unsent;       /* rest of a request that the socket did not take */
+	size_t unsent_size, unsent_done;
+	char head[HEAD_SIZE];
+};
+
+static const char *url, *method = "POST", *keys_path;
+static unsigned connection_count = 1;
+static uint64_t requests_max = UINT64_MAX;
+static double seconds = 5;
+static size_t payload_size = 200;
+static bool json;
+
+static char host[256], port[16], path[1024];
+static struct addrinfo *address;
+static struct template *templates;
+static size_t template_count;
+static struct connection *connections;
+static int poller;
+
+static struct histogram latencies;
+static uint64_t statuses[STATUS_COUNT];
+static uint64_t started, finished, broken, reconnected;
+static uint64_t random_state[2];
+static bool stopping;
+
+static void fail(const char *what)
+{
+	fprintf(stderr, "bench-load: %s: %s\n", what, errno ? strerror(errno) : "not usable");
+	exit(2);
+}
+
+/* splitmix64: a bijection of a counter, so that nothing repeats within a run. */
+static uint64_t next_random(uint64_t *state)
+{
+	uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
+	z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+	z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+	return z ^ (z >> 31);
+}
+
+static void put_hex(char *text, uint64_t value)
+{
+	for (int i = 0; i < 16; i++, value >>= 4)
+		text[i] = "0123456789abcdef"[value & 15];
+}
+
+/* ---- requests ---- */
+
+static void parse_url(void)
+{
+	if (sscanf(url, "http://%255[^:/]:%15[0-9]%1023[^ ]", host, port, path) != 3)
+		fail("--url must be http://HOST:PORT/PATH");
+	struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
+	if (getaddrinfo(host, port, &hints, &address))
+		fail(host);
+}
+
+/* A registration whose payload has the wanted size in canonical form. */
+static char *compose_body(size_t *ret_size)
+{
+	static const char payload_start[] =
+	    "{\"type\":\"order.delivered\",\"order\":\"0123456789abcdef\",\"amount\":129.95,"
+	    "\"lines\":[1,2,3],\"express\":true,\"note\":\"";
+	size_t fixed = sizeof payload_start - 1 + 2;
+	size_t padding = payload_size > fixed ? payload_size - fixed : 0;
+	char *body = malloc(padding + 1024), *end = body;
+	if (!body)
+		fail("memory");
+	end += sprintf(end, "{\"client_ref\":\"%0*d\",\"payload\":%s", REFERENCE_SIZE, 0,
+	               payload_start);
+	memset(end, 'x', padding);
+	end += padding;
+	end += sprintf(end, "\"}}");
+	*ret_size = (size_t)(end - body);
+	return body;
+}
+
+static void compose(struct template *template, const char *key)
+{
+	size_t body_size = 0;
+	char *body = strcmp(method, "POST") == 0 ? compose_body(&body_size) : NULL;
+	template->text = malloc(HEAD_SIZE + body_size);
+	if (!template->text)
+		fail("memory");
+	int size = snprintf(template->text, HEAD_SIZE, "%s %s HTTP/1.1\r\nHost: %s:%s\r\n", method,
+	                    path, host, port);
+	if (*key)
+		size += snprintf(template->text + size, (size_t)(HEAD_SIZE - size),
+		                 "Authorization: Bearer %s\r\n", key);
+	if (body)
+		size += snprintf(template->text + size, (size_t)(HEAD_SIZE - size),
+		                 "Content-Type: application/json\r\nContent-Length: %zu\r\n", body_size);
+	size += snprintf(template->text + size, (size_t)(HEAD_SIZE - size), "\r\n");
+	if (body) {
+		char *start = template->text + size;
+		memcpy(start, body, body_size);
+		template->reference = (char *)memmem(start, body_size, "client_ref", 10) + 13;
+		template->order = (char *)memmem(start, body_size, "\"order\":\"", 9) + 9;
+	}
+	template->size = (size_t)size + body_size;
+	free(body);
+}
+
+static void compose_all(void)
+{
+	templates = calloc(KEYS_MAX, sizeof *templates);
+	if (!templates)
+		fail("memory");
+	FILE *file = keys_path ? fopen(keys_path, "r") : NULL;
+	if (keys_path && !file)
+		fail(keys_path);
+	char line[256];
+	while (file && template_count < KEYS_MAX && fgets(line, sizeof line, file)) {
+		line[strcspn(line, "\r\n")] = '\0';
+		if (*line)
+			compose(&templates[template_count++], line);
+	}
+	if (file)
+		fclose(file);
+	if (template_count == 0)
+		compose(&templates[template_count++], "");
+}
+
+/* ---- connections ---- */
+
+static void watch(struct connection *connection, int operation, uint32_t events)
+{
+	struct epoll_event event = {.events = events, .data.ptr = connection};
+	if (epoll_ctl(poller, operation, connection->descriptor, &event) < 0)
+		fail("epoll_ctl");
+}
+
+static void connect_one(struct connection *connection)
+{
+	static const int one = 1;
+	connection->descriptor =
+	    socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC, address->ai_protocol);
+	if (connection->descriptor < 0)
+		fail("socket");
+	if (connect(connection->descriptor, address->ai_addr, address->ai_addrlen) < 0)
+		fail("connect");
+	setsockopt(connection->descriptor, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+	fcntl(connection->descriptor, F_SETFL, O_NONBLOCK);
+	watch(connection, EPOLL_CTL_ADD, EPOLLIN);
+}
+
+static void reconnect(struct connection *connection)
+{
+	close(connection->descriptor);
+	reconnected++;
+	connection->head_size = connection->unsent_size = connection->unsent_done = 0;
+	connection->status = 0;
+	connection->closing = false;
+	connection->sent_ns = 0;
+	connect_one(connection);
+}
+
+static void keep_unsent(struct connection *connection, const char *data, size_t size)
+{
+	char *unsent = realloc(connection->unsent, size);
+	if (!unsent)
+		fail("memory");
+	memcpy(unsent, data, size);
+	connection->unsent = unsent;
+	connection->unsent_size = size;
+	connection->unsent_done = 0;
+	watch(connection, EPOLL_CTL_MOD, EPOLLIN | EPOLLOUT);
+}
+
+static void send_next(struct connection *connection, int64_t now_ns)
+{
+	connection->sent_ns = 0;
+	if (stopping || started >= requests_max) {
+		stopping = true;
+		return;
+	}
+	struct template *template = &templates[started++ % template_count];
+	if (template->reference) {
+		uint64_t value = next_random(&random_state[0]);
+		put_hex(template->reference, value);
+		put_hex(template->reference + 16, random_state[1]);
+		put_hex(template->order, value);
+	}
+	connection->sent_ns = now_ns;
+	ssize_t sent = send(connection->descriptor, template->text, template->size, MSG_NOSIGNAL);
+	if (sent < 0)
+		sent = 0; /* the next read or write on it tells why */
+	if ((size_t)sent < template->size)
+		keep_unsent(connection, template->text + sent, template->size - (size_t)sent);
+}
+
+static void send_rest(struct connection *connection)
+{
+	ssize_t sent = send(connection->descriptor, connection->unsent + connection->unsent_done,
+	                    connection->unsent_size - connection->unsent_done, MSG_NOSIGNAL);
+	if (sent > 0)
+		connection->unsent_done += (size_t)sent;
+	if (connection->unsent_done == connection->unsent_size)
+		watch(connection, EPOLL_CTL_MOD, EPOLLIN);
+}
+
+static void break_off(struct connection *connection)
+{
+	bool under_way = connection->sent_ns != 0;
+	if (under_way)
+		broken++;
+	reconnect(connection);
+	if (under_way)
+		send_next(connection, bench_now_ns());
+}
+
+/* Reads the head that ends at `end`; false when it is not understood. */
+static bool read_head(struct connection *connection, const char *end)
+{
+	const char *line = connection->head;
+	if (end - line < 12 || memcmp(line, "HTTP/1.1 ", 9) != 0)
+		return false;
+	int status = atoi(line + 9);
+	bool sized = status < 200 || status == 204 || status == 304;
+	connection->body_left = 0;
+	while ((line = memchr(line, '\n', (size_t)(end - line))) && ++line < end) {
+		if ((*line | 0x20) != 'c')
+			continue;
+		if (strncasecmp(line, "content-length:", 15) == 0) {
+			connection->body_left = strtoull(line + 15, NULL, 10);
+			sized = true;
+		} else if (strncasecmp(line, "connection: close", 17) == 0) {
+			connection->closing = true;
+		}
+	}
+	connection->status = status;
+	return sized && status >= 100 && status < STATUS_COUNT;
+}
+
+static void complete(struct connection *connection)
+{
+	int64_t now_ns = bench_now_ns();
+	int status = connection->status;
+	connection->status = 0;
+	if (status < 200) /* an interim answer: the real one follows */
+		return;
+	histogram_add(&latencies, now_ns - connection->sent_ns);
+	statuses[status]++;
+	finished++;
+	if (connection->closing)
+		reconnect(connection);
+	send_next(connection, now_ns);
+}
+
+/* Takes what has arrived in head; false when it is not understood. */
+static bool take(struct connection *connection)
+{
+	for (;;) {
+		size_t used = 0;
+		if (connection->status == 0) {
+			char *end = memmem(connection->head, connection->head_size, "\r\n\r\n", 4);
+			if (!end)
+				return connection->head_size < HEAD_SIZE;
+			if (!read_head(connection, end + 2))
+				return false;
+			used = (size_t)(end + 4 - connection->head);
+		}
+		size_t there = connection->head_size - used;
+		size_t body = there < connection->body_left ? there : (size_t)connection->body_left;
+		connection->body_left -= body;
+		connection->head_size = there - body;
+		memmove(connection->head, connection->head + used + body, connection->head_size);
+		if (connection->body_left > 0)
+			return true;
+		complete(connection);
+		if (connection->head_size == 0)
+			return true;
+	}
+}
+
+static void receive(struct connection *connection)
+{
+	ssize_t size = recv(connection->descriptor, connection->head + connection->head_size,
+	                    HEAD_SIZE - connection->head_size, 0);
+	if (size < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (size <= 0) {
+		break_off(connection);
+		return;
+	}
+	connection->head_size += (size_t)size;
+	if (!take(connection))
+		break_off(connection);
+}
+
+/* ---- the run ---- */
+
+static void run(void)
+{
+	struct epoll_event events[256];
+	int64_t begin_ns = bench_now_ns(), end_ns = begin_ns + (int64_t)(seconds * 1e9);
+	int64_t now_ns = begin_ns, progress_ns = begin_ns;
+	uint64_t progress = 0;
+	for (unsigned i = 0; i < connection_count; i++)
+		send_next(&connections[i], begin_ns);
+	while (finished + broken < started || !stopping) {
+		int count = epoll_wait(poller, events, 256, 1000);
+		for (int i = 0; i < count; i++) {
+			struct connection *connection = events[i].data.ptr;
+			if (events[i].events & EPOLLOUT)
+				send_rest(connection);
+			if (events[i].events & ~(uint32_t)EPOLLOUT)
+				receive(connection);
+		}
+		now_ns = bench_now_ns();
+		if (now_ns >= end_ns)
+			stopping = true;
+		if (finished != progress) {
+			progress = finished;
+			progress_ns = now_ns;
+		} else if (now_ns - progress_ns > STALLED_NS) {
+			break;
+		}
+	}
+	seconds = (double)(now_ns - begin_ns) / 1e9;
+}
+
+static void print_result(void)
+{
+	double p50 = histogram_quantile_us(&latencies, 0.5);
+	double p99 = histogram_quantile_us(&latencies, 0.99);
+	double max = (double)latencies.max_ns / 1000;
+	uint64_t unfinished = started - finished - broken;
+	printf(json ? "{\"requests\": %llu, \"seconds\": %.3f, \"rate\": %.1f, \"p50_us\": %.1f, "
+	              "\"p99_us\": %.1f, \"max_us\": %.1f, \"broken\": %llu, \"unfinished\": %llu, "
+	              "\"reconnected\": %llu, \"status\": {"
+	            : "%llu requests in %.3f s: %.1f/s; latency p50 %.1f µs, p99 %.1f µs, max %.1f µs; "
+	              "%llu broken, %llu unfinished, %llu reconnected; status",
+	       (unsigned long long)finished, seconds, (double)finished / seconds, p50, p99, max,
+	       (unsigned long long)broken, (unsigned long long)unfinished,
+	       (unsigned long long)reconnected);
+	const char *comma = "";
+	for (int i = 0; i < STATUS_COUNT; i++)
+		if (statuses[i]) {
+			printf(json ? "%s\"%d\": %llu" : "%s %d: %llu", comma, i,
+			       (unsigned long long)statuses[i]);
+			comma = json ? ", " : ",";
+		}
+	printf(json ? "}}\n" : "\n");
+}
+
+static void read_options(int count, char **arguments)
+{
+	static const struct option options[] = {{"url", required_argument, NULL, 'u'},
+	                                        {"connections", required_argument, NULL, 'c'},
+	                                        {"seconds", required_argument, NULL, 's'},
+	                                        {"requests", required_argument, NULL, 'n'},
+	                                        {"keys-file", required_argument, NULL, 'k'},
+	                                        {"payload-bytes", required_argument, NULL, 'p'},
+	                                        {"method", required_argument, NULL, 'm'},
+	                                        {"json", no_argument, NULL, 'j'},
+	                                        {NULL, 0, NULL, 0}};
+	for (int option; (option = getopt_long(count, arguments, "", options, NULL)) != -1;)
+		switch (option) {
+		case 'u': url = optarg; break;
+		case 'c': connection_count = (unsigned)atoi(optarg); break;
+		case 's': seconds = atof(optarg); break;
+		case 'n': requests_max = strtoull(optarg, NULL, 10); seconds = 1e9; break;
+		case 'k': keys_path = optarg; break;
+		case 'p': payload_size = strtoul(optarg, NULL, 10); break;
+		case 'm': method = optarg; break;
+		case 'j': json = true; break;
+		default: exit(2);
+		}
+	if (!url || optind != count || connection_count < 1 || connection_count > CONNECTIONS_MAX ||
+	    payload_size > PAYLOAD_MAX)
+		fail("options; see the head of bench/load.c");
+}
+
+int main(int count, char **arguments)
+{
+	read_options(count, arguments);
+	parse_url();
+	compose_all();
+	if (getrandom(random_state, sizeof random_state, 0) != sizeof random_state)
+		fail("getrandom");
+	poller = epoll_create1(EPOLL_CLOEXEC);
+	connections = calloc(connection_count, sizeof *connections);
+	if (poller < 0 || !connections)
+		fail("start");
+	for (unsigned i = 0; i < connection_count; i++)
+		connect_one(&connections[i]);
+	run();
+	print_result();
+	return finished && !broken && finished == started ? 0 : 1;
+}

@@ -1,0 +1,116 @@
+#include "base/arena.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define ALIGNMENT 16
+#define BLOCK_FIRST ((size_t)4096)
+#define BLOCK_LARGEST ((size_t)256 * 1024)
+
+struct arena_block {
+	struct arena_block *older;
+	size_t size; /* of data */
+	size_t used;
+	_Alignas(ALIGNMENT) char data[];
+};
+
+void arena_init(struct arena *arena, size_t limit)
+{
+	*arena = (struct arena){.limit = limit};
+}
+
+static void free_blocks(struct arena_block *block)
+{
+	while (block) {
+		struct arena_block *older = block->older;
+		free(block);
+		block = older;
+	}
+}
+
+void arena_free(struct arena *arena)
+{
+	if (!arena)
+		return;
+	free_blocks(arena->newest);
+	*arena = (struct arena){.limit = arena->limit};
+}
+
+void arena_reset(struct arena *arena)
+{
+	if (arena->newest) {
+		free_blocks(arena->newest->older);
+		arena->newest->older = NULL;
+		arena->newest->used = 0;
+	}
+	arena->used = 0;
+}
+
+static bool add_block(struct arena *arena, size_t need)
+{
+	size_t size = arena->newest ? arena->newest->size * 2 : BLOCK_FIRST;
+	if (size > BLOCK_LARGEST)
+		size = BLOCK_LARGEST;
+	if (size < need)
+		size = need;
+	struct arena_block *block = malloc(sizeof *block + size);
+	if (!block)
+		return false;
+	block->older = arena->newest;
+	block->size = size;
+	block->used = 0;
+	arena->newest = block;
+	return true;
+}
+
+void *arena_alloc(struct arena *arena, size_t size)
+{
+	if (size > SIZE_MAX / 2)
+		return NULL;
+	size_t rounded = size ? (size + ALIGNMENT - 1) & ~(size_t)(ALIGNMENT - 1) : ALIGNMENT;
+	if (arena->used > arena->limit || rounded > arena->limit - arena->used)
+		return NULL;
+	struct arena_block *block = arena->newest;
+	if (!block || rounded > block->size - block->used) {
+		if (!add_block(arena, rounded))
+			return NULL;
+		block = arena->newest;
+	}
+	char *data = block->data + block->used;
+	block->used += rounded;
+	arena->used += rounded;
+	return memset(data, 0, rounded);
+}
+
+char *arena_copy(struct arena *arena, const void *data, size_t size)
+{
+	if (size == SIZE_MAX)
+		return NULL;
+	char *copy = arena_alloc(arena, size + 1);
+	if (copy && size)
+		memcpy(copy, data, size);
+	return copy;
+}
+
+char *arena_text(struct arena *arena, const char *text)
+{
+	return arena_copy(arena, text, strlen(text));
+}
+
+char *arena_printf(struct arena *arena, const char *format, ...)
+{
+	va_list list;
+	va_start(list, format);
+	int size = vsnprintf(NULL, 0, format, list);
+	va_end(list);
+	if (size < 0)
+		return NULL;
+	char *text = arena_alloc(arena, (size_t)size + 1);
+	if (!text)
+		return NULL;
+	va_start(list, format);
+	vsnprintf(text, (size_t)size + 1, format, list);
+	va_end(list);
+	return text;
+}

@@ -1,0 +1,35 @@
+/* Memory that dies together: an arena for a request, a batch or a job.
+ *
+ * Allocations are 16-byte aligned, zeroed, and cannot be freed singly. A hard limit bounds the sum.
+ * Not thread safe. */
+#ifndef BASE_ARENA_H
+#define BASE_ARENA_H
+
+#include <stddef.h>
+
+#include "base/buf.h"
+
+struct arena_block;
+
+struct arena {
+	struct arena_block *newest;
+	size_t used; /* bytes handed out */
+	size_t limit;
+};
+
+void arena_init(struct arena *arena, size_t limit);
+/* Frees everything; NULL-safe; the arena can be used again under the same limit. */
+void arena_free(struct arena *arena);
+/* Forgets all allocations but keeps one block for the next use. */
+void arena_reset(struct arena *arena);
+/* NULL when the limit would be passed or memory is gone. */
+void *arena_alloc(struct arena *arena, size_t size) __attribute__((warn_unused_result));
+/* Copies with a NUL behind. */
+char *arena_copy(struct arena *arena, const void *data, size_t size) __attribute__((warn_unused_result));
+char *arena_text(struct arena *arena, const char *text) __attribute__((warn_unused_result));
+char *arena_printf(struct arena *arena, const char *format, ...)
+    __attribute__((format(printf, 2, 3), warn_unused_result));
+
+#define ARENA_AUTO __attribute__((cleanup(arena_free)))
+
+#endif

@@ -1,0 +1,157 @@
+#include "base/buf.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/error.h"
+
+#define CAPACITY_FIRST 64
+
+void buf_init(struct buf *buf, size_t limit)
+{
+	*buf = (struct buf){.limit = limit};
+}
+
+void buf_free(struct buf *buf)
+{
+	if (!buf)
+		return;
+	free(buf->data);
+	*buf = (struct buf){.limit = buf->limit};
+}
+
+void buf_clear(struct buf *buf)
+{
+	buf->size = 0;
+	buf->failed = false;
+	if (buf->data)
+		buf->data[0] = '\0';
+}
+
+/* The capacity counts the closing NUL, the limit does not. */
+static bool buf_grow(struct buf *buf, size_t size)
+{
+	if (buf->failed)
+		return false;
+	if (size > buf->limit - buf->size || buf->limit - buf->size > SIZE_MAX - 1 - buf->size) {
+		buf->failed = true;
+		return false;
+	}
+	size_t need = buf->size + size + 1;
+	if (need <= buf->capacity)
+		return true;
+	size_t capacity = buf->capacity < CAPACITY_FIRST ? CAPACITY_FIRST : buf->capacity;
+	while (capacity < need)
+		capacity = capacity > SIZE_MAX / 2 ? need : capacity * 2;
+	if (capacity > buf->limit + 1)
+		capacity = buf->limit + 1;
+	char *data = realloc(buf->data, capacity);
+	if (!data) {
+		buf->failed = true;
+		return false;
+	}
+	buf->data = data;
+	buf->capacity = capacity;
+	return true;
+}
+
+char *buf_extend(struct buf *buf, size_t size)
+{
+	if (!buf_grow(buf, size))
+		return NULL;
+	char *room = buf->data + buf->size;
+	buf->size += size;
+	room[size] = '\0';
+	return room;
+}
+
+void buf_add(struct buf *buf, const void *data, size_t size)
+{
+	char *room = buf_extend(buf, size);
+	if (room && size)
+		memcpy(room, data, size);
+}
+
+void buf_add_byte(struct buf *buf, char byte)
+{
+	char *room = buf_extend(buf, 1);
+	if (room)
+		*room = byte;
+}
+
+void buf_add_text(struct buf *buf, const char *text)
+{
+	buf_add(buf, text, strlen(text));
+}
+
+void buf_add_slice(struct buf *buf, struct slice slice)
+{
+	buf_add(buf, slice.data, slice.size);
+}
+
+void buf_add_unsigned(struct buf *buf, uint64_t value)
+{
+	char digits[20];
+	size_t start = sizeof digits;
+	do {
+		digits[--start] = (char)('0' + value % 10);
+		value /= 10;
+	} while (value);
+	buf_add(buf, digits + start, sizeof digits - start);
+}
+
+void buf_add_signed(struct buf *buf, int64_t value)
+{
+	if (value < 0)
+		buf_add_byte(buf, '-');
+	buf_add_unsigned(buf, value < 0 ? -(uint64_t)value : (uint64_t)value);
+}
+
+void buf_add_hex(struct buf *buf, const void *data, size_t size)
+{
+	static const char digits[] = "0123456789abcdef";
+	const uint8_t *bytes = data;
+	if (size > SIZE_MAX / 2) {
+		buf->failed = true;
+		return;
+	}
+	char *room = buf_extend(buf, size * 2);
+	if (!room)
+		return;
+	for (size_t i = 0; i < size; i++) {
+		room[2 * i] = digits[bytes[i] >> 4];
+		room[2 * i + 1] = digits[bytes[i] & 15];
+	}
+}
+
+void buf_printf(struct buf *buf, const char *format, ...)
+{
+	va_list list;
+	va_start(list, format);
+	int size = vsnprintf(NULL, 0, format, list);
+	va_end(list);
+	if (size < 0) {
+		buf->failed = true;
+		return;
+	}
+	char *room = buf_extend(buf, (size_t)size);
+	if (!room)
+		return;
+	va_start(list, format);
+	vsnprintf(room, (size_t)size + 1, format, list);
+	va_end(list);
+}
+
+int buf_check(const struct buf *buf)
+{
+	return buf->failed ? ERR_NO_MEMORY : 0;
+}
+
+char *buf_take(struct buf *buf)
+{
+	if (!buf_extend(buf, 0))
+		return NULL;
+	char *data = buf->data;
+	*buf = (struct buf){.limit = buf->limit};
+	return data;
+}

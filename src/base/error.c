@@ -1,0 +1,134 @@
+#include "base/error.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/utf8.h"
+
+#define PLACE_COUNT 4
+/* A place may come from a client: it must not push the rest of the sentence out. */
+#define PLACE_SIZE_MAX 256
+
+static const struct {
+	const char *code;
+	int status;
+	int exit_code;
+	const char *text[2];
+} errors[] = {
+#define ERROR_ENTRY(name, number, code, status, exit_code, english, spanish) \
+	[number] = {code, status, exit_code, {english, spanish}},
+#include "base/error.def"
+#undef ERROR_ENTRY
+};
+
+static const char *const sentences[MSG_COUNT][2] = {
+#define MESSAGE_ENTRY(name, english, spanish) [MSG_##name] = {english, spanish},
+#include "base/message.def"
+#undef MESSAGE_ENTRY
+};
+
+static size_t error_index(int code)
+{
+	size_t index = code < 0 ? -(size_t)code : 0;
+	if (index >= sizeof errors / sizeof *errors || !errors[index].code)
+		return -ERR_INTERNAL;
+	return index;
+}
+
+const char *error_code_text(int code)
+{
+	return errors[error_index(code)].code;
+}
+
+int error_http_status(int code)
+{
+	return errors[error_index(code)].status;
+}
+
+int error_exit_code(int code)
+{
+	return code == OK ? 0 : errors[error_index(code)].exit_code;
+}
+
+const char *error_general_message(int code, enum language language)
+{
+	return errors[error_index(code)].text[language == LANGUAGE_SPANISH];
+}
+
+void error_clear(struct error *error)
+{
+	if (!error)
+		return;
+	error->code = OK;
+	error->message = MSG_NONE;
+	error->english[0] = error->spanish[0] = error->cause[0] = '\0';
+	error->retry_after_seconds = 0;
+}
+
+static void fill(char text[ERROR_MESSAGE_MAX], const char *sentence,
+                 const struct slice places[PLACE_COUNT])
+{
+	size_t size = 0;
+	while (*sentence) {
+		struct slice part;
+		if (sentence[0] == '{' && sentence[1] >= '0' && sentence[1] < '0' + PLACE_COUNT &&
+		    sentence[2] == '}') {
+			part = places[sentence[1] - '0'];
+			sentence += 3;
+		} else {
+			part = slice_make(sentence, 1 + strcspn(sentence + 1, "{"));
+			sentence += part.size;
+		}
+		part = utf8_cut(part, ERROR_MESSAGE_MAX - 1 - size);
+		memcpy(text + size, part.data, part.size);
+		size += part.size;
+	}
+	text[size] = '\0';
+}
+
+int error_set(struct error *error, int code, enum message message, ...)
+{
+	if (!error)
+		return code;
+	struct slice places[PLACE_COUNT] = {{"", 0}, {"", 0}, {"", 0}, {"", 0}};
+	va_list list;
+	va_start(list, message);
+	for (size_t i = 0; i < PLACE_COUNT; i++) {
+		const char *place = va_arg(list, const char *);
+		if (!place)
+			break;
+		places[i] = utf8_cut(slice_of(place), PLACE_SIZE_MAX);
+	}
+	va_end(list);
+	error->code = code;
+	error->message = message;
+	error->english[0] = error->spanish[0] = '\0';
+	if (message > MSG_NONE && message < MSG_COUNT) {
+		fill(error->english, sentences[message][LANGUAGE_ENGLISH], places);
+		fill(error->spanish, sentences[message][LANGUAGE_SPANISH], places);
+	}
+	return code;
+}
+
+int error_cause(struct error *error, int code, const char *format, ...)
+{
+	if (!error)
+		return code;
+	error->code = code;
+	error->message = MSG_NONE;
+	error->english[0] = error->spanish[0] = '\0';
+	va_list list;
+	va_start(list, format);
+	vsnprintf(error->cause, sizeof error->cause, format, list);
+	va_end(list);
+	return code;
+}
+
+const char *error_message(const struct error *error, enum language language)
+{
+	if (!error)
+		return error_general_message(ERR_INTERNAL, language);
+	const char *text = language == LANGUAGE_SPANISH ? error->spanish : error->english;
+	return *text ? text : error_general_message(error->code, language);
+}

@@ -1,0 +1,16 @@
+/* UTF-8 as RFC 3629 has it: no overlong forms, no surrogates, nothing above U+10FFFF. */
+#ifndef BASE_UTF8_H
+#define BASE_UTF8_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/buf.h"
+
+/* The size, 1 to 4, of the valid character at the start of text; 0 when there is none. */
+size_t utf8_character(struct slice text);
+bool utf8_valid(struct slice text);
+/* The longest start of text that has at most size_max bytes and cuts no character. */
+struct slice utf8_cut(struct slice text, size_t size_max);
+
+#endif

@@ -1,0 +1,180 @@
+#include "content/content.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/digest.h"
+#include "content/driver.h"
+
+#define COPY_SIZE 65536
+#define RANDOM_CHARACTERS 30
+
+static const struct content_driver *const drivers[] = {&content_file_driver};
+
+static bool character_valid(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+	       c == '-' || c == '_' || c == '.';
+}
+
+bool content_name_valid(const char *name)
+{
+	size_t size = strnlen(name, CONTENT_NAME_MAX);
+	if (size == CONTENT_NAME_MAX)
+		return false;
+	bool starts = true; /* a part starts here: no dot, not empty */
+	unsigned parts = 1;
+	for (size_t i = 0; i < size; i++) {
+		if (name[i] == '/') {
+			if (starts || ++parts > CONTENT_NAME_PARTS_MAX)
+				return false;
+			starts = true;
+			continue;
+		}
+		if (!character_valid(name[i]) || (starts && name[i] == '.'))
+			return false;
+		starts = false;
+	}
+	return !starts;
+}
+
+static int refuse_name(struct error *error)
+{
+	return error_cause(error, ERR_INTERNAL, "not the name of a content object");
+}
+
+int content_open(const char *url, bool create, struct content_store **ret_store,
+                 struct error *error)
+{
+	for (size_t i = 0; i < sizeof drivers / sizeof *drivers; i++) {
+		size_t size = strlen(drivers[i]->scheme);
+		if (strncmp(url, drivers[i]->scheme, size) == 0 && url[size])
+			return drivers[i]->open(url + size, create, ret_store, error);
+	}
+	return error_set(error, ERR_VALIDATION, MSG_CONTENT_URL, url, NULL);
+}
+
+void content_close(struct content_store *store)
+{
+	if (store)
+		store->driver->close(store);
+}
+
+int content_write_begin(struct content_store *store, struct content_writer **ret_writer,
+                        struct error *error)
+{
+	return store->driver->write_begin(store, ret_writer, error);
+}
+
+int content_write(struct content_writer *writer, const void *data, size_t size,
+                  struct error *error)
+{
+	return writer->store->driver->write(writer, data, size, error);
+}
+
+int content_write_commit(struct content_writer *writer, const char *name, struct error *error)
+{
+	int result = content_name_valid(name)
+	                 ? writer->store->driver->write_commit(writer, name, error)
+	                 : refuse_name(error);
+	content_write_abort(writer);
+	return result;
+}
+
+void content_write_abort(struct content_writer *writer)
+{
+	if (writer)
+		writer->store->driver->write_abort(writer);
+}
+
+static int copy_file(int descriptor, struct content_writer *writer, struct error *error)
+{
+	char data[COPY_SIZE];
+	for (;;) {
+		ssize_t size = read(descriptor, data, sizeof data);
+		if (size == 0)
+			return 0;
+		if (size < 0 && errno == EINTR)
+			continue;
+		if (size < 0)
+			return error_cause(error, ERR_IO, "reading a finished file: %s",
+			                   strerrordesc_np(errno));
+		int result = content_write(writer, data, (size_t)size, error);
+		if (result)
+			return result;
+	}
+}
+
+int content_put_file(struct content_store *store, const char *path, const char *name,
+                     struct error *error)
+{
+	int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	if (descriptor < 0)
+		return error_cause(error, ERR_IO, "opening a finished file: %s", strerrordesc_np(errno));
+	struct content_writer *writer = NULL;
+	int result = content_write_begin(store, &writer, error);
+	if (!result)
+		result = copy_file(descriptor, writer, error);
+	close(descriptor);
+	if (!result)
+		return content_write_commit(writer, name, error);
+	content_write_abort(writer);
+	return result;
+}
+
+int content_read_begin(struct content_store *store, const char *name, uint64_t offset,
+                       struct content_reader **ret_reader, uint64_t *ret_size,
+                       struct error *error)
+{
+	if (!content_name_valid(name))
+		return refuse_name(error);
+	return store->driver->read_begin(store, name, offset, ret_reader, ret_size, error);
+}
+
+int64_t content_read(struct content_reader *reader, void *data, size_t size, struct error *error)
+{
+	return reader->store->driver->read(reader, data, size, error);
+}
+
+void content_read_end(struct content_reader *reader)
+{
+	if (reader)
+		reader->store->driver->read_end(reader);
+}
+
+int content_read_descriptor(struct content_store *store, const char *name, uint64_t *ret_size)
+{
+	if (!store->driver->read_descriptor || !content_name_valid(name))
+		return -1;
+	return store->driver->read_descriptor(store, name, ret_size);
+}
+
+int content_delete(struct content_store *store, const char *name, struct error *error)
+{
+	if (!content_name_valid(name))
+		return refuse_name(error);
+	return store->driver->delete(store, name, error);
+}
+
+void content_fresh_name(const char *area, char name[CONTENT_NAME_MAX])
+{
+	static const char alphabet[32] = "0123456789abcdefghijklmnopqrstuv";
+	uint8_t bytes[1 + RANDOM_CHARACTERS];
+	char text[RANDOM_CHARACTERS + 1] = "";
+	random_bytes(bytes, sizeof bytes);
+	for (size_t i = 0; i < RANDOM_CHARACTERS; i++)
+		text[i] = alphabet[bytes[1 + i] % sizeof alphabet];
+	snprintf(name, CONTENT_NAME_MAX, "%s/%02x/%s", area, bytes[0], text);
+	assert(content_name_valid(name) && strlen(name) == strlen(area) + 4 + RANDOM_CHARACTERS);
+}
+
+int content_sweep(struct content_store *store, int64_t older_than_us,
+                  int (*visit)(void *context, const char *name), void *context,
+                  struct error *error)
+{
+	return store->driver->sweep(store, older_than_us, visit, context, error);
+}

@@ -1,0 +1,53 @@
+/* What an implementation of content.h provides; content.c checks names before it calls. The
+ * meaning of each function is that of its namesake in content.h. A driver's own structures start
+ * with the structures below. */
+#ifndef CONTENT_DRIVER_H
+#define CONTENT_DRIVER_H
+
+#include "content/content.h"
+
+struct content_driver {
+	const char *scheme; /* "file:" */
+	/* `place` is what follows the scheme, never empty. */
+	int (*open)(const char *place, bool create, struct content_store **ret_store,
+	            struct error *error);
+	void (*close)(struct content_store *store);
+
+	int (*write_begin)(struct content_store *store, struct content_writer **ret_writer,
+	                   struct error *error);
+	int (*write)(struct content_writer *writer, const void *data, size_t size, struct error *error);
+	/* Leaves the writer to be freed by write_abort, which is always called behind it. */
+	int (*write_commit)(struct content_writer *writer, const char *name, struct error *error);
+	void (*write_abort)(struct content_writer *writer);
+
+	int (*read_begin)(struct content_store *store, const char *name, uint64_t offset,
+	                  struct content_reader **ret_reader, uint64_t *ret_size, struct error *error);
+	int64_t (*read)(struct content_reader *reader, void *data, size_t size, struct error *error);
+	void (*read_end)(struct content_reader *reader);
+	/* NULL where there are no descriptors. */
+	int (*read_descriptor)(struct content_store *store, const char *name, uint64_t *ret_size);
+
+	int (*delete)(struct content_store *store, const char *name, struct error *error);
+	int (*sweep)(struct content_store *store, int64_t older_than_us,
+	             int (*visit)(void *context, const char *name), void *context,
+	             struct error *error);
+};
+
+struct content_store {
+	const struct content_driver *driver;
+};
+
+struct content_writer {
+	struct content_store *store;
+};
+
+struct content_reader {
+	struct content_store *store;
+};
+
+extern const struct content_driver content_file_driver;
+
+/* Whether `name` is an object's name: see content.h. */
+bool content_name_valid(const char *name);
+
+#endif

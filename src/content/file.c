@@ -1,0 +1,396 @@
+/* Objects as files below one directory.
+ *
+ * An object is written under .incoming, synced, renamed to its place, and the directory of that
+ * place is synced. A new directory is made and its parent synced under one lock, so that nobody
+ * puts an object into a directory that a power failure could still take away; what an earlier
+ * process left unsynced is synced when the store is opened. Every step goes through a descriptor
+ * of the directory before it and follows no symbolic link. */
+#include <assert.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/digest.h"
+#include "content/driver.h"
+
+#define INCOMING ".incoming"
+#define INCOMING_NAME_SIZE 33
+#define DIRECTORY_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+
+struct file_store {
+	struct content_store base;
+	int root;
+	int incoming;
+	pthread_mutex_t making; /* held while a path is walked for writing, and directories are made */
+};
+
+struct file_writer {
+	struct content_writer base;
+	int descriptor;
+	char name[INCOMING_NAME_SIZE]; /* empty once renamed */
+};
+
+struct file_reader {
+	struct content_reader base;
+	int descriptor;
+};
+
+static void close_descriptor(const int *descriptor)
+{
+	if (*descriptor >= 0)
+		close(*descriptor);
+}
+#define DESCRIPTOR_AUTO __attribute__((cleanup(close_descriptor)))
+
+static int take_descriptor(int *descriptor)
+{
+	int taken = *descriptor;
+	*descriptor = -1;
+	return taken;
+}
+
+static int fail(struct error *error, const char *what, int number)
+{
+	int code = ERR_IO;
+	if (number == ENOSPC || number == EDQUOT || number == EFBIG)
+		code = ERR_NO_SPACE;
+	else if (number == ENOENT || number == ENOTDIR)
+		code = ERR_NOT_FOUND;
+	return error_cause(error, code, "content: %s: %s", what, strerrordesc_np(number));
+}
+
+/* Opens a directory below another; with `make`, makes it durably where it is missing. Gives -1 and
+ * errno. */
+static int open_directory(int parent, const char *name, bool make)
+{
+	int descriptor = openat(parent, name, DIRECTORY_FLAGS);
+	if (descriptor >= 0 || errno != ENOENT || !make)
+		return descriptor;
+	if (mkdirat(parent, name, 0700) < 0 && errno != EEXIST)
+		return -1;
+	if (fsync(parent) < 0) {
+		/* An empty directory that may not last must not be found by the next one. */
+		int number = errno;
+		unlinkat(parent, name, AT_REMOVEDIR);
+		errno = number;
+		return -1;
+	}
+	return openat(parent, name, DIRECTORY_FLAGS);
+}
+
+/* Opens the directory that holds an object and points at the object's last part. -1 and errno. */
+static int walk(struct file_store *store, const char *name, bool make, const char **ret_last)
+{
+	DESCRIPTOR_AUTO int at = -1;
+	const char *part = name;
+	for (const char *slash; (slash = strchr(part, '/')); part = slash + 1) {
+		char text[CONTENT_NAME_MAX];
+		snprintf(text, sizeof text, "%.*s", (int)(slash - part), part);
+		int next = open_directory(at < 0 ? store->root : at, text, make);
+		if (next < 0)
+			return -1;
+		if (at >= 0)
+			close(at);
+		at = next;
+	}
+	*ret_last = part;
+	return at >= 0 ? take_descriptor(&at) : fcntl(store->root, F_DUPFD_CLOEXEC, 0);
+}
+
+static int open_root(const char *place, bool create, int *ret_root)
+{
+	bool made = create && mkdir(place, 0700) == 0;
+	if (create && !made && errno != EEXIST)
+		return -1;
+	/* The operator's own path may well be a symbolic link; what is below it may not. */
+	DESCRIPTOR_AUTO int root = open(place, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (root < 0)
+		return -1;
+	if (made) {
+		DESCRIPTOR_AUTO int parent = openat(root, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		if (parent < 0 || fsync(parent) < 0)
+			return -1;
+	}
+	if (syncfs(root) < 0)
+		return -1;
+	*ret_root = take_descriptor(&root);
+	return 0;
+}
+
+static int file_open(const char *place, bool create, struct content_store **ret_store,
+                     struct error *error)
+{
+	DESCRIPTOR_AUTO int root = -1;
+	if (open_root(place, create, &root) < 0)
+		return error_set(error, ERR_VALIDATION, MSG_CONTENT_DIRECTORY, place,
+		                 strerrordesc_np(errno), NULL);
+	DESCRIPTOR_AUTO int incoming = open_directory(root, INCOMING, true);
+	if (incoming < 0)
+		return error_set(error, ERR_VALIDATION, MSG_CONTENT_DIRECTORY, place,
+		                 strerrordesc_np(errno), NULL);
+	struct file_store *store = calloc(1, sizeof *store);
+	if (!store)
+		return error_cause(error, ERR_NO_MEMORY, "content: no memory for a store");
+	store->base.driver = &content_file_driver;
+	store->root = take_descriptor(&root);
+	store->incoming = take_descriptor(&incoming);
+	pthread_mutex_init(&store->making, NULL);
+	*ret_store = &store->base;
+	return 0;
+}
+
+static void file_close(struct content_store *base)
+{
+	struct file_store *store = (struct file_store *)base;
+	close(store->root);
+	close(store->incoming);
+	pthread_mutex_destroy(&store->making);
+	free(store);
+}
+
+static int file_write_begin(struct content_store *base, struct content_writer **ret_writer,
+                            struct error *error)
+{
+	struct file_store *store = (struct file_store *)base;
+	struct file_writer *writer = calloc(1, sizeof *writer);
+	if (!writer)
+		return error_cause(error, ERR_NO_MEMORY, "content: no memory for a writer");
+	uint8_t bytes[(INCOMING_NAME_SIZE - 1) / 2];
+	random_bytes(bytes, sizeof bytes);
+	hex_encode(bytes, sizeof bytes, writer->name);
+	writer->base.store = base;
+	writer->descriptor = openat(store->incoming, writer->name,
+	                            O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (writer->descriptor < 0) {
+		int number = errno;
+		free(writer);
+		return fail(error, "making a file", number == ENOENT ? EIO : number);
+	}
+	*ret_writer = &writer->base;
+	return 0;
+}
+
+static int file_write(struct content_writer *base, const void *data, size_t size,
+                      struct error *error)
+{
+	struct file_writer *writer = (struct file_writer *)base;
+	for (const char *next = data; size > 0;) {
+		ssize_t written = write(writer->descriptor, next, size);
+		if (written < 0 && errno == EINTR)
+			continue;
+		if (written < 0)
+			return fail(error, "writing", errno);
+		next += written;
+		size -= (size_t)written;
+	}
+	return 0;
+}
+
+static int file_write_commit(struct content_writer *base, const char *name, struct error *error)
+{
+	struct file_writer *writer = (struct file_writer *)base;
+	struct file_store *store = (struct file_store *)base->store;
+	if (fsync(writer->descriptor) < 0)
+		return fail(error, "syncing a file", errno);
+	const char *last = NULL;
+	pthread_mutex_lock(&store->making);
+	DESCRIPTOR_AUTO int directory = walk(store, name, true, &last);
+	int number = errno;
+	pthread_mutex_unlock(&store->making);
+	if (directory < 0)
+		return fail(error, "making a directory", number == ENOTDIR ? EIO : number);
+	if (renameat(store->incoming, writer->name, directory, last) < 0)
+		return fail(error, "renaming", errno == ENOENT ? EIO : errno);
+	writer->name[0] = '\0';
+	if (fsync(directory) < 0)
+		return fail(error, "syncing a directory", errno);
+	return 0;
+}
+
+static void file_write_abort(struct content_writer *base)
+{
+	struct file_writer *writer = (struct file_writer *)base;
+	struct file_store *store = (struct file_store *)base->store;
+	close(writer->descriptor);
+	if (writer->name[0])
+		unlinkat(store->incoming, writer->name, 0);
+	free(writer);
+}
+
+/* A regular file opened for reading, with its size; -1 and errno. */
+static int open_object(struct file_store *store, const char *name, uint64_t *ret_size)
+{
+	const char *last = NULL;
+	DESCRIPTOR_AUTO int directory = walk(store, name, false, &last);
+	if (directory < 0)
+		return -1;
+	/* O_NONBLOCK: whatever else lies under that name must not make us wait. */
+	DESCRIPTOR_AUTO int object =
+	    openat(directory, last, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	struct stat status;
+	if (object < 0 || fstat(object, &status) < 0)
+		return -1;
+	if (!S_ISREG(status.st_mode)) {
+		errno = ENOENT;
+		return -1;
+	}
+	*ret_size = (uint64_t)status.st_size;
+	return take_descriptor(&object);
+}
+
+static int file_read_begin(struct content_store *base, const char *name, uint64_t offset,
+                           struct content_reader **ret_reader, uint64_t *ret_size,
+                           struct error *error)
+{
+	uint64_t size = 0;
+	DESCRIPTOR_AUTO int object = open_object((struct file_store *)base, name, &size);
+	if (object < 0)
+		return fail(error, "opening an object", errno);
+	if (lseek(object, (off_t)(offset < size ? offset : size), SEEK_SET) < 0)
+		return fail(error, "reading an object", errno);
+	struct file_reader *reader = calloc(1, sizeof *reader);
+	if (!reader)
+		return error_cause(error, ERR_NO_MEMORY, "content: no memory for a reader");
+	reader->base.store = base;
+	reader->descriptor = take_descriptor(&object);
+	*ret_reader = &reader->base;
+	*ret_size = size;
+	return 0;
+}
+
+static int64_t file_read(struct content_reader *base, void *data, size_t size, struct error *error)
+{
+	struct file_reader *reader = (struct file_reader *)base;
+	ssize_t result;
+	do
+		result = read(reader->descriptor, data, size);
+	while (result < 0 && errno == EINTR);
+	return result < 0 ? fail(error, "reading an object", errno) : result;
+}
+
+static void file_read_end(struct content_reader *base)
+{
+	struct file_reader *reader = (struct file_reader *)base;
+	close(reader->descriptor);
+	free(reader);
+}
+
+static int file_read_descriptor(struct content_store *base, const char *name, uint64_t *ret_size)
+{
+	return open_object((struct file_store *)base, name, ret_size);
+}
+
+/* Not synced: a deletion that a power failure undoes leaves what the next sweep finds again. */
+static int file_delete(struct content_store *base, const char *name, struct error *error)
+{
+	const char *last = NULL;
+	DESCRIPTOR_AUTO int directory = walk((struct file_store *)base, name, false, &last);
+	if (directory >= 0 && unlinkat(directory, last, 0) == 0)
+		return 0;
+	if (errno == ENOENT || errno == ENOTDIR)
+		return 0;
+	return fail(error, "deleting an object", errno);
+}
+
+struct sweep {
+	int64_t before_us;
+	bool incoming; /* files are leftovers to be removed, not objects to be shown */
+	int (*visit)(void *context, const char *name);
+	void *context;
+	struct error *error;
+};
+
+static int sweep_directory(const struct sweep *sweep, int descriptor, const char *prefix);
+
+static int sweep_entry(const struct sweep *sweep, int directory, const char *prefix,
+                       const char *entry)
+{
+	char name[CONTENT_NAME_MAX + NAME_MAX];
+	snprintf(name, sizeof name, "%s%s%s", prefix, *prefix ? "/" : "", entry);
+	struct stat status;
+	if (!content_name_valid(name) || fstatat(directory, entry, &status, AT_SYMLINK_NOFOLLOW) < 0)
+		return 0; /* nothing of ours, or gone meanwhile */
+	if (S_ISDIR(status.st_mode) && !sweep->incoming) {
+		int below = open_directory(directory, entry, false);
+		return below < 0 ? fail(sweep->error, "opening a directory", errno)
+		                 : sweep_directory(sweep, below, name);
+	}
+	int64_t changed_us = status.st_mtim.tv_sec * US_PER_SECOND + status.st_mtim.tv_nsec / 1000;
+	if (!S_ISREG(status.st_mode) || changed_us >= sweep->before_us)
+		return 0;
+	if (!sweep->incoming)
+		return sweep->visit(sweep->context, name);
+	if (unlinkat(directory, entry, 0) < 0 && errno != ENOENT)
+		return fail(sweep->error, "removing a leftover", errno);
+	return 0;
+}
+
+/* Takes the descriptor. Names have a bounded number of parts, and so has the depth here. */
+static int sweep_directory(const struct sweep *sweep, int descriptor, const char *prefix)
+{
+	DIR *directory = fdopendir(descriptor);
+	if (!directory) {
+		int number = errno;
+		close(descriptor);
+		return fail(sweep->error, "listing a directory", number);
+	}
+	int result = 0;
+	while (!result) {
+		errno = 0;
+		const struct dirent *entry = readdir(directory);
+		if (!entry) {
+			if (errno)
+				result = fail(sweep->error, "listing a directory", errno);
+			break;
+		}
+		result = sweep_entry(sweep, descriptor, prefix, entry->d_name);
+	}
+	closedir(directory);
+	return result;
+}
+
+static int file_sweep(struct content_store *base, int64_t older_than_us,
+                      int (*visit)(void *context, const char *name), void *context,
+                      struct error *error)
+{
+	struct file_store *store = (struct file_store *)base;
+	struct sweep sweep = {.before_us = clock_now_us() - older_than_us,
+	                      .visit = visit,
+	                      .context = context,
+	                      .error = error};
+	/* A listing has a position of its own: the store's descriptors are not lent for it. */
+	int root = openat(store->root, ".", DIRECTORY_FLAGS);
+	if (root < 0)
+		return fail(error, "opening a directory", errno);
+	int result = sweep_directory(&sweep, root, "");
+	if (result)
+		return result;
+	sweep.incoming = true;
+	int incoming = openat(store->incoming, ".", DIRECTORY_FLAGS);
+	if (incoming < 0)
+		return fail(error, "opening a directory", errno);
+	return sweep_directory(&sweep, incoming, "");
+}
+
+const struct content_driver content_file_driver = {
+    .scheme = "file:",
+    .open = file_open,
+    .close = file_close,
+    .write_begin = file_write_begin,
+    .write = file_write,
+    .write_commit = file_write_commit,
+    .write_abort = file_write_abort,
+    .read_begin = file_read_begin,
+    .read = file_read,
+    .read_end = file_read_end,
+    .read_descriptor = file_read_descriptor,
+    .delete = file_delete,
+    .sweep = file_sweep,
+};

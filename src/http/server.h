@@ -1,0 +1,36 @@
+/* The HTTP interface: the public listener with everything of docs/openapi.yaml, and the
+ * operator's listener with /livez, /readyz and /metrics.
+ *
+ * Threads: polling threads of libmicrohttpd parse, check and hash; two workers do what reads the
+ * store or waits for the disk; registrations are answered from the sequencer's thread, which only
+ * wakes a polling thread. A request that has waited for `http.deadline` is answered 503, and what
+ * comes later finds nobody. http_start, http_drain and http_stop belong to one thread. */
+#ifndef HTTP_SERVER_H
+#define HTTP_SERVER_H
+
+#include <stdint.h>
+
+#include "base/error.h"
+
+struct http_server;
+struct service;
+
+/* Listens on service.listen and service.admin_listen ("127.0.0.1:8080", "[::1]:8080"; port 0 takes
+ * a free one; an empty admin_listen: none) and serves until http_stop. The service must live until
+ * then. ERR_VALIDATION for a setting that cannot be used, ERR_IO when an address cannot be had. */
+int http_start(struct service *service, struct http_server **ret_server, struct error *error)
+    __attribute__((warn_unused_result));
+
+/* The ports that are listened on; 0: none. */
+uint16_t http_port(const struct http_server *server);
+uint16_t http_admin_port(const struct http_server *server);
+
+/* Takes no new connections, has /readyz answer 503, asks clients to close theirs, and waits until
+ * no request is under way or the clock_monotonic_us time `deadline_us` has come. */
+void http_drain(struct http_server *server, int64_t deadline_us);
+
+/* Ends threads and connections and frees everything. The service's registrar must still run: it is
+ * waited for. NULL-safe. */
+void http_stop(struct http_server *server);
+
+#endif

@@ -1,0 +1,43 @@
+#include "ledger/ledger.h"
+
+/* Base 32 without letters that are easily confused; lower case. */
+static const char DIGITS[] = "0123456789abcdefghjkmnpqrstvwxyz";
+
+static size_t make_prefix(const char *channel_id, enum mode mode, char id[ID_SIZE])
+{
+	const char *own = strchr(channel_id, '_');
+	own = own ? own + 1 : channel_id;
+	size_t size = strnlen(own, ID_SIZE - 16);
+	memcpy(id, "evt_", 4);
+	memcpy(id + 4, own, size);
+	id[4 + size] = mode == MODE_TEST ? 't' : 'l';
+	return 5 + size;
+}
+
+void event_id_make(const char *channel_id, enum mode mode, int64_t sequence, char id[ID_SIZE])
+{
+	size_t at = make_prefix(channel_id, mode, id);
+	char digits[16];
+	size_t count = 0;
+	for (int64_t rest = sequence; rest > 0; rest /= 32)
+		digits[count++] = DIGITS[rest % 32];
+	while (count > 0)
+		id[at++] = digits[--count];
+	id[at] = '\0';
+}
+
+int64_t event_id_sequence(struct slice id, const char *channel_id, enum mode mode)
+{
+	char expected[ID_SIZE];
+	size_t at = make_prefix(channel_id, mode, expected);
+	if (id.size <= at || id.size > at + 8 || memcmp(id.data, expected, at) != 0)
+		return 0;
+	int64_t sequence = 0;
+	for (size_t i = at; i < id.size; i++) {
+		const char *digit = memchr(DIGITS, id.data[i], 32);
+		if (!digit || (i == at && *digit == '0'))
+			return 0;
+		sequence = sequence * 32 + (digit - DIGITS);
+	}
+	return sequence;
+}

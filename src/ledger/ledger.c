@@ -1,0 +1,255 @@
+#include "ledger/ledger.h"
+
+#include <assert.h>
+
+#include "ledger/notice.h"
+
+/* Requests already registered in this batch, by chain and client_ref: a second one with the same
+ * client_ref meets the first. Open addressing; at least twice as many slots as requests. */
+struct seen_table {
+	struct ledger_request **slots;
+	size_t mask;
+};
+
+struct pass {
+	struct ledger_account *account;
+	int64_t now_us;
+	struct arena *arena;
+	struct buf record;
+	struct seen_table seen;
+	struct notice_list notices;
+	struct ledger_entry *entries;
+	struct ledger_entry **entries_end;
+	char day[PERIOD_KEY_SIZE];
+	char month[PERIOD_KEY_SIZE];
+};
+
+static uint64_t seen_hash(const struct ledger_request *request)
+{
+	uint64_t hash = UINT64_C(0xcbf29ce484222325) ^ (uint64_t)request->chain->chain;
+	for (size_t i = 0; i < request->client_ref.size; i++)
+		hash = (hash ^ (uint8_t)request->client_ref.data[i]) * UINT64_C(0x100000001b3);
+	return hash ^ hash >> 29;
+}
+
+/* The slot that holds the same client_ref, or the free one where it would go. */
+static struct ledger_request **seen_slot(const struct seen_table *table,
+                                         const struct ledger_request *request)
+{
+	size_t at = seen_hash(request) & table->mask;
+	while (table->slots[at] &&
+	       (table->slots[at]->chain != request->chain ||
+	        !slice_equal(table->slots[at]->client_ref, request->client_ref)))
+		at = (at + 1) & table->mask;
+	return &table->slots[at];
+}
+
+static bool same_declaration(const struct ledger_request *request, enum hash_algorithm algorithm,
+                             const uint8_t *hash, int64_t occurred_at_us)
+{
+	return request->hash_algorithm == algorithm &&
+	       memcmp(request->hash, hash, hash_algorithm_size(algorithm)) == 0 &&
+	       request->occurred_at_us == occurred_at_us;
+}
+
+static bool limit_applies(const struct ledger_limit *limit, const struct ledger_request *request)
+{
+	return limit->channel == request->chain->channel &&
+	       (limit->key == 0 || limit->key == request->key);
+}
+
+static int check_live(const struct pass *pass, const struct ledger_request *request)
+{
+	const struct ledger_account *account = pass->account;
+	for (size_t i = 0; i < account->limit_count; i++) {
+		const struct ledger_limit *limit = &account->limits[i];
+		if (limit->block && limit->used >= limit->max_events &&
+		    limit_applies(limit, request))
+			return ERR_LIMIT_BLOCKED;
+	}
+	if (account->balance <= 0 && account->unpaid_events >= account->unpaid_limit)
+		return ERR_UNPAID_LIMIT;
+	return OK;
+}
+
+static int check_test(const struct pass *pass, const struct ledger_request *request)
+{
+	const struct ledger_account *account = pass->account;
+	if (account->test_events_today >= TEST_EVENTS_PER_DAY ||
+	    account->test_bytes_today + request->content_bytes > TEST_CONTENT_BYTES_PER_DAY)
+		return ERR_TEST_QUOTA;
+	return OK;
+}
+
+/* One entry pays a run of events of a chain. Within a batch credits run out at most once, so the
+ * paid events of a chain are consecutive. */
+static int charge(struct pass *pass, struct ledger_chain *chain, int64_t sequence)
+{
+	struct ledger_entry *entry = chain->paid;
+	if (!entry) {
+		entry = arena_alloc(pass->arena, sizeof *entry);
+		if (!entry)
+			return ERR_NO_MEMORY;
+		entry->kind = "events";
+		entry->chain = chain;
+		entry->first_sequence = sequence;
+		chain->paid = entry;
+		*pass->entries_end = entry;
+		pass->entries_end = &entry->next;
+	} else {
+		assert(entry->last_sequence + 1 == sequence);
+	}
+	entry->last_sequence = sequence;
+	entry->credits--;
+	pass->account->balance--;
+	return OK;
+}
+
+static void count_limits(struct pass *pass, const struct ledger_request *request)
+{
+	for (size_t i = 0; i < pass->account->limit_count; i++) {
+		struct ledger_limit *limit = &pass->account->limits[i];
+		if (!limit_applies(limit, request))
+			continue;
+		limit->used++;
+		const char *key = limit->period == PERIOD_MONTH ? pass->month : pass->day;
+		if (limit->used < limit->max_events || strcmp(limit->notified_period, key) == 0)
+			continue;
+		notice_consumption_limit(&pass->notices, limit, key);
+		memcpy(limit->notified_period, key, PERIOD_KEY_SIZE);
+		limit->changed = true;
+	}
+}
+
+static int account_live(struct pass *pass, struct ledger_request *request)
+{
+	struct ledger_account *account = pass->account;
+	count_limits(pass, request);
+	if (account->balance > 0) {
+		request->status = STATUS_REGISTERED;
+		int result = charge(pass, request->chain, request->sequence);
+		if (account->threshold_count > 0)
+			notice_thresholds(&pass->notices, account);
+		return result;
+	}
+	request->status = STATUS_UNPAID;
+	account->unpaid_events++;
+	if (account->unpaid_events == 1)
+		notice_exhausted(&pass->notices, request->chain->channel_id);
+	if (account->unpaid_events == account->unpaid_limit)
+		notice_unpaid_limit(&pass->notices, account);
+	return OK;
+}
+
+static void append(struct pass *pass, struct ledger_request *request)
+{
+	struct ledger_chain *chain = request->chain;
+	request->sequence = ++chain->last_sequence;
+	request->received_at_us =
+	    pass->now_us > chain->last_received_at_us ? pass->now_us : chain->last_received_at_us;
+	request->config_version = chain->config_version;
+	event_id_make(chain->channel_id, chain->mode, request->sequence, request->event_id);
+	struct event_facts facts = {
+	    .channel_id = chain->channel_id,
+	    .chain = chain->mode,
+	    .sequence = request->sequence,
+	    .event_id = slice_of(request->event_id),
+	    .client_ref = request->client_ref,
+	    .received_at_us = request->received_at_us,
+	    .occurred_at_us = request->occurred_at_us,
+	    .modality = chain->modality,
+	    .hash_algorithm = request->hash_algorithm,
+	    .hash = request->hash,
+	    .config_version = chain->config_version,
+	    .config_hash = chain->config_hash,
+	    .previous_chain_hash = chain->last_chain_hash,
+	};
+	request->chain_hash = event_chain_hash(&facts, &pass->record);
+	chain->last_received_at_us = request->received_at_us;
+	chain->last_chain_hash = request->chain_hash;
+	chain->changed = true;
+}
+
+static int decide(struct pass *pass, struct ledger_request *request)
+{
+	struct ledger_request **slot = seen_slot(&pass->seen, request);
+	struct ledger_request *earlier = *slot;
+	const struct ledger_known *known = &request->known;
+	if (earlier || known->sequence) {
+		bool same = earlier ? same_declaration(request, earlier->hash_algorithm, earlier->hash,
+		                                       earlier->occurred_at_us)
+		                    : same_declaration(request, known->hash_algorithm, known->hash,
+		                                       known->occurred_at_us);
+		request->result = same ? OK : ERR_CONFLICT;
+		request->replayed = same;
+		request->same_as = same ? earlier : NULL;
+		return OK;
+	}
+	bool live = request->chain->mode == MODE_LIVE;
+	request->result = live ? check_live(pass, request) : check_test(pass, request);
+	if (request->result != OK)
+		return OK;
+	*slot = request;
+	append(pass, request);
+	if (live)
+		return account_live(pass, request);
+	request->status = STATUS_TEST;
+	pass->account->test_events_today++;
+	pass->account->test_bytes_today += request->content_bytes;
+	return OK;
+}
+
+static int pass_init(struct pass *pass, size_t count)
+{
+	size_t slots = 16;
+	while (slots < count * 2)
+		slots *= 2;
+	pass->seen.slots = arena_alloc(pass->arena, slots * sizeof *pass->seen.slots);
+	pass->seen.mask = slots - 1;
+	if (!pass->seen.slots)
+		return ERR_NO_MEMORY;
+	notice_list_init(&pass->notices, pass->arena);
+	pass->entries_end = &pass->entries;
+	period_key(PERIOD_DAY, pass->now_us, pass->day);
+	period_key(PERIOD_MONTH, pass->now_us, pass->month);
+	return OK;
+}
+
+int ledger_register(struct ledger_account *account, struct ledger_request **requests, size_t count,
+                    int64_t now_us, struct arena *arena, struct ledger_result *ret_result)
+{
+	struct pass pass = {.account = account, .now_us = now_us, .arena = arena};
+	int64_t balance_before = account->balance;
+	int64_t test_events_before = account->test_events_today;
+	int64_t test_bytes_before = account->test_bytes_today;
+	int result = pass_init(&pass, count);
+	if (result != OK)
+		return result;
+	buf_init(&pass.record, EVENT_RECORD_MAX);
+	for (size_t i = 0; i < count && result == OK; i++)
+		result = decide(&pass, requests[i]);
+	if (result == OK)
+		result = buf_check(&pass.record);
+	buf_free(&pass.record);
+	if (result != OK || pass.notices.failed)
+		return ERR_NO_MEMORY;
+
+	int64_t live_events = 0;
+	int64_t balance = balance_before;
+	for (struct ledger_entry *entry = pass.entries; entry; entry = entry->next) {
+		balance += entry->credits;
+		entry->balance = balance;
+	}
+	assert(balance == account->balance);
+	for (size_t i = 0; i < count; i++)
+		live_events += requests[i]->result == OK && !requests[i]->replayed &&
+		               requests[i]->status != STATUS_TEST;
+	*ret_result = (struct ledger_result){
+	    .entries = pass.entries,
+	    .notices = pass.notices.first,
+	    .test_events_added = account->test_events_today - test_events_before,
+	    .test_bytes_added = account->test_bytes_today - test_bytes_before,
+	    .live_events_added = live_events,
+	};
+	return OK;
+}

@@ -1,0 +1,198 @@
+/* The rules of registration: one pure function from (state, requests) to (outcomes, new state,
+ * credit entries, notices). No I/O, no clock, no store, no memory but the caller's arena.
+ *
+ * A batch belongs to one account. The store loads the state of what the batch touches, calls
+ * ledger_register, and writes what changed in one transaction. Invariants that always hold and are
+ * asserted:
+ *   - sequences of a chain are gapless, received_at never decreases, hashes chain
+ *   - balance_after = balance_before + sum of the entries' credits
+ *   - unpaid_after = unpaid_before + number of unpaid outcomes
+ *   - a replay, a conflict and a refusal change nothing
+ *   - each notice is given once per crossing
+ * Order of the checks of one request: repeated client_ref, consumption limit, unpaid limit, test
+ * quota, registration. (Key, state of account and channel, rate, body, size and modality come
+ * before, outside.) */
+#ifndef LEDGER_LEDGER_H
+#define LEDGER_LEDGER_H
+
+#include "base/arena.h"
+#include "ledger/record.h"
+
+#define TEST_EVENTS_PER_DAY 10000
+#define TEST_CONTENT_BYTES_PER_DAY INT64_C(100000000)
+#define TEST_CERTIFICATIONS_PER_DAY 20
+#define TEST_CERTIFICATION_EVENTS_MAX 10000
+
+/* Balances stay within what JSON readers keep exact. */
+#define LEDGER_BALANCE_MAX ((INT64_C(1) << 53) - 1)
+
+enum period { PERIOD_DAY, PERIOD_MONTH };
+const char *period_text(enum period period); /* "day", "month" */
+bool period_parse(struct slice text, enum period *ret);
+/* "YYYY-MM-DD" or "YYYY-MM" of a time. */
+#define PERIOD_KEY_SIZE 11
+void period_key(enum period period, int64_t time_us, char key[PERIOD_KEY_SIZE]);
+
+enum event_status { STATUS_REGISTERED, STATUS_UNPAID, STATUS_TEST };
+const char *event_status_text(enum event_status status);
+
+struct ledger_chain {
+	int64_t chain; /* the store's number */
+	int64_t channel;
+	const char *channel_id;
+	enum mode mode;
+	enum modality modality;
+	int64_t config_version;
+	struct sha256 config_hash;
+	int64_t last_sequence;
+	int64_t last_received_at_us;
+	struct sha256 last_chain_hash;
+	bool changed; /* set by ledger_register */
+	struct ledger_entry *paid; /* of the batch under way: what it charged for this chain */
+};
+
+struct ledger_limit {
+	const char *limit_id;
+	int64_t channel;
+	int64_t key; /* 0: of the whole channel */
+	const char *key_id;
+	const char *channel_id;
+	enum period period;
+	bool block;
+	int64_t max_events;
+	int64_t used; /* live events in the period that `now` lies in, before this batch */
+	char notified_period[PERIOD_KEY_SIZE];
+	bool changed; /* notified_period */
+};
+
+struct ledger_threshold {
+	const char *threshold_id;
+	int64_t credits;
+	bool armed;
+	bool changed;
+};
+
+struct ledger_account {
+	int64_t account;
+	int64_t balance;
+	int64_t unpaid_events;
+	int64_t unpaid_limit;
+	int64_t last_entry;
+	int64_t last_unpaid;
+	int64_t test_events_today; /* of the UTC day of `now` */
+	int64_t test_bytes_today;
+
+	struct ledger_chain **chains;
+	size_t chain_count;
+	struct ledger_limit *limits;
+	size_t limit_count;
+	struct ledger_threshold *thresholds;
+	size_t threshold_count;
+};
+
+/* What the store already holds under the request's client_ref. */
+struct ledger_known {
+	int64_t sequence; /* 0: nothing */
+	enum hash_algorithm hash_algorithm;
+	uint8_t hash[DIGEST_SIZE_MAX];
+	int64_t occurred_at_us;
+};
+
+struct ledger_request {
+	struct ledger_chain *chain;
+	int64_t key;
+	const char *key_id;
+	struct slice client_ref;
+	int64_t occurred_at_us; /* TIME_NONE: null */
+	enum hash_algorithm hash_algorithm;
+	uint8_t hash[DIGEST_SIZE_MAX];
+	int64_t content_bytes; /* what test quotas count; 0 for hash-only */
+	struct ledger_known known;
+
+	/* The outcome. */
+	int result;    /* OK: registered or replayed; ERR_CONFLICT, ERR_LIMIT_BLOCKED, ERR_UNPAID_LIMIT,
+	                  ERR_TEST_QUOTA */
+	bool replayed;      /* the event is the store's, or same_as's in this batch */
+	struct ledger_request *same_as; /* replayed within the batch */
+	int64_t sequence;
+	int64_t received_at_us;
+	int64_t config_version;
+	enum event_status status;
+	struct sha256 chain_hash;
+	char event_id[ID_SIZE];
+};
+
+enum notice_type {
+	NOTICE_CERTIFICATION_COMPLETED,
+	NOTICE_CERTIFICATION_FAILED,
+	NOTICE_BALANCE_LOW,
+	NOTICE_BALANCE_EXHAUSTED,
+	NOTICE_UNPAID_LIMIT_REACHED,
+	NOTICE_CONSUMPTION_LIMIT_REACHED,
+	NOTICE_RECHARGE_COMPLETED,
+	NOTICE_RECHARGE_FAILED,
+	NOTICE_WEBHOOK_TEST,
+};
+const char *notice_type_text(enum notice_type type);
+
+struct ledger_notice {
+	enum notice_type type;
+	struct slice data; /* the JSON of the interface, in the arena */
+	struct ledger_notice *next;
+};
+
+/* A movement of credits; the number within the account is given by its order. */
+struct ledger_entry {
+	const char *kind; /* "events", "settlement", "purchase", "revert", "adjustment", "fee", "fee_refund" */
+	int64_t credits;  /* signed */
+	int64_t balance;  /* after it */
+	struct ledger_chain *chain; /* "events" */
+	int64_t first_sequence;
+	int64_t last_sequence;
+	const char *reference; /* may be NULL */
+	struct ledger_entry *next;
+};
+
+struct ledger_result {
+	struct ledger_entry *entries; /* in order */
+	struct ledger_notice *notices;
+	int64_t test_events_added; /* beside test_events_today, which is moved on too */
+	int64_t test_bytes_added;
+	int64_t live_events_added;
+};
+
+/* Decides the requests in order at the time now_us and moves the state on. 0 or ERR_NO_MEMORY (the
+ * state is then void). */
+int ledger_register(struct ledger_account *account, struct ledger_request **requests, size_t count,
+                    int64_t now_us, struct arena *arena, struct ledger_result *ret_result)
+    __attribute__((warn_unused_result));
+
+/* Credits come (a purchase, a positive adjustment) or go (a negative adjustment, a revert, a fee).
+ * Coming credits first lift a negative balance to zero, then settle unpaid events, oldest first,
+ * one credit each, then add. The number of events to settle is given back; the store settles that
+ * many. Thresholds are armed again or moved on, notices of downward crossings given.
+ * `kind` and `reference` describe the entry. 0, ERR_VALIDATION (the sum would overflow) or
+ * ERR_NO_MEMORY. */
+int ledger_move_credits(struct ledger_account *account, int64_t credits, const char *kind,
+                        const char *reference, struct arena *arena,
+                        struct ledger_result *ret_result, int64_t *ret_settled,
+                        struct error *error) __attribute__((warn_unused_result));
+
+/* Identifiers of events: "evt_", the channel's own part, "l" or "t", the sequence in base 32. */
+void event_id_make(const char *channel_id, enum mode mode, int64_t sequence, char id[ID_SIZE]);
+/* The sequence when `id` is one of this chain, else 0. */
+int64_t event_id_sequence(struct slice id, const char *channel_id, enum mode mode);
+
+/* Certification ranges, frozen at acceptance. */
+struct certification_range {
+	int64_t from_us; /* TIME_NONE: not given */
+	int64_t to_us;
+	int64_t seq_from; /* 0: not given */
+	int64_t seq_to;
+};
+/* 0 or ERR_VALIDATION: exactly one whole pair, not inverted, sequences from 1 and not beyond the
+ * chain's last. */
+int certification_range_check(const struct certification_range *range, int64_t last_sequence,
+                              struct error *error);
+
+#endif

@@ -1,0 +1,41 @@
+#include "base/clock.h"
+#include "ledger/ledger.h"
+
+const char *period_text(enum period period)
+{
+	return period == PERIOD_MONTH ? "month" : "day";
+}
+
+bool period_parse(struct slice text, enum period *ret)
+{
+	if (!slice_is(text, "day") && !slice_is(text, "month"))
+		return false;
+	*ret = slice_is(text, "month") ? PERIOD_MONTH : PERIOD_DAY;
+	return true;
+}
+
+void period_key(enum period period, int64_t time_us, char key[PERIOD_KEY_SIZE])
+{
+	if (period == PERIOD_MONTH)
+		time_month_key(time_us, key);
+	else
+		time_day_key(time_us, key);
+}
+
+const char *event_status_text(enum event_status status)
+{
+	static const char *const names[] = {"registered", "unpaid", "test"};
+	return names[status];
+}
+
+const char *notice_type_text(enum notice_type type)
+{
+	static const char *const names[] = {
+	    "certification.completed",      "certification.failed",
+	    "balance.low",                  "balance.exhausted",
+	    "events.unpaid_limit_reached",  "consumption.limit_reached",
+	    "recharge.auto_completed",      "recharge.auto_failed",
+	    "webhook.test",
+	};
+	return names[type];
+}

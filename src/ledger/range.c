@@ -1,0 +1,30 @@
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "ledger/ledger.h"
+
+int certification_range_check(const struct certification_range *range, int64_t last_sequence,
+                              struct error *error)
+{
+	bool times = range->from_us != TIME_NONE || range->to_us != TIME_NONE;
+	bool sequences = range->seq_from != 0 || range->seq_to != 0;
+	bool whole_times = range->from_us != TIME_NONE && range->to_us != TIME_NONE;
+	bool whole_sequences = range->seq_from != 0 && range->seq_to != 0;
+	if (times == sequences || (times && !whole_times) || (sequences && !whole_sequences))
+		return error_set(error, ERR_VALIDATION, MSG_RANGE_PAIR, NULL);
+	if (times) {
+		if (range->from_us >= range->to_us)
+			return error_set(error, ERR_VALIDATION, MSG_RANGE_INVERTED, "from", "to", NULL);
+		return OK;
+	}
+	if (range->seq_from < 1)
+		return error_set(error, ERR_VALIDATION, MSG_RANGE_SEQUENCE_MINIMUM, "seq_from", NULL);
+	if (range->seq_from > range->seq_to)
+		return error_set(error, ERR_VALIDATION, MSG_RANGE_INVERTED, "seq_from", "seq_to", NULL);
+	if (range->seq_to > last_sequence) {
+		char last[24];
+		snprintf(last, sizeof last, "%lld", (long long)last_sequence);
+		return error_set(error, ERR_VALIDATION, MSG_RANGE_BEYOND_END, last, NULL);
+	}
+	return OK;
+}

@@ -1,0 +1,358 @@
+#include "net/http.h"
+
+#include <curl/curl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <strings.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+#define TIMEOUT_DEFAULT_MS 10000
+#define ANSWER_DEFAULT 65536
+
+/* One exchange on one easy handle. Prepared and finished apart from being performed, so that a
+ * multi handle can drive it as well. */
+struct transfer {
+	const struct http_request *request;
+	CURL *easy;
+	struct curl_slist *headers;
+	struct http_answer answer;
+	size_t limit;
+	bool over;
+	bool too_many_headers;
+	bool opened;  /* at least one address was permitted */
+	bool refused; /* at least one was not */
+	char refused_address[ADDRESS_TEXT_SIZE];
+	enum address_kind refused_kind;
+	char reason[CURL_ERROR_SIZE];
+};
+
+static pthread_once_t curl_started = PTHREAD_ONCE_INIT;
+static CURLcode curl_start_result;
+
+static void curl_start(void)
+{
+	curl_start_result = curl_global_init(CURL_GLOBAL_DEFAULT);
+}
+
+static curl_socket_t open_guarded(void *context, curlsocktype purpose, struct curl_sockaddr *address)
+{
+	struct transfer *transfer = context;
+
+	(void)purpose;
+	if (!address_guard_permits(transfer->request->guard, &address->addr)) {
+		transfer->refused = true;
+		transfer->refused_kind = address_classify(&address->addr);
+		address_text(&address->addr, transfer->refused_address);
+		return CURL_SOCKET_BAD;
+	}
+	transfer->opened = true;
+	return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+}
+
+static size_t take_header(char *data, size_t one, size_t size, void *context)
+{
+	struct transfer *transfer = context;
+	struct buf *headers = &transfer->answer.headers;
+	size_t length = size;
+
+	(void)one;
+	if (size >= 5 && memcmp(data, "HTTP/", 5) == 0) {
+		buf_clear(headers); /* an interim answer's headers do not count */
+		return size;
+	}
+	while (length > 0 && (data[length - 1] == '\r' || data[length - 1] == '\n'))
+		length--;
+	if (length == 0)
+		return size;
+	buf_add(headers, data, length);
+	buf_add_byte(headers, '\n');
+	if (buf_check(headers) != 0) {
+		transfer->too_many_headers = true;
+		return 0;
+	}
+	return size;
+}
+
+static size_t take_body(char *data, size_t one, size_t size, void *context)
+{
+	struct transfer *transfer = context;
+	struct buf *body = &transfer->answer.body;
+	size_t room = transfer->limit - body->size;
+
+	(void)one;
+	buf_add(body, data, size < room ? size : room);
+	if (buf_check(body) != 0)
+		return size + 1;
+	if (size <= room)
+		return size;
+	transfer->over = true;
+	return size + 1; /* anything but size ends the exchange */
+}
+
+static void answer_init(struct http_answer *answer, size_t limit)
+{
+	*answer = (struct http_answer){0};
+	buf_init(&answer->body, limit + 1);
+	buf_init(&answer->headers, HTTP_HEADERS_MAX);
+}
+
+void http_answer_free(struct http_answer *answer)
+{
+	if (!answer)
+		return;
+	buf_free(&answer->body);
+	buf_free(&answer->headers);
+}
+
+static void transfer_free(struct transfer *transfer)
+{
+	curl_easy_cleanup(transfer->easy);
+	curl_slist_free_all(transfer->headers);
+	http_answer_free(&transfer->answer);
+}
+
+static bool is_header_text(const char *text)
+{
+	for (; *text; text++)
+		if ((unsigned char)*text < 0x20 || *text == 0x7f)
+			return false;
+	return true;
+}
+
+static int add_header(struct transfer *transfer, const char *text, struct error *error)
+{
+	if (!is_header_text(text))
+		return error_cause(error, ERR_VALIDATION, "control character in a request header");
+	struct curl_slist *longer = curl_slist_append(transfer->headers, text);
+	if (!longer)
+		return ERR_NO_MEMORY;
+	transfer->headers = longer;
+	return 0;
+}
+
+static int add_headers(struct transfer *transfer, struct error *error)
+{
+	const struct http_request *request = transfer->request;
+	char type[256];
+
+	/* The type is said or left out, never curl's own guess; and no waiting for "100 Continue". */
+	int size = snprintf(type, sizeof type, "Content-Type:%s%s", request->content_type ? " " : "",
+	                    request->content_type ? request->content_type : "");
+	if (size < 0 || (size_t)size >= sizeof type)
+		return error_cause(error, ERR_VALIDATION, "content type too long");
+	if (request->header_count > HTTP_REQUEST_HEADERS_MAX)
+		return error_cause(error, ERR_VALIDATION, "too many request headers");
+	int result = add_header(transfer, type, error);
+	if (result == 0)
+		result = add_header(transfer, "Expect:", error);
+	for (size_t i = 0; result == 0 && i < request->header_count; i++)
+		result = add_header(transfer, request->headers[i], error);
+	return result;
+}
+
+static CURLcode set_method(CURL *easy, const struct http_request *request)
+{
+	const char *method = request->method;
+	CURLcode code = CURLE_OK;
+
+	if (!method)
+		method = request->body.size > 0 ? "POST" : "GET";
+	if (strcmp(method, "HEAD") == 0)
+		return curl_easy_setopt(easy, CURLOPT_NOBODY, 1L);
+	if (strcmp(method, "POST") == 0 || request->body.size > 0) {
+		code |= curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)request->body.size);
+		code |= curl_easy_setopt(easy, CURLOPT_POSTFIELDS, request->body.data ? request->body.data : "");
+	}
+	return code | curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, method);
+}
+
+static CURLcode set_credentials(CURL *easy, const struct http_request *request)
+{
+	CURLcode code = CURLE_OK;
+
+	if (request->bearer) {
+		code |= curl_easy_setopt(easy, CURLOPT_HTTPAUTH, (long)CURLAUTH_BEARER);
+		code |= curl_easy_setopt(easy, CURLOPT_XOAUTH2_BEARER, request->bearer);
+	} else if (request->user) {
+		code |= curl_easy_setopt(easy, CURLOPT_HTTPAUTH, (long)CURLAUTH_BASIC);
+		code |= curl_easy_setopt(easy, CURLOPT_USERNAME, request->user);
+		code |= curl_easy_setopt(easy, CURLOPT_PASSWORD, request->password ? request->password : "");
+	}
+	if (request->client_certificate) {
+		code |= curl_easy_setopt(easy, CURLOPT_SSLCERT, request->client_certificate);
+		code |= curl_easy_setopt(easy, CURLOPT_SSLKEY, request->client_key);
+	}
+	if (request->authority_file)
+		code |= curl_easy_setopt(easy, CURLOPT_CAINFO, request->authority_file);
+	return code;
+}
+
+static CURLcode set_options(struct transfer *transfer)
+{
+	const struct http_request *request = transfer->request;
+	CURL *easy = transfer->easy;
+	long timeout_ms = request->timeout_ms > 0 ? request->timeout_ms : TIMEOUT_DEFAULT_MS;
+	long connect_ms = request->connect_timeout_ms > 0 ? request->connect_timeout_ms : timeout_ms;
+	CURLcode code = CURLE_OK;
+
+	code |= curl_easy_setopt(easy, CURLOPT_URL, request->url);
+	code |= curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, request->allow_http ? "http,https" : "https");
+	code |= curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
+	code |= curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);
+	code |= curl_easy_setopt(easy, CURLOPT_DISALLOW_USERNAME_IN_URL, 1L);
+	code |= curl_easy_setopt(easy, CURLOPT_PROXY, ""); /* nor one from the environment */
+	code |= curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+	code |= curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L); /* a hanging resolver holds nobody */
+	code |= curl_easy_setopt(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
+	code |= curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, timeout_ms);
+	code |= curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, connect_ms);
+	code |= curl_easy_setopt(easy, CURLOPT_USERAGENT, "constancia/" CONSTANCIA_VERSION);
+	code |= curl_easy_setopt(easy, CURLOPT_HTTPHEADER, transfer->headers);
+	code |= curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, open_guarded);
+	code |= curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, transfer);
+	code |= curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, take_header);
+	code |= curl_easy_setopt(easy, CURLOPT_HEADERDATA, transfer);
+	code |= curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, take_body);
+	code |= curl_easy_setopt(easy, CURLOPT_WRITEDATA, transfer);
+	code |= curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, transfer->reason);
+	code |= set_credentials(easy, request);
+	return code | set_method(easy, request);
+}
+
+static int transfer_prepare(struct transfer *transfer, const struct http_request *request,
+                            struct error *error)
+{
+	transfer->request = request;
+	transfer->limit = request->answer_limit > 0 ? request->answer_limit : ANSWER_DEFAULT;
+	answer_init(&transfer->answer, transfer->limit);
+	if (!request->url || strlen(request->url) > HTTP_URL_MAX)
+		return error_cause(error, ERR_VALIDATION, "no URL, or one over %d bytes", HTTP_URL_MAX);
+	pthread_once(&curl_started, curl_start);
+	if (curl_start_result == CURLE_OK)
+		transfer->easy = curl_easy_init();
+	if (!transfer->easy)
+		return ERR_NO_MEMORY;
+	int result = add_headers(transfer, error);
+	if (result != 0)
+		return result;
+	if (set_options(transfer) != CURLE_OK)
+		return error_cause(error, ERR_INTERNAL, "libcurl does not take an option");
+	return 0;
+}
+
+static int transfer_failure(const struct transfer *transfer, CURLcode code, struct error *error)
+{
+	const char *reason = transfer->reason[0] ? transfer->reason : curl_easy_strerror(code);
+
+	if (buf_check(&transfer->answer.body) != 0 || code == CURLE_OUT_OF_MEMORY)
+		return ERR_NO_MEMORY;
+	if (transfer->refused && !transfer->opened)
+		return error_cause(error, ERR_REFUSED, "address %s is %s and not permitted",
+		                   transfer->refused_address, address_kind_text(transfer->refused_kind));
+	if (transfer->too_many_headers)
+		return error_cause(error, ERR_NETWORK, "answer headers over %d bytes", HTTP_HEADERS_MAX);
+	if (transfer->over)
+		return error_cause(error, ERR_TOO_LARGE, "answer over %zu bytes", transfer->limit);
+	if (code == CURLE_URL_MALFORMAT || code == CURLE_UNSUPPORTED_PROTOCOL ||
+	    code == CURLE_LOGIN_DENIED)
+		return error_cause(error, ERR_VALIDATION, "URL not usable: %s", reason);
+	return error_cause(error, ERR_NETWORK, "%s", reason);
+}
+
+/* The answer goes to the caller when there is a whole one. */
+static int transfer_finish(struct transfer *transfer, CURLcode code, struct http_answer *ret_answer,
+                           struct error *error)
+{
+	struct http_answer *answer = &transfer->answer;
+	char *address = NULL;
+	long status = 0;
+
+	answer->cut = transfer->over && transfer->request->cut_over_limit;
+	if (code != CURLE_OK && !(code == CURLE_WRITE_ERROR && answer->cut))
+		return transfer_failure(transfer, code, error);
+	if (curl_easy_getinfo(transfer->easy, CURLINFO_RESPONSE_CODE, &status) != CURLE_OK ||
+	    status < 100 || status > 599)
+		return error_cause(error, ERR_NETWORK, "no usable status in the answer");
+	answer->status = (int)status;
+	if (curl_easy_getinfo(transfer->easy, CURLINFO_PRIMARY_IP, &address) == CURLE_OK && address)
+		snprintf(answer->address, sizeof answer->address, "%s", address);
+	*ret_answer = *answer;
+	answer_init(answer, 0);
+	return 0;
+}
+
+int http_send(const struct http_request *request, struct http_answer *ret_answer,
+              struct error *error)
+{
+	struct transfer transfer = {0};
+	int64_t started_us = clock_monotonic_us();
+
+	int result = transfer_prepare(&transfer, request, error);
+	if (result == 0) {
+		CURLcode code = curl_easy_perform(transfer.easy);
+		transfer.answer.duration_us = clock_monotonic_us() - started_us;
+		result = transfer_finish(&transfer, code, ret_answer, error);
+	}
+	transfer_free(&transfer);
+	return result;
+}
+
+struct slice http_answer_header(const struct http_answer *answer, const char *name)
+{
+	struct slice rest = buf_slice(&answer->headers);
+	size_t length = strlen(name);
+
+	while (rest.size > 0) {
+		const char *end = memchr(rest.data, '\n', rest.size);
+		size_t line = (size_t)(end - rest.data);
+		if (line > length && rest.data[length] == ':' && strncasecmp(rest.data, name, length) == 0) {
+			struct slice value = {rest.data + length + 1, line - length - 1};
+			while (value.size > 0 && (value.data[0] == ' ' || value.data[0] == '\t'))
+				value = slice_make(value.data + 1, value.size - 1);
+			while (value.size > 0 && (value.data[value.size - 1] == ' ' ||
+			                          value.data[value.size - 1] == '\t'))
+				value.size--;
+			return value;
+		}
+		rest = slice_make(end + 1, rest.size - line - 1);
+	}
+	return slice_make(NULL, 0);
+}
+
+static bool url_usable(const char *text, bool allow_http)
+{
+	CURLU *url = curl_url();
+	char *scheme = NULL;
+	char *host = NULL;
+	bool usable = false;
+
+	if (url && curl_url_set(url, CURLUPART_URL, text, CURLU_DISALLOW_USER) == CURLUE_OK &&
+	    curl_url_get(url, CURLUPART_SCHEME, &scheme, 0) == CURLUE_OK &&
+	    curl_url_get(url, CURLUPART_HOST, &host, 0) == CURLUE_OK)
+		usable = *host && (strcmp(scheme, "https") == 0 ||
+		                   (allow_http && strcmp(scheme, "http") == 0));
+	curl_free(scheme);
+	curl_free(host);
+	curl_url_cleanup(url);
+	return usable;
+}
+
+int http_url_check(struct slice url, bool allow_http, const char *field, struct error *error)
+{
+	char text[HTTP_URL_MAX + 1];
+	bool usable = url.size > 0 && url.size <= HTTP_URL_MAX;
+
+	for (size_t i = 0; usable && i < url.size; i++)
+		usable = url.data[i] > 0x20 && url.data[i] < 0x7f && url.data[i] != '#';
+	if (usable) {
+		memcpy(text, url.data, url.size);
+		text[url.size] = 0;
+		usable = url_usable(text, allow_http);
+	}
+	if (usable)
+		return 0;
+	return error_set(error, ERR_VALIDATION, allow_http ? MSG_NET_URL : MSG_NET_URL_HTTPS, field,
+	                 NULL);
+}

@@ -1,0 +1,366 @@
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <zlib.h>
+
+#include "proof/archive_lines.h"
+
+#define CHUNK_SIZE ((size_t)64 * 1024)
+#define CONFIGS_MAX ARCHIVE_ENTRIES_MAX
+
+/* What may come next; a call of an earlier phase is refused. */
+enum phase { PHASE_CONFIGS, PHASE_EVENTS, PHASE_LEAVES, PHASE_SEALS, PHASE_ROUNDS, PHASE_CLOSED };
+
+struct archive {
+	struct zip_writer *zip;
+	struct archive_manifest manifest;
+	enum phase phase;
+	bool failed;
+
+	struct archive_file *files;
+	size_t file_room;
+	struct archive_config *configs;
+	size_t config_room;
+
+	/* The stream being written: its lines go through gzip into the open entry. */
+	z_stream gzip;
+	bool gzip_ready;
+	bool stream_open;
+	enum archive_stream stream;
+	uint32_t file_number;
+	uint32_t lines;
+	uint8_t chunk[CHUNK_SIZE];
+
+	struct buf text;
+	struct sha256 chain_hash; /* of the last event */
+};
+
+/* Every public call ends here: after a failure only archive_free is left. */
+static int settle(struct archive *archive, int status)
+{
+	if (status < 0)
+		archive->failed = true;
+	return status;
+}
+
+static int enter(struct archive *archive, enum phase phase, struct error *error)
+{
+	if (archive->failed || phase < archive->phase)
+		return settle(archive, error_cause(error, ERR_USAGE, "archive: calls out of order"));
+	archive->phase = phase;
+	return 0;
+}
+
+static int check_text(struct archive *archive, struct error *error)
+{
+	return buf_check(&archive->text) < 0 ? error_cause(error, ERR_NO_MEMORY, "archive text") : 0;
+}
+
+/* Makes room for one more item; false without memory. */
+static bool grow(void **items, size_t count, size_t *room, size_t item_size)
+{
+	if (count < *room)
+		return true;
+	size_t wanted = *room ? *room * 2 : 16;
+	void *grown = reallocarray(*items, wanted, item_size);
+	if (!grown)
+		return false;
+	*items = grown;
+	*room = wanted;
+	return true;
+}
+
+static int list_file(struct archive *archive, const char *path, const struct zip_sum *sum,
+                     struct error *error)
+{
+	void *items = archive->files;
+	char *copy = strdup(path);
+	if (!copy || !grow(&items, archive->manifest.file_count, &archive->file_room,
+	                   sizeof *archive->files)) {
+		free(copy);
+		return error_cause(error, ERR_NO_MEMORY, "archive files");
+	}
+	archive->manifest.files = archive->files = items;
+	archive->files[archive->manifest.file_count++] = (struct archive_file){copy, *sum};
+	return 0;
+}
+
+static int add_file(struct archive *archive, const char *path, struct slice content,
+                    struct error *error)
+{
+	struct zip_sum sum;
+	int status = zip_add(archive->zip, path, content, &sum, error);
+	return status < 0 ? status : list_file(archive, path, &sum, error);
+}
+
+static int start(struct archive *archive, const char *path, struct error *error)
+{
+	int status = zip_create(path, ZIP_BYTES_MAX, ARCHIVE_ENTRIES_MAX, &archive->zip, error);
+	if (status == 0)
+		status = zip_add(archive->zip, "mimetype", slice_of(ARCHIVE_MIMETYPE), NULL, error);
+	if (status == 0)
+		status = add_file(archive, ARCHIVE_README_NAME, slice_of(archive_readme), error);
+	if (status == 0)
+		status = add_file(archive, ARCHIVE_LEEME_NAME, slice_of(archive_leeme), error);
+	const struct archive_facts *facts = &archive->manifest.facts;
+	genesis_document(facts->channel_id, facts->mode, facts->channel_created_at_us, &archive->text);
+	if (status == 0)
+		status = check_text(archive, error);
+	if (status == 0)
+		status = add_file(archive, ARCHIVE_GENESIS_NAME, buf_slice(&archive->text), error);
+	return status;
+}
+
+int archive_begin(const char *path, const struct archive_facts *facts,
+                  struct archive **ret_archive, struct error *error)
+{
+	if (facts->first_sequence < 1 || facts->last_sequence < facts->first_sequence ||
+	    facts->part_count > PART_COUNT_MAX)
+		return error_cause(error, ERR_USAGE, "archive: range or parts out of bounds");
+	struct archive *archive = calloc(1, sizeof *archive);
+	if (!archive)
+		return error_cause(error, ERR_NO_MEMORY, "archive");
+	archive->manifest.facts = *facts;
+	buf_init(&archive->text, ARCHIVE_MANIFEST_MAX);
+	/* Level 1: hashes hardly compress, and a million lines are to take seconds. */
+	archive->gzip_ready =
+	    deflateInit2(&archive->gzip, 1, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) == Z_OK;
+	int status = archive->gzip_ready ? start(archive, path, error)
+	                                 : error_cause(error, ERR_NO_MEMORY, "gzip");
+	if (status < 0) {
+		archive_free(archive);
+		return status;
+	}
+	*ret_archive = archive;
+	return 0;
+}
+
+int archive_add_config(struct archive *archive, int64_t version, struct slice document,
+                       struct error *error)
+{
+	int status = enter(archive, PHASE_CONFIGS, error);
+	if (status < 0)
+		return status;
+	size_t count = archive->manifest.config_count;
+	void *items = archive->configs;
+	if (version < 1 || document.size > ARCHIVE_DOCUMENT_MAX || count >= CONFIGS_MAX ||
+	    (count > 0 && archive->configs[count - 1].version >= version))
+		return settle(archive, error_cause(error, ERR_USAGE, "archive: configuration %" PRId64
+		                                   " is out of order or too large", version));
+	if (!grow(&items, count, &archive->config_room, sizeof *archive->configs))
+		return settle(archive, error_cause(error, ERR_NO_MEMORY, "archive configurations"));
+	archive->manifest.configs = archive->configs = items;
+	archive->configs[count] =
+	    (struct archive_config){version, sha256_of(document.data, document.size)};
+	archive->manifest.config_count++;
+	char path[ZIP_NAME_MAX + 1];
+	archive_config_path(version, path);
+	return settle(archive, add_file(archive, path, document, error));
+}
+
+static int pump(struct archive *archive, struct slice text, int flush, struct error *error)
+{
+	archive->gzip.next_in = (z_const Bytef *)text.data;
+	archive->gzip.avail_in = (uInt)text.size;
+	int outcome;
+	do {
+		archive->gzip.next_out = archive->chunk;
+		archive->gzip.avail_out = CHUNK_SIZE;
+		outcome = deflate(&archive->gzip, flush);
+		size_t size = CHUNK_SIZE - archive->gzip.avail_out;
+		int status =
+		    size == 0 ? 0 : zip_entry_write(archive->zip, archive->chunk, size, error);
+		if (status < 0)
+			return status;
+	} while (archive->gzip.avail_out == 0 && outcome != Z_STREAM_END);
+	return 0;
+}
+
+static int close_stream(struct archive *archive, struct error *error)
+{
+	if (!archive->stream_open)
+		return 0;
+	archive->stream_open = false;
+	struct zip_sum sum;
+	int status = pump(archive, slice_of(""), Z_FINISH, error);
+	if (status == 0)
+		status = zip_entry_end(archive->zip, &sum, error);
+	char path[ZIP_NAME_MAX + 1];
+	archive_stream_path(archive->stream, archive->file_number, path);
+	return status < 0 ? status : list_file(archive, path, &sum, error);
+}
+
+static int open_stream(struct archive *archive, enum archive_stream stream, struct error *error)
+{
+	if (archive->stream_open && archive->stream == stream &&
+	    archive->lines < ARCHIVE_LINES_PER_FILE)
+		return 0;
+	int status = close_stream(archive, error);
+	if (status < 0)
+		return status;
+	archive->file_number = archive->stream == stream ? archive->file_number + 1 : 1;
+	archive->stream = stream;
+	archive->lines = 0;
+	deflateReset(&archive->gzip);
+	char path[ZIP_NAME_MAX + 1];
+	archive_stream_path(stream, archive->file_number, path);
+	status = zip_entry_begin(archive->zip, path, error);
+	archive->stream_open = status == 0;
+	return status;
+}
+
+/* Adds archive->text as a line. */
+static int add_line(struct archive *archive, enum archive_stream stream, struct error *error)
+{
+	buf_add_byte(&archive->text, '\n');
+	int status = check_text(archive, error);
+	if (status == 0 && archive->text.size > ARCHIVE_LINE_MAX)
+		status = error_cause(error, ERR_TOO_LARGE, "archive: a line of %s is too long",
+		                     archive_stream_text(stream));
+	if (status == 0)
+		status = open_stream(archive, stream, error);
+	if (status == 0)
+		status = pump(archive, buf_slice(&archive->text), Z_NO_FLUSH, error);
+	archive->lines++;
+	return settle(archive, status);
+}
+
+int archive_add_event(struct archive *archive, const struct event_facts *event,
+                      struct error *error)
+{
+	int status = enter(archive, PHASE_EVENTS, error);
+	if (status < 0)
+		return status;
+	struct archive_manifest *manifest = &archive->manifest;
+	bool first = manifest->event_count == 0;
+	if (event->sequence != manifest->facts.first_sequence + manifest->event_count ||
+	    event->sequence > manifest->facts.last_sequence ||
+	    (!first && !sha256_equal(&event->previous_chain_hash, &archive->chain_hash)))
+		return settle(archive,
+		              error_cause(error, ERR_CORRUPT,
+		                          "event %" PRId64 " does not continue the chain of %s",
+		                          event->sequence, manifest->facts.channel_id));
+	archive->chain_hash = event_chain_hash(event, &archive->text);
+	if (first) {
+		manifest->previous_chain_hash = event->previous_chain_hash;
+		manifest->first_chain_hash = archive->chain_hash;
+	}
+	manifest->last_chain_hash = archive->chain_hash;
+	manifest->event_count++;
+	return add_line(archive, STREAM_EVENTS, error);
+}
+
+int archive_add_leaf(struct archive *archive, int64_t sequence, const struct sha256 *chain_hash,
+                     struct error *error)
+{
+	int status = enter(archive, PHASE_LEAVES, error);
+	if (status < 0)
+		return status;
+	buf_clear(&archive->text);
+	archive_leaf_line(sequence, chain_hash, &archive->text);
+	return add_line(archive, STREAM_LEAVES, error);
+}
+
+int archive_add_segment(struct archive *archive, const struct archive_segment *segment,
+                        struct error *error)
+{
+	int status = enter(archive, PHASE_SEALS, error);
+	if (status < 0)
+		return status;
+	buf_clear(&archive->text);
+	archive_segment_line(segment, &archive->text);
+	return add_line(archive, STREAM_SEALS, error);
+}
+
+int archive_add_round(struct archive *archive, const struct archive_round *round,
+                      struct error *error)
+{
+	int status = enter(archive, PHASE_ROUNDS, error);
+	if (status < 0)
+		return status;
+	if (round->token.size == 0 || round->token.size > TIMESTAMP_RESPONSE_MAX ||
+	    round->request.size > TIMESTAMP_REQUEST_MAX)
+		return settle(archive, error_cause(error, ERR_TOO_LARGE, "archive: token of round %s",
+		                                   round->round_id));
+	buf_clear(&archive->text);
+	archive_round_line(round, &archive->text);
+	return add_line(archive, STREAM_ROUNDS, error);
+}
+
+/* The ASiCManifest, which names the manifest first, and its signature. */
+static int add_signature(struct archive *archive, const struct zip_sum *manifest_sum,
+                         const struct cms_signing *signing, struct error *error)
+{
+	struct buf *text = &archive->text;
+	buf_clear(text);
+	archive_asic_begin(text);
+	archive_asic_file(&(struct archive_file){ARCHIVE_MANIFEST_NAME, *manifest_sum}, text);
+	for (size_t i = 0; i < archive->manifest.file_count; i++)
+		archive_asic_file(&archive->files[i], text);
+	archive_asic_end(text);
+	struct zip_sum sum;
+	int status = check_text(archive, error);
+	if (status == 0)
+		status = zip_add(archive->zip, ARCHIVE_ASIC_NAME, buf_slice(text), &sum, error);
+	BUF_AUTO struct buf signature;
+	buf_init(&signature, CMS_SIZE_MAX);
+	if (status == 0)
+		status = cms_create(&sum.sha256, signing, &signature, error);
+	if (status == 0)
+		status = zip_add(archive->zip, ARCHIVE_SIGNATURE_NAME, buf_slice(&signature), NULL,
+		                 error);
+	return status;
+}
+
+int archive_finish(struct archive *archive, const struct cms_signing *signing,
+                   struct zip_sum *ret_sum, struct error *error)
+{
+	int status = enter(archive, PHASE_CLOSED, error);
+	if (status < 0)
+		return status;
+	const struct archive_facts *facts = &archive->manifest.facts;
+	if (archive->manifest.event_count != facts->last_sequence - facts->first_sequence + 1 ||
+	    archive->stream != (facts->mode == MODE_LIVE ? STREAM_ROUNDS : STREAM_EVENTS) ||
+	    (facts->mode == MODE_LIVE && !signing->timestamp))
+		return settle(archive, error_cause(error, ERR_CORRUPT,
+		                                   "the archive was not given its whole range and seals"));
+	status = close_stream(archive, error);
+	buf_clear(&archive->text);
+	archive_manifest_write(&archive->manifest, &archive->text);
+	struct zip_sum sum;
+	if (status == 0)
+		status = check_text(archive, error);
+	if (status == 0)
+		status = zip_add(archive->zip, ARCHIVE_MANIFEST_NAME, buf_slice(&archive->text), &sum,
+		                 error);
+	if (status == 0)
+		status = add_signature(archive, &sum, signing, error);
+	if (status == 0)
+		status = zip_finish(archive->zip, ret_sum, error);
+	return settle(archive, status);
+}
+
+struct sha256 archive_first_chain_hash(const struct archive *archive)
+{
+	return archive->manifest.first_chain_hash;
+}
+
+struct sha256 archive_last_chain_hash(const struct archive *archive)
+{
+	return archive->manifest.last_chain_hash;
+}
+
+void archive_free(struct archive *archive)
+{
+	if (!archive)
+		return;
+	zip_writer_free(archive->zip);
+	if (archive->gzip_ready)
+		deflateEnd(&archive->gzip);
+	for (size_t i = 0; i < archive->manifest.file_count; i++)
+		free((char *)archive->files[i].path);
+	free(archive->files);
+	free(archive->configs);
+	buf_free(&archive->text);
+	free(archive);
+}

@@ -1,0 +1,90 @@
+/* The evidence archive: a ZIP (zip.h's shape) that is an ASiC-E container (ETSI EN 319 162-1).
+ *
+ * Written in one pass with constant memory, in this order, each call as often as needed:
+ *   archive_begin, archive_add_config (ascending versions), archive_add_event (every event of the
+ *   range, ascending), archive_add_leaf (ascending: the events that the first and the last segment
+ *   hold outside the range), archive_add_segment (ascending), archive_add_round (ascending in time:
+ *   for each round of those segments once, and before it the round that preceded it, whatever
+ *   chains that one covered, as far as there was one), archive_finish.
+ * A test archive has no leaves, segments and rounds. Content parts are made before (part.h).
+ * After any failure the archive can only be freed; archive_free removes an unfinished file.
+ * docs/evidence-format.md describes the files. One thread at a time. */
+#ifndef PROOF_ARCHIVE_H
+#define PROOF_ARCHIVE_H
+
+#include "ledger/record.h"
+#include "proof/part.h"
+#include "seal/authority.h"
+#include "seal/cms.h"
+#include "seal/document.h"
+#include "seal/tree.h"
+
+#define ARCHIVE_ENTRIES_MAX 20000u
+#define ARCHIVE_LINES_PER_FILE 100000 /* of events, leaves, seals or rounds */
+#define ARCHIVE_LINE_MAX (256 * 1024) /* bytes of one line, its end not counted */
+#define ARCHIVE_DOCUMENT_MAX 32768    /* bytes of a configuration or genesis document */
+#define ARCHIVE_MANIFEST_MAX (16 * 1024 * 1024)
+
+struct archive_facts {
+	const char *certification_id;
+	const char *verification_code;
+	const char *channel_id;
+	enum mode mode;
+	int64_t channel_created_at_us; /* of the chain's genesis document */
+	int64_t issued_at_us;
+	/* The range as requested: one pair is set, the other TIME_NONE or 0. */
+	int64_t requested_from_us, requested_to_us;
+	int64_t requested_first, requested_last;
+	/* The range as frozen. */
+	int64_t first_sequence, last_sequence;
+	const char *service_name;
+	const char *service_prefix;
+	const char *verification_url; /* of the public verification page */
+	const struct part_facts *parts;
+	size_t part_count;
+};
+
+struct archive_segment {
+	const struct seal_document *seal;
+	const struct tree_proof *path; /* from the segment's root (its leaf) to the round's root */
+	const char *round_id;
+};
+
+struct archive_round {
+	const char *round_id;
+	struct sha256 root;
+	const char *authority;
+	enum authority_kind kind;
+	struct slice request; /* DER; empty: null */
+	struct slice token;   /* DER of the TimeStampToken (a CMS ContentInfo) */
+	int64_t gen_time_us;
+};
+
+struct archive;
+
+/* The facts, and what they point to, must live until archive_finish. Creates or empties `path`. */
+int archive_begin(const char *path, const struct archive_facts *facts,
+                  struct archive **ret_archive, struct error *error)
+    __attribute__((warn_unused_result));
+/* `document`: canonical bytes whose digest is the config_hash of that version. */
+int archive_add_config(struct archive *archive, int64_t version, struct slice document,
+                       struct error *error) __attribute__((warn_unused_result));
+/* ERR_CORRUPT when sequence or previous_chain_hash does not continue the event before. */
+int archive_add_event(struct archive *archive, const struct event_facts *event,
+                      struct error *error) __attribute__((warn_unused_result));
+int archive_add_leaf(struct archive *archive, int64_t sequence, const struct sha256 *chain_hash,
+                     struct error *error) __attribute__((warn_unused_result));
+int archive_add_segment(struct archive *archive, const struct archive_segment *segment,
+                        struct error *error) __attribute__((warn_unused_result));
+int archive_add_round(struct archive *archive, const struct archive_round *round,
+                      struct error *error) __attribute__((warn_unused_result));
+/* Writes the manifest, has it signed (with a timestamp, unless in test mode), syncs and closes.
+ * ERR_CORRUPT when the range was not given whole. */
+int archive_finish(struct archive *archive, const struct cms_signing *signing,
+                   struct zip_sum *ret_sum, struct error *error) __attribute__((warn_unused_result));
+/* Of the range, after archive_finish: for the reports. */
+struct sha256 archive_first_chain_hash(const struct archive *archive);
+struct sha256 archive_last_chain_hash(const struct archive *archive);
+void archive_free(struct archive *archive); /* NULL-safe */
+
+#endif

@@ -1,0 +1,243 @@
+#include <inttypes.h>
+#include <openssl/evp.h>
+#include <stdio.h>
+
+#include "base/json.h"
+#include "proof/archive_lines.h"
+
+const char *archive_stream_text(enum archive_stream stream)
+{
+	static const char *const texts[] = {"events", "leaves", "seals", "rounds"};
+	return texts[stream];
+}
+
+void archive_stream_path(enum archive_stream stream, uint32_t number, char path[ZIP_NAME_MAX + 1])
+{
+	const char *text = archive_stream_text(stream);
+	snprintf(path, ZIP_NAME_MAX + 1, "%s/%s-%06u.ndjson.gz", text, text, number);
+}
+
+void archive_config_path(int64_t version, char path[ZIP_NAME_MAX + 1])
+{
+	snprintf(path, ZIP_NAME_MAX + 1, "config/config-%06" PRId64 ".json", version);
+}
+
+static void json_hash(struct json_writer *writer, const char *name, const struct sha256 *hash)
+{
+	json_hex(writer, name, hash->bytes, SHA256_SIZE);
+}
+
+/* Base64 needs no escapes, so it is written where it belongs. */
+static void json_base64(struct json_writer *writer, const char *name, struct slice bytes)
+{
+	json_raw(writer, name, slice_of("\""));
+	size_t size = (bytes.size + 2) / 3 * 4;
+	char *to = buf_extend(writer->out, size + 1);
+	if (to) {
+		EVP_EncodeBlock((unsigned char *)to, (const unsigned char *)bytes.data, (int)bytes.size);
+		to[size] = '"';
+	}
+}
+
+void archive_leaf_line(int64_t sequence, const struct sha256 *chain_hash, struct buf *out)
+{
+	struct json_writer writer = {.out = out};
+	json_begin_object(&writer, NULL);
+	json_hash(&writer, "chain_hash", chain_hash);
+	json_integer(&writer, "sequence", sequence);
+	json_end_object(&writer);
+}
+
+void archive_segment_line(const struct archive_segment *segment, struct buf *out)
+{
+	struct json_writer writer = {.out = out};
+	json_begin_object(&writer, NULL);
+	json_begin_array(&writer, "path");
+	for (size_t i = 0; i < segment->path->count; i++)
+		json_hash(&writer, NULL, &segment->path->siblings[i]);
+	json_end_array(&writer);
+	json_text(&writer, "round_id", segment->round_id);
+	json_raw(&writer, "seal", slice_of(""));
+	seal_document_write(segment->seal, out);
+	json_end_object(&writer);
+}
+
+void archive_round_line(const struct archive_round *round, struct buf *out)
+{
+	struct json_writer writer = {.out = out};
+	json_begin_object(&writer, NULL);
+	json_text(&writer, "authority", round->authority);
+	json_time(&writer, "gen_time", round->gen_time_us);
+	json_text(&writer, "kind", authority_kind_text(round->kind));
+	if (round->request.size > 0)
+		json_base64(&writer, "request", round->request);
+	else
+		json_null(&writer, "request");
+	json_hash(&writer, "root", &round->root);
+	json_text(&writer, "round_id", round->round_id);
+	json_base64(&writer, "token", round->token);
+	json_end_object(&writer);
+}
+
+static void manifest_parts(const struct archive_facts *facts, struct json_writer *writer)
+{
+	json_begin_array(writer, "content_parts");
+	for (size_t i = 0; i < facts->part_count; i++) {
+		const struct part_facts *part = &facts->parts[i];
+		json_begin_object(writer, NULL);
+		json_integer(writer, "bytes", (int64_t)part->size_bytes);
+		json_integer(writer, "first_sequence", part->first_sequence);
+		json_integer(writer, "last_sequence", part->last_sequence);
+		json_text(writer, "name", part->name);
+		json_hash(writer, "sha256", &part->sha256);
+		json_end_object(writer);
+	}
+	json_end_array(writer);
+}
+
+static void manifest_configs(const struct archive_manifest *manifest, struct json_writer *writer)
+{
+	json_begin_array(writer, "config_versions");
+	for (size_t i = 0; i < manifest->config_count; i++) {
+		json_begin_object(writer, NULL);
+		json_hash(writer, "hash", &manifest->configs[i].hash);
+		json_integer(writer, "version", manifest->configs[i].version);
+		json_end_object(writer);
+	}
+	json_end_array(writer);
+}
+
+static void manifest_files(const struct archive_manifest *manifest, struct json_writer *writer)
+{
+	json_begin_array(writer, "files");
+	for (size_t i = 0; i < manifest->file_count; i++) {
+		json_begin_object(writer, NULL);
+		json_text(writer, "path", manifest->files[i].path);
+		json_hash(writer, "sha256", &manifest->files[i].sum.sha256);
+		json_integer(writer, "size", (int64_t)manifest->files[i].sum.size_bytes);
+		json_end_object(writer);
+	}
+	json_end_array(writer);
+}
+
+static void integer_or_null(struct json_writer *writer, const char *name, int64_t value)
+{
+	if (value > 0)
+		json_integer(writer, name, value);
+	else
+		json_null(writer, name);
+}
+
+void archive_manifest_write(const struct archive_manifest *manifest, struct buf *out)
+{
+	const struct archive_facts *facts = &manifest->facts;
+	struct json_writer writer = {.out = out};
+	json_begin_object(&writer, NULL);
+	json_text(&writer, "certification_id", facts->certification_id);
+	json_text(&writer, "channel_id", facts->channel_id);
+	manifest_configs(manifest, &writer);
+	manifest_parts(facts, &writer);
+	json_integer(&writer, "event_count", manifest->event_count);
+	manifest_files(manifest, &writer);
+	json_hash(&writer, "first_chain_hash", &manifest->first_chain_hash);
+	json_begin_object(&writer, "frozen_range");
+	json_integer(&writer, "first_sequence", facts->first_sequence);
+	json_integer(&writer, "last_sequence", facts->last_sequence);
+	json_end_object(&writer);
+	json_time(&writer, "issued_at", facts->issued_at_us);
+	json_hash(&writer, "last_chain_hash", &manifest->last_chain_hash);
+	json_text(&writer, "mode", mode_text(facts->mode));
+	json_hash(&writer, "previous_chain_hash", &manifest->previous_chain_hash);
+	json_begin_object(&writer, "requested_range");
+	json_time(&writer, "from", facts->requested_from_us);
+	integer_or_null(&writer, "seq_from", facts->requested_first);
+	integer_or_null(&writer, "seq_to", facts->requested_last);
+	json_time(&writer, "to", facts->requested_to_us);
+	json_end_object(&writer);
+	json_begin_object(&writer, "service");
+	json_text(&writer, "name", facts->service_name);
+	json_text(&writer, "prefix", facts->service_prefix);
+	json_text(&writer, "verification_url", facts->verification_url);
+	json_end_object(&writer);
+	json_integer(&writer, "v", 1);
+	json_text(&writer, "verification_code", facts->verification_code);
+	json_end_object(&writer);
+}
+
+static void add_escaped(struct buf *out, const char *text)
+{
+	for (; *text; text++) {
+		switch (*text) {
+		case '&':
+			buf_add_text(out, "&amp;");
+			break;
+		case '<':
+			buf_add_text(out, "&lt;");
+			break;
+		case '>':
+			buf_add_text(out, "&gt;");
+			break;
+		case '"':
+			buf_add_text(out, "&quot;");
+			break;
+		default:
+			buf_add_byte(out, *text);
+		}
+	}
+}
+
+void archive_asic_begin(struct buf *out)
+{
+	buf_add_text(out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+	                  "<asic:ASiCManifest xmlns:asic=\"http://uri.etsi.org/02918/v1.2.1#\""
+	                  " xmlns:ds=\"http://www.w3.org/2000/09/xmldsig#\">\n"
+	                  "<asic:SigReference URI=\"" ARCHIVE_SIGNATURE_NAME "\""
+	                  " MimeType=\"application/x-pkcs7-signature\"/>\n");
+}
+
+void archive_asic_file(const struct archive_file *file, struct buf *out)
+{
+	char digest[64] = {0};
+	EVP_EncodeBlock((unsigned char *)digest, file->sum.sha256.bytes, SHA256_SIZE);
+	buf_add_text(out, "<asic:DataObjectReference URI=\"");
+	add_escaped(out, file->path);
+	buf_add_text(out, "\"><ds:DigestMethod"
+	                  " Algorithm=\"http://www.w3.org/2001/04/xmlenc#sha256\"/><ds:DigestValue>");
+	buf_add_text(out, digest);
+	buf_add_text(out, "</ds:DigestValue></asic:DataObjectReference>\n");
+}
+
+void archive_asic_end(struct buf *out)
+{
+	buf_add_text(out, "</asic:ASiCManifest>\n");
+}
+
+void part_head_write(const struct part_head *head, struct buf *out)
+{
+	struct json_writer writer = {.out = out};
+	json_begin_object(&writer, NULL);
+	json_text(&writer, "certification_id", head->certification_id);
+	json_text(&writer, "channel_id", head->channel_id);
+	json_integer(&writer, "number", head->number);
+	json_integer(&writer, "v", 1);
+	json_end_object(&writer);
+}
+
+void part_entry_name(const struct part_entry *entry, char name[ZIP_NAME_MAX + 1])
+{
+	snprintf(name, ZIP_NAME_MAX + 1, "content/%012" PRId64 ".%s", entry->sequence,
+	         entry->is_json ? "json" : "bin");
+}
+
+void part_index_line(const struct part_entry *entry, struct buf *out)
+{
+	char name[ZIP_NAME_MAX + 1];
+	part_entry_name(entry, name);
+	struct json_writer writer = {.out = out};
+	json_begin_object(&writer, NULL);
+	json_text(&writer, "entry", name);
+	json_slice(&writer, "event_id", entry->event_id);
+	json_hash(&writer, "hash", &entry->hash);
+	json_integer(&writer, "sequence", entry->sequence);
+	json_end_object(&writer);
+}

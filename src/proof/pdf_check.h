@@ -1,0 +1,55 @@
+/* Checks a signed report with nothing but the file: for `constancia verify`.
+ *
+ * Strict on purpose: only the form that pdf_sign.h writes is taken. The signature covers every byte
+ * of the file but the hexadecimal digits of /Contents; those must be lower case, hold exactly one
+ * DER value and be filled up with the digit 0. No general PDF parser is involved, so a hostile file
+ * meets little code. Other PDF files belong to a PAdES validator.
+ *
+ * Thread safe. */
+#ifndef PROOF_PDF_CHECK_H
+#define PROOF_PDF_CHECK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/digest.h"
+#include "base/error.h"
+#include "ledger/record.h"
+#include "seal/cms.h"
+
+#define PDF_SIZE_MAX (INT64_C(64) << 20)
+#define PDF_TEXT_SIZE 128
+
+/* What the report says of itself in its metadata, so that it can be bound to an archive. */
+struct pdf_binding {
+	char certification_id[PDF_TEXT_SIZE];
+	char verification_code[PDF_TEXT_SIZE];
+	char channel_id[PDF_TEXT_SIZE];
+	enum mode chain;
+	enum language language;
+	int64_t first_sequence;
+	int64_t last_sequence;
+	int64_t event_count;
+	struct sha256 first_chain_hash;
+	struct sha256 last_chain_hash;
+	struct sha256 archive_digest;
+	int64_t archive_size_bytes;
+};
+
+struct pdf_facts {
+	struct pdf_binding binding;
+	struct sha256 digest;       /* of the file */
+	int64_t signing_time_us;    /* /M: the signer's own statement */
+	struct cms_facts signature; /* who signed, its timestamp, trusted or not */
+};
+
+/* Checks a whole file in memory. roots_pem as for cms_verify: with NULL data integrity alone is
+ * established. 0 or ERR_INVALID_EVIDENCE with the cause, ERR_NO_MEMORY. */
+int pdf_check(struct slice file, struct slice roots_pem, struct pdf_facts *ret_facts,
+              struct error *error) __attribute__((warn_unused_result));
+
+/* The same for a file on disk; ERR_IO when it cannot be read. */
+int pdf_check_file(const char *path, struct slice roots_pem, struct pdf_facts *ret_facts,
+                   struct error *error) __attribute__((warn_unused_result));
+
+#endif

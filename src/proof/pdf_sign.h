@@ -1,0 +1,30 @@
+/* PAdES baseline B-T (ETSI EN 319 142-1) on a report that report.h rendered: an incremental update
+ * with an invisible signature field. Everything before it stays byte for byte.
+ *
+ * The key and the authority stay behind the functions in struct cms_signing. The base file must have
+ * a classic cross-reference table. Memory is constant but for the qpdf library's view of the base
+ * file. */
+#ifndef PROOF_PDF_SIGN_H
+#define PROOF_PDF_SIGN_H
+
+#include <stdint.h>
+
+#include "base/digest.h"
+#include "base/error.h"
+#include "seal/cms.h"
+
+#define PDF_CMS_SIZE_MAX 32768 /* bytes reserved for the CMS; twice as many hexadecimal digits */
+
+struct pdf_signed {
+	struct sha256 digest; /* of the whole signed file */
+	int64_t size_bytes;
+};
+
+/* Signs base_path into signed_path (another file; created or replaced, synced; removed again on
+ * failure). time_us becomes /M. 0, what the callbacks answered, ERR_REFUSED when the base file is
+ * of another form, ERR_IO, ERR_NO_SPACE, ERR_NO_MEMORY. */
+int pdf_sign(const char *base_path, const char *signed_path, int64_t time_us,
+             const struct cms_signing *signing, struct pdf_signed *ret_signed, struct error *error)
+    __attribute__((warn_unused_result));
+
+#endif

@@ -1,0 +1,34 @@
+/* Completes the PDF that cairo wrote to what PDF/A-3a and PDF/UA-1 ask for: XMP metadata, output
+ * intent, language, title, identifiers, tab order, artifact marks, scopes, alternative texts.
+ * Internal to proof. */
+#ifndef PROOF_REPORT_FINISH_H
+#define PROOF_REPORT_FINISH_H
+
+#include "base/buf.h"
+#include "base/error.h"
+#include "proof/report.h"
+
+/* The properties that bind a report to its archive; pdf_check.h reads them back from the XMP
+ * packet, where each stands as <constancia:Name>value</constancia:Name>. */
+#define REPORT_XMP_NAMESPACE "urn:constancia:report:1#"
+#define REPORT_XMP_PREFIX "constancia"
+#define REPORT_XMP_BEGIN "<?xpacket begin=\"\xEF\xBB\xBF\" id=\"W5M0MpCehiHzreSzNTczkc9d\"?>\n"
+#define REPORT_XMP_END "<?xpacket end=\"r\"?>\n"
+
+/* Appends the XMP packet. */
+void report_xmp(const struct report_facts *facts, enum language language, const char *title,
+                struct buf *out);
+
+struct report_finishing {
+	const struct report_facts *facts;
+	enum language language;
+	const char *title;
+	const char *figure_text; /* the alternative text of the QR code */
+	const char *link_text;
+};
+
+/* Reads the PDF in memory and writes the completed one to path. 0 or ERR_*. */
+int report_finish(struct slice pdf, const struct report_finishing *finishing, const char *path,
+                  struct error *error) __attribute__((warn_unused_result));
+
+#endif

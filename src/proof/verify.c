@@ -1,0 +1,335 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "proof/pdf_check.h"
+#include "proof/verify_check.h"
+#include "proof/zip_shape.h"
+
+#define FINDING_MAX 1024
+#define RESULT_ARENA_MAX ((size_t)16 << 20)
+#define RUN_ARENA_MAX ((size_t)64 << 20)
+#define TRUST_MAX ((size_t)4 << 20)
+#define PROGRESS_STEP_US (US_PER_SECOND / 5)
+
+void verify_add(struct run *run, enum verify_severity severity, const char *path,
+                const char *where, const char *format, ...)
+{
+	struct verify_result *result = run->result;
+	uint64_t *counter = severity == VERIFY_WRONG       ? &result->wrong
+	                    : severity == VERIFY_UNCHECKED ? &result->unchecked
+	                                                   : &result->warnings;
+	++*counter;
+	if (result->kept >= VERIFY_FINDINGS_MAX)
+		return;
+	char text[FINDING_MAX];
+	va_list arguments;
+	va_start(arguments, format);
+	vsnprintf(text, sizeof text, format, arguments);
+	va_end(arguments);
+	struct verify_finding *finding = arena_alloc(&result->arena, sizeof *finding);
+	char *copies[] = {arena_text(&result->arena, path), arena_text(&result->arena, where),
+	                  arena_text(&result->arena, text)};
+	if (!finding || !copies[0] || !copies[1] || !copies[2])
+		return; /* it is counted, and the count alone decides */
+	*finding = (struct verify_finding){severity, copies[0], copies[1], copies[2], NULL};
+	if (result->last)
+		result->last->next = finding;
+	else
+		result->first = finding;
+	result->last = finding;
+	result->kept++;
+}
+
+int verify_add_error(struct run *run, const char *path, const char *where, int status,
+                     const struct error *error)
+{
+	if (status == ERR_NO_MEMORY)
+		return status;
+	verify_add(run, status == ERR_INVALID_EVIDENCE ? VERIFY_WRONG : VERIFY_UNCHECKED, path, where,
+	           "%s", error->cause[0] ? error->cause : error_message(error, LANGUAGE_ENGLISH));
+	return 0;
+}
+
+void verify_progress(struct run *run, const char *path, uint64_t done, uint64_t total)
+{
+	if (!run->options || !run->options->progress)
+		return;
+	int64_t now_us = clock_monotonic_us();
+	if (now_us < run->next_progress_us)
+		return;
+	run->next_progress_us = now_us + PROGRESS_STEP_US;
+	run->options->progress(run->options->progress_context, path, done, total);
+}
+
+void verify_trust(struct run *run, bool trusted)
+{
+	run->signatures++;
+	run->untrusted |= !trusted;
+}
+
+int verify_canonical(struct slice found, const struct buf *canonical, struct error *error)
+{
+	if (buf_check(canonical) < 0)
+		return error_cause(error, ERR_INVALID_EVIDENCE, "it is longer than this format allows");
+	size_t i = 0;
+	while (i < found.size && i < canonical->size && found.data[i] == canonical->data[i])
+		i++;
+	if (i == found.size && i == canonical->size)
+		return 0;
+	return error_cause(error, ERR_INVALID_EVIDENCE,
+	                   "from byte %zu on it is not the canonical form of this document "
+	                   "(unknown member, other order, spacing or spelling)",
+	                   i);
+}
+
+/* The first and last bytes, each with room for a damaged one, tell what a file is. */
+static enum input_kind recognize(const char *head, size_t size, const char *tail)
+{
+	bool pdf_head = size >= 5 && memcmp(head, "%PDF-", 5) == 0;
+	bool zip_head = size >= 4 && memcmp(head, "PK\3\4", 4) == 0;
+	bool zip_tail = size >= ZIP_END_SIZE && memcmp(tail, "PK\5\6", 4) == 0;
+	bool pdf_tail = size >= ZIP_END_SIZE && memmem(tail, ZIP_END_SIZE, "%EOF", 4);
+	if (zip_head || zip_tail) {
+		bool part = size > ZIP_LOCAL_SIZE + strlen(PART_HEAD_NAME) &&
+		            memcmp(head + ZIP_LOCAL_SIZE, PART_HEAD_NAME, strlen(PART_HEAD_NAME)) == 0;
+		return part ? INPUT_PART : INPUT_ARCHIVE;
+	}
+	return pdf_head || pdf_tail ? INPUT_REPORT : INPUT_OTHER;
+}
+
+static int open_input(struct run *run, struct input *input)
+{
+	struct error error = {0};
+	struct stat facts;
+	char head[64] = {0}, tail[ZIP_END_SIZE] = {0};
+	int fd = open(input->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	int status = 0;
+	if (fd < 0 || fstat(fd, &facts) < 0)
+		status = error_cause(&error, ERR_IO, "it cannot be opened: %s", strerror(errno));
+	else if (!S_ISREG(facts.st_mode))
+		status = error_cause(&error, ERR_IO, "it is no regular file");
+	size_t size = 0;
+	if (status == 0) {
+		size = facts.st_size < (off_t)sizeof head ? (size_t)facts.st_size : sizeof head;
+		if (!zip_read_at(fd, head, size, 0) ||
+		    (size >= sizeof tail && !zip_read_at(fd, tail, sizeof tail,
+		                                         (uint64_t)facts.st_size - sizeof tail)))
+			status = error_cause(&error, ERR_IO, "it cannot be read");
+	}
+	if (fd >= 0)
+		close(fd);
+	if (status == 0)
+		status = zip_file_sum(input->path, &input->sum, &error);
+	if (status < 0)
+		return verify_add_error(run, input->path, "", status, &error);
+	input->kind = recognize(head, size, tail);
+	if (input->kind == INPUT_OTHER)
+		verify_add(run, VERIFY_UNCHECKED, input->path, "",
+		           "this is neither an evidence archive, nor a content part, nor a report");
+	return 0;
+}
+
+static void compare_binding(struct run *run, const struct input *report,
+                            const struct input *archive, const struct pdf_binding *binding)
+{
+	const struct archive_manifest *manifest = &archive->manifest;
+	const struct archive_facts *facts = &manifest->facts;
+	const struct {
+		bool same;
+		const char *what;
+	} items[] = {
+	    {strcmp(binding->certification_id, facts->certification_id) == 0, "certification"},
+	    {strcmp(binding->verification_code, facts->verification_code) == 0, "verification code"},
+	    {strcmp(binding->channel_id, facts->channel_id) == 0, "channel"},
+	    {binding->chain == facts->mode, "mode"},
+	    {binding->first_sequence == facts->first_sequence, "first sequence number"},
+	    {binding->last_sequence == facts->last_sequence, "last sequence number"},
+	    {binding->event_count == manifest->event_count, "number of events"},
+	    {sha256_equal(&binding->first_chain_hash, &manifest->first_chain_hash),
+	     "first chain hash"},
+	    {sha256_equal(&binding->last_chain_hash, &manifest->last_chain_hash), "last chain hash"},
+	    {(uint64_t)binding->archive_size_bytes == archive->sum.size_bytes, "archive's size"},
+	};
+	for (size_t i = 0; i < sizeof items / sizeof *items; i++)
+		if (!items[i].same)
+			verify_add(run, VERIFY_WRONG, report->path, "metadata",
+			           "its %s is not that of the archive %s", items[i].what, archive->path);
+}
+
+static void bind_report(struct run *run, struct input *report, const struct pdf_binding *binding)
+{
+	char digest[2 * SHA256_SIZE + 1];
+	hex_encode(binding->archive_digest.bytes, SHA256_SIZE, digest);
+	for (size_t i = 0; i < run->input_count; i++) {
+		struct input *archive = &run->inputs[i];
+		if (archive->kind != INPUT_ARCHIVE)
+			continue;
+		if (sha256_equal(&archive->sum.sha256, &binding->archive_digest)) {
+			report->bound = true;
+			if (archive->described)
+				compare_binding(run, report, archive, binding);
+		} else if (archive->described && strcmp(archive->manifest.facts.certification_id,
+		                                        binding->certification_id) == 0) {
+			report->bound = true;
+			verify_add(run, VERIFY_WRONG, report->path, "metadata",
+			           "it names an archive with the SHA-256 %s, and %s is another", digest,
+			           archive->path);
+		}
+	}
+	if (!report->bound)
+		verify_add(run, VERIFY_WARNING, report->path, "",
+		           "the archive it names (SHA-256 %s) was not given; the report was checked on its "
+		           "own",
+		           digest);
+}
+
+int verify_report(struct run *run, struct input *input)
+{
+	struct error error = {0};
+	struct pdf_facts facts;
+	run->result->checked.reports++;
+	int status = pdf_check_file(input->path, run->roots, &facts, &error);
+	if (status < 0)
+		return verify_add_error(run, input->path, "", status, &error);
+	verify_trust(run, facts.signature.trusted);
+	if (facts.signature.has_timestamp) {
+		run->result->checked.timestamps++;
+		verify_trust(run, facts.signature.timestamp.trusted);
+	} else if (facts.binding.chain == MODE_LIVE) {
+		verify_add(run, VERIFY_WARNING, input->path, "signature",
+		           "the report's signature has no timestamp");
+	}
+	bind_report(run, input, &facts.binding);
+	return 0;
+}
+
+/* A part that no archive lists, judged after all archives were read. */
+static void judge_part(struct run *run, const struct input *part)
+{
+	if (part->bound || !part->described)
+		return;
+	for (size_t i = 0; i < run->input_count; i++) {
+		const struct input *archive = &run->inputs[i];
+		if (archive->kind == INPUT_ARCHIVE && archive->described &&
+		    strcmp(archive->manifest.facts.certification_id, part->head.certification_id) == 0) {
+			verify_add(run, VERIFY_WRONG, part->path, "",
+			           "it says it belongs to %s, but the manifest of %s lists no part with its "
+			           "SHA-256",
+			           part->head.certification_id, archive->path);
+			return;
+		}
+	}
+	verify_add(run, VERIFY_UNCHECKED, part->path, "",
+	           "it is whole, but nothing signed vouches for it: give the evidence archive of %s "
+	           "too",
+	           part->head.certification_id);
+}
+
+static int load_trust(const char *path, struct buf *out, struct error *error)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	struct stat facts;
+	int status = 0;
+	if (fd < 0 || fstat(fd, &facts) < 0)
+		status = error_cause(error, ERR_IO, "open %s: %s", path, strerror(errno));
+	else if (!S_ISREG(facts.st_mode) || facts.st_size == 0 || facts.st_size > (off_t)TRUST_MAX)
+		status = error_cause(error, ERR_IO, "%s is no PEM file of trusted roots", path);
+	if (status == 0) {
+		char *to = buf_extend(out, (size_t)facts.st_size);
+		if (!to)
+			status = error_cause(error, ERR_NO_MEMORY, "trusted roots");
+		else if (!zip_read_at(fd, to, (size_t)facts.st_size, 0))
+			status = error_cause(error, ERR_IO, "%s cannot be read", path);
+		else if (!memmem(to, (size_t)facts.st_size, "-----BEGIN CERTIFICATE-----", 27))
+			status = error_cause(error, ERR_IO, "%s holds no PEM certificate", path);
+	}
+	if (fd >= 0)
+		close(fd);
+	return status;
+}
+
+static int check_all(struct run *run)
+{
+	/* Parts first, so that an archive can follow their content; reports last, as they name it. */
+	static const enum input_kind order[] = {INPUT_PART, INPUT_ARCHIVE, INPUT_REPORT};
+	static int (*const checks[])(struct run *, struct input *) = {verify_part, verify_archive,
+	                                                              verify_report};
+	int status = 0;
+	for (size_t i = 0; i < run->input_count && status == 0; i++)
+		status = open_input(run, &run->inputs[i]);
+	for (size_t k = 0; k < sizeof order / sizeof *order; k++)
+		for (size_t i = 0; i < run->input_count && status == 0; i++)
+			if (run->inputs[i].kind == order[k])
+				status = checks[k](run, &run->inputs[i]);
+	for (size_t i = 0; i < run->input_count && status == 0; i++)
+		if (run->inputs[i].kind == INPUT_PART)
+			judge_part(run, &run->inputs[i]);
+	return status;
+}
+
+static void conclude(struct run *run)
+{
+	if (run->development)
+		verify_add(run, VERIFY_WARNING, "", "",
+		           "timestamps come from a development authority: they have no probative value");
+	if (run->non_qualified)
+		verify_add(run, VERIFY_WARNING, "", "",
+		           "timestamps come from an authority that is not qualified");
+	if (!run->roots.data && run->signatures > 0)
+		verify_add(run, VERIFY_WARNING, "", "",
+		           "who signed was not established: no trusted roots were given (--trust); "
+		           "integrity was checked against the certificates inside");
+	run->result->trusted =
+	    run->roots.data && run->signatures > 0 && !run->untrusted && run->result->wrong == 0;
+}
+
+int verify_paths(const char *const *paths, size_t count, const char *trust,
+                 const struct verify_options *options, struct verify_result *ret_result,
+                 struct error *error)
+{
+	if (count == 0 || count > VERIFY_PATHS_MAX)
+		return error_cause(error, ERR_USAGE, "1 to %d files can be checked at once",
+		                   VERIFY_PATHS_MAX);
+	struct verify_result result = {0};
+	struct run run = {.result = &result, .options = options, .input_count = count};
+	BUF_AUTO struct buf roots;
+	buf_init(&roots, TRUST_MAX + 1);
+	int status = trust ? load_trust(trust, &roots, error) : 0;
+	if (status < 0)
+		return status;
+	if (trust)
+		run.roots = buf_slice(&roots);
+	arena_init(&result.arena, RESULT_ARENA_MAX);
+	arena_init(&run.arena, RUN_ARENA_MAX);
+	run.inputs = calloc(count, sizeof *run.inputs);
+	status = run.inputs ? 0 : ERR_NO_MEMORY;
+	for (size_t i = 0; i < count && status == 0; i++)
+		run.inputs[i].path = paths[i];
+	if (status == 0)
+		status = check_all(&run);
+	if (status == 0)
+		conclude(&run);
+	free(run.inputs);
+	arena_free(&run.arena);
+	if (status < 0) {
+		arena_free(&result.arena);
+		return error_cause(error, status, "verify");
+	}
+	*ret_result = result;
+	return 0;
+}
+
+int verify_exit_code(const struct verify_result *result)
+{
+	return result->wrong > 0 ? 1 : result->unchecked > 0 ? 2 : 0;
+}
+
+void verify_result_free(struct verify_result *result)
+{
+	if (result)
+		arena_free(&result->arena);
+}

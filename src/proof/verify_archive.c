@@ -1,0 +1,402 @@
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "proof/verify_check.h"
+
+#define ARENA_MAX ((size_t)256 << 20)
+#define ENTRIES_MIN 8 /* mimetype, README, LEEME, genesis, events, and the three at the end */
+
+struct archive_check {
+	struct run *run;
+	struct input *input;
+	struct zip_reader *zip;
+	uint32_t count; /* of entries */
+	struct zip_sum *sums;
+	bool *summed; /* the sum could be had */
+	struct arena arena;
+	struct buf scratch;
+	struct archive_manifest manifest;
+	bool has_manifest;
+	bool has_genesis;
+	struct sha256 genesis_hash;
+};
+
+static int note(struct archive_check *check, const char *where, int status,
+                const struct error *error)
+{
+	return status < 0 ? verify_add_error(check->run, check->input->path, where, status, error)
+	                  : 0;
+}
+
+#define wrong(check, where, ...) \
+	verify_add((check)->run, VERIFY_WRONG, (check)->input->path, where, __VA_ARGS__)
+
+static const char *name_of(const struct archive_check *check, uint32_t index, char *to)
+{
+	const struct zip_entry *entry = zip_at(check->zip, index);
+	memcpy(to, entry->name.data, entry->name.size);
+	to[entry->name.size] = 0;
+	return to;
+}
+
+/* Digests every entry. */
+static int sum_entries(struct archive_check *check)
+{
+	check->sums = calloc(check->count, sizeof *check->sums);
+	check->summed = calloc(check->count, sizeof *check->summed);
+	if (!check->sums || !check->summed)
+		return ERR_NO_MEMORY;
+	uint64_t done = 0;
+	for (uint32_t i = 0; i < check->count; i++) {
+		struct error error = {0};
+		char name[ZIP_NAME_MAX + 1];
+		int status =
+		    zip_entry_sum(check->zip, zip_at(check->zip, i), &check->sums[i], &error);
+		check->summed[i] = status == 0;
+		status = note(check, name_of(check, i, name), status, &error);
+		if (status < 0)
+			return status;
+		check->run->result->checked.files++;
+		done += zip_at(check->zip, i)->size;
+		verify_progress(check->run, check->input->path, done, check->input->sum.size_bytes);
+	}
+	return 0;
+}
+
+static void check_mimetype(struct archive_check *check)
+{
+	struct error error = {0};
+	BUF_AUTO struct buf text;
+	buf_init(&text, sizeof ARCHIVE_MIMETYPE);
+	const struct zip_entry *entry = zip_at(check->zip, 0);
+	if (!slice_is(entry->name, "mimetype") ||
+	    zip_entry_load(check->zip, entry, sizeof ARCHIVE_MIMETYPE - 1, &text, &error) < 0 ||
+	    !slice_is(buf_slice(&text), ARCHIVE_MIMETYPE))
+		wrong(check, "mimetype", "the first entry is not 'mimetype' with the content '%s'",
+		      ARCHIVE_MIMETYPE);
+}
+
+static int read_manifest(struct archive_check *check, struct error *error)
+{
+	const struct zip_entry *entry = zip_at(check->zip, check->count - 3);
+	if (!slice_is(entry->name, ARCHIVE_MANIFEST_NAME))
+		return error_cause(error, ERR_INVALID_EVIDENCE,
+		                   "it is not the last entry but two of the ZIP");
+	BUF_AUTO struct buf text;
+	buf_init(&text, ARCHIVE_MANIFEST_MAX);
+	int status = zip_entry_load(check->zip, entry, ARCHIVE_MANIFEST_MAX - 1, &text, error);
+	struct archive_manifest manifest;
+	if (status == 0)
+		status = archive_read_manifest(&check->arena, buf_slice(&text), &manifest, error);
+	if (status < 0)
+		return status;
+	check->manifest = manifest;
+	check->has_manifest = true;
+	buf_clear(&check->scratch);
+	archive_manifest_write(&manifest, &check->scratch);
+	return verify_canonical(buf_slice(&text), &check->scratch, error);
+}
+
+/* Leaves in the input what reports and parts are compared with. */
+static int describe(struct archive_check *check)
+{
+	struct arena *arena = &check->run->arena;
+	struct archive_manifest copy = check->manifest;
+	struct archive_facts *facts = &copy.facts;
+	facts->certification_id = arena_text(arena, facts->certification_id);
+	facts->verification_code = arena_text(arena, facts->verification_code);
+	facts->channel_id = arena_text(arena, facts->channel_id);
+	if (!facts->certification_id || !facts->verification_code || !facts->channel_id)
+		return ERR_NO_MEMORY;
+	copy.files = NULL;
+	copy.configs = NULL;
+	facts->parts = NULL;
+	copy.file_count = copy.config_count = facts->part_count = 0;
+	check->input->manifest = copy;
+	check->input->described = true;
+	return 0;
+}
+
+/* The manifest's list against the entries between 'mimetype' and itself, one for one. */
+static void check_files(struct archive_check *check)
+{
+	const struct archive_manifest *manifest = &check->manifest;
+	uint32_t listed = check->count - 4;
+	if (manifest->file_count != listed)
+		wrong(check, ARCHIVE_MANIFEST_NAME, "it lists %zu files, the ZIP holds %u",
+		      manifest->file_count, listed);
+	for (uint32_t i = 0; i < listed && i < manifest->file_count; i++) {
+		const struct archive_file *file = &manifest->files[i];
+		char name[ZIP_NAME_MAX + 1];
+		name_of(check, i + 1, name);
+		if (strcmp(file->path, name) != 0) {
+			wrong(check, name, "the manifest lists '%s' in its place", file->path);
+			return;
+		}
+		const struct zip_sum *sum = &check->sums[i + 1];
+		if (!check->summed[i + 1])
+			continue;
+		if (sum->size_bytes != file->sum.size_bytes)
+			wrong(check, name, "it has %" PRIu64 " bytes, the manifest says %" PRIu64,
+			      sum->size_bytes, file->sum.size_bytes);
+		else if (!sha256_equal(&sum->sha256, &file->sum.sha256))
+			wrong(check, name, "its SHA-256 is not the one in the manifest");
+	}
+}
+
+/* Which files an archive holds, and in which order. */
+static void check_names(struct archive_check *check)
+{
+	static const char *const fixed[] = {ARCHIVE_README_NAME, ARCHIVE_LEEME_NAME,
+	                                    ARCHIVE_GENESIS_NAME};
+	uint32_t at = 1, end = check->count - 3;
+	char name[ZIP_NAME_MAX + 1], path[ZIP_NAME_MAX + 1];
+	for (size_t i = 0; i < sizeof fixed / sizeof *fixed && at < end; i++, at++)
+		if (strcmp(name_of(check, at, name), fixed[i]) != 0)
+			wrong(check, name, "'%s' must stand in its place", fixed[i]);
+	for (size_t i = 0; i < check->manifest.config_count && at < end; i++, at++) {
+		archive_config_path(check->manifest.configs[i].version, path);
+		if (strcmp(name_of(check, at, name), path) != 0)
+			wrong(check, name, "'%s' must stand in its place", path);
+	}
+	for (int stream = 0; stream < STREAM_COUNT; stream++)
+		for (uint32_t number = 1; at < end; number++, at++) {
+			archive_stream_path((enum archive_stream)stream, number, path);
+			if (strcmp(name_of(check, at, name), path) != 0)
+				break;
+		}
+	for (; at < end; at++)
+		wrong(check, name_of(check, at, name), "no such file belongs here");
+}
+
+/* The ASiCManifest is written again from the digests just taken, and compared piece by piece. */
+static int check_asic(struct archive_check *check)
+{
+	struct error error = {0};
+	const struct zip_entry *entry = zip_at(check->zip, check->count - 2);
+	if (!slice_is(entry->name, ARCHIVE_ASIC_NAME)) {
+		wrong(check, ARCHIVE_ASIC_NAME, "it is not the last entry but one of the ZIP");
+		return 0;
+	}
+	BUF_AUTO struct buf text;
+	buf_init(&text, ARCHIVE_MANIFEST_MAX);
+	int status = zip_entry_load(check->zip, entry, ARCHIVE_MANIFEST_MAX - 1, &text, &error);
+	if (status < 0)
+		return note(check, ARCHIVE_ASIC_NAME, status, &error);
+	struct slice found = buf_slice(&text);
+	/* Its first piece is the frame and the manifest itself, the last but one entry of the list. */
+	for (uint32_t i = 0; i + 3 < check->count; i++) {
+		char name[ZIP_NAME_MAX + 1];
+		uint32_t index = i == 0 ? check->count - 3 : i;
+		struct archive_file file = {name_of(check, index, name), check->sums[index]};
+		buf_clear(&check->scratch);
+		if (i == 0)
+			archive_asic_begin(&check->scratch);
+		archive_asic_file(&file, &check->scratch);
+		size_t size = check->scratch.size;
+		if (found.size < size || memcmp(found.data, check->scratch.data, size) != 0) {
+			wrong(check, ARCHIVE_ASIC_NAME,
+			      "at byte %zu it does not list %s with its present SHA-256 as this format "
+			      "wants it",
+			      text.size - found.size, name);
+			return 0;
+		}
+		found = slice_make(found.data + size, found.size - size);
+	}
+	buf_clear(&check->scratch);
+	archive_asic_end(&check->scratch);
+	if (!slice_equal(found, buf_slice(&check->scratch)))
+		wrong(check, ARCHIVE_ASIC_NAME, "from byte %zu on it is not as this format wants it",
+		      text.size - found.size);
+	return 0;
+}
+
+static int check_signature(struct archive_check *check)
+{
+	struct error error = {0};
+	const struct zip_entry *entry = zip_at(check->zip, check->count - 1);
+	BUF_AUTO struct buf der;
+	buf_init(&der, CMS_SIZE_MAX);
+	struct cms_facts facts;
+	int status = 0;
+	if (!slice_is(entry->name, ARCHIVE_SIGNATURE_NAME))
+		status = error_cause(&error, ERR_INVALID_EVIDENCE, "it is not the last entry of the ZIP");
+	if (status == 0 && !check->summed[check->count - 2])
+		return 0; /* that is a finding already, and there is nothing to check against */
+	if (status == 0)
+		status = zip_entry_load(check->zip, entry, CMS_SIZE_MAX - 1, &der, &error);
+	if (status == 0)
+		status = cms_verify(buf_slice(&der), &check->sums[check->count - 2].sha256,
+		                    check->run->roots, &facts, &error);
+	if (status < 0)
+		return note(check, ARCHIVE_SIGNATURE_NAME, status, &error);
+	verify_trust(check->run, facts.trusted);
+	if (facts.has_timestamp) {
+		check->run->result->checked.timestamps++;
+		verify_trust(check->run, facts.timestamp.trusted);
+	} else if (check->has_manifest && check->manifest.facts.mode == MODE_LIVE) {
+		wrong(check, ARCHIVE_SIGNATURE_NAME, "the signature of a live archive needs a timestamp");
+	}
+	return 0;
+}
+
+static int load_document(struct archive_check *check, const char *name, struct buf *text,
+                         struct error *error)
+{
+	const struct zip_entry *entry = zip_find(check->zip, name);
+	if (!entry)
+		return error_cause(error, ERR_INVALID_EVIDENCE, "the archive does not hold it");
+	return zip_entry_load(check->zip, entry, ARCHIVE_DOCUMENT_MAX, text, error);
+}
+
+static int read_genesis(struct archive_check *check, struct error *error)
+{
+	BUF_AUTO struct buf text;
+	buf_init(&text, ARCHIVE_DOCUMENT_MAX + 1);
+	const char *channel_id;
+	enum mode chain;
+	int64_t created_at_us;
+	int status = load_document(check, ARCHIVE_GENESIS_NAME, &text, error);
+	if (status == 0)
+		status = archive_read_genesis(&check->arena, buf_slice(&text), &channel_id, &chain,
+		                              &created_at_us, error);
+	if (status < 0)
+		return status;
+	buf_clear(&check->scratch);
+	genesis_document(channel_id, chain, created_at_us, &check->scratch);
+	status = verify_canonical(buf_slice(&text), &check->scratch, error);
+	if (status < 0)
+		return status;
+	const struct archive_facts *facts = &check->manifest.facts;
+	if (chain != facts->mode || strcmp(channel_id, facts->channel_id) != 0)
+		return error_cause(error, ERR_INVALID_EVIDENCE,
+		                   "its channel or mode is not the manifest's");
+	check->has_genesis = true;
+	check->genesis_hash = sha256_of(text.data, text.size);
+	return 0;
+}
+
+static int read_config(struct archive_check *check, const struct archive_config *listed,
+                       const char *path, struct error *error)
+{
+	BUF_AUTO struct buf text;
+	buf_init(&text, ARCHIVE_DOCUMENT_MAX + 1);
+	struct config_facts config;
+	int status = load_document(check, path, &text, error);
+	if (status == 0)
+		status = archive_read_config(&check->arena, buf_slice(&text), &config, error);
+	if (status < 0)
+		return status;
+	buf_clear(&check->scratch);
+	config_document(&config, &check->scratch);
+	status = verify_canonical(buf_slice(&text), &check->scratch, error);
+	if (status < 0)
+		return status;
+	struct sha256 hash = sha256_of(text.data, text.size);
+	if (!sha256_equal(&hash, &listed->hash))
+		return error_cause(error, ERR_INVALID_EVIDENCE,
+		                   "its SHA-256 is not the hash that the manifest gives for version "
+		                   "%" PRId64,
+		                   listed->version);
+	if (config.version != listed->version ||
+	    strcmp(config.channel_id, check->manifest.facts.channel_id) != 0)
+		return error_cause(error, ERR_INVALID_EVIDENCE,
+		                   "its channel or version is not the one it stands for");
+	return 0;
+}
+
+static int check_documents(struct archive_check *check)
+{
+	struct error error = {0};
+	int status = note(check, ARCHIVE_GENESIS_NAME, read_genesis(check, &error), &error);
+	const struct archive_manifest *manifest = &check->manifest;
+	for (size_t i = 0; i < manifest->config_count && status == 0; i++) {
+		char path[ZIP_NAME_MAX + 1];
+		archive_config_path(manifest->configs[i].version, path);
+		if (i > 0 && manifest->configs[i - 1].version >= manifest->configs[i].version)
+			wrong(check, ARCHIVE_MANIFEST_NAME, "config_versions is not in ascending order");
+		status = note(check, path, read_config(check, &manifest->configs[i], path, &error),
+		              &error);
+	}
+	return status;
+}
+
+static void check_manifest_facts(struct archive_check *check)
+{
+	const struct archive_manifest *manifest = &check->manifest;
+	const struct archive_facts *facts = &manifest->facts;
+	if (manifest->event_count != facts->last_sequence - facts->first_sequence + 1)
+		wrong(check, ARCHIVE_MANIFEST_NAME, "event_count does not fit the frozen range");
+	bool by_time = facts->requested_from_us != TIME_NONE && facts->requested_to_us != TIME_NONE;
+	bool by_sequence = facts->requested_first > 0 && facts->requested_last > 0;
+	if (by_time == by_sequence)
+		wrong(check, ARCHIVE_MANIFEST_NAME,
+		      "requested_range must give either two times or two sequence numbers");
+	int64_t after = 0;
+	for (size_t i = 0; i < facts->part_count; i++) {
+		const struct part_facts *part = &facts->parts[i];
+		if (part->first_sequence <= after || part->last_sequence < part->first_sequence ||
+		    part->first_sequence < facts->first_sequence ||
+		    part->last_sequence > facts->last_sequence)
+			wrong(check, ARCHIVE_MANIFEST_NAME, "content_parts: the range of %s is not possible",
+			      part->name);
+		after = part->last_sequence;
+	}
+	if (facts->mode == MODE_TEST)
+		verify_add(check->run, VERIFY_WARNING, check->input->path, "",
+		           "this is a test archive: it has no timestamps and no probative value");
+}
+
+static int check_contents(struct archive_check *check)
+{
+	struct error error = {0};
+	check_mimetype(check);
+	int status = note(check, ARCHIVE_MANIFEST_NAME, read_manifest(check, &error), &error);
+	if (status == 0)
+		status = check_asic(check);
+	if (status == 0)
+		status = check_signature(check);
+	if (status < 0 || !check->has_manifest)
+		return status;
+	status = describe(check);
+	if (status < 0)
+		return status;
+	check_files(check);
+	check_names(check);
+	check_manifest_facts(check);
+	status = check_documents(check);
+	if (status < 0)
+		return status;
+	return verify_chain(&(struct chain_input){check->run, check->input, check->zip,
+	                                          &check->manifest, check->has_genesis,
+	                                          check->genesis_hash});
+}
+
+int verify_archive(struct run *run, struct input *input)
+{
+	struct archive_check check = {.run = run, .input = input};
+	struct error error = {0};
+	int status = zip_open(input->path, &check.zip, &error);
+	if (status < 0)
+		return verify_add_error(run, input->path, "", status, &error);
+	check.count = zip_count(check.zip);
+	if (check.count < ENTRIES_MIN || check.count > ARCHIVE_ENTRIES_MAX) {
+		verify_add(run, VERIFY_WRONG, input->path, "",
+		           "an evidence archive has %d to %u entries, this ZIP has %u", ENTRIES_MIN,
+		           ARCHIVE_ENTRIES_MAX, check.count);
+		zip_reader_free(check.zip);
+		return 0;
+	}
+	arena_init(&check.arena, ARENA_MAX);
+	buf_init(&check.scratch, ARCHIVE_MANIFEST_MAX);
+	status = sum_entries(&check);
+	if (status == 0)
+		status = check_contents(&check);
+	free(check.sums);
+	free(check.summed);
+	arena_free(&check.arena);
+	buf_free(&check.scratch);
+	zip_reader_free(check.zip);
+	return status;
+}

@@ -1,0 +1,83 @@
+/* What the files of the verifier share. See verify.h for what it does. */
+#ifndef PROOF_VERIFY_CHECK_H
+#define PROOF_VERIFY_CHECK_H
+
+#include "proof/archive_lines.h"
+#include "proof/verify.h"
+
+enum input_kind { INPUT_OTHER, INPUT_ARCHIVE, INPUT_PART, INPUT_REPORT };
+
+struct input {
+	const char *path;
+	enum input_kind kind;
+	struct zip_sum sum;
+	bool bound;     /* a part: an archive among the inputs lists it; a report: names one of them */
+	bool described; /* the facts below could be read */
+	/* Of an archive. */
+	struct archive_manifest manifest; /* without its lists */
+	/* Of a part. */
+	struct part_head head;
+};
+
+struct run {
+	struct verify_result *result;
+	const struct verify_options *options;
+	struct slice roots; /* data NULL: none given */
+	struct input *inputs;
+	size_t input_count;
+	struct arena arena; /* what the inputs point to */
+	int64_t next_progress_us;
+	bool development, non_qualified; /* such timestamps were seen */
+	bool untrusted;                  /* some signature led to no root */
+	uint64_t signatures;
+};
+
+/* Records a finding. `where` may be "". */
+void verify_add(struct run *run, enum verify_severity severity, const char *path,
+                const char *where, const char *format, ...) __attribute__((format(printf, 5, 6)));
+/* Records a failed step: evidence that is not valid is wrong, what cannot be read is unchecked.
+ * Answers 0, or ERR_NO_MEMORY when the run cannot go on. */
+int verify_add_error(struct run *run, const char *path, const char *where, int status,
+                     const struct error *error) __attribute__((warn_unused_result));
+void verify_progress(struct run *run, const char *path, uint64_t done, uint64_t total);
+/* Notes what a verified signature or timestamp says about trust. */
+void verify_trust(struct run *run, bool trusted);
+
+/* The lines of a stream of gzipped files ("events/events-000001.ndjson.gz", …) or of one plain
+ * entry. */
+struct line_stream;
+
+int line_stream_open(struct zip_reader *zip, enum archive_stream kind,
+                     struct line_stream **ret_stream, struct error *error)
+    __attribute__((warn_unused_result));
+int line_stream_open_plain(struct zip_reader *zip, const struct zip_entry *entry,
+                           struct line_stream **ret_stream, struct error *error)
+    __attribute__((warn_unused_result));
+/* 1 with a line (valid until the next call), 0 at the end, or negative; then no more lines come. */
+int line_stream_next(struct line_stream *stream, struct slice *ret_line, struct error *error)
+    __attribute__((warn_unused_result));
+/* The file and line last read: "events/events-000001.ndjson.gz line 17". */
+const char *line_stream_where(const struct line_stream *stream);
+void line_stream_free(struct line_stream *stream); /* NULL-safe */
+
+/* Compares a document with its canonical form: ERR_INVALID_EVIDENCE names the first deviation. */
+int verify_canonical(struct slice found, const struct buf *canonical, struct error *error)
+    __attribute__((warn_unused_result));
+
+/* Each checks one input whole and records what it finds; 0, or ERR_NO_MEMORY. */
+int verify_archive(struct run *run, struct input *input) __attribute__((warn_unused_result));
+int verify_part(struct run *run, struct input *input) __attribute__((warn_unused_result));
+int verify_report(struct run *run, struct input *input) __attribute__((warn_unused_result));
+
+/* The chain of an archive's events, its segments and rounds, and the content parts given. */
+struct chain_input {
+	struct run *run;
+	struct input *input;
+	struct zip_reader *zip;
+	const struct archive_manifest *manifest;
+	bool has_genesis;
+	struct sha256 genesis_hash;
+};
+int verify_chain(const struct chain_input *facts) __attribute__((warn_unused_result));
+
+#endif

@@ -1,0 +1,158 @@
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "proof/verify_check.h"
+
+#define FINDINGS_MAX 100 /* in one part; then it is given up */
+
+struct part_check {
+	struct run *run;
+	struct input *input;
+	struct zip_reader *zip;
+	struct line_stream *index;
+	struct arena arena;
+	struct buf scratch;
+	int64_t last_sequence;
+};
+
+static int read_head(struct part_check *check, struct error *error)
+{
+	const struct zip_entry *entry = zip_find(check->zip, PART_HEAD_NAME);
+	if (!entry || entry != zip_at(check->zip, 0))
+		return error_cause(error, ERR_INVALID_EVIDENCE, "it is not the first entry of the ZIP");
+	BUF_AUTO struct buf text;
+	buf_init(&text, PART_INDEX_LINE_MAX);
+	struct zip_sum sum;
+	int status = zip_entry_sum(check->zip, entry, &sum, error);
+	if (status == 0)
+		status = zip_entry_load(check->zip, entry, PART_INDEX_LINE_MAX, &text, error);
+	struct part_head head;
+	if (status == 0)
+		status = archive_read_part_head(&check->run->arena, buf_slice(&text), &head, error);
+	if (status < 0)
+		return status;
+	buf_clear(&check->scratch);
+	part_head_write(&head, &check->scratch);
+	status = verify_canonical(buf_slice(&text), &check->scratch, error);
+	if (status == 0) {
+		check->input->head = head;
+		check->input->described = true;
+	}
+	return status;
+}
+
+/* One line of the index against the entry that stands in its place. */
+static int check_entry(struct part_check *check, struct slice line, const struct zip_entry *entry,
+                       struct error *error)
+{
+	struct part_entry facts;
+	arena_reset(&check->arena);
+	int status = archive_read_part_line(&check->arena, line, &facts, error);
+	if (status < 0)
+		return status;
+	buf_clear(&check->scratch);
+	part_index_line(&facts, &check->scratch);
+	status = verify_canonical(line, &check->scratch, error);
+	if (status < 0)
+		return status;
+	if (facts.sequence <= check->last_sequence)
+		return error_cause(error, ERR_INVALID_EVIDENCE, "sequence %" PRId64 " is out of order",
+		                   facts.sequence);
+	check->last_sequence = facts.sequence;
+	char name[ZIP_NAME_MAX + 1];
+	part_entry_name(&facts, name);
+	if (!slice_is(entry->name, name))
+		return error_cause(error, ERR_INVALID_EVIDENCE,
+		                   "it names %s where the ZIP holds %.*s", name, (int)entry->name.size,
+		                   entry->name.data);
+	struct zip_sum sum;
+	status = zip_entry_sum(check->zip, entry, &sum, error);
+	if (status == 0 && !sha256_equal(&sum.sha256, &facts.hash))
+		status = error_cause(error, ERR_INVALID_EVIDENCE,
+		                     "the SHA-256 of %s is not the hash given here", name);
+	return status;
+}
+
+static int check_entries(struct part_check *check)
+{
+	struct run *run = check->run;
+	const char *path = check->input->path;
+	uint32_t count = zip_count(check->zip), entry = 1, bad = 0;
+	struct slice line;
+	for (;;) {
+		struct error error = {0};
+		int status = line_stream_next(check->index, &line, &error);
+		if (status == 0)
+			break;
+		bool broken = status < 0;
+		if (!broken && entry + 1 >= count)
+			status = error_cause(&error, ERR_INVALID_EVIDENCE,
+			                     "the ZIP holds no entry for this line");
+		else if (!broken)
+			status = check_entry(check, line, zip_at(check->zip, entry), &error);
+		if (status < 0) {
+			const char *where = line_stream_where(check->index);
+			int fatal = verify_add_error(run, path, where, status, &error);
+			if (fatal < 0)
+				return fatal;
+			if (broken || ++bad >= FINDINGS_MAX)
+				return 0;
+		}
+		run->result->checked.files++;
+		verify_progress(run, path, entry, count);
+		entry++;
+	}
+	if (entry + 1 != count)
+		verify_add(run, VERIFY_WRONG, path, PART_INDEX_NAME,
+		           "it has %u lines for %u content entries", entry - 1, count - 2);
+	return 0;
+}
+
+static int check_index(struct part_check *check)
+{
+	const struct zip_entry *entry = zip_find(check->zip, PART_INDEX_NAME);
+	struct error error = {0};
+	struct zip_sum sum;
+	int status = 0;
+	if (zip_count(check->zip) < 3 || entry != zip_at(check->zip, zip_count(check->zip) - 1))
+		status = error_cause(&error, ERR_INVALID_EVIDENCE,
+		                     "it is not the last entry, behind at least one of content");
+	if (status == 0)
+		status = zip_entry_sum(check->zip, entry, &sum, &error);
+	if (status == 0)
+		status = line_stream_open_plain(check->zip, entry, &check->index, &error);
+	if (status < 0)
+		return verify_add_error(check->run, check->input->path, PART_INDEX_NAME, status, &error);
+	status = check_entries(check);
+	line_stream_free(check->index);
+	return status;
+}
+
+int verify_part(struct run *run, struct input *input)
+{
+	struct part_check check = {.run = run, .input = input};
+	struct error error = {0};
+	run->result->checked.parts++;
+	if (input->sum.size_bytes > PART_BYTES_MAX) {
+		verify_add(run, VERIFY_WRONG, input->path, "", "a content part has at most %llu bytes",
+		           (unsigned long long)PART_BYTES_MAX);
+		return 0;
+	}
+	int status = zip_open(input->path, &check.zip, &error);
+	if (status < 0)
+		return verify_add_error(run, input->path, "", status, &error);
+	if (zip_count(check.zip) > PART_ENTRIES_MAX)
+		verify_add(run, VERIFY_WRONG, input->path, "", "a content part has at most %u entries",
+		           PART_ENTRIES_MAX);
+	arena_init(&check.arena, 1 << 20);
+	buf_init(&check.scratch, PART_INDEX_LINE_MAX);
+	status = read_head(&check, &error);
+	if (status < 0)
+		status = verify_add_error(run, input->path, PART_HEAD_NAME, status, &error);
+	if (status == 0)
+		status = check_index(&check);
+	arena_free(&check.arena);
+	buf_free(&check.scratch);
+	zip_reader_free(check.zip);
+	return status;
+}

@@ -1,0 +1,84 @@
+#include <inttypes.h>
+
+#include "base/json.h"
+#include "proof/verify.h"
+
+#define TEXT_MAX ((size_t)64 << 20)
+
+static void print_findings(const struct verify_result *result, struct json_writer *writer,
+                           const char *name, bool warnings)
+{
+	json_begin_array(writer, name);
+	for (const struct verify_finding *at = result->first; at; at = at->next) {
+		if ((at->severity == VERIFY_WARNING) != warnings)
+			continue;
+		json_begin_object(writer, NULL);
+		json_text(writer, "path", at->path);
+		json_text(writer, "what", at->what);
+		json_text(writer, "where", at->where);
+		json_end_object(writer);
+	}
+	json_end_array(writer);
+}
+
+static void print_json(const struct verify_result *result, FILE *out)
+{
+	BUF_AUTO struct buf text;
+	buf_init(&text, TEXT_MAX);
+	struct json_writer writer = {.out = &text};
+	const struct verify_counts *counts = &result->checked;
+	json_begin_object(&writer, NULL);
+	json_begin_object(&writer, "checked");
+	json_integer(&writer, "events", (int64_t)counts->events);
+	json_integer(&writer, "files", (int64_t)counts->files);
+	json_integer(&writer, "parts", (int64_t)counts->parts);
+	json_integer(&writer, "reports", (int64_t)counts->reports);
+	json_integer(&writer, "segments", (int64_t)counts->segments);
+	json_integer(&writer, "timestamps", (int64_t)counts->timestamps);
+	json_end_object(&writer);
+	json_boolean(&writer, "could_not_check", verify_exit_code(result) == 2);
+	print_findings(result, &writer, "findings", false);
+	json_boolean(&writer, "trusted", result->trusted);
+	json_boolean(&writer, "valid", verify_exit_code(result) == 0);
+	print_findings(result, &writer, "warnings", true);
+	json_end_object(&writer);
+	fprintf(out, "%s\n", text.data ? text.data : "");
+}
+
+static void print_text(const struct verify_result *result, FILE *out)
+{
+	static const char *const labels[] = {"warning", "not checked", "NOT VALID"};
+	static const char *const english[] = {"VALID", "NOT VALID", "COULD NOT BE CHECKED"};
+	static const char *const spanish[] = {"VÁLIDO", "NO VÁLIDO", "NO SE PUDO COMPROBAR"};
+	for (const struct verify_finding *at = result->first; at; at = at->next)
+		fprintf(out, "%s: %s%s%s%s%s\n", labels[at->severity], at->path, at->path[0] ? ": " : "",
+		        at->where, at->where[0] ? ": " : "", at->what);
+	uint64_t all = result->wrong + result->unchecked + result->warnings;
+	if (all > result->kept)
+		fprintf(out, "… %" PRIu64 " more findings\n", all - result->kept);
+	const struct verify_counts *counts = &result->checked;
+	int code = verify_exit_code(result);
+	fprintf(out,
+	        "%s: %" PRIu64 " events, %" PRIu64 " segments, %" PRIu64 " timestamps, %" PRIu64
+	        " files, %" PRIu64 " content parts and %" PRIu64 " reports checked.%s\n",
+	        english[code], counts->events, counts->segments, counts->timestamps, counts->files,
+	        counts->parts, counts->reports,
+	        result->trusted ? " Signers and timestamp authorities lead to the trusted roots." : "");
+	fprintf(out,
+	        "%s: comprobados %" PRIu64 " eventos, %" PRIu64 " segmentos, %" PRIu64
+	        " sellos de tiempo, %" PRIu64 " archivos, %" PRIu64 " partes de contenido y %" PRIu64
+	        " informes.%s\n",
+	        spanish[code], counts->events, counts->segments, counts->timestamps, counts->files,
+	        counts->parts, counts->reports,
+	        result->trusted
+	            ? " Firmantes y autoridades de sellado conducen a las raíces de confianza."
+	            : "");
+}
+
+void verify_print(const struct verify_result *result, bool json, FILE *out)
+{
+	if (json)
+		print_json(result, out);
+	else
+		print_text(result, out);
+}

@@ -1,0 +1,260 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "proof/zip_shape.h"
+
+#define BUFFER_SIZE ((size_t)128 * 1024)
+
+struct zip_writer {
+	int fd;
+	char *path;
+	bool finished;
+	bool failed;
+	bool entry_open;
+	uint64_t bytes_max;
+	uint32_t entries_max;
+
+	uint64_t offset;   /* where the next byte goes, buffered ones counted */
+	size_t buffered;
+	uint8_t *buffer;
+
+	struct zip_entry entry; /* the open one; its name lies in name_text */
+	char name_text[ZIP_NAME_MAX + 1];
+	uint64_t content_start;
+	struct digest_stream *digest;
+
+	uint32_t entries;
+	struct buf directory;
+};
+
+static int io_error(struct error *error, const char *action, const char *path)
+{
+	int code = errno == ENOSPC || errno == EDQUOT ? ERR_NO_SPACE : ERR_IO;
+	return error_cause(error, code, "%s %s: %s", action, path, strerror(errno));
+}
+
+static int write_at(struct zip_writer *writer, const void *data, size_t size, uint64_t offset,
+                    struct error *error)
+{
+	const uint8_t *from = data;
+	while (size > 0) {
+		ssize_t written = pwrite(writer->fd, from, size, (off_t)offset);
+		if (written < 0 && errno == EINTR)
+			continue;
+		if (written <= 0) {
+			writer->failed = true;
+			return io_error(error, "write", writer->path);
+		}
+		from += written;
+		size -= (size_t)written;
+		offset += (uint64_t)written;
+	}
+	return 0;
+}
+
+static int flush(struct zip_writer *writer, struct error *error)
+{
+	size_t size = writer->buffered;
+	writer->buffered = 0;
+	return write_at(writer, writer->buffer, size, writer->offset - size, error);
+}
+
+static int put(struct zip_writer *writer, const void *data, size_t size, struct error *error)
+{
+	if (writer->buffered + size > BUFFER_SIZE) {
+		int status = flush(writer, error);
+		if (status < 0)
+			return status;
+	}
+	if (size >= BUFFER_SIZE) {
+		int status = write_at(writer, data, size, writer->offset, error);
+		if (status < 0)
+			return status;
+	} else if (size > 0) {
+		memcpy(writer->buffer + writer->buffered, data, size);
+		writer->buffered += size;
+	}
+	writer->offset += size;
+	return 0;
+}
+
+int zip_create(const char *path, uint64_t bytes_max, uint32_t entries_max,
+               struct zip_writer **ret_writer, struct error *error)
+{
+	struct zip_writer *writer = calloc(1, sizeof *writer);
+	if (!writer)
+		return error_cause(error, ERR_NO_MEMORY, "zip writer");
+	writer->fd = -1;
+	writer->bytes_max = bytes_max < ZIP_BYTES_MAX ? bytes_max : ZIP_BYTES_MAX;
+	writer->entries_max = entries_max < ZIP_ENTRIES_MAX ? entries_max : ZIP_ENTRIES_MAX;
+	buf_init(&writer->directory,
+	         (size_t)writer->entries_max * (ZIP_CENTRAL_SIZE + ZIP_NAME_MAX));
+	writer->path = strdup(path);
+	writer->buffer = malloc(BUFFER_SIZE);
+	if (!writer->path || !writer->buffer) {
+		zip_writer_free(writer);
+		return error_cause(error, ERR_NO_MEMORY, "zip writer");
+	}
+	writer->fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (writer->fd < 0) {
+		int status = io_error(error, "create", path);
+		zip_writer_free(writer);
+		return status;
+	}
+	*ret_writer = writer;
+	return 0;
+}
+
+uint64_t zip_writer_size(const struct zip_writer *writer)
+{
+	return writer->offset + writer->directory.size + ZIP_END_SIZE;
+}
+
+uint32_t zip_writer_entries(const struct zip_writer *writer)
+{
+	return writer->entries;
+}
+
+static int too_large(struct zip_writer *writer, struct error *error)
+{
+	writer->failed = true;
+	return error_cause(error, ERR_TOO_LARGE,
+	                   "%s would pass its bounds of %llu bytes and %u entries", writer->path,
+	                   (unsigned long long)writer->bytes_max, writer->entries_max);
+}
+
+int zip_entry_begin(struct zip_writer *writer, const char *name, struct error *error)
+{
+	struct slice text = slice_of(name);
+	if (writer->failed || writer->finished || writer->entry_open || !zip_name_allowed(text)) {
+		writer->failed = true;
+		return error_cause(error, ERR_USAGE, "zip entry %s cannot be begun", name);
+	}
+	if (writer->entries >= writer->entries_max ||
+	    zip_writer_size(writer) + ZIP_ENTRY_OVERHEAD + 2 * text.size > writer->bytes_max)
+		return too_large(writer, error);
+	memcpy(writer->name_text, name, text.size + 1);
+	writer->entry = (struct zip_entry){.name = slice_make(writer->name_text, text.size)};
+	writer->entry.crc = (uint32_t)crc32(0, NULL, 0);
+	writer->digest = digest_begin();
+	if (!writer->digest) {
+		writer->failed = true;
+		return error_cause(error, ERR_NO_MEMORY, "digest");
+	}
+	writer->entry_open = true;
+	/* Size and CRC are not known yet: the header is written again at the end. */
+	uint8_t header[ZIP_LOCAL_SIZE] = {0};
+	int status = put(writer, header, sizeof header, error);
+	if (status == 0)
+		status = put(writer, name, text.size, error);
+	writer->content_start = writer->entry.offset = writer->offset;
+	return status;
+}
+
+int zip_entry_write(struct zip_writer *writer, const void *data, size_t size, struct error *error)
+{
+	if (writer->failed || !writer->entry_open)
+		return error_cause(error, ERR_USAGE, "no zip entry is open");
+	if (size > writer->bytes_max || zip_writer_size(writer) + ZIP_CENTRAL_SIZE +
+	                                        writer->entry.name.size + size >
+	                                    writer->bytes_max)
+		return too_large(writer, error);
+	writer->entry.crc = (uint32_t)crc32_z(writer->entry.crc, data, size);
+	digest_add(writer->digest, data, size);
+	return put(writer, data, size, error);
+}
+
+static int patch_header(struct zip_writer *writer, struct error *error)
+{
+	uint8_t header[ZIP_LOCAL_SIZE];
+	zip_local_header(&writer->entry, header);
+	uint64_t offset = writer->content_start - writer->entry.name.size - ZIP_LOCAL_SIZE;
+	uint64_t buffer_start = writer->offset - writer->buffered;
+	if (offset >= buffer_start) {
+		memcpy(writer->buffer + (offset - buffer_start), header, sizeof header);
+		return 0;
+	}
+	return write_at(writer, header, sizeof header, offset, error);
+}
+
+int zip_entry_end(struct zip_writer *writer, struct zip_sum *ret_sum, struct error *error)
+{
+	if (writer->failed || !writer->entry_open)
+		return error_cause(error, ERR_USAGE, "no zip entry is open");
+	writer->entry_open = false;
+	writer->entry.size = writer->offset - writer->content_start;
+	struct sha256 digest = digest_end(writer->digest);
+	writer->digest = NULL;
+	int status = patch_header(writer, error);
+	if (status < 0)
+		return status;
+	uint8_t header[ZIP_CENTRAL_SIZE];
+	zip_central_header(&writer->entry, header);
+	buf_add(&writer->directory, header, sizeof header);
+	buf_add_slice(&writer->directory, writer->entry.name);
+	if (buf_check(&writer->directory) < 0) {
+		writer->failed = true;
+		return error_cause(error, ERR_NO_MEMORY, "zip directory");
+	}
+	writer->entries++;
+	if (ret_sum)
+		*ret_sum = (struct zip_sum){writer->entry.size, digest};
+	return 0;
+}
+
+int zip_add(struct zip_writer *writer, const char *name, struct slice content,
+            struct zip_sum *ret_sum, struct error *error)
+{
+	int status = zip_entry_begin(writer, name, error);
+	if (status == 0)
+		status = zip_entry_write(writer, content.data, content.size, error);
+	return status < 0 ? status : zip_entry_end(writer, ret_sum, error);
+}
+
+int zip_finish(struct zip_writer *writer, struct zip_sum *ret_sum, struct error *error)
+{
+	if (writer->failed || writer->finished || writer->entry_open)
+		return error_cause(error, ERR_USAGE, "zip cannot be finished");
+	uint8_t record[ZIP_END_SIZE];
+	zip_end_record(writer->entries, writer->directory.size, writer->offset, record);
+	struct zip_sum sum;
+	int status = put(writer, writer->directory.data, writer->directory.size, error);
+	if (status == 0)
+		status = put(writer, record, sizeof record, error);
+	if (status == 0)
+		status = flush(writer, error);
+	if (status == 0 && fsync(writer->fd) < 0)
+		status = io_error(error, "sync", writer->path);
+	if (status == 0)
+		status = zip_file_sum(writer->path, &sum, error);
+	if (status == 0 && sum.size_bytes != writer->offset)
+		status = error_cause(error, ERR_CORRUPT, "%s changed while written", writer->path);
+	if (status < 0) {
+		writer->failed = true;
+		return status;
+	}
+	writer->finished = true;
+	*ret_sum = sum;
+	return 0;
+}
+
+void zip_writer_free(struct zip_writer *writer)
+{
+	if (!writer)
+		return;
+	if (writer->fd >= 0) {
+		close(writer->fd);
+		if (!writer->finished)
+			unlink(writer->path);
+	}
+	if (writer->digest)
+		digest_cancel(writer->digest);
+	buf_free(&writer->directory);
+	free(writer->buffer);
+	free(writer->path);
+	free(writer);
+}

@@ -1,0 +1,21 @@
+/* What the writer and the reader of zip.h share: the exact bytes of the shape. */
+#ifndef PROOF_ZIP_SHAPE_H
+#define PROOF_ZIP_SHAPE_H
+
+#include "proof/zip.h"
+
+#define ZIP_LOCAL_SIZE 30u
+#define ZIP_CENTRAL_SIZE 46u
+
+/* Letters, digits and "._-/", 1 to ZIP_NAME_MAX of them; no empty, "." or ".." step. */
+bool zip_name_allowed(struct slice name);
+/* The local header without the name behind it. */
+void zip_local_header(const struct zip_entry *entry, uint8_t header[ZIP_LOCAL_SIZE]);
+/* The record of the central directory without the name behind it. */
+void zip_central_header(const struct zip_entry *entry, uint8_t header[ZIP_CENTRAL_SIZE]);
+void zip_end_record(uint32_t entries, uint64_t directory_size, uint64_t directory_offset,
+                    uint8_t record[ZIP_END_SIZE]);
+/* pread until all is there; false with errno 0 when the file ends before. */
+bool zip_read_at(int fd, void *data, size_t size, uint64_t offset);
+
+#endif

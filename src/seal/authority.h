@@ -1,0 +1,95 @@
+/* Timestamps from several authorities in order of preference.
+ *
+ * An authority that fails is left alone for a while: 5 s, then twice as long each time, 5 minutes
+ * at most, until it gives a good answer. Every try has a fresh nonce; every answer is verified in
+ * full (seal/timestamp.h) before it counts. Thread safe; calls run side by side. */
+#ifndef SEAL_AUTHORITY_H
+#define SEAL_AUTHORITY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/digest.h"
+#include "base/error.h"
+#include "net/address.h"
+#include "seal/signer.h"
+#include "seal/timestamp.h"
+
+#define AUTHORITIES_MAX 8
+#define AUTHORITY_NAME_SIZE 128
+#define AUTHORITY_REASON_SIZE 512
+#define AUTHORITY_EMBEDDED_URL "embedded:"
+
+enum authority_kind { AUTHORITY_DEVELOPMENT, AUTHORITY_NON_QUALIFIED, AUTHORITY_QUALIFIED };
+
+const char *authority_kind_text(enum authority_kind kind); /* "development", … "qualified" */
+bool authority_kind_parse(struct slice text, enum authority_kind *ret_kind);
+
+/* Texts are copied. */
+struct authority_options {
+	const char *name;       /* NULL: the URL */
+	const char *url;        /* http://, https://, or "embedded:" (always of kind development) */
+	enum authority_kind kind;
+	const char *roots_path; /* PEM roots of its timestamps; not for embedded */
+	const char *policy;     /* dotted OID to ask for and insist on; NULL: any */
+	const char *user;       /* Basic */
+	const char *password;
+	const char *bearer;
+	const char *client_certificate;
+	const char *client_key;
+	const char *tls_roots_path; /* NULL: the system's */
+};
+
+struct authorities_options {
+	const struct authority_options *authorities; /* in order of preference */
+	size_t count;                                /* 1 to AUTHORITIES_MAX */
+	struct signer *signer;                       /* for "embedded:"; outlives the object */
+	struct address_guard guard;                  /* usually allow_all: the operator names the URL */
+	int timeout_ms;                              /* each try; 0: 10,000 */
+	int64_t time_bound_us;                       /* |genTime - our clock|; 0: 60 s */
+	int backoff_first_ms;                        /* 0: 5,000 */
+	int backoff_max_ms;                          /* 0: 300,000 */
+};
+
+struct authorities;
+
+/* Loads roots. 0, ERR_VALIDATION (cause: which setting), ERR_IO, ERR_NO_MEMORY. */
+int authorities_create(const struct authorities_options *options, struct authorities **ret_authorities,
+                       struct error *error) __attribute__((warn_unused_result));
+void authorities_free(struct authorities *authorities); /* NULL-safe */
+
+struct authority_result {
+	char name[AUTHORITY_NAME_SIZE];
+	char url[AUTHORITY_REASON_SIZE];
+	enum authority_kind kind;
+	struct timestamp_facts facts;
+	struct buf request;  /* DER */
+	struct buf response; /* DER */
+	struct buf token;    /* DER, the bytes as they stand in the response */
+};
+void authority_result_free(struct authority_result *result); /* NULL-safe, also when zeroed */
+#define AUTHORITY_RESULT_AUTO __attribute__((cleanup(authority_result_free)))
+
+/* What was tried before (or without) success, for the log. */
+struct authority_failures {
+	size_t count;
+	struct {
+		char name[AUTHORITY_NAME_SIZE];
+		char reason[AUTHORITY_REASON_SIZE];
+		bool left_alone; /* not tried: still backing off; reason is that of its last failure */
+	} items[AUTHORITIES_MAX];
+};
+
+/* A timestamp over `imprint` from the first that gives a good one. ret_failures may be NULL and is
+ * filled in either case. 0, or ERR_AUTHORITY when none did. */
+int authorities_timestamp(struct authorities *authorities, const struct sha256 *imprint,
+                          struct authority_result *ret_result,
+                          struct authority_failures *ret_failures, struct error *error)
+    __attribute__((warn_unused_result));
+
+/* Appends all their roots as PEM: what a verifier has to trust. */
+void authorities_trust(const struct authorities *authorities, struct buf *out);
+
+#endif

@@ -1,0 +1,230 @@
+#include "seal/certificate.h"
+
+#include <openssl/bio.h>
+#include <openssl/err.h>
+#include <openssl/pem.h>
+#include <openssl/x509_vfy.h>
+#include <openssl/x509v3.h>
+
+const char *openssl_reason(void)
+{
+	const char *reason = ERR_reason_error_string(ERR_peek_last_error());
+
+	ERR_clear_error();
+	return reason ? reason : "unknown";
+}
+
+static bool ends_regularly(void)
+{
+	unsigned long last = ERR_peek_last_error();
+	bool regular = ERR_GET_LIB(last) == ERR_LIB_PEM && ERR_GET_REASON(last) == PEM_R_NO_START_LINE;
+
+	ERR_clear_error();
+	return regular;
+}
+
+int certificates_read(struct slice pem, STACK_OF(X509) **ret_certificates, struct error *error)
+{
+	CERTIFICATES_AUTO STACK_OF(X509) *certificates = sk_X509_new_null();
+	BIO *bio = pem.size <= INT_MAX ? BIO_new_mem_buf(pem.data, (int)pem.size) : NULL;
+	X509 *certificate;
+
+	if (!certificates || !bio) {
+		BIO_free(bio);
+		return ERR_NO_MEMORY;
+	}
+	ERR_clear_error();
+	while (sk_X509_num(certificates) <= CERTIFICATES_MAX &&
+	       (certificate = PEM_read_bio_X509(bio, NULL, NULL, NULL)))
+		if (!sk_X509_push(certificates, certificate))
+			X509_free(certificate);
+	BIO_free(bio);
+	if (!ends_regularly() || sk_X509_num(certificates) == 0)
+		return error_cause(error, ERR_VALIDATION,
+		                   "not a PEM text of 1 to %d certificates", CERTIFICATES_MAX);
+	*ret_certificates = certificates;
+	certificates = NULL;
+	return 0;
+}
+
+int certificates_write(const STACK_OF(X509) *certificates, struct buf *out)
+{
+	for (int i = 0; i < sk_X509_num(certificates); i++) {
+		BIO *bio = BIO_new(BIO_s_mem());
+		char *data;
+		if (!bio || PEM_write_bio_X509(bio, sk_X509_value(certificates, i)) != 1) {
+			BIO_free(bio);
+			return ERR_NO_MEMORY;
+		}
+		long size = BIO_get_mem_data(bio, &data);
+		buf_add(out, data, (size_t)size);
+		BIO_free(bio);
+	}
+	return buf_check(out);
+}
+
+void certificate_subject(const X509 *certificate, char text[SUBJECT_SIZE])
+{
+	unsigned long flags = XN_FLAG_RFC2253 & ~(unsigned long)ASN1_STRFLGS_ESC_MSB;
+	BIO *bio = BIO_new(BIO_s_mem());
+	char *data = NULL;
+	size_t size = 0;
+
+	if (bio && X509_NAME_print_ex(bio, X509_get_subject_name(certificate), 0, flags) >= 0)
+		size = (size_t)BIO_get_mem_data(bio, &data);
+	if (size >= SUBJECT_SIZE)
+		for (size = SUBJECT_SIZE - 1; size > 0 && ((unsigned char)data[size] & 0xc0) == 0x80;)
+			size--;
+	if (size > 0)
+		memcpy(text, data, size);
+	text[size] = 0;
+	BIO_free(bio);
+}
+
+/* By name or, with a name altered, still by key identifier. */
+static bool claims_self_issue(X509 *certificate)
+{
+	const ASN1_OCTET_STRING *own = X509_get0_subject_key_id(certificate);
+	const ASN1_OCTET_STRING *issuer = X509_get0_authority_key_id(certificate);
+
+	return X509_NAME_cmp(X509_get_subject_name(certificate),
+	                     X509_get_issuer_name(certificate)) == 0 ||
+	       (own && issuer && ASN1_OCTET_STRING_cmp(own, issuer) == 0);
+}
+
+/* The certificate where the chain of issuers inside ends. */
+static X509 *topmost(X509 *signer, STACK_OF(X509) *inside)
+{
+	X509 *top = signer;
+
+	for (int steps = 0; steps < sk_X509_num(inside); steps++) {
+		X509 *next = NULL;
+		for (int i = 0; !next && i < sk_X509_num(inside); i++) {
+			X509 *candidate = sk_X509_value(inside, i);
+			if (candidate != top && X509_check_issued(candidate, top) == X509_V_OK)
+				next = candidate;
+		}
+		if (!next || claims_self_issue(top))
+			break;
+		top = next;
+	}
+	return top;
+}
+
+static int check_self_signature(X509 *top, struct error *error)
+{
+	if (!claims_self_issue(top) || X509_verify(top, X509_get0_pubkey(top)) == 1)
+		return 0;
+	return error_cause(error, ERR_INVALID_EVIDENCE, "the topmost certificate's signature: %s",
+	                   openssl_reason());
+}
+
+static bool all_on_path(STACK_OF(X509) *inside, STACK_OF(X509) *path)
+{
+	for (int i = 0; i < sk_X509_num(inside); i++) {
+		bool found = false;
+		for (int j = 0; !found && j < sk_X509_num(path); j++)
+			found = X509_cmp(sk_X509_value(inside, i), sk_X509_value(path, j)) == 0;
+		if (!found)
+			return false;
+	}
+	return true;
+}
+
+/* RFC 3161 section 2.3 wants timeStamping critical and alone. OpenSSL's own check of the purpose
+ * overlooks key purposes that it does not know. */
+static bool only_stamps_time(X509 *signer)
+{
+	int critical = 0;
+	EXTENDED_KEY_USAGE *usage = X509_get_ext_d2i(signer, NID_ext_key_usage, &critical, NULL);
+	bool sole = usage && critical == 1 && sk_ASN1_OBJECT_num(usage) == 1 &&
+	            OBJ_obj2nid(sk_ASN1_OBJECT_value(usage, 0)) == NID_time_stamp;
+
+	sk_ASN1_OBJECT_pop_free(usage, ASN1_OBJECT_free);
+	return sole;
+}
+
+static int check_signer(X509 *signer, enum path_purpose purpose, struct error *error)
+{
+	/* Without the extension every usage is allowed, and the call says so. */
+	uint32_t usage = X509_get_key_usage(signer);
+
+	if (!(usage & (KU_DIGITAL_SIGNATURE | KU_NON_REPUDIATION)))
+		return error_cause(error, ERR_INVALID_EVIDENCE, "the certificate's key may not sign");
+	if (purpose == PATH_TIMESTAMP && !only_stamps_time(signer))
+		return error_cause(error, ERR_INVALID_EVIDENCE,
+		                   "the certificate's extended key usage is not timeStamping, critical "
+		                   "and alone");
+	return 0;
+}
+
+static bool set_up(X509_STORE_CTX *context, X509_STORE *store, X509 *signer, STACK_OF(X509) *inside,
+                   enum path_purpose purpose, bool rooted, int64_t time_us)
+{
+	unsigned long flags = X509_V_FLAG_CHECK_SS_SIGNATURE;
+
+	if (X509_STORE_CTX_init(context, store, signer, inside) != 1)
+		return false;
+	if (!rooted)
+		flags |= X509_V_FLAG_PARTIAL_CHAIN;
+	if (!rooted && time_us == TIME_NONE)
+		flags |= X509_V_FLAG_NO_CHECK_TIME;
+	X509_STORE_CTX_set_flags(context, flags);
+	if (time_us != TIME_NONE)
+		X509_STORE_CTX_set_time(context, 0, (time_t)(time_us / US_PER_SECOND));
+	return purpose != PATH_TIMESTAMP ||
+	       X509_STORE_CTX_set_purpose(context, X509_PURPOSE_TIMESTAMP_SIGN) == 1;
+}
+
+static X509_STORE *make_store(const STACK_OF(X509) *roots, X509 *top)
+{
+	X509_STORE *store = X509_STORE_new();
+	bool complete = store != NULL;
+
+	if (complete && top)
+		complete = X509_STORE_add_cert(store, top) == 1;
+	for (int i = 0; complete && roots && i < sk_X509_num(roots); i++)
+		complete = X509_STORE_add_cert(store, sk_X509_value(roots, i)) == 1;
+	if (complete)
+		return store;
+	X509_STORE_free(store);
+	return NULL;
+}
+
+int certificate_path(X509 *signer, STACK_OF(X509) *inside, const STACK_OF(X509) *roots,
+                     enum path_purpose purpose, int64_t time_us, STACK_OF(X509) **ret_path,
+                     struct error *error)
+{
+	X509 *top = roots ? NULL : topmost(signer, inside);
+	int result = check_signer(signer, purpose, error);
+
+	if (result == 0 && top)
+		result = check_self_signature(top, error);
+	if (result != 0)
+		return result;
+	X509_STORE *store = make_store(roots, top);
+	X509_STORE_CTX *context = X509_STORE_CTX_new();
+	if (!store || !context ||
+	    !set_up(context, store, signer, inside, purpose, roots != NULL, time_us)) {
+		result = ERR_NO_MEMORY;
+	} else if (X509_verify_cert(context) != 1) {
+		int code = X509_STORE_CTX_get_error(context);
+		result = error_cause(error, ERR_INVALID_EVIDENCE, "certificate path: %s",
+		                     X509_verify_cert_error_string(code));
+	} else {
+		CERTIFICATES_AUTO STACK_OF(X509) *path = X509_STORE_CTX_get1_chain(context);
+		if (!path) {
+			result = ERR_NO_MEMORY;
+		} else if (!all_on_path(inside, path)) {
+			result = error_cause(error, ERR_INVALID_EVIDENCE,
+			                     "a certificate inside is not on the verified path");
+		} else {
+			*ret_path = path;
+			path = NULL;
+		}
+	}
+	X509_STORE_CTX_free(context);
+	X509_STORE_free(store);
+	ERR_clear_error();
+	return result;
+}

@@ -1,0 +1,256 @@
+#include "seal/cms.h"
+
+#include <openssl/err.h>
+#include <openssl/ess.h>
+
+#include "seal/signed_data.h"
+
+static bool set_algorithm(X509_ALGOR *algorithm, int nid, int parameter_type)
+{
+	return X509_ALGOR_set0(algorithm, OBJ_nid2obj(nid), parameter_type, NULL) == 1;
+}
+
+/* ECDSA has no parameters, RSA NULL (RFC 5754 section 3). */
+static bool set_signature_algorithm(X509_ALGOR *algorithm, const X509 *certificate)
+{
+	const EVP_PKEY *key = X509_get0_pubkey(certificate);
+
+	if (key && EVP_PKEY_get_base_id(key) == EVP_PKEY_EC)
+		return set_algorithm(algorithm, NID_ecdsa_with_SHA256, V_ASN1_UNDEF);
+	return key && EVP_PKEY_get_base_id(key) == EVP_PKEY_RSA &&
+	       set_algorithm(algorithm, NID_sha256WithRSAEncryption, V_ASN1_NULL);
+}
+
+static bool set_signer_id(PKCS7_ISSUER_AND_SERIAL *sid, const X509 *certificate)
+{
+	ASN1_INTEGER *serial = ASN1_INTEGER_dup(X509_get0_serialNumber(certificate));
+
+	if (!serial)
+		return false;
+	ASN1_INTEGER_free(sid->serial);
+	sid->serial = serial;
+	return X509_NAME_set(&sid->issuer, X509_get_issuer_name(certificate)) == 1;
+}
+
+/* signing-certificate-v2 (RFC 5035): SHA-256 is its default and therefore not written. */
+static bool add_signing_certificate(STACK_OF(X509_ATTRIBUTE) **attributes, const X509 *certificate)
+{
+	ESS_SIGNING_CERT_V2 *reference =
+	    OSSL_ESS_signing_cert_v2_new_init(EVP_sha256(), certificate, NULL, 1);
+	unsigned char *der = NULL;
+	int size = reference ? i2d_ESS_SIGNING_CERT_V2(reference, &der) : -1;
+	bool added = size > 0 && X509at_add1_attr_by_NID(attributes, NID_id_smime_aa_signingCertificateV2,
+	                                                 V_ASN1_SEQUENCE, der, size);
+
+	OPENSSL_free(der);
+	ESS_SIGNING_CERT_V2_free(reference);
+	return added;
+}
+
+static bool add_attributes(SignerInfo *signer, const struct sha256 *digest, const X509 *certificate)
+{
+	STACK_OF(X509_ATTRIBUTE) **attributes = &signer->signed_attributes;
+
+	/* With a length of -1 the value is taken as the object it points to. */
+	return X509at_add1_attr_by_NID(attributes, NID_pkcs9_contentType, V_ASN1_OBJECT,
+	                               (const unsigned char *)OBJ_nid2obj(NID_pkcs7_data), -1) &&
+	       X509at_add1_attr_by_NID(attributes, NID_pkcs9_messageDigest, V_ASN1_OCTET_STRING,
+	                               digest->bytes, SHA256_SIZE) &&
+	       add_signing_certificate(attributes, certificate);
+}
+
+static SignerInfo *make_signer(const struct sha256 *digest, const X509 *certificate)
+{
+	SignerInfo *signer = SignerInfo_new();
+
+	if (signer && ASN1_INTEGER_set(signer->version, 1) == 1 &&
+	    set_signer_id(signer->sid, certificate) &&
+	    set_algorithm(signer->digest_algorithm, NID_sha256, V_ASN1_UNDEF) &&
+	    set_signature_algorithm(signer->signature_algorithm, certificate) &&
+	    add_attributes(signer, digest, certificate))
+		return signer;
+	SignerInfo_free(signer);
+	return NULL;
+}
+
+static bool add_digest_algorithm(SignedData *data)
+{
+	X509_ALGOR *algorithm = X509_ALGOR_new();
+
+	if (algorithm && set_algorithm(algorithm, NID_sha256, V_ASN1_UNDEF) &&
+	    sk_X509_ALGOR_push(data->digest_algorithms, algorithm))
+		return true;
+	X509_ALGOR_free(algorithm);
+	return false;
+}
+
+/* Everything but the signature. Takes the certificates over. */
+static SignedContent *make_content(const struct sha256 *digest, STACK_OF(X509) **certificates)
+{
+	SIGNED_CONTENT_AUTO SignedContent *content = SignedContent_new();
+
+	if (!content)
+		return NULL;
+	content->type = OBJ_nid2obj(NID_pkcs7_signed);
+	content->data->encapsulated->type = OBJ_nid2obj(NID_pkcs7_data);
+	SignerInfo *signer = make_signer(digest, sk_X509_value(*certificates, 0));
+	if (!signer || !sk_SignerInfo_push(content->data->signers, signer)) {
+		SignerInfo_free(signer);
+		return NULL;
+	}
+	if (ASN1_INTEGER_set(content->data->version, 1) != 1 || !add_digest_algorithm(content->data))
+		return NULL;
+	sk_X509_pop_free(content->data->certificates, X509_free);
+	content->data->certificates = *certificates;
+	*certificates = NULL;
+	SignedContent *made = content;
+	content = NULL;
+	return made;
+}
+
+static int sign_attributes(SignerInfo *signer, const struct cms_signing *signing, struct error *error)
+{
+	BUF_AUTO struct buf attributes;
+	BUF_AUTO struct buf signature;
+
+	buf_init(&attributes, SIGNER_BYTES_MAX);
+	buf_init(&signature, 4096);
+	int result = signed_attributes_write(signer, &attributes);
+	if (result == 0)
+		result = signing->sign(signing->sign_context, buf_slice(&attributes), &signature, error);
+	if (result == 0)
+		result = buf_check(&signature);
+	if (result == 0 &&
+	    ASN1_STRING_set(signer->signature, signature.data, (int)signature.size) != 1)
+		result = ERR_NO_MEMORY;
+	return result;
+}
+
+/* The signature-time-stamp is over the signature's value (EN 319 122-1 section 5.3). */
+static int add_timestamp(SignerInfo *signer, const struct cms_signing *signing, struct error *error)
+{
+	BUF_AUTO struct buf token;
+	struct sha256 imprint = sha256_of(ASN1_STRING_get0_data(signer->signature),
+	                                  (size_t)ASN1_STRING_length(signer->signature));
+
+	buf_init(&token, TIMESTAMP_RESPONSE_MAX);
+	int result = signing->timestamp(signing->timestamp_context, &imprint, &token, error);
+	if (result == 0)
+		result = buf_check(&token);
+	if (result == 0 &&
+	    !X509at_add1_attr_by_NID(&signer->unsigned_attributes, NID_id_smime_aa_timeStampToken,
+	                             V_ASN1_SEQUENCE, (const unsigned char *)token.data,
+	                             (int)token.size))
+		result = ERR_NO_MEMORY;
+	return result;
+}
+
+int cms_create(const struct sha256 *digest, const struct cms_signing *signing, struct buf *out,
+               struct error *error)
+{
+	CERTIFICATES_AUTO STACK_OF(X509) *certificates = NULL;
+
+	int result = certificates_read(signing->certificates_pem, &certificates, error);
+	if (result != 0)
+		return result == ERR_VALIDATION ? ERR_REFUSED : result;
+	SIGNED_CONTENT_AUTO SignedContent *content = make_content(digest, &certificates);
+	if (!content)
+		return error_cause(error, ERR_REFUSED, "no signature can be made with this certificate: %s",
+		                   openssl_reason());
+	SignerInfo *signer = signed_content_signer(content);
+	result = sign_attributes(signer, signing, error);
+	if (result == 0 && signing->timestamp)
+		result = add_timestamp(signer, signing, error);
+	return result == 0 ? signed_content_write(content, out) : result;
+}
+
+/* None, or the one signature-time-stamp. */
+static int read_timestamp(const SignerInfo *signer, struct slice *ret_token, struct error *error)
+{
+	const STACK_OF(X509_ATTRIBUTE) *attributes = signer->unsigned_attributes;
+
+	*ret_token = slice_make(NULL, 0);
+	if (!attributes)
+		return 0;
+	X509_ATTRIBUTE *attribute = sk_X509_ATTRIBUTE_value(attributes, 0);
+	if (sk_X509_ATTRIBUTE_num(attributes) != 1 || X509_ATTRIBUTE_count(attribute) != 1 ||
+	    OBJ_obj2nid(X509_ATTRIBUTE_get0_object(attribute)) != NID_id_smime_aa_timeStampToken)
+		return error_cause(error, ERR_INVALID_EVIDENCE,
+		                   "other unsigned attributes than one signature timestamp");
+	const ASN1_TYPE *value = X509_ATTRIBUTE_get0_type(attribute, 0);
+	if (value->type != V_ASN1_SEQUENCE)
+		return error_cause(error, ERR_INVALID_EVIDENCE, "the signature timestamp is no token");
+	*ret_token = slice_make(ASN1_STRING_get0_data(value->value.sequence),
+	                        (size_t)ASN1_STRING_length(value->value.sequence));
+	return 0;
+}
+
+static int verify_timestamp(const SignerInfo *signer, struct slice roots_pem,
+                            struct cms_facts *facts, struct error *error)
+{
+	struct slice token;
+
+	int result = read_timestamp(signer, &token, error);
+	if (result != 0 || !token.data)
+		return result;
+	struct sha256 imprint = sha256_of(ASN1_STRING_get0_data(signer->signature),
+	                                  (size_t)ASN1_STRING_length(signer->signature));
+	facts->has_timestamp = true;
+	return timestamp_verify_token(token, &imprint, roots_pem, &facts->timestamp, error);
+}
+
+int cms_verify(struct slice cms, const struct sha256 *digest, struct slice roots_pem,
+               struct cms_facts *ret_facts, struct error *error)
+{
+	SIGNED_CONTENT_AUTO SignedContent *content = NULL;
+	CERTIFICATES_AUTO STACK_OF(X509) *roots = NULL;
+	struct cms_facts facts = {.trusted = roots_pem.data != NULL};
+	X509 *signer;
+	int result = 0;
+
+	if (roots_pem.data)
+		result = certificates_read(roots_pem, &roots, error);
+	if (result == 0)
+		result = signed_content_parse(cms, &content, error);
+	if (result == 0)
+		result = signed_content_verify(content, NID_pkcs7_data, digest, &signer, error);
+	if (result != 0)
+		return result;
+	SignerInfo *info = signed_content_signer(content);
+	if (X509at_get_attr_by_NID(info->signed_attributes, NID_pkcs9_signingTime, -1) >= 0)
+		return error_cause(error, ERR_INVALID_EVIDENCE, "a signing-time attribute, which no "
+		                   "baseline signature in a PDF may have");
+	result = verify_timestamp(info, roots_pem, &facts, error);
+	if (result == 0)
+		result = signed_content_verify_path(
+		    content, signer, roots, PATH_SIGNATURE,
+		    facts.has_timestamp ? facts.timestamp.gen_time_us : TIME_NONE, error);
+	if (result != 0)
+		return result;
+	certificate_subject(signer, facts.signer);
+	*ret_facts = facts;
+	return 0;
+}
+
+size_t cms_size(struct slice padded)
+{
+	const unsigned char *start = (const unsigned char *)padded.data;
+	const unsigned char *position = start;
+	long size;
+	int tag, class;
+
+	if (padded.size == 0 || padded.size > LONG_MAX)
+		return 0;
+	int form = ASN1_get_object(&position, &size, &tag, &class, (long)padded.size);
+	ERR_clear_error();
+	if (form != V_ASN1_CONSTRUCTED || tag != V_ASN1_SEQUENCE || class != V_ASN1_UNIVERSAL)
+		return 0;
+	return (size_t)(position - start) + (size_t)size;
+}
+
+int cms_sign_with_signer(void *context, struct slice bytes, struct buf *out, struct error *error)
+{
+	struct cms_signer *signer = context;
+
+	return signer_sign(signer->signer, signer->purpose, bytes, out, error);
+}

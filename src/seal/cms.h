@@ -1,0 +1,68 @@
+/* Detached CAdES-B and CAdES-T signatures (ETSI EN 319 122-1): for PDF (ETSI.CAdES.detached) and
+ * for the META-INF p7s files of ASiC-E containers. No I/O of its own. Thread safe.
+ *
+ * DER CMS SignedData (RFC 5652) with one signer, SHA-256, the signed attributes content-type,
+ * message-digest and signing-certificate-v2 (no signing-time), all certificates given, and, when
+ * asked for, one signature-time-stamp attribute. The key stays behind a function. */
+#ifndef SEAL_CMS_H
+#define SEAL_CMS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/digest.h"
+#include "base/error.h"
+#include "seal/signer.h"
+#include "seal/timestamp.h"
+
+#define CMS_SIZE_MAX 131072
+
+/* Signs `bytes` with SHA-256 by the first certificate's key and appends the signature value. 0 or
+ * ERR_*. */
+typedef int (*cms_sign_function)(void *context, struct slice bytes, struct buf *out,
+                                 struct error *error);
+/* Appends a DER timestamp token over `imprint`. 0 or ERR_*. */
+typedef int (*cms_timestamp_function)(void *context, const struct sha256 *imprint, struct buf *out,
+                                      struct error *error);
+
+struct cms_signing {
+	struct slice certificates_pem; /* signer first, then its issuers */
+	cms_sign_function sign;
+	void *sign_context;
+	cms_timestamp_function timestamp; /* NULL: CAdES-B */
+	void *timestamp_context;
+};
+
+/* Signs content whose SHA-256 is `digest` (a caller streams it with digest_add) and appends the
+ * CMS. 0, what the callbacks answered, ERR_REFUSED for unusable certificates, ERR_NO_MEMORY. */
+int cms_create(const struct sha256 *digest, const struct cms_signing *signing, struct buf *out,
+               struct error *error) __attribute__((warn_unused_result));
+
+struct cms_facts {
+	char signer[SUBJECT_SIZE]; /* subject, RFC 2253, UTF-8 */
+	bool trusted;              /* the signer chains to a root the caller gave */
+	bool has_timestamp;
+	struct timestamp_facts timestamp; /* has its own `trusted` */
+};
+
+/* Verifies strictly; bytes after the DER are refused. With roots (PEM; data not NULL), signer and
+ * timestamp must each chain to one of them, the signer as of the timestamp's time or, without
+ * one, now. With NULL data: against the certificates inside, integrity alone, `trusted` false. 0 or
+ * ERR_INVALID_EVIDENCE with the cause. */
+int cms_verify(struct slice cms, const struct sha256 *digest, struct slice roots_pem,
+               struct cms_facts *ret_facts, struct error *error) __attribute__((warn_unused_result));
+
+/* Size of the DER element that `padded` (a PDF's /Contents) begins with; 0 when it is none. What
+ * follows is for the caller to judge. */
+size_t cms_size(struct slice padded);
+
+/* A ready cms_sign_function over the signer process: context is a struct cms_signer. */
+struct cms_signer {
+	struct signer *signer;
+	enum signer_purpose purpose;
+};
+int cms_sign_with_signer(void *context, struct slice bytes, struct buf *out, struct error *error);
+
+#endif

@@ -1,0 +1,357 @@
+#include "seal/signed_data.h"
+
+#include <openssl/err.h>
+#include <openssl/ess.h>
+#include <openssl/evp.h>
+
+#define SIGNED_DATA_CERTIFICATES_MAX 16
+#define SIGNED_DATA_ATTRIBUTES_MAX 16
+
+ASN1_SEQUENCE(SignerInfo) = {
+	ASN1_SIMPLE(SignerInfo, version, ASN1_INTEGER),
+	ASN1_SIMPLE(SignerInfo, sid, PKCS7_ISSUER_AND_SERIAL),
+	ASN1_SIMPLE(SignerInfo, digest_algorithm, X509_ALGOR),
+	ASN1_IMP_SET_OF(SignerInfo, signed_attributes, X509_ATTRIBUTE, 0),
+	ASN1_SIMPLE(SignerInfo, signature_algorithm, X509_ALGOR),
+	ASN1_SIMPLE(SignerInfo, signature, ASN1_OCTET_STRING),
+	ASN1_IMP_SET_OF_OPT(SignerInfo, unsigned_attributes, X509_ATTRIBUTE, 1),
+} ASN1_SEQUENCE_END(SignerInfo)
+IMPLEMENT_ASN1_FUNCTIONS(SignerInfo)
+
+DECLARE_ASN1_ITEM(EncapsulatedContent)
+ASN1_SEQUENCE(EncapsulatedContent) = {
+	ASN1_SIMPLE(EncapsulatedContent, type, ASN1_OBJECT),
+	ASN1_EXP_OPT(EncapsulatedContent, content, ASN1_OCTET_STRING, 0),
+} ASN1_SEQUENCE_END(EncapsulatedContent)
+
+/* Authorities put certificates in the order of the path, not in DER's order of a SET: their order is
+ * kept as it is. */
+DECLARE_ASN1_ITEM(SignedData)
+ASN1_SEQUENCE(SignedData) = {
+	ASN1_SIMPLE(SignedData, version, ASN1_INTEGER),
+	ASN1_SET_OF(SignedData, digest_algorithms, X509_ALGOR),
+	ASN1_SIMPLE(SignedData, encapsulated, EncapsulatedContent),
+	ASN1_IMP_SEQUENCE_OF(SignedData, certificates, X509, 0),
+	ASN1_SET_OF(SignedData, signers, SignerInfo),
+} ASN1_SEQUENCE_END(SignedData)
+
+ASN1_SEQUENCE(SignedContent) = {
+	ASN1_SIMPLE(SignedContent, type, ASN1_OBJECT),
+	ASN1_EXP(SignedContent, data, SignedData, 0),
+} ASN1_SEQUENCE_END(SignedContent)
+IMPLEMENT_ASN1_FUNCTIONS(SignedContent)
+
+ASN1_ITEM_TEMPLATE(SignedAttributes) =
+	ASN1_EX_TEMPLATE_TYPE(ASN1_TFLG_SET_OF, 0, SignedAttributes, X509_ATTRIBUTE)
+static_ASN1_ITEM_TEMPLATE_END(SignedAttributes)
+
+static int invalid(struct error *error, const char *reason)
+{
+	return error_cause(error, ERR_INVALID_EVIDENCE, "%s", reason);
+}
+
+int signed_content_write(const SignedContent *content, struct buf *out)
+{
+	unsigned char *der = NULL;
+	int size = i2d_SignedContent(content, &der);
+
+	if (size <= 0)
+		return ERR_NO_MEMORY;
+	buf_add(out, der, (size_t)size);
+	OPENSSL_free(der);
+	return buf_check(out);
+}
+
+int signed_attributes_write(const SignerInfo *signer, struct buf *out)
+{
+	unsigned char *der = NULL;
+	int size = ASN1_item_i2d((const ASN1_VALUE *)signer->signed_attributes, &der,
+	                         ASN1_ITEM_rptr(SignedAttributes));
+
+	if (size <= 0)
+		return ERR_NO_MEMORY;
+	buf_add(out, der, (size_t)size);
+	OPENSSL_free(der);
+	return buf_check(out);
+}
+
+static bool encodes_back(const SignedContent *content, struct slice der)
+{
+	BUF_AUTO struct buf again;
+
+	buf_init(&again, der.size);
+	return signed_content_write(content, &again) == 0 && slice_equal(buf_slice(&again), der);
+}
+
+int signed_content_parse(struct slice der, SignedContent **ret_content, struct error *error)
+{
+	const unsigned char *position = (const unsigned char *)der.data;
+
+	if (der.size == 0 || der.size > SIGNED_DATA_SIZE_MAX)
+		return invalid(error, "the signed data is empty or too large");
+	ERR_clear_error();
+	SIGNED_CONTENT_AUTO SignedContent *content =
+	    d2i_SignedContent(NULL, &position, (long)der.size);
+	if (!content)
+		return error_cause(error, ERR_INVALID_EVIDENCE, "the signed data does not parse: %s",
+		                   openssl_reason());
+	if (!encodes_back(content, der))
+		return invalid(error, "the signed data is not DER, or something trails it");
+	if (OBJ_obj2nid(content->type) != NID_pkcs7_signed)
+		return invalid(error, "not a SignedData");
+	if (sk_SignerInfo_num(content->data->signers) != 1)
+		return invalid(error, "not exactly one signer");
+	if (sk_X509_num(content->data->certificates) < 1 ||
+	    sk_X509_num(content->data->certificates) > SIGNED_DATA_CERTIFICATES_MAX)
+		return invalid(error, "no certificate inside, or too many");
+	*ret_content = content;
+	content = NULL;
+	return 0;
+}
+
+/* "Absent or NULL" (RFC 5754 section 2, RFC 3279 section 2.2.1). */
+static bool without_parameters(const X509_ALGOR *algorithm)
+{
+	int type;
+
+	X509_ALGOR_get0(NULL, &type, NULL, algorithm);
+	return type == V_ASN1_UNDEF || type == V_ASN1_NULL;
+}
+
+static int algorithm_nid(const X509_ALGOR *algorithm)
+{
+	const ASN1_OBJECT *object;
+
+	X509_ALGOR_get0(&object, NULL, NULL, algorithm);
+	return OBJ_obj2nid(object);
+}
+
+static const EVP_MD *accepted_digest(int nid)
+{
+	switch (nid) {
+	case NID_sha256:
+		return EVP_sha256();
+	case NID_sha384:
+		return EVP_sha384();
+	case NID_sha512:
+		return EVP_sha512();
+	default:
+		return NULL;
+	}
+}
+
+/* The signature algorithm must say what really was done: verification alone would not notice. */
+static bool algorithm_fits(const X509_ALGOR *algorithm, int digest_nid, const EVP_PKEY *key)
+{
+	int nid = algorithm_nid(algorithm);
+	int key_nid = EVP_PKEY_get_base_id(key);
+	int said_digest = NID_undef;
+	int said_key = NID_undef;
+
+	if (!without_parameters(algorithm))
+		return false;
+	if (nid == NID_rsaEncryption)
+		return key_nid == EVP_PKEY_RSA;
+	if (!OBJ_find_sigid_algs(nid, &said_digest, &said_key) || said_digest != digest_nid)
+		return false;
+	if (said_key == NID_rsaEncryption)
+		return key_nid == EVP_PKEY_RSA;
+	int type;
+	X509_ALGOR_get0(NULL, &type, NULL, algorithm);
+	return said_key == NID_X9_62_id_ecPublicKey && key_nid == EVP_PKEY_EC && type == V_ASN1_UNDEF;
+}
+
+static int check_form(const SignedContent *content, int type_nid, bool detached, struct error *error)
+{
+	const SignedData *data = content->data;
+	const SignerInfo *signer = signed_content_signer(content);
+	/* RFC 5652 sections 5.1 and 5.3, for the one form that parses. */
+	int64_t version = type_nid == NID_pkcs7_data ? 1 : 3;
+	int64_t found = 0;
+
+	if (OBJ_obj2nid(data->encapsulated->type) != type_nid)
+		return invalid(error, "another content type than expected");
+	if ((data->encapsulated->content == NULL) != detached)
+		return invalid(error, "the content is not where it should be");
+	if (ASN1_INTEGER_get_int64(&found, data->version) != 1 || found != version)
+		return invalid(error, "wrong version of the SignedData");
+	if (ASN1_INTEGER_get_int64(&found, signer->version) != 1 || found != 1)
+		return invalid(error, "wrong version of the SignerInfo");
+	if (sk_X509_ALGOR_num(data->digest_algorithms) != 1)
+		return invalid(error, "not exactly one digest algorithm");
+	const X509_ALGOR *digest = sk_X509_ALGOR_value(data->digest_algorithms, 0);
+	if (algorithm_nid(digest) != algorithm_nid(signer->digest_algorithm) ||
+	    !without_parameters(digest) || !without_parameters(signer->digest_algorithm) ||
+	    !accepted_digest(algorithm_nid(digest)))
+		return invalid(error, "digest algorithm not accepted");
+	if (detached && algorithm_nid(digest) != NID_sha256)
+		return invalid(error, "the digest algorithm is not SHA-256");
+	return 0;
+}
+
+/* OpenSSL compares names without regard to case and blanks; here every byte counts. */
+static bool same_name(const X509_NAME *a, const X509_NAME *b)
+{
+	const unsigned char *der_a, *der_b;
+	size_t size_a, size_b;
+
+	if (X509_NAME_get0_der(a, &der_a, &size_a) != 1 || X509_NAME_get0_der(b, &der_b, &size_b) != 1)
+		return false;
+	return slice_equal(slice_make(der_a, size_a), slice_make(der_b, size_b));
+}
+
+static X509 *find_signer(const SignedContent *content)
+{
+	const PKCS7_ISSUER_AND_SERIAL *sid = signed_content_signer(content)->sid;
+
+	for (int i = 0; i < sk_X509_num(content->data->certificates); i++) {
+		X509 *certificate = sk_X509_value(content->data->certificates, i);
+		if (same_name(sid->issuer, X509_get_issuer_name(certificate)) &&
+		    ASN1_INTEGER_cmp(sid->serial, X509_get0_serialNumber(certificate)) == 0)
+			return certificate;
+	}
+	return NULL;
+}
+
+/* The single value of the single attribute of that kind; NULL when absent. */
+static const ASN1_TYPE *attribute_value(const STACK_OF(X509_ATTRIBUTE) *attributes, int nid)
+{
+	int at = X509at_get_attr_by_NID(attributes, nid, -1);
+
+	return at < 0 ? NULL : X509_ATTRIBUTE_get0_type(X509at_get_attr(attributes, at), 0);
+}
+
+static int check_attribute_form(const STACK_OF(X509_ATTRIBUTE) *attributes, struct error *error)
+{
+	int count = sk_X509_ATTRIBUTE_num(attributes);
+
+	if (count > SIGNED_DATA_ATTRIBUTES_MAX)
+		return invalid(error, "too many signed attributes");
+	for (int i = 0; i < count; i++) {
+		X509_ATTRIBUTE *attribute = sk_X509_ATTRIBUTE_value(attributes, i);
+		if (X509_ATTRIBUTE_count(attribute) != 1)
+			return invalid(error, "a signed attribute has not exactly one value");
+		if (X509at_get_attr_by_OBJ(attributes, X509_ATTRIBUTE_get0_object(attribute), i) >= 0)
+			return invalid(error, "a signed attribute is repeated");
+	}
+	return 0;
+}
+
+static int check_attributes(const SignedContent *content, struct slice digest, struct error *error)
+{
+	const STACK_OF(X509_ATTRIBUTE) *attributes =
+	    signed_content_signer(content)->signed_attributes;
+	int result = check_attribute_form(attributes, error);
+
+	if (result != 0)
+		return result;
+	const ASN1_TYPE *type = attribute_value(attributes, NID_pkcs9_contentType);
+	if (!type || type->type != V_ASN1_OBJECT ||
+	    OBJ_cmp(type->value.object, content->data->encapsulated->type) != 0)
+		return invalid(error, "the content-type attribute is missing or differs");
+	const ASN1_TYPE *found = attribute_value(attributes, NID_pkcs9_messageDigest);
+	if (!found || found->type != V_ASN1_OCTET_STRING ||
+	    !slice_equal(slice_make(ASN1_STRING_get0_data(found->value.octet_string),
+	                            (size_t)ASN1_STRING_length(found->value.octet_string)),
+	                 digest))
+		return invalid(error, "the message digest differs: the content was altered");
+	return 0;
+}
+
+static int check_signature(const SignerInfo *signer, const EVP_MD *digest, EVP_PKEY *key,
+                           struct error *error)
+{
+	BUF_AUTO struct buf attributes;
+	EVP_MD_CTX *context = EVP_MD_CTX_new();
+	int verified = 0;
+
+	buf_init(&attributes, SIGNED_DATA_SIZE_MAX);
+	int result = signed_attributes_write(signer, &attributes);
+	if (result == 0 && !context)
+		result = ERR_NO_MEMORY;
+	if (result == 0 && EVP_DigestVerifyInit(context, NULL, digest, NULL, key) == 1)
+		verified = EVP_DigestVerify(context, ASN1_STRING_get0_data(signer->signature),
+		                            (size_t)ASN1_STRING_length(signer->signature),
+		                            (const unsigned char *)attributes.data, attributes.size);
+	EVP_MD_CTX_free(context);
+	ERR_clear_error();
+	if (result == 0 && verified != 1)
+		result = invalid(error, "the signature does not fit the signed attributes");
+	return result;
+}
+
+int signed_content_verify(const SignedContent *content, int type_nid, const struct sha256 *detached,
+                          X509 **ret_signer, struct error *error)
+{
+	const SignerInfo *signer = signed_content_signer(content);
+	unsigned char digest[EVP_MAX_MD_SIZE];
+	unsigned int size = SHA256_SIZE;
+
+	int result = check_form(content, type_nid, detached != NULL, error);
+	if (result != 0)
+		return result;
+	X509 *certificate = find_signer(content);
+	EVP_PKEY *key = certificate ? X509_get0_pubkey(certificate) : NULL;
+	if (!key)
+		return invalid(error, "the signer's certificate is not inside, or has no usable key");
+	int digest_nid = algorithm_nid(signer->digest_algorithm);
+	if (!algorithm_fits(signer->signature_algorithm, digest_nid, key))
+		return invalid(error, "signature algorithm not accepted");
+	const EVP_MD *algorithm = accepted_digest(digest_nid);
+	if (detached) {
+		memcpy(digest, detached->bytes, SHA256_SIZE);
+	} else {
+		const ASN1_OCTET_STRING *inside = content->data->encapsulated->content;
+		if (EVP_Digest(ASN1_STRING_get0_data(inside), (size_t)ASN1_STRING_length(inside), digest,
+		               &size, algorithm, NULL) != 1)
+			return ERR_NO_MEMORY;
+	}
+	result = check_attributes(content, slice_make(digest, size), error);
+	if (result == 0)
+		result = check_signature(signer, algorithm, key, error);
+	if (result == 0)
+		*ret_signer = certificate;
+	return result;
+}
+
+static int check_signing_certificate(const SignerInfo *signer, const STACK_OF(X509) *path,
+                                     struct error *error)
+{
+	const ASN1_TYPE *first = attribute_value(signer->signed_attributes,
+	                                         NID_id_smime_aa_signingCertificate);
+	const ASN1_TYPE *second = attribute_value(signer->signed_attributes,
+	                                          NID_id_smime_aa_signingCertificateV2);
+	ESS_SIGNING_CERT *ess = NULL;
+	ESS_SIGNING_CERT_V2 *ess_v2 = NULL;
+	bool readable = true;
+
+	if (first && first->type == V_ASN1_SEQUENCE) {
+		const unsigned char *data = first->value.sequence->data;
+		ess = d2i_ESS_SIGNING_CERT(NULL, &data, first->value.sequence->length);
+	}
+	if (second && second->type == V_ASN1_SEQUENCE) {
+		const unsigned char *data = second->value.sequence->data;
+		ess_v2 = d2i_ESS_SIGNING_CERT_V2(NULL, &data, second->value.sequence->length);
+	}
+	readable = (ess || !first) && (ess_v2 || !second);
+	bool bound = readable && OSSL_ESS_check_signing_certs(ess, ess_v2, path, 1) == 1;
+	ESS_SIGNING_CERT_free(ess);
+	ESS_SIGNING_CERT_V2_free(ess_v2);
+	ERR_clear_error();
+	if (bound)
+		return 0;
+	return invalid(error, "the signing-certificate attribute is missing or names another");
+}
+
+int signed_content_verify_path(const SignedContent *content, X509 *signer,
+                               const STACK_OF(X509) *roots, enum path_purpose purpose,
+                               int64_t time_us, struct error *error)
+{
+	CERTIFICATES_AUTO STACK_OF(X509) *path = NULL;
+
+	int result = certificate_path(signer, content->data->certificates, roots, purpose, time_us,
+	                              &path, error);
+	if (result == 0)
+		result = check_signing_certificate(signed_content_signer(content), path, error);
+	return result;
+}

@@ -1,0 +1,80 @@
+/* CMS SignedData (RFC 5652) in the one shape that timestamp tokens and our signatures have: DER,
+ * X.509 certificates, one signer named by issuer and serial number. Inside src/seal only.
+ *
+ * OpenSSL's own CMS and PKCS#7 types hide version fields and accept much more, so the structure is
+ * declared here with its templates; whatever else a SignedData may hold does not parse. */
+#ifndef SEAL_SIGNED_DATA_H
+#define SEAL_SIGNED_DATA_H
+
+#include <openssl/asn1t.h>
+#include <openssl/pkcs7.h>
+#include <openssl/x509.h>
+
+#include "base/buf.h"
+#include "base/digest.h"
+#include "base/error.h"
+#include "seal/certificate.h"
+
+#define SIGNED_DATA_SIZE_MAX 131072
+
+typedef struct {
+	ASN1_INTEGER *version;
+	PKCS7_ISSUER_AND_SERIAL *sid;
+	X509_ALGOR *digest_algorithm;
+	STACK_OF(X509_ATTRIBUTE) *signed_attributes;
+	X509_ALGOR *signature_algorithm;
+	ASN1_OCTET_STRING *signature;
+	STACK_OF(X509_ATTRIBUTE) *unsigned_attributes; /* NULL: none */
+} SignerInfo;
+DEFINE_STACK_OF(SignerInfo)
+DECLARE_ASN1_FUNCTIONS(SignerInfo)
+
+typedef struct {
+	ASN1_OBJECT *type;
+	ASN1_OCTET_STRING *content; /* NULL: detached */
+} EncapsulatedContent;
+
+typedef struct {
+	ASN1_INTEGER *version;
+	STACK_OF(X509_ALGOR) *digest_algorithms;
+	EncapsulatedContent *encapsulated;
+	STACK_OF(X509) *certificates;
+	STACK_OF(SignerInfo) *signers;
+} SignedData;
+
+typedef struct {
+	ASN1_OBJECT *type;
+	SignedData *data;
+} SignedContent;
+DECLARE_ASN1_FUNCTIONS(SignedContent)
+
+static inline void signed_content_cleanup(SignedContent **content)
+{
+	SignedContent_free(*content);
+}
+#define SIGNED_CONTENT_AUTO __attribute__((cleanup(signed_content_cleanup)))
+
+/* Strict: DER to the last byte, and the form described above. */
+int signed_content_parse(struct slice der, SignedContent **ret_content, struct error *error);
+/* Appends the DER. */
+int signed_content_write(const SignedContent *content, struct buf *out);
+static inline SignerInfo *signed_content_signer(const SignedContent *content)
+{
+	return sk_SignerInfo_value(content->data->signers, 0);
+}
+
+/* The DER SET of signed attributes, as it is signed (RFC 5652 section 5.4). */
+int signed_attributes_write(const SignerInfo *signer, struct buf *out);
+
+/* Checks everything but the path: content type, versions, algorithms, signed attributes, digest and
+ * signature. `detached` is the digest of the content outside; NULL: it is inside. The signer's
+ * certificate belongs to the content. */
+int signed_content_verify(const SignedContent *content, int type_nid, const struct sha256 *detached,
+                          X509 **ret_signer, struct error *error);
+
+/* Checks the path (certificate_path), and the signing-certificate attribute against it. */
+int signed_content_verify_path(const SignedContent *content, X509 *signer,
+                               const STACK_OF(X509) *roots, enum path_purpose purpose,
+                               int64_t time_us, struct error *error);
+
+#endif

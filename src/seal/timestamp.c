@@ -1,0 +1,376 @@
+#include "seal/timestamp.h"
+
+#include <openssl/err.h>
+#include <openssl/ts.h>
+#include <time.h>
+
+#include "seal/signed_data.h"
+
+#define NONCE_SIZE 16
+#define ACCURACY_MAX_SECONDS 86400
+
+static int invalid(struct error *error, const char *reason)
+{
+	return error_cause(error, ERR_INVALID_EVIDENCE, "%s", reason);
+}
+
+static void request_cleanup(TS_REQ **request)
+{
+	TS_REQ_free(*request);
+}
+
+static void info_cleanup(TS_TST_INFO **info)
+{
+	TS_TST_INFO_free(*info);
+}
+
+static bool request_set_imprint(TS_REQ *request, const struct sha256 *imprint)
+{
+	TS_MSG_IMPRINT *message = TS_MSG_IMPRINT_new();
+	X509_ALGOR *algorithm = X509_ALGOR_new();
+	bool set = message && algorithm &&
+	           X509_ALGOR_set0(algorithm, OBJ_nid2obj(NID_sha256), V_ASN1_NULL, NULL) == 1 &&
+	           TS_MSG_IMPRINT_set_algo(message, algorithm) == 1 &&
+	           TS_MSG_IMPRINT_set_msg(message, (unsigned char *)imprint->bytes, SHA256_SIZE) == 1 &&
+	           TS_REQ_set_msg_imprint(request, message) == 1;
+
+	X509_ALGOR_free(algorithm);
+	TS_MSG_IMPRINT_free(message);
+	return set;
+}
+
+static bool request_set_nonce(TS_REQ *request)
+{
+	unsigned char bytes[NONCE_SIZE];
+
+	random_bytes(bytes, sizeof bytes);
+	bytes[0] = (bytes[0] & 0x7f) | 0x40; /* positive and always of full length */
+	BIGNUM *number = BN_bin2bn(bytes, sizeof bytes, NULL);
+	ASN1_INTEGER *nonce = number ? BN_to_ASN1_INTEGER(number, NULL) : NULL;
+	bool set = nonce && TS_REQ_set_nonce(request, nonce) == 1;
+	ASN1_INTEGER_free(nonce);
+	BN_free(number);
+	return set;
+}
+
+int timestamp_request(const struct sha256 *imprint, const char *policy, struct buf *out,
+                      struct error *error)
+{
+	__attribute__((cleanup(request_cleanup))) TS_REQ *request = TS_REQ_new();
+	unsigned char *der = NULL;
+
+	if (!request || TS_REQ_set_version(request, 1) != 1 || TS_REQ_set_cert_req(request, 1) != 1 ||
+	    !request_set_imprint(request, imprint) || !request_set_nonce(request))
+		return ERR_NO_MEMORY;
+	if (policy) {
+		ASN1_OBJECT *object = OBJ_txt2obj(policy, 1);
+		bool set = object && TS_REQ_set_policy_id(request, object) == 1;
+		ASN1_OBJECT_free(object);
+		ERR_clear_error();
+		if (!set)
+			return error_cause(error, ERR_VALIDATION, "'%s' is no policy identifier", policy);
+	}
+	int size = i2d_TS_REQ(request, &der);
+	if (size <= 0)
+		return ERR_NO_MEMORY;
+	buf_add(out, der, (size_t)size);
+	OPENSSL_free(der);
+	return buf_check(out);
+}
+
+/* GeneralizedTime as RFC 3161 section 2.4.2 has it: YYYYMMDDhhmmss[.s…]Z. */
+static bool read_gen_time(const ASN1_GENERALIZEDTIME *time, int64_t *ret_us)
+{
+	const char *text = (const char *)ASN1_STRING_get0_data(time);
+	int length = ASN1_STRING_length(time);
+	struct tm parts = {0};
+	int64_t fraction = 0;
+	int64_t unit = US_PER_SECOND;
+
+	if (length < 15 || length > 32 || text[length - 1] != 'Z' || ASN1_TIME_to_tm(time, &parts) != 1)
+		return false;
+	if (length > 15 && (text[14] != '.' || length == 16))
+		return false;
+	for (int i = 15; i < length - 1; i++) {
+		if (text[i] < '0' || text[i] > '9')
+			return false;
+		unit /= 10;
+		fraction += unit * (text[i] - '0'); /* digits beyond microseconds count as nothing */
+	}
+	*ret_us = (int64_t)timegm(&parts) * US_PER_SECOND + fraction;
+	return true;
+}
+
+static bool add_accuracy(const ASN1_INTEGER *field, int64_t most, int64_t unit_us, int64_t *sum_us)
+{
+	int64_t value;
+
+	if (!field)
+		return true;
+	if (ASN1_INTEGER_get_int64(&value, field) != 1 || value < 0 || value > most)
+		return false;
+	*sum_us += value * unit_us;
+	return true;
+}
+
+static bool read_accuracy(TS_TST_INFO *info, int64_t *ret_us)
+{
+	TS_ACCURACY *accuracy = TS_TST_INFO_get_accuracy(info);
+	int64_t sum_us = 0;
+
+	if (!accuracy)
+		return false;
+	const ASN1_INTEGER *seconds = TS_ACCURACY_get_seconds(accuracy);
+	const ASN1_INTEGER *millis = TS_ACCURACY_get_millis(accuracy);
+	const ASN1_INTEGER *micros = TS_ACCURACY_get_micros(accuracy);
+	if ((!seconds && !millis && !micros) ||
+	    !add_accuracy(seconds, ACCURACY_MAX_SECONDS, US_PER_SECOND, &sum_us) ||
+	    !add_accuracy(millis, 999, 1000, &sum_us) || !add_accuracy(micros, 999, 1, &sum_us))
+		return false;
+	*ret_us = sum_us;
+	return true;
+}
+
+static bool read_imprint(TS_TST_INFO *info, struct sha256 *ret_imprint)
+{
+	TS_MSG_IMPRINT *message = TS_TST_INFO_get_msg_imprint(info);
+	const ASN1_OCTET_STRING *hash = TS_MSG_IMPRINT_get_msg(message);
+	const ASN1_OBJECT *algorithm;
+
+	X509_ALGOR_get0(&algorithm, NULL, NULL, TS_MSG_IMPRINT_get_algo(message));
+	if (OBJ_obj2nid(algorithm) != NID_sha256 || ASN1_STRING_length(hash) != SHA256_SIZE)
+		return false;
+	memcpy(ret_imprint->bytes, ASN1_STRING_get0_data(hash), SHA256_SIZE);
+	return true;
+}
+
+static int read_facts(TS_TST_INFO *info, struct timestamp_facts *facts, struct error *error)
+{
+	const ASN1_INTEGER *serial = TS_TST_INFO_get_serial(info);
+	int serial_size = ASN1_STRING_length(serial);
+
+	if (TS_TST_INFO_get_version(info) != 1)
+		return invalid(error, "wrong version of the TSTInfo");
+	if (!read_imprint(info, &facts->imprint))
+		return invalid(error, "the imprint is not a SHA-256 digest");
+	if (!read_gen_time(TS_TST_INFO_get_time(info), &facts->gen_time_us))
+		return invalid(error, "the time is malformed");
+	if (!read_accuracy(info, &facts->accuracy_us))
+		return invalid(error, "the accuracy is missing or malformed");
+	if (ASN1_STRING_type(serial) != V_ASN1_INTEGER || serial_size < 1 ||
+	    (size_t)serial_size * 2 >= sizeof facts->serial)
+		return invalid(error, "the serial number is negative or too long");
+	hex_encode(ASN1_STRING_get0_data(serial), (size_t)serial_size, facts->serial);
+	int policy = OBJ_obj2txt(facts->policy, sizeof facts->policy, TS_TST_INFO_get_policy_id(info), 1);
+	if (policy <= 0 || (size_t)policy >= sizeof facts->policy)
+		return invalid(error, "the policy identifier is too long");
+	return 0;
+}
+
+static TS_TST_INFO *parse_info(const ASN1_OCTET_STRING *content)
+{
+	const unsigned char *position = ASN1_STRING_get0_data(content);
+	const unsigned char *end = position + ASN1_STRING_length(content);
+	TS_TST_INFO *info = d2i_TS_TST_INFO(NULL, &position, ASN1_STRING_length(content));
+
+	ERR_clear_error();
+	if (info && position != end) {
+		TS_TST_INFO_free(info);
+		info = NULL;
+	}
+	return info;
+}
+
+/* All that a token says by itself; the TSTInfo is the caller's. */
+static int verify_token(struct slice token, const STACK_OF(X509) *roots, TS_TST_INFO **ret_info,
+                        struct timestamp_facts *ret_facts, struct error *error)
+{
+	SIGNED_CONTENT_AUTO SignedContent *content = NULL;
+	__attribute__((cleanup(info_cleanup))) TS_TST_INFO *info = NULL;
+	struct timestamp_facts facts = {.trusted = roots != NULL};
+	X509 *signer;
+
+	int result = signed_content_parse(token, &content, error);
+	if (result == 0)
+		result = signed_content_verify(content, NID_id_smime_ct_TSTInfo, NULL, &signer, error);
+	if (result != 0)
+		return result;
+	if (signed_content_signer(content)->unsigned_attributes)
+		return invalid(error, "the token has unsigned attributes");
+	info = parse_info(content->data->encapsulated->content);
+	if (!info)
+		return invalid(error, "the TSTInfo does not parse");
+	result = read_facts(info, &facts, error);
+	if (result == 0)
+		result = signed_content_verify_path(content, signer, roots, PATH_TIMESTAMP,
+		                                    facts.gen_time_us, error);
+	if (result != 0)
+		return result;
+	certificate_subject(signer, facts.authority);
+	*ret_facts = facts;
+	*ret_info = info;
+	info = NULL;
+	return 0;
+}
+
+int timestamp_verify_token(struct slice token, const struct sha256 *imprint, struct slice roots_pem,
+                           struct timestamp_facts *ret_facts, struct error *error)
+{
+	CERTIFICATES_AUTO STACK_OF(X509) *roots = NULL;
+	__attribute__((cleanup(info_cleanup))) TS_TST_INFO *info = NULL;
+	struct timestamp_facts facts;
+	int result = 0;
+
+	if (roots_pem.data)
+		result = certificates_read(roots_pem, &roots, error);
+	if (result == 0)
+		result = verify_token(token, roots, &info, &facts, error);
+	if (result != 0)
+		return result;
+	if (!sha256_equal(&facts.imprint, imprint))
+		return invalid(error, "the timestamp is over something else");
+	*ret_facts = facts;
+	return 0;
+}
+
+/* The element that begins at *position; moves past it. */
+static bool next_element(const unsigned char **position, const unsigned char *end, int wanted_tag,
+                         struct slice *ret_element, struct slice *ret_inside)
+{
+	const unsigned char *start = *position;
+	const unsigned char *inside = start;
+	long size;
+	int tag, class;
+
+	int form = ASN1_get_object(&inside, &size, &tag, &class, end - start);
+	ERR_clear_error();
+	if (form != V_ASN1_CONSTRUCTED || tag != wanted_tag || class != V_ASN1_UNIVERSAL)
+		return false;
+	*position = inside + size;
+	*ret_inside = slice_make(inside, (size_t)size);
+	*ret_element = slice_make(start, (size_t)(*position - start));
+	return true;
+}
+
+/* Cuts the token out as it stands, since encoding a parsed one could change its bytes. */
+int timestamp_response_token(struct slice response, struct slice *ret_token, struct error *error)
+{
+	const unsigned char *position = (const unsigned char *)response.data;
+	const unsigned char *end = position + response.size;
+	struct slice element, inside, token;
+
+	if (response.size > TIMESTAMP_RESPONSE_MAX ||
+	    !next_element(&position, end, V_ASN1_SEQUENCE, &element, &inside) || position != end)
+		return invalid(error, "not a DER timestamp response");
+	position = (const unsigned char *)inside.data;
+	if (!next_element(&position, end, V_ASN1_SEQUENCE, &element, &inside))
+		return invalid(error, "not a DER timestamp response");
+	if (!next_element(&position, end, V_ASN1_SEQUENCE, &token, &inside) || position != end)
+		return invalid(error, "the response has no token");
+	*ret_token = token;
+	return 0;
+}
+
+/* The authority's own words, made safe for a log. */
+static void status_text(const TS_STATUS_INFO *status, char text[128])
+{
+	const STACK_OF(ASN1_UTF8STRING) *words = TS_STATUS_INFO_get0_text(status);
+	size_t size = 0;
+
+	if (words && sk_ASN1_UTF8STRING_num(words) > 0) {
+		const ASN1_UTF8STRING *first = sk_ASN1_UTF8STRING_value(words, 0);
+		const unsigned char *data = ASN1_STRING_get0_data(first);
+		for (int i = 0; i < ASN1_STRING_length(first) && size < 127; i++)
+			text[size++] = data[i] >= 0x20 && data[i] < 0x7f ? (char)data[i] : '?';
+	}
+	text[size] = 0;
+}
+
+static int check_status(struct slice response, struct error *error)
+{
+	const unsigned char *position = (const unsigned char *)response.data;
+	int64_t status = -1;
+	char text[128];
+
+	if (response.size == 0 || response.size > TIMESTAMP_RESPONSE_MAX)
+		return invalid(error, "the response is empty or too large");
+	TS_RESP *parsed = d2i_TS_RESP(NULL, &position, (long)response.size);
+	if (!parsed)
+		return error_cause(error, ERR_INVALID_EVIDENCE, "the response does not parse: %s",
+		                   openssl_reason());
+	const TS_STATUS_INFO *info = TS_RESP_get_status_info(parsed);
+	bool read = ASN1_INTEGER_get_int64(&status, TS_STATUS_INFO_get0_status(info)) == 1;
+	status_text(info, text);
+	TS_RESP_free(parsed);
+	if (read && (status == TS_STATUS_GRANTED || status == TS_STATUS_GRANTED_WITH_MODS))
+		return 0;
+	return error_cause(error, ERR_INVALID_EVIDENCE, "not granted: status %lld %s",
+	                   (long long)status, text);
+}
+
+static int compare_with_request(struct slice request, TS_TST_INFO *info,
+                                const struct timestamp_facts *facts, struct error *error)
+{
+	const unsigned char *position = (const unsigned char *)request.data;
+	__attribute__((cleanup(request_cleanup))) TS_REQ *asked =
+	    request.size > 0 && request.size <= TIMESTAMP_REQUEST_MAX
+	        ? d2i_TS_REQ(NULL, &position, (long)request.size)
+	        : NULL;
+
+	ERR_clear_error();
+	if (!asked)
+		return invalid(error, "the request does not parse");
+	const ASN1_OCTET_STRING *hash = TS_MSG_IMPRINT_get_msg(TS_REQ_get_msg_imprint(asked));
+	if (!slice_equal(slice_make(ASN1_STRING_get0_data(hash), (size_t)ASN1_STRING_length(hash)),
+	                 slice_make(facts->imprint.bytes, SHA256_SIZE)))
+		return invalid(error, "the timestamp is over something else than was asked");
+	const ASN1_INTEGER *nonce = TS_REQ_get_nonce(asked);
+	const ASN1_INTEGER *answered = TS_TST_INFO_get_nonce(info);
+	if (!nonce || !answered || ASN1_INTEGER_cmp(nonce, answered) != 0)
+		return invalid(error, "the nonce is not the one sent");
+	ASN1_OBJECT *policy = TS_REQ_get_policy_id(asked);
+	if (policy && OBJ_cmp(policy, TS_TST_INFO_get_policy_id(info)) != 0)
+		return invalid(error, "the policy is not the one asked for");
+	return 0;
+}
+
+int timestamp_verify_response(struct slice request, struct slice response, struct slice roots_pem,
+                              int64_t now_us, int64_t bound_us, struct buf *token,
+                              struct timestamp_facts *ret_facts, struct error *error)
+{
+	CERTIFICATES_AUTO STACK_OF(X509) *roots = NULL;
+	__attribute__((cleanup(info_cleanup))) TS_TST_INFO *info = NULL;
+	struct timestamp_facts facts;
+	struct slice found;
+
+	int result = check_status(response, error);
+	if (result == 0)
+		result = timestamp_response_token(response, &found, error);
+	if (result == 0)
+		result = certificates_read(roots_pem, &roots, error);
+	if (result == 0)
+		result = verify_token(found, roots, &info, &facts, error);
+	if (result == 0)
+		result = compare_with_request(request, info, &facts, error);
+	if (result != 0)
+		return result;
+	int64_t off_us = facts.gen_time_us - now_us;
+	if (off_us > bound_us || off_us < -bound_us)
+		return error_cause(error, ERR_INVALID_EVIDENCE,
+		                   "the time is %lld ms away from our clock", (long long)(off_us / 1000));
+	if (token) {
+		buf_add_slice(token, found);
+		result = buf_check(token);
+	}
+	if (result == 0)
+		*ret_facts = facts;
+	return result;
+}
+
+int timestamp_certificates(struct slice token, struct buf *out, struct error *error)
+{
+	SIGNED_CONTENT_AUTO SignedContent *content = NULL;
+
+	int result = signed_content_parse(token, &content, error);
+	return result == 0 ? certificates_write(content->data->certificates, out) : result;
+}

@@ -1,0 +1,62 @@
+/* RFC 3161: requests, and strict verification of responses and tokens. No I/O. Thread safe.
+ *
+ * A token is accepted only as DER, to the last byte; with one SHA-2 digest; one signer named by
+ * issuer and serial number; the signed attributes content-type, message-digest and signing
+ * certificate (ESSCertID or ESSCertIDv2, RFC 5816); no unsigned attributes; no certificate that is
+ * not on the verified path; a signer whose extended key usage is critical and timeStamping alone;
+ * and an accuracy. Signatures: ECDSA and RSA PKCS#1 v1.5. Certificates are judged as of genTime. */
+#ifndef SEAL_TIMESTAMP_H
+#define SEAL_TIMESTAMP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/digest.h"
+#include "base/error.h"
+
+#define TIMESTAMP_REQUEST_MAX 1024
+#define TIMESTAMP_RESPONSE_MAX 65536
+#define SUBJECT_SIZE 512
+
+struct timestamp_facts {
+	int64_t gen_time_us;
+	int64_t accuracy_us;
+	struct sha256 imprint;
+	char serial[65];            /* hex, lower case, no leading zeros beyond a whole byte */
+	char policy[128];           /* dotted OID */
+	char authority[SUBJECT_SIZE]; /* subject of the signing certificate, RFC 2253, UTF-8 */
+	bool trusted;               /* chained to a root the caller gave; false: integrity alone */
+};
+
+/* Appends a DER TimeStampReq: SHA-256, certReq, a random 128-bit nonce, `policy` (dotted OID) unless
+ * NULL. 0, ERR_VALIDATION for a malformed policy, ERR_NO_MEMORY. */
+int timestamp_request(const struct sha256 *imprint, const char *policy, struct buf *out,
+                      struct error *error) __attribute__((warn_unused_result));
+
+/* Verifies a response against its request: status granted, imprint, nonce, policy (when asked for),
+ * all of the above, trust in `roots_pem` (must not be empty), and |genTime - now_us| <= bound_us.
+ * Appends the token's own bytes to `token` unless NULL. 0, or ERR_INVALID_EVIDENCE with the cause. */
+int timestamp_verify_response(struct slice request, struct slice response, struct slice roots_pem,
+                              int64_t now_us, int64_t bound_us, struct buf *token,
+                              struct timestamp_facts *ret_facts, struct error *error)
+    __attribute__((warn_unused_result));
+
+/* The token inside a response, as it stands, unverified: for keeping and handing on. The slice
+ * points into `response`. 0 or ERR_INVALID_EVIDENCE. */
+int timestamp_response_token(struct slice response, struct slice *ret_token, struct error *error)
+    __attribute__((warn_unused_result));
+
+/* Verifies a bare token over an imprint, offline. roots_pem with NULL data: against the certificates
+ * inside, integrity alone, and ret_facts->trusted is false. 0 or ERR_INVALID_EVIDENCE. */
+int timestamp_verify_token(struct slice token, const struct sha256 *imprint, struct slice roots_pem,
+                           struct timestamp_facts *ret_facts, struct error *error)
+    __attribute__((warn_unused_result));
+
+/* Appends the certificates that a token or a CMS carries, as PEM, in their order. 0 or
+ * ERR_INVALID_EVIDENCE. */
+int timestamp_certificates(struct slice token, struct buf *out, struct error *error)
+    __attribute__((warn_unused_result));
+
+#endif

@@ -1,0 +1,166 @@
+#include "service/keys.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <zlib.h>
+
+#define ENTRY_LIFE_US (2 * US_PER_SECOND)
+#define CACHE_SLOTS 8192 /* a power of two; a fresh key takes an older one's slot */
+
+static const char BASE62[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+#define RANDOM_DIGITS 30
+#define CHECK_DIGITS 6
+
+/* ---- the text of a key ---- */
+
+static void check_digits(struct slice before, char digits[CHECK_DIGITS])
+{
+	uint32_t crc = (uint32_t)crc32(0, (const Bytef *)before.data, (uInt)before.size);
+	for (size_t i = CHECK_DIGITS; i > 0; i--, crc /= 62)
+		digits[i - 1] = BASE62[crc % 62];
+}
+
+void key_generate(const char *prefix, enum mode mode, char text[KEY_TEXT_MAX])
+{
+	size_t size = (size_t)snprintf(text, KEY_TEXT_MAX - RANDOM_DIGITS - CHECK_DIGITS, "%s_%s_",
+	                               prefix, mode_text(mode));
+	for (size_t made = 0; made < RANDOM_DIGITS;) {
+		uint8_t byte;
+		random_bytes(&byte, 1);
+		if (byte < 248) { /* the largest multiple of 62 */
+			text[size++] = BASE62[byte % 62];
+			made++;
+		}
+	}
+	check_digits(slice_make(text, size), text + size);
+	text[size + CHECK_DIGITS] = '\0';
+}
+
+bool key_well_formed(const char *prefix, struct slice key)
+{
+	char expected[KEY_TEXT_MAX];
+	size_t body = RANDOM_DIGITS + CHECK_DIGITS;
+	if (key.size >= KEY_TEXT_MAX || key.size <= body)
+		return false;
+	int size = snprintf(expected, sizeof expected, "%s_live_", prefix);
+	bool live = key.size == (size_t)size + body && memcmp(key.data, expected, (size_t)size) == 0;
+	snprintf(expected, sizeof expected, "%s_test_", prefix);
+	bool test = key.size == (size_t)size + body && memcmp(key.data, expected, (size_t)size) == 0;
+	if (!live && !test)
+		return false;
+	for (size_t i = key.size - body; i < key.size; i++)
+		if (!memchr(BASE62, key.data[i], 62))
+			return false;
+	char digits[CHECK_DIGITS];
+	check_digits(slice_make(key.data, key.size - CHECK_DIGITS), digits);
+	return memcmp(digits, key.data + key.size - CHECK_DIGITS, CHECK_DIGITS) == 0;
+}
+
+/* ---- the cache ---- */
+
+struct cache_entry {
+	struct sha256 key_hash;
+	int64_t read_at_us; /* monotonic; 0: empty */
+	int result;         /* OK or ERR_NOT_FOUND */
+	struct key_identity identity;
+};
+
+struct key_cache {
+	pthread_mutex_t mutex;
+	struct cache_entry *slots[CACHE_SLOTS];
+	uint64_t generation; /* moved on by every forgetting */
+};
+
+struct key_cache *key_cache_make(void)
+{
+	struct key_cache *cache = calloc(1, sizeof *cache);
+	if (cache)
+		pthread_mutex_init(&cache->mutex, NULL);
+	return cache;
+}
+
+void key_cache_free(struct key_cache *cache)
+{
+	if (!cache)
+		return;
+	for (size_t i = 0; i < CACHE_SLOTS; i++)
+		free(cache->slots[i]);
+	pthread_mutex_destroy(&cache->mutex);
+	free(cache);
+}
+
+void service_forget_keys(struct service *service)
+{
+	struct key_cache *cache = service->keys;
+	pthread_mutex_lock(&cache->mutex);
+	cache->generation++;
+	for (size_t i = 0; i < CACHE_SLOTS; i++)
+		if (cache->slots[i])
+			cache->slots[i]->read_at_us = 0;
+	pthread_mutex_unlock(&cache->mutex);
+}
+
+static size_t slot_of(const struct sha256 *key_hash)
+{
+	uint32_t number;
+	memcpy(&number, key_hash->bytes, sizeof number);
+	return number & (CACHE_SLOTS - 1);
+}
+
+static bool cache_find(struct key_cache *cache, const struct sha256 *key_hash, int64_t now_us,
+                       int *ret_result, struct key_identity *ret, uint64_t *ret_generation)
+{
+	pthread_mutex_lock(&cache->mutex);
+	*ret_generation = cache->generation;
+	const struct cache_entry *entry = cache->slots[slot_of(key_hash)];
+	bool found = entry && entry->read_at_us && now_us - entry->read_at_us < ENTRY_LIFE_US &&
+	             sha256_equal(&entry->key_hash, key_hash);
+	if (found) {
+		*ret_result = entry->result;
+		*ret = entry->identity;
+	}
+	pthread_mutex_unlock(&cache->mutex);
+	return found;
+}
+
+/* What was read before something was forgotten is not kept. */
+static void cache_keep(struct key_cache *cache, const struct cache_entry *fresh,
+                       uint64_t generation)
+{
+	pthread_mutex_lock(&cache->mutex);
+	struct cache_entry **slot = &cache->slots[slot_of(&fresh->key_hash)];
+	if (!*slot)
+		*slot = malloc(sizeof **slot);
+	if (*slot) {
+		**slot = *fresh;
+		if (generation != cache->generation)
+			(*slot)->read_at_us = 0;
+	}
+	pthread_mutex_unlock(&cache->mutex);
+}
+
+int service_identify(struct service *service, struct slice key, struct key_identity *ret,
+                     struct error *error)
+{
+	if (!key_well_formed(service->settings->service_prefix, key))
+		return error_set(error, ERR_INVALID_KEY, MSG_NONE, NULL);
+	struct cache_entry entry = {.key_hash = sha256_of(key.data, key.size),
+	                            .read_at_us = clock_monotonic_us()};
+	uint64_t generation;
+	if (!cache_find(service->keys, &entry.key_hash, entry.read_at_us, &entry.result,
+	                &entry.identity, &generation)) {
+		entry.result = store_find_key(service->store, &entry.key_hash, &entry.identity, error);
+		if (entry.result != OK && entry.result != ERR_NOT_FOUND)
+			return entry.result;
+		cache_keep(service->keys, &entry, generation);
+	}
+	if (entry.result != OK)
+		return error_set(error, ERR_INVALID_KEY, MSG_NONE, NULL);
+	*ret = entry.identity;
+	if (entry.identity.revoked)
+		return error_set(error, ERR_REVOKED_KEY, MSG_NONE, NULL);
+	if (entry.identity.account_disabled)
+		return error_set(error, ERR_ACCOUNT_DISABLED, MSG_NONE, NULL);
+	return OK;
+}

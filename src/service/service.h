@@ -1,0 +1,132 @@
+/* Where store, content, seal and proof meet: what the HTTP interface, the jobs and the
+ * administration call. Everything here is thread safe unless it says otherwise. */
+#ifndef SERVICE_SERVICE_H
+#define SERVICE_SERVICE_H
+
+#include <stdatomic.h>
+
+#include "content/content.h"
+#include "service/settings.h"
+#include "store/store.h"
+
+struct registrar;
+struct key_cache;
+struct signer;
+struct authority_list;
+
+/* Counted by the jobs. */
+struct job_counters {
+	atomic_uint_fast64_t sealed_segments, seal_rounds, seal_failures;
+	atomic_uint_fast64_t certifications_completed, certifications_failed;
+	atomic_int_fast64_t last_seal_us; /* wall clock; 0: none since the start */
+};
+
+struct service {
+	const struct settings *settings;
+	struct store *store;
+	struct content_store *content;
+	struct signer *signer;               /* the process that holds the keys */
+	struct authority_list *authorities;  /* used by the sealer and for signature timestamps */
+	struct registrar *registrar;
+	struct key_cache *keys;
+	struct sha256 link_secret;           /* MAC key of download links */
+	struct job_counters job_counters;
+	void (*wake_sealer)(void *context);  /* a certification waits for a seal */
+	void (*wake_issuer)(void *context);
+	void *wake_context;
+};
+
+/* Opens store and content by the settings and starts the registrar; signer and authorities are
+ * given by the caller, who started them first. */
+int service_open(const struct settings *settings, bool create, struct service *ret_service,
+                 struct error *error);
+/* Ends the registrar after it has answered what waits. */
+void service_close(struct service *service);
+
+/* ---- keys ---- */
+#define KEY_TEXT_MAX 64
+/* Shape and checksum are looked at first, so that a typo costs no look-up; then a cache whose
+ * entries are at most 2 seconds old. ERR_INVALID_KEY, ERR_REVOKED_KEY, ERR_ACCOUNT_DISABLED (all
+ * three also fill *ret as far as known), ERR_UNAVAILABLE. Suspension is left to the caller, for
+ * reading goes on. */
+int service_identify(struct service *service, struct slice key, struct key_identity *ret,
+                     struct error *error);
+/* Forgets what is cached, after an administration command changed something. */
+void service_forget_keys(struct service *service);
+/* A new key: prefix_mode_ + 30 characters + checksum. */
+void key_generate(const char *prefix, enum mode mode, char text[KEY_TEXT_MAX]);
+bool key_well_formed(const char *prefix, struct slice key);
+
+/* ---- registration ---- */
+/* Queues; `done` is called once, from the sequencer's thread, after the commit (or its failure);
+ * then the registration is the caller's again. What it points to must live until then. done must
+ * be quick. */
+struct pending_registration {
+	struct registration registration;
+	void (*done)(struct pending_registration *pending);
+	void *context;
+	struct pending_registration *next; /* the queue's own */
+};
+/* ERR_UNAVAILABLE when stopping or when the queue is full (16,384). */
+int register_submit(struct service *service, struct pending_registration *pending,
+                    struct error *error);
+
+/* ---- shapes of the interface, shared by answers, archives and administration ---- */
+void event_json(const struct event *event, struct buf *out); /* the Event record, an object */
+
+struct json_writer;
+/* The `proof` member of one event: previous_chain_hash, and once sealed the segment, its seal
+ * document, the path to the round's root, the token (base64) and its authority. */
+int event_proof_json(struct service *service, int64_t account, int64_t chain,
+                     const struct event *event, struct arena *arena, struct json_writer *writer,
+                     struct error *error);
+
+/* ---- certifications (certify.c) ---- */
+struct certification_query {
+	const struct key_identity *key;
+	enum language language;
+};
+/* Accepts a request: checks, freezes the range, charges the fee, writes the job. Gives the
+ * Certification record as JSON. */
+int certification_request(struct service *service, const struct key_identity *key,
+                          const struct certification_range *range, enum language language,
+                          struct buf *out, struct error *error);
+int certification_get(struct service *service, const struct key_identity *key, struct slice id,
+                      enum language language, struct buf *out, struct error *error);
+/* `before`: certification number of the cursor, 0 for the first page; status NULL: any. Appends
+ * the records separated by commas. */
+int certification_list(struct service *service, const struct key_identity *key, const char *status,
+                       int64_t limit, int64_t before, enum language language, struct buf *out,
+                       bool *ret_more, int64_t *ret_last, struct error *error);
+
+/* ---- download links ---- */
+/* public_url/v1/downloads/<certification id>/<file name>?expires=<unix seconds>&mac=<hex>. */
+void link_make(const struct service *service, const char *certification_id, const char *name,
+               int64_t now_us, struct buf *out);
+/* False when altered or expired. */
+bool link_check(const struct service *service, const char *certification_id, const char *name,
+                struct slice expires, struct slice mac, int64_t now_us);
+/* The object in the content store behind an issued file, its type and size; ERR_NOT_FOUND. */
+struct issued_file {
+	char object[CONTENT_NAME_MAX];
+	const char *content_type;
+	uint64_t size;
+};
+int issued_file_find(struct service *service, struct slice certification_id, struct slice name,
+                     struct issued_file *ret, struct error *error);
+
+/* What the public verification page says of a code or of a file's SHA-256; JSON, ERR_NOT_FOUND. */
+int verification_lookup(struct service *service, struct slice code, const struct sha256 *digest,
+                        struct buf *out, struct error *error);
+
+/* ---- state for /readyz and /metrics ---- */
+struct service_counts {
+	uint64_t registered, replayed, conflicts, refused, batches, batch_failures;
+	uint64_t sealed_segments, seal_rounds, seal_failures;
+	uint64_t certifications_completed, certifications_failed;
+	int64_t last_seal_us;
+	uint64_t queue_length;
+};
+void service_read_counts(struct service *service, struct service_counts *ret);
+
+#endif

@@ -1,0 +1,221 @@
+/* The store's functions for administration: accounts and their credits, channels with their sealed
+ * configuration versions, keys, consumption limits and alert thresholds.
+ *
+ * Each change is one durable transaction. Things are named by their identifiers; one that does not
+ * exist is ERR_NOT_FOUND with a sentence that names it. Texts have been validated by the caller;
+ * what is given back lives in the caller's arena. Thread safe. Lists are in order of creation, at
+ * most `limit` items after the one called `after` (empty: from the start); `more` says whether
+ * others follow. */
+#ifndef STORE_ACCOUNTS_H
+#define STORE_ACCOUNTS_H
+
+#include "store/store.h"
+
+/* ---- accounts (accounts.c) ---- */
+struct account_record {
+	int64_t account;
+	char account_id[ID_SIZE];
+	const char *name;
+	const char *email; /* NULL: none */
+	enum language language;
+	int64_t created_at_us;
+	int64_t active_at_us; /* day of the last registration, certification or purchase */
+	bool suspended;
+	bool disabled;
+	int64_t rate_live; /* requests per second; 0: the general setting */
+	int64_t balance;
+	int64_t unpaid_events;
+	int64_t unpaid_limit;
+	int64_t test_events_today;
+	int64_t test_bytes_today;
+	int64_t test_certifications_today;
+};
+struct account_list {
+	struct account_record *items;
+	size_t count;
+	bool more;
+};
+/* From given: name, email, language, rate_live, unpaid_limit. Credits may be 0. */
+int store_create_account(struct store *store, const struct account_record *given, int64_t credits,
+                         int64_t now_us, char ret_account_id[ID_SIZE], struct error *error);
+int store_find_account(struct store *store, struct slice account_id, int64_t now_us,
+                       struct arena *arena, struct account_record *ret, struct error *error);
+int store_list_accounts(struct store *store, struct slice after, int64_t limit, int64_t now_us,
+                        struct arena *arena, struct account_list *ret, struct error *error);
+
+/* What is NULL or negative stays as it is. */
+struct account_change {
+	const char *name;
+	const char *email; /* "": none any more */
+	int language;
+	int64_t rate_live; /* 0: the general setting */
+	int64_t unpaid_limit;
+	int suspended;
+	int disabled; /* 0 also counts as activity, so that the account is not disabled again at once */
+};
+#define ACCOUNT_UNCHANGED \
+	(struct account_change) {.language = -1, .rate_live = -1, .unpaid_limit = -1, .suspended = -1, \
+	                         .disabled = -1}
+int store_change_account(struct store *store, struct slice account_id,
+                         const struct account_change *change, int64_t now_us, struct error *error);
+
+/* ---- credits (accounts.c) ---- */
+struct credit_movement {
+	int64_t credits; /* signed, not 0 */
+	const char *kind; /* "adjustment" or "revert" */
+	const char *reference; /* may be NULL */
+};
+struct credit_outcome {
+	int64_t balance;
+	int64_t unpaid_events;
+	int64_t settled_events;
+};
+/* ERR_REFUSED when an adjustment would make the balance negative (only a revert may). */
+int store_move_credits(struct store *store, struct slice account_id,
+                       const struct credit_movement *movement, int64_t now_us,
+                       struct credit_outcome *ret, struct error *error);
+
+struct credit_record {
+	int64_t number; /* from 1 within the account */
+	int64_t at_us;
+	const char *kind;
+	int64_t credits;
+	int64_t balance;
+	const char *channel_id; /* NULL unless the entry pays a run of events */
+	int64_t first_sequence;
+	int64_t last_sequence;
+	const char *reference;
+};
+struct credit_list {
+	struct credit_record *items;
+	size_t count;
+	bool more;
+};
+/* Newest first; `before` is a number, 0 for the first page. */
+int store_list_credits(struct store *store, struct slice account_id, int64_t before, int64_t limit,
+                       struct arena *arena, struct credit_list *ret, struct error *error);
+
+/* ---- channels (channels.c) ---- */
+struct channel_record {
+	int64_t account;
+	int64_t channel;
+	char channel_id[ID_SIZE];
+	char account_id[ID_SIZE];
+	int64_t created_at_us;
+	bool suspended;
+	enum modality modality;
+	int64_t config_version;
+	const char *name;
+	const char *declarant;
+	int64_t live_events;
+	int64_t live_sealed; /* of these, in sealed segments */
+	int64_t test_events;
+};
+struct channel_list {
+	struct channel_record *items;
+	size_t count;
+	bool more;
+};
+/* From config: modality, name, description, declarant, supplementary_info. Version 1 is sealed and
+ * both chains begin. */
+int store_create_channel(struct store *store, struct slice account_id,
+                         const struct config_facts *config, int64_t now_us,
+                         char ret_channel_id[ID_SIZE], struct error *error);
+/* The numbers behind an identifier; the versions come with store_get_channel. */
+int store_find_channel(struct store *store, struct slice channel_id, struct arena *arena,
+                       struct channel_record *ret, struct error *error);
+/* account_id empty: those of all accounts. */
+int store_list_channels(struct store *store, struct slice account_id, struct slice after,
+                        int64_t limit, struct arena *arena, struct channel_list *ret,
+                        struct error *error);
+
+/* What is NULL or negative stays as it is; "" makes description and supplementary_info null. */
+struct config_change {
+	const char *name;
+	const char *description;
+	const char *declarant;
+	const char *supplementary_info;
+	int modality; /* -1, or enum modality: ERR_REFUSED once the channel has events */
+};
+/* Seals a new version, only when something differs. */
+int store_configure_channel(struct store *store, struct slice channel_id,
+                            const struct config_change *change, int64_t now_us,
+                            int64_t *ret_version, bool *ret_changed, struct error *error);
+int store_suspend_channel(struct store *store, struct slice channel_id, bool suspended,
+                          struct error *error);
+
+/* ---- keys (channels.c) ---- */
+struct key_record {
+	char key_id[ID_SIZE];
+	char channel_id[ID_SIZE];
+	char account_id[ID_SIZE];
+	char last_four[5];
+	enum mode mode;
+	const char *name; /* NULL: none */
+	int64_t created_at_us;
+	int64_t revoked_at_us; /* TIME_NONE: valid */
+};
+struct key_list {
+	struct key_record *items;
+	size_t count;
+	bool more;
+};
+/* Of the key's text only its SHA-256 and last four characters come here. */
+int store_create_key(struct store *store, struct slice channel_id, enum mode mode, const char *name,
+                     const struct sha256 *key_hash, const char last_four[5], int64_t now_us,
+                     char ret_key_id[ID_SIZE], struct error *error);
+/* Either filter may be empty. */
+int store_list_keys(struct store *store, struct slice account_id, struct slice channel_id,
+                    struct slice after, int64_t limit, struct arena *arena, struct key_list *ret,
+                    struct error *error);
+/* For good. A key that is already revoked keeps its first time. */
+int store_revoke_key(struct store *store, struct slice key_id, int64_t now_us,
+                     int64_t *ret_revoked_at_us, struct error *error);
+
+/* ---- consumption limits and alert thresholds (limits.c) ---- */
+struct limit_record {
+	char limit_id[ID_SIZE];
+	char account_id[ID_SIZE];
+	char channel_id[ID_SIZE];
+	char key_id[ID_SIZE]; /* empty: of the whole channel */
+	enum period period;
+	int64_t max_events;
+	bool block;
+	int64_t created_at_us;
+	int64_t used; /* live events of the period that now lies in */
+};
+struct limit_list {
+	struct limit_record *items;
+	size_t count;
+	bool more;
+};
+/* Exactly one of channel_id and key_id is not empty. ERR_REFUSED for a test key and a revoked one:
+ * test events never count. */
+int store_create_limit(struct store *store, struct slice channel_id, struct slice key_id,
+                       enum period period, int64_t max_events, bool block, int64_t now_us,
+                       char ret_limit_id[ID_SIZE], struct error *error);
+int store_list_limits(struct store *store, struct slice account_id, struct slice channel_id,
+                      struct slice after, int64_t limit, int64_t now_us, struct arena *arena,
+                      struct limit_list *ret, struct error *error);
+int store_delete_limit(struct store *store, struct slice limit_id, struct error *error);
+
+struct threshold_record {
+	char threshold_id[ID_SIZE];
+	char account_id[ID_SIZE];
+	int64_t credits;
+	bool armed; /* the balance was above it; the next downward crossing sends a notice */
+};
+struct threshold_list {
+	struct threshold_record *items;
+	size_t count;
+	bool more;
+};
+/* ERR_REFUSED when the account already has one at that number of credits. */
+int store_create_threshold(struct store *store, struct slice account_id, int64_t credits,
+                           char ret_threshold_id[ID_SIZE], struct error *error);
+int store_list_thresholds(struct store *store, struct slice account_id, struct slice after,
+                          int64_t limit, struct arena *arena, struct threshold_list *ret,
+                          struct error *error);
+int store_delete_threshold(struct store *store, struct slice threshold_id, struct error *error);
+
+#endif

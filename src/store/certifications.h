@@ -1,0 +1,152 @@
+/* Certifications: accepted, worked on, issued or failed, and the files issued. Thread safe.
+ *
+ * A job has no state of its own: it is the row of a certification in processing. A worker claims it
+ * for a while (a lease that it renews), and ends it in one transaction; whoever lost the lease ends
+ * nothing. What is given back lives in the caller's arena. */
+#ifndef STORE_CERTIFICATIONS_H
+#define STORE_CERTIFICATIONS_H
+
+#include "store/store.h"
+
+#define VERIFICATION_CODE_SIZE 40
+#define DOCUMENT_NAME_SIZE 64
+#define OBJECT_NAME_SIZE 201
+#define CERTIFICATION_LIST_MAX 500
+
+enum certification_status {
+	CERTIFICATION_PROCESSING,
+	CERTIFICATION_COMPLETED,
+	CERTIFICATION_FAILED,
+};
+const char *certification_status_text(enum certification_status status);
+bool certification_status_parse(struct slice text, enum certification_status *ret_status);
+
+struct certification {
+	int64_t account;
+	int64_t channel;
+	int64_t chain;
+	int64_t certification; /* number; later ones are larger */
+	int64_t key;
+	char certification_id[ID_SIZE];
+	char channel_id[ID_SIZE];
+	enum mode mode;
+	enum certification_status status;
+	int64_t progress_permille;
+	int64_t requested_at_us;
+	int64_t completed_at_us; /* TIME_NONE while processing */
+	enum language language;
+	struct certification_range range; /* as requested */
+	int64_t first_sequence;           /* as frozen */
+	int64_t last_sequence;
+	const char *config_versions; /* JSON array of integers */
+	int64_t fee;
+	char verification_code[VERIFICATION_CODE_SIZE];
+	char incident_id[ID_SIZE]; /* empty unless failed */
+	int64_t attempts;
+	const char *last_error; /* may be NULL */
+};
+
+/* Accepts what the caller has checked and frozen; given: everything but certification,
+ * certification_id, status, progress, verification_code, incident_id and attempts, which are filled
+ * in. `prefix` (upper case) begins the verification code. In one durable transaction:
+ *   live: ERR_NOT_OPERATIONAL, then the fee, ERR_INSUFFICIENT_BALANCE;
+ *   test: the daily count, ERR_TEST_QUOTA with retry_after_seconds; no fee. */
+int store_accept_certification(struct store *store, const char *prefix,
+                               struct certification *certification, struct error *error)
+    __attribute__((warn_unused_result));
+
+/* The configuration versions that the events first to last were registered under, ascending; a
+ * chain's versions never decrease. At most `limit`, else ERR_TOO_LARGE. */
+int store_list_config_versions(struct store *store, int64_t account, int64_t chain, int64_t first,
+                               int64_t last, size_t limit, int64_t *ret_versions,
+                               size_t *ret_count, struct error *error)
+    __attribute__((warn_unused_result));
+
+int store_find_certification(struct store *store, int64_t account, int64_t chain, struct slice id,
+                             struct arena *arena, struct certification *ret, struct error *error)
+    __attribute__((warn_unused_result));
+/* Newest first; `before` is a number, 0 for the first page; status -1: any; at most `limit`
+ * (CERTIFICATION_LIST_MAX). */
+int store_list_certifications(struct store *store, int64_t account, int64_t chain, int status,
+                              int64_t before, int64_t limit, struct arena *arena,
+                              struct certification **ret_items, size_t *ret_count, bool *ret_more,
+                              struct error *error) __attribute__((warn_unused_result));
+
+/* ---- jobs ---- */
+
+/* The next certification in processing that is due, whose range is sealed (or a test one), leased
+ * to `holder` until now_us + lease_us; ERR_NOT_FOUND when there is none. A holder's own lease from
+ * before a crash is taken up at once, unless that happened many times. `exclude`: numbers that this
+ * process works on already. */
+int store_claim_certification(struct store *store, const char *holder, const int64_t *exclude,
+                              size_t exclude_count, int64_t now_us, int64_t lease_us,
+                              struct arena *arena, struct certification *ret, struct error *error)
+    __attribute__((warn_unused_result));
+/* ERR_REFUSED: the lease is another's, or the job is over. */
+int store_renew_certification(struct store *store, const struct certification *certification,
+                              const char *holder, int64_t until_us, int64_t progress_permille,
+                              struct error *error) __attribute__((warn_unused_result));
+/* Gives it back, to be tried again from next_us on. `cause` NULL: the attempt does not count. */
+int store_delay_certification(struct store *store, const struct certification *certification,
+                              const char *holder, int64_t next_us, const char *cause,
+                              struct error *error) __attribute__((warn_unused_result));
+
+enum document_kind { DOCUMENT_REPORT, DOCUMENT_EVIDENCE, DOCUMENT_PART };
+struct document {
+	enum document_kind kind;
+	enum language language; /* of a report */
+	char name[DOCUMENT_NAME_SIZE]; /* as downloads show it */
+	char object[OBJECT_NAME_SIZE]; /* in the content store */
+	int64_t size_bytes;
+	struct sha256 sha256;
+};
+/* Makes the documents the issued ones: status, files and notice in one durable transaction.
+ * ERR_REFUSED: the lease is another's, or the job is over. */
+int store_complete_certification(struct store *store, const struct certification *certification,
+                                 const char *holder, int64_t issued_at_us,
+                                 const struct document *documents, size_t count,
+                                 struct error *error) __attribute__((warn_unused_result));
+/* Fails it for good: status, refund of the fee and notice. `holder` NULL: one that nobody works on.
+ * ERR_REFUSED as above. */
+int store_fail_certification(struct store *store, const struct certification *certification,
+                             const char *holder, const char *incident_id, const char *cause,
+                             int64_t now_us, struct error *error)
+    __attribute__((warn_unused_result));
+
+/* Whether one in processing waits for its range to be sealed. */
+int store_certification_awaits_seal(struct store *store, bool *ret_waits, struct error *error)
+    __attribute__((warn_unused_result));
+/* One in processing that was requested before before_us and that nobody works on; ERR_NOT_FOUND. */
+int store_find_overdue_certification(struct store *store, int64_t before_us, int64_t now_us,
+                                     struct arena *arena, struct certification *ret,
+                                     struct error *error) __attribute__((warn_unused_result));
+
+/* ---- issued files ---- */
+
+/* Reports, evidence, then parts, in their order. */
+int store_list_documents(struct store *store, int64_t account, int64_t certification,
+                         struct arena *arena, struct document **ret_documents, size_t *ret_count,
+                         struct error *error) __attribute__((warn_unused_result));
+/* By the public identifier and the file's name; ERR_NOT_FOUND. */
+int store_find_document(struct store *store, struct slice certification_id, struct slice name,
+                        struct document *ret, struct error *error)
+    __attribute__((warn_unused_result));
+/* A completed certification by its verification code, or (digest not NULL) by the SHA-256 of one of
+ * its files; ERR_NOT_FOUND. */
+int store_find_issued(struct store *store, struct slice code, const struct sha256 *digest,
+                      struct arena *arena, struct certification *ret, struct error *error)
+    __attribute__((warn_unused_result));
+
+/* ---- housekeeping ---- */
+
+/* Whether an event or an issued file names the object. */
+int store_object_is_named(struct store *store, const char *object, bool *ret_named,
+                          struct error *error) __attribute__((warn_unused_result));
+/* Removes usage counts of days that no quota or limit looks at any more. */
+int store_forget_usage(struct store *store, int64_t now_us, struct error *error)
+    __attribute__((warn_unused_result));
+/* Disables accounts without registration, certification or purchase since before_us. */
+int store_disable_idle_accounts(struct store *store, int64_t before_us, int64_t *ret_count,
+                                struct error *error) __attribute__((warn_unused_result));
+
+#endif

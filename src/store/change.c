@@ -1,0 +1,115 @@
+#include "store/change.h"
+
+int change_begin(struct store *store, struct db_connection **ret_connection, struct error *error)
+{
+	struct db_connection *connection = db_take_writer(store->db);
+	int code = db_begin(connection, error);
+	if (code) {
+		db_give(connection);
+		return code;
+	}
+	*ret_connection = connection;
+	return OK;
+}
+
+int change_end(struct db_connection *connection, int code, struct error *error)
+{
+	if (!code)
+		code = db_commit(connection, error);
+	db_give(connection);
+	return code;
+}
+
+int look_begin(struct store *store, struct db_connection **ret_connection, struct error *error)
+{
+	struct db_connection *connection = db_take_reader(store->db);
+	int code = db_begin(connection, error);
+	if (code) {
+		db_give(connection);
+		return code;
+	}
+	*ret_connection = connection;
+	return OK;
+}
+
+int look_end(struct db_connection *connection, int code)
+{
+	db_give(connection);
+	return code;
+}
+
+const char *row_string(struct row *row, int column)
+{
+	if (db_is_null(row->query, column))
+		return NULL;
+	struct slice text = db_text(row->query, column);
+	const char *copy = arena_copy(row->arena, text.data, text.size);
+	if (!copy)
+		row->failed = true;
+	return copy;
+}
+
+int64_t row_time(struct db_query *query, int column)
+{
+	return db_is_null(query, column) ? TIME_NONE : db_integer(query, column);
+}
+
+static int not_found(enum message what, struct slice id, struct error *error)
+{
+	char text[ID_SIZE];
+	store_copy_id(text, id);
+	return error_set(error, ERR_NOT_FOUND, what, text, NULL);
+}
+
+int row_end(struct row *row, bool found, enum message what, struct slice id, struct error *error)
+{
+	int code = db_end(row->query, error);
+	if (code)
+		return code;
+	if (!found)
+		return not_found(what, id, error);
+	return row->failed ? error_cause(error, ERR_NO_MEMORY, "reading a row") : OK;
+}
+
+void *list_add(struct row *row, void *items_pointer, size_t *count, bool *more, int64_t limit,
+               size_t item_size)
+{
+	char **items = items_pointer;
+	if (!*items)
+		*items = arena_alloc(row->arena, (size_t)limit * item_size);
+	if (!*items) {
+		row->failed = true;
+		return NULL;
+	}
+	if (*count == (size_t)limit) {
+		*more = true;
+		return NULL;
+	}
+	return *items + (*count)++ * item_size;
+}
+
+int find_account_number(struct db_connection *connection, struct slice account_id,
+                        int64_t *ret_account, struct error *error)
+{
+	struct row row = {.query = db_query(
+		connection, "SELECT account FROM accounts WHERE account_id = $1 FOR UPDATE")};
+	db_bind_text(row.query, account_id);
+	bool found = db_step(row.query);
+	if (found)
+		*ret_account = db_integer(row.query, 0);
+	return row_end(&row, found, MSG_STORE_NO_ACCOUNT, account_id, error);
+}
+
+int find_channel_number(struct db_connection *connection, struct slice channel_id,
+                        int64_t *ret_account, int64_t *ret_channel, struct error *error)
+{
+	struct row row = {.query = db_query(
+		connection, "SELECT account, channel FROM channels WHERE channel_id = $1")};
+	db_bind_text(row.query, channel_id);
+	bool found = db_step(row.query);
+	if (found) {
+		*ret_account = db_integer(row.query, 0);
+		*ret_channel = db_integer(row.query, 1);
+	}
+	return row_end(&row, found, MSG_STORE_NO_CHANNEL, channel_id, error);
+}

@@ -1,0 +1,39 @@
+/* Helpers of the administration files of this folder: a change is one transaction on the writer, a
+ * look is one on a reader; rows give texts in an arena. */
+#ifndef STORE_CHANGE_H
+#define STORE_CHANGE_H
+
+#include "store/internal.h"
+
+/* Begins; on failure nothing is held. */
+int change_begin(struct store *store, struct db_connection **ret_connection, struct error *error);
+/* Commits when `code` is 0, else rolls back, and gives the connection back. */
+int change_end(struct db_connection *connection, int code, struct error *error);
+int look_begin(struct store *store, struct db_connection **ret_connection, struct error *error);
+int look_end(struct db_connection *connection, int code);
+
+/* Columns as strings in the arena; `failed` once memory was short. */
+struct row {
+	struct db_query *query;
+	struct arena *arena;
+	bool failed;
+};
+const char *row_string(struct row *row, int column); /* NULL for NULL */
+int64_t row_time(struct db_query *query, int column); /* TIME_NONE for NULL */
+
+/* Ends a query of which one row was expected: `found` is what db_step said. ERR_NOT_FOUND names
+ * the thing ("account", …). */
+int row_end(struct row *row, bool found, enum message what, struct slice id, struct error *error);
+
+/* Room for one more of `limit` + 1 rows read: the next item, or NULL when all `limit` are taken (then
+ * *more is set) or memory is gone (then row->failed). */
+void *list_add(struct row *row, void *items_pointer, size_t *count, bool *more, int64_t limit,
+               size_t item_size);
+
+/* The numbers behind identifiers. */
+int find_account_number(struct db_connection *connection, struct slice account_id,
+                        int64_t *ret_account, struct error *error);
+int find_channel_number(struct db_connection *connection, struct slice channel_id,
+                        int64_t *ret_account, int64_t *ret_channel, struct error *error);
+
+#endif

@@ -1,0 +1,125 @@
+#include "store/internal.h"
+
+int store_find_key(struct store *store, const struct sha256 *key_hash, struct key_identity *ret,
+                   struct error *error)
+{
+	struct db_connection *reader = db_take_reader(store->db);
+	struct db_query *query = db_query(
+	    reader,
+	    "SELECT api_keys.account, api_keys.channel, api_keys.key, account_id, "
+	    "channels.channel_id, key_id, mode, modality, revoked_at, accounts.suspended, "
+	    "channels.suspended, disabled, rate_live FROM api_keys "
+	    "JOIN accounts ON accounts.account = api_keys.account "
+	    "JOIN channels ON channels.account = api_keys.account "
+	    "AND channels.channel = api_keys.channel "
+	    "JOIN channel_configs ON channel_configs.account = api_keys.account "
+	    "AND channel_configs.channel = api_keys.channel "
+	    "AND channel_configs.version = channels.config_version WHERE key_hash = $1");
+	db_bind_blob(query, key_hash->bytes, SHA256_SIZE);
+	bool found = db_step(query);
+	if (found) {
+		struct key_identity key = {
+		    .account = db_integer(query, 0),
+		    .channel = db_integer(query, 1),
+		    .key = db_integer(query, 2),
+		    .revoked = !db_is_null(query, 8),
+		    .account_suspended = db_integer(query, 9) != 0,
+		    .channel_suspended = db_integer(query, 10) != 0,
+		    .account_disabled = db_integer(query, 11) != 0,
+		    .rate = db_integer(query, 12),
+		};
+		store_copy_id(key.account_id, db_text(query, 3));
+		store_copy_id(key.channel_id, db_text(query, 4));
+		store_copy_id(key.key_id, db_text(query, 5));
+		found = mode_parse(db_text(query, 6), &key.mode) &&
+		        modality_parse(db_text(query, 7), &key.modality);
+		key.chain = chain_number(key.channel, key.mode);
+		*ret = key;
+	}
+	int result = db_end(query, error);
+	db_give(reader);
+	return result != OK ? result : found ? OK : ERR_NOT_FOUND;
+}
+
+static char *copy_column(struct arena *arena, struct db_query *query, int column)
+{
+	if (db_is_null(query, column))
+		return NULL;
+	struct slice text = db_text(query, column);
+	return arena_copy(arena, text.data, text.size);
+}
+
+static int read_configs(struct db_connection *reader, struct arena *arena, struct channel *channel,
+                        struct error *error)
+{
+	struct db_query *query = db_query(
+	    reader, "SELECT config_version FROM channels WHERE account = $1 AND channel = $2");
+	db_bind_integer(query, channel->account);
+	db_bind_integer(query, channel->channel);
+	size_t count = db_step(query) ? (size_t)db_integer(query, 0) : 0;
+	int result = db_end(query, error);
+	if (result != OK)
+		return result;
+	channel->configs = arena_alloc(arena, (count + 1) * sizeof *channel->configs);
+	if (!channel->configs)
+		return ERR_NO_MEMORY;
+	query = db_query(reader,
+	                 "SELECT version, sealed_at, modality, name, description, declarant, "
+	                 "supplementary_info, config_hash FROM channel_configs "
+	                 "WHERE account = $1 AND channel = $2 ORDER BY version");
+	db_bind_integer(query, channel->account);
+	db_bind_integer(query, channel->channel);
+	while (channel->config_count < count && db_step(query)) {
+		struct channel_config *config = &channel->configs[channel->config_count++];
+		config->facts = (struct config_facts){
+		    .channel_id = channel->channel_id,
+		    .version = db_integer(query, 0),
+		    .sealed_at_us = db_integer(query, 1),
+		    .name = copy_column(arena, query, 3),
+		    .description = copy_column(arena, query, 4),
+		    .declarant = copy_column(arena, query, 5),
+		    .supplementary_info = copy_column(arena, query, 6),
+		};
+		if (!modality_parse(db_text(query, 2), &config->facts.modality))
+			result = ERR_CORRUPT;
+		if (!config->facts.name || !config->facts.declarant)
+			result = ERR_NO_MEMORY;
+		config->hash = store_sha256(db_blob(query, 7));
+	}
+	int ended = db_end(query, error);
+	return ended != OK ? ended : result;
+}
+
+int store_get_channel(struct store *store, int64_t account, int64_t channel, struct arena *arena,
+                      struct channel *ret, struct error *error)
+{
+	struct db_connection *reader = db_take_reader(store->db);
+	int result = db_begin(reader, error);
+	struct channel found = {.account = account, .channel = channel};
+	struct db_query *query =
+	    db_query(reader, "SELECT channel_id, account_id, channels.created_at, channels.suspended "
+	                     "FROM channels JOIN accounts ON accounts.account = channels.account "
+	                     "WHERE channels.account = $1 AND channel = $2");
+	db_bind_integer(query, account);
+	db_bind_integer(query, channel);
+	bool present = db_step(query);
+	if (present) {
+		store_copy_id(found.channel_id, db_text(query, 0));
+		store_copy_id(found.account_id, db_text(query, 1));
+		found.created_at_us = db_integer(query, 2);
+		found.suspended = db_integer(query, 3) != 0;
+	}
+	if (result == OK)
+		result = db_end(query, error);
+	if (result == OK && !present)
+		result = ERR_NOT_FOUND;
+	if (result == OK)
+		result = read_configs(reader, arena, &found, error);
+	db_give(reader);
+	if (result != OK)
+		return result;
+	*ret = found;
+	for (size_t i = 0; i < ret->config_count; i++)
+		ret->configs[i].facts.channel_id = ret->channel_id;
+	return OK;
+}

@@ -1,0 +1,60 @@
+/* Shared by the files of src/store alone. */
+#ifndef STORE_INTERNAL_H
+#define STORE_INTERNAL_H
+
+#include "store/db.h"
+#include "store/store.h"
+
+struct store {
+	struct db *db;
+	struct arena batch_arena; /* of the one sequencer */
+};
+
+/* events.event = chain << EVENT_SEQUENCE_BITS | sequence */
+#define EVENT_SEQUENCE_BITS 40
+#define EVENT_SEQUENCE_MAX ((INT64_C(1) << EVENT_SEQUENCE_BITS) - 1)
+static inline int64_t event_number(int64_t chain, int64_t sequence)
+{
+	return chain << EVENT_SEQUENCE_BITS | sequence;
+}
+static inline int64_t chain_number(int64_t channel, enum mode mode)
+{
+	return channel * 2 + (mode == MODE_TEST);
+}
+
+/* Appends the ledger's entries and notices of one account, continuing account->last_entry. */
+int store_write_entries(struct db_connection *connection, struct ledger_account *account,
+                        const struct ledger_entry *entries, int64_t now_us, struct error *error);
+int store_write_notices(struct db_connection *connection, int64_t account,
+                        const struct ledger_notice *notices, enum mode mode, int64_t now_us,
+                        struct error *error);
+/* Loads what ledger rules need of an account, with its thresholds, locked FOR UPDATE. `day` is the
+ * UTC day of test quotas. chains and limits stay empty. */
+int store_load_account(struct db_connection *connection, int64_t account, const char *day,
+                       struct arena *arena, struct ledger_account *ret, struct error *error);
+/* Writes balance, counts, marks and changed thresholds back. */
+int store_save_account(struct db_connection *connection, const struct ledger_account *account,
+                       int64_t now_us, struct error *error);
+/* Removes the `count` oldest unpaid events of an account: they are paid now. */
+int store_settle(struct db_connection *connection, int64_t account, int64_t count,
+                 struct error *error);
+
+/* A sha256 from a blob column of 32 bytes; an all-zero one when the size is wrong. */
+static inline struct sha256 store_sha256(struct slice blob)
+{
+	struct sha256 hash = {{0}};
+	if (blob.size == SHA256_SIZE)
+		memcpy(hash.bytes, blob.data, SHA256_SIZE);
+	return hash;
+}
+/* Copies an identifier column into a fixed field. */
+static inline void store_copy_id(char id[ID_SIZE], struct slice text)
+{
+	size_t size = text.size < ID_SIZE - 1 ? text.size : ID_SIZE - 1;
+	memcpy(id, text.data, size);
+	id[size] = '\0';
+}
+/* A random identifier: prefix ("acc_") and 16 characters of base 32. */
+void store_fresh_id(const char *prefix, char id[ID_SIZE]);
+
+#endif

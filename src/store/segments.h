@@ -1,0 +1,103 @@
+/* Sealed segments, and the rounds whose timestamps cover them: what the sealer reads and writes,
+ * and what proofs and archives read. Trees and documents are made above (src/seal); the store keeps
+ * their bytes. Only live chains are ever sealed. Thread safe. */
+#ifndef STORE_SEGMENTS_H
+#define STORE_SEGMENTS_H
+
+#include "store/db.h"
+#include "store/store.h"
+
+/* Leaves under one of the hashes in segment_record.nodes. */
+#define SEGMENT_NODE_LEAVES 128
+
+/* A live chain that has events behind its last segment. */
+struct unsealed_chain {
+	int64_t account;
+	int64_t chain;
+	char channel_id[ID_SIZE];
+	int64_t last_sequence;
+	int64_t sealed_sequence; /* below last_sequence */
+	int64_t sealed_segment;  /* number of the last segment; 0: none yet */
+	struct sha256 seal_hash; /* digest of its seal document */
+};
+/* In order of account and chain, those after the given pair; at most `limit`. Looks only at chains
+ * that are marked. */
+int store_list_unsealed(struct store *store, int64_t after_account, int64_t after_chain,
+                        size_t limit, struct unsealed_chain *ret_chains, size_t *ret_count,
+                        struct error *error) __attribute__((warn_unused_result));
+/* Within the transaction that moves a chain's head on from last_before: marks the chain when it had
+ * been sealed up to there. Does nothing for a test chain. */
+int store_mark_unsealed(struct db_connection *writer, int64_t account, int64_t chain,
+                        int64_t last_before, struct error *error)
+    __attribute__((warn_unused_result));
+/* Marks every chain that should be: once at the start, for stores that come from elsewhere. Writes
+ * nothing when all are marked. */
+int store_mark_all_unsealed(struct store *store, struct error *error)
+    __attribute__((warn_unused_result));
+
+/* The chain hashes of the events first to last, last - first + 1 of them; event 0 stands for the
+ * genesis document. ERR_CORRUPT when one is missing. */
+int store_read_chain_hashes(struct store *store, int64_t account, int64_t chain, int64_t first,
+                            int64_t last, struct sha256 *ret_hashes, struct error *error)
+    __attribute__((warn_unused_result));
+
+struct round_record {
+	int64_t round; /* from 1, gapless */
+	struct sha256 root;
+	const char *authority;
+	const char *kind;       /* "qualified", "non_qualified", "development" */
+	int64_t sealed_at_us;   /* genTime */
+	int64_t obtained_at_us; /* by our clock */
+	struct slice request;       /* DER */
+	struct slice response_head; /* DER of the response up to the token, with which it ends */
+	struct slice token;         /* DER */
+	struct sha256 token_hash;
+};
+struct segment_record {
+	int64_t account;
+	int64_t chain;
+	int64_t number; /* from 1 in its chain, gapless */
+	char segment_id[ID_SIZE];
+	int64_t first_sequence;
+	int64_t last_sequence;
+	int64_t round;
+	struct sha256 root;
+	struct sha256 seal_hash; /* only given, not read back: the digest of the document */
+	struct slice document;   /* the seal document, canonical */
+	/* struct sha256 []: the roots over the leaves 1 to 128, 129 to 256 and so on; the tree over
+	 * these is the segment's. */
+	struct slice nodes;
+	struct slice path; /* struct sha256 []: siblings from `root` up to the round's root */
+};
+/* Writes a round and its segments, moves the chains' marks on, in one durable transaction. Segments
+ * of one chain stand in order. ERR_REFUSED when another sealer was faster: the round is not the next
+ * one, or a segment does not continue its chain; nothing is written then. */
+int store_write_round(struct store *store, const struct round_record *round,
+                      const struct segment_record *segments, size_t count, struct error *error)
+    __attribute__((warn_unused_result));
+
+/* The last round's number (0: none yet) and its token's hash. */
+int store_last_round(struct store *store, int64_t *ret_round, struct sha256 *ret_token_hash,
+                     struct error *error) __attribute__((warn_unused_result));
+/* The rest lives in the arena. ERR_NOT_FOUND. */
+int store_get_round(struct store *store, int64_t round, struct arena *arena,
+                    struct round_record *ret_round, struct error *error)
+    __attribute__((warn_unused_result));
+/* The segment that holds an event; ERR_NOT_FOUND while there is none. */
+int store_find_segment(struct store *store, int64_t account, int64_t chain, int64_t sequence,
+                       struct arena *arena, struct segment_record *ret_segment,
+                       struct error *error) __attribute__((warn_unused_result));
+int store_get_segment(struct store *store, int64_t account, int64_t chain, int64_t number,
+                      struct arena *arena, struct segment_record *ret_segment,
+                      struct error *error) __attribute__((warn_unused_result));
+
+/* What one node at a time may do. True when `holder` has the lease `name` until now_us +
+ * duration_us: it was free, expired, or its own already. */
+int store_take_lease(struct store *store, const char *name, const char *holder, int64_t now_us,
+                     int64_t duration_us, bool *ret_taken, struct error *error)
+    __attribute__((warn_unused_result));
+/* Gives it back early. */
+int store_end_lease(struct store *store, const char *name, const char *holder, struct error *error)
+    __attribute__((warn_unused_result));
+
+#endif

@@ -1,0 +1,179 @@
+/* The store: accounts, channels, keys, chains of events, the ledger of credits, limits, notices,
+ * segments and certifications, over one of the engines of db.h.
+ *
+ * Every function is thread safe. Strings and slices given back live in the caller's arena. What is
+ * not found is ERR_NOT_FOUND. Engine failures: ERR_UNAVAILABLE (busy or lost, repeat),
+ * ERR_NO_SPACE, ERR_IO, ERR_UNKNOWN_OUTCOME (commit), ERR_CORRUPT; db_is_poisoned says that the
+ * process must end. Administration of accounts, channels, keys, credits and limits: accounts.h.
+ * Segments and rounds: segments.h. Certifications: certifications.h. */
+#ifndef STORE_STORE_H
+#define STORE_STORE_H
+
+#include "base/arena.h"
+#include "ledger/ledger.h"
+
+struct store;
+struct db;
+
+/* `sqlite:PATH`. `create` prepares an empty one; an existing schema must be current
+ * (store_migrate). */
+int store_open(const char *url, bool create, struct store **ret_store, struct error *error);
+void store_close(struct store *store);
+struct db *store_db(struct store *store);
+/* Applies numbered migrations not yet applied; their names into out (one per line). */
+int store_migrate(const char *url, bool dry_run, struct buf *out, struct error *error);
+/* Whether writes can be acknowledged; on ERR_UNAVAILABLE the reason is in error->cause. */
+int store_ready(struct store *store, struct error *error);
+/* A secret of the installation, made at its first use and the same on every node. */
+int store_get_secret(struct store *store, const char *name, struct sha256 *ret,
+                     struct error *error);
+/* "durable" (one machine) or "replicated": what a receipt of this store promises. */
+const char *store_promise(struct store *store);
+
+/* ---- keys, as the guard sees them ---- */
+struct key_identity {
+	int64_t account;
+	int64_t channel;
+	int64_t chain;
+	int64_t key;
+	char account_id[ID_SIZE];
+	char channel_id[ID_SIZE];
+	char key_id[ID_SIZE];
+	enum mode mode;
+	enum modality modality; /* of the configuration in force */
+	bool revoked;
+	bool account_suspended;
+	bool channel_suspended;
+	bool account_disabled;
+	int64_t rate; /* the account's own live rate per second, 0: the general one */
+};
+/* By the SHA-256 of the whole key text; ERR_NOT_FOUND. */
+int store_find_key(struct store *store, const struct sha256 *key_hash, struct key_identity *ret,
+                   struct error *error);
+
+/* ---- registration ---- */
+struct registration {
+	/* Given. */
+	int64_t account;
+	int64_t channel;
+	int64_t chain;
+	int64_t key;
+	const char *key_id;
+	enum modality modality;       /* what was sent; checked against the channel again */
+	struct slice client_ref;
+	int64_t occurred_at_us;
+	enum hash_algorithm hash_algorithm;
+	uint8_t hash[DIGEST_SIZE_MAX];
+	struct slice content;         /* canonical JSON that travels inline (up to 16 KiB), or empty */
+	const char *content_object;   /* name in the content store, or NULL */
+	const char *file_name;        /* files, or NULL */
+	int64_t content_bytes;        /* -1: hash-only */
+
+	/* Outcome. */
+	int result;                   /* OK or the ERR_* of the interface */
+	bool replayed;
+	struct error error;
+	struct event *event;          /* in `arena`, when result is OK */
+	struct arena *arena;          /* of the request; the store allocates the outcome there */
+};
+/* Decides and writes a batch in one durable transaction. Items of several accounts may come
+ * together. Not 0: nothing of the batch may be acknowledged. Only one thread at a time. */
+int store_register(struct store *store, struct registration **items, size_t count,
+                   int64_t now_us, struct error *error);
+
+/* ---- reading ---- */
+struct event {
+	char event_id[ID_SIZE];
+	char channel_id[ID_SIZE];
+	struct slice client_ref;
+	int64_t sequence;
+	int64_t received_at_us;
+	int64_t occurred_at_us;
+	enum hash_algorithm hash_algorithm;
+	uint8_t hash[DIGEST_SIZE_MAX];
+	enum modality modality;
+	struct sha256 chain_hash;
+	enum event_status status;
+	enum mode mode;
+	int64_t config_version;
+	char segment_id[ID_SIZE]; /* empty: pending (live) or simulated (test) */
+	int64_t sealed_at_us;     /* TIME_NONE while not sealed */
+	/* Not part of the public record. */
+	int64_t key;
+	struct slice content;     /* inline content, only where asked for */
+	const char *content_object;
+	const char *file_name;
+	int64_t content_bytes;    /* -1: hash-only */
+};
+
+struct event_filter {
+	int64_t from_us;  /* TIME_NONE: none; inclusive */
+	int64_t to_us;    /* exclusive */
+	int64_t seq_from; /* 0: none */
+	int64_t seq_to;
+	int status;       /* -1: any, else enum event_status */
+	int64_t after_sequence; /* the cursor: only later ones */
+};
+/* Calls `each` in order of sequence, at most `limit` times (0: no end); memory does not grow. The
+ * event's slices live until the next call. A non-zero answer of `each` ends it and is given back. */
+int store_list_events(struct store *store, int64_t account, int64_t chain,
+                      const struct event_filter *filter, int64_t limit, bool with_content,
+                      int (*each)(void *context, const struct event *event), void *context,
+                      struct error *error);
+/* With inline content and everything else. */
+int store_get_event(struct store *store, int64_t account, int64_t chain, int64_t sequence,
+                    struct arena *arena, struct event *ret, struct error *error);
+
+struct chain_head {
+	int64_t created_at_us;
+	struct sha256 genesis_hash;
+	int64_t last_sequence;
+	int64_t last_received_at_us;
+	struct sha256 last_chain_hash;
+	int64_t sealed_sequence; /* all up to it are in sealed segments */
+};
+int store_get_chain(struct store *store, int64_t account, int64_t chain, struct chain_head *ret,
+                    struct error *error);
+/* chain_hash of event `sequence`, the genesis hash for 0. */
+int store_get_chain_hash(struct store *store, int64_t account, int64_t chain, int64_t sequence,
+                         struct sha256 *ret, struct error *error);
+/* First and last sequence received in [from, to); last < first: none. */
+int store_resolve_times(struct store *store, int64_t account, int64_t chain, int64_t from_us,
+                        int64_t to_us, int64_t *ret_first, int64_t *ret_last, struct error *error);
+
+struct balance {
+	int64_t balance;
+	int64_t unpaid_events;
+};
+int store_get_balance(struct store *store, int64_t account, struct balance *ret,
+                      struct error *error);
+
+struct channel_config {
+	struct config_facts facts; /* strings in the arena */
+	struct sha256 hash;
+};
+struct channel {
+	char channel_id[ID_SIZE];
+	char account_id[ID_SIZE];
+	int64_t account;
+	int64_t channel;
+	int64_t created_at_us;
+	bool suspended;
+	struct channel_config *configs; /* in order of version; the last is in force */
+	size_t config_count;
+};
+int store_get_channel(struct store *store, int64_t account, int64_t channel, struct arena *arena,
+                      struct channel *ret, struct error *error);
+
+/* ---- checking ---- */
+struct check_report {
+	int64_t accounts, chains, events, segments, certifications;
+	int64_t problems;
+};
+/* Recomputes every chain, reference and sum; `problem` hears each fault in words, `progress` (may
+ * be NULL) the events done. ERR_CORRUPT when there were problems. */
+int store_check(struct store *store, void (*problem)(void *context, const char *text),
+                void (*progress)(void *context, int64_t events), void *context,
+                struct check_report *ret_report, struct error *error);
+
+#endif

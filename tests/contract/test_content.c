@@ -1,0 +1,380 @@
+/* The contract of content.h, for whatever implementation its argument names. "file:" alone stands
+ * for a fresh directory. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/digest.h"
+#include "content/content.h"
+
+#define THREADS 4
+#define OBJECTS_PER_THREAD 40
+
+static char url[4096];
+static char scratch[] = "/tmp/contract-content-XXXXXX";
+static struct content_store *store;
+
+static int set_up(void **state)
+{
+	(void)state;
+	return content_open(url, true, &store, NULL);
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	content_close(store);
+	return 0;
+}
+
+static int put(const char *name, const void *data, size_t size)
+{
+	struct content_writer *writer = NULL;
+	int result = content_write_begin(store, &writer, NULL);
+	if (result)
+		return result;
+	result = content_write(writer, data, size, NULL);
+	if (!result)
+		return content_write_commit(writer, name, NULL);
+	content_write_abort(writer);
+	return result;
+}
+
+static void assert_holds(const char *name, uint64_t offset, const char *expected,
+                         uint64_t expected_size)
+{
+	struct content_reader *reader = NULL;
+	uint64_t size = 0;
+	assert_int_equal(content_read_begin(store, name, offset, &reader, &size, NULL), 0);
+	assert_int_equal(size, expected_size);
+	size_t done = 0;
+	char data[7]; /* small, so that reading goes on over several calls */
+	int64_t got;
+	while ((got = content_read(reader, data, sizeof data, NULL)) > 0) {
+		assert_memory_equal(data, expected + done, got);
+		done += (size_t)got;
+	}
+	assert_int_equal(got, 0);
+	assert_int_equal(done, strlen(expected));
+	content_read_end(reader);
+}
+
+static int exists(const char *name)
+{
+	struct content_reader *reader = NULL;
+	uint64_t size = 0;
+	int result = content_read_begin(store, name, 0, &reader, &size, NULL);
+	if (result == 0)
+		content_read_end(reader);
+	else
+		assert_null(reader);
+	return result;
+}
+
+static void test_write_and_read(void **state)
+{
+	(void)state;
+	assert_int_equal(put("event/aa/one", "the declared content", 20), 0);
+	assert_holds("event/aa/one", 0, "the declared content", 20);
+	assert_holds("event/aa/one", 13, "content", 20);
+	assert_holds("event/aa/one", 20, "", 20);
+	assert_holds("event/aa/one", 1000, "", 20);
+	assert_int_equal(put("event/aa/empty", "", 0), 0);
+	assert_holds("event/aa/empty", 0, "", 0);
+	assert_int_equal(put("event/aa/one", "other", 5), 0);
+	assert_holds("event/aa/one", 0, "other", 5);
+}
+
+static void test_read_goes_on_over_replacement(void **state)
+{
+	(void)state;
+	struct content_reader *reader = NULL;
+	uint64_t size = 0;
+	char data[8] = "";
+	assert_int_equal(put("area/aa/replaced", "before", 6), 0);
+	assert_int_equal(content_read_begin(store, "area/aa/replaced", 0, &reader, &size, NULL), 0);
+	assert_int_equal(put("area/aa/replaced", "AFTER", 5), 0);
+	assert_int_equal(content_read(reader, data, sizeof data, NULL), 6);
+	assert_string_equal(data, "before");
+	content_read_end(reader);
+}
+
+static void test_unfinished_is_invisible(void **state)
+{
+	(void)state;
+	struct content_writer *writer = NULL;
+	assert_int_equal(content_write_begin(store, &writer, NULL), 0);
+	assert_int_equal(content_write(writer, "half", 4, NULL), 0);
+	assert_int_equal(exists("area/aa/half"), ERR_NOT_FOUND);
+	content_write_abort(writer);
+	content_write_abort(NULL);
+	content_read_end(NULL);
+	assert_int_equal(exists("area/aa/half"), ERR_NOT_FOUND);
+}
+
+static void test_absent(void **state)
+{
+	(void)state;
+	struct error error = {0};
+	struct content_reader *reader = NULL;
+	uint64_t size = 77;
+	assert_int_equal(content_read_begin(store, "no/such/object", 0, &reader, &size, &error),
+	                 ERR_NOT_FOUND);
+	assert_null(reader);
+	assert_int_equal(size, 77);
+	assert_int_equal(error.code, ERR_NOT_FOUND);
+	assert_int_equal(content_read_descriptor(store, "no/such/object", &size), -1);
+	assert_int_equal(content_delete(store, "no/such/object", NULL), 0);
+	/* An area is no object. */
+	assert_int_equal(put("dir/aa/object", "x", 1), 0);
+	assert_int_equal(exists("dir/aa"), ERR_NOT_FOUND);
+	assert_int_equal(exists("dir/aa/object/below"), ERR_NOT_FOUND);
+}
+
+static void test_delete(void **state)
+{
+	(void)state;
+	assert_int_equal(put("area/aa/gone", "x", 1), 0);
+	assert_int_equal(content_delete(store, "area/aa/gone", NULL), 0);
+	assert_int_equal(exists("area/aa/gone"), ERR_NOT_FOUND);
+	assert_int_equal(content_delete(store, "area/aa/gone", NULL), 0);
+}
+
+static void test_names(void **state)
+{
+	(void)state;
+	char longest[CONTENT_NAME_MAX + 1];
+	memset(longest, 'a', sizeof longest);
+	memcpy(longest, "area/bb/", 8);
+	longest[CONTENT_NAME_MAX] = '\0'; /* one too long */
+	const char *refused[] = {"", "/", "/etc/passwd", "area/", "area//x", "..", "../x", "area/../x",
+	                         "area/./x", "area/.hidden", ".incoming/x", "area/a b", "area/a\nb",
+	                         "area/\xc3\xb1", "area\\x", "a/b/c/d/e/f/g/h/i", longest};
+	struct content_reader *reader = NULL;
+	uint64_t size = 0;
+	for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+		assert_int_equal(put(refused[i], "x", 1), ERR_INTERNAL);
+		assert_int_equal(content_read_begin(store, refused[i], 0, &reader, &size, NULL),
+		                 ERR_INTERNAL);
+		assert_int_equal(content_read_descriptor(store, refused[i], &size), -1);
+		assert_int_equal(content_delete(store, refused[i], NULL), ERR_INTERNAL);
+	}
+	longest[CONTENT_NAME_MAX - 1] = '\0';
+	const char *accepted[] = {"x", "a-b_c.d/E9/x..", "a/b/c/d/e/f/g/h", "cert/CERT-2026-1.pdf",
+	                          longest};
+	for (size_t i = 0; i < sizeof accepted / sizeof *accepted; i++) {
+		assert_int_equal(put(accepted[i], "x", 1), 0);
+		assert_int_equal(exists(accepted[i]), 0);
+	}
+}
+
+static void test_fresh_names(void **state)
+{
+	(void)state;
+	char first[CONTENT_NAME_MAX], second[CONTENT_NAME_MAX];
+	content_fresh_name("event", first);
+	content_fresh_name("event", second);
+	assert_string_not_equal(first, second);
+	assert_int_equal(strlen(first), strlen("event/xx/") + 30);
+	assert_memory_equal(first, "event/", 6);
+	assert_int_equal(put(first, "x", 1), 0);
+	assert_int_equal(exists(first), 0);
+	assert_int_equal(exists(second), ERR_NOT_FOUND);
+}
+
+static void test_put_file(void **state)
+{
+	(void)state;
+	enum { SIZE = 200001 }; /* more than one piece of a copy */
+	char path[sizeof scratch + 8];
+	snprintf(path, sizeof path, "%s/file", scratch);
+	char *data = malloc(SIZE), *back = malloc(SIZE);
+	assert_non_null(data);
+	assert_non_null(back);
+	random_bytes(data, SIZE);
+	FILE *file = fopen(path, "w");
+	assert_non_null(file);
+	assert_int_equal(fwrite(data, 1, SIZE, file), SIZE);
+	assert_int_equal(fclose(file), 0);
+	assert_int_equal(content_put_file(store, path, "issued/aa/file", NULL), 0);
+	assert_int_equal(access(path, R_OK), 0);
+	assert_int_equal(unlink(path), 0);
+	struct content_reader *reader = NULL;
+	uint64_t size = 0;
+	assert_int_equal(content_read_begin(store, "issued/aa/file", 0, &reader, &size, NULL), 0);
+	assert_int_equal(size, SIZE);
+	size_t done = 0;
+	for (int64_t got; (got = content_read(reader, back + done, SIZE - done, NULL)) > 0;)
+		done += (size_t)got;
+	assert_int_equal(done, SIZE);
+	assert_memory_equal(data, back, SIZE);
+	content_read_end(reader);
+	assert_int_equal(content_put_file(store, path, "issued/aa/none", NULL), ERR_IO);
+	assert_int_equal(exists("issued/aa/none"), ERR_NOT_FOUND);
+	free(data);
+	free(back);
+}
+
+static void test_descriptor(void **state)
+{
+	(void)state;
+	uint64_t size = 0;
+	char data[8] = "";
+	assert_int_equal(put("area/aa/fd", "bytes", 5), 0);
+	int descriptor = content_read_descriptor(store, "area/aa/fd", &size);
+	if (descriptor < 0)
+		skip(); /* an implementation may have none */
+	assert_int_equal(size, 5);
+	assert_int_equal(read(descriptor, data, sizeof data), 5);
+	assert_string_equal(data, "bytes");
+	close(descriptor);
+}
+
+struct seen {
+	int count, wanted, answer;
+	bool delete;
+};
+
+static int see(void *context, const char *name)
+{
+	struct seen *seen = context;
+	seen->count++;
+	if (strcmp(name, "sweep/aa/old") == 0)
+		seen->wanted++;
+	if (seen->delete)
+		assert_int_equal(content_delete(store, name, NULL), 0);
+	return seen->answer;
+}
+
+static void test_sweep(void **state)
+{
+	(void)state;
+	struct seen seen = {0};
+	struct content_writer *writer = NULL;
+	assert_int_equal(put("sweep/aa/old", "x", 1), 0);
+	assert_int_equal(content_sweep(store, INT64_C(3600000000), see, &seen, NULL), 0);
+	assert_int_equal(seen.count, 0);
+	usleep(30000);
+	assert_int_equal(content_sweep(store, 20000, see, &seen, NULL), 0);
+	assert_int_equal(seen.wanted, 1);
+	assert_true(seen.count >= 1);
+	/* What is being written is not shown, and lives through a sweep for older things. */
+	assert_int_equal(content_write_begin(store, &writer, NULL), 0);
+	assert_int_equal(content_write(writer, "new", 3, NULL), 0);
+	int before = seen.count;
+	seen = (struct seen){0};
+	assert_int_equal(content_sweep(store, 20000, see, &seen, NULL), 0);
+	assert_int_equal(seen.count, before);
+	assert_int_equal(content_write_commit(writer, "sweep/bb/new", NULL), 0);
+	/* The first answer that is not zero ends it. */
+	seen = (struct seen){.answer = ERR_UNAVAILABLE};
+	assert_int_equal(content_sweep(store, 20000, see, &seen, NULL), ERR_UNAVAILABLE);
+	assert_int_equal(seen.count, 1);
+	usleep(30000);
+	seen = (struct seen){.delete = true};
+	assert_int_equal(content_sweep(store, 20000, see, &seen, NULL), 0);
+	assert_int_equal(exists("sweep/aa/old"), ERR_NOT_FOUND);
+	seen = (struct seen){0};
+	assert_int_equal(content_sweep(store, 20000, see, &seen, NULL), 0);
+	assert_int_equal(seen.count, 0);
+}
+
+static void *write_many(void *context)
+{
+	char name[CONTENT_NAME_MAX], text[32];
+	for (int i = 0; i < OBJECTS_PER_THREAD; i++) {
+		/* Every thread makes the same directories at the same time. */
+		snprintf(name, sizeof name, "many/%02d/%c", i, *(const char *)context);
+		snprintf(text, sizeof text, "%c%d", *(const char *)context, i);
+		if (put(name, text, strlen(text)))
+			return "failed";
+	}
+	return NULL;
+}
+
+static void test_threads(void **state)
+{
+	(void)state;
+	static const char letters[THREADS] = "abcd";
+	pthread_t threads[THREADS];
+	for (size_t i = 0; i < THREADS; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, write_many, (void *)&letters[i]), 0);
+	for (size_t i = 0; i < THREADS; i++) {
+		void *result = NULL;
+		assert_int_equal(pthread_join(threads[i], &result), 0);
+		assert_null(result);
+	}
+	for (size_t i = 0; i < THREADS; i++)
+		for (int j = 0; j < OBJECTS_PER_THREAD; j++) {
+			char name[CONTENT_NAME_MAX], text[32];
+			snprintf(name, sizeof name, "many/%02d/%c", j, letters[i]);
+			snprintf(text, sizeof text, "%c%d", letters[i], j);
+			assert_holds(name, 0, text, strlen(text));
+		}
+}
+
+static void test_opened_again(void **state)
+{
+	(void)state;
+	assert_int_equal(put("area/aa/kept", "kept", 4), 0);
+	content_close(store);
+	store = NULL;
+	assert_int_equal(content_open(url, false, &store, NULL), 0);
+	assert_holds("area/aa/kept", 0, "kept", 4);
+	content_close(NULL);
+}
+
+static void test_urls(void **state)
+{
+	(void)state;
+	struct content_store *none = NULL;
+	struct error error = {0};
+	static const char *const refused[] = {"", "file:", "/tmp", "ftp://x/", "file"};
+	for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
+		assert_int_equal(content_open(refused[i], true, &none, &error), ERR_VALIDATION);
+	assert_non_null(strstr(error_message(&error, LANGUAGE_ENGLISH), "'file'"));
+	assert_int_equal(content_open("file:/nonexistent/x", true, &none, &error), ERR_VALIDATION);
+	assert_non_null(strstr(error_message(&error, LANGUAGE_ENGLISH), "/nonexistent/x"));
+	assert_null(none);
+}
+
+int main(int count, char **arguments)
+{
+	if (count != 2) {
+		fprintf(stderr, "usage: %s URL\n", arguments[0]);
+		return 2;
+	}
+	if (!mkdtemp(scratch))
+		return 2;
+	snprintf(url, sizeof url, "%s", arguments[1]);
+	if (strcmp(url, "file:") == 0)
+		snprintf(url, sizeof url, "file:%s/store", scratch);
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_write_and_read),
+	    cmocka_unit_test(test_read_goes_on_over_replacement),
+	    cmocka_unit_test(test_unfinished_is_invisible),
+	    cmocka_unit_test(test_absent),
+	    cmocka_unit_test(test_delete),
+	    cmocka_unit_test(test_names),
+	    cmocka_unit_test(test_fresh_names),
+	    cmocka_unit_test(test_put_file),
+	    cmocka_unit_test(test_descriptor),
+	    cmocka_unit_test(test_sweep),
+	    cmocka_unit_test(test_threads),
+	    cmocka_unit_test(test_opened_again),
+	    cmocka_unit_test(test_urls),
+	};
+	int failed = cmocka_run_group_tests_name(arguments[1], tests, set_up, tear_down);
+	char command[sizeof scratch + 16];
+	snprintf(command, sizeof command, "rm -rf %s", scratch);
+	return system(command) || failed;
+}

@@ -1,0 +1,82 @@
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "base/arena.h"
+
+static void test_aligned_zeroed_apart(void **state)
+{
+	ARENA_AUTO struct arena arena;
+	arena_init(&arena, 1000000);
+	for (size_t round = 0; round < 3; round++) {
+		char *previous = NULL;
+		for (size_t size = 0; size < 600; size++) {
+			char *data = arena_alloc(&arena, size);
+			assert_non_null(data);
+			assert_int_equal((uintptr_t)data % 16, 0);
+			assert_ptr_not_equal(data, previous);
+			for (size_t i = 0; i < size; i++)
+				assert_int_equal(data[i], 0);
+			memset(data, 0xa5, size);
+			previous = data;
+		}
+		arena_reset(&arena);
+		assert_int_equal(arena.used, 0);
+	}
+}
+
+static void test_limit(void **state)
+{
+	ARENA_AUTO struct arena arena;
+	arena_init(&arena, 64 * 1024);
+	assert_non_null(arena_alloc(&arena, 64 * 1024));
+	assert_null(arena_alloc(&arena, 1));
+	arena_reset(&arena);
+	assert_null(arena_alloc(&arena, 64 * 1024 + 1));
+	assert_null(arena_alloc(&arena, SIZE_MAX));
+	assert_null(arena_alloc(&arena, SIZE_MAX - 8));
+	size_t count = 0;
+	while (arena_alloc(&arena, 16))
+		count++;
+	assert_int_equal(count, 4096);
+	assert_int_equal(arena.used, arena.limit);
+	arena_free(&arena);
+	assert_non_null(arena_alloc(&arena, 64 * 1024));
+}
+
+static void test_larger_than_a_block(void **state)
+{
+	ARENA_AUTO struct arena arena;
+	arena_init(&arena, 10000000);
+	char *small = arena_text(&arena, "small");
+	char *large = arena_alloc(&arena, 3000000);
+	assert_non_null(large);
+	memset(large, 'x', 3000000);
+	assert_string_equal(small, "small");
+}
+
+static void test_text(void **state)
+{
+	ARENA_AUTO struct arena arena;
+	arena_init(&arena, 1000);
+	char *copy = arena_copy(&arena, "a\0b", 3);
+	assert_memory_equal(copy, "a\0b\0", 4);
+	assert_string_equal(arena_copy(&arena, NULL, 0), "");
+	assert_string_equal(arena_text(&arena, "text"), "text");
+	assert_string_equal(arena_printf(&arena, "%s-%d", "x", 12), "x-12");
+	assert_null(arena_printf(&arena, "%2000d", 1));
+	assert_null(arena_copy(&arena, "", SIZE_MAX));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_aligned_zeroed_apart),
+	    cmocka_unit_test(test_limit),
+	    cmocka_unit_test(test_larger_than_a_block),
+	    cmocka_unit_test(test_text),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

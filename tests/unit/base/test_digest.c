@@ -1,0 +1,151 @@
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <pthread.h>
+
+#include "base/digest.h"
+
+static void assert_digest(struct sha256 digest, const char *expected)
+{
+	char text[2 * SHA256_SIZE + 1];
+	hex_encode(digest.bytes, SHA256_SIZE, text);
+	assert_string_equal(text, expected);
+}
+
+static const char abc[] = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+static const char nothing[] = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+
+/* FIPS 180-4 examples. */
+static void test_sha256(void **state)
+{
+	assert_digest(sha256_of("abc", 3), abc);
+	assert_digest(sha256_of("", 0), nothing);
+	assert_digest(sha256_of(NULL, 0), nothing);
+	const char *two_blocks = "abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq";
+	assert_digest(sha256_of(two_blocks, strlen(two_blocks)),
+	              "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
+	struct sha256 a = sha256_of("abc", 3);
+	struct sha256 b = sha256_of("abd", 3);
+	assert_true(sha256_equal(&a, &a));
+	assert_false(sha256_equal(&a, &b));
+}
+
+static void test_stream(void **state)
+{
+	char block[1000];
+	memset(block, 'a', sizeof block);
+	struct digest_stream *stream = digest_begin();
+	struct digest_stream *other = digest_begin();
+	assert_non_null(stream);
+	assert_non_null(other);
+	for (int i = 0; i < 1000; i++) {
+		digest_add(stream, block, sizeof block);
+		assert_digest(sha256_of("abc", 3), abc);
+	}
+	digest_add(stream, NULL, 0);
+	digest_cancel(other);
+	digest_cancel(NULL);
+	assert_digest(digest_end(stream),
+	              "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
+}
+
+static void *hash_many(void *wrong)
+{
+	struct sha256 expected = sha256_of("abc", 3);
+	for (int i = 0; i < 2000; i++) {
+		struct sha256 digest = sha256_of("abc", 3);
+		if (!sha256_equal(&digest, &expected))
+			*(int *)wrong = 1;
+	}
+	char text[65];
+	hex_encode(expected.bytes, SHA256_SIZE, text);
+	if (strcmp(text, abc) != 0)
+		*(int *)wrong = 1;
+	return NULL;
+}
+
+static void test_threads(void **state)
+{
+	pthread_t threads[8];
+	int wrong[8] = {0};
+	for (int round = 0; round < 3; round++) {
+		for (int i = 0; i < 8; i++)
+			assert_int_equal(pthread_create(&threads[i], NULL, hash_many, &wrong[i]), 0);
+		for (int i = 0; i < 8; i++) {
+			pthread_join(threads[i], NULL);
+			assert_int_equal(wrong[i], 0);
+		}
+	}
+}
+
+/* RFC 4231, test cases 1, 2, 3 and 6. */
+static void test_hmac(void **state)
+{
+	char key[131];
+	memset(key, 0x0b, 20);
+	assert_digest(hmac_sha256(slice_make(key, 20), slice_of("Hi There")),
+	              "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7");
+	assert_digest(hmac_sha256(slice_of("Jefe"), slice_of("what do ya want for nothing?")),
+	              "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
+	char text[50];
+	memset(key, 0xaa, sizeof key);
+	memset(text, 0xdd, sizeof text);
+	assert_digest(hmac_sha256(slice_make(key, 20), slice_make(text, 50)),
+	              "773ea91e36800e46854db8ebd09181a72959098b3ef8c122d9635514ced565fe");
+	assert_digest(hmac_sha256(slice_make(key, 131),
+	                          slice_of("Test Using Larger Than Block-Size Key - Hash Key First")),
+	              "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54");
+	assert_digest(hmac_sha256(slice_of(""), slice_of("")),
+	              "b613679a0814d9ec772f95d778c35fc5ff1697c493715653c6c712144292c5ad");
+}
+
+static void test_hex(void **state)
+{
+	uint8_t bytes[3] = {9, 9, 9};
+	char text[7];
+	hex_encode("\x00\xab\xff", 3, text);
+	assert_string_equal(text, "00abff");
+	assert_true(hex_decode(slice_of("00aBFf"), bytes, 3));
+	assert_memory_equal(bytes, "\x00\xab\xff", 3);
+	static const char *const wrong[] = {"", "00aBF", "00aBFf0", "00aBFf00", "00aBFg", " 0aBFf", "00aB:f",
+	                                    "00aB/f", "00aB@f", "00aB`f", "00aBGf"};
+	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+		memset(bytes, 9, sizeof bytes);
+		assert_false(hex_decode(slice_of(wrong[i]), bytes, 3));
+		assert_memory_equal(bytes, "\x09\x09\x09", 3);
+	}
+	assert_true(hex_decode(slice_of(""), NULL, 0));
+}
+
+static void test_compare(void **state)
+{
+	assert_true(constant_time_equal(slice_of("abc"), slice_of("abc")));
+	assert_false(constant_time_equal(slice_of("abc"), slice_of("abd")));
+	assert_false(constant_time_equal(slice_of("abc"), slice_of("ab")));
+	assert_true(constant_time_equal((struct slice){0}, slice_of("")));
+}
+
+static void test_random(void **state)
+{
+	uint8_t a[1024] = {0};
+	uint8_t b[1024] = {0};
+	random_bytes(a, sizeof a);
+	random_bytes(b, sizeof b);
+	assert_memory_not_equal(a, b, sizeof a);
+	assert_memory_not_equal(a + 992, (uint8_t[32]){0}, 32);
+	random_bytes(NULL, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_sha256), cmocka_unit_test(test_stream),
+	    cmocka_unit_test(test_threads), cmocka_unit_test(test_hmac),
+	    cmocka_unit_test(test_hex),     cmocka_unit_test(test_compare),
+	    cmocka_unit_test(test_random),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

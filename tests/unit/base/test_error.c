@@ -1,0 +1,102 @@
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "base/error.h"
+#include "base/utf8.h"
+
+static void test_table(void **state)
+{
+	assert_string_equal(error_code_text(ERR_VALIDATION), "validation_error");
+	assert_int_equal(error_http_status(ERR_TOO_LARGE), 413);
+	assert_int_equal(error_http_status(ERR_NO_MEMORY), 503);
+	assert_int_equal(error_exit_code(OK), 0);
+	assert_int_equal(error_exit_code(ERR_VALIDATION), 1);
+	assert_int_equal(error_exit_code(ERR_IO), 2);
+	assert_string_equal(error_code_text(-9999), "internal");
+	assert_int_equal(error_http_status(OK), 500);
+	assert_int_equal(error_http_status(77), 500);
+	assert_string_equal(error_general_message(ERR_NOT_FOUND, LANGUAGE_SPANISH),
+	                    "Aquí no existe ese recurso.");
+}
+
+/* Both sentences of a message have the same places, but for pairs that carry a language each. */
+static void test_sentences(void **state)
+{
+	for (int message = MSG_NONE + 1; message < (int)MSG_COUNT; message++) {
+		struct error error;
+		error_clear(&error);
+		error_set(&error, ERR_VALIDATION, (enum message)message, "zero", "one", "two", "three",
+		          NULL);
+		assert_int_equal(error.message, message);
+		assert_null(strpbrk(error.english, "{}"));
+		assert_null(strpbrk(error.spanish, "{}"));
+		assert_true(strlen(error.english) > 0 && strlen(error.spanish) > 0);
+		assert_true(utf8_valid(slice_of(error.spanish)));
+	}
+}
+
+static void test_places(void **state)
+{
+	struct error error;
+	error_clear(&error);
+	assert_int_equal(error_set(&error, ERR_VALIDATION, MSG_FIELD_REQUIRED, "payload", NULL),
+	                 ERR_VALIDATION);
+	assert_string_equal(error_message(&error, LANGUAGE_ENGLISH), "The field 'payload' is required.");
+	assert_string_equal(error_message(&error, LANGUAGE_SPANISH),
+	                    "El campo 'payload' es obligatorio.");
+	/* A place is not read as a sentence, and a missing one is empty. */
+	error_set(&error, ERR_VALIDATION, MSG_FIELD_TYPE, "{1}%s", NULL);
+	assert_string_equal(error.english, "The field '{1}%s' must be .");
+	assert_int_equal(error_set(NULL, ERR_IO, MSG_FIELD_REQUIRED, "x", NULL), ERR_IO);
+}
+
+static void test_long_places_are_cut(void **state)
+{
+	char name[3001];
+	for (size_t i = 0; i < 3000; i += 3)
+		memcpy(name + i, "\xe2\x82\xac", 3);
+	name[3000] = '\0';
+	struct error error;
+	error_clear(&error);
+	error_set(&error, ERR_VALIDATION, MSG_FIELD_REQUIRED, name, NULL);
+	assert_true(utf8_valid(slice_of(error.english)));
+	assert_non_null(strstr(error.english, "' is required."));
+	error_set(&error, ERR_VALIDATION, MSG_JSON_SYNTAX, name, name, name, NULL);
+	assert_true(strlen(error.english) < ERROR_MESSAGE_MAX);
+	assert_true(utf8_valid(slice_of(error.english)));
+}
+
+static void test_cause(void **state)
+{
+	struct error error;
+	error_clear(&error);
+	error_set(&error, ERR_VALIDATION, MSG_FIELD_REQUIRED, "x", NULL);
+	assert_int_equal(error_cause(&error, ERR_IO, "open %s: %d", "/x", 5), ERR_IO);
+	assert_string_equal(error.cause, "open /x: 5");
+	assert_int_equal(error.message, MSG_NONE);
+	assert_string_equal(error_message(&error, LANGUAGE_ENGLISH), "Input or output failed.");
+	assert_int_equal(error_cause(NULL, ERR_IO, "x"), ERR_IO);
+	assert_string_equal(error_message(NULL, LANGUAGE_ENGLISH),
+	                    error_general_message(ERR_INTERNAL, LANGUAGE_ENGLISH));
+	error_clear(&error);
+	assert_int_equal(error.code, OK);
+	assert_string_equal(error.cause, "");
+	error_clear(NULL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_table),
+	    cmocka_unit_test(test_sentences),
+	    cmocka_unit_test(test_places),
+	    cmocka_unit_test(test_long_places_are_cut),
+	    cmocka_unit_test(test_cause),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

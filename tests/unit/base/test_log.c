@@ -1,0 +1,112 @@
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/log.h"
+
+static int pipe_ends[2];
+static int real_stderr;
+
+/* A pipe in packet mode: each read gives what one write gave. */
+static void capture(void)
+{
+	assert_int_equal(pipe2(pipe_ends, O_DIRECT | O_NONBLOCK), 0);
+	real_stderr = dup(STDERR_FILENO);
+	dup2(pipe_ends[1], STDERR_FILENO);
+}
+
+static void release(void)
+{
+	dup2(real_stderr, STDERR_FILENO);
+	close(real_stderr);
+	close(pipe_ends[0]);
+	close(pipe_ends[1]);
+}
+
+static struct json *parse_line(struct arena *arena, char *line, ssize_t size)
+{
+	struct json *json = NULL;
+	assert_true(size > 1 && line[size - 1] == '\n');
+	assert_null(memchr(line, '\n', (size_t)size - 1));
+	assert_int_equal(json_parse(arena, slice_make(line, (size_t)size), NULL, &json, NULL), 0);
+	return json;
+}
+
+static void assert_member(const struct json *json, const char *name, const char *expected)
+{
+	struct slice text;
+	assert_true(json_get_text(json, name, &text));
+	assert_true(slice_is(text, expected));
+}
+
+static void test_line(void **state)
+{
+	char line[4096];
+	ARENA_AUTO struct arena arena;
+	arena_init(&arena, 100000);
+	capture();
+	log_warning("store.slow", "took_ms", "12", "path", "a\"\n\xc3(", "none", NULL);
+	log_write(LOG_DEBUG, "hidden", NULL);
+	log_set_level(LOG_ERROR);
+	log_info("hidden");
+	log_error("second");
+	log_set_level(LOG_INFO);
+	ssize_t first_size = read(pipe_ends[0], line, sizeof line);
+	char second[4096];
+	ssize_t second_size = read(pipe_ends[0], second, sizeof second);
+	char third[1];
+	ssize_t third_size = read(pipe_ends[0], third, sizeof third);
+	release();
+
+	struct json *json = parse_line(&arena, line, first_size);
+	assert_member(json, "level", "warning");
+	assert_member(json, "event", "store.slow");
+	assert_member(json, "took_ms", "12");
+	assert_member(json, "path", "a\"\n?(");
+	assert_int_equal(json_member(json, "none")->type, JSON_NULL);
+	struct slice time;
+	int64_t time_us;
+	assert_true(json_get_text(json, "time", &time));
+	assert_int_equal(time_parse(time, "time", &time_us, NULL), 0);
+	assert_true(clock_now_us() - time_us < 60 * US_PER_SECOND);
+	assert_member(parse_line(&arena, second, second_size), "event", "second");
+	assert_int_equal(third_size, -1);
+}
+
+static void test_long_values(void **state)
+{
+	static char value[20000];
+	static char line[65536];
+	ARENA_AUTO struct arena arena;
+	arena_init(&arena, 1000000);
+	memset(value, 'v', sizeof value - 1);
+	capture();
+	log_info("long", "value", value, "after", "still here");
+	ssize_t size = 0;
+	for (ssize_t got; (got = read(pipe_ends[0], line + size, sizeof line - (size_t)size)) > 0;)
+		size += got;
+	memset(value, '\x01', sizeof value - 1);
+	log_info("too long", "a", value, "b", value, "c", value);
+	char lost[4096];
+	ssize_t lost_size = read(pipe_ends[0], lost, sizeof lost);
+	release();
+	assert_member(parse_line(&arena, line, size), "after", "still here");
+	assert_member(parse_line(&arena, lost, lost_size), "event", "log_line_lost");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_line),
+	    cmocka_unit_test(test_long_values),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

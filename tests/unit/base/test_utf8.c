@@ -1,0 +1,67 @@
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "base/utf8.h"
+
+/* By the definition: decode freely, then judge the code point and whether the form is shortest. */
+static size_t reference(const uint8_t *bytes, size_t size)
+{
+	static const uint32_t smallest[] = {0, 0, 0x80, 0x800, 0x10000};
+	if (size == 0)
+		return 0;
+	size_t length = bytes[0] < 0x80   ? 1
+	                : bytes[0] < 0xc0 ? 0
+	                : bytes[0] < 0xe0 ? 2
+	                : bytes[0] < 0xf0 ? 3
+	                : bytes[0] < 0xf8 ? 4
+	                                  : 0;
+	if (length < 2 || size < length)
+		return length < 2 ? length : 0;
+	uint32_t point = bytes[0] & (0x7fu >> length);
+	for (size_t i = 1; i < length; i++) {
+		if (bytes[i] >> 6 != 2)
+			return 0;
+		point = point << 6 | (bytes[i] & 0x3f);
+	}
+	if (point < smallest[length] || point > 0x10ffff || (point >= 0xd800 && point <= 0xdfff))
+		return 0;
+	return length;
+}
+
+static void test_every_start(void **state)
+{
+	/* All first and second bytes, with the third and fourth at their borders. */
+	static const uint8_t borders[] = {0x00, 0x7f, 0x80, 0x8f, 0x90, 0x9f, 0xa0, 0xbf, 0xc0, 0xff};
+	for (unsigned i = 0; i < 65536 * 100; i++) {
+		uint8_t bytes[4] = {(uint8_t)i, (uint8_t)(i >> 8), borders[(i >> 16) % 10],
+		                    borders[(i >> 16) / 10]};
+		for (size_t size = 0; size <= 4; size++)
+			if (utf8_character(slice_make(bytes, size)) != reference(bytes, size))
+				fail_msg("%02x %02x %02x %02x of %zu", bytes[0], bytes[1], bytes[2], bytes[3], size);
+	}
+}
+
+static void test_valid_and_cut(void **state)
+{
+	assert_true(utf8_valid(slice_of("")));
+	assert_true(utf8_valid(slice_of("a\xc3\xb1\xe2\x82\xac\xf0\x9f\x98\x80z")));
+	assert_false(utf8_valid(slice_of("a\xc3")));
+	assert_false(utf8_valid(slice_of("\xed\xa0\x80")));
+	assert_false(utf8_valid(slice_of("\xc0\x80")));
+	struct slice text = slice_of("a\xe2\x82\xac" "b");
+	static const size_t expected[] = {0, 1, 1, 1, 4, 5, 5};
+	for (size_t i = 0; i < 7; i++)
+		assert_int_equal(utf8_cut(text, i).size, expected[i]);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_every_start),
+	    cmocka_unit_test(test_valid_and_cut),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

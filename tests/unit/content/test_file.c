@@ -1,0 +1,365 @@
+/* What the file implementation promises beyond the contract: the order of its steps on the way to
+ * durability, every step failing in turn, a full disk, no symbolic links, nothing readable by
+ * others. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "content/content.h"
+
+static char scratch[] = "/tmp/unit-content-XXXXXX";
+static char steps[8192]; /* what was called, in order, while `watching` */
+static bool watching;
+static int fail_at, called, fail_with; /* the call of that number fails with that errno */
+
+int __real_fsync(int descriptor);
+int __real_syncfs(int descriptor);
+int __real_renameat(int from, const char *old, int to, const char *name);
+int __real_mkdirat(int directory, const char *name, mode_t mode);
+int __real_openat64(int directory, const char *name, int flags, mode_t mode);
+ssize_t __real_write(int descriptor, const void *data, size_t size);
+int __wrap_fsync(int descriptor);
+int __wrap_syncfs(int descriptor);
+int __wrap_renameat(int from, const char *old, int to, const char *name);
+int __wrap_mkdirat(int directory, const char *name, mode_t mode);
+int __wrap_openat64(int directory, const char *name, int flags, mode_t mode);
+ssize_t __wrap_write(int descriptor, const void *data, size_t size);
+
+/* Where a descriptor leads, below the store. */
+static const char *place(int descriptor)
+{
+	static char path[PATH_MAX];
+	char link[64];
+	snprintf(link, sizeof link, "/proc/self/fd/%d", descriptor);
+	ssize_t size = readlink(link, path, sizeof path - 1);
+	assert_true(size > 0);
+	path[size] = '\0';
+	const char *below = strstr(path, "/store");
+	assert_non_null(below);
+	below += strlen("/store");
+	if (strncmp(below, "/.incoming/", 11) == 0)
+		return "TEMPORARY";
+	return *below ? below : "/";
+}
+
+static bool step(const char *what, int descriptor, const char *name)
+{
+	if (!watching)
+		return false;
+	size_t used = strlen(steps);
+	snprintf(steps + used, sizeof steps - used, "%s %s%s%s\n", what, place(descriptor),
+	         name ? " " : "", name ? name : "");
+	if (++called != fail_at)
+		return false;
+	errno = fail_with;
+	return true;
+}
+
+int __wrap_fsync(int descriptor)
+{
+	return step("fsync", descriptor, NULL) ? -1 : __real_fsync(descriptor);
+}
+
+int __wrap_syncfs(int descriptor)
+{
+	return step("syncfs", descriptor, NULL) ? -1 : __real_syncfs(descriptor);
+}
+
+int __wrap_renameat(int from, const char *old, int to, const char *name)
+{
+	return step("rename", to, name) ? -1 : __real_renameat(from, old, to, name);
+}
+
+int __wrap_mkdirat(int directory, const char *name, mode_t mode)
+{
+	return step("mkdir", directory, name) ? -1 : __real_mkdirat(directory, name, mode);
+}
+
+int __wrap_openat64(int directory, const char *name, int flags, mode_t mode)
+{
+	if (flags & O_CREAT && step("create", directory, NULL))
+		return -1;
+	return __real_openat64(directory, name, flags, mode);
+}
+
+ssize_t __wrap_write(int descriptor, const void *data, size_t size)
+{
+	return watching && step("write", descriptor, NULL) ? -1 : __real_write(descriptor, data, size);
+}
+
+static void watch(int number, int with)
+{
+	watching = true;
+	fail_at = number;
+	fail_with = with;
+	called = 0;
+	steps[0] = '\0';
+}
+
+static char *below(const char *name)
+{
+	static char path[4096];
+	snprintf(path, sizeof path, "%s/store/%s", scratch, name);
+	return path;
+}
+
+static struct content_store *open_store(void)
+{
+	char url[64];
+	struct content_store *store = NULL;
+	snprintf(url, sizeof url, "file:%s/store", scratch);
+	assert_int_equal(content_open(url, true, &store, NULL), 0);
+	return store;
+}
+
+static int put(struct content_store *store, const char *name, size_t size, struct error *error)
+{
+	static char zeros[65536];
+	struct content_writer *writer = NULL;
+	int result = content_write_begin(store, &writer, error);
+	if (result)
+		return result;
+	for (size_t part; !result && size > 0; size -= part) {
+		part = size < sizeof zeros ? size : sizeof zeros;
+		result = content_write(writer, zeros, part, error);
+	}
+	if (!result)
+		return content_write_commit(writer, name, error);
+	content_write_abort(writer);
+	return result;
+}
+
+static int count_entries(const char *path)
+{
+	DIR *directory = opendir(path);
+	assert_non_null(directory);
+	int count = 0;
+	while (readdir(directory))
+		count++;
+	closedir(directory);
+	return count - 2;
+}
+
+static int set_up(void **state)
+{
+	*state = open_store();
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	char command[64];
+	watching = false;
+	content_close(*state);
+	snprintf(command, sizeof command, "rm -rf %s/store", scratch);
+	return system(command);
+}
+
+static void test_order(void **state)
+{
+	watch(0, 0);
+	assert_int_equal(put(*state, "event/aa/one", 10, NULL), 0);
+	assert_string_equal(steps, "create /.incoming\n"
+	                           "write TEMPORARY\n"
+	                           "fsync TEMPORARY\n"
+	                           "mkdir / event\n"
+	                           "fsync /\n"
+	                           "mkdir /event aa\n"
+	                           "fsync /event\n"
+	                           "rename /event/aa one\n"
+	                           "fsync /event/aa\n");
+	watch(0, 0);
+	assert_int_equal(put(*state, "event/aa/two", 10, NULL), 0);
+	assert_string_equal(steps, "create /.incoming\n"
+	                           "write TEMPORARY\n"
+	                           "fsync TEMPORARY\n"
+	                           "rename /event/aa two\n"
+	                           "fsync /event/aa\n");
+}
+
+/* Directories that a killed process made and did not sync are synced at the start. */
+static void test_opening_syncs(void **state)
+{
+	content_close(*state);
+	watch(0, 0);
+	*state = open_store();
+	assert_string_equal(steps, "syncfs /\n");
+}
+
+/* No step may fail unseen, nothing is left lying about, and a directory whose making failed is
+ * made anew the next time. */
+static void test_every_step_failing(void **state)
+{
+	static const struct {
+		int number, code;
+	} kinds[] = {{EIO, ERR_IO}, {ENOSPC, ERR_NO_SPACE}, {EDQUOT, ERR_NO_SPACE}, {EMFILE, ERR_IO}};
+	/* How many steps the next try takes: as in test_order, less what is there already. */
+	static const int next_steps[] = {9, 9, 9, 9, 9, 7, 7, 5, 5};
+	for (size_t kind = 0; kind < sizeof kinds / sizeof *kinds; kind++)
+		for (int i = 0; i < (int)(sizeof next_steps / sizeof *next_steps); i++) {
+			struct error error = {0};
+			watch(i + 1, kinds[kind].number);
+			assert_int_equal(put(*state, "event/aa/one", 10, &error), kinds[kind].code);
+			assert_int_equal(called, i + 1);
+			assert_int_equal(error.code, kinds[kind].code);
+			assert_int_equal(error_http_status(error.code), 503);
+			assert_int_equal(count_entries(below(".incoming")), 0);
+			watch(0, 0);
+			assert_int_equal(put(*state, "event/aa/one", 10, NULL), 0);
+			assert_int_equal(called, next_steps[i]);
+			tear_down(state);
+			set_up(state);
+		}
+}
+
+static void test_rights(void **state)
+{
+	struct stat status;
+	mode_t before = umask(0);
+	assert_int_equal(put(*state, "event/aa/one", 10, NULL), 0);
+	umask(before);
+	static const char *const directories[] = {"", ".incoming", "event", "event/aa"};
+	for (size_t i = 0; i < sizeof directories / sizeof *directories; i++) {
+		assert_int_equal(stat(below(directories[i]), &status), 0);
+		assert_int_equal(status.st_mode & 0077, 0);
+	}
+	assert_int_equal(stat(below("event/aa/one"), &status), 0);
+	assert_int_equal(status.st_mode & 07777, 0600);
+}
+
+static void test_no_symbolic_links(void **state)
+{
+	char outside[64], target[96];
+	struct content_reader *reader = NULL;
+	uint64_t size = 0;
+	snprintf(outside, sizeof outside, "%s/outside", scratch);
+	snprintf(target, sizeof target, "%s/secret", outside);
+	assert_int_equal(mkdir(outside, 0700), 0);
+	assert_int_equal(close(creat(target, 0600)), 0);
+	assert_int_equal(put(*state, "event/aa/one", 10, NULL), 0);
+	assert_int_equal(symlink(outside, below("event/bb")), 0);
+	assert_int_equal(symlink(target, below("event/aa/link")), 0);
+
+	static const char *const names[] = {"event/bb/secret", "event/aa/link"};
+	for (size_t i = 0; i < 2; i++) {
+		assert_true(content_read_begin(*state, names[i], 0, &reader, &size, NULL) < 0);
+		assert_int_equal(content_read_descriptor(*state, names[i], &size), -1);
+	}
+	assert_true(put(*state, "event/bb/new", 10, NULL) < 0);
+	assert_int_equal(count_entries(outside), 1);
+	content_delete(*state, "event/bb/secret", NULL);
+	assert_int_equal(access(target, F_OK), 0);
+	assert_int_equal(put(*state, "event/aa/link", 10, NULL), 0); /* takes the link's place */
+	struct stat status;
+	assert_int_equal(stat(target, &status), 0);
+	assert_int_equal(status.st_size, 0);
+	assert_int_equal(unlink(target), 0);
+	assert_int_equal(rmdir(outside), 0);
+}
+
+static void test_only_regular_files(void **state)
+{
+	struct content_reader *reader = NULL;
+	uint64_t size = 0;
+	assert_int_equal(mkfifo(below("pipe"), 0600), 0);
+	assert_int_equal(content_read_begin(*state, "pipe", 0, &reader, &size, NULL), ERR_NOT_FOUND);
+}
+
+static int count_visit(void *context, const char *name)
+{
+	(void)name;
+	++*(int *)context;
+	return 0;
+}
+
+static void test_leftovers(void **state)
+{
+	int visited = 0;
+	assert_int_equal(close(creat(below(".incoming/leftover"), 0600)), 0);
+	assert_int_equal(close(creat(below("alien name"), 0600)), 0);
+	assert_int_equal(content_sweep(*state, INT64_C(3600000000), count_visit, &visited, NULL), 0);
+	assert_int_equal(count_entries(below(".incoming")), 1);
+	usleep(30000);
+	assert_int_equal(content_sweep(*state, 20000, count_visit, &visited, NULL), 0);
+	assert_int_equal(count_entries(below(".incoming")), 0);
+	assert_int_equal(access(below("alien name"), F_OK), 0);
+	assert_int_equal(visited, 0);
+}
+
+/* A disk of 256 KiB where we may mount one, else a limit on the size of files. Runs in a process of
+ * its own and answers whether everything went as it should. */
+static int fill_disk(void)
+{
+	enum { LIMIT = 262144 };
+	static const struct rlimit limit = {LIMIT, LIMIT};
+	struct error error = {0};
+	char disk[64], url[96];
+	struct content_store *store = NULL;
+	snprintf(disk, sizeof disk, "%s/disk", scratch);
+	bool mounted = mkdir(disk, 0700) == 0 && geteuid() == 0 && unshare(CLONE_NEWNS) == 0 &&
+	               mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+	               mount("disk", disk, "tmpfs", 0, "size=256k") == 0;
+	signal(SIGXFSZ, SIG_IGN);
+	if (!mounted && setrlimit(RLIMIT_FSIZE, &limit) < 0)
+		return 10;
+	snprintf(url, sizeof url, "file:%s/store", disk);
+	if (content_open(url, true, &store, NULL))
+		return 11;
+	if (put(store, "a/aa/fits", LIMIT / 2, NULL))
+		return 12;
+	if (put(store, "a/aa/big", 2 * LIMIT, &error) != ERR_NO_SPACE || error.code != ERR_NO_SPACE)
+		return 13;
+	/* What did not fit has left no trace, and there is room again at once. */
+	return put(store, "a/aa/small", LIMIT / 4, NULL) ? 14 : mounted ? 0 : 1;
+}
+
+static void test_full_disk(void **state)
+{
+	(void)state;
+	int status = 0;
+	pid_t child = fork();
+	assert_true(child >= 0);
+	if (child == 0)
+		_exit(fill_disk());
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	print_message("full disk: by %s\n", WEXITSTATUS(status) ? "a limit on file size" : "tmpfs");
+	assert_in_range(WEXITSTATUS(status), 0, 1);
+}
+
+int main(void)
+{
+	if (!mkdtemp(scratch))
+		return 2;
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test_setup_teardown(test_order, set_up, tear_down),
+	    cmocka_unit_test_setup_teardown(test_opening_syncs, set_up, tear_down),
+	    cmocka_unit_test_setup_teardown(test_every_step_failing, set_up, tear_down),
+	    cmocka_unit_test_setup_teardown(test_rights, set_up, tear_down),
+	    cmocka_unit_test_setup_teardown(test_no_symbolic_links, set_up, tear_down),
+	    cmocka_unit_test_setup_teardown(test_only_regular_files, set_up, tear_down),
+	    cmocka_unit_test_setup_teardown(test_leftovers, set_up, tear_down),
+	    cmocka_unit_test(test_full_disk),
+	};
+	int failed = cmocka_run_group_tests_name("content file", tests, NULL, NULL);
+	char command[64];
+	snprintf(command, sizeof command, "rm -rf %s", scratch);
+	return system(command) || failed;
+}
