@@ -81,7 +81,8 @@ int archive_add_round(struct archive *archive, const struct archive_round *round
 /* Writes the manifest, has it signed (with a timestamp, unless in test mode), syncs and closes.
  * ERR_CORRUPT when the range was not given whole. */
 int archive_finish(struct archive *archive, const struct cms_signing *signing,
-                   struct zip_sum *ret_sum, struct error *error) __attribute__((warn_unused_result));
+                   struct zip_sum *ret_sum, struct error *error)
+    __attribute__((warn_unused_result));
 /* Of the range, after archive_finish: for the reports. */
 struct sha256 archive_first_chain_hash(const struct archive *archive);
 struct sha256 archive_last_chain_hash(const struct archive *archive);

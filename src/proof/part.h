@@ -1,8 +1,8 @@
 /* Content parts: the declared content of a certification's events, in ZIP files of bounded size.
  *
  * A part (zip.h's shape) holds `part.json` first, then one entry for each event of modality
- * `content` in order of sequence, `content/<sequence, 12 digits>.json` or `.bin`, and `index.ndjson`
- * last. The SHA-256 of an entry is the event's hash. docs/evidence-format.md has the fields. */
+ * `content` in order of sequence, `content/<sequence, 12 digits>.json` or `.bin`, and last
+ * `index.ndjson`. The SHA-256 of an entry is the event's hash. docs/evidence-format.md has the fields. */
 #ifndef PROOF_PART_H
 #define PROOF_PART_H
 

@@ -127,8 +127,9 @@ static int summary(struct draft *draft, struct error *error)
 	                                     .x = x - 26,
 	                                     .width = QR_SIZE + 26,
 	                                     .right_aligned = true}};
-	sheet->y = top + QR_SIZE + 8;
+	sheet->y = top + QR_SIZE + 10;
 	sheet_add(sheet, &row);
+	sheet_space(sheet, 2);
 	row.cells[0].text = show(draft, facts->verification_code);
 	row.cells[0].style = SHEET_CODE;
 	row.cells[0].x = x - 80;
@@ -254,13 +255,14 @@ static void configuration(struct draft *draft, const struct report_configuration
 	                                      .tag = "P",
 	                                      .x = FRAME_INDENT,
 	                                      .width = SHEET_WIDTH - 2 * FRAME_INDENT}};
-	sheet_add(sheet, &mark);
+	sheet_repeat(sheet, &mark);
 	sheet_open(sheet, "L");
 	declared_text(draft, TEXT_NAME, version->facts.name, SHEET_STRONG);
 	declared_text(draft, TEXT_DECLARANT, version->facts.declarant, SHEET_BODY);
 	declared_text(draft, TEXT_DESCRIPTION, version->facts.description, SHEET_BODY);
 	declared_text(draft, TEXT_SUPPLEMENTARY, version->facts.supplementary_info, SHEET_BODY);
 	sheet_close(sheet, "L");
+	sheet_repeat_end(sheet);
 	sheet_open(sheet, "L");
 	fact(draft, TEXT_VERSION_DIGEST, SHEET_MONO, digest(draft, &version->digest));
 	sheet_close(sheet, "L");

@@ -99,9 +99,30 @@ static int add_document(qpdf_data pdf, const struct report_finishing *finishing,
 	return add_output_intent(pdf, root, error);
 }
 
+/* cairo leaves the map of an embedded TrueType subset to be the default one; PDF/A wants it said. */
+static void complete_fonts(qpdf_data pdf, qpdf_oh page)
+{
+	qpdf_oh resources = qpdf_oh_get_key(pdf, page, "/Resources");
+	qpdf_oh fonts = qpdf_oh_get_key_if_dict(pdf, resources, "/Font");
+	if (!qpdf_oh_is_dictionary(pdf, fonts))
+		return;
+	qpdf_oh_begin_dict_key_iter(pdf, fonts);
+	while (qpdf_oh_dict_more_keys(pdf)) {
+		qpdf_oh font = qpdf_oh_get_key(pdf, fonts, qpdf_oh_dict_next_key(pdf));
+		qpdf_oh descendants = qpdf_oh_get_key_if_dict(pdf, font, "/DescendantFonts");
+		if (!qpdf_oh_is_array(pdf, descendants))
+			continue;
+		qpdf_oh descendant = qpdf_oh_get_array_item(pdf, descendants, 0);
+		qpdf_oh subtype = qpdf_oh_get_key_if_dict(pdf, descendant, "/Subtype");
+		if (qpdf_oh_is_name_and_equals(pdf, subtype, "/CIDFontType2"))
+			set(pdf, descendant, "/CIDToGIDMap", qpdf_oh_new_name(pdf, "/Identity"));
+	}
+}
+
 static int complete_page(qpdf_data pdf, qpdf_oh page, const char *link_text, struct error *error)
 {
 	set(pdf, page, "/Tabs", qpdf_oh_new_name(pdf, "/S"));
+	complete_fonts(pdf, page);
 	unsigned char *content = NULL;
 	size_t size = 0;
 	qpdf_oh_get_page_content_data(pdf, page, &content, &size);
@@ -176,6 +197,7 @@ static int write_file(qpdf_data pdf, const char *path, struct error *error)
 		                   qpdf_get_error_full_text(pdf, qpdf_get_error(pdf)));
 	qpdf_set_object_stream_mode(pdf, qpdf_o_disable);
 	qpdf_set_deterministic_ID(pdf, QPDF_TRUE);
+	qpdf_set_newline_before_endstream(pdf, QPDF_TRUE);
 	qpdf_force_pdf_version(pdf, "1.7");
 	if ((qpdf_write(pdf) & QPDF_ERRORS) == 0)
 		return OK;

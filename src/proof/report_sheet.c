@@ -15,7 +15,7 @@
 /* Marks may reach a little over their line's height. */
 #define CLIP_TOLERANCE 1.5
 
-#define FACT_LABEL_WIDTH 118.0
+#define FACT_LABEL_WIDTH 122.0
 #define TABLE_PADDING 3.5
 #define TABLE_GAP 7.0
 
@@ -34,7 +34,7 @@ static const struct {
     [SHEET_CODE] = {"DejaVu Sans Mono,Noto Sans,Noto Sans CJK JP Bold 10.5", SHEET_INK, 0},
     [SHEET_MONO] = {"DejaVu Sans Mono,Noto Sans,Noto Sans CJK JP 8", SHEET_INK, 1.25F},
     [SHEET_TABLE] = {"Noto Sans,Noto Sans CJK JP,DejaVu Sans 7.6", SHEET_INK, 0},
-    [SHEET_TABLE_MONO] = {"DejaVu Sans Mono,Noto Sans,Noto Sans CJK JP 6.4", SHEET_INK, 1.4F},
+    [SHEET_TABLE_MONO] = {"DejaVu Sans Mono,Noto Sans,Noto Sans CJK JP 6.6", SHEET_INK, 1.4F},
     [SHEET_TABLE_HEAD] = {"Noto Sans,Noto Sans CJK JP,DejaVu Sans Bold 7.3", SHEET_ACCENT, 0},
     [SHEET_NOTICE] = {"Noto Sans,Noto Sans CJK JP,DejaVu Sans Bold 10.5", SHEET_WARNING, 0},
 };
@@ -120,7 +120,7 @@ static void draw_banner(struct sheet *sheet)
 	cairo_t *cairo = sheet->cairo;
 	if (!cairo)
 		return;
-	PangoLayout *mark = layout_new(sheet, SHEET_TITLE, sheet->frame->banner, 1000, false);
+	PangoLayout *mark = layout_new(sheet, SHEET_NOTICE, sheet->frame->banner, 1000, false);
 	pango_layout_set_single_paragraph_mode(mark, TRUE);
 	int width;
 	int height;
@@ -213,6 +213,7 @@ struct progress {
 	int next_line;
 	int fitting_lines; /* of the slice under way */
 	double fitting_height;
+	double drop; /* so much lower, for the first lines of a row to share a baseline */
 };
 
 static double line_height(PangoLayoutIter *iterator)
@@ -235,7 +236,7 @@ static PangoLayoutIter *iterator_at(const struct progress *progress)
 static void measure(struct progress *progress, double room)
 {
 	progress->fitting_lines = 0;
-	progress->fitting_height = 0;
+	progress->fitting_height = progress->next_line == 0 ? progress->drop : 0;
 	if (progress->next_line == progress->line_count)
 		return;
 	PangoLayoutIter *iterator = iterator_at(progress);
@@ -261,7 +262,7 @@ static void draw_lines(struct sheet *sheet, const struct sheet_cell *cell,
 	cairo_clip(cairo);
 	set_colour(sheet, cell->colour ? cell->colour : styles[cell->style].colour);
 	PangoLayoutIter *iterator = iterator_at(progress);
-	double used = 0;
+	double used = progress->next_line == 0 ? progress->drop : 0;
 	for (int i = 0; i < progress->fitting_lines; i++) {
 		int top;
 		int bottom;
@@ -311,14 +312,29 @@ static void draw_slice(struct sheet *sheet, const struct sheet_row *row,
 	sheet_close(sheet, row->tag);
 }
 
-static void table_heading(struct sheet *sheet, bool tagged);
-
 static void page_break(struct sheet *sheet)
 {
 	page_end(sheet);
 	page_begin(sheet);
-	if (sheet->columns)
-		table_heading(sheet, false);
+	if (!sheet->repeating)
+		return;
+	struct sheet_row row = sheet->repeated;
+	row.tag = NULL;
+	for (int i = 0; i < row.count; i++)
+		row.cells[i].tag = NULL;
+	sheet_add(sheet, &row);
+}
+
+void sheet_repeat(struct sheet *sheet, const struct sheet_row *row)
+{
+	sheet_add(sheet, row);
+	sheet->repeated = *row;
+	sheet->repeating = true;
+}
+
+void sheet_repeat_end(struct sheet *sheet)
+{
+	sheet->repeating = false;
 }
 
 /* What fits of the row on this page. False: it is better begun on the next page. */
@@ -364,15 +380,27 @@ static bool row_done(const struct sheet_row *row, const struct progress *progres
 	return true;
 }
 
-void sheet_add(struct sheet *sheet, const struct sheet_row *row)
+static void lay_out(struct sheet *sheet, const struct sheet_row *row, struct progress *progress)
 {
-	struct progress progress[SHEET_COLUMNS_MAX] = {0};
+	int lowest = 0;
 	for (int i = 0; i < row->count; i++) {
 		const struct sheet_cell *cell = &row->cells[i];
-		progress[i].layout =
-		    layout_new(sheet, cell->style, cell->text, cell->width, cell->right_aligned);
+		progress[i] = (struct progress){
+		    .layout = layout_new(sheet, cell->style, cell->text, cell->width, cell->right_aligned)};
 		progress[i].line_count = pango_layout_get_line_count(progress[i].layout);
+		int baseline = pango_layout_get_baseline(progress[i].layout);
+		lowest = baseline > lowest ? baseline : lowest;
 	}
+	for (int i = 0; i < row->count; i++) {
+		int baseline = pango_layout_get_baseline(progress[i].layout);
+		progress[i].drop = (double)(lowest - baseline) / PANGO_SCALE;
+	}
+}
+
+void sheet_add(struct sheet *sheet, const struct sheet_row *row)
+{
+	struct progress progress[SHEET_COLUMNS_MAX];
+	lay_out(sheet, row, progress);
 	double page_top = TOP;
 	do {
 		double height;
@@ -511,25 +539,20 @@ static struct sheet_row table_row(const struct sheet *sheet, const char *row_tag
 	return row;
 }
 
-static void table_heading(struct sheet *sheet, bool tagged)
-{
-	struct sheet_row row = table_row(sheet, tagged ? "TR" : NULL, tagged ? "TH" : NULL);
-	row.background = SHEET_TINT;
-	row.rule = SHEET_ACCENT;
-	for (int i = 0; i < row.count; i++) {
-		row.cells[i].text = sheet->columns[i].heading;
-		row.cells[i].style = SHEET_TABLE_HEAD;
-	}
-	sheet_add(sheet, &row);
-}
-
 void sheet_table_begin(struct sheet *sheet, const struct sheet_column *columns, int count)
 {
 	sheet_need(sheet, 70);
 	sheet_open(sheet, "Table");
 	sheet->columns = columns;
 	sheet->column_count = count;
-	table_heading(sheet, true);
+	struct sheet_row row = table_row(sheet, "TR", "TH");
+	row.background = SHEET_TINT;
+	row.rule = SHEET_ACCENT;
+	for (int i = 0; i < count; i++) {
+		row.cells[i].text = columns[i].heading;
+		row.cells[i].style = SHEET_TABLE_HEAD;
+	}
+	sheet_repeat(sheet, &row);
 }
 
 void sheet_table_row(struct sheet *sheet, const char *const *texts, const enum sheet_style *row_styles)
@@ -545,7 +568,7 @@ void sheet_table_row(struct sheet *sheet, const char *const *texts, const enum s
 void sheet_table_end(struct sheet *sheet)
 {
 	sheet_close(sheet, "Table");
-	sheet->columns = NULL;
+	sheet_repeat_end(sheet);
 	sheet_space(sheet, 6);
 }
 

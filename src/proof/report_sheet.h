@@ -98,7 +98,9 @@ struct sheet {
 	double y;
 	int page; /* from 1 */
 	int page_count;
-	const struct sheet_column *columns; /* of the table under way, or NULL */
+	bool repeating;
+	struct sheet_row repeated; /* at the top of every new page */
+	const struct sheet_column *columns; /* of the table under way */
 	int column_count;
 };
 
@@ -110,6 +112,9 @@ void sheet_end(struct sheet *sheet);
 
 /* Sets a row, on several pages if it must. */
 void sheet_add(struct sheet *sheet, const struct sheet_row *row);
+/* Sets a row, and again at the top of every new page until sheet_repeat_end. */
+void sheet_repeat(struct sheet *sheet, const struct sheet_row *row);
+void sheet_repeat_end(struct sheet *sheet);
 void sheet_space(struct sheet *sheet, double height);
 /* Begins a new page unless so much room is left on this one. */
 void sheet_need(struct sheet *sheet, double height);

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/utf8.h"
 #include "proof/pdf_check.h"
 #include "proof/verify_check.h"
 #include "proof/zip_shape.h"
@@ -14,6 +15,21 @@
 #define RUN_ARENA_MAX ((size_t)64 << 20)
 #define TRUST_MAX ((size_t)4 << 20)
 #define PROGRESS_STEP_US (US_PER_SECOND / 5)
+
+/* What a file says is shown, but must not reach a terminal as control characters. */
+static char *copy_visible(struct arena *arena, const char *text)
+{
+	char *copy = arena_text(arena, text);
+	bool valid = utf8_valid(slice_of(text));
+	for (char *at = copy; at && *at; at++) {
+		unsigned char c = (unsigned char)*at;
+		if (c == 0xc2 && (unsigned char)at[1] < 0xa0 && at[1])
+			at[0] = at[1] = '?';
+		else if (c < 0x20 || c == 0x7f || (c >= 0x80 && !valid))
+			*at = '?';
+	}
+	return copy;
+}
 
 void verify_add(struct run *run, enum verify_severity severity, const char *path,
                 const char *where, const char *format, ...)
@@ -31,8 +47,8 @@ void verify_add(struct run *run, enum verify_severity severity, const char *path
 	vsnprintf(text, sizeof text, format, arguments);
 	va_end(arguments);
 	struct verify_finding *finding = arena_alloc(&result->arena, sizeof *finding);
-	char *copies[] = {arena_text(&result->arena, path), arena_text(&result->arena, where),
-	                  arena_text(&result->arena, text)};
+	char *copies[] = {copy_visible(&result->arena, path), copy_visible(&result->arena, where),
+	                  copy_visible(&result->arena, text)};
 	if (!finding || !copies[0] || !copies[1] || !copies[2])
 		return; /* it is counted, and the count alone decides */
 	*finding = (struct verify_finding){severity, copies[0], copies[1], copies[2], NULL};

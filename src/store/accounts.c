@@ -196,7 +196,6 @@ static int change_account(struct db_connection *connection, struct slice account
 		" email = CASE WHEN $3 IS NULL THEN email WHEN $3 = '' THEN NULL ELSE $3 END,"
 		" language = COALESCE($4, language),"
 		" rate_live = CASE WHEN $5 < 0 THEN rate_live WHEN $5 = 0 THEN NULL ELSE $5 END,"
-		" limit_reached = CASE WHEN $6 > unpaid_events THEN 0 ELSE limit_reached END,"
 		" unpaid_limit = CASE WHEN $6 < 0 THEN unpaid_limit ELSE $6 END,"
 		" suspended = CASE WHEN $7 < 0 THEN suspended ELSE $7 END,"
 		" active_at = CASE WHEN $8 = 0 THEN $9 ELSE active_at END,"

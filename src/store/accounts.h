@@ -95,7 +95,7 @@ struct credit_list {
 int store_list_credits(struct store *store, struct slice account_id, int64_t before, int64_t limit,
                        struct arena *arena, struct credit_list *ret, struct error *error);
 
-/* ---- channels (channels.c) ---- */
+/* ---- channels (configure.c) ---- */
 struct channel_record {
 	int64_t account;
 	int64_t channel;
@@ -144,7 +144,7 @@ int store_configure_channel(struct store *store, struct slice channel_id,
 int store_suspend_channel(struct store *store, struct slice channel_id, bool suspended,
                           struct error *error);
 
-/* ---- keys (channels.c) ---- */
+/* ---- keys (api_keys.c) ---- */
 struct key_record {
 	char key_id[ID_SIZE];
 	char channel_id[ID_SIZE];

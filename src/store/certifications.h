@@ -106,11 +106,11 @@ int store_complete_certification(struct store *store, const struct certification
                                  const char *holder, int64_t issued_at_us,
                                  const struct document *documents, size_t count,
                                  struct error *error) __attribute__((warn_unused_result));
-/* Fails it for good: status, refund of the fee and notice. `holder` NULL: one that nobody works on.
- * ERR_REFUSED as above. */
+/* Fails it for good: status, refund of the fee and notice, with a fresh incident. `holder` NULL: one
+ * that nobody works on. ERR_REFUSED as above. */
 int store_fail_certification(struct store *store, const struct certification *certification,
-                             const char *holder, const char *incident_id, const char *cause,
-                             int64_t now_us, struct error *error)
+                             const char *holder, const char *cause, int64_t now_us,
+                             char ret_incident_id[ID_SIZE], struct error *error)
     __attribute__((warn_unused_result));
 
 /* Whether one in processing waits for its range to be sealed. */

@@ -92,7 +92,7 @@ int find_account_number(struct db_connection *connection, struct slice account_i
                         int64_t *ret_account, struct error *error)
 {
 	struct row row = {.query = db_query(
-		connection, "SELECT account FROM accounts WHERE account_id = $1 FOR UPDATE")};
+		connection, "SELECT account FROM accounts WHERE account_id = $1")};
 	db_bind_text(row.query, account_id);
 	bool found = db_step(row.query);
 	if (found)
@@ -112,4 +112,18 @@ int find_channel_number(struct db_connection *connection, struct slice channel_i
 		*ret_channel = db_integer(row.query, 1);
 	}
 	return row_end(&row, found, MSG_STORE_NO_CHANNEL, channel_id, error);
+}
+
+int find_filters(struct db_connection *connection, struct slice account_id,
+                 struct slice channel_id, int64_t *ret_account, int64_t *ret_channel,
+                 struct error *error)
+{
+	int code = OK;
+	int64_t account_of_channel = 0;
+	*ret_account = *ret_channel = 0;
+	if (account_id.size)
+		code = find_account_number(connection, account_id, ret_account, error);
+	if (!code && channel_id.size)
+		code = find_channel_number(connection, channel_id, &account_of_channel, ret_channel, error);
+	return code;
 }

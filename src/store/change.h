@@ -35,5 +35,9 @@ int find_account_number(struct db_connection *connection, struct slice account_i
                         int64_t *ret_account, struct error *error);
 int find_channel_number(struct db_connection *connection, struct slice channel_id,
                         int64_t *ret_account, int64_t *ret_channel, struct error *error);
+/* Both, each 0 where the identifier is empty. */
+int find_filters(struct db_connection *connection, struct slice account_id,
+                 struct slice channel_id, int64_t *ret_account, int64_t *ret_channel,
+                 struct error *error);
 
 #endif

@@ -1,0 +1,370 @@
+#include <stdio.h>
+
+#include "base/json.h"
+#include "store/internal.h"
+
+#define CHAINS_AT_ONCE 256
+#define PROGRESS_EVENTS 4096
+
+struct check {
+	struct store *store;
+	const struct check_listener *listener;
+	struct check_report report;
+	/* Of the chain at hand. */
+	int64_t account;
+	int64_t chain;
+	struct channel channel;
+	int64_t sequence;
+	int64_t received_at_us;
+	struct sha256 chain_hash;
+	struct buf record;
+};
+
+static void problem(struct check *check, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+static void problem(struct check *check, const char *format, ...)
+{
+	char text[512];
+	va_list arguments;
+	va_start(arguments, format);
+	vsnprintf(text, sizeof text, format, arguments);
+	va_end(arguments);
+	check->report.problems++;
+	check->listener->problem(check->listener->context, text);
+}
+
+/* One integer from one row; 0 when the row is absent or null. */
+static int64_t number_of(struct db_connection *reader, const char *literal_sql, int64_t account,
+                         int64_t other)
+{
+	struct db_query *query = db_query(reader, literal_sql);
+	db_bind_integer(query, account);
+	if (other >= 0)
+		db_bind_integer(query, other);
+	int64_t number = db_step(query) ? db_integer(query, 0) : 0;
+	db_end(query, NULL);
+	return number;
+}
+
+/* ---- events ---- */
+
+static const struct channel_config *config_of(const struct check *check, int64_t version)
+{
+	for (size_t i = 0; i < check->channel.config_count; i++)
+		if (check->channel.configs[i].facts.version == version)
+			return &check->channel.configs[i];
+	return NULL;
+}
+
+static void check_content(struct check *check, const struct event *event)
+{
+	if (event->content_object) {
+		if (check->listener->content)
+			check->listener->content(check->listener->context, event);
+		return;
+	}
+	if (event->content_bytes < 0)
+		return;
+	struct sha256 hash = sha256_of(event->content.data, event->content.size);
+	if (event->hash_algorithm != HASH_SHA256 || memcmp(hash.bytes, event->hash, SHA256_SIZE) != 0)
+		problem(check, "event %s: its content does not have its hash", event->event_id);
+}
+
+static int check_event(void *context, const struct event *event)
+{
+	struct check *check = context;
+	if (event->sequence != check->sequence + 1)
+		problem(check, "channel %s, %s chain: event %lld follows %lld", event->channel_id,
+		        mode_text(event->mode), (long long)event->sequence, (long long)check->sequence);
+	if (event->received_at_us < check->received_at_us)
+		problem(check, "event %s: received_at goes back", event->event_id);
+	const struct channel_config *config = config_of(check, event->config_version);
+	if (!config) {
+		problem(check, "event %s: there is no configuration %lld", event->event_id,
+		        (long long)event->config_version);
+		return OK;
+	}
+	struct event_facts facts = {
+	    .channel_id = event->channel_id,
+	    .chain = event->mode,
+	    .sequence = event->sequence,
+	    .event_id = slice_of(event->event_id),
+	    .client_ref = event->client_ref,
+	    .received_at_us = event->received_at_us,
+	    .occurred_at_us = event->occurred_at_us,
+	    .modality = config->facts.modality,
+	    .hash_algorithm = event->hash_algorithm,
+	    .hash = event->hash,
+	    .config_version = event->config_version,
+	    .config_hash = config->hash,
+	    .previous_chain_hash = check->chain_hash,
+	};
+	struct sha256 chain_hash = event_chain_hash(&facts, &check->record);
+	if (!sha256_equal(&chain_hash, &event->chain_hash))
+		problem(check, "event %s: its chain_hash does not follow from its record",
+		        event->event_id);
+	check_content(check, event);
+	check->sequence = event->sequence;
+	check->received_at_us = event->received_at_us;
+	check->chain_hash = event->chain_hash;
+	check->report.events++;
+	if (check->listener->progress && check->report.events % PROGRESS_EVENTS == 0)
+		check->listener->progress(check->listener->context, check->report.events);
+	return OK;
+}
+
+/* ---- chains ---- */
+
+static void check_documents(struct check *check, const struct chain_head *head)
+{
+	BUF_AUTO struct buf document;
+	buf_init(&document, 32768);
+	enum mode mode = check->chain % 2 ? MODE_TEST : MODE_LIVE;
+	genesis_document(check->channel.channel_id, mode, head->created_at_us, &document);
+	struct sha256 hash = sha256_of(document.data, document.size);
+	if (!sha256_equal(&hash, &head->genesis_hash))
+		problem(check, "channel %s, %s chain: the genesis hash is not its document's",
+		        check->channel.channel_id, mode_text(mode));
+	for (size_t i = 0; i < check->channel.config_count; i++) {
+		buf_clear(&document);
+		config_document(&check->channel.configs[i].facts, &document);
+		hash = sha256_of(document.data, document.size);
+		if (!sha256_equal(&hash, &check->channel.configs[i].hash))
+			problem(check, "channel %s: configuration %lld does not have its digest",
+			        check->channel.channel_id,
+			        (long long)check->channel.configs[i].facts.version);
+	}
+}
+
+/* Segments follow each other without a gap up to the sealed sequence, and each seal document names
+ * the digest of the one before. */
+static void check_segments(struct check *check, struct db_connection *reader)
+{
+	struct db_query *query =
+	    db_query(reader, "SELECT segment_id, first_sequence, last_sequence, document FROM segments "
+	                     "WHERE account = $1 AND chain = $2 ORDER BY number");
+	db_bind_integer(query, check->account);
+	db_bind_integer(query, check->chain);
+	int64_t last = 0;
+	char previous[2 * SHA256_SIZE + 1] = "";
+	while (db_step(query)) {
+		ARENA_AUTO struct arena arena;
+		arena_init(&arena, 65536);
+		struct slice id = db_text(query, 0);
+		struct slice document = db_text(query, 3);
+		struct json *json;
+		struct slice named = {"", 0};
+		if (json_parse(&arena, document, NULL, &json, NULL) != OK)
+			problem(check, "segment %.*s: its seal document cannot be read", (int)id.size, id.data);
+		else
+			json_get_text(json, "previous_seal_hash", &named);
+		if (db_integer(query, 1) != last + 1)
+			problem(check, "segment %.*s: it does not begin where the one before ended",
+			        (int)id.size, id.data);
+		if (!slice_is(named, previous))
+			problem(check, "segment %.*s: it does not name the seal before it", (int)id.size,
+			        id.data);
+		struct sha256 hash = sha256_of(document.data, document.size);
+		hex_encode(hash.bytes, SHA256_SIZE, previous);
+		last = db_integer(query, 2);
+		check->report.segments++;
+	}
+	db_end(query, NULL);
+	int64_t sealed = number_of(reader, "SELECT sealed_sequence FROM chains WHERE account = $1 "
+	                                   "AND chain = $2", check->account, check->chain);
+	if (sealed != last)
+		problem(check, "chain %lld: sealed up to %lld, but its segments end at %lld",
+		        (long long)check->chain, (long long)sealed, (long long)last);
+}
+
+/* client_refs and key_usage against the events, in one view. */
+static void check_indexes(struct check *check, struct db_connection *reader)
+{
+	int64_t events = number_of(reader, "SELECT last_sequence FROM chains WHERE account = $1 "
+	                                   "AND chain = $2", check->account, check->chain);
+	int64_t refs = number_of(reader, "SELECT count(*) FROM client_refs WHERE account = $1 "
+	                                 "AND chain = $2", check->account, check->chain);
+	if (refs != events)
+		problem(check, "chain %lld: %lld client_refs for %lld events", (long long)check->chain,
+		        (long long)refs, (long long)events);
+	if (check->chain % 2 == MODE_TEST)
+		return;
+	int64_t used = number_of(reader, "SELECT COALESCE(sum(events), 0) FROM key_usage "
+	                                 "WHERE account = $1 AND channel = $2",
+	                         check->account, check->chain / 2);
+	if (used != events)
+		problem(check, "chain %lld: usage counts %lld of %lld events", (long long)check->chain,
+		        (long long)used, (long long)events);
+}
+
+static int check_chain(struct check *check, struct error *error)
+{
+	ARENA_AUTO struct arena arena;
+	arena_init(&arena, (size_t)64 << 20);
+	struct chain_head head;
+	int result = store_get_chain(check->store, check->account, check->chain, &head, error);
+	if (result == OK)
+		result = store_get_channel(check->store, check->account, check->chain / 2, &arena,
+		                           &check->channel, error);
+	if (result != OK)
+		return result;
+	check_documents(check, &head);
+	check->sequence = 0;
+	check->received_at_us = 0;
+	check->chain_hash = head.genesis_hash;
+	struct event_filter filter = {.from_us = TIME_NONE, .to_us = TIME_NONE,
+	                              .seq_to = head.last_sequence, .status = -1};
+	if (head.last_sequence > 0)
+		result = store_list_events(check->store, check->account, check->chain, &filter, 0, true,
+		                           check_event, check, error);
+	if (result != OK)
+		return result;
+	if (check->sequence != head.last_sequence ||
+	    !sha256_equal(&check->chain_hash, &head.last_chain_hash))
+		problem(check, "channel %s, %s chain: its head is not its last event",
+		        check->channel.channel_id, mode_text(check->chain % 2 ? MODE_TEST : MODE_LIVE));
+	struct db_connection *reader = db_take_reader(check->store->db);
+	result = db_begin(reader, error);
+	if (result == OK) {
+		check_indexes(check, reader);
+		check_segments(check, reader);
+		result = db_failure(reader);
+	}
+	db_give(reader);
+	check->report.chains++;
+	return result;
+}
+
+static int next_chains(struct store *store, int64_t after, int64_t numbers[][2], size_t *ret_count,
+                       struct error *error)
+{
+	struct db_connection *reader = db_take_reader(store->db);
+	struct db_query *query = db_query(
+	    reader, "SELECT account, chain FROM chains WHERE chain > $1 ORDER BY chain LIMIT $2");
+	db_bind_integer(query, after);
+	db_bind_integer(query, CHAINS_AT_ONCE);
+	*ret_count = 0;
+	while (*ret_count < CHAINS_AT_ONCE && db_step(query)) {
+		numbers[*ret_count][0] = db_integer(query, 0);
+		numbers[(*ret_count)++][1] = db_integer(query, 1);
+	}
+	int result = db_end(query, error);
+	db_give(reader);
+	return result;
+}
+
+static int check_chains(struct check *check, struct error *error)
+{
+	int64_t numbers[CHAINS_AT_ONCE][2];
+	size_t count;
+	int64_t after = -1;
+	int result = OK;
+	do {
+		result = next_chains(check->store, after, numbers, &count, error);
+		for (size_t i = 0; i < count && result == OK; i++) {
+			check->account = numbers[i][0];
+			check->chain = after = numbers[i][1];
+			result = check_chain(check, error);
+		}
+	} while (result == OK && count == CHAINS_AT_ONCE);
+	return result;
+}
+
+/* ---- money ---- */
+
+static void check_account(struct check *check, struct db_connection *reader, int64_t account,
+                          const char *account_id, int64_t balance, int64_t unpaid)
+{
+	int64_t sum = number_of(reader, "SELECT COALESCE(sum(credits), 0) FROM credit_entries "
+	                                "WHERE account = $1", account, -1);
+	if (sum != balance)
+		problem(check, "account %s: the balance is %lld, its entries sum up to %lld", account_id,
+		        (long long)balance, (long long)sum);
+	int64_t rows = number_of(reader, "SELECT count(*) FROM unpaid_events WHERE account = $1",
+	                         account, -1);
+	if (rows != unpaid)
+		problem(check, "account %s: %lld unpaid events are counted, %lld listed", account_id,
+		        (long long)unpaid, (long long)rows);
+	int64_t live = number_of(reader, "SELECT COALESCE(sum(last_sequence), 0) FROM chains "
+	                                 "WHERE account = $1 AND chain % 2 = 0", account, -1);
+	int64_t paid = -number_of(reader, "SELECT COALESCE(sum(credits), 0) FROM credit_entries "
+	                                  "WHERE account = $1 AND kind IN ('events', 'settlement')",
+	                          account, -1);
+	if (live != paid + unpaid)
+		problem(check, "account %s: %lld live events, but %lld paid and %lld unpaid", account_id,
+		        (long long)live, (long long)paid, (long long)unpaid);
+	check->report.accounts++;
+}
+
+static int check_accounts(struct check *check, struct error *error)
+{
+	int64_t account = -1;
+	bool found = true;
+	int result = OK;
+	while (found && result == OK) {
+		struct db_connection *reader = db_take_reader(check->store->db);
+		result = db_begin(reader, error);
+		struct db_query *query = db_query(
+		    reader, "SELECT account, account_id, balance, unpaid_events FROM accounts "
+		            "WHERE account > $1 ORDER BY account LIMIT 1");
+		db_bind_integer(query, account);
+		found = db_step(query);
+		int64_t balance = 0;
+		int64_t unpaid = 0;
+		char id[ID_SIZE] = "";
+		if (found) {
+			account = db_integer(query, 0);
+			store_copy_id(id, db_text(query, 1));
+			balance = db_integer(query, 2);
+			unpaid = db_integer(query, 3);
+		}
+		if (result == OK)
+			result = db_end(query, error);
+		if (found && result == OK)
+			check_account(check, reader, account, id, balance, unpaid);
+		db_give(reader);
+	}
+	return result;
+}
+
+static int check_certifications(struct check *check, struct error *error)
+{
+	struct db_connection *reader = db_take_reader(check->store->db);
+	struct db_query *query = db_query(
+	    reader, "SELECT certification_id FROM certifications "
+	            "LEFT JOIN chains ON chains.account = certifications.account "
+	            "AND chains.chain = certifications.chain WHERE chains.chain IS NULL "
+	            "OR certifications.last_sequence > chains.last_sequence "
+	            "OR certifications.first_sequence > certifications.last_sequence "
+	            "OR (status = 'completed') != (verification_code IS NOT NULL AND completed_at IS NOT "
+	            "NULL AND EXISTS (SELECT 1 FROM issued_files "
+	            "WHERE issued_files.account = certifications.account "
+	            "AND issued_files.certification = certifications.certification))");
+	while (db_step(query)) {
+		struct slice id = db_text(query, 0);
+		problem(check, "certification %.*s: its range or its documents are not whole",
+		        (int)id.size, id.data);
+	}
+	int result = db_end(query, error);
+	check->report.certifications =
+	    number_of(reader, "SELECT count(*) FROM certifications WHERE $1 = $1", 0, -1);
+	db_give(reader);
+	return result;
+}
+
+int store_check(struct store *store, const struct check_listener *listener,
+                struct check_report *ret_report, struct error *error)
+{
+	struct check check = {.store = store, .listener = listener};
+	buf_init(&check.record, EVENT_RECORD_MAX);
+	int result = check_chains(&check, error);
+	if (result == OK)
+		result = check_accounts(&check, error);
+	if (result == OK)
+		result = check_certifications(&check, error);
+	buf_free(&check.record);
+	if (result != OK)
+		return result;
+	*ret_report = check.report;
+	return check.report.problems > 0 ? ERR_CORRUPT : OK;
+}

@@ -98,20 +98,6 @@ static void read_limit(struct row *row, struct limit_record *record)
 	(void)period_parse(db_text(query, 4), &record->period);
 }
 
-static int find_limit_filters(struct db_connection *connection, struct slice account_id,
-                              struct slice channel_id, int64_t *ret_account, int64_t *ret_channel,
-                              struct error *error)
-{
-	int code = OK;
-	*ret_account = *ret_channel = 0;
-	if (account_id.size)
-		code = find_account_number(connection, account_id, ret_account, error);
-	int64_t account_of_channel = 0;
-	if (!code && channel_id.size)
-		code = find_channel_number(connection, channel_id, &account_of_channel, ret_channel, error);
-	return code;
-}
-
 int store_list_limits(struct store *store, struct slice account_id, struct slice channel_id,
                       struct slice after, int64_t limit, int64_t now_us, struct arena *arena,
                       struct limit_list *ret, struct error *error)
@@ -121,7 +107,7 @@ int store_list_limits(struct store *store, struct slice account_id, struct slice
 	if (code)
 		return code;
 	int64_t account, channel;
-	code = find_limit_filters(connection, account_id, channel_id, &account, &channel, error);
+	code = find_filters(connection, account_id, channel_id, &account, &channel, error);
 	if (code)
 		return look_end(connection, code);
 	char day[PERIOD_KEY_SIZE], month[PERIOD_KEY_SIZE];

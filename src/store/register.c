@@ -12,6 +12,12 @@ struct batch_item {
 	struct batch_item *next; /* of the same account, in order of arrival */
 };
 
+/* A chain head as loaded; the ledger sees its first member. */
+struct loaded_chain {
+	struct ledger_chain ledger;
+	bool sealed; /* no live event waits for a seal */
+};
+
 /* What a batch holds of one account. */
 struct account_batch {
 	struct ledger_account account;
@@ -39,13 +45,14 @@ static int64_t client_ref_hash(struct slice client_ref)
 	return number;
 }
 
-static int load_chain(struct batch *batch, struct ledger_chain *chain, int64_t account,
+static int load_chain(struct batch *batch, struct loaded_chain *loaded, int64_t account,
                       struct error *error)
 {
+	struct ledger_chain *chain = &loaded->ledger;
 	struct db_query *query = db_query(
 	    batch->connection,
 	    "SELECT chains.last_sequence, last_received_at, last_chain_hash, channel_id, "
-	    "config_version, modality, config_hash FROM chains "
+	    "config_version, modality, config_hash, sealed_sequence FROM chains "
 	    "JOIN channels ON channels.account = chains.account AND channels.channel = $3 "
 	    "JOIN channel_configs ON channel_configs.account = chains.account "
 	    "AND channel_configs.channel = channels.channel "
@@ -64,6 +71,7 @@ static int load_chain(struct batch *batch, struct ledger_chain *chain, int64_t a
 		chain->config_version = db_integer(query, 4);
 		found = modality_parse(db_text(query, 5), &chain->modality);
 		chain->config_hash = store_sha256(db_blob(query, 6));
+		loaded->sealed = chain->mode == MODE_LIVE && db_integer(query, 7) == chain->last_sequence;
 	}
 	int result = db_end(query, error);
 	if (result != OK)
@@ -93,7 +101,7 @@ static int compare_chains(const void *a, const void *b)
 static int load_chains(struct batch *batch, struct account_batch *part, struct error *error)
 {
 	int64_t *numbers = arena_alloc(batch->arena, part->count * sizeof *numbers);
-	struct ledger_chain *chains = arena_alloc(batch->arena, part->count * sizeof *chains);
+	struct loaded_chain *chains = arena_alloc(batch->arena, part->count * sizeof *chains);
 	struct ledger_account *account = &part->account;
 	account->chains = arena_alloc(batch->arena, part->count * sizeof *account->chains);
 	if (!numbers || !chains || !account->chains)
@@ -106,11 +114,11 @@ static int load_chains(struct batch *batch, struct account_batch *part, struct e
 	for (size_t i = 0; i < count && result == OK; i++) {
 		if (i > 0 && numbers[i] == numbers[i - 1])
 			continue;
-		struct ledger_chain *chain = &chains[account->chain_count];
-		chain->chain = numbers[i];
-		chain->channel = numbers[i] / 2;
-		chain->mode = numbers[i] % 2 ? MODE_TEST : MODE_LIVE;
-		account->chains[account->chain_count++] = chain;
+		struct loaded_chain *chain = &chains[account->chain_count];
+		chain->ledger.chain = numbers[i];
+		chain->ledger.channel = numbers[i] / 2;
+		chain->ledger.mode = numbers[i] % 2 ? MODE_TEST : MODE_LIVE;
+		account->chains[account->chain_count++] = &chain->ledger;
 		result = load_chain(batch, chain, account->account, error);
 	}
 	for (struct batch_item *item = part->first; item && result == OK; item = item->next) {
@@ -354,6 +362,13 @@ static int write_chain(struct batch *batch, int64_t account, const struct ledger
 	db_bind_integer(query, chain->last_sequence);
 	db_bind_integer(query, chain->last_received_at_us);
 	db_bind_blob(query, chain->last_chain_hash.bytes, SHA256_SIZE);
+	int result = db_execute(query, NULL, error);
+	if (result != OK || !((const struct loaded_chain *)chain)->sealed)
+		return result;
+	query = db_query(batch->connection, "INSERT INTO unsealed_chains(account, chain) "
+	                                    "VALUES ($1, $2) ON CONFLICT DO NOTHING");
+	db_bind_integer(query, account);
+	db_bind_integer(query, chain->chain);
 	return db_execute(query, NULL, error);
 }
 

@@ -41,44 +41,6 @@ int store_list_unsealed(struct store *store, int64_t after_account, int64_t afte
 	return result;
 }
 
-int store_mark_unsealed(struct db_connection *writer, int64_t account, int64_t chain,
-                        int64_t last_before, struct error *error)
-{
-	if (chain % 2)
-		return OK;
-	struct db_query *query =
-	    db_query(writer, "INSERT INTO unsealed_chains (account, chain) SELECT account, chain"
-	                     " FROM chains WHERE account = $1 AND chain = $2 AND sealed_sequence = $3"
-	                     " ON CONFLICT DO NOTHING");
-	db_bind_integer(query, account);
-	db_bind_integer(query, chain);
-	db_bind_integer(query, last_before);
-	return db_execute(query, NULL, error);
-}
-
-#define UNMARKED_CHAINS                                                                            \
-	" FROM chains c WHERE last_sequence > sealed_sequence AND c.chain % 2 = 0 AND NOT EXISTS"      \
-	" (SELECT 1 FROM unsealed_chains u WHERE u.account = c.account AND u.chain = c.chain)"
-
-int store_mark_all_unsealed(struct store *store, struct error *error)
-{
-	struct db_connection *connection;
-	int result = look_begin(store, &connection, error);
-	if (result)
-		return result;
-	struct db_query *query = db_query(connection, "SELECT 1" UNMARKED_CHAINS " LIMIT 1");
-	bool found = db_step(query);
-	result = look_end(connection, db_end(query, error));
-	if (result || !found)
-		return result;
-	result = change_begin(store, &connection, error);
-	if (result)
-		return result;
-	query = db_query(connection, "INSERT INTO unsealed_chains (account, chain)"
-	                             " SELECT c.account, c.chain" UNMARKED_CHAINS);
-	return change_end(connection, db_execute(query, NULL, error), error);
-}
-
 /* ---- what a round reads ---- */
 
 static int read_genesis_hash(struct db_connection *connection, int64_t account, int64_t chain,

@@ -4,7 +4,6 @@
 #ifndef STORE_SEGMENTS_H
 #define STORE_SEGMENTS_H
 
-#include "store/db.h"
 #include "store/store.h"
 
 /* Leaves under one of the hashes in segment_record.nodes. */
@@ -20,20 +19,11 @@ struct unsealed_chain {
 	int64_t sealed_segment;  /* number of the last segment; 0: none yet */
 	struct sha256 seal_hash; /* digest of its seal document */
 };
-/* In order of account and chain, those after the given pair; at most `limit`. Looks only at chains
- * that are marked. */
+/* In order of account and chain, those after the given pair; at most `limit`. Looks only at
+ * unsealed chains. */
 int store_list_unsealed(struct store *store, int64_t after_account, int64_t after_chain,
                         size_t limit, struct unsealed_chain *ret_chains, size_t *ret_count,
                         struct error *error) __attribute__((warn_unused_result));
-/* Within the transaction that moves a chain's head on from last_before: marks the chain when it had
- * been sealed up to there. Does nothing for a test chain. */
-int store_mark_unsealed(struct db_connection *writer, int64_t account, int64_t chain,
-                        int64_t last_before, struct error *error)
-    __attribute__((warn_unused_result));
-/* Marks every chain that should be: once at the start, for stores that come from elsewhere. Writes
- * nothing when all are marked. */
-int store_mark_all_unsealed(struct store *store, struct error *error)
-    __attribute__((warn_unused_result));
 
 /* The chain hashes of the events first to last, last - first + 1 of them; event 0 stands for the
  * genesis document. ERR_CORRUPT when one is missing. */

@@ -170,10 +170,18 @@ struct check_report {
 	int64_t accounts, chains, events, segments, certifications;
 	int64_t problems;
 };
-/* Recomputes every chain, reference and sum; `problem` hears each fault in words, `progress` (may
- * be NULL) the events done. ERR_CORRUPT when there were problems. */
-int store_check(struct store *store, void (*problem)(void *context, const char *text),
-                void (*progress)(void *context, int64_t events), void *context,
+/* What a check tells while it runs; all but `problem` may be NULL. */
+struct check_listener {
+	void (*problem)(void *context, const char *text);
+	void (*progress)(void *context, int64_t events);
+	/* Asked for every event whose content lies in the content store: OK, or ERR_CORRUPT after
+	 * having said why through `problem`. */
+	int (*content)(void *context, const struct event *event);
+	void *context;
+};
+/* Recomputes every chain, reference and sum, while serving: each chain up to the head that it had
+ * when its turn came. ERR_CORRUPT when there were problems. */
+int store_check(struct store *store, const struct check_listener *listener,
                 struct check_report *ret_report, struct error *error);
 
 #endif

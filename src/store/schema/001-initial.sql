@@ -214,14 +214,14 @@ CREATE TABLE segments (
 CREATE INDEX segments_by_sequence ON segments(account, chain, first_sequence);
 CREATE INDEX segments_of_round ON segments(round);
 
--- Live chains that have events behind their last segment: where the sealer looks. A row comes with
--- the first such event and goes with the segment that leaves none.
+-- Live chains that have events behind their last segment: where the sealer looks. The batch
+-- that registers the first such event writes the row, the segment that leaves none removes it; so
+-- batches that move on a chain which is unsealed already have nothing to write here.
 CREATE TABLE unsealed_chains (
 	account BIGINT NOT NULL,
 	chain BIGINT NOT NULL,
 	PRIMARY KEY (account, chain)
 ) WITHOUT ROWID;
-
 CREATE TABLE leases (             -- global: what one node at a time does
 	name TEXT PRIMARY KEY,
 	holder TEXT NOT NULL,

@@ -249,8 +249,20 @@ static void random_value(uint64_t *seed, struct buf *out, int depth)
 	random_space(seed, out);
 }
 
+/* From 2^53 to 1e21 a double is written like an integer, and as such it is not taken back. */
+static bool has_large_integer(const struct json *json)
+{
+	if (json->type == JSON_NUMBER)
+		return fabs(json->number) > 9007199254740991 && fabs(json->number) < 1e21;
+	for (const struct json *child = json->first; child; child = child->next)
+		if (has_large_integer(child))
+			return true;
+	return false;
+}
+
 static void test_random_trees(void **state)
 {
+	int checked = 0;
 	uint64_t seed = 20260102;
 	BUF_AUTO struct buf text;
 	BUF_AUTO struct buf once;
@@ -272,6 +284,12 @@ static void test_random_trees(void **state)
 			fail_msg("%s: %s", text.data, error.english);
 		buf_clear(&once);
 		json_canonical(json, &once);
+		if (has_large_integer(json)) {
+			assert_int_equal(json_parse(&arena, buf_slice(&once), NULL, &again, &error),
+			                 ERR_VALIDATION);
+			assert_int_equal(error.message, MSG_BASE_JSON_INTEGER);
+			continue;
+		}
 		assert_int_equal(json_parse(&arena, buf_slice(&once), NULL, &again, &error), 0);
 		assert_sorted(again);
 		assert_true(same_value(json, again));
@@ -279,7 +297,9 @@ static void test_random_trees(void **state)
 		json_canonical(again, &twice);
 		assert_string_equal(once.data, twice.data);
 		assert_int_equal(once.size, twice.size);
+		checked++;
 	}
+	assert_true(checked > 4000);
 }
 
 int main(void)

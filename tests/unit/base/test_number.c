@@ -97,19 +97,21 @@ static void test_shapes(void **state)
 
 /* An independent way to the shortest digits: the C library prints a double exactly and reads
  * decimals correctly rounded. Of the two decimals with `count` digits around the exact value, the
- * closer one that reads back as the same double; false when neither does. */
+ * closer one (of two as close the even one, ECMA-262 says) that reads back as the same double;
+ * false when neither does. */
 static bool digits_that_read_back(double number, int count, char digits[24])
 {
 	char exact[1200];
 	snprintf(exact, sizeof exact, "%.1100e", number);
 	char *mark = strchr(exact, 'e');
-	memmove(exact + 1, exact + 2, (size_t)(mark - exact) - 2); /* the point */
 	int exponent = atoi(mark + 1);
+	memmove(exact + 1, exact + 2, strlen(exact + 2) + 1); /* the point */
 	const char *rest = exact + count;
-	bool upper_closer = *rest >= '5';
 	uint64_t lower = 0;
 	for (int i = 0; i < count; i++)
 		lower = lower * 10 + (uint64_t)(exact[i] - '0');
+	bool half = *rest == '5' && rest[1 + strspn(rest + 1, "0")] == 'e';
+	bool upper_closer = half ? lower % 2 != 0 : *rest >= '5';
 	for (int i = 0; i < 2; i++) {
 		uint64_t candidate = lower + ((i == 0) == upper_closer);
 		char text[64];

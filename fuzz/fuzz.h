@@ -1,0 +1,10 @@
+/* What every fuzz target defines; the input is untrusted bytes of any size. Returns 0. */
+#ifndef FUZZ_H
+#define FUZZ_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+#endif

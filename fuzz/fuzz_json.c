@@ -1,0 +1,57 @@
+/* The parser holds its limits, and the canonical form of what it accepts is canonical: parsing it
+ * and writing it again gives the same bytes. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/json.h"
+#include "base/utf8.h"
+#include "fuzz.h"
+
+#define ARENA_LIMIT ((size_t)64 * 1024 * 1024)
+
+static void require(bool good, const char *what)
+{
+	if (good)
+		return;
+	fprintf(stderr, "broken: %s\n", what);
+	abort();
+}
+
+static int parse(struct arena *arena, struct slice text, struct json **ret_json, struct error *error)
+{
+	const struct json_limits limits = {.depth_max = 64, .value_max = 100000};
+	error_clear(error);
+	int result = json_parse(arena, text, &limits, ret_json, error);
+	require(result == error->code, "the recorded code is the returned one");
+	require(result == 0 || result == ERR_VALIDATION, "memory suffices");
+	require(utf8_valid(slice_of(error->english)) && utf8_valid(slice_of(error->spanish)),
+	        "sentences are UTF-8");
+	return result;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	ARENA_AUTO struct arena arena;
+	BUF_AUTO struct buf once;
+	BUF_AUTO struct buf twice;
+	struct json *json = NULL;
+	struct error error;
+	arena_init(&arena, ARENA_LIMIT);
+	buf_init(&once, ARENA_LIMIT);
+	buf_init(&twice, ARENA_LIMIT);
+	if (parse(&arena, slice_make(data, size), &json, &error) != 0) {
+		require(error.message != MSG_NONE, "a refusal has its sentence");
+		return 0;
+	}
+	json_canonical(json, &once);
+	require(buf_check(&once) == 0, "the canonical form fits");
+	require(utf8_valid(buf_slice(&once)), "the canonical form is UTF-8");
+	if (parse(&arena, buf_slice(&once), &json, &error) != 0) {
+		/* A double from 2^53 to 1e21 is written like an integer that is not accepted. */
+		require(error.message == MSG_BASE_JSON_INTEGER, "the canonical form is accepted");
+		return 0;
+	}
+	json_canonical(json, &twice);
+	require(slice_equal(buf_slice(&once), buf_slice(&twice)), "the canonical form is stable");
+	return 0;
+}

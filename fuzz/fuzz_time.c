@@ -1,0 +1,42 @@
+/* What is read as a time is written back as the same moment. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "fuzz.h"
+
+static void require(bool good, const char *what)
+{
+	if (good)
+		return;
+	fprintf(stderr, "broken: %s\n", what);
+	abort();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	int64_t time_us = TIME_NONE;
+	int64_t again_us = TIME_NONE;
+	struct error error;
+	error_clear(&error);
+	if (time_parse(slice_make(data, size), "time", &time_us, &error) != 0) {
+		require(error.code == ERR_VALIDATION && error.english[0], "a refusal has its sentence");
+		require(time_us == TIME_NONE, "a refusal writes nothing");
+		return 0;
+	}
+	char text[TIME_TEXT_SIZE];
+	char day[11];
+	char month[8];
+	time_format(time_us, text);
+	require(strlen(text) == TIME_TEXT_SIZE - 1, "27 characters");
+	require(time_parse(slice_of(text), "time", &again_us, NULL) == 0, "it can be read back");
+	require(time_us == again_us, "it is the same moment");
+	time_day_key(time_us, day);
+	time_month_key(time_us, month);
+	require(memcmp(day, text, 10) == 0 && memcmp(month, text, 7) == 0, "keys are its beginning");
+	int64_t next_us = time_next_day(time_us);
+	require(next_us > time_us && next_us - time_us <= US_PER_DAY && next_us % US_PER_DAY == 0,
+	        "the next day follows");
+	require(time_next_month(time_us) >= next_us, "the next month follows");
+	return 0;
+}

@@ -1,0 +1,167 @@
+#include "http/event_body.h"
+
+#include "base/json.h"
+#include "base/utf8.h"
+
+/* The body is level 1, so that the payload's own first level is 2. */
+#define DEPTH_MAX 65
+
+size_t event_body_limit(enum modality modality)
+{
+	return modality == MODALITY_CONTENT ? PAYLOAD_MAX + BODY_SLACK : BODY_SLACK;
+}
+
+static bool has_control_character(struct slice text)
+{
+	for (size_t i = 0; i < text.size; i++) {
+		unsigned char c = (unsigned char)text.data[i];
+		if (c < 0x20 || c == 0x7f)
+			return true;
+		if (c == 0xc2 && i + 1 < text.size && (unsigned char)text.data[i + 1] < 0xa0)
+			return true; /* U+0080 to U+009F */
+	}
+	return false;
+}
+
+int client_ref_check(struct slice client_ref, struct error *error)
+{
+	if (!client_ref.size || client_ref.size > CLIENT_REF_MAX || !utf8_valid(client_ref) ||
+	    has_control_character(client_ref))
+		return error_set(error, ERR_VALIDATION, MSG_HTTP_CLIENT_REF, NULL);
+	return 0;
+}
+
+int file_name_check(struct slice file_name, struct slice *ret_name, struct error *error)
+{
+	struct slice name = file_name;
+	for (size_t i = 0; i < file_name.size; i++) {
+		if (file_name.data[i] == '/' || file_name.data[i] == '\\')
+			name = slice_make(file_name.data + i + 1, file_name.size - i - 1);
+	}
+	if (name.size > FILE_NAME_MAX || !utf8_valid(name) || has_control_character(name))
+		return error_set(error, ERR_VALIDATION, MSG_HTTP_FILE_NAME, NULL);
+	if (slice_is(name, ".") || slice_is(name, ".."))
+		name.size = 0;
+	*ret_name = name;
+	return 0;
+}
+
+static int field_type(const char *field, const char *english, const char *spanish,
+                      struct error *error)
+{
+	return error_set(error, ERR_VALIDATION, MSG_FIELD_TYPE, field, english, spanish, NULL);
+}
+
+static int check_members(const struct json *body, struct error *error)
+{
+	static const char *const known[] = {"client_ref", "payload", "hash", "hash_alg", "occurred_at"};
+	if (body->type != JSON_OBJECT)
+		return error_set(error, ERR_VALIDATION, MSG_HTTP_BODY_OBJECT, NULL);
+	for (const struct json *member = body->first; member; member = member->next) {
+		bool found = false;
+		for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+			found = found || slice_is(member->name, known[i]);
+		if (!found) {
+			char name[64];
+			struct slice shown = utf8_cut(member->name, sizeof name - 1);
+			memcpy(name, shown.data, shown.size);
+			name[shown.size] = '\0';
+			return error_set(error, ERR_VALIDATION, MSG_FIELD_UNKNOWN, name, NULL);
+		}
+	}
+	return 0;
+}
+
+static int parse_client_ref(const struct json *body, struct slice *ret, struct error *error)
+{
+	const struct json *member = json_member(body, "client_ref");
+	if (!member)
+		return error_set(error, ERR_VALIDATION, MSG_FIELD_REQUIRED, "client_ref", NULL);
+	if (member->type != JSON_STRING)
+		return field_type("client_ref", "a string", "una cadena de texto", error);
+	*ret = member->text;
+	return client_ref_check(member->text, error);
+}
+
+static int parse_occurred_at(const struct json *body, int64_t *ret_us, struct error *error)
+{
+	const struct json *member = json_member(body, "occurred_at");
+	*ret_us = TIME_NONE;
+	if (!member || member->type == JSON_NULL)
+		return 0;
+	if (member->type != JSON_STRING)
+		return field_type("occurred_at", "a date-time string", "una cadena con fecha y hora", error);
+	return time_parse(member->text, "occurred_at", ret_us, error);
+}
+
+static int parse_payload(struct json *payload, struct buf *canonical, struct declared_event *event,
+                         struct error *error)
+{
+	if (payload->type != JSON_OBJECT)
+		return field_type("payload", "a JSON object", "un objeto JSON", error);
+	buf_clear(canonical);
+	json_canonical(payload, canonical);
+	if (buf_check(canonical) != 0)
+		return error_set(error, ERR_NO_MEMORY, MSG_NONE, NULL);
+	if (canonical->size > PAYLOAD_MAX)
+		return error_set(error, ERR_TOO_LARGE, MSG_NONE, NULL);
+	struct sha256 hash = sha256_of(canonical->data, canonical->size);
+	memcpy(event->hash, hash.bytes, SHA256_SIZE);
+	event->hash_algorithm = HASH_SHA256;
+	event->modality = MODALITY_CONTENT;
+	event->content_bytes = (int64_t)canonical->size;
+	return 0;
+}
+
+static int parse_hash(const struct json *body, struct declared_event *event, struct error *error)
+{
+	const struct json *hash = json_member(body, "hash");
+	const struct json *algorithm = json_member(body, "hash_alg");
+	if (!hash || !algorithm)
+		return error_set(error, ERR_VALIDATION, MSG_FIELD_REQUIRED, hash ? "hash_alg" : "hash", NULL);
+	if (algorithm->type != JSON_STRING ||
+	    !hash_algorithm_parse(algorithm->text, &event->hash_algorithm))
+		return field_type("hash_alg", "\"sha-256\" or \"sha-512\"", "\"sha-256\" o \"sha-512\"", error);
+	if (hash->type != JSON_STRING ||
+	    !hex_decode(hash->text, event->hash, hash_algorithm_size(event->hash_algorithm)))
+		return error_set(error, ERR_VALIDATION, MSG_HTTP_HASH,
+		                 event->hash_algorithm == HASH_SHA256 ? "64" : "128",
+		                 hash_algorithm_text(event->hash_algorithm), NULL);
+	event->modality = MODALITY_HASH_ONLY;
+	event->content_bytes = -1;
+	return 0;
+}
+
+int event_body_parse(struct slice body, enum modality channel_modality, struct arena *arena,
+                     struct buf *canonical, struct declared_event *ret_event, struct error *error)
+{
+	static const struct json_limits limits = {.depth_max = DEPTH_MAX};
+	struct declared_event event = {0};
+	struct json *json;
+	int result = json_parse(arena, body, &limits, &json, error);
+	if (!result)
+		result = check_members(json, error);
+	if (!result)
+		result = parse_client_ref(json, &event.client_ref, error);
+	if (!result)
+		result = parse_occurred_at(json, &event.occurred_at_us, error);
+	if (result)
+		return result;
+	struct json *payload = json_member(json, "payload");
+	bool hash = json_member(json, "hash") || json_member(json, "hash_alg");
+	if (payload && hash)
+		return error_set(error, ERR_VALIDATION, MSG_HTTP_BOTH_SHAPES, NULL);
+	if (payload)
+		result = parse_payload(payload, canonical, &event, error);
+	else if (hash)
+		result = parse_hash(json, &event, error);
+	else
+		result = error_set(error, ERR_VALIDATION, MSG_FIELD_REQUIRED,
+		                   channel_modality == MODALITY_CONTENT ? "payload" : "hash", NULL);
+	if (result)
+		return result;
+	if (event.modality != channel_modality)
+		return error_set(error, ERR_VALIDATION, MSG_HTTP_MODALITY, modality_text(channel_modality), NULL);
+	*ret_event = event;
+	return 0;
+}

@@ -1,0 +1,132 @@
+/* One request and its answer, and who may touch it when.
+ *
+ * An exchange belongs to its loop's thread. While it waits (`waiting`) the connection is suspended
+ * and the exchange belongs to whoever does its work, a worker or the sequencer, until that one
+ * hands it back with loop_complete. When http.deadline passes first, the connection goes on with a
+ * fresh exchange that answers 503, and this one, `abandoned`, is only tidied up and freed when it
+ * comes back. */
+#ifndef HTTP_EXCHANGE_H
+#define HTTP_EXCHANGE_H
+
+#include <microhttpd.h>
+#include <stdatomic.h>
+
+#include "base/json.h"
+#include "http/event_body.h"
+#include "http/rate.h"
+#include "http/worker.h"
+#include "service/service.h"
+
+struct http_server;
+struct loop;
+struct route;
+struct operation;
+struct upload;
+
+#define OUT_MAX ((size_t)4 * 1024 * 1024)
+#define EXTRA_HEADERS_MAX 8
+
+struct answer {
+	int status;
+	const char *content_type; /* NULL: no body */
+	const char *vary;         /* NULL: Accept-Language */
+	const char *cache;        /* NULL: no-store */
+	const char *extra[EXTRA_HEADERS_MAX][2]; /* name, value: literals or in the arena */
+	int extra_count;
+	int64_t retry_after_seconds; /* 0: no header */
+	struct slice body;           /* lives as long as the exchange */
+	/* Or a part of an object of the content store. */
+	int descriptor; /* -1: none; the answer's from queueing on */
+	struct content_reader *reader;
+	uint64_t offset;
+	uint64_t size;
+};
+
+/* Request headers that matter; slices live as long as the request. */
+struct head {
+	struct slice authorization, api_key, accept, accept_language, content_type, content_encoding;
+	struct slice scenario, range, forwarded_for;
+	bool authorization_repeated;
+	bool if_range;
+	bool expect_continue;
+	bool framing_broken;
+	unsigned content_lengths;
+	bool chunked;
+	uint64_t content_length;
+};
+
+enum step {
+	STEP_HEAD,    /* the request line has come */
+	STEP_BODY,    /* the operation takes the body */
+	STEP_SWALLOW, /* the body is of no use; what is to be said is said behind it */
+	STEP_SAID,    /* answered around libmicrohttpd while the body still comes; closes at its end */
+	STEP_WAITING,
+	STEP_ANSWER,  /* `answer` is there */
+};
+
+struct exchange {
+	struct http_server *server;
+	struct service *service;
+	struct loop *loop;
+	struct MHD_Connection *connection; /* NULL once abandoned */
+	struct exchange *previous, *next;  /* the loop's list of waiting ones, or of completed ones */
+	int64_t deadline_us;
+	int64_t started_us;
+	enum step step;
+	bool under_way;
+	bool draining;
+	_Atomic bool abandoned;
+
+	char request_id[24];
+	struct slice uri;   /* as sent */
+	struct slice path;  /* of it */
+	struct slice query;
+	struct slice arguments[2]; /* what the route's places matched */
+	const struct route *route; /* NULL: unknown path */
+	const struct operation *operation;
+	struct head head;
+	enum language language;
+	struct key_identity key;
+	bool key_known;
+	struct rate_state rate;
+	bool rate_known;
+
+	struct arena arena;
+	struct buf body;       /* a JSON body */
+	struct buf canonical;  /* of a payload */
+	struct buf out;        /* an answer's body */
+	size_t body_limit;
+	uint64_t body_seen;
+	struct upload *upload; /* a file that comes */
+
+	struct job job;
+	struct pending_registration pending;
+	char content_object[CONTENT_NAME_MAX];
+	bool content_stored;   /* content_object exists and no committed event names it yet */
+
+	struct answer answer;
+	struct error error;
+};
+
+struct exchange *exchange_new(struct http_server *server, struct loop *loop)
+    __attribute__((warn_unused_result));
+void exchange_free(struct exchange *exchange); /* NULL-safe */
+/* Ready for the next request; keeps modest memory. */
+void exchange_reset(struct exchange *exchange);
+
+/* ---- answers (answer.c); they set `answer` and leave queueing to the loop ---- */
+void answer_with(struct exchange *exchange, int status, const char *content_type,
+                 struct slice body);
+/* `out` as JSON; ERR_NO_MEMORY becomes 503. */
+void answer_out(struct exchange *exchange, int status);
+/* The Error record; 5xx get an incident id, logged beside the cause. exchange->error tells more
+ * when its code is `code`. */
+void answer_error(struct exchange *exchange, int code);
+void answer_header(struct exchange *exchange, const char *name, const char *value);
+/* Gives the answer to libmicrohttpd. */
+enum MHD_Result answer_queue(struct exchange *exchange);
+/* Writes the answer straight to the socket, closing that direction: for what must be said while the
+ * body still comes, which libmicrohttpd does not allow. */
+void answer_say_now(struct exchange *exchange);
+
+#endif

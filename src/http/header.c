@@ -1,0 +1,274 @@
+#include "http/header.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <strings.h>
+
+#include "base/utf8.h"
+
+struct slice header_trim(struct slice value)
+{
+	while (value.size && (value.data[0] == ' ' || value.data[0] == '\t'))
+		value = slice_make(value.data + 1, value.size - 1);
+	while (value.size && (value.data[value.size - 1] == ' ' || value.data[value.size - 1] == '\t'))
+		value.size--;
+	return value;
+}
+
+bool header_name_is(struct slice name, const char *text)
+{
+	return name.size == strlen(text) && strncasecmp(name.data, text, name.size) == 0;
+}
+
+/* The text up to `separator`, which is left behind it. */
+static struct slice cut(struct slice *rest, char separator)
+{
+	const char *end = rest->size ? memchr(rest->data, separator, rest->size) : NULL;
+	struct slice part = *rest;
+	if (!end) {
+		*rest = slice_make(rest->data + rest->size, 0);
+		return part;
+	}
+	part.size = (size_t)(end - rest->data);
+	*rest = slice_make(end + 1, rest->size - part.size - 1);
+	return part;
+}
+
+/* "0.750" in thousandths; anything else is 0, so that it is not preferred. */
+static int quality(struct slice text)
+{
+	if (!text.size || text.size > 5 || (text.data[0] != '0' && text.data[0] != '1'))
+		return 0;
+	int value = (text.data[0] - '0') * 1000;
+	if (text.size > 1 && text.data[1] != '.')
+		return 0;
+	int weight = 100;
+	for (size_t i = 2; i < text.size; i++, weight /= 10) {
+		if (!isdigit((unsigned char)text.data[i]))
+			return 0;
+		value += (text.data[i] - '0') * weight;
+	}
+	return value > 1000 ? 0 : value;
+}
+
+/* One element of a list with weights: the range itself and its weight. */
+static struct slice weighted(struct slice element, int *ret_quality)
+{
+	struct slice range = header_trim(cut(&element, ';'));
+	*ret_quality = 1000;
+	while (element.size) {
+		struct slice parameter = header_trim(cut(&element, ';'));
+		struct slice name = header_trim(cut(&parameter, '='));
+		if (header_name_is(name, "q"))
+			*ret_quality = quality(header_trim(parameter));
+	}
+	return range;
+}
+
+enum language header_language(struct slice accept_language)
+{
+	int best[2] = {-1, -1};
+	int place[2] = {0, 0};
+	int any = -1;
+	for (int i = 0; accept_language.size; i++) {
+		int value;
+		struct slice range = weighted(cut(&accept_language, ','), &value);
+		struct slice rest = range;
+		struct slice primary = cut(&rest, '-');
+		int language = header_name_is(primary, "es")   ? LANGUAGE_SPANISH
+		               : header_name_is(primary, "en") ? LANGUAGE_ENGLISH
+		                                               : -1;
+		if (slice_is(range, "*") && any < value) {
+			any = value;
+		} else if (language >= 0 && value > best[language]) {
+			best[language] = value;
+			place[language] = i;
+		}
+	}
+	int english = best[LANGUAGE_ENGLISH] >= 0 ? best[LANGUAGE_ENGLISH] : any;
+	int spanish = best[LANGUAGE_SPANISH] >= 0 ? best[LANGUAGE_SPANISH] : any;
+	if (spanish <= 0 || spanish < english)
+		return LANGUAGE_ENGLISH;
+	if (spanish > english)
+		return LANGUAGE_SPANISH;
+	bool spanish_first = best[LANGUAGE_SPANISH] >= 0 && best[LANGUAGE_ENGLISH] >= 0 &&
+	                     place[LANGUAGE_SPANISH] < place[LANGUAGE_ENGLISH];
+	return spanish_first ? LANGUAGE_SPANISH : LANGUAGE_ENGLISH;
+}
+
+bool header_prefers_json(struct slice accept)
+{
+	int json = -1, html = -1;
+	while (accept.size) {
+		int value;
+		struct slice range = weighted(cut(&accept, ','), &value);
+		if (header_name_is(range, "application/json") && value > json)
+			json = value;
+		else if ((header_name_is(range, "text/html") || header_name_is(range, "text/*")) &&
+		         value > html)
+			html = value;
+	}
+	return json > 0 && json > html;
+}
+
+bool header_media_type_is(struct slice content_type, const char *media_type)
+{
+	return header_name_is(header_trim(cut(&content_type, ';')), media_type);
+}
+
+static bool is_token(char c)
+{
+	return isalnum((unsigned char)c) || (c && strchr("!#$%&'*+-.^_`|~", c));
+}
+
+static bool quoted(struct slice *rest, struct arena *arena, struct slice *ret)
+{
+	char *text = arena_alloc(arena, rest->size + 1);
+	size_t size = 0;
+	size_t i = 1;
+	if (!text)
+		return false;
+	for (; i < rest->size && rest->data[i] != '"'; i++) {
+		if (rest->data[i] == '\\' && i + 1 < rest->size &&
+		    (rest->data[i + 1] == '"' || rest->data[i + 1] == '\\'))
+			i++;
+		text[size++] = rest->data[i];
+	}
+	if (i >= rest->size)
+		return false;
+	*ret = slice_make(text, size);
+	*rest = slice_make(rest->data + i + 1, rest->size - i - 1);
+	return true;
+}
+
+bool header_parameter(struct slice *rest, struct arena *arena, struct slice *ret_name,
+                      struct slice *ret_value, bool *ret_broken)
+{
+	*ret_broken = false;
+	*rest = header_trim(*rest);
+	if (!rest->size)
+		return false;
+	*ret_broken = true;
+	if (rest->data[0] != ';')
+		return false;
+	*rest = header_trim(slice_make(rest->data + 1, rest->size - 1));
+	size_t size = 0;
+	while (size < rest->size && is_token(rest->data[size]))
+		size++;
+	if (!size || size + 1 >= rest->size || rest->data[size] != '=')
+		return false;
+	*ret_name = slice_make(rest->data, size);
+	*rest = slice_make(rest->data + size + 1, rest->size - size - 1);
+	if (rest->data[0] == '"') {
+		if (!quoted(rest, arena, ret_value))
+			return false;
+	} else {
+		for (size = 0; size < rest->size && is_token(rest->data[size]);)
+			size++;
+		if (!size)
+			return false;
+		*ret_value = slice_make(rest->data, size);
+		*rest = slice_make(rest->data + size, rest->size - size);
+	}
+	*ret_broken = false;
+	return true;
+}
+
+void header_disposition(struct slice name, struct buf *out)
+{
+	buf_add_text(out, "attachment; filename=\"");
+	bool exact = true;
+	for (size_t i = 0; i < name.size; i++) {
+		unsigned char c = (unsigned char)name.data[i];
+		bool plain = c >= 0x20 && c < 0x7f && c != '"' && c != '\\' && c != '%';
+		exact = exact && plain;
+		/* One mark for a character, not for each of its bytes. */
+		if (plain || (c & 0xc0) != 0x80)
+			buf_add_byte(out, plain ? (char)c : '_');
+	}
+	buf_add_byte(out, '"');
+	if (exact)
+		return;
+	buf_add_text(out, "; filename*=UTF-8''");
+	for (size_t i = 0; i < name.size; i++) {
+		unsigned char c = (unsigned char)name.data[i];
+		if (isalnum(c) || (c && strchr("!#$&+-.^_`|~", c)))
+			buf_add_byte(out, (char)c);
+		else
+			buf_printf(out, "%%%02X", c);
+	}
+}
+
+static bool number(struct slice text, uint64_t *ret)
+{
+	uint64_t value = 0;
+	if (!text.size || text.size > 18)
+		return false;
+	for (size_t i = 0; i < text.size; i++) {
+		if (!isdigit((unsigned char)text.data[i]))
+			return false;
+		value = value * 10 + (uint64_t)(text.data[i] - '0');
+	}
+	*ret = value;
+	return true;
+}
+
+enum header_range header_range(struct slice value, uint64_t size, uint64_t *ret_offset,
+                               uint64_t *ret_size)
+{
+	value = header_trim(value);
+	if (value.size < 6 || strncasecmp(value.data, "bytes=", 6) != 0 ||
+	    memchr(value.data, ',', value.size))
+		return RANGE_NONE;
+	value = header_trim(slice_make(value.data + 6, value.size - 6));
+	if (!value.size || !memchr(value.data, '-', value.size))
+		return RANGE_NONE;
+	struct slice first = header_trim(cut(&value, '-'));
+	struct slice last = header_trim(value);
+	uint64_t from, to;
+	if (!first.size) {
+		if (!number(last, &to))
+			return RANGE_NONE;
+		if (to == 0 || size == 0)
+			return RANGE_UNSATISFIABLE;
+		from = to < size ? size - to : 0;
+		to = size - 1;
+	} else {
+		if (!number(first, &from) || (last.size && !number(last, &to)))
+			return RANGE_NONE;
+		if (last.size && to < from)
+			return RANGE_NONE;
+		if (from >= size)
+			return RANGE_UNSATISFIABLE;
+		if (!last.size || to >= size)
+			to = size - 1;
+	}
+	*ret_offset = from;
+	*ret_size = to - from + 1;
+	return RANGE_PART;
+}
+
+bool percent_decode(struct slice text, struct arena *arena, struct slice *ret)
+{
+	char *decoded = arena_alloc(arena, text.size + 1);
+	size_t size = 0;
+	if (!decoded)
+		return false;
+	for (size_t i = 0; i < text.size; i++) {
+		char c = text.data[i];
+		if (c == '%') {
+			if (i + 2 >= text.size || !isxdigit((unsigned char)text.data[i + 1]) ||
+			    !isxdigit((unsigned char)text.data[i + 2]))
+				return false;
+			char digits[3] = {text.data[i + 1], text.data[i + 2], '\0'};
+			unsigned byte = 0;
+			if (sscanf(digits, "%2x", &byte) != 1 || byte == 0)
+				return false;
+			c = (char)byte;
+			i += 2;
+		}
+		decoded[size++] = c;
+	}
+	*ret = slice_make(decoded, size);
+	return utf8_valid(*ret);
+}

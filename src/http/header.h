@@ -1,0 +1,42 @@
+/* The values of request headers, and what is written into response headers. Pure. */
+#ifndef HTTP_HEADER_H
+#define HTTP_HEADER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/error.h"
+
+/* RFC 9110 section 12.5.4 between English and Spanish; of equal ones the first named wins, and
+ * English when neither is. */
+enum language header_language(struct slice accept_language);
+
+/* Whether JSON is preferred to HTML (RFC 9110 section 12.5.1). */
+bool header_prefers_json(struct slice accept);
+
+/* The media type without its parameters, compared without regard to case. */
+bool header_media_type_is(struct slice content_type, const char *media_type);
+
+/* The next `; name=value` of a header value; false at the end. A value in quotes has \" and \\
+ * undone, into the arena. *ret_broken tells what is no parameter. */
+bool header_parameter(struct slice *rest, struct arena *arena, struct slice *ret_name,
+                      struct slice *ret_value, bool *ret_broken);
+
+bool header_name_is(struct slice name, const char *text); /* without regard to case */
+struct slice header_trim(struct slice value);             /* spaces and tabs off both ends */
+
+/* `attachment` with a file name: a plain one that any client reads, and the exact one (RFC 6266,
+ * RFC 8187). Nothing in `name` can leave the header's value. */
+void header_disposition(struct slice name, struct buf *out);
+
+/* One range of bytes (RFC 9110 section 14.2) of a representation of `size` bytes. */
+enum header_range { RANGE_NONE, RANGE_PART, RANGE_UNSATISFIABLE };
+enum header_range header_range(struct slice value, uint64_t size, uint64_t *ret_offset,
+                               uint64_t *ret_size);
+
+/* %XX undone, into the arena; '+' stays what it is. False when broken, not UTF-8, or holding NUL. */
+bool percent_decode(struct slice text, struct arena *arena, struct slice *ret);
+
+#endif

@@ -1,0 +1,37 @@
+/* A polling thread: one libmicrohttpd daemon driven by our own wait, so that completions of other
+ * threads arrive in bunches (one wake-up, however many), connections are resumed where they are
+ * polled, and deadlines need no lock. */
+#ifndef HTTP_LOOP_H
+#define HTTP_LOOP_H
+
+#include "http/exchange.h"
+
+struct loop {
+	struct http_server *server;
+	struct MHD_Daemon *daemon;
+	pthread_t thread;
+	int poll_descriptor;
+	int wake_descriptor;
+	_Atomic(struct exchange *) completed;
+	_Atomic int command;
+	_Atomic int64_t under_way;      /* requests begun and not yet answered */
+	int64_t out;                    /* exchanges that work is done on elsewhere */
+	struct exchange *waiting_first; /* in order of their deadlines */
+	struct exchange *waiting_last;
+	uint64_t random;                /* state for request ids */
+	bool started;
+};
+
+int loop_start(struct loop *loop, struct http_server *server, int listen_descriptor,
+               struct error *error) __attribute__((warn_unused_result));
+/* The request waits for somebody's loop_complete. Call in the loop's thread, after the work was
+ * handed over for good. */
+void loop_wait(struct exchange *exchange);
+/* From any thread, once for each loop_wait, with `answer` or `finish` prepared. */
+void loop_complete(struct exchange *exchange);
+/* Takes no more connections; may be called from any thread. */
+void loop_drain(struct loop *loop);
+/* Answers 503 to what waits, ends connections, waits for work that is still out, ends the thread. */
+void loop_stop(struct loop *loop);
+
+#endif

@@ -1,0 +1,271 @@
+#include "http/multipart.h"
+
+#include <ctype.h>
+
+#include "base/utf8.h"
+#include "http/header.h"
+
+static int broken(struct error *error)
+{
+	return error_set(error, ERR_VALIDATION, MSG_HTTP_MULTIPART_BROKEN, NULL);
+}
+
+static bool boundary_good(struct slice boundary)
+{
+	if (!boundary.size || boundary.size > MULTIPART_BOUNDARY_MAX ||
+	    boundary.data[boundary.size - 1] == ' ')
+		return false;
+	for (size_t i = 0; i < boundary.size; i++) {
+		char c = boundary.data[i];
+		if (!isalnum((unsigned char)c) && (!c || !strchr("'()+_,-./:=? ", c)))
+			return false;
+	}
+	return true;
+}
+
+int multipart_begin(struct multipart *multipart, struct slice content_type, struct arena *arena,
+                    const struct multipart_sink *sink, struct error *error)
+{
+	struct slice boundary = {NULL, 0};
+	const char *semicolon = content_type.size ? memchr(content_type.data, ';', content_type.size) : NULL;
+	if (semicolon) {
+		struct slice rest = slice_make(
+		    semicolon, content_type.size - (size_t)(semicolon - content_type.data));
+		struct slice name, value;
+		bool bad;
+		while (header_parameter(&rest, arena, &name, &value, &bad)) {
+			if (header_name_is(name, "boundary") && !boundary.data)
+				boundary = value;
+		}
+		if (bad)
+			boundary.size = 0;
+	}
+	if (!boundary_good(boundary))
+		return error_set(error, ERR_VALIDATION, MSG_HTTP_MULTIPART_BOUNDARY, NULL);
+	multipart->arena = arena;
+	multipart->sink = *sink;
+	multipart->state = MULTIPART_DELIMITER;
+	memcpy(multipart->delimiter, "\r\n--", 4);
+	memcpy(multipart->delimiter + 4, boundary.data, boundary.size);
+	multipart->delimiter_size = boundary.size + 4;
+	multipart->matched = 2; /* the start of the body stands for a line's end */
+	multipart->line_size = 0;
+	multipart->lines = multipart->parts = 0;
+	return 0;
+}
+
+/* filename*=UTF-8''… as some clients send it for names beyond ASCII. */
+static bool extended_value(struct slice value, struct arena *arena, struct slice *ret)
+{
+	if (value.size < 7 || !header_name_is(slice_make(value.data, 5), "utf-8"))
+		return false;
+	const char *quote = memchr(value.data + 5, '\'', value.size - 5);
+	const char *second = quote ? memchr(quote + 1, '\'', value.size - (size_t)(quote + 1 - value.data)) : NULL;
+	if (quote != value.data + 5 || !second)
+		return false;
+	size_t skipped = (size_t)(second + 1 - value.data);
+	return percent_decode(slice_make(second + 1, value.size - skipped), arena, ret);
+}
+
+static int disposition(struct multipart *multipart, struct slice value, struct error *error)
+{
+	const char *semicolon = value.size ? memchr(value.data, ';', value.size) : NULL;
+	struct slice type = slice_make(value.data, semicolon ? (size_t)(semicolon - value.data) : value.size);
+	if (!header_name_is(header_trim(type), "form-data") || multipart->name.data)
+		return broken(error);
+	struct slice rest = slice_make(value.data + type.size, value.size - type.size);
+	struct slice name, text;
+	bool bad, exact = false;
+	while (header_parameter(&rest, multipart->arena, &name, &text, &bad)) {
+		char *copy = arena_copy(multipart->arena, text.data, text.size);
+		if (!copy)
+			return error_set(error, ERR_NO_MEMORY, MSG_NONE, NULL);
+		text.data = copy;
+		if (header_name_is(name, "name") && !multipart->name.data) {
+			multipart->name = text;
+		} else if (header_name_is(name, "filename") && !exact) {
+			multipart->file_name = text;
+		} else if (header_name_is(name, "filename*")) {
+			if (exact || !extended_value(text, multipart->arena, &multipart->file_name))
+				return broken(error);
+			exact = true;
+		}
+	}
+	if (bad || !multipart->name.data || !utf8_valid(multipart->name) ||
+	    (multipart->file_name.data && !utf8_valid(multipart->file_name)))
+		return broken(error);
+	return 0;
+}
+
+/* A header line of a part, without its end; the empty one begins the data. */
+static int header_line(struct multipart *multipart, struct error *error)
+{
+	struct slice line = slice_make(multipart->line, multipart->line_size);
+	multipart->line_size = 0;
+	if (!line.size) {
+		if (!multipart->name.data)
+			return broken(error);
+		multipart->state = MULTIPART_DATA;
+		multipart->matched = 0;
+		return multipart->sink.begin(multipart->sink.context, multipart->name,
+		                             multipart->file_name, error);
+	}
+	const char *colon = memchr(line.data, ':', line.size);
+	if (!colon || colon == line.data || ++multipart->lines > MULTIPART_HEADER_LINES_MAX)
+		return broken(error);
+	struct slice name = slice_make(line.data, (size_t)(colon - line.data));
+	struct slice value = header_trim(slice_make(colon + 1, line.size - name.size - 1));
+	if (header_name_is(name, "Content-Disposition"))
+		return disposition(multipart, value, error);
+	if (header_name_is(name, "Content-Transfer-Encoding") && !header_name_is(value, "binary") &&
+	    !header_name_is(value, "8bit") && !header_name_is(value, "7bit"))
+		return error_set(error, ERR_VALIDATION, MSG_HTTP_MULTIPART_ENCODING, NULL);
+	return 0;
+}
+
+/* Collects a line up to CR LF; *ret_taken bytes of data are used up. */
+static int feed_line(struct multipart *multipart, struct slice data, size_t *ret_taken,
+                     bool *ret_whole, struct error *error)
+{
+	const char *end = memchr(data.data, '\n', data.size);
+	size_t size = end ? (size_t)(end - data.data) + 1 : data.size;
+	*ret_whole = false;
+	*ret_taken = size;
+	if (size > sizeof multipart->line - multipart->line_size)
+		return broken(error);
+	memcpy(multipart->line + multipart->line_size, data.data, size);
+	multipart->line_size += size;
+	if (!end)
+		return 0;
+	if (multipart->line_size < 2 || multipart->line[multipart->line_size - 2] != '\r')
+		return broken(error);
+	multipart->line_size -= 2;
+	*ret_whole = true;
+	return 0;
+}
+
+static int after_delimiter(struct multipart *multipart, struct error *error)
+{
+	struct slice line = slice_make(multipart->line, multipart->line_size);
+	multipart->line_size = 0;
+	if (line.size || ++multipart->parts > MULTIPART_PARTS_MAX)
+		return broken(error);
+	multipart->state = MULTIPART_HEADERS;
+	multipart->lines = 0;
+	multipart->name = multipart->file_name = (struct slice){NULL, 0};
+	return 0;
+}
+
+static int pass(struct multipart *multipart, const char *data, size_t size, struct error *error)
+{
+	return size ? multipart->sink.data(multipart->sink.context, slice_make(data, size), error) : 0;
+}
+
+/* Data up to the delimiter. Only its first byte is CR, so that after a mismatch a new match can
+ * begin nowhere but at the byte at hand. */
+static int feed_data(struct multipart *multipart, struct slice data, size_t *ret_taken,
+                     struct error *error)
+{
+	size_t i = 0;
+	while (i < data.size) {
+		if (multipart->matched == 0) {
+			const char *cr = memchr(data.data + i, '\r', data.size - i);
+			size_t plain = cr ? (size_t)(cr - data.data) - i : data.size - i;
+			int result = pass(multipart, data.data + i, plain, error);
+			if (result)
+				return result;
+			i += plain;
+			if (cr) {
+				multipart->matched = 1;
+				i++;
+			}
+			continue;
+		}
+		if (data.data[i] == multipart->delimiter[multipart->matched]) {
+			i++;
+			if (++multipart->matched < multipart->delimiter_size)
+				continue;
+			multipart->state = MULTIPART_AFTER_DELIMITER;
+			*ret_taken = i;
+			return multipart->sink.end(multipart->sink.context, error);
+		}
+		int result = pass(multipart, multipart->delimiter, multipart->matched, error);
+		if (result)
+			return result;
+		multipart->matched = 0;
+	}
+	*ret_taken = i;
+	return 0;
+}
+
+static int feed_first(struct multipart *multipart, struct slice data, size_t *ret_taken,
+                      struct error *error)
+{
+	size_t i = 0;
+	while (i < data.size && multipart->matched < multipart->delimiter_size) {
+		if (data.data[i++] != multipart->delimiter[multipart->matched++])
+			return broken(error);
+	}
+	if (multipart->matched == multipart->delimiter_size)
+		multipart->state = MULTIPART_AFTER_DELIMITER;
+	*ret_taken = i;
+	return 0;
+}
+
+/* Behind the last delimiter a line's end may stand. */
+static int feed_epilogue(struct multipart *multipart, struct slice data, struct error *error)
+{
+	for (size_t i = 0; i < data.size; i++) {
+		if (multipart->line_size >= 2 || data.data[i] != "\r\n"[multipart->line_size++])
+			return broken(error);
+	}
+	return 0;
+}
+
+static int step(struct multipart *multipart, struct slice data, size_t *ret_taken,
+                struct error *error)
+{
+	bool whole;
+	int result;
+	switch (multipart->state) {
+	case MULTIPART_DELIMITER:
+		return feed_first(multipart, data, ret_taken, error);
+	case MULTIPART_AFTER_DELIMITER:
+		if (multipart->line_size < 2 && data.data[0] == '-') {
+			*ret_taken = 1;
+			multipart->line[multipart->line_size++] = '-';
+			if (multipart->line_size == 2 && multipart->line[0] == '-') {
+				multipart->state = MULTIPART_EPILOGUE;
+				multipart->line_size = 0;
+			}
+			return 0;
+		}
+		result = feed_line(multipart, data, ret_taken, &whole, error);
+		return result || !whole ? result : after_delimiter(multipart, error);
+	case MULTIPART_HEADERS:
+		result = feed_line(multipart, data, ret_taken, &whole, error);
+		return result || !whole ? result : header_line(multipart, error);
+	case MULTIPART_DATA:
+		return feed_data(multipart, data, ret_taken, error);
+	default:
+		*ret_taken = data.size;
+		return feed_epilogue(multipart, data, error);
+	}
+}
+
+int multipart_feed(struct multipart *multipart, struct slice data, struct error *error)
+{
+	while (data.size) {
+		size_t taken = 0;
+		int result = step(multipart, data, &taken, error);
+		if (result)
+			return result;
+		data = slice_make(data.data + taken, data.size - taken);
+	}
+	return 0;
+}
+
+int multipart_end(struct multipart *multipart, struct error *error)
+{
+	return multipart->state == MULTIPART_EPILOGUE ? 0 : broken(error);
+}

@@ -1,0 +1,38 @@
+/* Query parameters, and numbers and cursors in them. */
+#ifndef HTTP_QUERY_H
+#define HTTP_QUERY_H
+
+#include "base/arena.h"
+#include "base/digest.h"
+#include "base/error.h"
+
+#define QUERY_PARAMETERS_MAX 8
+
+struct query {
+	const char *const *names; /* of the operation, closed by NULL; at most QUERY_PARAMETERS_MAX */
+	struct slice values[QUERY_PARAMETERS_MAX];
+	bool given[QUERY_PARAMETERS_MAX];
+};
+
+/* 0 or ERR_VALIDATION: an unknown or repeated parameter, or a broken escape. Values lie in the
+ * arena or in `text`. */
+int query_parse(struct slice text, const char *const *names, struct arena *arena,
+                struct query *ret_query, struct error *error) __attribute__((warn_unused_result));
+/* False when it was not given. */
+bool query_get(const struct query *query, const char *name, struct slice *ret_value);
+/* The value, or what *ret_value holds already when it was not given. ERR_VALIDATION outside the
+ * bounds or when it is no integer. */
+int query_integer(const struct query *query, const char *name, int64_t lowest, int64_t highest,
+                  int64_t *ret_value, struct error *error) __attribute__((warn_unused_result));
+int query_time(const struct query *query, const char *name, int64_t *ret_us, struct error *error)
+    __attribute__((warn_unused_result));
+
+/* A cursor is a position and a MAC over it and `binding`: what it may be used with (operation,
+ * chain and filters). */
+#define CURSOR_SIZE 40
+void cursor_make(const struct sha256 *secret, struct slice binding, int64_t position,
+                 char text[CURSOR_SIZE]);
+int cursor_open(const struct sha256 *secret, struct slice binding, struct slice text,
+                int64_t *ret_position, struct error *error) __attribute__((warn_unused_result));
+
+#endif

@@ -1,0 +1,67 @@
+#include "http/route.h"
+
+#include "http/header.h"
+
+#define GET_ONLY "GET, HEAD"
+
+static const struct route routes[] = {
+    {"/v1/events", {&operation_list_events, &operation_register}, "GET, HEAD, POST"},
+    {"/v1/events/{}", {&operation_get_event}, GET_ONLY},
+    {"/v1/events/{}/content", {&operation_get_content}, GET_ONLY},
+    {"/v1/channel", {&operation_get_channel}, GET_ONLY},
+    {"/v1/account/balance", {&operation_get_balance}, GET_ONLY},
+    {"/v1/certifications", {&operation_list_certifications, &operation_certify}, "GET, HEAD, POST"},
+    {"/v1/certifications/{}", {&operation_get_certification}, GET_ONLY},
+    {"/v1/downloads/{}/{}", {&operation_download}, GET_ONLY},
+    {"/v1/openapi.yaml", {&operation_openapi}, GET_ONLY},
+    {"/verify", {&operation_verify}, GET_ONLY},
+    {"/verify/{}", {&operation_verify_code}, GET_ONLY},
+    {"/assets/{}", {&operation_verify_asset}, GET_ONLY},
+    {"/docs/errors", {&operation_error_docs}, GET_ONLY},
+};
+
+static bool match(const char *pattern, struct slice path, struct slice arguments[2])
+{
+	int place = 0;
+	while (*pattern) {
+		if (pattern[0] == '{') {
+			const char *end = path.size ? memchr(path.data, '/', path.size) : NULL;
+			size_t size = end ? (size_t)(end - path.data) : path.size;
+			if (!size)
+				return false;
+			arguments[place++] = slice_make(path.data, size);
+			path = slice_make(path.data + size, path.size - size);
+			pattern += 2;
+		} else {
+			if (!path.size || path.data[0] != *pattern)
+				return false;
+			path = slice_make(path.data + 1, path.size - 1);
+			pattern++;
+		}
+	}
+	return path.size == 0;
+}
+
+const struct route *route_find(struct exchange *exchange)
+{
+	for (const struct route *route = routes; route < routes + sizeof routes / sizeof *routes; route++) {
+		struct slice arguments[2] = {{"", 0}, {"", 0}};
+		if (!match(route->pattern, exchange->path, arguments))
+			continue;
+		for (int i = 0; i < 2; i++) {
+			bool escaped = arguments[i].size && memchr(arguments[i].data, '%', arguments[i].size);
+			if (escaped && !percent_decode(arguments[i], &exchange->arena, &arguments[i]))
+				return NULL;
+			exchange->arguments[i] = arguments[i];
+		}
+		return route;
+	}
+	return NULL;
+}
+
+enum method method_parse(const char *method)
+{
+	if (strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0)
+		return METHOD_GET;
+	return strcmp(method, "POST") == 0 ? METHOD_POST : METHOD_OTHER;
+}

@@ -1,0 +1,43 @@
+/* Paths, methods and the operations behind them. */
+#ifndef HTTP_ROUTE_H
+#define HTTP_ROUTE_H
+
+#include "http/exchange.h"
+
+enum method { METHOD_GET, METHOD_POST, METHOD_COUNT, METHOD_OTHER };
+
+/* What a forced scenario does to an operation (beside rate_limited, which stops any). */
+enum scenario_effect { SCENARIO_NONE, SCENARIO_EVENT, SCENARIO_CERTIFICATION };
+
+struct operation {
+	bool open;      /* needs no key; counted by client address */
+	bool writes;    /* refused while the channel or account is suspended */
+	enum scenario_effect scenario;
+	const char *const *parameters; /* of the query, closed by NULL */
+	/* The head has been checked: begins to take a body (sets body_limit, leaves STEP_BODY) or
+	 * refuses with answer_error. NULL: there is no body to speak of. */
+	void (*begin)(struct exchange *exchange);
+	void (*data)(struct exchange *exchange, struct slice data);
+	/* Everything has come: answers, or waits (loop_wait). NULL: `work` is done by a worker. */
+	void (*finish)(struct exchange *exchange);
+	/* On a worker; answers. A non-zero result becomes answer_error. */
+	int (*work)(struct exchange *exchange, struct error *error);
+};
+
+struct route {
+	const char *pattern; /* "/v1/events/{}": a {} takes one segment */
+	const struct operation *operations[METHOD_COUNT]; /* HEAD goes with GET */
+	const char *allow;
+};
+
+/* NULL when no pattern fits; fills exchange->arguments (percent-decoded, in the arena). */
+const struct route *route_find(struct exchange *exchange);
+enum method method_parse(const char *method);
+
+extern const struct operation operation_register, operation_list_events, operation_get_event,
+    operation_get_content, operation_get_channel, operation_get_balance, operation_certify,
+    operation_list_certifications, operation_get_certification, operation_download,
+    operation_openapi, operation_verify, operation_verify_code, operation_verify_asset,
+    operation_error_docs;
+
+#endif

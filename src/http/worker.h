@@ -1,0 +1,24 @@
+/* A few threads for what may wait: reads of the store, writes of content. The queue is bounded. */
+#ifndef HTTP_WORKER_H
+#define HTTP_WORKER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct worker_pool;
+
+struct job {
+	void (*run)(struct job *job);
+	struct job *next; /* the queue's own */
+};
+
+/* NULL when threads cannot be had. */
+struct worker_pool *worker_pool_start(size_t threads, size_t queue_max)
+    __attribute__((warn_unused_result));
+/* False when the queue is full. The job must live until it has run. Thread safe. */
+bool worker_submit(struct worker_pool *pool, struct job *job) __attribute__((warn_unused_result));
+size_t worker_queue_length(struct worker_pool *pool);
+/* Runs what is queued, then ends the threads. NULL-safe. */
+void worker_pool_stop(struct worker_pool *pool);
+
+#endif

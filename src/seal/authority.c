@@ -1,0 +1,317 @@
+#include "seal/authority.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "net/http.h"
+#include "seal/certificate.h"
+#include "seal/file.h"
+
+#define TIMEOUT_DEFAULT_MS 10000
+#define TIME_BOUND_DEFAULT_US (60 * US_PER_SECOND)
+#define BACKOFF_FIRST_DEFAULT_MS 5000
+#define BACKOFF_MAX_DEFAULT_MS 300000
+
+struct authority {
+	struct authority_options options; /* texts in the arena */
+	bool embedded;
+	struct buf roots; /* PEM */
+	/* Under the mutex: */
+	int64_t wait_us;     /* 0: its last answer was good */
+	int64_t next_try_us; /* monotonic */
+	char last_reason[AUTHORITY_REASON_SIZE];
+};
+
+struct authorities {
+	pthread_mutex_t mutex;
+	struct arena arena;
+	struct signer *signer;
+	struct address_guard guard;
+	int timeout_ms;
+	int64_t time_bound_us;
+	int64_t backoff_first_us;
+	int64_t backoff_max_us;
+	size_t count;
+	struct authority items[AUTHORITIES_MAX];
+};
+
+static const char *const kind_texts[] = {
+	[AUTHORITY_DEVELOPMENT] = "development",
+	[AUTHORITY_NON_QUALIFIED] = "non_qualified",
+	[AUTHORITY_QUALIFIED] = "qualified",
+};
+
+const char *authority_kind_text(enum authority_kind kind)
+{
+	return kind_texts[kind];
+}
+
+bool authority_kind_parse(struct slice text, enum authority_kind *ret_kind)
+{
+	for (size_t i = 0; i < sizeof kind_texts / sizeof *kind_texts; i++) {
+		if (slice_is(text, kind_texts[i])) {
+			*ret_kind = (enum authority_kind)i;
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool keep_texts(struct arena *arena, struct authority_options *options)
+{
+	const char **const texts[] = {
+		&options->name, &options->url, &options->roots_path, &options->policy,
+		&options->user, &options->password, &options->bearer, &options->client_certificate,
+		&options->client_key, &options->tls_roots_path,
+	};
+
+	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+		if (*texts[i] && !(*texts[i] = arena_text(arena, *texts[i])))
+			return false;
+	return true;
+}
+
+static int load_roots(const struct authorities *authorities, struct authority *authority,
+                      struct error *error)
+{
+	CERTIFICATES_AUTO STACK_OF(X509) *certificates = NULL;
+
+	if (authority->embedded) {
+		if (!authorities->signer)
+			return error_cause(error, ERR_VALIDATION, "embedded: needs a signer process");
+		buf_add_slice(&authority->roots, signer_timestamp_roots(authorities->signer));
+	} else {
+		if (!authority->options.roots_path)
+			return error_cause(error, ERR_VALIDATION, "%s: no roots", authority->options.name);
+		int result = file_read(authority->options.roots_path, &authority->roots, error);
+		if (result != 0)
+			return result;
+	}
+	if (buf_check(&authority->roots) != 0)
+		return ERR_NO_MEMORY;
+	/* Read once now, so that a file without certificates is found when starting. */
+	return certificates_read(buf_slice(&authority->roots), &certificates, error);
+}
+
+static int add_authority(struct authorities *authorities, const struct authority_options *options,
+                         struct error *error)
+{
+	struct authority *authority = &authorities->items[authorities->count++];
+
+	buf_init(&authority->roots, PEM_FILE_MAX);
+	authority->options = *options;
+	if (!authority->options.name)
+		authority->options.name = options->url;
+	if (!options->url)
+		return error_cause(error, ERR_VALIDATION, "a timestamp authority without URL");
+	if (!keep_texts(&authorities->arena, &authority->options))
+		return ERR_NO_MEMORY;
+	authority->embedded = strcmp(options->url, AUTHORITY_EMBEDDED_URL) == 0;
+	if (authority->embedded)
+		authority->options.kind = AUTHORITY_DEVELOPMENT;
+	else if (http_url_check(slice_of(options->url), true, "tsa.url", error) != 0 ||
+	         strlen(options->url) >= AUTHORITY_REASON_SIZE)
+		return error_cause(error, ERR_VALIDATION, "%s: not a usable URL", authority->options.name);
+	return load_roots(authorities, authority, error);
+}
+
+int authorities_create(const struct authorities_options *options, struct authorities **ret_authorities,
+                       struct error *error)
+{
+	if (options->count < 1 || options->count > AUTHORITIES_MAX)
+		return error_cause(error, ERR_VALIDATION, "1 to %d timestamp authorities", AUTHORITIES_MAX);
+	struct authorities *authorities = calloc(1, sizeof *authorities);
+	if (!authorities)
+		return ERR_NO_MEMORY;
+	pthread_mutex_init(&authorities->mutex, NULL);
+	arena_init(&authorities->arena, (size_t)1 << 20);
+	authorities->signer = options->signer;
+	authorities->guard = options->guard;
+	authorities->timeout_ms = options->timeout_ms > 0 ? options->timeout_ms : TIMEOUT_DEFAULT_MS;
+	authorities->time_bound_us =
+	    options->time_bound_us > 0 ? options->time_bound_us : TIME_BOUND_DEFAULT_US;
+	authorities->backoff_first_us = INT64_C(1000) * (options->backoff_first_ms > 0
+	                                                     ? options->backoff_first_ms
+	                                                     : BACKOFF_FIRST_DEFAULT_MS);
+	authorities->backoff_max_us = INT64_C(1000) * (options->backoff_max_ms > 0
+	                                                   ? options->backoff_max_ms
+	                                                   : BACKOFF_MAX_DEFAULT_MS);
+	int result = 0;
+	for (size_t i = 0; result == 0 && i < options->count; i++)
+		result = add_authority(authorities, &options->authorities[i], error);
+	if (result != 0) {
+		authorities_free(authorities);
+		return result;
+	}
+	*ret_authorities = authorities;
+	return 0;
+}
+
+void authorities_free(struct authorities *authorities)
+{
+	if (!authorities)
+		return;
+	for (size_t i = 0; i < authorities->count; i++)
+		buf_free(&authorities->items[i].roots);
+	arena_free(&authorities->arena);
+	pthread_mutex_destroy(&authorities->mutex);
+	free(authorities);
+}
+
+void authority_result_free(struct authority_result *result)
+{
+	if (!result)
+		return;
+	buf_free(&result->request);
+	buf_free(&result->response);
+	buf_free(&result->token);
+}
+
+static int send_request(const struct authorities *authorities, const struct authority *authority,
+                        struct slice der, struct buf *out, struct error *error)
+{
+	const struct authority_options *options = &authority->options;
+	HTTP_ANSWER_AUTO struct http_answer answer = {0};
+
+	if (authority->embedded)
+		return signer_timestamp(authorities->signer, der, out, error);
+	struct http_request request = {
+		.method = "POST",
+		.url = options->url,
+		.content_type = "application/timestamp-query",
+		.body = der,
+		.timeout_ms = authorities->timeout_ms,
+		.answer_limit = TIMESTAMP_RESPONSE_MAX,
+		.allow_http = true, /* the answer is signed */
+		.user = options->user,
+		.password = options->password,
+		.bearer = options->bearer,
+		.client_certificate = options->client_certificate,
+		.client_key = options->client_key,
+		.authority_file = options->tls_roots_path,
+		.guard = &authorities->guard,
+	};
+	int result = http_send(&request, &answer, error);
+	if (result != 0)
+		return result;
+	if (answer.status != 200)
+		return error_cause(error, ERR_AUTHORITY, "HTTP status %d", answer.status);
+	buf_add_slice(out, buf_slice(&answer.body));
+	return buf_check(out);
+}
+
+/* One try: fills everything but what is known beforehand. */
+static int try_authority(const struct authorities *authorities, const struct authority *authority,
+                         const struct sha256 *imprint, struct authority_result *result,
+                         struct error *error)
+{
+	buf_init(&result->request, TIMESTAMP_REQUEST_MAX);
+	buf_init(&result->response, TIMESTAMP_RESPONSE_MAX);
+	buf_init(&result->token, TIMESTAMP_RESPONSE_MAX);
+	int code = timestamp_request(imprint, authority->options.policy, &result->request, error);
+	if (code == 0)
+		code = send_request(authorities, authority, buf_slice(&result->request),
+		                    &result->response, error);
+	if (code == 0)
+		code = timestamp_verify_response(buf_slice(&result->request), buf_slice(&result->response),
+		                                 buf_slice(&authority->roots), clock_now_us(),
+		                                 authorities->time_bound_us, &result->token,
+		                                 &result->facts, error);
+	return code;
+}
+
+static bool is_left_alone(struct authorities *authorities, const struct authority *authority,
+                          char reason[AUTHORITY_REASON_SIZE])
+{
+	pthread_mutex_lock(&authorities->mutex);
+	bool alone = clock_monotonic_us() < authority->next_try_us;
+	if (alone)
+		memcpy(reason, authority->last_reason, AUTHORITY_REASON_SIZE);
+	pthread_mutex_unlock(&authorities->mutex);
+	return alone;
+}
+
+/* reason NULL: its answer was good. A failure of a try that began before another's failure was
+ * noted does not lengthen the wait again. */
+static void note_outcome(struct authorities *authorities, struct authority *authority,
+                         int64_t started_us, const char *reason)
+{
+	pthread_mutex_lock(&authorities->mutex);
+	if (!reason) {
+		authority->wait_us = 0;
+		authority->next_try_us = 0;
+	} else if (authority->next_try_us <= started_us) {
+		int64_t longer_us = authority->wait_us * 2;
+		if (longer_us < authorities->backoff_first_us)
+			longer_us = authorities->backoff_first_us;
+		if (longer_us > authorities->backoff_max_us)
+			longer_us = authorities->backoff_max_us;
+		authority->wait_us = longer_us;
+		authority->next_try_us = clock_monotonic_us() + longer_us;
+		snprintf(authority->last_reason, sizeof authority->last_reason, "%s", reason);
+	}
+	pthread_mutex_unlock(&authorities->mutex);
+}
+
+static void note_failure(struct authority_failures *failures, const struct authority *authority,
+                         const char *reason, bool left_alone)
+{
+	size_t index = failures->count++;
+
+	snprintf(failures->items[index].name, AUTHORITY_NAME_SIZE, "%s", authority->options.name);
+	snprintf(failures->items[index].reason, AUTHORITY_REASON_SIZE, "%s", reason);
+	failures->items[index].left_alone = left_alone;
+}
+
+int authorities_timestamp(struct authorities *authorities, const struct sha256 *imprint,
+                          struct authority_result *ret_result,
+                          struct authority_failures *ret_failures, struct error *error)
+{
+	struct authority_failures failures = {0};
+	int code = ERR_AUTHORITY;
+
+	for (size_t i = 0; code != 0 && i < authorities->count; i++) {
+		struct authority *authority = &authorities->items[i];
+		struct authority_result result = {.kind = authority->options.kind};
+		struct error reason = {0};
+		char last_reason[AUTHORITY_REASON_SIZE];
+		int64_t started_us = clock_monotonic_us();
+
+		if (is_left_alone(authorities, authority, last_reason)) {
+			note_failure(&failures, authority, last_reason, true);
+			continue;
+		}
+		code = try_authority(authorities, authority, imprint, &result, &reason);
+		if (code == 0) {
+			note_outcome(authorities, authority, started_us, NULL);
+			snprintf(result.name, sizeof result.name, "%s", authority->options.name);
+			snprintf(result.url, sizeof result.url, "%s", authority->options.url);
+			*ret_result = result;
+			break;
+		}
+		const char *cause = reason.cause[0] ? reason.cause
+		                                    : error_general_message(code, LANGUAGE_ENGLISH);
+		note_outcome(authorities, authority, started_us, cause);
+		note_failure(&failures, authority, cause, false);
+		authority_result_free(&result);
+	}
+	if (ret_failures)
+		*ret_failures = failures;
+	if (code != 0)
+		return error_cause(error, ERR_AUTHORITY, "%s: %s", failures.items[0].name,
+		                   failures.items[0].reason);
+	return 0;
+}
+
+void authorities_trust(const struct authorities *authorities, struct buf *out)
+{
+	for (size_t i = 0; i < authorities->count; i++) {
+		struct slice roots = buf_slice(&authorities->items[i].roots);
+		buf_add_slice(out, roots);
+		if (roots.size > 0 && roots.data[roots.size - 1] != '\n')
+			buf_add_byte(out, '\n');
+	}
+}

@@ -1,0 +1,206 @@
+#include "seal/signer.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "seal/signer_process.h"
+
+#define ANSWER_TIMEOUT_MS 10000
+#define START_TIMEOUT_MS 30000
+
+struct signer {
+	pthread_mutex_t mutex; /* one exchange at a time */
+	int socket;
+	pid_t child;
+	bool broken; /* an exchange was cut short: what comes next belongs to nobody */
+	struct buf certificates;
+	struct buf trust;
+	struct buf timestamp_roots;
+};
+
+static int broken(struct signer *signer, struct error *error, const char *reason)
+{
+	signer->broken = true;
+	return error_cause(error, ERR_UNAVAILABLE, "signer process: %s", reason);
+}
+
+static int wait_readable(struct signer *signer, int timeout_ms, struct error *error)
+{
+	int64_t end_us = clock_monotonic_us() + timeout_ms * INT64_C(1000);
+	struct pollfd poll_fd = {.fd = signer->socket, .events = POLLIN};
+
+	for (;;) {
+		int64_t left_ms = (end_us - clock_monotonic_us()) / 1000;
+		int ready = poll(&poll_fd, 1, left_ms > 0 ? (int)left_ms : 0);
+		if (ready > 0)
+			return 0;
+		if (ready == 0)
+			return broken(signer, error, "no answer in time");
+		if (errno != EINTR)
+			return broken(signer, error, strerror(errno));
+	}
+}
+
+/* Appends the payload of the next answer. */
+static int receive(struct signer *signer, int timeout_ms, struct buf *out, struct error *error)
+{
+	char *packet = malloc(SIGNER_PACKET_MAX);
+
+	if (!packet)
+		return broken(signer, error, "out of memory");
+	int result = wait_readable(signer, timeout_ms, error);
+	if (result == 0) {
+		ssize_t size = recv(signer->socket, packet, SIGNER_PACKET_MAX, 0);
+		if (size < SIGNER_ANSWER_HEAD_SIZE) {
+			result = broken(signer, error, size < 0 ? strerror(errno) : "it has ended");
+		} else if (packet[0] != 0) {
+			result = error_cause(error, ERR_REFUSED, "signer process: %.*s", (int)size - 1,
+			                     packet + 1);
+		} else {
+			buf_add(out, packet + 1, (size_t)size - 1);
+			result = buf_check(out);
+		}
+	}
+	free(packet);
+	return result;
+}
+
+static int exchange(struct signer *signer, enum signer_request kind, uint8_t purpose,
+                    struct slice payload, struct buf *out, struct error *error)
+{
+	BUF_AUTO struct buf packet;
+
+	buf_init(&packet, SIGNER_HEAD_SIZE + SIGNER_BYTES_MAX);
+	buf_add_byte(&packet, (char)kind);
+	buf_add_byte(&packet, (char)purpose);
+	buf_add_slice(&packet, payload);
+	if (buf_check(&packet) != 0)
+		return error_cause(error, ERR_REFUSED, "over %d bytes to be signed", SIGNER_BYTES_MAX);
+	if (signer->broken)
+		return error_cause(error, ERR_UNAVAILABLE, "signer process: an earlier exchange failed");
+	if (send(signer->socket, packet.data, packet.size, MSG_NOSIGNAL) != (ssize_t)packet.size)
+		return broken(signer, error, strerror(errno));
+	return receive(signer, ANSWER_TIMEOUT_MS, out, error);
+}
+
+int signer_sign(struct signer *signer, enum signer_purpose purpose, struct slice bytes,
+                struct buf *out, struct error *error)
+{
+	pthread_mutex_lock(&signer->mutex);
+	int result = exchange(signer, SIGNER_REQUEST_SIGN, (uint8_t)purpose, bytes, out, error);
+	pthread_mutex_unlock(&signer->mutex);
+	return result;
+}
+
+int signer_timestamp(struct signer *signer, struct slice request, struct buf *out,
+                     struct error *error)
+{
+	pthread_mutex_lock(&signer->mutex);
+	int result = exchange(signer, SIGNER_REQUEST_TIMESTAMP, 0, request, out, error);
+	pthread_mutex_unlock(&signer->mutex);
+	return result;
+}
+
+static int check_options(const struct signer_options *options, struct error *error)
+{
+	bool keys = options->key_path && options->certificates_path;
+
+	if (options->development == keys)
+		return error_cause(error, ERR_REFUSED, "a signer needs either a key with certificates, or "
+		                   "development keys");
+	if (mkdir(options->directory, 0700) != 0 && errno != EEXIST)
+		return error_cause(error, ERR_IO, "%s: %s", options->directory, strerror(errno));
+	return 0;
+}
+
+static int fork_child(struct signer *signer, const struct signer_options *options,
+                      struct error *error)
+{
+	pid_t parent = getpid();
+	int sockets[2];
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) != 0)
+		return error_cause(error, ERR_IO, "socketpair: %s", strerror(errno));
+	signer->child = fork();
+	if (signer->child == 0) {
+		close(sockets[0]);
+		_exit(signer_process_run(sockets[1], parent, options));
+	}
+	close(sockets[1]);
+	signer->socket = sockets[0];
+	if (signer->child < 0)
+		return error_cause(error, ERR_IO, "fork: %s", strerror(errno));
+	return 0;
+}
+
+int signer_start(const struct signer_options *options, struct signer **ret_signer,
+                 struct error *error)
+{
+	int result = check_options(options, error);
+	if (result != 0)
+		return result;
+	struct signer *signer = calloc(1, sizeof *signer);
+	if (!signer)
+		return ERR_NO_MEMORY;
+	pthread_mutex_init(&signer->mutex, NULL);
+	signer->socket = -1;
+	signer->child = -1;
+	buf_init(&signer->certificates, SIGNER_PACKET_MAX);
+	buf_init(&signer->trust, SIGNER_PACKET_MAX);
+	buf_init(&signer->timestamp_roots, SIGNER_PACKET_MAX);
+	result = fork_child(signer, options, error);
+	if (result == 0)
+		result = receive(signer, START_TIMEOUT_MS, &signer->certificates, error);
+	if (result == 0)
+		result = receive(signer, START_TIMEOUT_MS, &signer->trust, error);
+	if (result == 0)
+		result = receive(signer, START_TIMEOUT_MS, &signer->timestamp_roots, error);
+	if (result != 0) {
+		signer_stop(signer);
+		return result;
+	}
+	*ret_signer = signer;
+	return 0;
+}
+
+void signer_stop(struct signer *signer)
+{
+	if (!signer)
+		return;
+	if (signer->socket >= 0)
+		close(signer->socket); /* an idle child ends by itself */
+	if (signer->child > 0) {
+		if (signer->broken)
+			kill(signer->child, SIGKILL);
+		while (waitpid(signer->child, NULL, 0) < 0 && errno == EINTR)
+			;
+	}
+	buf_free(&signer->certificates);
+	buf_free(&signer->trust);
+	buf_free(&signer->timestamp_roots);
+	pthread_mutex_destroy(&signer->mutex);
+	free(signer);
+}
+
+struct slice signer_certificates(const struct signer *signer)
+{
+	return buf_slice(&signer->certificates);
+}
+
+struct slice signer_trust(const struct signer *signer)
+{
+	return buf_slice(&signer->trust);
+}
+
+struct slice signer_timestamp_roots(const struct signer *signer)
+{
+	return buf_slice(&signer->timestamp_roots);
+}

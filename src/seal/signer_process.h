@@ -1,0 +1,24 @@
+/* What runs inside the signer process, and its protocol. Inside src/seal only.
+ *
+ * Packets on a SOCK_SEQPACKET pair, one answer to each request:
+ *   request: kind, purpose (0 but for sign), payload
+ *   answer:  0 and payload, or 1 and a reason in ASCII
+ * Before the first request the child sends three answers: the report certificates, all roots, the
+ * embedded authority's roots (PEM), or one refusal. */
+#ifndef SEAL_SIGNER_PROCESS_H
+#define SEAL_SIGNER_PROCESS_H
+
+#include <sys/types.h>
+
+#include "seal/signer.h"
+
+enum signer_request { SIGNER_REQUEST_SIGN = 1, SIGNER_REQUEST_TIMESTAMP = 2 };
+
+#define SIGNER_HEAD_SIZE 2
+#define SIGNER_ANSWER_HEAD_SIZE 1
+#define SIGNER_PACKET_MAX 98304
+
+/* Serves until the socket closes; answers the exit status. */
+int signer_process_run(int socket, pid_t parent, const struct signer_options *options);
+
+#endif

@@ -1,0 +1,456 @@
+/* ledger_register: each rule by example, then random histories against a plain model that counts
+ * one request at a time. The seed is printed; CONSTANCIA_TEST_SEED repeats a run. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "ledger/ledger.h"
+
+#define NOON INT64_C(1767268800000000) /* 2026-01-01T12:00:00Z */
+
+struct world {
+	struct arena arena;
+	struct ledger_account account;
+	struct ledger_chain chains[3];
+	struct ledger_chain *chain_list[3];
+	struct ledger_limit limits[3];
+	struct ledger_threshold thresholds[2];
+	struct ledger_result result;
+};
+
+static void world_begin(struct world *world, int64_t balance, int64_t unpaid_limit)
+{
+	memset(world, 0, sizeof *world);
+	arena_init(&world->arena, (size_t)64 << 20);
+	world->account = (struct ledger_account){.account = 1, .balance = balance,
+	                                         .unpaid_limit = unpaid_limit};
+	for (int i = 0; i < 3; i++) {
+		world->chains[i] = (struct ledger_chain){
+		    .chain = i == 2 ? 3 : 2 + i * 2, .channel = i == 1 ? 2 : 1,
+		    .channel_id = i == 1 ? "chn_two" : "chn_one",
+		    .mode = i == 2 ? MODE_TEST : MODE_LIVE, .modality = MODALITY_HASH_ONLY,
+		    .config_version = 1};
+		world->chain_list[i] = &world->chains[i];
+	}
+	world->account.chains = world->chain_list;
+	world->account.chain_count = 3;
+}
+
+static void world_end(struct world *world)
+{
+	arena_free(&world->arena);
+}
+
+static struct ledger_request request_make(struct world *world, int chain, const char *ref)
+{
+	struct ledger_request request = {
+	    .chain = &world->chains[chain], .key = chain + 10, .key_id = "key_x",
+	    .client_ref = slice_of(ref), .occurred_at_us = TIME_NONE,
+	    .hash_algorithm = HASH_SHA256};
+	memset(request.hash, 7, SHA256_SIZE);
+	return request;
+}
+
+static void run_at(struct world *world, struct ledger_request *requests, size_t count,
+                   int64_t now_us)
+{
+	struct ledger_request *list[64];
+	assert_true(count <= 64);
+	for (size_t i = 0; i < count; i++)
+		list[i] = &requests[i];
+	for (int i = 0; i < 3; i++) {
+		world->chains[i].paid = NULL;
+		world->chains[i].changed = false;
+	}
+	assert_int_equal(ledger_register(&world->account, list, count, now_us, &world->arena,
+	                                 &world->result), OK);
+}
+
+static void run(struct world *world, struct ledger_request *requests, size_t count)
+{
+	run_at(world, requests, count, NOON);
+}
+
+static size_t count_notices(const struct world *world, enum notice_type type)
+{
+	size_t count = 0;
+	for (struct ledger_notice *notice = world->result.notices; notice; notice = notice->next)
+		count += notice->type == type;
+	return count;
+}
+
+static void registers_in_order_and_chains(void **state)
+{
+	struct world world;
+	world_begin(&world, 10, 5);
+	struct ledger_request requests[] = {request_make(&world, 0, "a"), request_make(&world, 1, "a"),
+	                                    request_make(&world, 0, "b")};
+	run(&world, requests, 3);
+	assert_int_equal(requests[0].sequence, 1);
+	assert_int_equal(requests[1].sequence, 1);
+	assert_int_equal(requests[2].sequence, 2);
+	assert_string_equal(requests[2].event_id, "evt_onel2");
+	assert_memory_equal(world.chains[0].last_chain_hash.bytes, requests[2].chain_hash.bytes, 32);
+	assert_memory_not_equal(requests[0].chain_hash.bytes, requests[1].chain_hash.bytes, 32);
+	assert_int_equal(world.account.balance, 7);
+	assert_int_equal(world.result.entries->credits, -2);
+	assert_int_equal(world.result.entries->first_sequence, 1);
+	assert_int_equal(world.result.entries->last_sequence, 2);
+	assert_int_equal(world.result.entries->next->credits, -1);
+	assert_int_equal(world.result.entries->next->balance, 7);
+	world_end(&world);
+}
+
+static void time_never_goes_back(void **state)
+{
+	struct world world;
+	world_begin(&world, 10, 5);
+	struct ledger_request first = request_make(&world, 0, "a");
+	struct ledger_request second = request_make(&world, 0, "b");
+	run_at(&world, &first, 1, NOON);
+	run_at(&world, &second, 1, NOON - 5000000);
+	assert_int_equal(first.received_at_us, NOON);
+	assert_int_equal(second.received_at_us, NOON);
+	world_end(&world);
+}
+
+static void same_ref_replays_or_conflicts(void **state)
+{
+	struct world world;
+	world_begin(&world, 10, 5);
+	struct ledger_request requests[] = {
+	    request_make(&world, 0, "a"), request_make(&world, 0, "a"), request_make(&world, 0, "a"),
+	    request_make(&world, 0, "a"), request_make(&world, 0, "known")};
+	requests[2].hash[0] ^= 1;
+	requests[3].occurred_at_us = NOON;
+	requests[4].known.sequence = 77;
+	memset(requests[4].known.hash, 7, SHA256_SIZE);
+	requests[4].known.occurred_at_us = TIME_NONE;
+	run(&world, requests, 5);
+	assert_false(requests[0].replayed);
+	assert_true(requests[1].replayed);
+	assert_ptr_equal(requests[1].same_as, &requests[0]);
+	assert_int_equal(requests[2].result, ERR_CONFLICT);
+	assert_int_equal(requests[3].result, ERR_CONFLICT);
+	assert_true(requests[4].replayed);
+	assert_null(requests[4].same_as);
+	assert_int_equal(world.account.balance, 9);
+	assert_int_equal(world.chains[0].last_sequence, 1);
+
+	struct ledger_request other_algorithm = request_make(&world, 0, "known");
+	other_algorithm.known = requests[4].known;
+	other_algorithm.hash_algorithm = HASH_SHA512;
+	run(&world, &other_algorithm, 1);
+	assert_int_equal(other_algorithm.result, ERR_CONFLICT);
+	world_end(&world);
+}
+
+/* A replay answers 200 whatever balance, limits and quotas are now. */
+static void replay_ignores_limits(void **state)
+{
+	struct world world;
+	world_begin(&world, 0, 0);
+	world.limits[0] = (struct ledger_limit){.limit_id = "lim_a", .channel = 1, .block = true,
+	                                        .max_events = 1, .used = 1};
+	world.account.limits = world.limits;
+	world.account.limit_count = 1;
+	struct ledger_request known = request_make(&world, 0, "a");
+	known.known.sequence = 1;
+	memset(known.known.hash, 7, SHA256_SIZE);
+	known.known.occurred_at_us = TIME_NONE;
+	run(&world, &known, 1);
+	assert_int_equal(known.result, OK);
+	assert_true(known.replayed);
+	world_end(&world);
+}
+
+static void credits_run_out(void **state)
+{
+	struct world world;
+	world_begin(&world, 1, 2);
+	struct ledger_request requests[5];
+	char refs[5][16];
+	for (int i = 0; i < 5; i++) {
+		snprintf(refs[i], sizeof refs[i], "r%d", i);
+		requests[i] = request_make(&world, i % 2, refs[i]);
+	}
+	run(&world, requests, 5);
+	assert_int_equal(requests[0].status, STATUS_REGISTERED);
+	assert_int_equal(requests[1].status, STATUS_UNPAID);
+	assert_int_equal(requests[2].status, STATUS_UNPAID);
+	assert_int_equal(requests[3].result, ERR_UNPAID_LIMIT);
+	assert_int_equal(requests[4].result, ERR_UNPAID_LIMIT);
+	assert_int_equal(world.account.unpaid_events, 2);
+	assert_int_equal(count_notices(&world, NOTICE_BALANCE_EXHAUSTED), 1);
+	assert_int_equal(count_notices(&world, NOTICE_UNPAID_LIMIT_REACHED), 1);
+	assert_string_equal(world.result.notices->data.data, "{\"channel_id\":\"chn_two\"}");
+	assert_string_equal(world.result.notices->next->data.data,
+	                    "{\"unpaid_limit\":2,\"unpaid_events\":2,\"unpaid_credits\":2}");
+	world_end(&world);
+}
+
+static void unpaid_limit_zero_means_none(void **state)
+{
+	struct world world;
+	world_begin(&world, 0, 0);
+	struct ledger_request request = request_make(&world, 0, "a");
+	run(&world, &request, 1);
+	assert_int_equal(request.result, ERR_UNPAID_LIMIT);
+	assert_null(world.result.notices);
+	world_end(&world);
+}
+
+static void consumption_limits(void **state)
+{
+	struct world world;
+	world_begin(&world, 100, 5);
+	world.limits[0] = (struct ledger_limit){.limit_id = "lim_warn", .channel = 1,
+	                                        .channel_id = "chn_one", .max_events = 2};
+	world.limits[1] = (struct ledger_limit){.limit_id = "lim_block", .channel = 1,
+	                                        .channel_id = "chn_one", .key = 10, .key_id = "key_x",
+	                                        .period = PERIOD_MONTH, .block = true,
+	                                        .max_events = 3, .used = 0};
+	world.account.limits = world.limits;
+	world.account.limit_count = 2;
+	struct ledger_request requests[5];
+	char refs[5][16];
+	for (int i = 0; i < 5; i++) {
+		snprintf(refs[i], sizeof refs[i], "r%d", i);
+		requests[i] = request_make(&world, 0, refs[i]);
+	}
+	run(&world, requests, 5);
+	assert_int_equal(requests[2].result, OK);
+	assert_int_equal(requests[3].result, ERR_LIMIT_BLOCKED);
+	assert_int_equal(requests[4].result, ERR_LIMIT_BLOCKED);
+	assert_int_equal(count_notices(&world, NOTICE_CONSUMPTION_LIMIT_REACHED), 2);
+	assert_string_equal(world.result.notices->data.data,
+	                    "{\"limit_id\":\"lim_warn\",\"scope\":\"channel\",\"channel_id\":"
+	                    "\"chn_one\",\"key_id\":null,\"period\":\"day\",\"period_key\":"
+	                    "\"2026-01-01\",\"max_events\":2,\"action\":\"warn\"}");
+	assert_string_equal(world.result.notices->next->data.data,
+	                    "{\"limit_id\":\"lim_block\",\"scope\":\"key\",\"channel_id\":"
+	                    "\"chn_one\",\"key_id\":\"key_x\",\"period\":\"month\",\"period_key\":"
+	                    "\"2026-01\",\"max_events\":3,\"action\":\"block\"}");
+
+	/* Test events neither count nor are blocked; another channel is not touched. */
+	struct ledger_request free[] = {request_make(&world, 2, "t"), request_make(&world, 1, "o")};
+	run(&world, free, 2);
+	assert_int_equal(free[0].result, OK);
+	assert_int_equal(free[1].result, OK);
+	assert_null(world.result.notices);
+	world_end(&world);
+}
+
+static void test_quotas(void **state)
+{
+	struct world world;
+	world_begin(&world, 0, 0);
+	world.account.test_events_today = TEST_EVENTS_PER_DAY - 1;
+	struct ledger_request requests[] = {request_make(&world, 2, "a"), request_make(&world, 2, "b")};
+	run(&world, requests, 2);
+	assert_int_equal(requests[0].result, OK);
+	assert_int_equal(requests[0].status, STATUS_TEST);
+	assert_int_equal(requests[1].result, ERR_TEST_QUOTA);
+	assert_int_equal(world.result.test_events_added, 1);
+
+	world.account.test_events_today = 0;
+	world.account.test_bytes_today = TEST_CONTENT_BYTES_PER_DAY - 5;
+	struct ledger_request sized[] = {request_make(&world, 2, "c"), request_make(&world, 2, "d")};
+	sized[0].content_bytes = 6;
+	sized[1].content_bytes = 5;
+	run(&world, sized, 2);
+	assert_int_equal(sized[0].result, ERR_TEST_QUOTA);
+	assert_int_equal(sized[1].result, OK);
+	assert_int_equal(world.result.test_bytes_added, 5);
+	assert_int_equal(world.account.balance, 0);
+	world_end(&world);
+}
+
+static void balance_low_once_per_crossing(void **state)
+{
+	struct world world;
+	world_begin(&world, 4, 5);
+	world.thresholds[0] = (struct ledger_threshold){.threshold_id = "thr_a", .credits = 2,
+	                                                .armed = true};
+	world.account.thresholds = world.thresholds;
+	world.account.threshold_count = 1;
+	struct ledger_request requests[] = {request_make(&world, 0, "a"), request_make(&world, 0, "b"),
+	                                    request_make(&world, 0, "c")};
+	run(&world, requests, 3);
+	assert_int_equal(count_notices(&world, NOTICE_BALANCE_LOW), 1);
+	assert_string_equal(world.result.notices->data.data,
+	                    "{\"threshold_id\":\"thr_a\",\"threshold\":2,\"balance\":2}");
+	struct ledger_request more = request_make(&world, 0, "d");
+	run(&world, &more, 1);
+	assert_int_equal(count_notices(&world, NOTICE_BALANCE_LOW), 0);
+	world_end(&world);
+}
+
+/* ---- random histories ---- */
+
+struct model {
+	int64_t balance, unpaid, unpaid_limit, sequences[3], entries_sum, exhausted, limit_reached;
+	int64_t limit_used[2], limit_notices[2];
+	char registered[3][64]; /* by number of client_ref: its content, 0: none */
+};
+
+static uint64_t random_state;
+static uint32_t random_below(uint32_t bound)
+{
+	random_state = random_state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+	return (uint32_t)(random_state >> 33) % bound;
+}
+
+/* What one request must come to, by the plain words of the interface. */
+static int model_step(struct model *model, struct world *world, int chain, int ref, char content)
+{
+	char *known = &model->registered[chain][ref];
+	if (*known)
+		return *known == content ? 1 : ERR_CONFLICT;
+	if (chain != 2) {
+		for (int i = 0; i < 2; i++)
+			if (world->limits[i].block && world->limits[i].channel == world->chains[chain].channel &&
+			    model->limit_used[i] >= world->limits[i].max_events)
+				return ERR_LIMIT_BLOCKED;
+		if (model->balance <= 0 && model->unpaid >= model->unpaid_limit)
+			return ERR_UNPAID_LIMIT;
+		for (int i = 0; i < 2; i++)
+			if (world->limits[i].channel == world->chains[chain].channel &&
+			    ++model->limit_used[i] == world->limits[i].max_events)
+				model->limit_notices[i]++;
+		if (model->balance > 0) {
+			model->balance--;
+			model->entries_sum--;
+		} else {
+			model->exhausted += ++model->unpaid == 1;
+			model->limit_reached += model->unpaid == model->unpaid_limit;
+		}
+	}
+	*known = content;
+	model->sequences[chain]++;
+	return OK;
+}
+
+static void random_batch(struct world *world, struct model *model, int64_t now_us)
+{
+	static char refs[64][16];
+	struct ledger_request requests[64];
+	int expected[64];
+	size_t count = 1 + random_below(64);
+	for (size_t i = 0; i < count; i++) {
+		int chain = (int)random_below(3);
+		int ref = (int)random_below(64);
+		char content = (char)(1 + random_below(2));
+		snprintf(refs[i], sizeof refs[i], "ref%d", ref);
+		requests[i] = request_make(world, chain, refs[i]);
+		memset(requests[i].hash, content, SHA256_SIZE);
+		char known = model->registered[chain][ref];
+		/* What an earlier batch registered is what the store knows. */
+		if (known) {
+			requests[i].known.sequence = 1;
+			memset(requests[i].known.hash, known, SHA256_SIZE);
+			requests[i].known.occurred_at_us = TIME_NONE;
+		}
+	}
+	for (size_t i = 0; i < count; i++) {
+		int chain = (int)(requests[i].chain - world->chains);
+		expected[i] = model_step(model, world, chain, atoi(refs[i] + 3), (char)requests[i].hash[0]);
+	}
+	int64_t before[3];
+	for (int i = 0; i < 3; i++)
+		before[i] = world->chains[i].last_sequence;
+	run_at(world, requests, count, now_us);
+	for (size_t i = 0; i < count; i++) {
+		assert_int_equal(requests[i].result, expected[i] == 1 ? OK : expected[i]);
+		assert_int_equal(requests[i].replayed, expected[i] == 1);
+		if (expected[i] == OK)
+			assert_int_equal(requests[i].sequence,
+			                 ++before[requests[i].chain - world->chains]);
+	}
+}
+
+static void check_against_model(const struct world *world, const struct model *model,
+                                const int64_t notices[2])
+{
+	assert_int_equal(world->account.balance, model->balance);
+	assert_int_equal(world->account.unpaid_events, model->unpaid);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(world->chains[i].last_sequence, model->sequences[i]);
+	assert_int_equal(notices[0], model->exhausted);
+	assert_int_equal(notices[1], model->limit_reached);
+}
+
+static void random_history(void)
+{
+	struct world world;
+	struct model model = {.balance = random_below(120), .unpaid_limit = random_below(40)};
+	world_begin(&world, model.balance, model.unpaid_limit);
+	for (int i = 0; i < 2; i++)
+		world.limits[i] = (struct ledger_limit){
+		    .limit_id = "lim_x", .channel = 1 + i, .channel_id = "chn_x", .block = i == 0,
+		    .max_events = 1 + random_below(60)};
+	world.account.limits = world.limits;
+	world.account.limit_count = 2;
+	int64_t entries = model.balance;
+	int64_t notices[2] = {0};
+	int64_t limit_notices = 0;
+	for (int batch = 0; batch < 12; batch++) {
+		random_batch(&world, &model, NOON + batch);
+		for (struct ledger_entry *entry = world.result.entries; entry; entry = entry->next) {
+			entries += entry->credits;
+			assert_int_equal(entry->balance, entries);
+			assert_int_equal(-entry->credits, entry->last_sequence - entry->first_sequence + 1);
+		}
+		notices[0] += (int64_t)count_notices(&world, NOTICE_BALANCE_EXHAUSTED);
+		notices[1] += (int64_t)count_notices(&world, NOTICE_UNPAID_LIMIT_REACHED);
+		limit_notices += (int64_t)count_notices(&world, NOTICE_CONSUMPTION_LIMIT_REACHED);
+		check_against_model(&world, &model, notices);
+		if (random_below(3) == 0) {
+			int64_t credits = 1 + random_below(30);
+			int64_t settled;
+			assert_int_equal(ledger_move_credits(&world.account, credits, "purchase", NULL,
+			                                     &world.arena, &world.result, &settled, NULL), OK);
+			int64_t expected = credits < model.unpaid ? credits : model.unpaid;
+			assert_int_equal(settled, expected);
+			model.balance += credits - expected;
+			model.unpaid -= expected;
+			for (struct ledger_entry *entry = world.result.entries; entry; entry = entry->next)
+				entries += entry->credits;
+		}
+		assert_int_equal(entries, world.account.balance);
+	}
+	assert_int_equal(limit_notices, model.limit_notices[0] + model.limit_notices[1]);
+	world_end(&world);
+}
+
+static void random_histories(void **state)
+{
+	const char *given = getenv("CONSTANCIA_TEST_SEED");
+	uint64_t seed = given ? strtoull(given, NULL, 10) : (uint64_t)clock_now_us();
+	printf("seed %llu\n", (unsigned long long)seed);
+	random_state = seed;
+	for (int i = 0; i < 500; i++)
+		random_history();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(registers_in_order_and_chains),
+	    cmocka_unit_test(time_never_goes_back),
+	    cmocka_unit_test(same_ref_replays_or_conflicts),
+	    cmocka_unit_test(replay_ignores_limits),
+	    cmocka_unit_test(credits_run_out),
+	    cmocka_unit_test(unpaid_limit_zero_means_none),
+	    cmocka_unit_test(consumption_limits),
+	    cmocka_unit_test(test_quotas),
+	    cmocka_unit_test(balance_low_once_per_crossing),
+	    cmocka_unit_test(random_histories),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,444 @@
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <dirent.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "seal/timestamp.h"
+#include "test_archive_fixture.h"
+
+#define CHANNEL "chn_0123456789abcdef"
+#define CERTIFICATION "CERT-2026-0000001"
+
+struct maker {
+	struct fixture *fixture;
+	const struct fixture_plan *plan;
+	int64_t base_us; /* received_at of event 1 */
+	struct buf configs[2];
+	struct buf genesis;
+	struct sha256 *hashes; /* [0]: the genesis document, [i]: event i */
+	struct buf scratch;
+	uint8_t hash[SHA512_SIZE];
+	char event_id[40], client_ref[64], content[128];
+	struct archive *archive;
+};
+
+void fixture_open(struct fixture *fixture)
+{
+	snprintf(fixture->directory, sizeof fixture->directory, "/tmp/constancia-proof-XXXXXX");
+	assert_non_null(mkdtemp(fixture->directory));
+	char keys[128];
+	snprintf(keys, sizeof keys, "%s/keys", fixture->directory);
+	struct signer_options options = {.directory = keys, .development = true};
+	struct error error = {0};
+	if (signer_start(&options, &fixture->signer, &error) < 0)
+		fail_msg("signer: %s", error.cause);
+	snprintf(fixture->trust, sizeof fixture->trust, "%s/trust.pem", fixture->directory);
+	fixture_write(fixture->trust, signer_trust(fixture->signer));
+}
+
+static void remove_tree(const char *path)
+{
+	DIR *directory = opendir(path);
+	if (directory) {
+		for (struct dirent *entry; (entry = readdir(directory));) {
+			char inner[512];
+			if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+				continue;
+			snprintf(inner, sizeof inner, "%s/%s", path, entry->d_name);
+			remove_tree(inner);
+		}
+		closedir(directory);
+	}
+	remove(path);
+}
+
+void fixture_close(struct fixture *fixture)
+{
+	signer_stop(fixture->signer);
+	remove_tree(fixture->directory);
+}
+
+void fixture_read(const char *path, struct buf *out)
+{
+	FILE *file = fopen(path, "rb");
+	assert_non_null(file);
+	char chunk[65536];
+	for (size_t size; (size = fread(chunk, 1, sizeof chunk, file)) > 0;)
+		buf_add(out, chunk, size);
+	fclose(file);
+	assert_int_equal(buf_check(out), 0);
+}
+
+void fixture_write(const char *path, struct slice content)
+{
+	FILE *file = fopen(path, "wb");
+	assert_non_null(file);
+	assert_int_equal(fwrite(content.data, 1, content.size, file), content.size);
+	assert_int_equal(fclose(file), 0);
+}
+
+static int stamp(void *context, const struct sha256 *imprint, struct buf *out,
+                 struct error *error)
+{
+	struct fixture *fixture = context;
+	BUF_AUTO struct buf request, response;
+	buf_init(&request, TIMESTAMP_REQUEST_MAX);
+	buf_init(&response, TIMESTAMP_RESPONSE_MAX);
+	int status = timestamp_request(imprint, NULL, &request, error);
+	if (status == 0)
+		status = signer_timestamp(fixture->signer, buf_slice(&request), &response, error);
+	struct slice token;
+	if (status == 0)
+		status = timestamp_response_token(buf_slice(&response), &token, error);
+	if (status == 0)
+		buf_add_slice(out, token);
+	return status;
+}
+
+static bool is_content(const struct maker *maker, int64_t sequence)
+{
+	return maker->plan->content && sequence % 3 != 0;
+}
+
+/* Content differs in size, and every other one is a "file". */
+static struct slice content_of(struct maker *maker, int64_t sequence)
+{
+	int size = snprintf(maker->content, sizeof maker->content,
+	                    sequence % 2 ? "{\"n\":%" PRId64 "}" : "file %" PRId64 " of the test\n",
+	                    sequence);
+	return slice_make(maker->content, (size_t)size);
+}
+
+static size_t config_of(const struct maker *maker, int64_t sequence)
+{
+	return sequence * 2 > maker->plan->total;
+}
+
+static void event_of(struct maker *maker, int64_t sequence, struct event_facts *event)
+{
+	enum fixture_fault fault = maker->plan->fault;
+	snprintf(maker->event_id, sizeof maker->event_id, "evt_%018" PRId64, sequence);
+	snprintf(maker->client_ref, sizeof maker->client_ref, "order \"%" PRId64 "\" ñ\\", sequence);
+	*event = (struct event_facts){
+	    .channel_id = CHANNEL,
+	    .chain = maker->plan->mode,
+	    .sequence = sequence,
+	    .event_id = slice_of(maker->event_id),
+	    .client_ref = slice_of(maker->client_ref),
+	    .received_at_us = maker->base_us + sequence * 10,
+	    .occurred_at_us = sequence % 2 ? TIME_NONE : maker->base_us,
+	    .hash_algorithm = HASH_SHA256,
+	    .modality = MODALITY_HASH_ONLY,
+	    .hash = maker->hash,
+	    .config_version = (int64_t)config_of(maker, sequence) + 1,
+	    .previous_chain_hash = maker->hashes[sequence - 1],
+	};
+	const struct buf *config = &maker->configs[config_of(maker, sequence)];
+	event->config_hash = sha256_of(config->data, config->size);
+	struct slice content = content_of(maker, sequence);
+	struct sha256 hash = sha256_of(content.data, content.size);
+	memset(maker->hash, (int)(sequence & 0xff), sizeof maker->hash);
+	memcpy(maker->hash, hash.bytes, SHA256_SIZE);
+	if (is_content(maker, sequence))
+		event->modality = MODALITY_CONTENT;
+	else if (sequence % 6 == 0)
+		event->hash_algorithm = HASH_SHA512;
+	if (fault == FAULT_RECEIVED_BEFORE && sequence == 3)
+		event->received_at_us = maker->base_us;
+	if (fault == FAULT_CONFIG_HASH && sequence == 3)
+		event->config_hash.bytes[0] ^= 1;
+	if (fault == FAULT_LATE_EVENT && sequence == maker->plan->last)
+		event->received_at_us = clock_now_us() + 4000 * US_PER_SECOND;
+}
+
+static void make_chain(struct maker *maker)
+{
+	for (int i = 0; i < 2; i++) {
+		struct config_facts config = {
+		    .channel_id = CHANNEL,
+		    .version = i + 1,
+		    .sealed_at_us = maker->base_us - 1000,
+		    .modality = maker->plan->content ? MODALITY_CONTENT : MODALITY_HASH_ONLY,
+		    .name = "A channel",
+		    .declarant = "Declarante & Cía \xe2\x82\xac",
+		    .description = i ? "changed" : NULL,
+		};
+		buf_init(&maker->configs[i], ARCHIVE_DOCUMENT_MAX);
+		config_document(&config, &maker->configs[i]);
+	}
+	buf_init(&maker->genesis, ARCHIVE_DOCUMENT_MAX);
+	genesis_document(CHANNEL, maker->plan->mode, maker->base_us - 2000, &maker->genesis);
+	buf_init(&maker->scratch, 65536);
+	maker->hashes = calloc((size_t)maker->plan->total + 1, sizeof *maker->hashes);
+	assert_non_null(maker->hashes);
+	maker->hashes[0] = sha256_of(maker->genesis.data, maker->genesis.size);
+	struct event_facts event;
+	for (int64_t i = 1; i <= maker->plan->total; i++) {
+		event_of(maker, i, &event);
+		maker->hashes[i] = event_chain_hash(&event, &maker->scratch);
+	}
+}
+
+static struct part_writer *make_parts(struct maker *maker, const char *directory,
+                                      struct fixture_archive *made, const struct part_facts **ret_parts)
+{
+	const struct fixture_plan *plan = maker->plan;
+	struct part_writer *writer;
+	assert_int_equal(mkdir(directory, 0700), 0);
+	assert_int_equal(part_writer_begin(directory, CERTIFICATION, CHANNEL, 0,
+	                                   plan->part_entries_max, &writer, NULL), 0);
+	for (int64_t i = plan->first; i <= plan->last; i++) {
+		if (!is_content(maker, i))
+			continue;
+		struct event_facts event;
+		event_of(maker, i, &event);
+		struct part_entry entry = {i, event.event_id, {{0}}, i % 2};
+		memcpy(entry.hash.bytes, event.hash, SHA256_SIZE);
+		assert_int_equal(part_writer_add(writer, &entry, content_of(maker, i), NULL), 0);
+	}
+	assert_int_equal(part_writer_finish(writer, ret_parts, &made->part_count, NULL), 0);
+	assert_in_range(made->part_count, 0, FIXTURE_PARTS_MAX);
+	for (size_t i = 0; i < made->part_count; i++)
+		snprintf(made->part_paths[i], FIXTURE_PATH_SIZE, "%s/%s", directory,
+		         (*ret_parts)[i].name);
+	return writer;
+}
+
+struct round {
+	char id[32];
+	struct sha256 root;
+	struct buf token;
+	struct sha256 token_hash;
+	int64_t gen_time_us;
+};
+
+struct segment {
+	char id[32];
+	struct seal_document seal;
+	struct sha256 previous_seal, previous_token, hash;
+	struct tree_proof path;
+	size_t round;
+};
+
+/* Seals segment `number`: its own tree, then a round with another chain's segment beside it. */
+static void seal_segment(struct maker *maker, struct segment *segments, struct round *rounds,
+                         size_t number)
+{
+	const struct fixture_plan *plan = maker->plan;
+	struct segment *segment = &segments[number];
+	struct round *round = &rounds[number];
+	int64_t first = (int64_t)number * plan->segment_size + 1;
+	int64_t last = first + plan->segment_size - 1;
+	if (last > plan->total)
+		last = plan->total;
+	snprintf(segment->id, sizeof segment->id, "seg_%zu", number);
+	segment->seal = (struct seal_document){
+	    .segment_id = segment->id, .channel_id = CHANNEL, .chain = mode_text(plan->mode),
+	    .first_sequence = first, .last_sequence = last,
+	    .chain_hash_before = maker->hashes[first - 1], .chain_hash_last = maker->hashes[last],
+	    .clock = {true, 1500, "ntp_adjtime"},
+	};
+	if (number > 0) {
+		segment->previous_seal = segments[number - 1].hash;
+		segment->previous_token = rounds[number - 1].token_hash;
+		segment->seal.previous_seal_hash = &segment->previous_seal;
+		segment->seal.previous_token_hash = &segment->previous_token;
+		if (plan->fault == FAULT_PREVIOUS_SEAL)
+			segment->previous_seal.bytes[3] ^= 1;
+		if (plan->fault == FAULT_PREVIOUS_TOKEN)
+			segment->previous_token.bytes[3] ^= 1;
+	}
+	if (plan->fault == FAULT_SEAL_COUNT && last == plan->total)
+		segment->seal.last_sequence++;
+	segment->hash = seal_document_digest(&segment->seal, &maker->scratch);
+	size_t count = (size_t)(last - first + 1);
+	struct sha256 *leaves = calloc(count + 1, sizeof *leaves);
+	assert_non_null(leaves);
+	memcpy(leaves, &maker->hashes[first], count * sizeof *leaves);
+	leaves[count] = segment->hash;
+	struct hash_tree *tree;
+	assert_int_equal(tree_build(leaves, count + 1, &tree), 0);
+	struct sha256 roots[3] = {sha256_of("a", 1), tree_root(tree), sha256_of("b", 1)};
+	tree_free(tree);
+	free(leaves);
+	/* The very first round has this segment alone: no path. */
+	struct sha256 *from = number ? roots : &roots[1];
+	assert_int_equal(tree_build(from, number ? 3 : 1, &tree), 0);
+	round->root = tree_root(tree);
+	tree_prove(tree, number ? 1 : 0, &segment->path);
+	tree_free(tree);
+	segment->round = number;
+	snprintf(round->id, sizeof round->id, "rnd_%zu", number);
+	buf_init(&round->token, TIMESTAMP_RESPONSE_MAX);
+	struct timestamp_facts facts;
+	assert_int_equal(stamp(maker->fixture, &round->root, &round->token, NULL), 0);
+	assert_int_equal(timestamp_verify_token(buf_slice(&round->token), &round->root,
+	                                        slice_make(NULL, 0), &facts, NULL), 0);
+	round->gen_time_us = facts.gen_time_us;
+	round->token_hash = sha256_of(round->token.data, round->token.size);
+}
+
+static int add_leaves(struct maker *maker, int64_t from, int64_t to)
+{
+	int status = 0;
+	for (int64_t i = from; i <= to && status == 0; i++) {
+		struct sha256 hash = maker->hashes[i];
+		if (maker->plan->fault == FAULT_LEAF_MISSING && i == from)
+			continue;
+		if (maker->plan->fault == FAULT_LEAF && i == from)
+			hash.bytes[31] ^= 1;
+		status = archive_add_leaf(maker->archive, i, &hash, NULL);
+	}
+	return status;
+}
+
+static int add_round(struct maker *maker, const struct round *round)
+{
+	struct archive_round facts = {round->id, round->root, "An authority", AUTHORITY_DEVELOPMENT,
+	                              slice_of("request"), buf_slice(&round->token),
+	                              round->gen_time_us};
+	if (maker->plan->fault == FAULT_ROUND_ROOT)
+		facts.root.bytes[9] ^= 1;
+	if (maker->plan->fault == FAULT_GEN_TIME)
+		facts.gen_time_us++;
+	return archive_add_round(maker->archive, &facts, NULL);
+}
+
+static int add_seals(struct maker *maker)
+{
+	const struct fixture_plan *plan = maker->plan;
+	size_t count = (size_t)((plan->total + plan->segment_size - 1) / plan->segment_size);
+	size_t begin = (size_t)((plan->first - 1) / plan->segment_size);
+	size_t end = (size_t)((plan->last - 1) / plan->segment_size);
+	struct segment *segments = calloc(count, sizeof *segments);
+	struct round *rounds = calloc(count, sizeof *rounds);
+	assert_non_null(segments);
+	assert_non_null(rounds);
+	for (size_t i = 0; i <= end; i++)
+		seal_segment(maker, segments, rounds, i);
+	int status = add_leaves(maker, segments[begin].seal.first_sequence, plan->first - 1);
+	int64_t last = (int64_t)(end + 1) * plan->segment_size;
+	if (status == 0)
+		status = add_leaves(maker, plan->last + 1, last < plan->total ? last : plan->total);
+	for (size_t i = begin; i <= end && status == 0; i++) {
+		struct archive_segment segment = {&segments[i].seal, &segments[i].path,
+		                                  rounds[segments[i].round].id};
+		if (plan->fault == FAULT_PATH)
+			segments[i].path.siblings[segments[i].path.count++] = sha256_of("c", 1);
+		if (plan->fault != FAULT_SEGMENT_MISSING || i != begin)
+			status = archive_add_segment(maker->archive, &segment, NULL);
+	}
+	size_t ahead = plan->fault == FAULT_ROUND_EXTRA ? 2 : 1;
+	for (size_t i = begin >= ahead ? begin - ahead : 0; i <= end && status == 0; i++)
+		status = add_round(maker, &rounds[i]);
+	for (size_t i = 0; i <= end; i++)
+		buf_free(&rounds[i].token);
+	free(segments);
+	free(rounds);
+	return status;
+}
+
+static int write_archive(struct maker *maker, const struct archive_facts *facts,
+                         struct fixture_archive *made)
+{
+	const struct fixture_plan *plan = maker->plan;
+	int status = archive_begin(made->path, facts, &maker->archive, NULL);
+	for (size_t i = 0; i < 2 && status == 0; i++)
+		if ((config_of(maker, plan->first) <= i && config_of(maker, plan->last) >= i) ||
+		    plan->fault == FAULT_UNUSED_CONFIG)
+			status = archive_add_config(maker->archive, (int64_t)i + 1,
+			                            buf_slice(&maker->configs[i]), NULL);
+	for (int64_t i = plan->first; i <= plan->last && status == 0; i++) {
+		struct event_facts event;
+		event_of(maker, i, &event);
+		if (plan->fault == FAULT_PREVIOUS_CHAIN_HASH && i == 3)
+			event.previous_chain_hash.bytes[0] ^= 1;
+		if (plan->fault == FAULT_EVENT_FOREIGN && i == plan->last)
+			event.client_ref = slice_of("another");
+		status = archive_add_event(maker->archive, &event, NULL);
+	}
+	if (status == 0 && plan->mode == MODE_LIVE)
+		status = add_seals(maker);
+	struct cms_signer signer = {maker->fixture->signer, SIGNER_ARCHIVE};
+	struct cms_signing signing = {
+	    .certificates_pem = signer_certificates(maker->fixture->signer),
+	    .sign = cms_sign_with_signer,
+	    .sign_context = &signer,
+	    .timestamp = plan->mode == MODE_LIVE ? stamp : NULL,
+	    .timestamp_context = maker->fixture,
+	};
+	struct error error = {0};
+	if (status == 0)
+		status = archive_finish(maker->archive, &signing, &made->sum, &error);
+	if (error.cause[0])
+		print_message("archive_finish: %s\n", error.cause);
+	archive_free(maker->archive);
+	return status;
+}
+
+int fixture_make(struct fixture *fixture, const char *name, const struct fixture_plan *plan,
+                 struct fixture_archive *ret_archive)
+{
+	struct maker maker = {.fixture = fixture, .plan = plan};
+	maker.base_us = clock_now_us() - 100 * US_PER_SECOND;
+	make_chain(&maker);
+	struct fixture_archive made = {0};
+	char directory[128];
+	snprintf(directory, sizeof directory, "%s/%s", fixture->directory, name);
+	snprintf(made.path, sizeof made.path, "%s.zip", directory);
+	struct archive_facts facts = {
+	    .certification_id = CERTIFICATION,
+	    .verification_code = "SVC-2026-7K3M-Q9XD",
+	    .channel_id = CHANNEL,
+	    .mode = plan->mode,
+	    .channel_created_at_us = maker.base_us - (plan->fault == FAULT_GENESIS ? 1999 : 2000),
+	    .issued_at_us = clock_now_us(),
+	    .requested_from_us = TIME_NONE,
+	    .requested_to_us = TIME_NONE,
+	    .requested_first = plan->first,
+	    .requested_last = plan->last,
+	    .first_sequence = plan->first,
+	    .last_sequence = plan->last,
+	    .service_name = "Constancia",
+	    .service_prefix = "svc",
+	    .verification_url = "https://example.test/v/SVC-2026-7K3M-Q9XD",
+	};
+	struct part_writer *parts =
+	    plan->content ? make_parts(&maker, directory, &made, &facts.parts) : NULL;
+	facts.part_count = made.part_count;
+	int status = write_archive(&maker, &facts, &made);
+	part_writer_free(parts);
+	buf_free(&maker.configs[0]);
+	buf_free(&maker.configs[1]);
+	buf_free(&maker.genesis);
+	buf_free(&maker.scratch);
+	free(maker.hashes);
+	if (status == 0)
+		*ret_archive = made;
+	return status;
+}
+
+void fixture_verify(const char *const *paths, size_t count, const char *trust,
+                    struct verify_result *ret_result)
+{
+	struct error error = {0};
+	if (verify_paths(paths, count, trust, NULL, ret_result, &error) < 0)
+		fail_msg("verify_paths: %s", error.cause);
+}
+
+bool fixture_finds(const struct verify_result *result, enum verify_severity severity,
+                   const char *where, const char *what)
+{
+	for (const struct verify_finding *at = result->first; at; at = at->next)
+		if (at->severity == severity && strstr(at->where, where) && strstr(at->what, what))
+			return true;
+	return false;
+}
