@@ -17,7 +17,8 @@ static void require(bool good, const char *what)
 	abort();
 }
 
-static int parse(struct arena *arena, struct slice text, struct json **ret_json, struct error *error)
+static int parse(struct arena *arena, struct slice text, struct json **ret_json,
+                 struct error *error)
 {
 	const struct json_limits limits = {.depth_max = 64, .value_max = 100000};
 	error_clear(error);

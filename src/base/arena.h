@@ -25,7 +25,8 @@ void arena_reset(struct arena *arena);
 /* NULL when the limit would be passed or memory is gone. */
 void *arena_alloc(struct arena *arena, size_t size) __attribute__((warn_unused_result));
 /* Copies with a NUL behind. */
-char *arena_copy(struct arena *arena, const void *data, size_t size) __attribute__((warn_unused_result));
+char *arena_copy(struct arena *arena, const void *data, size_t size)
+    __attribute__((warn_unused_result));
 char *arena_text(struct arena *arena, const char *text) __attribute__((warn_unused_result));
 char *arena_printf(struct arena *arena, const char *format, ...)
     __attribute__((format(printf, 2, 3), warn_unused_result));

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/digest.h"
 #include "base/error.h"
 
 #define CAPACITY_FIRST 64
@@ -109,19 +110,13 @@ void buf_add_signed(struct buf *buf, int64_t value)
 
 void buf_add_hex(struct buf *buf, const void *data, size_t size)
 {
-	static const char digits[] = "0123456789abcdef";
-	const uint8_t *bytes = data;
 	if (size > SIZE_MAX / 2) {
 		buf->failed = true;
 		return;
 	}
 	char *room = buf_extend(buf, size * 2);
-	if (!room)
-		return;
-	for (size_t i = 0; i < size; i++) {
-		room[2 * i] = digits[bytes[i] >> 4];
-		room[2 * i + 1] = digits[bytes[i] & 15];
-	}
+	if (room)
+		hex_encode(data, size, room);
 }
 
 void buf_printf(struct buf *buf, const char *format, ...)

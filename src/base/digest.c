@@ -56,7 +56,7 @@ struct sha256 sha256_of(const void *data, size_t size)
 		must(context != NULL, "preparing SHA-256");
 		must(pthread_setspecific(context_key, context) == 0, "pthread_setspecific");
 	}
-	struct sha256 digest;
+	struct sha256 digest = {0};
 	must(EVP_DigestInit_ex2(context, NULL, NULL) == 1 &&
 	         EVP_DigestUpdate(context, data, size) == 1 &&
 	         EVP_DigestFinal_ex(context, digest.bytes, NULL) == 1,
@@ -88,7 +88,7 @@ void digest_add(struct digest_stream *stream, const void *data, size_t size)
 
 struct sha256 digest_end(struct digest_stream *stream)
 {
-	struct sha256 digest;
+	struct sha256 digest = {0};
 	must(EVP_DigestFinal_ex(stream->context, digest.bytes, NULL) == 1, "SHA-256");
 	digest_cancel(stream);
 	return digest;
@@ -105,7 +105,7 @@ void digest_cancel(struct digest_stream *stream)
 struct sha256 hmac_sha256(struct slice key, struct slice text)
 {
 	pthread_once(&once, prepare);
-	struct sha256 digest;
+	struct sha256 digest = {0};
 	must(key.size <= INT32_MAX &&
 	         HMAC(sha256_method, key.size ? key.data : "", (int)key.size,
 	              (const unsigned char *)text.data, text.size, digest.bytes, NULL) != NULL,

@@ -3,7 +3,11 @@
  * The parser refuses what would make the canonical form differ from what was declared: repeated
  * member names, invalid UTF-8, lone surrogates, numbers that overflow a double, integers by
  * spelling beyond ±(2^53-1), nesting deeper than the limit, a byte order mark, anything after the
- * value. The tree lives in the caller's arena. Not thread safe, but without any global state. */
+ * value. The tree lives in the caller's arena; strings without escapes are slices of the source,
+ * which must live as long. Not thread safe, but without any global state.
+ *
+ * What is accepted and written canonically is accepted again, with one exception: a double from
+ * 2^53 to 1e21 is written like an integer, and integers of that size are refused. */
 #ifndef BASE_JSON_H
 #define BASE_JSON_H
 
@@ -14,7 +18,15 @@
 #include "base/buf.h"
 #include "base/error.h"
 
-enum json_type { JSON_NULL, JSON_FALSE, JSON_TRUE, JSON_NUMBER, JSON_STRING, JSON_ARRAY, JSON_OBJECT };
+enum json_type {
+	JSON_NULL,
+	JSON_FALSE,
+	JSON_TRUE,
+	JSON_NUMBER,
+	JSON_STRING,
+	JSON_ARRAY,
+	JSON_OBJECT
+};
 
 struct json {
 	enum json_type type;
@@ -28,11 +40,12 @@ struct json {
 };
 
 struct json_limits {
-	uint32_t depth_max; /* the outermost value is level 1; 0: 64 */
+	uint32_t depth_max; /* the outermost value is level 1; 0: 64; at most 1024 */
 	uint32_t value_max; /* values in all; 0: no limit but the arena's */
 };
 
-/* 0, ERR_VALIDATION (the sentence says what is wrong and at which byte) or ERR_NO_MEMORY. */
+/* 0, ERR_VALIDATION (the sentence says what is wrong and at which byte, counted from 1) or
+ * ERR_NO_MEMORY. */
 int json_parse(struct arena *arena, struct slice text, const struct json_limits *limits,
                struct json **ret_json, struct error *error) __attribute__((warn_unused_result));
 

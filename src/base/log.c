@@ -81,7 +81,8 @@ void log_write(enum log_level level, const char *event, ...)
 		return;
 	}
 	char lost[128];
-	int size = snprintf(lost, sizeof lost, "{\"time\":\"%s\",\"level\":\"%s\",\"event\":\"log_line_lost\"}\n",
-	                    time, names[level]);
+	int size = snprintf(lost, sizeof lost,
+	                    "{\"time\":\"%s\",\"level\":\"%s\",\"event\":\"log_line_lost\"}\n", time,
+	                    names[level]);
 	put_line(lost, (size_t)size);
 }

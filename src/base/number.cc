@@ -75,12 +75,14 @@ bool is_large(const char *at, const char *end)
 	for (; at != end && *at != 'e' && *at != 'E'; at++) {
 		if (*at == '-')
 			continue;
-		if (*at == '.')
+		if (*at == '.') {
 			fraction = true;
-		else if (*at != '0' || significant)
-			significant = true, point += !fraction;
-		else
+		} else if (*at != '0' || significant) {
+			significant = true;
+			point += !fraction;
+		} else {
 			point -= fraction;
+		}
 	}
 	if (at != end) {
 		at += at[1] == '+' ? 2 : 1;

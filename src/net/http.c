@@ -255,8 +255,8 @@ static int transfer_failure(const struct transfer *transfer, CURLcode code, stru
 		return error_cause(error, ERR_NETWORK, "answer headers over %d bytes", HTTP_HEADERS_MAX);
 	if (transfer->over)
 		return error_cause(error, ERR_TOO_LARGE, "answer over %zu bytes", transfer->limit);
-	if (code == CURLE_URL_MALFORMAT || code == CURLE_UNSUPPORTED_PROTOCOL ||
-	    code == CURLE_LOGIN_DENIED)
+	if (!transfer->opened && (code == CURLE_URL_MALFORMAT || code == CURLE_UNSUPPORTED_PROTOCOL ||
+	                          code == CURLE_LOGIN_DENIED))
 		return error_cause(error, ERR_VALIDATION, "URL not usable: %s", reason);
 	return error_cause(error, ERR_NETWORK, "%s", reason);
 }
@@ -327,8 +327,11 @@ static bool url_usable(const char *text, bool allow_http)
 	char *scheme = NULL;
 	char *host = NULL;
 	bool usable = false;
+	const char *authority = strstr(text, "://");
 
-	if (url && curl_url_set(url, CURLUPART_URL, text, CURLU_DISALLOW_USER) == CURLUE_OK &&
+	/* curl would take the third slash for a slip and what follows for the host */
+	if (url && authority && authority[3] != '/' &&
+	    curl_url_set(url, CURLUPART_URL, text, CURLU_DISALLOW_USER) == CURLUE_OK &&
 	    curl_url_get(url, CURLUPART_SCHEME, &scheme, 0) == CURLUE_OK &&
 	    curl_url_get(url, CURLUPART_HOST, &host, 0) == CURLUE_OK)
 		usable = *host && (strcmp(scheme, "https") == 0 ||

@@ -2,11 +2,11 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include <qpdf/qpdf-c.h>
 
+#include "proof/pdf_sign_form.h"
 #include "proof/report_artifact.h"
 
 #define PROFILE_PATH "/usr/share/color/icc/sRGB.icc"
@@ -59,14 +59,6 @@ static int add_output_intent(qpdf_data pdf, qpdf_oh root, struct error *error)
 	return check(pdf, error);
 }
 
-static void pdf_date(int64_t time_us, char text[24])
-{
-	char iso[TIME_TEXT_SIZE];
-	time_format(time_us, iso);
-	snprintf(text, 24, "D:%.4s%.2s%.2s%.2s%.2s%.2sZ", iso, iso + 5, iso + 8, iso + 11, iso + 14,
-	         iso + 17);
-}
-
 static int add_document(qpdf_data pdf, const struct report_finishing *finishing,
                         struct error *error)
 {
@@ -86,7 +78,7 @@ static int add_document(qpdf_data pdf, const struct report_finishing *finishing,
 	set(pdf, dictionary, "/Subtype", qpdf_oh_new_name(pdf, "/XML"));
 	set(pdf, root, "/Metadata", metadata);
 
-	char date[24];
+	char date[PDF_DATE_SIZE];
 	pdf_date(finishing->facts->issued_at_us, date);
 	qpdf_oh info = qpdf_make_indirect_object(pdf, qpdf_oh_new_dictionary(pdf));
 	set(pdf, info, "/Title", qpdf_oh_new_unicode_string(pdf, finishing->title));

@@ -12,7 +12,7 @@
 struct registrar;
 struct key_cache;
 struct signer;
-struct authority_list;
+struct authorities;
 
 /* Counted by the jobs. */
 struct job_counters {
@@ -26,7 +26,7 @@ struct service {
 	struct store *store;
 	struct content_store *content;
 	struct signer *signer;               /* the process that holds the keys */
-	struct authority_list *authorities;  /* used by the sealer and for signature timestamps */
+	struct authorities *authorities;  /* used by the sealer and for signature timestamps */
 	struct registrar *registrar;
 	struct key_cache *keys;
 	struct sha256 link_secret;           /* MAC key of download links */

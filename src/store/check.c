@@ -118,7 +118,7 @@ static int check_event(void *context, const struct event *event)
 static void check_documents(struct check *check, const struct chain_head *head)
 {
 	BUF_AUTO struct buf document;
-	buf_init(&document, 32768);
+	buf_init(&document, 65536);
 	enum mode mode = check->chain % 2 ? MODE_TEST : MODE_LIVE;
 	genesis_document(check->channel.channel_id, mode, head->created_at_us, &document);
 	struct sha256 hash = sha256_of(document.data, document.size);

@@ -16,6 +16,7 @@
 
 #define READER_COUNT 4
 #define QUERY_CACHE_MAX 256
+#define PARAMETERS_MAX 31
 #define WRITER_CACHE_KIB 65536
 #define READER_CACHE_KIB 4096
 /* The log is moved into the file once it has grown past this many pages of 4 KiB. */
@@ -26,6 +27,7 @@ struct db_query {
 	const char *sql;
 	sqlite3_stmt *statement;
 	int bound;
+	uint8_t places[PARAMETERS_MAX + 1]; /* $n -> SQLite's index, which goes by first appearance */
 };
 
 struct db_connection {
@@ -366,7 +368,20 @@ static int prepare(struct db_query *query)
 	if (sqlite3_prepare_v3(query->connection->sqlite, query->sql, (int)size,
 	                       SQLITE_PREPARE_PERSISTENT, &query->statement, NULL) != SQLITE_OK)
 		return fail(query->connection, query->sql);
+	int count = sqlite3_bind_parameter_count(query->statement);
+	for (int i = 1; i <= count; i++) {
+		int number = atoi(sqlite3_bind_parameter_name(query->statement, i) + 1);
+		if (number < 1 || number > PARAMETERS_MAX)
+			abort(); /* the program's own text */
+		query->places[number] = (uint8_t)i;
+	}
 	return OK;
+}
+
+/* The place of the next parameter; 0, which SQLite refuses, past the last. */
+static int next_place(struct db_query *query)
+{
+	return query->bound < PARAMETERS_MAX ? query->places[++query->bound] : 0;
 }
 
 struct db_query *db_query(struct db_connection *connection, const char *literal_sql)
@@ -394,12 +409,12 @@ struct db_query *db_query(struct db_connection *connection, const char *literal_
 
 void db_bind_integer(struct db_query *query, int64_t value)
 {
-	sqlite3_bind_int64(query->statement, ++query->bound, value);
+	sqlite3_bind_int64(query->statement, next_place(query), value);
 }
 
 void db_bind_text(struct db_query *query, struct slice text)
 {
-	sqlite3_bind_text(query->statement, ++query->bound, text.data ? text.data : "",
+	sqlite3_bind_text(query->statement, next_place(query), text.data ? text.data : "",
 	                  (int)text.size, SQLITE_STATIC);
 }
 
@@ -413,12 +428,12 @@ void db_bind_string(struct db_query *query, const char *text)
 
 void db_bind_blob(struct db_query *query, const void *data, size_t size)
 {
-	sqlite3_bind_blob(query->statement, ++query->bound, data, (int)size, SQLITE_STATIC);
+	sqlite3_bind_blob(query->statement, next_place(query), data, (int)size, SQLITE_STATIC);
 }
 
 void db_bind_null(struct db_query *query)
 {
-	sqlite3_bind_null(query->statement, ++query->bound);
+	sqlite3_bind_null(query->statement, next_place(query));
 }
 
 bool db_step(struct db_query *query)

@@ -18,7 +18,7 @@ Modes:
     wrong_nonce     with another nonce
     wrong_policy    under another policy than was asked for
     wrong_usage     by a certificate whose key usage is not timeStamping alone
-    wrong_time      two hours ago
+    wrong_time      two hours ahead
     untrusted       by an authority under another root
     rejected        status "rejection", no token
     garbage         200 and bytes that are no response
@@ -176,7 +176,7 @@ def answer(certificates, der, mode):
     policy = query["policy"] or object_identifier(POLICY)
     if mode == "wrong_policy":
         policy = object_identifier(OTHER_POLICY)
-    now = time.time() - (7200 if mode == "wrong_time" else 0)
+    now = time.time() + (7200 if mode == "wrong_time" else 0)
     text = time.strftime("%Y%m%d%H%M%S", time.gmtime(now)) + f".{int(now * 1000) % 1000:03}"
     gen_time = text.rstrip("0").rstrip(".") if "." in text else text
     accuracy = tlv(0x30, integer(1) + tlv(0x80, b"\x01\xf4"))

@@ -46,7 +46,8 @@ static void test_rfc_sample(void **state)
 	BUF_AUTO struct buf out;
 	buf_init(&out, 1000);
 	canonical(slice_of("{\n"
-	                   "  \"numbers\": [333333333.33333329, 1E30, 4.50, 2e-3, 0.000000000000000000000000001],\n"
+	                   "  \"numbers\": [333333333.33333329, 1E30, 4.50, 2e-3, "
+	                   "0.000000000000000000000000001],\n"
 	                   "  \"string\": \"\\u20ac$\\u000F\\u000aA'\\u0042\\u0022\\u005c\\\\\\\"\\/\",\n"
 	                   "  \"literals\": [null, true, false]\n"
 	                   "}"),

@@ -110,8 +110,9 @@ static void test_hex(void **state)
 	assert_string_equal(text, "00abff");
 	assert_true(hex_decode(slice_of("00aBFf"), bytes, 3));
 	assert_memory_equal(bytes, "\x00\xab\xff", 3);
-	static const char *const wrong[] = {"", "00aBF", "00aBFf0", "00aBFf00", "00aBFg", " 0aBFf", "00aB:f",
-	                                    "00aB/f", "00aB@f", "00aB`f", "00aBGf"};
+	static const char *const wrong[] = {"",       "00aBF",  "00aBFf0", "00aBFf00",
+	                                    "00aBFg", " 0aBFf", "00aB:f",  "00aB/f", 
+	                                    "00aB@f", "00aB`f", "00aBGf"};
 	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
 		memset(bytes, 9, sizeof bytes);
 		assert_false(hex_decode(slice_of(wrong[i]), bytes, 3));

@@ -212,8 +212,8 @@ static void test_parse_edges(void **state)
 		assert_int_equal(number_parse(good[i].text, strlen(good[i].text), &number), NUMBER_GOOD);
 		assert_true(number == good[i].number && !signbit(number));
 	}
-	static const char *const large[] = {"1e309", "-1e309", "1.7976931348623159e308", "1e99999999999999999999",
-	                                    "0.001e312", "10000e305"};
+	static const char *const large[] = {"1e309", "-1e309", "1.7976931348623159e308",
+	                                    "1e99999999999999999999", "0.001e312", "10000e305"};
 	for (size_t i = 0; i < sizeof large / sizeof *large; i++) {
 		double number = 7;
 		assert_int_equal(number_parse(large[i], strlen(large[i]), &number), NUMBER_OVERFLOW);

@@ -1,0 +1,225 @@
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "http/internal.h"
+
+#define RETRY_AFTER_DEFAULT 2
+
+void answer_with(struct exchange *exchange, int status, const char *content_type,
+                 struct slice body)
+{
+	exchange->answer = (struct answer){.status = status,
+	                                   .content_type = content_type,
+	                                   .body = body,
+	                                   .descriptor = -1};
+	exchange->step = STEP_ANSWER;
+}
+
+void answer_out(struct exchange *exchange, int status)
+{
+	if (buf_check(&exchange->out) != 0)
+		answer_error(exchange, ERR_NO_MEMORY);
+	else
+		answer_with(exchange, status, "application/json", buf_slice(&exchange->out));
+}
+
+void answer_header(struct exchange *exchange, const char *name, const char *value)
+{
+	struct answer *answer = &exchange->answer;
+	if (answer->extra_count < EXTRA_HEADERS_MAX && value) {
+		answer->extra[answer->extra_count][0] = name;
+		answer->extra[answer->extra_count++][1] = value;
+	}
+}
+
+static void log_incident(const struct exchange *exchange, int code, const char *incident_id)
+{
+	const char *cause = exchange->error.cause;
+	log_error("request_failed", "incident_id", incident_id, "request_id", exchange->request_id,
+	          "route", exchange->route ? exchange->route->pattern : NULL, "code",
+	          error_code_text(code), "key_id", exchange->key_known ? exchange->key.key_id : NULL,
+	          "cause", *cause ? cause : error_message(&exchange->error, LANGUAGE_ENGLISH));
+}
+
+void answer_error(struct exchange *exchange, int code)
+{
+	struct error *error = &exchange->error;
+	if (error->code != code) {
+		error_clear(error);
+		error->code = code;
+	}
+	int status = error_http_status(code);
+	char incident_id[24] = "";
+	if (status >= 500) {
+		uint8_t random[8];
+		random_bytes(random, sizeof random);
+		strcpy(incident_id, "inc_");
+		hex_encode(random, sizeof random, incident_id + 4);
+		log_incident(exchange, code, incident_id);
+	}
+	char doc_url[256];
+	snprintf(doc_url, sizeof doc_url, "%s/docs/errors#%s",
+	         exchange->service->settings->service_public_url, error_code_text(code));
+	buf_clear(&exchange->out);
+	struct json_writer writer = {.out = &exchange->out};
+	json_begin_object(&writer, NULL);
+	json_text(&writer, "code", error_code_text(code));
+	json_text(&writer, "message", error_message(error, exchange->language));
+	json_text(&writer, "doc_url", doc_url);
+	json_text(&writer, "incident_id", *incident_id ? incident_id : NULL);
+	json_end_object(&writer);
+	answer_with(exchange, status, "application/json", buf_slice(&exchange->out));
+	struct answer *answer = &exchange->answer;
+	if (error->retry_after_seconds > 0)
+		answer->retry_after_seconds = error->retry_after_seconds;
+	else if (code == ERR_TEST_QUOTA)
+		answer->retry_after_seconds =
+		    (time_next_day(clock_now_us()) - clock_now_us()) / US_PER_SECOND + 1;
+	else if (status == 503)
+		answer->retry_after_seconds = RETRY_AFTER_DEFAULT;
+	else if (status == 429)
+		answer->retry_after_seconds = 1;
+	if (status == 401)
+		answer_header(exchange, "WWW-Authenticate", "Bearer");
+	if (code == ERR_METHOD && exchange->route)
+		answer_header(exchange, "Allow", exchange->route->allow);
+}
+
+static char *number(char *end, int64_t value)
+{
+	*--end = '\0';
+	do
+		*--end = (char)('0' + value % 10);
+	while (value /= 10);
+	return end;
+}
+
+struct header_list {
+	const char *names[EXTRA_HEADERS_MAX + 12][2];
+	int count;
+	char numbers[4][24];
+};
+
+static void put(struct header_list *list, const char *name, const char *value)
+{
+	list->names[list->count][0] = name;
+	list->names[list->count++][1] = value;
+}
+
+/* Every header but those of the framing. */
+static void collect(struct exchange *exchange, struct header_list *list)
+{
+	const struct answer *answer = &exchange->answer;
+	const struct rate_state *rate = &exchange->rate;
+	list->count = 0;
+	if (answer->content_type)
+		put(list, "Content-Type", answer->content_type);
+	put(list, "Content-Language", exchange->language == LANGUAGE_SPANISH ? "es" : "en");
+	put(list, "Vary", answer->vary ? answer->vary : "Accept-Language");
+	put(list, "Cache-Control", answer->cache ? answer->cache : "no-store");
+	put(list, "X-Request-Id", exchange->request_id);
+	put(list, "RateLimit-Limit", number(list->numbers[0] + 24, rate->limit));
+	put(list, "RateLimit-Remaining", number(list->numbers[1] + 24, rate->remaining));
+	put(list, "RateLimit-Reset", number(list->numbers[2] + 24, rate->reset_seconds));
+	if (answer->retry_after_seconds)
+		put(list, "Retry-After", number(list->numbers[3] + 24, answer->retry_after_seconds));
+	for (int i = 0; i < answer->extra_count; i++)
+		put(list, answer->extra[i][0], answer->extra[i][1]);
+	if (exchange->draining)
+		put(list, "Connection", "close");
+}
+
+static ssize_t read_object(void *context, uint64_t position, char *data, size_t size)
+{
+	int64_t got = content_read(context, data, size, NULL);
+	if (got < 0)
+		return MHD_CONTENT_READER_END_WITH_ERROR;
+	return got == 0 ? MHD_CONTENT_READER_END_OF_STREAM : (ssize_t)got;
+}
+
+static void end_object(void *context)
+{
+	content_read_end(context);
+}
+
+static struct MHD_Response *make_response(struct answer *answer)
+{
+	struct MHD_Response *response;
+	if (answer->descriptor >= 0) {
+		response = MHD_create_response_from_fd_at_offset64(answer->size, answer->descriptor,
+		                                                   answer->offset);
+		if (!response)
+			close(answer->descriptor);
+		answer->descriptor = -1;
+		return response;
+	}
+	if (answer->reader) {
+		response = MHD_create_response_from_callback(answer->size, (size_t)64 * 1024, read_object,
+		                                             answer->reader, end_object);
+		if (!response)
+			content_read_end(answer->reader);
+		answer->reader = NULL;
+		return response;
+	}
+	return MHD_create_response_from_buffer(answer->body.size, (void *)answer->body.data,
+	                                       MHD_RESPMEM_PERSISTENT);
+}
+
+enum MHD_Result answer_queue(struct exchange *exchange)
+{
+	struct header_list list;
+	exchange->draining = atomic_load_explicit(&exchange->server->draining, memory_order_relaxed);
+	collect(exchange, &list);
+	struct MHD_Response *response = make_response(&exchange->answer);
+	if (!response)
+		return MHD_NO;
+	enum MHD_Result result = MHD_YES;
+	for (int i = 0; i < list.count && result == MHD_YES; i++)
+		result = MHD_add_response_header(response, list.names[i][0], list.names[i][1]);
+	if (result == MHD_YES)
+		result = MHD_queue_response(exchange->connection, (unsigned)exchange->answer.status, response);
+	MHD_destroy_response(response);
+	return result;
+}
+
+static const char *reason(int status)
+{
+	switch (status) {
+	case 400: return "Bad Request";
+	case 401: return "Unauthorized";
+	case 403: return "Forbidden";
+	case 404: return "Not Found";
+	case 405: return "Method Not Allowed";
+	case 413: return "Content Too Large";
+	case 429: return "Too Many Requests";
+	default: return status < 500 ? "Refused" : "Unavailable";
+	}
+}
+
+void answer_say_now(struct exchange *exchange)
+{
+	const union MHD_ConnectionInfo *info =
+	    MHD_get_connection_info(exchange->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+	struct header_list list;
+	BUF_AUTO struct buf text;
+	buf_init(&text, 8192);
+	collect(exchange, &list);
+	buf_printf(&text, "HTTP/1.1 %d %s\r\n", exchange->answer.status, reason(exchange->answer.status));
+	for (int i = 0; i < list.count; i++)
+		buf_printf(&text, "%s: %s\r\n", list.names[i][0], list.names[i][1]);
+	buf_printf(&text, "Connection: close\r\nContent-Length: %zu\r\n\r\n", exchange->answer.body.size);
+	buf_add_slice(&text, exchange->answer.body);
+	/* A client that does not read what it was sent before gets nothing now. */
+	if (info && buf_check(&text) == 0) {
+		ssize_t sent;
+		do
+			sent = send(info->connect_fd, text.data, text.size, MSG_NOSIGNAL | MSG_DONTWAIT);
+		while (sent < 0 && errno == EINTR);
+		shutdown(info->connect_fd, SHUT_WR);
+	}
+	exchange->step = STEP_SAID;
+}

@@ -1,0 +1,256 @@
+#include "http/loop.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "http/internal.h"
+
+#define CONNECTION_MEMORY ((size_t)32 * 1024) /* bounds request line and headers too */
+
+enum { COMMAND_RUN, COMMAND_DRAIN, COMMAND_STOP };
+
+static void wake(struct loop *loop)
+{
+	uint64_t one = 1;
+	while (write(loop->wake_descriptor, &one, sizeof one) < 0 && errno == EINTR)
+		continue;
+}
+
+/* ---- waiting ---- */
+
+static void unlink_waiting(struct loop *loop, struct exchange *exchange)
+{
+	*(exchange->previous ? &exchange->previous->next : &loop->waiting_first) = exchange->next;
+	*(exchange->next ? &exchange->next->previous : &loop->waiting_last) = exchange->previous;
+	exchange->previous = exchange->next = NULL;
+}
+
+void loop_wait(struct exchange *exchange)
+{
+	struct loop *loop = exchange->loop;
+	exchange->step = STEP_WAITING;
+	exchange->deadline_us = clock_monotonic_us() + exchange->service->settings->http_deadline;
+	exchange->next = NULL;
+	exchange->previous = loop->waiting_last;
+	*(loop->waiting_last ? &loop->waiting_last->next : &loop->waiting_first) = exchange;
+	loop->waiting_last = exchange;
+	loop->out++;
+	MHD_suspend_connection(exchange->connection);
+}
+
+void loop_complete(struct exchange *exchange)
+{
+	struct loop *loop = exchange->loop;
+	/* `job.next` links, since the waiting list's links are the loop's. */
+	struct exchange *head = atomic_load_explicit(&loop->completed, memory_order_relaxed);
+	do
+		exchange->job.next = head ? &head->job : NULL;
+	while (!atomic_compare_exchange_weak_explicit(&loop->completed, &head, exchange,
+	                                              memory_order_release, memory_order_relaxed));
+	if (!head)
+		wake(loop);
+}
+
+static struct exchange *of_job(struct job *job)
+{
+	return job ? (struct exchange *)((char *)job - offsetof(struct exchange, job)) : NULL;
+}
+
+static void take_completed(struct loop *loop)
+{
+	struct exchange *exchange =
+	    atomic_exchange_explicit(&loop->completed, NULL, memory_order_acquire);
+	while (exchange) {
+		struct exchange *next = of_job(exchange->job.next);
+		loop->out--;
+		if (atomic_load_explicit(&exchange->abandoned, memory_order_relaxed)) {
+			request_tidy(exchange);
+			exchange_free(exchange);
+		} else {
+			unlink_waiting(loop, exchange);
+			MHD_resume_connection(exchange->connection);
+		}
+		exchange = next;
+	}
+}
+
+static void abandon_first(struct loop *loop)
+{
+	struct exchange *exchange = loop->waiting_first;
+	unlink_waiting(loop, exchange);
+	request_abandon(exchange);
+}
+
+static void check_deadlines(struct loop *loop)
+{
+	if (!loop->waiting_first)
+		return;
+	int64_t now_us = clock_monotonic_us();
+	while (loop->waiting_first && loop->waiting_first->deadline_us <= now_us) {
+		atomic_fetch_add_explicit(&loop->server->metrics.deadline_passed, 1, memory_order_relaxed);
+		abandon_first(loop);
+	}
+}
+
+/* ---- the thread ---- */
+
+static int timeout_ms(struct loop *loop)
+{
+	MHD_UNSIGNED_LONG_LONG library_ms;
+	int64_t wait_ms = 1000;
+	if (MHD_get_timeout(loop->daemon, &library_ms) == MHD_YES && library_ms < (unsigned)wait_ms)
+		wait_ms = (int64_t)library_ms;
+	if (wait_ms && loop->waiting_first) {
+		int64_t left_us = loop->waiting_first->deadline_us - clock_monotonic_us();
+		int64_t left_ms = left_us > 0 ? left_us / 1000 + 1 : 0;
+		wait_ms = left_ms < wait_ms ? left_ms : wait_ms;
+	}
+	return (int)wait_ms;
+}
+
+static void drain_wake(struct loop *loop)
+{
+	uint64_t count;
+	while (read(loop->wake_descriptor, &count, sizeof count) < 0 && errno == EINTR)
+		continue;
+}
+
+static void wait_events(struct loop *loop, int wait_ms)
+{
+	struct epoll_event events[2];
+	int count = epoll_wait(loop->poll_descriptor, events, 2, wait_ms);
+	for (int i = 0; i < count; i++) {
+		if (events[i].data.fd == loop->wake_descriptor)
+			drain_wake(loop);
+	}
+}
+
+static void end(struct loop *loop)
+{
+	while (loop->waiting_first)
+		abandon_first(loop);
+	/* Twice: resumed connections queue their answer, then send it. */
+	for (int i = 0; i < 2; i++)
+		MHD_run(loop->daemon);
+	MHD_stop_daemon(loop->daemon);
+	loop->daemon = NULL;
+	while (loop->out > 0) {
+		wait_events(loop, -1);
+		take_completed(loop);
+	}
+}
+
+static void *run(void *context)
+{
+	struct loop *loop = context;
+	bool quiet = false;
+	pthread_setname_np(pthread_self(), "http-loop");
+	for (;;) {
+		int command = atomic_load(&loop->command);
+		if (command == COMMAND_STOP)
+			break;
+		if (command == COMMAND_DRAIN && !quiet) {
+			MHD_quiesce_daemon(loop->daemon);
+			quiet = true;
+		}
+		wait_events(loop, timeout_ms(loop));
+		take_completed(loop);
+		check_deadlines(loop);
+		MHD_run(loop->daemon);
+	}
+	end(loop);
+	return NULL;
+}
+
+static bool watch(struct loop *loop, int descriptor)
+{
+	struct epoll_event event = {.events = EPOLLIN, .data.fd = descriptor};
+	return epoll_ctl(loop->poll_descriptor, EPOLL_CTL_ADD, descriptor, &event) == 0;
+}
+
+static void log_library(void *context, const char *format, va_list list)
+{
+	char text[256];
+	vsnprintf(text, sizeof text, format, list);
+	text[strcspn(text, "\n")] = '\0';
+	log_write(LOG_DEBUG, "http_library", "text", text, NULL);
+}
+
+static size_t keep_escapes(void *context, struct MHD_Connection *connection, char *text)
+{
+	return strlen(text);
+}
+
+static struct MHD_Daemon *start_daemon(struct loop *loop, int listen_descriptor)
+{
+	const struct settings *settings = loop->server->service->settings;
+	int64_t idle_seconds = settings->http_idle_timeout / US_PER_SECOND;
+	struct MHD_OptionItem options[] = {
+	    {MHD_OPTION_EXTERNAL_LOGGER, (intptr_t)log_library, NULL},
+	    {MHD_OPTION_UNESCAPE_CALLBACK, (intptr_t)keep_escapes, NULL},
+	    {MHD_OPTION_LISTEN_SOCKET, listen_descriptor, NULL},
+	    {MHD_OPTION_CONNECTION_MEMORY_LIMIT, (intptr_t)CONNECTION_MEMORY, NULL},
+	    {MHD_OPTION_CONNECTION_LIMIT, (intptr_t)(settings->http_connections / LOOPS), NULL},
+	    {MHD_OPTION_PER_IP_CONNECTION_LIMIT, (intptr_t)settings->http_connections_per_address, NULL},
+	    {MHD_OPTION_CONNECTION_TIMEOUT, (intptr_t)(idle_seconds > 0 ? idle_seconds : 1), NULL},
+	    {MHD_OPTION_STRICT_FOR_CLIENT, 1, NULL},
+	    {MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, NULL},
+	    {MHD_OPTION_NOTIFY_COMPLETED, (intptr_t)request_completed, loop},
+	    {MHD_OPTION_NOTIFY_CONNECTION, (intptr_t)request_connection, loop},
+	    {MHD_OPTION_URI_LOG_CALLBACK, (intptr_t)request_begin, loop},
+	    {MHD_OPTION_END, 0, NULL},
+	};
+	return MHD_start_daemon(MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_TURBO |
+	                            MHD_USE_ERROR_LOG,
+	                        0, NULL, NULL, request_handle, loop, MHD_OPTION_ARRAY, options,
+	                        MHD_OPTION_END);
+}
+
+int loop_start(struct loop *loop, struct http_server *server, int listen_descriptor,
+               struct error *error)
+{
+	loop->server = server;
+	random_bytes(&loop->random, sizeof loop->random);
+	loop->wake_descriptor = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	loop->poll_descriptor = epoll_create1(EPOLL_CLOEXEC);
+	if (loop->wake_descriptor < 0 || loop->poll_descriptor < 0)
+		return error_cause(error, ERR_IO, "polling for HTTP: %s", strerror(errno));
+	loop->daemon = start_daemon(loop, listen_descriptor);
+	if (!loop->daemon)
+		return error_cause(error, ERR_IO, "the HTTP library does not start");
+	const union MHD_DaemonInfo *info = MHD_get_daemon_info(loop->daemon, MHD_DAEMON_INFO_EPOLL_FD);
+	if (!info || !watch(loop, info->epoll_fd) || !watch(loop, loop->wake_descriptor))
+		return error_cause(error, ERR_IO, "polling for HTTP: %s", strerror(errno));
+	sigset_t all, before;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	loop->started = pthread_create(&loop->thread, NULL, run, loop) == 0;
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return loop->started ? 0 : error_cause(error, ERR_IO, "no thread for HTTP");
+}
+
+void loop_drain(struct loop *loop)
+{
+	atomic_store(&loop->command, COMMAND_DRAIN);
+	wake(loop);
+}
+
+void loop_stop(struct loop *loop)
+{
+	if (loop->started) {
+		atomic_store(&loop->command, COMMAND_STOP);
+		wake(loop);
+		pthread_join(loop->thread, NULL);
+	} else if (loop->daemon) {
+		MHD_stop_daemon(loop->daemon);
+	}
+	if (loop->poll_descriptor > 0)
+		close(loop->poll_descriptor);
+	if (loop->wake_descriptor > 0)
+		close(loop->wake_descriptor);
+}

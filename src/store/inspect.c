@@ -1,0 +1,148 @@
+#include "store/inspect.h"
+
+#include "store/change.h"
+
+/* ---- certifications ---- */
+
+int store_locate_certification(struct store *store, struct slice certification_id,
+                               int64_t *ret_account, int64_t *ret_chain, struct error *error)
+{
+	struct db_connection *connection;
+	int code = look_begin(store, &connection, error);
+	if (code)
+		return code;
+	struct row row = {
+		.query = db_query(connection, "SELECT account, chain FROM certifications"
+		                              " WHERE certification_id = $1")};
+	db_bind_text(row.query, certification_id);
+	bool found = db_step(row.query);
+	if (found) {
+		*ret_account = db_integer(row.query, 0);
+		*ret_chain = db_integer(row.query, 1);
+	}
+	return look_end(connection,
+	                row_end(&row, found, MSG_STORE_NO_CERTIFICATION, certification_id, error));
+}
+
+static int retry_certification(struct db_connection *connection, struct slice certification_id,
+                               int64_t now_us, struct error *error)
+{
+	struct row row = {
+		.query = db_query(connection, "SELECT account, certification, status, lease IS NOT NULL"
+		                              " AND next_attempt_at > $2 FROM certifications"
+		                              " WHERE certification_id = $1")};
+	db_bind_text(row.query, certification_id);
+	db_bind_integer(row.query, now_us);
+	bool found = db_step(row.query);
+	int64_t account = 0, certification = 0;
+	bool over = false, leased = false;
+	if (found) {
+		account = db_integer(row.query, 0);
+		certification = db_integer(row.query, 1);
+		over = !slice_is(db_text(row.query, 2), "processing");
+		leased = db_integer(row.query, 3) != 0;
+	}
+	int code = row_end(&row, found, MSG_STORE_NO_CERTIFICATION, certification_id, error);
+	if (code)
+		return code;
+	if (over || leased)
+		return error_set(error, ERR_REFUSED,
+		                 over ? MSG_STORE_CERTIFICATION_OVER : MSG_STORE_CERTIFICATION_BUSY, NULL);
+	struct db_query *query = db_query(
+		connection, "UPDATE certifications SET next_attempt_at = $3"
+		            " WHERE account = $1 AND certification = $2");
+	db_bind_integer(query, account);
+	db_bind_integer(query, certification);
+	db_bind_integer(query, now_us);
+	return db_execute(query, NULL, error);
+}
+
+int store_retry_certification(struct store *store, struct slice certification_id, int64_t now_us,
+                              struct error *error)
+{
+	struct db_connection *connection;
+	int code = change_begin(store, &connection, error);
+	if (code)
+		return code;
+	return change_end(connection,
+	                  retry_certification(connection, certification_id, now_us, error), error);
+}
+
+/* ---- segments ---- */
+
+#define SEGMENT_COLUMNS                                                                            \
+	"SELECT s.segment_id, c.channel_id, s.number, s.first_sequence, s.last_sequence, s.round,"     \
+	" r.authority, r.kind, r.sealed_at"
+#define SEGMENT_SOURCE                                                                             \
+	" FROM segments s JOIN seal_rounds r ON r.round = s.round"                                     \
+	" JOIN channels c ON c.account = s.account AND c.channel = s.chain / 2"
+
+static void read_segment(struct row *row, struct segment_summary *summary)
+{
+	struct db_query *query = row->query;
+	*summary = (struct segment_summary){
+		.number = db_integer(query, 2),
+		.first_sequence = db_integer(query, 3),
+		.last_sequence = db_integer(query, 4),
+		.round = db_integer(query, 5),
+		.authority = row_string(row, 6),
+		.kind = row_string(row, 7),
+		.sealed_at_us = db_integer(query, 8),
+	};
+	store_copy_id(summary->segment_id, db_text(query, 0));
+	store_copy_id(summary->channel_id, db_text(query, 1));
+}
+
+int store_list_segments(struct store *store, struct slice channel_id, int64_t before, int64_t limit,
+                        struct arena *arena, struct segment_list *ret, struct error *error)
+{
+	struct db_connection *connection;
+	int code = look_begin(store, &connection, error);
+	if (code)
+		return code;
+	int64_t account = 0, channel = 0;
+	code = find_channel_number(connection, channel_id, &account, &channel, error);
+	if (code)
+		return look_end(connection, code);
+	struct row row = {
+		.arena = arena,
+		.query = db_query(connection, SEGMENT_COLUMNS SEGMENT_SOURCE
+		                  " WHERE s.account = $1 AND s.chain = $2 AND s.number < $3"
+		                  " ORDER BY s.number DESC LIMIT $4")};
+	db_bind_integer(row.query, account);
+	db_bind_integer(row.query, chain_number(channel, MODE_LIVE));
+	db_bind_integer(row.query, before ? before : INT64_MAX);
+	db_bind_integer(row.query, limit + 1);
+	struct segment_list list = {0};
+	struct segment_summary *item;
+	while (!row.failed && db_step(row.query) &&
+	       (item = list_add(&row, &list.items, &list.count, &list.more, limit, sizeof *item)))
+		read_segment(&row, item);
+	code = look_end(connection, row_end(&row, true, MSG_NONE, channel_id, error));
+	if (!code)
+		*ret = list;
+	return code;
+}
+
+int store_inspect_segment(struct store *store, struct slice segment_id, struct arena *arena,
+                          struct segment_summary *ret, struct error *error)
+{
+	struct db_connection *connection;
+	int code = look_begin(store, &connection, error);
+	if (code)
+		return code;
+	struct row row = {.arena = arena,
+	                  .query = db_query(connection, SEGMENT_COLUMNS ", s.document" SEGMENT_SOURCE
+	                                    " WHERE s.segment_id = $1")};
+	db_bind_text(row.query, segment_id);
+	struct segment_summary summary;
+	bool found = db_step(row.query);
+	if (found) {
+		read_segment(&row, &summary);
+		summary.document = row_string(&row, 9);
+	}
+	code = look_end(connection, row_end(&row, found, MSG_STORE_NO_SEGMENT, segment_id, error));
+	if (!code)
+		*ret = summary;
+	return code;
+}

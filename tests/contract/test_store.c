@@ -1,0 +1,411 @@
+/* The store's contract, on a SQLite file in a fresh directory. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "store/accounts.h"
+#include "store/db.h"
+
+#define NOW INT64_C(1767268800000000) /* 2026-01-01T12:00:00Z */
+
+struct fixture {
+	char directory[64];
+	char url[128];
+	struct store *store;
+	struct arena arena;
+	char account_id[ID_SIZE];
+	struct channel_record channel;
+	struct channel_record other;
+};
+
+static void make_channel(struct fixture *fixture, const char *name, struct channel_record *ret)
+{
+	char id[ID_SIZE];
+	struct config_facts config = {.name = name, .declarant = "Declarante",
+	                              .modality = MODALITY_HASH_ONLY};
+	assert_int_equal(store_create_channel(fixture->store, slice_of(fixture->account_id), &config,
+	                                      NOW, id, NULL), OK);
+	assert_int_equal(store_find_channel(fixture->store, slice_of(id), &fixture->arena, ret, NULL),
+	                 OK);
+}
+
+static int set_up(void **state)
+{
+	struct fixture *fixture = calloc(1, sizeof *fixture);
+	arena_init(&fixture->arena, (size_t)64 << 20);
+	strcpy(fixture->directory, "/tmp/constancia-store-XXXXXX");
+	assert_non_null(mkdtemp(fixture->directory));
+	snprintf(fixture->url, sizeof fixture->url, "sqlite:%s/store.db", fixture->directory);
+	assert_int_equal(store_open(fixture->url, true, &fixture->store, NULL), OK);
+	struct account_record account = {.name = "Titular", .unpaid_limit = 3};
+	assert_int_equal(store_create_account(fixture->store, &account, 5, NOW, fixture->account_id,
+	                                      NULL), OK);
+	make_channel(fixture, "uno", &fixture->channel);
+	make_channel(fixture, "dos", &fixture->other);
+	*state = fixture;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	struct fixture *fixture = *state;
+	store_close(fixture->store);
+	arena_free(&fixture->arena);
+	char command[128];
+	snprintf(command, sizeof command, "rm -rf %s", fixture->directory);
+	int result = system(command);
+	free(fixture);
+	return result;
+}
+
+static struct registration item_make(struct fixture *fixture, const struct channel_record *channel,
+                                     enum mode mode, const char *ref)
+{
+	struct registration item = {
+	    .account = channel->account, .channel = channel->channel,
+	    .chain = channel->channel * 2 + mode, .key = channel->channel, .key_id = "key_a",
+	    .modality = MODALITY_HASH_ONLY, .client_ref = slice_of(ref), .occurred_at_us = TIME_NONE,
+	    .content_bytes = -1, .arena = &fixture->arena};
+	memset(item.hash, 9, SHA256_SIZE);
+	return item;
+}
+
+static void submit(struct fixture *fixture, struct registration *items, size_t count,
+                   int64_t now_us)
+{
+	struct registration *list[64];
+	for (size_t i = 0; i < count; i++)
+		list[i] = &items[i];
+	assert_int_equal(store_register(fixture->store, list, count, now_us, NULL), OK);
+}
+
+static void tell_problem(void *context, const char *text)
+{
+	print_error("%s\n", text);
+}
+
+static struct check_report assert_clean(struct fixture *fixture)
+{
+	struct check_listener listener = {.problem = tell_problem};
+	struct check_report report;
+	assert_int_equal(store_check(fixture->store, &listener, &report, NULL), OK);
+	return report;
+}
+
+static void reopen(struct fixture *fixture)
+{
+	store_close(fixture->store);
+	assert_int_equal(store_open(fixture->url, false, &fixture->store, NULL), OK);
+}
+
+static void registers_and_survives_reopening(void **state)
+{
+	struct fixture *fixture = *state;
+	struct registration items[] = {item_make(fixture, &fixture->channel, MODE_LIVE, "a"),
+	                               item_make(fixture, &fixture->other, MODE_LIVE, "a"),
+	                               item_make(fixture, &fixture->channel, MODE_TEST, "a"),
+	                               item_make(fixture, &fixture->channel, MODE_LIVE, "b")};
+	items[3].occurred_at_us = NOW - 1;
+	submit(fixture, items, 4, NOW);
+	reopen(fixture);
+	for (int i = 0; i < 4; i++) {
+		assert_int_equal(items[i].result, OK);
+		struct event event;
+		assert_int_equal(store_get_event(fixture->store, items[i].account, items[i].chain,
+		                                 items[i].event->sequence, &fixture->arena, &event, NULL),
+		                 OK);
+		assert_string_equal(event.event_id, items[i].event->event_id);
+		assert_memory_equal(event.chain_hash.bytes, items[i].event->chain_hash.bytes, 32);
+		assert_int_equal(event.received_at_us, items[i].event->received_at_us);
+		assert_int_equal(event.occurred_at_us, items[i].occurred_at_us);
+		assert_int_equal(event.status, items[i].event->status);
+		assert_true(slice_equal(event.client_ref, items[i].client_ref));
+	}
+	struct balance balance;
+	assert_int_equal(store_get_balance(fixture->store, fixture->channel.account, &balance, NULL),
+	                 OK);
+	assert_int_equal(balance.balance, 2);
+	struct check_report report = assert_clean(fixture);
+	assert_int_equal(report.events, 4);
+	assert_int_equal(report.chains, 4);
+}
+
+static void replays_and_conflicts_across_batches(void **state)
+{
+	struct fixture *fixture = *state;
+	struct registration first = item_make(fixture, &fixture->channel, MODE_LIVE, "a");
+	submit(fixture, &first, 1, NOW);
+	struct registration again[] = {item_make(fixture, &fixture->channel, MODE_LIVE, "a"),
+	                               item_make(fixture, &fixture->channel, MODE_LIVE, "a"),
+	                               item_make(fixture, &fixture->channel, MODE_LIVE, "new"),
+	                               item_make(fixture, &fixture->channel, MODE_LIVE, "new")};
+	again[1].hash[31] ^= 1;
+	submit(fixture, again, 4, NOW + 5);
+	assert_true(again[0].replayed);
+	assert_memory_equal(again[0].event->chain_hash.bytes, first.event->chain_hash.bytes, 32);
+	assert_int_equal(again[0].event->received_at_us, NOW);
+	assert_int_equal(again[1].result, ERR_CONFLICT);
+	assert_false(again[2].replayed);
+	assert_true(again[3].replayed);
+	assert_int_equal(again[3].event->sequence, 2);
+	assert_clean(fixture);
+}
+
+static void runs_into_debt_and_is_settled(void **state)
+{
+	struct fixture *fixture = *state;
+	static char refs[12][16];
+	struct registration items[12];
+	for (int i = 0; i < 12; i++) {
+		snprintf(refs[i], sizeof refs[i], "r%d", i);
+		items[i] = item_make(fixture, i % 2 ? &fixture->channel : &fixture->other, MODE_LIVE,
+		                     refs[i]);
+	}
+	submit(fixture, items, 12, NOW);
+	for (int i = 0; i < 12; i++)
+		assert_int_equal(items[i].result, i < 8 ? OK : ERR_UNPAID_LIMIT);
+	assert_int_equal(items[5].event->status, STATUS_UNPAID);
+	struct credit_movement movement = {.credits = 2, .kind = "adjustment"};
+	struct credit_outcome outcome;
+	assert_int_equal(store_move_credits(fixture->store, slice_of(fixture->account_id), &movement,
+	                                    NOW, &outcome, NULL), OK);
+	assert_int_equal(outcome.settled_events, 2);
+	assert_int_equal(outcome.unpaid_events, 1);
+	static const enum event_status expected[] = {STATUS_REGISTERED, STATUS_REGISTERED,
+	                                             STATUS_UNPAID};
+	for (int i = 5; i < 8; i++) {
+		struct event event;
+		assert_int_equal(store_get_event(fixture->store, items[i].account, items[i].chain,
+		                                 items[i].event->sequence, &fixture->arena, &event, NULL),
+		                 OK);
+		assert_int_equal(event.status, expected[i - 5]);
+	}
+	assert_clean(fixture);
+}
+
+struct collected {
+	int64_t sequences[64];
+	size_t count;
+	size_t stop_after;
+};
+
+static int collect(void *context, const struct event *event)
+{
+	struct collected *collected = context;
+	collected->sequences[collected->count++] = event->sequence;
+	return collected->count == collected->stop_after ? 77 : 0;
+}
+
+static void lists_by_filters(void **state)
+{
+	struct fixture *fixture = *state;
+	static char refs[8][16];
+	for (int i = 0; i < 8; i++) {
+		snprintf(refs[i], sizeof refs[i], "r%d", i);
+		struct registration item = item_make(fixture, &fixture->channel, MODE_LIVE, refs[i]);
+		submit(fixture, &item, 1, NOW + i / 2 * 10);
+	}
+	static const struct {
+		struct event_filter filter;
+		int64_t limit;
+		int64_t first, last;
+	} rows[] = {
+	    {{TIME_NONE, TIME_NONE, 0, 0, -1, 0}, 0, 1, 8},
+	    {{TIME_NONE, TIME_NONE, 3, 5, -1, 0}, 0, 3, 5},
+	    {{TIME_NONE, TIME_NONE, 3, 5, -1, 4}, 0, 5, 5},
+	    {{TIME_NONE, TIME_NONE, 0, 0, -1, 2}, 3, 3, 5},
+	    {{NOW + 10, NOW + 30, 0, 0, -1, 0}, 0, 3, 6},
+	    {{NOW + 10, TIME_NONE, 0, 4, -1, 0}, 0, 3, 4},
+	    {{TIME_NONE, NOW, 0, 0, -1, 0}, 0, 1, 0},
+	    {{TIME_NONE, TIME_NONE, 0, 0, STATUS_REGISTERED, 0}, 0, 1, 5},
+	    {{TIME_NONE, TIME_NONE, 0, 0, STATUS_UNPAID, 0}, 2, 6, 7},
+	    {{TIME_NONE, TIME_NONE, 0, 0, STATUS_UNPAID, 6}, 0, 7, 8},
+	    {{TIME_NONE, TIME_NONE, 0, 0, STATUS_TEST, 0}, 0, 1, 0},
+	    {{TIME_NONE, TIME_NONE, 9, 100, -1, 0}, 0, 1, 0},
+	};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct collected collected = {.stop_after = 0};
+		assert_int_equal(store_list_events(fixture->store, fixture->channel.account,
+		                                   fixture->channel.channel * 2, &rows[i].filter,
+		                                   rows[i].limit, false, collect, &collected, NULL), OK);
+		assert_int_equal(collected.count, rows[i].last - rows[i].first + 1);
+		for (size_t j = 0; j < collected.count; j++)
+			assert_int_equal(collected.sequences[j], rows[i].first + (int64_t)j);
+	}
+	struct collected stopped = {.stop_after = 2};
+	assert_int_equal(store_list_events(fixture->store, fixture->channel.account,
+	                                   fixture->channel.channel * 2, &rows[0].filter, 0, false,
+	                                   collect, &stopped, NULL), 77);
+	assert_int_equal(stopped.count, 2);
+	int64_t first;
+	int64_t last;
+	assert_int_equal(store_resolve_times(fixture->store, fixture->channel.account,
+	                                     fixture->channel.channel * 2, NOW + 1, NOW + 11, &first,
+	                                     &last, NULL), OK);
+	assert_int_equal(first, 3);
+	assert_int_equal(last, 4);
+}
+
+static void long_lists_come_in_pieces(void **state)
+{
+	struct fixture *fixture = *state;
+	struct credit_movement movement = {.credits = 100000, .kind = "adjustment"};
+	struct credit_outcome outcome;
+	assert_int_equal(store_move_credits(fixture->store, slice_of(fixture->account_id), &movement,
+	                                    NOW, &outcome, NULL), OK);
+	static char refs[5000][16];
+	static struct registration items[5000];
+	static struct registration *list[5000];
+	for (int i = 0; i < 5000; i++) {
+		snprintf(refs[i], sizeof refs[i], "r%d", i);
+		items[i] = item_make(fixture, &fixture->channel, MODE_LIVE, refs[i]);
+		list[i] = &items[i];
+	}
+	assert_int_equal(store_register(fixture->store, list, 5000, NOW, NULL), OK);
+	assert_int_equal(assert_clean(fixture).events, 5000);
+}
+
+/* What the files say is checked, not believed. */
+static void check_finds_changes(void **state)
+{
+	struct fixture *fixture = *state;
+	struct registration items[] = {item_make(fixture, &fixture->channel, MODE_LIVE, "a"),
+	                               item_make(fixture, &fixture->channel, MODE_LIVE, "b"),
+	                               item_make(fixture, &fixture->channel, MODE_LIVE, "c")};
+	submit(fixture, items, 3, NOW);
+	assert_clean(fixture);
+	static const char *const changes[][2] = {
+	    {"UPDATE events SET client_ref = 'x' WHERE client_ref = 'b'",
+	     "UPDATE events SET client_ref = 'b' WHERE client_ref = 'x'"},
+	    {"UPDATE events SET received_at = received_at + 1 WHERE client_ref = 'c'",
+	     "UPDATE events SET received_at = received_at - 1 WHERE client_ref = 'c'"},
+	    {"UPDATE accounts SET balance = balance + 1", "UPDATE accounts SET balance = balance - 1"},
+	    {"UPDATE accounts SET unpaid_events = 1", "UPDATE accounts SET unpaid_events = 0"},
+	    {"UPDATE channel_configs SET declarant = 'x'",
+	     "UPDATE channel_configs SET declarant = 'Declarante'"},
+	    {"UPDATE key_usage SET events = events + 1", "UPDATE key_usage SET events = events - 1"},
+	    {"UPDATE chains SET created_at = created_at + 1", "UPDATE chains SET created_at = created_at "
+	                                                      "- 1"},
+	};
+	struct db_connection *writer;
+	for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
+		struct check_listener listener = {.problem = tell_problem};
+		struct check_report report = {0};
+		writer = db_take_writer(store_db(fixture->store));
+		assert_int_equal(db_run(writer, changes[i][0], NULL), OK);
+		db_give(writer);
+		assert_int_equal(store_check(fixture->store, &listener, &report, NULL), ERR_CORRUPT);
+		assert_true(report.problems > 0);
+		writer = db_take_writer(store_db(fixture->store));
+		assert_int_equal(db_run(writer, changes[i][1], NULL), OK);
+		db_give(writer);
+		assert_clean(fixture);
+	}
+	writer = db_take_writer(store_db(fixture->store));
+	assert_int_equal(db_run(writer, "DELETE FROM events WHERE client_ref = 'b'", NULL), OK);
+	db_give(writer);
+	struct check_listener listener = {.problem = tell_problem};
+	struct check_report report;
+	assert_int_equal(store_check(fixture->store, &listener, &report, NULL), ERR_CORRUPT);
+}
+
+static void one_process_at_a_time(void **state)
+{
+	struct fixture *fixture = *state;
+	struct store *second;
+	struct error error;
+	error_clear(&error);
+	assert_int_equal(store_open(fixture->url, false, &second, &error), ERR_UNAVAILABLE);
+	assert_non_null(strstr(error_message(&error, LANGUAGE_ENGLISH), "in use"));
+}
+
+static void secrets_last(void **state)
+{
+	struct fixture *fixture = *state;
+	struct sha256 first;
+	struct sha256 second;
+	struct sha256 other;
+	assert_int_equal(store_get_secret(fixture->store, "a", &first, NULL), OK);
+	reopen(fixture);
+	assert_int_equal(store_get_secret(fixture->store, "a", &second, NULL), OK);
+	assert_int_equal(store_get_secret(fixture->store, "b", &other, NULL), OK);
+	assert_memory_equal(first.bytes, second.bytes, SHA256_SIZE);
+	assert_memory_not_equal(first.bytes, other.bytes, SHA256_SIZE);
+}
+
+static size_t count_rows(struct fixture *fixture, const char *literal_sql)
+{
+	struct db_connection *reader = db_take_reader(store_db(fixture->store));
+	struct db_query *query = db_query(reader, literal_sql);
+	size_t count = db_step(query) ? (size_t)db_integer(query, 0) : 0;
+	assert_int_equal(db_end(query, NULL), OK);
+	db_give(reader);
+	return count;
+}
+
+/* A limit set in the middle of its period counts what came before it; notices stand in the outbox
+ * once; the next period starts at nought. */
+static void limits_hold_across_batches_and_periods(void **state)
+{
+	struct fixture *fixture = *state;
+	struct registration items[] = {item_make(fixture, &fixture->channel, MODE_LIVE, "a"),
+	                               item_make(fixture, &fixture->channel, MODE_LIVE, "b"),
+	                               item_make(fixture, &fixture->channel, MODE_LIVE, "c"),
+	                               item_make(fixture, &fixture->channel, MODE_LIVE, "d")};
+	submit(fixture, &items[0], 1, NOW);
+	char limit_id[ID_SIZE];
+	assert_int_equal(store_create_limit(fixture->store, slice_of(fixture->channel.channel_id),
+	                                    slice_of(""), PERIOD_DAY, 2, true, NOW, limit_id, NULL),
+	                 OK);
+	submit(fixture, &items[1], 2, NOW + 1);
+	assert_int_equal(items[1].result, OK);
+	assert_int_equal(items[2].result, ERR_LIMIT_BLOCKED);
+	submit(fixture, &items[2], 1, NOW + 2);
+	assert_int_equal(items[2].result, ERR_LIMIT_BLOCKED);
+	assert_int_equal(count_rows(fixture, "SELECT count(*) FROM notices WHERE type = "
+	                                     "'consumption.limit_reached'"), 1);
+	submit(fixture, &items[2], 2, NOW + US_PER_DAY / 2);
+	assert_int_equal(items[2].result, OK);
+	assert_int_equal(items[3].result, OK);
+	assert_int_equal(count_rows(fixture, "SELECT count(*) FROM notices WHERE type = "
+	                                     "'consumption.limit_reached'"), 2);
+	assert_clean(fixture);
+}
+
+/* A batch that cannot be written whole leaves nothing behind. */
+static void a_failed_batch_leaves_nothing(void **state)
+{
+	struct fixture *fixture = *state;
+	struct registration good = item_make(fixture, &fixture->channel, MODE_LIVE, "a");
+	struct registration bad = item_make(fixture, &fixture->channel, MODE_LIVE, "b");
+	bad.chain = 1000;
+	bad.channel = 500;
+	struct registration *list[] = {&good, &bad};
+	assert_int_equal(store_register(fixture->store, list, 2, NOW, NULL), ERR_CORRUPT);
+	assert_int_equal(assert_clean(fixture).events, 0);
+	submit(fixture, &good, 1, NOW);
+	assert_int_equal(good.event->sequence, 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test_setup_teardown(registers_and_survives_reopening, set_up, tear_down),
+	    cmocka_unit_test_setup_teardown(replays_and_conflicts_across_batches, set_up, tear_down),
+	    cmocka_unit_test_setup_teardown(runs_into_debt_and_is_settled, set_up, tear_down),
+	    cmocka_unit_test_setup_teardown(lists_by_filters, set_up, tear_down),
+	    cmocka_unit_test_setup_teardown(long_lists_come_in_pieces, set_up, tear_down),
+	    cmocka_unit_test_setup_teardown(check_finds_changes, set_up, tear_down),
+	    cmocka_unit_test_setup_teardown(one_process_at_a_time, set_up, tear_down),
+	    cmocka_unit_test_setup_teardown(secrets_last, set_up, tear_down),
+	    cmocka_unit_test_setup_teardown(limits_hold_across_batches_and_periods, set_up, tear_down),
+	    cmocka_unit_test_setup_teardown(a_failed_batch_leaves_nothing, set_up, tear_down),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

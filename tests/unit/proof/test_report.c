@@ -1,0 +1,305 @@
+/* Rendered reports, as other programs read them: qpdf --check, pdftotext, pdfinfo, pdffonts. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "proof/report.h"
+#include "test_report_facts.h"
+#include "test_report_tools.h"
+
+static char *directory;
+static char path[128];
+static struct sample sample;
+
+static int setup(void **state)
+{
+	directory = tools_directory();
+	snprintf(path, sizeof(path), "%s/report.pdf", directory);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	tools_remove(directory);
+	return 0;
+}
+
+static void render(enum language language)
+{
+	struct error error = {0};
+	if (report_render(&sample.facts, language, path, &error))
+		fail_msg("%s", error.cause);
+	BUF_AUTO struct buf out = {0};
+	if (tools_run(&out, "qpdf --check '%s'", path))
+		fail_msg("%s", out.data);
+}
+
+static void says_what_it_must_in_english(void **state)
+{
+	static const char *const sentences[] = {
+	    "Certification report",
+	    "CERT-2026-0000417",
+	    "SVC-2026-7K3M-Q9XD",
+	    "21 November 2026, 09:15:02.123456 UTC",
+	    "It does not attest that the declared facts are true.",
+	    "The declaration was received on the channel named here",
+	    "It was received at the moment shown as received",
+	    "It has not been altered since",
+	    "DECLARED BY THE CHANNEL'S OWNER · NOT VERIFIED",
+	    "Logística del Norte, S.L. (CIF B00000000)",
+	    "Sequence numbers 4120 to 4162, without gaps",
+	    "Reception from 20 November 2026, 09:15:02.123456 UTC (included) to 21 November 2026, "
+	    "09:15:02.123456 UTC (excluded)",
+	    "lectura/2026-11/088310",
+	    "2026-11-20 09:15:02.123456Z",
+	    "All the events of the range.",
+	    "seg_0Kx7Yp2Qm4Zr8T00",
+	    "Qualified: engaged as a provider of qualified electronic timestamps",
+	    "Not qualified: its timestamps are admissible as evidence",
+	    "content-part-004.zip",
+	    "999,999,870 bytes",
+	    "CERT-2026-0000417-evidence.zip",
+	    "18,734,112 bytes",
+	    "constancia verify CERT-2026-0000417-evidence.zip report.pdf",
+	    "https://constancia.example/verify/SVC-2026-7K3M-Q9XD",
+	    "Both are equally authentic.",
+	    "Page 1 of 6",
+	    "Page 6 of 6",
+	};
+	sample_ordinary(&sample, 43);
+	render(LANGUAGE_ENGLISH);
+	BUF_AUTO struct buf words = {0};
+	tools_words(path, &words);
+	for (size_t i = 0; i < sizeof(sentences) / sizeof(*sentences); i++)
+		tools_expect(&words, sentences[i]);
+	char digest[2 * SHA256_SIZE + 1];
+	const struct sha256 *digests[] = {&sample.facts.archive_digest, &sample.facts.chain_hash_before,
+	                                  &sample.facts.first_chain_hash,
+	                                  &sample.facts.last_chain_hash, &sample.parts[3].digest,
+	                                  &sample.configurations[1].digest};
+	for (size_t i = 0; i < sizeof(digests) / sizeof(*digests); i++) {
+		hex_encode(digests[i]->bytes, SHA256_SIZE, digest);
+		tools_expect(&words, digest);
+	}
+	assert_null(strstr(words.data, "PROBATIVE"));
+	assert_null(strstr(words.data, "probative"));
+}
+
+static void says_what_it_must_in_spanish(void **state)
+{
+	static const char *const sentences[] = {
+	    "Informe de certificación",
+	    "SVC-2026-7K3M-Q9XD",
+	    "No acredita que los hechos declarados sean ciertos.",
+	    "DECLARADO POR EL TITULAR DEL CANAL · NO VERIFICADO",
+	    "Números de secuencia 4120 a 4122, sin huecos",
+	    "Ambos son igualmente auténticos.",
+	    "Cualificada: contratada como prestadora",
+	    "no se declara",
+	};
+	sample_ordinary(&sample, 3);
+	sample.events[1].occurred_at_us = TIME_NONE;
+	render(LANGUAGE_SPANISH);
+	BUF_AUTO struct buf words = {0};
+	tools_words(path, &words);
+	for (size_t i = 0; i < sizeof(sentences) / sizeof(*sentences); i++)
+		tools_expect(&words, sentences[i]);
+}
+
+static size_t count_in(const char *text, const char *wanted)
+{
+	size_t count = 0;
+	for (; (text = strstr(text, wanted)); text += strlen(wanted))
+		count++;
+	return count;
+}
+
+/* Every word's box lies within the page's margins, whatever the texts are. */
+static void expect_words_within_margins(void)
+{
+	BUF_AUTO struct buf out = {0};
+	assert_int_equal(tools_run(&out, "pdftotext -bbox '%s' -", path), 0);
+	size_t words = 0;
+	for (const char *word = out.data; (word = strstr(word, "<word ")); word++) {
+		double x_min;
+		double y_min;
+		double x_max;
+		double y_max;
+		assert_int_equal(sscanf(word, "<word xMin=\"%lf\" yMin=\"%lf\" xMax=\"%lf\" yMax=\"%lf\"",
+		                        &x_min, &y_min, &x_max, &y_max),
+		                 4);
+		if (y_max - y_min > 30) /* of the mark across the page */
+			continue;
+		if (x_min < 55 || x_max > 541 || y_min < 0 || y_max > 812)
+			fail_msg("out of the margins: %.120s", word);
+		words++;
+	}
+	assert_true(words > 1000);
+}
+
+static void holds_hostile_texts(void **state)
+{
+	for (int language = LANGUAGE_ENGLISH; language <= LANGUAGE_SPANISH; language++) {
+		sample_hostile(&sample, 40);
+		render((enum language)language);
+		expect_words_within_margins();
+		BUF_AUTO struct buf words = {0};
+		tools_words(path, &words);
+		/* On every page; the last form feed ends the last page. */
+		size_t pages = count_in(words.data, "\f");
+		const char *banner = language == LANGUAGE_ENGLISH ? "TEST · NO PROBATIVE VALUE"
+		                                                  : "PRUEBA · SIN VALOR PROBATORIO";
+		assert_true(pages > 10);
+		assert_true(count_in(words.data, banner) >= pages);
+		tools_expect(&words, language == LANGUAGE_ENGLISH ? "it has no probative value"
+		                                                  : "no tiene valor probatorio");
+		tools_expect(&words, "SVC-TEST-2026-7K3M-Q9XD");
+		tools_expect(&words, "‹U+202E›");
+		tools_expect(&words, "‹0xFF›");
+		static const char *const acting[] = {"\u202E", "\u202D", "\u2066", "\u2067",
+		                                     "\uFEFF", "\u200F", "\x1b"};
+		for (size_t i = 0; i < sizeof(acting) / sizeof(*acting); i++)
+			assert_null(strstr(words.data, acting[i]));
+	}
+}
+
+static void is_tagged_embedded_and_titled(void **state)
+{
+	sample_hostile(&sample, 20);
+	render(LANGUAGE_SPANISH);
+	BUF_AUTO struct buf out = {0};
+	assert_int_equal(tools_run(&out, "pdfinfo '%s'", path), 0);
+	assert_non_null(strstr(out.data, "Tagged:          yes"));
+	assert_non_null(strstr(out.data, "Informe de certificación CERT-TEST-2026-0000009"));
+	assert_int_equal(tools_run(&out, "pdffonts '%s' | tail -n +3", path), 0);
+	assert_true(count_in(out.data, "yes yes yes") > 10);
+	assert_int_equal(count_in(out.data, "yes yes yes"), count_in(out.data, "\n"));
+	assert_int_equal(tools_run(&out, "qpdf --json --json-key=qpdf '%s'", path), 0);
+	static const char *const keys[] = {"\"/Lang\": \"u:es-ES\"", "\"/DisplayDocTitle\": true",
+	                                   "\"/OutputIntents\"",     "\"/Tabs\": \"/S\"",
+	                                   "\"/Alt\": ",             "\"/Scope\": \"/Column\"",
+	                                   "\"/Marked\": true",      "\"/ID\": "};
+	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++)
+		if (!strstr(out.data, keys[i]))
+			fail_msg("not found: %s", keys[i]);
+}
+
+static void lists_the_edges_of_a_large_range(void **state)
+{
+	sample_ordinary(&sample, 12345);
+	render(LANGUAGE_ENGLISH);
+	BUF_AUTO struct buf words = {0};
+	tools_words(path, &words);
+	tools_expect(&words, "The first 50 and the last 50 of 12,345 events; the complete list is in the "
+	                     "evidence archive.");
+	tools_expect(&words, "Numbers 4170 to 16414: 12,245 events in the evidence archive");
+	tools_expect(&words, " 4169 2026-");
+	tools_expect(&words, " 16415 2026-");
+	assert_null(strstr(words.data, " 4170 2026-"));
+}
+
+static void states_development_on_the_first_page(void **state)
+{
+	sample_ordinary(&sample, 5);
+	sample.authorities[1].kind = AUTHORITY_DEVELOPMENT;
+	render(LANGUAGE_ENGLISH);
+	BUF_AUTO struct buf words = {0};
+	tools_words(path, &words);
+	const char *page_end = strchr(words.data, '\f');
+	const char *notice = strstr(words.data, "Development timestamps: without probative value");
+	assert_true(notice && page_end && notice < page_end);
+	tools_expect(&words, "Development: run by the service itself for development.");
+}
+
+static void shows_nothing_held_for_digests_alone(void **state)
+{
+	sample_ordinary(&sample, 5);
+	sample.facts.modality = MODALITY_HASH_ONLY;
+	sample.facts.part_rows = 0;
+	sample.facts.part_count = 0;
+	render(LANGUAGE_ENGLISH);
+	BUF_AUTO struct buf words = {0};
+	tools_words(path, &words);
+	tools_expect(&words, "the service holds no declared content");
+	tools_expect(&words, "the service has not seen it");
+}
+
+static void renders_the_same_bytes_again(void **state)
+{
+	BUF_AUTO struct buf first = {0};
+	BUF_AUTO struct buf second = {0};
+	sample_hostile(&sample, 7);
+	render(LANGUAGE_ENGLISH);
+	tools_read(path, &first);
+	render(LANGUAGE_ENGLISH);
+	tools_read(path, &second);
+	assert_true(slice_equal(buf_slice(&first), buf_slice(&second)));
+}
+
+static void expect_refused(void)
+{
+	unlink(path);
+	struct error error = {0};
+	assert_int_equal(report_render(&sample.facts, LANGUAGE_ENGLISH, path, &error), ERR_VALIDATION);
+	assert_int_equal(access(path, F_OK), -1);
+}
+
+static void refuses_facts_that_do_not_agree(void **state)
+{
+	static char long_name[REPORT_NAME_MAX + 2];
+	memset(long_name, 'x', sizeof(long_name) - 1);
+	sample_ordinary(&sample, 9);
+	sample.facts.event_count++;
+	expect_refused();
+	sample_ordinary(&sample, 9);
+	sample.facts.event_rows--;
+	expect_refused();
+	sample_ordinary(&sample, 9);
+	sample.facts.verification_code = NULL;
+	expect_refused();
+	sample_ordinary(&sample, 9);
+	sample.facts.certification_id = long_name;
+	expect_refused();
+	sample_ordinary(&sample, 9);
+	sample.facts.seq_from = 4120;
+	expect_refused();
+	sample_ordinary(&sample, 9);
+	sample.facts.configuration_rows = 0;
+	expect_refused();
+	sample_ordinary(&sample, 9);
+	sample.events[3].hash = NULL;
+	expect_refused();
+}
+
+static void leaves_no_file_where_it_cannot_write(void **state)
+{
+	sample_ordinary(&sample, 1);
+	struct error error = {0};
+	assert_int_equal(
+	    report_render(&sample.facts, LANGUAGE_ENGLISH, "/nonexistent/report.pdf", &error), ERR_IO);
+	assert_int_equal(report_render(&sample.facts, LANGUAGE_ENGLISH, "/dev/full", &error), ERR_IO);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(says_what_it_must_in_english),
+	    cmocka_unit_test(says_what_it_must_in_spanish),
+	    cmocka_unit_test(holds_hostile_texts),
+	    cmocka_unit_test(is_tagged_embedded_and_titled),
+	    cmocka_unit_test(lists_the_edges_of_a_large_range),
+	    cmocka_unit_test(states_development_on_the_first_page),
+	    cmocka_unit_test(shows_nothing_held_for_digests_alone),
+	    cmocka_unit_test(renders_the_same_bytes_again),
+	    cmocka_unit_test(refuses_facts_that_do_not_agree),
+	    cmocka_unit_test(leaves_no_file_where_it_cannot_write),
+	};
+	return cmocka_run_group_tests(tests, setup, teardown);
+}

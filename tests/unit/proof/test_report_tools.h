@@ -1,0 +1,19 @@
+/* What the tests of reports share: a directory of their own, files, other programs. */
+#ifndef TEST_REPORT_TOOLS_H
+#define TEST_REPORT_TOOLS_H
+
+#include "base/buf.h"
+
+/* A fresh directory under the temporary one; the caller removes it with tools_remove. */
+char *tools_directory(void);
+void tools_remove(char *directory);
+/* The whole file; the caller's buf must be empty. */
+void tools_read(const char *path, struct buf *out);
+void tools_write(const char *path, struct slice data);
+/* Runs a shell command, collects both outputs, answers its exit code. */
+int tools_run(struct buf *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* pdftotext's words, one space between any two; pages begin with a form feed. */
+void tools_words(const char *pdf, struct buf *out);
+void tools_expect(const struct buf *words, const char *sentence);
+
+#endif

@@ -1,0 +1,410 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "sample.h"
+#include "store/certifications.h"
+#include "store/change.h"
+#include "store/segments.h"
+
+static struct sample sample;
+static struct error error;
+static struct arena arena;
+
+static int set_up(void **state)
+{
+	arena_init(&arena, 4 << 20);
+	sample_open(&sample, MODALITY_HASH_ONLY, 1000);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	sample_close(&sample);
+	arena_free(&arena);
+	return 0;
+}
+
+static struct certification make(enum mode mode, int64_t first, int64_t last)
+{
+	struct certification certification = {
+	    .account = sample.account,
+	    .channel = sample.channel,
+	    .chain = mode == MODE_TEST ? sample.test_chain : sample.live_chain,
+	    .key = 1,
+	    .mode = mode,
+	    .requested_at_us = sample.now_us,
+	    .language = LANGUAGE_SPANISH,
+	    .range = {.from_us = TIME_NONE, .to_us = TIME_NONE, .seq_from = first, .seq_to = last},
+	    .first_sequence = first,
+	    .last_sequence = last,
+	    .config_versions = "[1]",
+	};
+	memcpy(certification.channel_id, sample.channel_id, ID_SIZE);
+	return certification;
+}
+
+static int accept(struct certification *certification)
+{
+	return store_accept_certification(sample.store, "SVC", certification, &error);
+}
+
+static void seal_all(void)
+{
+	struct unsealed_chain chain;
+	size_t count;
+	assert_int_equal(store_list_unsealed(sample.store, 0, 0, 1, &chain, &count, &error), OK);
+	assert_int_equal(count, 1);
+	struct round_record round = {
+	    .authority = "a", .kind = "development", .request = slice_of("r"),
+	    .response_head = slice_of("h"), .token = slice_of("t")};
+	assert_int_equal(store_last_round(sample.store, &round.round, &round.token_hash, &error), OK);
+	round.round++;
+	struct segment_record segment = {
+	    .account = chain.account, .chain = chain.chain, .number = chain.sealed_segment + 1,
+	    .first_sequence = chain.sealed_sequence + 1, .last_sequence = chain.last_sequence,
+	    .document = slice_of("d"), .nodes = slice_of("n")};
+	snprintf(segment.segment_id, ID_SIZE, "seg_%lld", (long long)round.round);
+	assert_int_equal(store_write_round(sample.store, &round, &segment, 1, &error), OK);
+}
+
+static int64_t count_of(const char *literal_sql, const char *text)
+{
+	struct db_connection *connection;
+	assert_int_equal(look_begin(sample.store, &connection, &error), OK);
+	struct db_query *query = db_query(connection, literal_sql);
+	if (text)
+		db_bind_string(query, text);
+	int64_t count = db_step(query) ? db_integer(query, 0) : -1;
+	assert_int_equal(look_end(connection, db_end(query, &error)), OK);
+	return count;
+}
+
+static int claim(const char *holder, int64_t now_us, struct certification *ret)
+{
+	return store_claim_certification(sample.store, holder, NULL, 0, now_us, 60 * US_PER_SECOND,
+	                                 &arena, ret, &error);
+}
+
+static void test_accept(void **state)
+{
+	sample_register(&sample, MODE_LIVE, 5);
+	struct certification first = make(MODE_LIVE, 1, 5);
+	assert_int_equal(accept(&first), OK);
+	int year = time_year(sample.now_us);
+	char expected[ID_SIZE];
+	snprintf(expected, sizeof expected, "CERT-%d-0000001", year);
+	assert_string_equal(first.certification_id, expected);
+	snprintf(expected, sizeof expected, "SVC-%d-", year);
+	assert_memory_equal(first.verification_code, expected, strlen(expected));
+	assert_int_equal(strlen(first.verification_code), strlen(expected) + 9);
+	struct certification second = make(MODE_LIVE, 2, 3);
+	assert_int_equal(accept(&second), OK);
+	assert_string_not_equal(second.verification_code, first.verification_code);
+	struct certification test = make(MODE_TEST, 1, 1);
+	sample_register(&sample, MODE_TEST, 1);
+	assert_int_equal(accept(&test), OK);
+	snprintf(expected, sizeof expected, "CERT-TEST-%d-0000001", year);
+	assert_string_equal(test.certification_id, expected);
+	snprintf(expected, sizeof expected, "SVC-TEST-%d-", year);
+	assert_memory_equal(test.verification_code, expected, strlen(expected));
+
+	struct certification read;
+	assert_int_equal(store_find_certification(sample.store, sample.account, sample.live_chain,
+	                                          slice_of(first.certification_id), &arena, &read,
+	                                          &error), OK);
+	assert_int_equal(read.status, CERTIFICATION_PROCESSING);
+	assert_int_equal(read.language, LANGUAGE_SPANISH);
+	assert_int_equal(read.range.from_us, TIME_NONE);
+	assert_int_equal(read.range.seq_to, 5);
+	assert_int_equal(read.completed_at_us, TIME_NONE);
+	assert_string_equal(read.channel_id, sample.channel_id);
+	assert_string_equal(read.verification_code, first.verification_code);
+	/* Live and test do not see each other's. */
+	assert_int_equal(store_find_certification(sample.store, sample.account, sample.test_chain,
+	                                          slice_of(first.certification_id), &arena, &read,
+	                                          &error), ERR_NOT_FOUND);
+
+	struct certification *items;
+	size_t count;
+	bool more;
+	assert_int_equal(store_list_certifications(sample.store, sample.account, sample.live_chain, -1,
+	                                           0, 1, &arena, &items, &count, &more, &error), OK);
+	assert_int_equal(count, 1);
+	assert_true(more);
+	assert_string_equal(items[0].certification_id, second.certification_id);
+	assert_int_equal(store_list_certifications(sample.store, sample.account, sample.live_chain,
+	                                           CERTIFICATION_PROCESSING, items[0].certification, 5,
+	                                           &arena, &items, &count, &more, &error), OK);
+	assert_int_equal(count, 1);
+	assert_false(more);
+	assert_string_equal(items[0].certification_id, first.certification_id);
+	assert_int_equal(store_list_certifications(sample.store, sample.account, sample.live_chain,
+	                                           CERTIFICATION_FAILED, 0, 5, &arena, &items, &count,
+	                                           &more, &error), OK);
+	assert_int_equal(count, 0);
+}
+
+static void test_fee(void **state)
+{
+	sample_register(&sample, MODE_LIVE, 5);
+	struct certification certification = make(MODE_LIVE, 1, 5);
+	certification.fee = 996; /* 995 are left */
+	assert_int_equal(accept(&certification), ERR_INSUFFICIENT_BALANCE);
+	assert_int_equal(count_of("SELECT COUNT(*) FROM certifications", NULL), 0);
+	certification.fee = 995;
+	assert_int_equal(accept(&certification), OK);
+	struct balance balance;
+	assert_int_equal(store_get_balance(sample.store, sample.account, &balance, &error), OK);
+	assert_int_equal(balance.balance, 0);
+
+	/* The refund settles what became unpaid meanwhile. */
+	sample_register(&sample, MODE_LIVE, 2);
+	assert_int_equal(store_get_balance(sample.store, sample.account, &balance, &error), OK);
+	assert_int_equal(balance.unpaid_events, 2);
+	struct certification other = make(MODE_LIVE, 1, 5);
+	assert_int_equal(accept(&other), ERR_NOT_OPERATIONAL);
+	char incident_id[ID_SIZE];
+	assert_int_equal(store_fail_certification(sample.store, &certification, NULL, "cause",
+	                                          sample.now_us, incident_id, &error), OK);
+	assert_int_equal(store_get_balance(sample.store, sample.account, &balance, &error), OK);
+	assert_int_equal(balance.balance, 993);
+	assert_int_equal(balance.unpaid_events, 0);
+	assert_int_equal(count_of("SELECT COUNT(*) FROM credit_entries WHERE kind = 'fee_refund'"
+	                          " AND credits = 995 AND reference = $1",
+	                          certification.certification_id), 1);
+	assert_int_equal(count_of("SELECT COUNT(*) FROM notices WHERE type = 'certification.failed'"
+	                          " AND mode = 'live' AND data LIKE '%' || $1 || '%'", incident_id), 1);
+	/* Once only. */
+	assert_int_equal(store_fail_certification(sample.store, &certification, NULL, "cause",
+	                                          sample.now_us, incident_id, &error), ERR_REFUSED);
+	assert_int_equal(store_get_balance(sample.store, sample.account, &balance, &error), OK);
+	assert_int_equal(balance.balance, 993);
+}
+
+static void test_daily_test_quota(void **state)
+{
+	sample_register(&sample, MODE_TEST, 1);
+	for (int i = 0; i < TEST_CERTIFICATIONS_PER_DAY; i++) {
+		struct certification certification = make(MODE_TEST, 1, 1);
+		assert_int_equal(accept(&certification), OK);
+	}
+	struct certification certification = make(MODE_TEST, 1, 1);
+	assert_int_equal(accept(&certification), ERR_TEST_QUOTA);
+	int64_t left_us = time_next_day(sample.now_us) - sample.now_us;
+	assert_true(error.retry_after_seconds * US_PER_SECOND >= left_us);
+	assert_true((error.retry_after_seconds - 1) * US_PER_SECOND < left_us);
+	certification.requested_at_us = time_next_day(sample.now_us);
+	assert_int_equal(accept(&certification), OK);
+}
+
+static void test_config_versions(void **state)
+{
+	sample_register(&sample, MODE_LIVE, 7);
+	for (int i = 0; i < 3; i++) {
+		struct config_change change = {.name = i == 0 ? "b" : i == 1 ? "c" : "d", .modality = -1};
+		int64_t version;
+		bool changed;
+		assert_int_equal(store_configure_channel(sample.store, slice_of(sample.channel_id),
+		                                         &change, sample.now_us, &version, &changed,
+		                                         &error), OK);
+		if (i != 1) /* version 3 has no events */
+			sample_register(&sample, MODE_LIVE, 4);
+	}
+	int64_t versions[4];
+	size_t count;
+	assert_int_equal(store_list_config_versions(sample.store, sample.account, sample.live_chain, 1,
+	                                            15, 4, versions, &count, &error), OK);
+	assert_int_equal(count, 3);
+	assert_int_equal(versions[0], 1);
+	assert_int_equal(versions[1], 2);
+	assert_int_equal(versions[2], 4);
+	assert_int_equal(store_list_config_versions(sample.store, sample.account, sample.live_chain, 8,
+	                                            11, 4, versions, &count, &error), OK);
+	assert_int_equal(count, 1);
+	assert_int_equal(versions[0], 2);
+	assert_int_equal(store_list_config_versions(sample.store, sample.account, sample.live_chain, 7,
+	                                            12, 2, versions, &count, &error), ERR_TOO_LARGE);
+}
+
+static struct document make_document(enum document_kind kind, const char *name)
+{
+	struct document document = {
+	    .kind = kind, .size_bytes = 7, .sha256 = sha256_of(name, strlen(name))};
+	snprintf(document.name, sizeof document.name, "%s", name);
+	snprintf(document.object, sizeof document.object, "issued/ab/%s", name);
+	return document;
+}
+
+static void test_complete(void **state)
+{
+	sample_register(&sample, MODE_LIVE, 5);
+	struct certification accepted = make(MODE_LIVE, 2, 5);
+	assert_int_equal(accept(&accepted), OK);
+	int64_t now_us = sample.now_us;
+	struct certification job;
+	/* Not before its range is sealed. */
+	assert_int_equal(claim("a", now_us, &job), ERR_NOT_FOUND);
+	bool waits;
+	assert_int_equal(store_certification_awaits_seal(sample.store, &waits, &error), OK);
+	assert_true(waits);
+	seal_all();
+	assert_int_equal(store_certification_awaits_seal(sample.store, &waits, &error), OK);
+	assert_false(waits);
+	assert_int_equal(claim("a", now_us, &job), OK);
+	assert_string_equal(job.certification_id, accepted.certification_id);
+	assert_int_equal(job.attempts, 1);
+	assert_int_equal(store_renew_certification(sample.store, &job, "a", now_us + 1000, 500, &error),
+	                 OK);
+	assert_int_equal(claim("b", now_us + 999, &job), ERR_NOT_FOUND);
+
+	struct document documents[] = {
+	    make_document(DOCUMENT_PART, "content-part-002.zip"),
+	    make_document(DOCUMENT_PART, "content-part-001.zip"),
+	    make_document(DOCUMENT_EVIDENCE, "evidence.zip"),
+	    make_document(DOCUMENT_REPORT, "report-es.pdf"),
+	};
+	documents[3].language = LANGUAGE_SPANISH;
+	assert_int_equal(store_complete_certification(sample.store, &job, "b", now_us, documents, 4,
+	                                              &error), ERR_REFUSED);
+	assert_int_equal(count_of("SELECT COUNT(*) FROM issued_files", NULL), 0);
+	struct certification found;
+	assert_int_equal(store_find_issued(sample.store, slice_of(job.verification_code), NULL, &arena,
+	                                   &found, &error), ERR_NOT_FOUND);
+	assert_int_equal(store_complete_certification(sample.store, &job, "a", now_us + 5, documents,
+	                                              4, &error), OK);
+	assert_int_equal(store_complete_certification(sample.store, &job, "a", now_us, documents, 4,
+	                                              &error), ERR_REFUSED);
+	assert_int_equal(count_of("SELECT COUNT(*) FROM notices WHERE type = 'certification.completed'"
+	                          " AND data LIKE '%\"event_count\":4%' AND data LIKE '%' || $1 || '%'",
+	                          accepted.verification_code), 1);
+
+	struct document *list;
+	size_t count;
+	assert_int_equal(store_list_documents(sample.store, sample.account, job.certification, &arena,
+	                                      &list, &count, &error), OK);
+	assert_int_equal(count, 4);
+	assert_string_equal(list[0].name, "report-es.pdf");
+	assert_int_equal(list[0].language, LANGUAGE_SPANISH);
+	assert_string_equal(list[1].name, "evidence.zip");
+	assert_string_equal(list[2].name, "content-part-001.zip");
+	assert_string_equal(list[3].object, documents[0].object);
+	struct document document;
+	assert_int_equal(store_find_document(sample.store, slice_of(job.certification_id),
+	                                     slice_of("evidence.zip"), &document, &error), OK);
+	assert_int_equal(document.size_bytes, 7);
+	assert_int_equal(store_find_document(sample.store, slice_of(job.certification_id),
+	                                     slice_of("other.zip"), &document, &error), ERR_NOT_FOUND);
+	assert_int_equal(store_find_issued(sample.store, slice_of(job.verification_code), NULL, &arena,
+	                                   &found, &error), OK);
+	assert_int_equal(found.status, CERTIFICATION_COMPLETED);
+	assert_int_equal(found.completed_at_us, now_us + 5);
+	assert_int_equal(store_find_issued(sample.store, slice_of(""), &documents[2].sha256, &arena,
+	                                   &found, &error), OK);
+	assert_string_equal(found.certification_id, job.certification_id);
+	struct sha256 unknown = sha256_of("unknown", 7);
+	assert_int_equal(store_find_issued(sample.store, slice_of(""), &unknown, &arena, &found,
+	                                   &error), ERR_NOT_FOUND);
+	bool named;
+	assert_int_equal(store_object_is_named(sample.store, documents[1].object, &named, &error), OK);
+	assert_true(named);
+	assert_int_equal(store_object_is_named(sample.store, "issued/ab/other", &named, &error), OK);
+	assert_false(named);
+}
+
+/* A lease runs out; a holder that crashed goes on at once, but not for ever. */
+static void test_leases(void **state)
+{
+	sample_register(&sample, MODE_TEST, 2);
+	struct certification accepted = make(MODE_TEST, 1, 2);
+	assert_int_equal(accept(&accepted), OK);
+	int64_t now_us = sample.now_us;
+	struct certification job;
+	assert_int_equal(claim("a", now_us, &job), OK);
+	int64_t exclude[] = {job.certification};
+	assert_int_equal(store_claim_certification(sample.store, "a", exclude, 1, now_us,
+	                                           US_PER_SECOND, &arena, &job, &error), ERR_NOT_FOUND);
+	assert_int_equal(claim("b", now_us + 59 * US_PER_SECOND, &job), ERR_NOT_FOUND);
+	for (int i = 2; i <= 5; i++) {
+		assert_int_equal(claim("a", now_us, &job), OK);
+		assert_int_equal(job.attempts, i);
+	}
+	assert_int_equal(claim("a", now_us, &job), ERR_NOT_FOUND);
+	now_us += 60 * US_PER_SECOND;
+	assert_int_equal(claim("b", now_us, &job), OK);
+	assert_int_equal(job.attempts, 6);
+	assert_int_equal(store_renew_certification(sample.store, &job, "a", now_us, 1, &error),
+	                 ERR_REFUSED);
+	assert_int_equal(store_delay_certification(sample.store, &job, "a", now_us, "x", &error),
+	                 ERR_REFUSED);
+	assert_int_equal(store_delay_certification(sample.store, &job, "b", now_us + 10, "why", &error),
+	                 OK);
+	assert_int_equal(claim("a", now_us + 9, &job), ERR_NOT_FOUND);
+	assert_int_equal(claim("a", now_us + 10, &job), OK);
+	assert_int_equal(job.attempts, 7);
+	assert_string_equal(job.last_error, "why");
+	/* Given back without a cause: the attempt does not count. */
+	assert_int_equal(store_delay_certification(sample.store, &job, "a", now_us, NULL, &error), OK);
+	assert_int_equal(claim("a", now_us, &job), OK);
+	assert_int_equal(job.attempts, 7);
+	char incident_id[ID_SIZE];
+	assert_int_equal(store_fail_certification(sample.store, &job, "b", "cause", now_us, incident_id,
+	                                          &error), ERR_REFUSED);
+	assert_int_equal(store_fail_certification(sample.store, &job, NULL, "cause", now_us,
+	                                          incident_id, &error), ERR_REFUSED);
+	assert_int_equal(store_fail_certification(sample.store, &job, "a", "cause", now_us, incident_id,
+	                                          &error), OK);
+	assert_int_equal(claim("a", now_us + US_PER_DAY, &job), ERR_NOT_FOUND);
+}
+
+static void test_overdue(void **state)
+{
+	sample_register(&sample, MODE_LIVE, 2);
+	struct certification accepted = make(MODE_LIVE, 1, 2);
+	assert_int_equal(accept(&accepted), OK);
+	struct certification found;
+	int64_t now_us = sample.now_us;
+	assert_int_equal(store_find_overdue_certification(sample.store, now_us, now_us, &arena, &found,
+	                                                  &error), ERR_NOT_FOUND);
+	assert_int_equal(store_find_overdue_certification(sample.store, now_us + 1, now_us, &arena,
+	                                                  &found, &error), OK);
+	assert_string_equal(found.certification_id, accepted.certification_id);
+}
+
+static void test_idle_accounts(void **state)
+{
+	int64_t count;
+	int64_t day_us = sample.now_us - sample.now_us % US_PER_DAY;
+	assert_int_equal(store_disable_idle_accounts(sample.store, day_us, &count, &error), OK);
+	assert_int_equal(count, 0);
+	sample_register(&sample, MODE_TEST, 1);
+	sample.now_us += 3 * US_PER_DAY;
+	sample_register(&sample, MODE_TEST, 1);
+	assert_int_equal(store_disable_idle_accounts(sample.store, day_us + 2 * US_PER_DAY, &count,
+	                                             &error), OK);
+	assert_int_equal(count, 0);
+	assert_int_equal(store_disable_idle_accounts(sample.store, day_us + 5 * US_PER_DAY, &count,
+	                                             &error), OK);
+	assert_int_equal(count, 1);
+	assert_int_equal(store_forget_usage(sample.store, sample.now_us + 40 * US_PER_DAY, &error), OK);
+	assert_int_equal(count_of("SELECT COUNT(*) FROM test_usage", NULL), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test_setup_teardown(test_accept, set_up, tear_down),
+	    cmocka_unit_test_setup_teardown(test_fee, set_up, tear_down),
+	    cmocka_unit_test_setup_teardown(test_daily_test_quota, set_up, tear_down),
+	    cmocka_unit_test_setup_teardown(test_config_versions, set_up, tear_down),
+	    cmocka_unit_test_setup_teardown(test_complete, set_up, tear_down),
+	    cmocka_unit_test_setup_teardown(test_leases, set_up, tear_down),
+	    cmocka_unit_test_setup_teardown(test_overdue, set_up, tear_down),
+	    cmocka_unit_test_setup_teardown(test_idle_accounts, set_up, tear_down),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

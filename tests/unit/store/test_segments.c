@@ -1,0 +1,241 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "sample.h"
+#include "store/segments.h"
+
+static struct sample sample;
+static struct error error;
+
+static int set_up(void **state)
+{
+	sample_open(&sample, MODALITY_HASH_ONLY, 100000);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	sample_close(&sample);
+	return 0;
+}
+
+static struct round_record make_round(int64_t number)
+{
+	return (struct round_record){
+	    .round = number,
+	    .root = sha256_of("root", 4),
+	    .authority = "authority",
+	    .kind = "development",
+	    .sealed_at_us = sample.now_us,
+	    .obtained_at_us = sample.now_us + 1,
+	    .request = slice_of("request"),
+	    .response_head = slice_of("head"),
+	    .token = slice_of("token"),
+	    .token_hash = sha256_of("token", 5),
+	};
+}
+
+static struct segment_record make_segment(const struct unsealed_chain *chain, int64_t count)
+{
+	struct segment_record segment = {
+	    .account = chain->account,
+	    .chain = chain->chain,
+	    .number = chain->sealed_segment + 1,
+	    .first_sequence = chain->sealed_sequence + 1,
+	    .last_sequence = chain->sealed_sequence + count,
+	    .root = sha256_of("segment", 7),
+	    .seal_hash = sha256_of("document", 8),
+	    .document = slice_of("document"),
+	    .nodes = slice_of("0123456789abcdef0123456789abcdef"),
+	};
+	snprintf(segment.segment_id, ID_SIZE, "seg_%lld_%lld", (long long)segment.chain,
+	         (long long)segment.number);
+	return segment;
+}
+
+static size_t list(struct unsealed_chain *chains, size_t limit)
+{
+	size_t count;
+	assert_int_equal(store_list_unsealed(sample.store, 0, 0, limit, chains, &count, &error), OK);
+	return count;
+}
+
+/* Only live chains with unsealed events are listed, and no longer than that. */
+static void test_unsealed(void **state)
+{
+	struct unsealed_chain chains[4];
+	assert_int_equal(list(chains, 4), 0);
+	sample_register(&sample, MODE_TEST, 2);
+	assert_int_equal(list(chains, 4), 0);
+	sample_register(&sample, MODE_LIVE, 3);
+	sample_register(&sample, MODE_LIVE, 4);
+	assert_int_equal(list(chains, 4), 1);
+	assert_int_equal(chains[0].chain, sample.live_chain);
+	assert_string_equal(chains[0].channel_id, sample.channel_id);
+	assert_int_equal(chains[0].last_sequence, 7);
+	assert_int_equal(chains[0].sealed_sequence, 0);
+
+	struct round_record round = make_round(1);
+	struct segment_record segment = make_segment(&chains[0], 5);
+	assert_int_equal(store_write_round(sample.store, &round, &segment, 1, &error), OK);
+	assert_int_equal(list(chains, 4), 1);
+	assert_int_equal(chains[0].sealed_sequence, 5);
+	assert_int_equal(chains[0].sealed_segment, 1);
+	assert_true(sha256_equal(&chains[0].seal_hash, &segment.seal_hash));
+
+	round = make_round(2);
+	segment = make_segment(&chains[0], 2);
+	assert_int_equal(store_write_round(sample.store, &round, &segment, 1, &error), OK);
+	assert_int_equal(list(chains, 4), 0);
+	sample_register(&sample, MODE_LIVE, 1);
+	assert_int_equal(list(chains, 4), 1);
+
+	/* The list goes on behind a pair. */
+	sample_add_channel(&sample, MODALITY_HASH_ONLY);
+	sample_register(&sample, MODE_LIVE, 1);
+	assert_int_equal(list(chains, 1), 1);
+	size_t count;
+	assert_int_equal(store_list_unsealed(sample.store, chains[0].account, chains[0].chain, 4,
+	                                     chains, &count, &error), OK);
+	assert_int_equal(count, 1);
+	assert_int_equal(chains[0].chain, sample.live_chain);
+}
+
+/* What a round writes is read back, and the events' timestamps follow from it. */
+static void test_read_back(void **state)
+{
+	ARENA_AUTO struct arena arena;
+	arena_init(&arena, 1 << 20);
+	sample_register(&sample, MODE_LIVE, 10);
+	struct unsealed_chain chain;
+	assert_int_equal(list(&chain, 1), 1);
+	struct segment_record segments[2] = {make_segment(&chain, 4)};
+	chain.sealed_sequence = 4;
+	chain.sealed_segment = 1;
+	segments[1] = make_segment(&chain, 3);
+	struct round_record round = make_round(1);
+	assert_int_equal(store_write_round(sample.store, &round, segments, 2, &error), OK);
+
+	struct segment_record segment;
+	assert_int_equal(store_find_segment(sample.store, sample.account, sample.live_chain, 4, &arena,
+	                                    &segment, &error), OK);
+	assert_int_equal(segment.number, 1);
+	assert_int_equal(store_find_segment(sample.store, sample.account, sample.live_chain, 5, &arena,
+	                                    &segment, &error), OK);
+	assert_string_equal(segment.segment_id, segments[1].segment_id);
+	assert_int_equal(segment.first_sequence, 5);
+	assert_int_equal(segment.last_sequence, 7);
+	assert_int_equal(segment.round, 1);
+	assert_true(sha256_equal(&segment.root, &segments[1].root));
+	assert_true(slice_is(segment.document, "document"));
+	assert_true(slice_equal(segment.nodes, segments[1].nodes));
+	assert_int_equal(segment.path.size, 0);
+	assert_int_equal(store_find_segment(sample.store, sample.account, sample.live_chain, 8, &arena,
+	                                    &segment, &error), ERR_NOT_FOUND);
+	assert_int_equal(store_get_segment(sample.store, sample.account, sample.live_chain, 3, &arena,
+	                                   &segment, &error), ERR_NOT_FOUND);
+
+	struct round_record read;
+	assert_int_equal(store_get_round(sample.store, 1, &arena, &read, &error), OK);
+	assert_true(sha256_equal(&read.root, &round.root));
+	assert_string_equal(read.authority, "authority");
+	assert_string_equal(read.kind, "development");
+	assert_int_equal(read.sealed_at_us, round.sealed_at_us);
+	assert_true(slice_is(read.request, "request"));
+	assert_true(slice_is(read.response_head, "head"));
+	assert_true(slice_is(read.token, "token"));
+	assert_true(sha256_equal(&read.token_hash, &round.token_hash));
+	int64_t last;
+	struct sha256 token_hash;
+	assert_int_equal(store_last_round(sample.store, &last, &token_hash, &error), OK);
+	assert_int_equal(last, 1);
+	assert_true(sha256_equal(&token_hash, &round.token_hash));
+
+	struct event event;
+	assert_int_equal(store_get_event(sample.store, sample.account, sample.live_chain, 7, &arena,
+	                                 &event, &error), OK);
+	assert_string_equal(event.segment_id, segments[1].segment_id);
+	assert_int_equal(event.sealed_at_us, round.sealed_at_us);
+	assert_int_equal(store_get_event(sample.store, sample.account, sample.live_chain, 8, &arena,
+	                                 &event, &error), OK);
+	assert_string_equal(event.segment_id, "");
+}
+
+/* Of two sealers only one writes; the other leaves nothing behind. */
+static void test_fence(void **state)
+{
+	sample_register(&sample, MODE_LIVE, 6);
+	struct unsealed_chain chain;
+	assert_int_equal(list(&chain, 1), 1);
+	struct round_record round = make_round(1);
+	struct segment_record segment = make_segment(&chain, 3);
+	assert_int_equal(store_write_round(sample.store, &round, &segment, 1, &error), OK);
+	assert_int_equal(store_write_round(sample.store, &round, &segment, 1, &error), ERR_REFUSED);
+	round.round = 3;
+	assert_int_equal(store_write_round(sample.store, &round, &segment, 1, &error), ERR_REFUSED);
+	round.round = 2; /* the next round, but a segment that is there already */
+	assert_int_equal(store_write_round(sample.store, &round, &segment, 1, &error), ERR_REFUSED);
+	assert_int_equal(list(&chain, 1), 1);
+	segment = make_segment(&chain, 4); /* more events than the chain has */
+	assert_int_equal(store_write_round(sample.store, &round, &segment, 1, &error), ERR_REFUSED);
+	int64_t last;
+	struct sha256 token_hash;
+	assert_int_equal(store_last_round(sample.store, &last, &token_hash, &error), OK);
+	assert_int_equal(last, 1);
+	segment = make_segment(&chain, 3);
+	assert_int_equal(store_write_round(sample.store, &round, &segment, 1, &error), OK);
+}
+
+static void test_chain_hashes(void **state)
+{
+	sample_register(&sample, MODE_LIVE, 3);
+	struct sha256 hashes[4];
+	assert_int_equal(store_read_chain_hashes(sample.store, sample.account, sample.live_chain, 0, 3,
+	                                         hashes, &error), OK);
+	for (int64_t i = 0; i < 4; i++) {
+		struct sha256 hash;
+		assert_int_equal(store_get_chain_hash(sample.store, sample.account, sample.live_chain, i,
+		                                      &hash, &error), OK);
+		assert_true(sha256_equal(&hash, &hashes[i]));
+	}
+	assert_int_equal(store_read_chain_hashes(sample.store, sample.account, sample.live_chain, 2, 4,
+	                                         hashes, &error), ERR_CORRUPT);
+}
+
+static void test_lease(void **state)
+{
+	bool taken;
+	assert_int_equal(store_take_lease(sample.store, "sealer", "a", 100, 50, &taken, &error), OK);
+	assert_true(taken);
+	assert_int_equal(store_take_lease(sample.store, "sealer", "b", 149, 50, &taken, &error), OK);
+	assert_false(taken);
+	assert_int_equal(store_take_lease(sample.store, "sealer", "a", 149, 50, &taken, &error), OK);
+	assert_true(taken);
+	assert_int_equal(store_take_lease(sample.store, "sealer", "b", 198, 50, &taken, &error), OK);
+	assert_false(taken);
+	assert_int_equal(store_take_lease(sample.store, "sealer", "b", 199, 50, &taken, &error), OK);
+	assert_true(taken);
+	assert_int_equal(store_end_lease(sample.store, "sealer", "a", &error), OK);
+	assert_int_equal(store_take_lease(sample.store, "sealer", "a", 200, 50, &taken, &error), OK);
+	assert_false(taken);
+	assert_int_equal(store_end_lease(sample.store, "sealer", "b", &error), OK);
+	assert_int_equal(store_take_lease(sample.store, "sealer", "a", 200, 50, &taken, &error), OK);
+	assert_true(taken);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test_setup_teardown(test_unsealed, set_up, tear_down),
+	    cmocka_unit_test_setup_teardown(test_read_back, set_up, tear_down),
+	    cmocka_unit_test_setup_teardown(test_fence, set_up, tear_down),
+	    cmocka_unit_test_setup_teardown(test_chain_hashes, set_up, tear_down),
+	    cmocka_unit_test_setup_teardown(test_lease, set_up, tear_down),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
