@@ -13,6 +13,7 @@
 
 #include "base/json.h"
 #include "http/event_body.h"
+#include "http/query.h"
 #include "http/rate.h"
 #include "http/worker.h"
 #include "service/service.h"
@@ -22,6 +23,13 @@ struct loop;
 struct route;
 struct operation;
 struct upload;
+
+/* What a connection is to us; libmicrohttpd keeps it for its requests. */
+struct client {
+	struct loop *loop;
+	struct MHD_Connection *connection;
+	struct exchange *exchange;
+};
 
 #define OUT_MAX ((size_t)4 * 1024 * 1024)
 #define EXTRA_HEADERS_MAX 8
@@ -60,7 +68,7 @@ enum step {
 	STEP_BODY,    /* the operation takes the body */
 	STEP_SWALLOW, /* the body is of no use; what is to be said is said behind it */
 	STEP_SAID,    /* answered around libmicrohttpd while the body still comes; closes at its end */
-	STEP_WAITING,
+	STEP_WAITING, /* suspended; after that, `resumed` of the operation makes the answer */
 	STEP_ANSWER,  /* `answer` is there */
 };
 
@@ -68,7 +76,8 @@ struct exchange {
 	struct http_server *server;
 	struct service *service;
 	struct loop *loop;
-	struct MHD_Connection *connection; /* NULL once abandoned */
+	struct client *client;             /* NULL once abandoned */
+	struct MHD_Connection *connection; /* the same */
 	struct exchange *previous, *next;  /* the loop's list of waiting ones, or of completed ones */
 	int64_t deadline_us;
 	int64_t started_us;
@@ -81,6 +90,7 @@ struct exchange {
 	struct slice uri;   /* as sent */
 	struct slice path;  /* of it */
 	struct slice query;
+	struct query parameters;
 	struct slice arguments[2]; /* what the route's places matched */
 	const struct route *route; /* NULL: unknown path */
 	const struct operation *operation;
@@ -89,7 +99,6 @@ struct exchange {
 	struct key_identity key;
 	bool key_known;
 	struct rate_state rate;
-	bool rate_known;
 
 	struct arena arena;
 	struct buf body;       /* a JSON body */

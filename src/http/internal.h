@@ -47,9 +47,9 @@ void admin_stop(struct http_server *server);
 /* The handler of libmicrohttpd for the public interface, and its companions (request.c). */
 enum MHD_Result request_handle(void *context, struct MHD_Connection *connection, const char *url,
                                const char *method, const char *version, const char *data,
-                               size_t *size, void **exchange);
+                               size_t *size, void **client);
 void *request_begin(void *context, const char *uri, struct MHD_Connection *connection);
-void request_completed(void *context, struct MHD_Connection *connection, void **exchange,
+void request_completed(void *context, struct MHD_Connection *connection, void **client,
                        enum MHD_RequestTerminationCode code);
 void request_connection(void *context, struct MHD_Connection *connection, void **socket_context,
                         enum MHD_ConnectionNotificationCode code);

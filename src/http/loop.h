@@ -24,10 +24,10 @@ struct loop {
 
 int loop_start(struct loop *loop, struct http_server *server, int listen_descriptor,
                struct error *error) __attribute__((warn_unused_result));
-/* The request waits for somebody's loop_complete. Call in the loop's thread, after the work was
- * handed over for good. */
+/* The request waits for somebody's loop_complete. Call in the loop's thread, before the work is
+ * handed over; when it cannot be, complete it at once. */
 void loop_wait(struct exchange *exchange);
-/* From any thread, once for each loop_wait, with `answer` or `finish` prepared. */
+/* From any thread, once for each loop_wait; the exchange is the loop's again. */
 void loop_complete(struct exchange *exchange);
 /* Takes no more connections; may be called from any thread. */
 void loop_drain(struct loop *loop);

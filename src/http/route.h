@@ -14,14 +14,16 @@ struct operation {
 	bool writes;    /* refused while the channel or account is suspended */
 	enum scenario_effect scenario;
 	const char *const *parameters; /* of the query, closed by NULL */
-	/* The head has been checked: begins to take a body (sets body_limit, leaves STEP_BODY) or
-	 * refuses with answer_error. NULL: there is no body to speak of. */
-	void (*begin)(struct exchange *exchange);
-	void (*data)(struct exchange *exchange, struct slice data);
+	/* The head has been checked: sets body_limit, or answers ERR_*. NULL: a body is not looked at. */
+	int (*begin)(struct exchange *exchange, struct error *error);
+	/* NULL: collected in `body`. */
+	int (*data)(struct exchange *exchange, struct slice data, struct error *error);
 	/* Everything has come: answers, or waits (loop_wait). NULL: `work` is done by a worker. */
 	void (*finish)(struct exchange *exchange);
 	/* On a worker; answers. A non-zero result becomes answer_error. */
 	int (*work)(struct exchange *exchange, struct error *error);
+	/* After waiting, when nobody has answered yet. */
+	void (*resumed)(struct exchange *exchange);
 };
 
 struct route {

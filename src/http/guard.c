@@ -1,0 +1,305 @@
+#include "http/guard.h"
+
+#include <arpa/inet.h>
+#include <ctype.h>
+#include <netinet/in.h>
+#include <strings.h>
+
+#include "http/header.h"
+#include "http/internal.h"
+
+#define LIVE_BURST 4 /* the capacity of a live key's bucket, in seconds of its rate */
+
+/* ---- the head ---- */
+
+static void read_length(struct head *head, struct slice value)
+{
+	head->content_lengths++;
+	head->content_length = 0;
+	if (!value.size || value.size > 18)
+		head->framing_broken = true;
+	for (size_t i = 0; i < value.size; i++) {
+		if (!isdigit((unsigned char)value.data[i]))
+			head->framing_broken = true;
+		head->content_length = head->content_length * 10 + (uint64_t)(value.data[i] - '0');
+	}
+}
+
+static enum MHD_Result read_header(void *context, enum MHD_ValueKind kind, const char *name_data,
+                                   size_t name_size, const char *value_data, size_t value_size)
+{
+	struct exchange *exchange = context;
+	struct head *head = &exchange->head;
+	struct slice name = slice_make(name_data, name_size);
+	struct slice value = header_trim(slice_make(value_data ? value_data : "", value_size));
+	if (!name_size || name_data[name_size - 1] == ' ' || name_data[name_size - 1] == '\t')
+		head->framing_broken = true;
+	else if (header_name_is(name, exchange->server->key_header))
+		head->api_key = value;
+	else if (header_name_is(name, exchange->server->scenario_header))
+		head->scenario = value;
+	else if (header_name_is(name, "Content-Length"))
+		read_length(head, value);
+	else if (header_name_is(name, "Transfer-Encoding")) {
+		head->framing_broken |= head->chunked || !header_name_is(value, "chunked");
+		head->chunked = true;
+	} else if (header_name_is(name, "Authorization")) {
+		head->authorization_repeated |= head->authorization.data != NULL;
+		head->authorization = value;
+	} else if (header_name_is(name, "Content-Type"))
+		head->content_type = value;
+	else if (header_name_is(name, "Content-Encoding"))
+		head->content_encoding = value;
+	else if (header_name_is(name, "Accept-Language"))
+		head->accept_language = value;
+	else if (header_name_is(name, "Accept"))
+		head->accept = value;
+	else if (header_name_is(name, "Range"))
+		head->range = value;
+	else if (header_name_is(name, "If-Range"))
+		head->if_range = true;
+	else if (header_name_is(name, "Expect"))
+		head->expect_continue = header_name_is(value, "100-continue");
+	else if (header_name_is(name, "X-Forwarded-For"))
+		head->forwarded_for = value;
+	return MHD_YES;
+}
+
+void guard_read_head(struct exchange *exchange)
+{
+	struct head *head = &exchange->head;
+	MHD_get_connection_values_n(exchange->connection, MHD_HEADER_KIND, read_header, exchange);
+	if (head->content_lengths > 1 || (head->chunked && head->content_lengths))
+		head->framing_broken = true;
+	if (head->accept_language.size)
+		exchange->language = header_language(head->accept_language);
+}
+
+/* ---- rates ---- */
+
+static uint64_t mix(uint64_t value)
+{
+	value = (value ^ value >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+	value = (value ^ value >> 27) * UINT64_C(0x94d049bb133111eb);
+	return value ^ value >> 31;
+}
+
+static bool parse_address(struct slice text, struct sockaddr_storage *ret)
+{
+	char copy[INET6_ADDRSTRLEN];
+	text = header_trim(text);
+	if (text.size >= sizeof copy)
+		return false;
+	memcpy(copy, text.data, text.size);
+	copy[text.size] = '\0';
+	struct sockaddr_in *four = (struct sockaddr_in *)ret;
+	struct sockaddr_in6 *six = (struct sockaddr_in6 *)ret;
+	memset(ret, 0, sizeof *ret);
+	if (inet_pton(AF_INET, copy, &four->sin_addr) == 1)
+		ret->ss_family = AF_INET;
+	else if (inet_pton(AF_INET6, copy, &six->sin6_addr) == 1)
+		ret->ss_family = AF_INET6;
+	return ret->ss_family != 0;
+}
+
+/* The nearest address that no trusted proxy has: what stands farther left anyone can have written.
+ */
+static void forwarded(const struct exchange *exchange, struct sockaddr_storage *address)
+{
+	const struct network_list *trusted = &exchange->server->trusted_proxies;
+	struct slice rest = exchange->head.forwarded_for;
+	while (rest.size && network_list_contains(trusted, (const struct sockaddr *)address)) {
+		const char *comma = memrchr(rest.data, ',', rest.size);
+		size_t start = comma ? (size_t)(comma - rest.data) + 1 : 0;
+		struct sockaddr_storage next;
+		if (!parse_address(slice_make(rest.data + start, rest.size - start), &next))
+			return;
+		*address = next;
+		rest.size = comma ? start - 1 : 0;
+	}
+}
+
+static uint64_t address_id(const struct exchange *exchange)
+{
+	const union MHD_ConnectionInfo *info =
+	    MHD_get_connection_info(exchange->connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+	struct sockaddr_storage address = {0};
+	if (info && info->client_addr)
+		memcpy(&address, info->client_addr,
+		       info->client_addr->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6)
+		                                                : sizeof(struct sockaddr_in));
+	if (exchange->head.forwarded_for.size && exchange->server->trusted_proxies.count)
+		forwarded(exchange, &address);
+	const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)&address;
+	uint64_t number = 0;
+	if (address.ss_family != AF_INET6)
+		number = ((const struct sockaddr_in *)&address)->sin_addr.s_addr;
+	else if (IN6_IS_ADDR_V4MAPPED(&six->sin6_addr))
+		memcpy(&number, six->sin6_addr.s6_addr + 12, 4);
+	else
+		memcpy(&number, six->sin6_addr.s6_addr, 8); /* a customer has a /64 at least */
+	const uint64_t *salt = exchange->server->address_salt;
+	return mix(mix(number ^ salt[0]) ^ salt[1]);
+}
+
+static int rate_refusal(const struct exchange *exchange, struct error *error)
+{
+	error_set(error, ERR_RATE_LIMITED, MSG_NONE, NULL);
+	error->retry_after_seconds = (int)exchange->rate.retry_after_seconds;
+	return ERR_RATE_LIMITED;
+}
+
+/* Two buckets for an address: public downloads and pages have their own. */
+static bool rate_by_address(struct exchange *exchange, bool open)
+{
+	int64_t rate = exchange->service->settings->rate_live;
+	uint64_t id = address_id(exchange) ^ (open ? UINT64_C(0x5bd1e9955bd1e995) : 0);
+	exchange->rate = rate_take(exchange->server->limiter, id, rate > 0 ? rate : 1,
+	                           (rate > 0 ? rate : 1) * LIVE_BURST, exchange->started_us);
+	return exchange->rate.allowed;
+}
+
+static bool rate_by_key(struct exchange *exchange)
+{
+	const struct settings *settings = exchange->service->settings;
+	const struct key_identity *key = &exchange->key;
+	bool live = key->mode == MODE_LIVE;
+	int64_t rate = !live ? settings->rate_test : key->rate > 0 ? key->rate : settings->rate_live;
+	if (rate < 1)
+		rate = 1;
+	uint64_t id = mix(mix((uint64_t)key->account) + (uint64_t)key->key * 2 + 1);
+	exchange->rate = rate_take(exchange->server->limiter, id, rate, live ? rate * LIVE_BURST : rate,
+	                           exchange->started_us);
+	return exchange->rate.allowed;
+}
+
+/* ---- the key ---- */
+
+static bool base64_decode(struct slice text, char *out, size_t out_max, size_t *ret_size)
+{
+	static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+	uint32_t bits = 0;
+	int count = 0;
+	size_t size = 0;
+	while (text.size && text.data[text.size - 1] == '=')
+		text.size--;
+	for (size_t i = 0; i < text.size; i++) {
+		const char *digit = text.data[i] ? strchr(digits, text.data[i]) : NULL;
+		if (!digit || size >= out_max)
+			return false;
+		bits = bits << 6 | (uint32_t)(digit - digits);
+		count += 6;
+		if (count >= 8) {
+			count -= 8;
+			out[size++] = (char)(bits >> count & 0xff);
+		}
+	}
+	*ret_size = size;
+	return true;
+}
+
+/* The key in the Authorization header, or in the service's own; empty when there is none. */
+static struct slice credential(const struct exchange *exchange, char scratch[KEY_TEXT_MAX + 4])
+{
+	struct slice value = exchange->head.authorization;
+	struct slice none = {"", 0};
+	if (!value.data)
+		return exchange->head.api_key.data ? exchange->head.api_key : none;
+	if (exchange->head.authorization_repeated)
+		return none;
+	const char *space = memchr(value.data, ' ', value.size);
+	if (!space)
+		return none;
+	struct slice scheme = slice_make(value.data, (size_t)(space - value.data));
+	struct slice rest = header_trim(slice_make(space, value.size - scheme.size));
+	if (header_name_is(scheme, "Bearer"))
+		return rest;
+	size_t size;
+	if (!header_name_is(scheme, "Basic") || !base64_decode(rest, scratch, KEY_TEXT_MAX + 4, &size))
+		return none;
+	const char *colon = memchr(scratch, ':', size);
+	return slice_make(scratch, colon ? (size_t)(colon - scratch) : size);
+}
+
+static int check_key(struct exchange *exchange, struct error *error)
+{
+	char scratch[KEY_TEXT_MAX + 4];
+	struct slice text = credential(exchange, scratch);
+	int result = text.size && text.size < KEY_TEXT_MAX
+	                 ? service_identify(exchange->service, text, &exchange->key, error)
+	                 : error_set(error, ERR_INVALID_KEY, MSG_NONE, NULL);
+	explicit_bzero(scratch, sizeof scratch);
+	exchange->key_known = !result;
+	if (result == ERR_ACCOUNT_DISABLED && exchange->key.key) {
+		rate_by_key(exchange);
+		return result;
+	}
+	if (result) {
+		bool allowed = rate_by_address(exchange, false);
+		bool bad_key = result == ERR_INVALID_KEY || result == ERR_REVOKED_KEY;
+		return bad_key && !allowed ? rate_refusal(exchange, error) : result;
+	}
+	bool allowed = rate_by_key(exchange);
+	if (exchange->operation->writes &&
+	    (exchange->key.account_suspended || exchange->key.channel_suspended))
+		return error_set(error, ERR_SUSPENDED, MSG_NONE, NULL);
+	return allowed ? 0 : rate_refusal(exchange, error);
+}
+
+/* ---- the rest ---- */
+
+static int check_scenario(const struct exchange *exchange, struct error *error)
+{
+	struct slice value = exchange->head.scenario;
+	enum scenario_effect effect = exchange->operation->scenario;
+	if (!value.data || exchange->key.mode != MODE_TEST)
+		return 0;
+	if (slice_is(value, "rate_limited")) {
+		error_set(error, ERR_RATE_LIMITED, MSG_NONE, NULL);
+		error->retry_after_seconds = 1;
+		return ERR_RATE_LIMITED;
+	}
+	bool limit = slice_is(value, "unpaid_limit");
+	if (!limit && !slice_is(value, "unpaid"))
+		return error_set(error, ERR_VALIDATION, MSG_HTTP_SCENARIO,
+		                 exchange->server->scenario_header, NULL);
+	if (effect == SCENARIO_CERTIFICATION)
+		return error_set(error, ERR_NOT_OPERATIONAL, MSG_NONE, NULL);
+	if (effect == SCENARIO_EVENT && limit)
+		return error_set(error, ERR_UNPAID_LIMIT, MSG_NONE, NULL);
+	return 0;
+}
+
+static int not_served(struct exchange *exchange, int code, enum message message,
+                      struct error *error)
+{
+	if (!rate_by_address(exchange, false))
+		return rate_refusal(exchange, error);
+	return error_set(error, code, message, NULL);
+}
+
+int guard_check(struct exchange *exchange, const char *method_text, struct error *error)
+{
+	static const char *const none[] = {NULL};
+	if (exchange->head.framing_broken)
+		return not_served(exchange, ERR_VALIDATION, MSG_HTTP_FRAMING, error);
+	exchange->route = route_find(exchange);
+	if (!exchange->route)
+		return not_served(exchange, ERR_NOT_FOUND, MSG_HTTP_PATH, error);
+	enum method method = method_parse(method_text);
+	exchange->operation = method < METHOD_COUNT ? exchange->route->operations[method] : NULL;
+	if (!exchange->operation)
+		return not_served(exchange, ERR_METHOD, MSG_NONE, error);
+	const struct operation *operation = exchange->operation;
+	int result = 0;
+	if (!operation->open)
+		result = check_key(exchange, error);
+	else if (!rate_by_address(exchange, true))
+		result = rate_refusal(exchange, error);
+	if (!result && !operation->open)
+		result = check_scenario(exchange, error);
+	if (!result)
+		result = query_parse(exchange->query, operation->parameters ? operation->parameters : none,
+		                     &exchange->arena, &exchange->parameters, error);
+	return result;
+}

@@ -1,0 +1,366 @@
+/* A request's way through an exchange: what libmicrohttpd calls. */
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "http/internal.h"
+
+#define BUFFER_KEEP ((size_t)64 * 1024)
+#define ARENA_KEEP ((size_t)64 * 1024)
+
+/* ---- life ---- */
+
+struct exchange *exchange_new(struct http_server *server, struct loop *loop)
+{
+	struct exchange *exchange = calloc(1, sizeof *exchange);
+	if (!exchange)
+		return NULL;
+	exchange->server = server;
+	exchange->service = server->service;
+	exchange->loop = loop;
+	exchange->answer.descriptor = -1;
+	arena_init(&exchange->arena, BODY_ARENA_MAX);
+	buf_init(&exchange->body, PAYLOAD_MAX + BODY_SLACK);
+	buf_init(&exchange->canonical, OUT_MAX);
+	buf_init(&exchange->out, OUT_MAX);
+	return exchange;
+}
+
+static void close_answer(struct answer *answer)
+{
+	if (answer->descriptor >= 0)
+		close(answer->descriptor);
+	content_read_end(answer->reader);
+	answer->descriptor = -1;
+	answer->reader = NULL;
+}
+
+void exchange_free(struct exchange *exchange)
+{
+	if (!exchange)
+		return;
+	upload_free(exchange->upload);
+	close_answer(&exchange->answer);
+	buf_free(&exchange->body);
+	buf_free(&exchange->canonical);
+	buf_free(&exchange->out);
+	arena_free(&exchange->arena);
+	free(exchange);
+}
+
+static void trim(struct buf *buf)
+{
+	size_t limit = buf->limit;
+	if (buf->capacity > BUFFER_KEEP) {
+		buf_free(buf);
+		buf_init(buf, limit);
+	} else {
+		buf_clear(buf);
+	}
+}
+
+void exchange_reset(struct exchange *exchange)
+{
+	upload_free(exchange->upload);
+	exchange->upload = NULL;
+	close_answer(&exchange->answer);
+	trim(&exchange->body);
+	trim(&exchange->canonical);
+	trim(&exchange->out);
+	if (exchange->arena.used > ARENA_KEEP)
+		arena_free(&exchange->arena);
+	else
+		arena_reset(&exchange->arena);
+	error_clear(&exchange->error);
+	memset(&exchange->head, 0, sizeof exchange->head);
+	memset(&exchange->answer, 0, sizeof exchange->answer);
+	memset(&exchange->rate, 0, sizeof exchange->rate);
+	memset(&exchange->key, 0, sizeof exchange->key);
+	exchange->answer.descriptor = -1;
+	exchange->step = STEP_HEAD;
+	exchange->route = NULL;
+	exchange->operation = NULL;
+	exchange->key_known = exchange->content_stored = false;
+	exchange->language = LANGUAGE_ENGLISH;
+	exchange->body_limit = exchange->body_seen = 0;
+}
+
+static void make_request_id(struct loop *loop, char id[24])
+{
+	uint64_t number = loop->random += UINT64_C(0x9e3779b97f4a7c15);
+	number = (number ^ number >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+	number = (number ^ number >> 27) * UINT64_C(0x94d049bb133111eb);
+	number ^= number >> 31;
+	memcpy(id, "req_", 4);
+	hex_encode(&number, sizeof number, id + 4);
+}
+
+void request_connection(void *context, struct MHD_Connection *connection, void **socket_context,
+                        enum MHD_ConnectionNotificationCode code)
+{
+	struct loop *loop = context;
+	struct client *client = *socket_context;
+	if (code == MHD_CONNECTION_NOTIFY_STARTED) {
+		client = calloc(1, sizeof *client);
+		if (client) {
+			client->loop = loop;
+			client->connection = connection;
+			atomic_fetch_add_explicit(&loop->server->metrics.connections, 1, memory_order_relaxed);
+		}
+		*socket_context = client;
+	} else if (client) {
+		exchange_free(client->exchange);
+		free(client);
+		*socket_context = NULL;
+		atomic_fetch_sub_explicit(&loop->server->metrics.connections, 1, memory_order_relaxed);
+	}
+}
+
+void *request_begin(void *context, const char *uri, struct MHD_Connection *connection)
+{
+	struct loop *loop = context;
+	const union MHD_ConnectionInfo *info =
+	    MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+	struct client *client = info ? info->socket_context : NULL;
+	if (!client)
+		return NULL;
+	if (!client->exchange)
+		client->exchange = exchange_new(loop->server, loop);
+	struct exchange *exchange = client->exchange;
+	if (!exchange)
+		return NULL;
+	exchange->client = client;
+	exchange->connection = connection;
+	exchange->started_us = clock_monotonic_us();
+	make_request_id(loop, exchange->request_id);
+	size_t size = strlen(uri);
+	char *copy = arena_copy(&exchange->arena, uri, size);
+	if (!copy)
+		return NULL;
+	const char *mark = memchr(copy, '?', size);
+	exchange->path = slice_make(copy, mark ? (size_t)(mark - copy) : size);
+	exchange->query = mark ? slice_make(mark + 1, size - exchange->path.size - 1)
+	                       : (struct slice){"", 0};
+	if (!exchange->under_way) {
+		exchange->under_way = true;
+		atomic_fetch_add_explicit(&loop->under_way, 1, memory_order_relaxed);
+	}
+	return client;
+}
+
+static void finished(struct exchange *exchange)
+{
+	if (!exchange->under_way)
+		return;
+	exchange->under_way = false;
+	atomic_fetch_sub_explicit(&exchange->loop->under_way, 1, memory_order_relaxed);
+}
+
+void request_completed(void *context, struct MHD_Connection *connection, void **client_context,
+                       enum MHD_RequestTerminationCode code)
+{
+	struct loop *loop = context;
+	struct client *client = *client_context;
+	struct exchange *exchange = client ? client->exchange : NULL;
+	if (!exchange)
+		return;
+	if (exchange->step == STEP_ANSWER || exchange->step == STEP_SAID)
+		metrics_count(&loop->server->metrics, exchange->answer.status,
+		              clock_monotonic_us() - exchange->started_us);
+	finished(exchange);
+	exchange_reset(exchange);
+}
+
+void request_abandon(struct exchange *exchange)
+{
+	struct client *client = exchange->client;
+	struct exchange *fresh = exchange_new(exchange->server, exchange->loop);
+	client->exchange = fresh;
+	if (fresh) {
+		fresh->client = client;
+		fresh->connection = exchange->connection;
+		fresh->started_us = exchange->started_us;
+		memcpy(fresh->request_id, exchange->request_id, sizeof fresh->request_id);
+		fresh->route = exchange->route;
+		fresh->operation = exchange->operation;
+		fresh->language = exchange->language;
+		fresh->key = exchange->key;
+		fresh->key_known = exchange->key_known;
+		fresh->rate = exchange->rate;
+		fresh->under_way = exchange->under_way;
+		error_cause(&fresh->error, ERR_UNAVAILABLE, "http.deadline passed, or the server stops");
+		answer_error(fresh, ERR_UNAVAILABLE);
+	} else {
+		finished(exchange);
+	}
+	struct MHD_Connection *connection = exchange->connection;
+	exchange->under_way = false;
+	exchange->client = NULL;
+	exchange->connection = NULL;
+	atomic_store(&exchange->abandoned, true);
+	MHD_resume_connection(connection);
+}
+
+/* ---- work ---- */
+
+static void run_work(struct job *job)
+{
+	struct exchange *exchange = (struct exchange *)((char *)job - offsetof(struct exchange, job));
+	if (!atomic_load(&exchange->abandoned)) {
+		buf_clear(&exchange->out);
+		int result = exchange->operation->work(exchange, &exchange->error);
+		if (result)
+			answer_error(exchange, result);
+	}
+	loop_complete(exchange);
+}
+
+void work_submit(struct exchange *exchange)
+{
+	loop_wait(exchange);
+	exchange->job.run = run_work;
+	if (worker_submit(exchange->server->workers, &exchange->job))
+		return;
+	answer_error(exchange, error_cause(&exchange->error, ERR_UNAVAILABLE, "the work queue is full"));
+	loop_complete(exchange);
+}
+
+/* ---- steps ---- */
+
+static bool has_body(const struct exchange *exchange)
+{
+	return exchange->head.chunked || exchange->head.content_length > 0;
+}
+
+/* Whether what is still to come of the body is little enough to be read for the connection's sake.
+ */
+static bool worth_swallowing(const struct exchange *exchange, int code)
+{
+	const struct head *head = &exchange->head;
+	if (code == ERR_TOO_LARGE || head->framing_broken)
+		return false;
+	return head->chunked || head->content_length - exchange->body_seen <= SWALLOW_MAX;
+}
+
+/* A refusal before all of the body has been read. */
+static void refuse(struct exchange *exchange, int code)
+{
+	answer_error(exchange, code);
+	upload_free(exchange->upload);
+	exchange->upload = NULL;
+	if (worth_swallowing(exchange, code)) {
+		exchange->body_limit = (size_t)(exchange->body_seen + SWALLOW_MAX);
+		exchange->step = STEP_SWALLOW;
+		return;
+	}
+	atomic_fetch_add_explicit(&exchange->server->metrics.refused_early, 1, memory_order_relaxed);
+	answer_say_now(exchange);
+}
+
+static enum MHD_Result head_step(struct exchange *exchange, const char *method)
+{
+	struct error *error = &exchange->error;
+	guard_read_head(exchange);
+	int result = guard_check(exchange, method, error);
+	const struct operation *operation = exchange->operation;
+	exchange->step = STEP_SWALLOW;
+	exchange->body_limit = BODY_SLACK;
+	if (!result && operation->begin) {
+		exchange->step = STEP_BODY;
+		result = operation->begin(exchange, error);
+	}
+	if (!result && !exchange->head.chunked && exchange->head.content_length > exchange->body_limit)
+		result = error_set(error, ERR_TOO_LARGE, MSG_NONE, NULL);
+	if (!result)
+		return MHD_YES;
+	if (!has_body(exchange) && !exchange->head.framing_broken) {
+		answer_error(exchange, result);
+		return MHD_YES;
+	}
+	if (exchange->head.expect_continue || exchange->head.framing_broken) {
+		answer_error(exchange, result);
+		return answer_queue(exchange); /* and libmicrohttpd closes, for the body was not read */
+	}
+	refuse(exchange, result);
+	return MHD_YES;
+}
+
+static int take_data(struct exchange *exchange, struct slice data, struct error *error)
+{
+	if (exchange->body_seen > exchange->body_limit)
+		return error_set(error, ERR_TOO_LARGE, MSG_NONE, NULL);
+	if (clock_monotonic_us() - exchange->started_us > BODY_IDLE_MAX_US)
+		return error_cause(error, ERR_UNAVAILABLE, "the body took too long");
+	if (exchange->operation->data)
+		return exchange->operation->data(exchange, data, error);
+	buf_add_slice(&exchange->body, data);
+	return buf_check(&exchange->body);
+}
+
+static enum MHD_Result body_step(struct exchange *exchange, struct slice data)
+{
+	exchange->body_seen += data.size;
+	int result;
+	switch (exchange->step) {
+	case STEP_BODY:
+		result = take_data(exchange, data, &exchange->error);
+		if (result)
+			refuse(exchange, result);
+		return MHD_YES;
+	case STEP_SWALLOW:
+		if (exchange->body_seen > exchange->body_limit)
+			refuse(exchange, ERR_TOO_LARGE);
+		return MHD_YES;
+	default:
+		return exchange->body_seen > DISCARD_MAX ? MHD_NO : MHD_YES;
+	}
+}
+
+static void finish(struct exchange *exchange)
+{
+	const struct operation *operation = exchange->operation;
+	if (operation->finish)
+		operation->finish(exchange);
+	else
+		work_submit(exchange);
+}
+
+static enum MHD_Result end_step(struct exchange *exchange)
+{
+	switch (exchange->step) {
+	case STEP_SAID:
+		return MHD_NO;
+	case STEP_SWALLOW:
+		if (exchange->answer.status)
+			exchange->step = STEP_ANSWER;
+		else
+			finish(exchange);
+		break;
+	case STEP_BODY:
+		finish(exchange);
+		break;
+	case STEP_WAITING:
+		exchange->operation->resumed(exchange);
+		break;
+	default:
+		break;
+	}
+	return exchange->step == STEP_ANSWER ? answer_queue(exchange) : MHD_YES;
+}
+
+enum MHD_Result request_handle(void *context, struct MHD_Connection *connection, const char *url,
+                               const char *method, const char *version, const char *data,
+                               size_t *size, void **client_context)
+{
+	struct client *client = *client_context;
+	struct exchange *exchange = client ? client->exchange : NULL;
+	if (!exchange)
+		return MHD_NO;
+	if (exchange->step == STEP_HEAD)
+		return head_step(exchange, method);
+	if (*size) {
+		struct slice part = slice_make(data, *size);
+		*size = 0;
+		return body_step(exchange, part);
+	}
+	return end_step(exchange);
+}

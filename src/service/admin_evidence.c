@@ -1,0 +1,207 @@
+/* Certifications and sealed segments. */
+#include "service/admin_call.h"
+#include "store/accounts.h"
+#include "store/certifications.h"
+#include "store/inspect.h"
+
+/* ---- certifications ---- */
+
+static void certification_members(struct json_writer *out, const struct certification *item)
+{
+	json_integer(out, "number", item->certification);
+	json_text(out, "certification_id", item->certification_id);
+	json_text(out, "channel_id", item->channel_id);
+	json_text(out, "mode", mode_text(item->mode));
+	json_text(out, "status", certification_status_text(item->status));
+	json_number(out, "progress", (double)item->progress_permille / 1000);
+	json_integer(out, "first_sequence", item->first_sequence);
+	json_integer(out, "last_sequence", item->last_sequence);
+	json_time(out, "requested_at", item->requested_at_us);
+	json_time(out, "completed_at", item->completed_at_us);
+	json_integer(out, "attempts", item->attempts);
+	json_integer(out, "fee", item->fee);
+	bool completed = item->status == CERTIFICATION_COMPLETED;
+	json_text(out, "verification_code", completed ? item->verification_code : NULL);
+	json_text(out, "incident_id", *item->incident_id ? item->incident_id : NULL);
+	json_text(out, "last_error", item->last_error);
+}
+
+static const char *document_kind_text(enum document_kind kind)
+{
+	return kind == DOCUMENT_REPORT ? "report" : kind == DOCUMENT_EVIDENCE ? "evidence" : "part";
+}
+
+static int document_array(const struct admin_call *call, const struct certification *item,
+                          struct json_writer *out, struct error *error)
+{
+	struct document *documents;
+	size_t count;
+	int code = store_list_documents(call->admin->store, item->account, item->certification,
+	                                call->arena, &documents, &count, error);
+	if (code)
+		return code;
+	json_begin_array(out, "files");
+	for (size_t i = 0; i < count; i++) {
+		json_begin_object(out, NULL);
+		json_text(out, "name", documents[i].name);
+		json_text(out, "kind", document_kind_text(documents[i].kind));
+		json_integer(out, "bytes", documents[i].size_bytes);
+		json_hex(out, "sha256", documents[i].sha256.bytes, SHA256_SIZE);
+		json_text(out, "object", documents[i].object);
+		json_end_object(out);
+	}
+	json_end_array(out);
+	return OK;
+}
+
+static int show_certification(const struct admin_call *call, struct slice id,
+                              struct json_writer *out, struct error *error)
+{
+	int64_t account, chain;
+	struct certification item;
+	int code = store_locate_certification(call->admin->store, id, &account, &chain, error);
+	if (!code)
+		code = store_find_certification(call->admin->store, account, chain, id, call->arena, &item,
+		                                error);
+	if (code)
+		return code;
+	json_begin_object(out, NULL);
+	certification_members(out, &item);
+	code = document_array(call, &item, out, error);
+	json_end_object(out);
+	return code;
+}
+
+static int run_list(const struct admin_call *call, struct json_writer *out, struct error *error)
+{
+	struct channel_record channel;
+	int code = store_find_channel(call->admin->store, admin_slice(call, "channel"), call->arena,
+	                              &channel, error);
+	if (code)
+		return code;
+	enum certification_status status;
+	bool filtered = certification_status_parse(admin_slice(call, "status"), &status);
+	bool test = slice_is(admin_slice(call, "mode"), "test");
+	struct certification *items;
+	size_t count;
+	bool more;
+	code = store_list_certifications(call->admin->store, channel.account,
+	                                 channel.channel * 2 + test, filtered ? (int)status : -1,
+	                                 admin_integer(call, "before", 0),
+	                                 admin_integer(call, "limit", ADMIN_LIST_DEFAULT), call->arena,
+	                                 &items, &count, &more, error);
+	if (code)
+		return code;
+	admin_list_begin(out);
+	for (size_t i = 0; i < count; i++) {
+		json_begin_object(out, NULL);
+		certification_members(out, &items[i]);
+		json_end_object(out);
+	}
+	admin_list_end(out, more);
+	return OK;
+}
+
+static int run_show(const struct admin_call *call, struct json_writer *out, struct error *error)
+{
+	return show_certification(call, admin_slice(call, "certification"), out, error);
+}
+
+static int run_retry(const struct admin_call *call, struct json_writer *out, struct error *error)
+{
+	struct slice id = admin_slice(call, "certification");
+	int code = store_retry_certification(call->admin->store, id, call->now_us, error);
+	if (code)
+		return code;
+	struct service *service = call->admin->service;
+	if (service && service->wake_issuer)
+		service->wake_issuer(service->wake_context);
+	return show_certification(call, id, out, error);
+}
+
+/* ---- segments ---- */
+
+static void segment_members(struct json_writer *out, const struct segment_summary *segment)
+{
+	json_integer(out, "number", segment->number);
+	json_text(out, "segment_id", segment->segment_id);
+	json_text(out, "channel_id", segment->channel_id);
+	json_integer(out, "first_sequence", segment->first_sequence);
+	json_integer(out, "last_sequence", segment->last_sequence);
+	json_integer(out, "round", segment->round);
+	json_time(out, "sealed_at", segment->sealed_at_us);
+	json_text(out, "authority", segment->authority);
+	json_text(out, "kind", segment->kind);
+}
+
+static int run_segment_list(const struct admin_call *call, struct json_writer *out,
+                            struct error *error)
+{
+	struct segment_list list;
+	int code = store_list_segments(call->admin->store, admin_slice(call, "channel"),
+	                               admin_integer(call, "before", 0),
+	                               admin_integer(call, "limit", ADMIN_LIST_DEFAULT), call->arena,
+	                               &list, error);
+	if (code)
+		return code;
+	admin_list_begin(out);
+	for (size_t i = 0; i < list.count; i++) {
+		json_begin_object(out, NULL);
+		segment_members(out, &list.items[i]);
+		json_end_object(out);
+	}
+	admin_list_end(out, list.more);
+	return OK;
+}
+
+static int run_segment_show(const struct admin_call *call, struct json_writer *out,
+                            struct error *error)
+{
+	struct segment_summary segment;
+	int code = store_inspect_segment(call->admin->store, admin_slice(call, "segment"), call->arena,
+	                                 &segment, error);
+	if (code)
+		return code;
+	json_begin_object(out, NULL);
+	segment_members(out, &segment);
+	json_raw(out, "seal_document", slice_of(segment.document));
+	json_end_object(out);
+	return OK;
+}
+
+#define OF_CHANNEL ADMIN_FLAG_ID("channel", "CHANNEL", true, "the channel")
+#define CERTIFICATION                                                                              \
+	ADMIN_POSITIONAL_ID("certification", "CERTIFICATION", "as in CERT-2026-0000001")
+
+const struct admin_operation admin_evidence_operations[] = {
+	{.name = "certification list",
+	 .summary = "list a channel's certifications, newest first",
+	 .columns = "number certification_id status first_sequence last_sequence requested_at "
+	            "completed_at attempts",
+	 .parameters = {OF_CHANNEL,
+	                ADMIN_FLAG_CHOICE("mode", false, "live|test", "of which chain (live unless told)"),
+	                ADMIN_FLAG_CHOICE("status", false, "processing|completed|failed",
+	                                  "only those in this state"),
+	                ADMIN_FLAG_INTEGER("limit", false, 1, CERTIFICATION_LIST_MAX,
+	                                   "at most so many (100 unless told)"),
+	                ADMIN_LIST_BEFORE},
+	 .run = run_list},
+	{.name = "certification show",
+	 .summary = "show a certification and its files",
+	 .parameters = {CERTIFICATION},
+	 .run = run_show},
+	{.name = "certification retry",
+	 .summary = "try one that waits for its next attempt now",
+	 .parameters = {CERTIFICATION},
+	 .run = run_retry},
+	{.name = "segment list",
+	 .summary = "list a channel's sealed segments, newest first",
+	 .columns = "number segment_id first_sequence last_sequence round sealed_at kind",
+	 .parameters = {OF_CHANNEL, ADMIN_LIST_LIMIT, ADMIN_LIST_BEFORE},
+	 .run = run_segment_list},
+	{.name = "segment show",
+	 .summary = "show a segment and its seal document",
+	 .parameters = {ADMIN_POSITIONAL_ID("segment", "SEGMENT", "the segment")},
+	 .run = run_segment_show},
+	{0},
+};
