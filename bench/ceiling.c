@@ -23,12 +23,14 @@
 #define CONNECTION_MEMORY 32768
 
 static const char body[] =
-    "{\"event_id\":\"evt_01k9x2m4q7r5t8v0w3y6z1a2b4\",\"channel_id\":\"chn_01k9x2m4q7r5t8v0w3y6z1a2b4"
-    "\",\"client_ref\":\"0123456789abcdef0123456789abcdef\",\"sequence\":1234567,\"received_at\":"
-    "\"2026-01-02T03:04:05.678901Z\",\"occurred_at\":null,\"hash\":"
-    "\"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855\",\"hash_alg\":\"sha-256\","
-    "\"modality\":\"content\",\"chain_hash\":"
-    "\"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855\",\"status\":\"registered\","
+    "{\"event_id\":\"evt_01k9x2m4q7r5t8v0w3y6z1a2b4\","
+    "\"channel_id\":\"chn_01k9x2m4q7r5t8v0w3y6z1a2b4\","
+    "\"client_ref\":\"0123456789abcdef0123456789abcdef\",\"sequence\":1234567,"
+    "\"received_at\":\"2026-01-02T03:04:05.678901Z\",\"occurred_at\":null,\"hash\":"
+    "\"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855\","
+    "\"hash_alg\":\"sha-256\",\"modality\":\"content\",\"chain_hash\":"
+    "\"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855\","
+    "\"status\":\"registered\","
     "\"timestamp\":{\"type\":\"pending\",\"reference\":null,\"sealed_at\":null},"
     "\"config_version\":1,\"mode\":\"live\"}";
 
@@ -57,7 +59,7 @@ static enum MHD_Result answer(void *context, struct MHD_Connection *connection, 
 		return MHD_YES;
 	}
 	struct MHD_Response *response =
-	    MHD_create_response_from_buffer(sizeof body - 1, (void *)body, MHD_RESPMEM_MUST_COPY);
+	    MHD_create_response_from_buffer(sizeof body - 1, (void *)body, MHD_RESPMEM_PERSISTENT);
 	for (size_t i = 0; i < sizeof headers / sizeof *headers; i++)
 		MHD_add_response_header(response, headers[i][0], headers[i][1]);
 	enum MHD_Result result = MHD_queue_response(connection, MHD_HTTP_CREATED, response);

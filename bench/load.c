@@ -1,8 +1,9 @@
 /* A load generator for HTTP/1.1 that costs little itself: one thread, epoll, a closed loop on N
  * connections, requests composed beforehand with only what must differ written in place.
  *
- *     bench-load --url http://127.0.0.1:8080/v1/events [--connections N] [--seconds S | --requests N]
- *                [--keys-file FILE] [--payload-bytes N] [--method POST|GET] [--json]
+ *     bench-load --url http://127.0.0.1:8080/v1/events [--connections N]
+ *                [--seconds S | --requests N] [--keys-file FILE] [--payload-bytes N]
+ *                [--method POST|GET] [--json]
  *
  * A key of the file (one a line) goes with each request in turn. Every POST has a client_ref and
  * content of its own. Latency is from handing a request to the kernel to the end of its answer. */

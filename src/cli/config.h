@@ -10,40 +10,48 @@
 #include "service/settings.h"
 
 #define CONFIG_SETS_MAX 200
-#define CONFIG_PROBLEMS_MAX ((size_t)64 * 1024)
 
 struct config_sources {
-	const char *file;              /* NULL: none */
-	const char *data_dir;          /* --data; NULL: not given */
+	const char *const *presets;  /* "section.key=value" over the defaults; NULL ends; may be NULL */
+	const char *file;            /* NULL: none */
+	char *const *environment;    /* NULL: none */
+	const char *data_dir;        /* --data; NULL: not given */
 	const char *sets[CONFIG_SETS_MAX]; /* "section.key=value" */
 	unsigned set_count;
-	char *const *environment;      /* NULL: none */
+	bool serving; /* also check what only a serving process needs */
 };
 
 struct config {
 	struct settings settings;
-	struct arena arena;    /* holds the texts */
-	struct buf problems;   /* one line each; empty: good */
-	struct buf warnings;   /* likewise; the settings are usable */
+	struct arena arena;     /* holds the texts */
+	struct buf problems;    /* one line each; empty: good */
+	struct buf warnings;    /* likewise; the settings are usable */
 	unsigned problem_count;
-	unsigned char *given;  /* for each setting of settings.def: it was set, not left at its default */
+	const char **texts;     /* the value of each setting of settings.def, as written */
+	const char **origins;   /* where it came from; NULL: the default */
 };
 
-/* Reads and checks. 0, ERR_USAGE (see problems; the settings are not usable) or ERR_NO_MEMORY. */
+/* Reads and checks; to be freed in any case. 0, ERR_USAGE (see problems; the settings must not be
+ * used) or ERR_NO_MEMORY. */
 int config_load(const struct config_sources *sources, struct config *ret_config)
     __attribute__((warn_unused_result));
-void config_free(struct config *config);
+void config_free(struct config *config); /* NULL-safe */
+#define CONFIG_AUTO __attribute__((cleanup(config_free)))
 
 /* Whether a source gave the setting. `name` is "section.key" and must exist. */
 bool config_is_given(const struct config *config, const char *name);
-/* Sets a text of the settings, for commands with defaults of their own; copies. */
-int config_override(struct config *config, const char *name, const char *value)
-    __attribute__((warn_unused_result));
 
-/* A complete INI file with every setting; values as they are, defaults commented out. */
+/* A complete INI file: every setting with its comment; those at their default commented out. */
 void config_print(const struct config *config, struct buf *out);
 
 /* A duration as people write it ("500ms", "60s", "5m", "2h", "7d"), in microseconds. */
 bool duration_parse(struct slice text, int64_t *ret_us);
+/* "127.0.0.1:8080", "[::1]:0", "localhost:80": the port, -1 when it is not that. */
+int listen_port(const char *text);
+
+/* config_check.c: looks at the meaning of the settings, telling `problem` of each fault. */
+typedef void config_problem(void *context, const char *setting, const char *what);
+void config_check(const struct settings *settings, bool serving, config_problem *problem,
+                  void *context);
 
 #endif

@@ -9,9 +9,19 @@
 
 #define RETRY_AFTER_DEFAULT 2
 
+void answer_drop_object(struct answer *answer)
+{
+	if (answer->descriptor >= 0)
+		close(answer->descriptor);
+	content_read_end(answer->reader);
+	answer->descriptor = -1;
+	answer->reader = NULL;
+}
+
 void answer_with(struct exchange *exchange, int status, const char *content_type,
                  struct slice body)
 {
+	answer_drop_object(&exchange->answer);
 	exchange->answer = (struct answer){.status = status,
 	                                   .content_type = content_type,
 	                                   .body = body,
@@ -131,6 +141,25 @@ static void collect(struct exchange *exchange, struct header_list *list)
 		put(list, answer->extra[i][0], answer->extra[i][1]);
 	if (exchange->draining)
 		put(list, "Connection", "close");
+}
+
+int answer_object(struct exchange *exchange, const char *object, uint64_t offset, uint64_t size,
+                  struct error *error)
+{
+	struct content_store *store = exchange->service->content;
+	struct answer *answer = &exchange->answer;
+	uint64_t whole = 0;
+	int result = 0;
+	answer->descriptor = content_read_descriptor(store, object, &whole);
+	if (answer->descriptor < 0)
+		result = content_read_begin(store, object, offset, &answer->reader, &whole, error);
+	if (!result && (whole < offset || whole - offset < size))
+		result = error_cause(error, ERR_CORRUPT, "the content object %s is too short", object);
+	else if (result == ERR_NOT_FOUND)
+		result = error_cause(error, ERR_CORRUPT, "the content object %s is missing", object);
+	answer->offset = offset;
+	answer->size = size;
+	return result;
 }
 
 static ssize_t read_object(void *context, uint64_t position, char *data, size_t size)

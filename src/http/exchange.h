@@ -131,6 +131,11 @@ void answer_out(struct exchange *exchange, int status);
 /* The Error record; 5xx get an incident id, logged beside the cause. exchange->error tells more
  * when its code is `code`. */
 void answer_error(struct exchange *exchange, int code);
+/* After answer_with: the body is a part of an object of the content store that must exist. */
+int answer_object(struct exchange *exchange, const char *object, uint64_t offset, uint64_t size,
+                  struct error *error) __attribute__((warn_unused_result));
+void answer_drop_object(struct answer *answer);
+/* Name and value must live as long as the exchange. */
 void answer_header(struct exchange *exchange, const char *name, const char *value);
 /* Gives the answer to libmicrohttpd. */
 enum MHD_Result answer_queue(struct exchange *exchange);

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -130,6 +131,14 @@ static void wait_events(struct loop *loop, int wait_ms)
 	}
 }
 
+/* Quiesced first, for it closes the listening socket otherwise, which is the server's. */
+static void stop_daemon(struct loop *loop)
+{
+	MHD_quiesce_daemon(loop->daemon);
+	MHD_stop_daemon(loop->daemon);
+	loop->daemon = NULL;
+}
+
 static void end(struct loop *loop)
 {
 	while (loop->waiting_first)
@@ -137,8 +146,7 @@ static void end(struct loop *loop)
 	/* Twice: resumed connections queue their answer, then send it. */
 	for (int i = 0; i < 2; i++)
 		MHD_run(loop->daemon);
-	MHD_stop_daemon(loop->daemon);
-	loop->daemon = NULL;
+	stop_daemon(loop);
 	while (loop->out > 0) {
 		wait_events(loop, -1);
 		take_completed(loop);
@@ -247,7 +255,7 @@ void loop_stop(struct loop *loop)
 		wake(loop);
 		pthread_join(loop->thread, NULL);
 	} else if (loop->daemon) {
-		MHD_stop_daemon(loop->daemon);
+		stop_daemon(loop);
 	}
 	if (loop->poll_descriptor > 0)
 		close(loop->poll_descriptor);

@@ -1,6 +1,5 @@
 /* A request's way through an exchange: what libmicrohttpd calls. */
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "http/internal.h"
 
@@ -25,21 +24,12 @@ struct exchange *exchange_new(struct http_server *server, struct loop *loop)
 	return exchange;
 }
 
-static void close_answer(struct answer *answer)
-{
-	if (answer->descriptor >= 0)
-		close(answer->descriptor);
-	content_read_end(answer->reader);
-	answer->descriptor = -1;
-	answer->reader = NULL;
-}
-
 void exchange_free(struct exchange *exchange)
 {
 	if (!exchange)
 		return;
 	upload_free(exchange->upload);
-	close_answer(&exchange->answer);
+	answer_drop_object(&exchange->answer);
 	buf_free(&exchange->body);
 	buf_free(&exchange->canonical);
 	buf_free(&exchange->out);
@@ -62,7 +52,7 @@ void exchange_reset(struct exchange *exchange)
 {
 	upload_free(exchange->upload);
 	exchange->upload = NULL;
-	close_answer(&exchange->answer);
+	answer_drop_object(&exchange->answer);
 	trim(&exchange->body);
 	trim(&exchange->canonical);
 	trim(&exchange->out);

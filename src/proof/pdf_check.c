@@ -61,8 +61,8 @@ static bool find_signature(struct slice file, int64_t *ret_at)
 		return false;
 	int64_t table_at;
 	struct slice rest = from(end, mark - end.data);
-	if (!take(&rest, "startxref\n") || !take_number(&rest, &table_at) || !take(&rest, "\n%%EOF\n") ||
-	    rest.size != 0)
+	if (!take(&rest, "startxref\n") || !take_number(&rest, &table_at) ||
+	    !take(&rest, "\n%%EOF\n") || rest.size != 0)
 		return false;
 	struct slice table = from(file, table_at);
 	const char *trailer = memmem(table.data, table.size < 1024 ? table.size : 1024, "trailer\n", 8);
@@ -85,8 +85,8 @@ static bool take_date(struct slice *rest, int64_t *ret_us)
 		return false;
 	const char *d = rest->data;
 	char iso[32];
-	snprintf(iso, sizeof(iso), "%.4s-%.2s-%.2sT%.2s:%.2s:%.2sZ", d + 2, d + 6, d + 8, d + 10, d + 12,
-	         d + 14);
+	snprintf(iso, sizeof(iso), "%.4s-%.2s-%.2sT%.2s:%.2s:%.2sZ", d + 2, d + 6, d + 8, d + 10,
+	         d + 12, d + 14);
 	int64_t time_us;
 	char written[PDF_DATE_SIZE];
 	if (time_parse(slice_of(iso), "M", &time_us, NULL))
@@ -235,8 +235,9 @@ static bool digest_property(struct slice packet, const char *name, struct sha256
 static bool read_binding(struct slice file, struct pdf_binding *binding)
 {
 	struct slice packet = after_only(file, REPORT_XMP_BEGIN);
-	const char *end =
-	    packet.data ? memmem(packet.data, packet.size, REPORT_XMP_END, strlen(REPORT_XMP_END)) : NULL;
+	if (!packet.data)
+		return false;
+	const char *end = memmem(packet.data, packet.size, REPORT_XMP_END, strlen(REPORT_XMP_END));
 	if (!end)
 		return false;
 	packet.size = (size_t)(end - packet.data);
@@ -260,6 +261,15 @@ static bool read_binding(struct slice file, struct pdf_binding *binding)
 	       binding->event_count == binding->last_sequence - binding->first_sequence + 1;
 }
 
+int pdf_read_binding(struct slice file, struct pdf_binding *ret_binding, struct error *error)
+{
+	struct pdf_binding binding = {0};
+	if (!read_binding(file, &binding))
+		return invalid(error, "does not say what it belongs to");
+	*ret_binding = binding;
+	return OK;
+}
+
 int pdf_check(struct slice file, struct slice roots_pem, struct pdf_facts *ret_facts,
               struct error *error)
 {
@@ -270,8 +280,8 @@ int pdf_check(struct slice file, struct slice roots_pem, struct pdf_facts *ret_f
 	int result = locate(file, &contents_at, &facts.signing_time_us, error);
 	if (!result)
 		result = check_signature(file, contents_at, roots_pem, &facts.signature, error);
-	if (!result && !read_binding(file, &facts.binding))
-		result = invalid(error, "does not say what it belongs to");
+	if (!result)
+		result = pdf_read_binding(file, &facts.binding, error);
 	if (!result && facts.binding.chain == MODE_LIVE && !facts.signature.has_timestamp)
 		result = invalid(error, "has a signature without a timestamp");
 	if (result)

@@ -43,6 +43,11 @@ struct pdf_facts {
 	struct cms_facts signature; /* who signed, its timestamp, trusted or not */
 };
 
+/* Reads what a report, signed or not, says of itself; nothing is checked but its form. 0 or
+ * ERR_INVALID_EVIDENCE. */
+int pdf_read_binding(struct slice file, struct pdf_binding *ret_binding, struct error *error)
+    __attribute__((warn_unused_result));
+
 /* Checks a whole file in memory. roots_pem as for cms_verify: with NULL data integrity alone is
  * established. 0 or ERR_INVALID_EVIDENCE with the cause, ERR_NO_MEMORY. */
 int pdf_check(struct slice file, struct slice roots_pem, struct pdf_facts *ret_facts,

@@ -81,7 +81,9 @@ static bool open_page(qpdf_data pdf, qpdf_oh page, struct buf *out)
 	qpdf_oh annotations = qpdf_oh_get_key(pdf, page, "/Annots");
 	BUF_AUTO struct buf list;
 	buf_init(&list, DICTIONARY_MAX);
-	int count = qpdf_oh_is_array(pdf, annotations) ? qpdf_oh_get_array_n_items(pdf, annotations) : 0;
+	int count = 0;
+	if (qpdf_oh_is_array(pdf, annotations))
+		count = qpdf_oh_get_array_n_items(pdf, annotations);
 	if (count > ANNOTATIONS_MAX)
 		return false;
 	for (int i = 0; i < count; i++) {
@@ -113,10 +115,10 @@ static int read_objects(qpdf_data pdf, struct base *base, struct error *error)
 	base->next_id = qpdf_oh_get_int_value_as_int(pdf, qpdf_oh_get_key(pdf, trailer, "/Size"));
 	size_t size = 0;
 	qpdf_oh identifiers = qpdf_oh_get_key(pdf, trailer, "/ID");
-	const char *identifier =
-	    qpdf_oh_is_array(pdf, identifiers)
-	        ? qpdf_oh_get_binary_string_value(pdf, qpdf_oh_get_array_item(pdf, identifiers, 0), &size)
-	        : NULL;
+	qpdf_oh first = qpdf_oh_is_array(pdf, identifiers)
+	                    ? qpdf_oh_get_array_item(pdf, identifiers, 0)
+	                    : identifiers;
+	const char *identifier = qpdf_oh_get_binary_string_value(pdf, first, &size);
 	if (!identifier || size != 16)
 		return refused(error, "has no identifier");
 	buf_add(&base->first_id, identifier, size);

@@ -1,9 +1,9 @@
 /* PAdES baseline B-T (ETSI EN 319 142-1) on a report that report.h rendered: an incremental update
  * with an invisible signature field. Everything before it stays byte for byte.
  *
- * The key and the authority stay behind the functions in struct cms_signing. The base file must have
- * a classic cross-reference table. Memory is constant but for the qpdf library's view of the base
- * file. */
+ * The key and the authority stay behind the functions in struct cms_signing. The base file must
+ * have a classic cross-reference table. Memory is constant but for the qpdf library's view of the
+ * base file. Thread safe. */
 #ifndef PROOF_PDF_SIGN_H
 #define PROOF_PDF_SIGN_H
 

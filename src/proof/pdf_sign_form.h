@@ -1,8 +1,8 @@
 /* The one form in which a report is signed: what pdf_sign writes and pdf_check takes. Internal to
  * proof.
  *
- * The update appends the catalog, the first page, the widget and, last of its objects, the signature
- * dictionary:
+ * The update appends the catalog, the first page, the widget and, last of its objects, the
+ * signature dictionary:
  *   N 0 obj LF PDF_FORM_BEGIN date PDF_FORM_RANGE a SP b SP c SP* PDF_FORM_CONTENTS
  *   '<' 2 * PDF_CMS_SIZE_MAX digits '>' PDF_FORM_END
  *   xref … its entry last … trailer … startxref … %%EOF LF

@@ -82,8 +82,7 @@ static int add_document(qpdf_data pdf, const struct report_finishing *finishing,
 	pdf_date(finishing->facts->issued_at_us, date);
 	qpdf_oh info = qpdf_make_indirect_object(pdf, qpdf_oh_new_dictionary(pdf));
 	set(pdf, info, "/Title", qpdf_oh_new_unicode_string(pdf, finishing->title));
-	set(pdf, info, "/Author",
-	    qpdf_oh_new_unicode_string(pdf, finishing->facts->service_name));
+	set(pdf, info, "/Author", qpdf_oh_new_unicode_string(pdf, finishing->facts->service_name));
 	set(pdf, info, "/Producer", qpdf_oh_new_string(pdf, "constancia " CONSTANCIA_VERSION));
 	set(pdf, info, "/CreationDate", qpdf_oh_new_string(pdf, date));
 	set(pdf, info, "/ModDate", qpdf_oh_new_string(pdf, date));
@@ -129,7 +128,9 @@ static int complete_page(qpdf_data pdf, qpdf_oh page, const char *link_text, str
 		return result;
 	set(pdf, page, "/Contents", stream_new(pdf, buf_slice(&marked)));
 	qpdf_oh annotations = qpdf_oh_get_key_if_dict(pdf, page, "/Annots");
-	int count = qpdf_oh_is_array(pdf, annotations) ? qpdf_oh_get_array_n_items(pdf, annotations) : 0;
+	int count = 0;
+	if (qpdf_oh_is_array(pdf, annotations))
+		count = qpdf_oh_get_array_n_items(pdf, annotations);
 	for (int i = 0; i < count; i++) {
 		qpdf_oh annotation = qpdf_oh_get_array_item(pdf, annotations, i);
 		set(pdf, annotation, "/F", qpdf_oh_new_integer(pdf, 4));

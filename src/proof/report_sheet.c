@@ -430,15 +430,10 @@ void sheet_need(struct sheet *sheet, double height)
 		page_break(sheet);
 }
 
-static void add_text(struct sheet *sheet, const char *tag, enum sheet_style style, const char *text,
-                     double above, double below)
+static void add_text(struct sheet *sheet, const char *tag, enum sheet_style style, const char *text)
 {
-	sheet_add(sheet, &(struct sheet_row){
-	                     .count = 1,
-	                     .space_above = above,
-	                     .space_below = below,
-	                     .cells[0] = {.text = text, .style = style, .tag = tag, .width = SHEET_WIDTH},
-	                 });
+	struct sheet_cell cell = {.text = text, .style = style, .tag = tag, .width = SHEET_WIDTH};
+	sheet_add(sheet, &(struct sheet_row){.count = 1, .space_below = 5, .cells[0] = cell});
 }
 
 void sheet_heading(struct sheet *sheet, const char *text)
@@ -446,14 +441,14 @@ void sheet_heading(struct sheet *sheet, const char *text)
 	sheet_need(sheet, 110);
 	if (sheet->y > TOP + 0.01)
 		sheet_space(sheet, 18);
-	add_text(sheet, "H2", SHEET_HEADING, text, 0, 5);
+	add_text(sheet, "H2", SHEET_HEADING, text);
 }
 
 void sheet_paragraph(struct sheet *sheet, enum sheet_style style, const char *text)
 {
 	static const char *const tags[SHEET_STYLE_COUNT] = {
 	    [SHEET_TITLE] = "H1", [SHEET_HEADING] = "H2", [SHEET_SUBHEADING] = "H3"};
-	add_text(sheet, tags[style] ? tags[style] : "P", style, text, 0, 5);
+	add_text(sheet, tags[style] ? tags[style] : "P", style, text);
 }
 
 void sheet_item(struct sheet *sheet, const char *mark, const char *text)
@@ -555,7 +550,8 @@ void sheet_table_begin(struct sheet *sheet, const struct sheet_column *columns, 
 	sheet_repeat(sheet, &row);
 }
 
-void sheet_table_row(struct sheet *sheet, const char *const *texts, const enum sheet_style *row_styles)
+void sheet_table_row(struct sheet *sheet, const char *const *texts,
+                     const enum sheet_style *row_styles)
 {
 	struct sheet_row row = table_row(sheet, "TR", "TD");
 	for (int i = 0; i < row.count; i++) {

@@ -69,7 +69,7 @@ static bool is_blank_letter(gunichar character)
 
 static bool is_visible(gunichar character)
 {
-	/* Emoji presentation, and the joiners that scripts of South Asia and Persian are spelled with. */
+	/* Emoji presentation, and the joiners that Persian and Indic scripts are spelled with. */
 	if (character == 0xFE0F || character == 0x200C || character == 0x200D)
 		return true;
 	if (is_blank_letter(character))

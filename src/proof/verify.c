@@ -70,6 +70,11 @@ int verify_add_error(struct run *run, const char *path, const char *where, int s
 	return 0;
 }
 
+bool verify_stopped(const struct run *run)
+{
+	return run->options && run->options->stop_early && run->result->wrong > 0;
+}
+
 void verify_progress(struct run *run, const char *path, uint64_t done, uint64_t total)
 {
 	if (!run->options || !run->options->progress)
@@ -278,7 +283,7 @@ static int check_all(struct run *run)
 	for (size_t i = 0; i < run->input_count && status == 0; i++)
 		status = open_input(run, &run->inputs[i]);
 	for (size_t k = 0; k < sizeof order / sizeof *order; k++)
-		for (size_t i = 0; i < run->input_count && status == 0; i++)
+		for (size_t i = 0; i < run->input_count && status == 0 && !verify_stopped(run); i++)
 			if (run->inputs[i].kind == order[k])
 				status = checks[k](run, &run->inputs[i]);
 	for (size_t i = 0; i < run->input_count && status == 0; i++)

@@ -49,6 +49,7 @@ struct verify_options {
 	/* Called now and then, at most some times a second; NULL: never. */
 	void (*progress)(void *context, const char *path, uint64_t done, uint64_t total);
 	void *progress_context;
+	bool stop_early; /* at the first thing that is wrong: for who only needs yes or no */
 };
 
 /* Checks all paths together. `trust` is a file with PEM roots of the signer and the timestamp

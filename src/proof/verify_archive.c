@@ -48,7 +48,7 @@ static int sum_entries(struct archive_check *check)
 	if (!check->sums || !check->summed)
 		return ERR_NO_MEMORY;
 	uint64_t done = 0;
-	for (uint32_t i = 0; i < check->count; i++) {
+	for (uint32_t i = 0; i < check->count && !verify_stopped(check->run); i++) {
 		struct error error = {0};
 		char name[ZIP_NAME_MAX + 1];
 		int status =
@@ -348,25 +348,30 @@ static void check_manifest_facts(struct archive_check *check)
 		           "this is a test archive: it has no timestamps and no probative value");
 }
 
-static int check_contents(struct archive_check *check)
+/* Everything about the archive's own files but the lines of its streams. */
+static int check_frame(struct archive_check *check)
 {
 	struct error error = {0};
 	check_mimetype(check);
 	int status = note(check, ARCHIVE_MANIFEST_NAME, read_manifest(check, &error), &error);
 	if (status == 0)
 		status = check_asic(check);
-	if (status == 0)
-		status = check_signature(check);
-	if (status < 0 || !check->has_manifest)
+	if (status < 0 || verify_stopped(check->run))
 		return status;
-	status = describe(check);
-	if (status < 0)
+	status = check_signature(check);
+	if (status < 0 || !check->has_manifest)
 		return status;
 	check_files(check);
 	check_names(check);
 	check_manifest_facts(check);
-	status = check_documents(check);
-	if (status < 0)
+	status = describe(check);
+	return status < 0 ? status : check_documents(check);
+}
+
+static int check_contents(struct archive_check *check)
+{
+	int status = check_frame(check);
+	if (status < 0 || !check->has_manifest || verify_stopped(check->run))
 		return status;
 	return verify_chain(&(struct chain_input){check->run, check->input, check->zip,
 	                                          &check->manifest, check->has_genesis,
@@ -391,7 +396,7 @@ int verify_archive(struct run *run, struct input *input)
 	arena_init(&check.arena, ARENA_MAX);
 	buf_init(&check.scratch, ARCHIVE_MANIFEST_MAX);
 	status = sum_entries(&check);
-	if (status == 0)
+	if (status == 0 && !verify_stopped(run))
 		status = check_contents(&check);
 	free(check.sums);
 	free(check.summed);

@@ -39,6 +39,8 @@ void verify_add(struct run *run, enum verify_severity severity, const char *path
  * Answers 0, or ERR_NO_MEMORY when the run cannot go on. */
 int verify_add_error(struct run *run, const char *path, const char *where, int status,
                      const struct error *error) __attribute__((warn_unused_result));
+/* Something is wrong, and nobody wants to know more. */
+bool verify_stopped(const struct run *run);
 void verify_progress(struct run *run, const char *path, uint64_t done, uint64_t total);
 /* Notes what a verified signature or timestamp says about trust. */
 void verify_trust(struct run *run, bool trusted);

@@ -268,12 +268,14 @@ static TS_RESP *make_response(const struct process *process, struct slice reques
 	TS_RESP_CTX *context = TS_RESP_CTX_new();
 	ASN1_OBJECT *policy = OBJ_txt2obj(DEVELOPMENT_POLICY, 1);
 	BIO *bio = BIO_new_mem_buf(request.data, (int)request.size);
+	/* The signer's own certificate goes in by itself. */
+	STACK_OF(X509) *issuers = sk_X509_dup(process->timestamp.certificates);
 	TS_RESP *response = NULL;
 
-	if (context && policy && bio &&
+	if (context && policy && bio && issuers && sk_X509_shift(issuers) &&
 	    TS_RESP_CTX_set_signer_cert(context, sk_X509_value(process->timestamp.certificates, 0)) &&
 	    TS_RESP_CTX_set_signer_key(context, process->timestamp.key) &&
-	    TS_RESP_CTX_set_certs(context, process->timestamp.certificates) &&
+	    TS_RESP_CTX_set_certs(context, issuers) &&
 	    TS_RESP_CTX_set_signer_digest(context, EVP_sha256()) &&
 	    TS_RESP_CTX_set_ess_cert_id_digest(context, EVP_sha256()) &&
 	    TS_RESP_CTX_add_md(context, EVP_sha256()) && TS_RESP_CTX_set_def_policy(context, policy) &&
@@ -282,6 +284,7 @@ static TS_RESP *make_response(const struct process *process, struct slice reques
 		TS_RESP_CTX_set_serial_cb(context, random_serial, NULL);
 		response = TS_RESP_create_response(context, bio);
 	}
+	sk_X509_free(issuers);
 	BIO_free(bio);
 	ASN1_OBJECT_free(policy);
 	TS_RESP_CTX_free(context);

@@ -11,9 +11,8 @@
 
 /* ---- claiming ---- */
 
-/* The first due one that is not excluded, with the next_attempt_at it was seen with. */
-static int find_due(struct store *store, const char *holder, const int64_t *exclude,
-                    size_t exclude_count, int64_t now_us, struct arena *arena,
+/* With the next_attempt_at it was seen with. */
+static int find_due(struct store *store, const char *holder, int64_t now_us, struct arena *arena,
                     struct certification *ret, int64_t *ret_seen_us, struct error *error)
 {
 	struct db_connection *connection;
@@ -28,18 +27,11 @@ static int find_due(struct store *store, const char *holder, const int64_t *excl
 	                       " WHERE c.status = 'processing' AND (c.next_attempt_at <= $1"
 	                       " OR (c.lease = $2 AND c.attempts < $3))"
 	                       " AND (c.chain % 2 = 1 OR s.sealed_sequence >= c.last_sequence)"
-	                       " ORDER BY c.next_attempt_at LIMIT $4")};
+	                       " ORDER BY c.next_attempt_at LIMIT 1")};
 	db_bind_integer(row.query, now_us);
 	db_bind_string(row.query, holder);
 	db_bind_integer(row.query, RESUME_ATTEMPTS_MAX);
-	db_bind_integer(row.query, (int64_t)exclude_count + 1);
-	bool found = false;
-	while (!found && db_step(row.query)) {
-		int64_t number = db_integer(row.query, 3);
-		found = true;
-		for (size_t i = 0; i < exclude_count; i++)
-			found = found && exclude[i] != number;
-	}
+	bool found = db_step(row.query);
 	struct certification certification;
 	if (found) {
 		read_certification_row(&row, &certification);
@@ -53,14 +45,13 @@ static int find_due(struct store *store, const char *holder, const int64_t *excl
 	return look_end(connection, result);
 }
 
-int store_claim_certification(struct store *store, const char *holder, const int64_t *exclude,
-                              size_t exclude_count, int64_t now_us, int64_t lease_us,
-                              struct arena *arena, struct certification *ret, struct error *error)
+int store_claim_certification(struct store *store, const char *holder, int64_t now_us,
+                              int64_t lease_us, struct arena *arena, struct certification *ret,
+                              struct error *error)
 {
 	struct certification certification;
 	int64_t seen_us;
-	int result = find_due(store, holder, exclude, exclude_count, now_us, arena, &certification,
-	                      &seen_us, error);
+	int result = find_due(store, holder, now_us, arena, &certification, &seen_us, error);
 	if (result)
 		return result;
 	struct db_connection *connection;
@@ -298,26 +289,6 @@ int store_fail_certification(struct store *store, const struct certification *ce
 	                                     now_us, error), error);
 	if (!result)
 		memcpy(ret_incident_id, incident_id, ID_SIZE);
-	return result;
-}
-
-/* ---- looking for what waits ---- */
-
-int store_certification_awaits_seal(struct store *store, bool *ret_waits, struct error *error)
-{
-	struct db_connection *connection;
-	int result = look_begin(store, &connection, error);
-	if (result)
-		return result;
-	struct db_query *query = db_query(
-	    connection, "SELECT 1 FROM certifications c"
-	                " JOIN chains s ON s.account = c.account AND s.chain = c.chain"
-	                " WHERE c.status = 'processing' AND c.chain % 2 = 0"
-	                " AND s.sealed_sequence < c.last_sequence LIMIT 1");
-	bool waits = db_step(query);
-	result = look_end(connection, db_end(query, error));
-	if (!result)
-		*ret_waits = waits;
 	return result;
 }
 

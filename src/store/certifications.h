@@ -75,13 +75,12 @@ int store_list_certifications(struct store *store, int64_t account, int64_t chai
 /* ---- jobs ---- */
 
 /* The next certification in processing that is due, whose range is sealed (or a test one), leased
- * to `holder` until now_us + lease_us; ERR_NOT_FOUND when there is none. A holder's own lease from
- * before a crash is taken up at once, unless that happened many times. `exclude`: numbers that this
- * process works on already. */
-int store_claim_certification(struct store *store, const char *holder, const int64_t *exclude,
-                              size_t exclude_count, int64_t now_us, int64_t lease_us,
-                              struct arena *arena, struct certification *ret, struct error *error)
-    __attribute__((warn_unused_result));
+ * to `holder` until now_us + lease_us; ERR_NOT_FOUND when there is none. A holder works on one at a
+ * time: what it still holds is left from before a crash, and is taken up at once, unless that
+ * happened many times. */
+int store_claim_certification(struct store *store, const char *holder, int64_t now_us,
+                              int64_t lease_us, struct arena *arena, struct certification *ret,
+                              struct error *error) __attribute__((warn_unused_result));
 /* ERR_REFUSED: the lease is another's, or the job is over. */
 int store_renew_certification(struct store *store, const struct certification *certification,
                               const char *holder, int64_t until_us, int64_t progress_permille,
@@ -113,9 +112,6 @@ int store_fail_certification(struct store *store, const struct certification *ce
                              char ret_incident_id[ID_SIZE], struct error *error)
     __attribute__((warn_unused_result));
 
-/* Whether one in processing waits for its range to be sealed. */
-int store_certification_awaits_seal(struct store *store, bool *ret_waits, struct error *error)
-    __attribute__((warn_unused_result));
 /* One in processing that was requested before before_us and that nobody works on; ERR_NOT_FOUND. */
 int store_find_overdue_certification(struct store *store, int64_t before_us, int64_t now_us,
                                      struct arena *arena, struct certification *ret,

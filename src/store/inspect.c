@@ -1,5 +1,7 @@
 #include "store/inspect.h"
 
+#include <stdio.h>
+
 #include "store/change.h"
 
 /* ---- certifications ---- */
@@ -144,5 +146,93 @@ int store_inspect_segment(struct store *store, struct slice segment_id, struct a
 	code = look_end(connection, row_end(&row, found, MSG_STORE_NO_SEGMENT, segment_id, error));
 	if (!code)
 		*ret = summary;
+	return code;
+}
+
+/* ---- named objects ---- */
+
+#define OBJECT_PAGE 500
+#define OBJECT_PAGE_MEMORY_MAX ((size_t)1 << 20)
+
+struct object_page {
+	struct arena arena;
+	struct named_object *items;
+	size_t count;
+	bool more;
+	/* Where the next page begins. */
+	int64_t account;
+	int64_t number; /* of an event or a certification */
+	const char *name;
+};
+
+static struct db_query *page_query(struct db_connection *connection, enum object_source source,
+                                   const struct object_page *page, const char *after_name)
+{
+	struct db_query *query;
+	if (source == OBJECTS_OF_EVENTS) {
+		query = db_query(connection,
+		                 "SELECT account, event, '', content_object, content_bytes, hash, NULL"
+		                 " FROM events WHERE event > $1 AND content_object IS NOT NULL"
+		                 " ORDER BY event LIMIT $2");
+	} else {
+		query = db_query(connection,
+		                 "SELECT i.account, i.certification, i.name, i.object, i.size_bytes,"
+		                 " i.sha256, c.certification_id FROM issued_files i"
+		                 " JOIN certifications c ON c.account = i.account"
+		                 " AND c.certification = i.certification"
+		                 " WHERE (i.account, i.certification, i.name) > ($1, $2, $3)"
+		                 " ORDER BY i.account, i.certification, i.name LIMIT $4");
+		db_bind_integer(query, page->account);
+	}
+	db_bind_integer(query, page->number);
+	if (source == OBJECTS_ISSUED)
+		db_bind_string(query, after_name);
+	db_bind_integer(query, OBJECT_PAGE + 1);
+	return query;
+}
+
+static int read_page(struct store *store, enum object_source source, struct object_page *page,
+                     struct error *error)
+{
+	char after_name[256];
+	snprintf(after_name, sizeof after_name, "%s", page->name ? page->name : "");
+	arena_reset(&page->arena);
+	page->items = NULL;
+	page->count = 0;
+	page->more = false;
+	struct db_connection *connection;
+	int code = look_begin(store, &connection, error);
+	if (code)
+		return code;
+	struct row row = {.arena = &page->arena,
+	                  .query = page_query(connection, source, page, after_name)};
+	struct named_object *item;
+	while (!row.failed && db_step(row.query) &&
+	       (item = list_add(&row, &page->items, &page->count, &page->more, OBJECT_PAGE,
+	                        sizeof *item))) {
+		page->account = db_integer(row.query, 0);
+		page->number = db_integer(row.query, 1);
+		page->name = row_string(&row, 2);
+		*item = (struct named_object){.name = row_string(&row, 3),
+		                              .owner = row_string(&row, 6),
+		                              .size_bytes = db_integer(row.query, 4),
+		                              .sha256 = store_sha256(db_blob(row.query, 5))};
+	}
+	return look_end(connection, row_end(&row, true, MSG_NONE, slice_of(""), error));
+}
+
+int store_list_objects(struct store *store, enum object_source source,
+                       int (*each)(void *context, const struct named_object *object),
+                       void *context, struct error *error)
+{
+	struct object_page page = {.more = true};
+	arena_init(&page.arena, OBJECT_PAGE_MEMORY_MAX);
+	int code = OK;
+	while (!code && page.more) {
+		code = read_page(store, source, &page, error);
+		for (size_t i = 0; !code && i < page.count; i++)
+			code = each(context, &page.items[i]);
+	}
+	arena_free(&page.arena);
 	return code;
 }

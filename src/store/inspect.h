@@ -35,5 +35,18 @@ int store_list_segments(struct store *store, struct slice channel_id, int64_t be
                         struct arena *arena, struct segment_list *ret, struct error *error);
 int store_inspect_segment(struct store *store, struct slice segment_id, struct arena *arena,
                           struct segment_summary *ret, struct error *error);
+/* An object of the content store that a row names. */
+struct named_object {
+	const char *name;
+	const char *owner; /* an issued file's certification; NULL: an event's content */
+	int64_t size_bytes;
+	struct sha256 sha256;
+};
+enum object_source { OBJECTS_OF_EVENTS, OBJECTS_ISSUED };
+/* Calls `each` for every named object, page by page, with no connection held meanwhile; memory does
+ * not grow. A non-zero answer of `each` ends it and is given back. */
+int store_list_objects(struct store *store, enum object_source source,
+                       int (*each)(void *context, const struct named_object *object),
+                       void *context, struct error *error);
 
 #endif

@@ -156,6 +156,17 @@ static int make_directory(const char *path, struct error *error)
 	return OK;
 }
 
+static int sync_file(const char *path, struct error *error)
+{
+	int descriptor = open(path, O_RDONLY | O_CLOEXEC);
+	int result = descriptor < 0 || fsync(descriptor) != 0 ? ERR_IO : OK;
+	if (result != OK)
+		error_cause(error, result, "sync of %s: %s", path, strerror(errno));
+	if (descriptor >= 0)
+		close(descriptor);
+	return result;
+}
+
 static int sync_directory(const char *path, struct error *error)
 {
 	char directory[PATH_MAX];
@@ -164,13 +175,7 @@ static int sync_directory(const char *path, struct error *error)
 	if (!slash)
 		return OK;
 	*slash = '\0';
-	int descriptor = open(slash == directory ? "/" : directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	int result = descriptor < 0 || fsync(descriptor) != 0 ? ERR_IO : OK;
-	if (result != OK)
-		error_cause(error, result, "sync of %s: %s", directory, strerror(errno));
-	if (descriptor >= 0)
-		close(descriptor);
-	return result;
+	return sync_file(slash == directory ? "/" : directory, error);
 }
 
 /* One process owns the file: a lock beside it, held as long as the process lives. */
@@ -325,8 +330,9 @@ int db_commit(struct db_connection *connection, struct error *error)
 	/* A log that could not be written holds no commit mark: the transaction is not there. One that
 	 * could not be synced may come back after a crash: nobody knows. */
 	db_rollback(connection);
-	if (result == ERR_IO) {
+	if (result == ERR_IO)
 		atomic_store(&connection->db->poisoned, true);
+	if (db_is_poisoned(connection->db)) {
 		if (error)
 			error->code = ERR_UNKNOWN_OUTCOME;
 		return ERR_UNKNOWN_OUTCOME;
@@ -519,6 +525,8 @@ int db_backup(struct db *db, const char *path, struct error *error)
 	db_bind_string(query, path);
 	int result = db_execute(query, NULL, error);
 	db_give(reader);
+	if (result == OK)
+		result = sync_file(path, error);
 	return result == OK ? sync_directory(path, error) : result;
 }
 

@@ -393,6 +393,27 @@ static void a_failed_batch_leaves_nothing(void **state)
 	assert_int_equal(good.event->sequence, 1);
 }
 
+/* A copy taken while the store is open is whole by itself and goes on without a gap. */
+static void a_backup_goes_on(void **state)
+{
+	struct fixture *fixture = *state;
+	struct registration items[] = {item_make(fixture, &fixture->channel, MODE_LIVE, "a"),
+	                               item_make(fixture, &fixture->channel, MODE_LIVE, "b"),
+	                               item_make(fixture, &fixture->channel, MODE_LIVE, "b")};
+	submit(fixture, &items[0], 1, NOW);
+	char copy[128];
+	snprintf(copy, sizeof copy, "%s/copy.db", fixture->directory);
+	assert_int_equal(db_backup(store_db(fixture->store), copy, NULL), OK);
+	submit(fixture, &items[1], 1, NOW);
+	store_close(fixture->store);
+	snprintf(fixture->url, sizeof fixture->url, "sqlite:%s", copy);
+	assert_int_equal(store_open(fixture->url, false, &fixture->store, NULL), OK);
+	assert_int_equal(assert_clean(fixture).events, 1);
+	submit(fixture, &items[2], 1, NOW);
+	assert_int_equal(items[2].event->sequence, 2);
+	assert_memory_equal(items[2].event->chain_hash.bytes, items[1].event->chain_hash.bytes, 32);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -406,6 +427,7 @@ int main(void)
 	    cmocka_unit_test_setup_teardown(secrets_last, set_up, tear_down),
 	    cmocka_unit_test_setup_teardown(limits_hold_across_batches_and_periods, set_up, tear_down),
 	    cmocka_unit_test_setup_teardown(a_failed_batch_leaves_nothing, set_up, tear_down),
+	    cmocka_unit_test_setup_teardown(a_backup_goes_on, set_up, tear_down),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -236,6 +236,18 @@ enum forgery {
 	FORGE_LATER, /* so that the certificates made for it are valid already */
 };
 
+/* OpenSSL does not take an accuracy away again. */
+static int cut_accuracy(unsigned char *der, int size)
+{
+	unsigned char *found = memmem(der, (size_t)size, "\x30\x03\x02\x01\x01", 5);
+
+	assert_non_null(found);
+	memmove(found, found + 5, (size_t)(der + size - found - 5));
+	der[der[1] == 0x81 ? 2 : 1] -= 5;
+	assert_true(der[1] != 0x81 || der[2] > 0x7f);
+	return size - 5;
+}
+
 static void forge_info(SignedContent *content, enum forgery forgery)
 {
 	ASN1_OCTET_STRING *inside = content->data->encapsulated->content;
@@ -247,8 +259,6 @@ static void forge_info(SignedContent *content, enum forgery forgery)
 	assert_non_null(info);
 	if (forgery == FORGE_INFO_VERSION)
 		TS_TST_INFO_set_version(info, 2);
-	if (forgery == FORGE_NO_ACCURACY)
-		TS_TST_INFO_set_accuracy(info, NULL);
 	if (forgery == FORGE_EMPTY_ACCURACY)
 		TS_TST_INFO_set_accuracy(info, empty);
 	ASN1_GENERALIZEDTIME *later = ASN1_GENERALIZEDTIME_adj(NULL, time(NULL), 0, 60);
@@ -256,6 +266,8 @@ static void forge_info(SignedContent *content, enum forgery forgery)
 		TS_TST_INFO_set_time(info, later);
 	ASN1_GENERALIZEDTIME_free(later);
 	int size = i2d_TS_TST_INFO(info, &der);
+	if (forgery == FORGE_NO_ACCURACY)
+		size = cut_accuracy(der, size);
 	ASN1_STRING_set(inside, der, size);
 	if (forgery == FORGE_INFO_TRAILER) {
 		der = realloc(der, (size_t)size + 2);

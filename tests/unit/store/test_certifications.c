@@ -86,7 +86,7 @@ static int64_t count_of(const char *literal_sql, const char *text)
 
 static int claim(const char *holder, int64_t now_us, struct certification *ret)
 {
-	return store_claim_certification(sample.store, holder, NULL, 0, now_us, 60 * US_PER_SECOND,
+	return store_claim_certification(sample.store, holder, now_us, 60 * US_PER_SECOND,
 	                                 &arena, ret, &error);
 }
 
@@ -249,12 +249,7 @@ static void test_complete(void **state)
 	struct certification job;
 	/* Not before its range is sealed. */
 	assert_int_equal(claim("a", now_us, &job), ERR_NOT_FOUND);
-	bool waits;
-	assert_int_equal(store_certification_awaits_seal(sample.store, &waits, &error), OK);
-	assert_true(waits);
 	seal_all();
-	assert_int_equal(store_certification_awaits_seal(sample.store, &waits, &error), OK);
-	assert_false(waits);
 	assert_int_equal(claim("a", now_us, &job), OK);
 	assert_string_equal(job.certification_id, accepted.certification_id);
 	assert_int_equal(job.attempts, 1);
@@ -325,9 +320,6 @@ static void test_leases(void **state)
 	int64_t now_us = sample.now_us;
 	struct certification job;
 	assert_int_equal(claim("a", now_us, &job), OK);
-	int64_t exclude[] = {job.certification};
-	assert_int_equal(store_claim_certification(sample.store, "a", exclude, 1, now_us,
-	                                           US_PER_SECOND, &arena, &job, &error), ERR_NOT_FOUND);
 	assert_int_equal(claim("b", now_us + 59 * US_PER_SECOND, &job), ERR_NOT_FOUND);
 	for (int i = 2; i <= 5; i++) {
 		assert_int_equal(claim("a", now_us, &job), OK);

@@ -1,0 +1,52 @@
+/* A report is valid or it is not; what is valid can be bound to an archive, and ceases to be valid
+ * with a byte more. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fuzz.h"
+#include "proof/pdf_check.h"
+
+static void require(bool good, const char *what)
+{
+	if (good)
+		return;
+	fprintf(stderr, "broken: %s\n", what);
+	abort();
+}
+
+static void require_binding(const struct pdf_binding *binding)
+{
+	require(memchr(binding->certification_id, '\0', PDF_TEXT_SIZE) != NULL &&
+	            memchr(binding->verification_code, '\0', PDF_TEXT_SIZE) != NULL &&
+	            memchr(binding->channel_id, '\0', PDF_TEXT_SIZE) != NULL,
+	        "texts end");
+	require(binding->event_count == binding->last_sequence - binding->first_sequence + 1,
+	        "the range holds together");
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct slice file = slice_make(data, size);
+	struct pdf_binding binding;
+	struct pdf_facts facts;
+	int result = pdf_read_binding(file, &binding, NULL);
+	require(result == 0 || result == ERR_INVALID_EVIDENCE, "the binding is read or not");
+	if (!result)
+		require_binding(&binding);
+	result = pdf_check(file, (struct slice){0}, &facts, NULL);
+	require(result == 0 || result == ERR_INVALID_EVIDENCE, "the report is valid or not");
+	if (result)
+		return 0;
+	require_binding(&facts.binding);
+	char *longer = malloc(size + 1);
+	if (!longer)
+		return 0;
+	memcpy(longer, data, size);
+	longer[size] = '\n';
+	require(pdf_check(slice_make(longer, size + 1), (struct slice){0}, &facts, NULL) ==
+	            ERR_INVALID_EVIDENCE,
+	        "every byte is covered");
+	free(longer);
+	return 0;
+}

@@ -1,0 +1,222 @@
+/* What settings mean, beyond their type. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "cli/config.h"
+#include "net/address.h"
+#include "seal/authority.h"
+
+struct check {
+	const struct settings *settings;
+	config_problem *problem;
+	void *context;
+};
+
+static void fault(const struct check *check, const char *setting, const char *what)
+{
+	check->problem(check->context, setting, what);
+}
+
+static void check_range(const struct check *check, const char *setting, int64_t value,
+                        int64_t least, int64_t most)
+{
+	if (value >= least && value <= most)
+		return;
+	char what[128];
+	snprintf(what, sizeof what, "must be from %" PRId64 " to %" PRId64, least, most);
+	fault(check, setting, what);
+}
+
+static void check_duration(const struct check *check, const char *setting, int64_t value_us,
+                           int64_t least_us, const char *least)
+{
+	if (value_us >= least_us)
+		return;
+	char what[128];
+	snprintf(what, sizeof what, "must be %s or longer", least);
+	fault(check, setting, what);
+}
+
+/* ---- lists ---- */
+
+/* The next item, without the spaces around it; false at the end. An empty text has no items. */
+static bool next_item(const char **rest, struct slice *ret_item)
+{
+	if (!*rest || !**rest)
+		return false;
+	const char *at = *rest;
+	size_t size = strcspn(at, ",");
+	*rest = at[size] ? at + size + 1 : at + size;
+	while (size && *at == ' ')
+		at++, size--;
+	while (size && at[size - 1] == ' ')
+		size--;
+	*ret_item = slice_make(at, size);
+	return true;
+}
+
+static unsigned count_items(const char *list)
+{
+	unsigned count = 0;
+	struct slice item;
+	while (next_item(&list, &item))
+		count++;
+	return count;
+}
+
+static void check_networks(const struct check *check, const char *setting, const char *list)
+{
+	struct network_list networks;
+	if (network_list_parse(slice_of(list), &networks, NULL))
+		fault(check, setting, "must list networks such as 10.0.0.0/8, 2001:db8::/32");
+}
+
+static void check_schedule(const struct check *check)
+{
+	const char *rest = check->settings->webhook_schedule;
+	struct slice item;
+	int64_t wait_us;
+	bool good = *rest != '\0';
+	while (good && next_item(&rest, &item))
+		good = duration_parse(item, &wait_us);
+	if (!good)
+		fault(check, "webhook.schedule", "must list durations such as 1m,5m,30m");
+}
+
+/* ---- addresses ---- */
+
+static bool starts_with(struct slice text, const char *start)
+{
+	return text.size > strlen(start) && memcmp(text.data, start, strlen(start)) == 0;
+}
+
+static void check_service(const struct check *check)
+{
+	const struct settings *settings = check->settings;
+	size_t size = strlen(settings->service_prefix);
+	if (size < 2 || size > 10 ||
+	    strspn(settings->service_prefix, "abcdefghijklmnopqrstuvwxyz0123456789") != size)
+		fault(check, "service.prefix", "must be 2 to 10 lower-case letters or digits");
+	struct slice url = slice_of(settings->service_public_url);
+	if (!(starts_with(url, "http://") || starts_with(url, "https://")) ||
+	    url.data[url.size - 1] == '/' || strpbrk(url.data, " ?#\"<>"))
+		fault(check, "service.public_url",
+		      "must be an address such as https://register.example.org, without a slash at its end");
+	else if (url.size > 3 && strcmp(url.data + url.size - 3, "/v1") == 0)
+		fault(check, "service.public_url", "must be given without /v1");
+	if (listen_port(settings->service_listen) < 0)
+		fault(check, "service.listen", "must be address:port, such as 127.0.0.1:8080 or [::1]:8080");
+	if (*settings->service_admin_listen && listen_port(settings->service_admin_listen) < 0)
+		fault(check, "service.admin_listen", "must be empty or address:port, such as 127.0.0.1:8081");
+	if (!*settings->service_data_dir)
+		fault(check, "service.data_dir", "must name a directory");
+	if (!*settings->service_name || strlen(settings->service_name) > 100)
+		fault(check, "service.name", "must have 1 to 100 bytes");
+	check_networks(check, "service.trusted_proxies", settings->service_trusted_proxies);
+}
+
+static void check_stores(const struct check *check)
+{
+	const char *store = check->settings->store_url;
+	const char *content = check->settings->content_url;
+	if (*store && !starts_with(slice_of(store), "sqlite:"))
+		fault(check, "store.url", "must be sqlite:PATH");
+	if (*content && !starts_with(slice_of(content), "file:"))
+		fault(check, "content.url", "must be file:DIRECTORY");
+}
+
+/* ---- authorities and keys ---- */
+
+static void check_count(const struct check *check, const char *setting, const char *list,
+                        unsigned authorities)
+{
+	unsigned count = count_items(list);
+	if (count > 1 && count != authorities)
+		fault(check, setting, "must have one value for all authorities, or one for each");
+}
+
+static void check_authorities(const struct check *check, bool serving)
+{
+	const struct settings *settings = check->settings;
+	unsigned count = count_items(settings->tsa_url);
+	const char *rest = settings->tsa_url;
+	struct slice item;
+	bool remote = false;
+	while (next_item(&rest, &item)) {
+		if (slice_is(item, AUTHORITY_EMBEDDED_URL))
+			continue;
+		remote = true;
+		if (!starts_with(item, "https://") && !starts_with(item, "http://"))
+			fault(check, "tsa.url", "must list https://… addresses, or embedded: for development");
+	}
+	if (count > AUTHORITIES_MAX)
+		fault(check, "tsa.url", "lists more than 8 authorities");
+	if (serving && count == 0)
+		fault(check, "tsa.url",
+		      "must name a timestamp authority, or events are never sealed; embedded: is one for "
+		      "development");
+	if (serving && remote && !*settings->tsa_roots)
+		fault(check, "tsa.roots", "must name a PEM file with the trust roots of the authority");
+	rest = settings->tsa_kind;
+	enum authority_kind kind;
+	while (next_item(&rest, &item))
+		if (!authority_kind_parse(item, &kind) || kind == AUTHORITY_DEVELOPMENT)
+			fault(check, "tsa.kind", "must list qualified or non_qualified");
+	check_count(check, "tsa.kind", settings->tsa_kind, count);
+	check_count(check, "tsa.roots", settings->tsa_roots, count);
+	check_count(check, "tsa.policy", settings->tsa_policy, count);
+	check_networks(check, "tsa.allow_networks", settings->tsa_allow_networks);
+	check_duration(check, "tsa.timeout", settings->tsa_timeout, 100000, "100ms");
+	check_duration(check, "tsa.time_bound", settings->tsa_time_bound, 1000000, "1s");
+}
+
+static void check_signer(const struct check *check, bool serving)
+{
+	const struct settings *settings = check->settings;
+	if (!*settings->signer_key != !*settings->signer_chain)
+		fault(check, *settings->signer_key ? "signer.chain" : "signer.key",
+		      "must be given too: signer.key and signer.chain belong together");
+	if (serving && *settings->signer_key && access(settings->signer_key, R_OK) != 0)
+		fault(check, "signer.key", "cannot be read");
+	if (serving && *settings->signer_chain && access(settings->signer_chain, R_OK) != 0)
+		fault(check, "signer.chain", "cannot be read");
+}
+
+static void check_numbers(const struct check *check)
+{
+	const struct settings *settings = check->settings;
+	check_range(check, "http.connections", settings->http_connections, 1, 1000000);
+	check_range(check, "http.connections_per_address", settings->http_connections_per_address, 1,
+	            1000000);
+	check_range(check, "rate.live", settings->rate_live, 1, 100000);
+	check_range(check, "rate.test", settings->rate_test, 1, 100000);
+	check_range(check, "certification.fee", settings->certification_fee, 0, 1000000000);
+	check_range(check, "account.unpaid_limit", settings->account_unpaid_limit, 0, 1000000000);
+	check_duration(check, "http.idle_timeout", settings->http_idle_timeout, 1000000, "1s");
+	check_duration(check, "http.deadline", settings->http_deadline, 100000, "100ms");
+	check_duration(check, "seal.interval", settings->seal_interval, 50000, "50ms");
+	check_duration(check, "certification.link_lifetime", settings->certification_link_lifetime,
+	               1000000, "1s");
+	check_duration(check, "certification.give_up_after", settings->certification_give_up_after,
+	               1000000, "1s");
+}
+
+void config_check(const struct settings *settings, bool serving, config_problem *problem,
+                  void *context)
+{
+	struct check check = {settings, problem, context};
+	check_service(&check);
+	check_stores(&check);
+	check_numbers(&check);
+	check_authorities(&check, serving);
+	check_signer(&check, serving);
+	check_networks(&check, "webhook.allow_networks", settings->webhook_allow_networks);
+	check_schedule(&check);
+	const char *level = settings->log_level;
+	if (strcmp(level, "debug") != 0 && strcmp(level, "info") != 0 &&
+	    strcmp(level, "warning") != 0 && strcmp(level, "error") != 0)
+		fault(&check, "log.level", "must be debug, info, warning or error");
+}

@@ -1,0 +1,164 @@
+/* POST and GET /v1/certifications, and one certification. */
+#include <stdio.h>
+
+#include "base/utf8.h"
+#include "http/header.h"
+#include "http/internal.h"
+
+#define LIMIT_DEFAULT 50
+#define LIMIT_MAX 500
+
+static int begin(struct exchange *exchange, struct error *error)
+{
+	exchange->body_limit = BODY_SLACK;
+	if (exchange->head.content_encoding.size &&
+	    !header_name_is(exchange->head.content_encoding, "identity"))
+		return error_set(error, ERR_VALIDATION, MSG_HTTP_CONTENT_ENCODING, NULL);
+	if (!exchange->head.content_type.data ||
+	    !header_media_type_is(exchange->head.content_type, "application/json"))
+		return error_set(error, ERR_VALIDATION, MSG_HTTP_CONTENT_TYPE, "application/json", NULL);
+	return 0;
+}
+
+/* ---- the body ---- */
+
+static int take_time(const struct json *member, const char *name, int64_t *ret_us,
+                     struct error *error)
+{
+	if (member->type != JSON_STRING)
+		return error_set(error, ERR_VALIDATION, MSG_FIELD_TYPE, name, "a date-time string",
+		                 "una cadena con fecha y hora", NULL);
+	return time_parse(member->text, name, ret_us, error);
+}
+
+static int take_integer(const struct json *member, const char *name, int64_t *ret_value,
+                        struct error *error)
+{
+	if (member->type != JSON_NUMBER || !member->is_integer || member->number < 1)
+		return error_set(error, ERR_VALIDATION, MSG_FIELD_TYPE, name, "an integer from 1 on",
+		                 "un entero a partir de 1", NULL);
+	*ret_value = (int64_t)member->number;
+	return 0;
+}
+
+static int take_member(const struct json *member, struct certification_range *range,
+                       struct error *error)
+{
+	bool from = slice_is(member->name, "from"), to = slice_is(member->name, "to");
+	bool seq_from = slice_is(member->name, "seq_from"), seq_to = slice_is(member->name, "seq_to");
+	if (!from && !to && !seq_from && !seq_to) {
+		char name[64];
+		struct slice shown = utf8_cut(member->name, sizeof name - 1);
+		memcpy(name, shown.data, shown.size);
+		name[shown.size] = '\0';
+		return error_set(error, ERR_VALIDATION, MSG_FIELD_UNKNOWN, name, NULL);
+	}
+	if (member->type == JSON_NULL)
+		return 0;
+	if (from || to)
+		return take_time(member, from ? "from" : "to", from ? &range->from_us : &range->to_us, error);
+	return take_integer(member, seq_from ? "seq_from" : "seq_to",
+	                    seq_from ? &range->seq_from : &range->seq_to, error);
+}
+
+static int parse_range(struct exchange *exchange, struct certification_range *range,
+                       struct error *error)
+{
+	struct json *body;
+	*range = (struct certification_range){.from_us = TIME_NONE, .to_us = TIME_NONE};
+	int result = json_parse(&exchange->arena, buf_slice(&exchange->body), NULL, &body, error);
+	if (result)
+		return result;
+	if (body->type != JSON_OBJECT)
+		return error_set(error, ERR_VALIDATION, MSG_HTTP_BODY_OBJECT, NULL);
+	for (const struct json *member = body->first; member && !result; member = member->next)
+		result = take_member(member, range, error);
+	return result;
+}
+
+static int certify(struct exchange *exchange, struct error *error)
+{
+	struct certification_range range;
+	int result = parse_range(exchange, &range, error);
+	if (!result)
+		result = certification_request(exchange->service, &exchange->key, &range, exchange->language,
+		                               &exchange->out, error);
+	if (!result)
+		answer_out(exchange, 202);
+	return result;
+}
+
+/* ---- reading ---- */
+
+static int parse_status(const struct query *query, const char **ret_status, struct error *error)
+{
+	static const char *const states[] = {"processing", "completed", "failed"};
+	struct slice text;
+	*ret_status = NULL;
+	if (!query_get(query, "status", &text))
+		return 0;
+	for (size_t i = 0; i < sizeof states / sizeof *states; i++) {
+		if (slice_is(text, states[i]))
+			*ret_status = states[i];
+	}
+	return *ret_status ? 0
+	                   : error_set(error, ERR_VALIDATION, MSG_HTTP_QUERY_STATUS,
+	                               "processing, completed, failed", NULL);
+}
+
+static int list_certifications(struct exchange *exchange, struct error *error)
+{
+	const struct key_identity *key = &exchange->key;
+	const struct sha256 *secret = &exchange->service->link_secret;
+	const char *status;
+	int64_t limit = LIMIT_DEFAULT, before = 0, last = 0;
+	bool more = false;
+	int result = parse_status(&exchange->parameters, &status, error);
+	if (!result)
+		result = query_integer(&exchange->parameters, "limit", 1, LIMIT_MAX, &limit, error);
+	if (result)
+		return result;
+	char binding[160];
+	int size = snprintf(binding, sizeof binding, "certifications\n%lld\n%lld\n%s",
+	                    (long long)key->account, (long long)key->chain, status ? status : "");
+	struct slice bound = slice_make(binding, (size_t)size);
+	struct slice text;
+	if (query_get(&exchange->parameters, "cursor", &text))
+		result = cursor_open(secret, bound, text, &before, error);
+	if (result)
+		return result;
+	buf_add_text(&exchange->out, "{\"data\":[");
+	result = certification_list(exchange->service, key, status, limit, before, exchange->language,
+	                            &exchange->out, &more, &last, error);
+	if (result)
+		return result;
+	char cursor[CURSOR_SIZE];
+	cursor_make(secret, bound, last, cursor);
+	if (more)
+		buf_printf(&exchange->out, "],\"has_more\":true,\"next_cursor\":\"%s\"}", cursor);
+	else
+		buf_add_text(&exchange->out, "],\"has_more\":false,\"next_cursor\":null}");
+	answer_out(exchange, 200);
+	return 0;
+}
+
+static int get_certification(struct exchange *exchange, struct error *error)
+{
+	int result = certification_get(exchange->service, &exchange->key, exchange->arguments[0],
+	                               exchange->language, &exchange->out, error);
+	if (!result)
+		answer_out(exchange, 200);
+	return result;
+}
+
+const struct operation operation_certify = {
+    .writes = true,
+    .scenario = SCENARIO_CERTIFICATION,
+    .begin = begin,
+    .work = certify,
+};
+const struct operation operation_list_certifications = {
+    .parameters = (const char *const[]){"status", "limit", "cursor", NULL},
+    .work = list_certifications,
+};
+const struct operation operation_get_certification = {.work = get_certification};

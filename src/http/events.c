@@ -1,0 +1,165 @@
+/* GET /v1/events, /v1/events/{event_id} and its content. */
+#include <stdio.h>
+
+#include "http/header.h"
+#include "http/internal.h"
+
+#define LIMIT_DEFAULT 50
+#define LIMIT_MAX 500
+
+/* ---- the list ---- */
+
+struct listing {
+	struct buf *out;
+	int64_t left;
+	int64_t last_sequence;
+	bool more;
+};
+
+static int list_one(void *context, const struct event *event)
+{
+	struct listing *listing = context;
+	if (listing->left == 0) {
+		listing->more = true;
+		return 0;
+	}
+	if (listing->last_sequence)
+		buf_add_byte(listing->out, ',');
+	event_json(event, listing->out);
+	listing->last_sequence = event->sequence;
+	listing->left--;
+	return 0;
+}
+
+static int parse_status(const struct query *query, int *ret_status, struct error *error)
+{
+	struct slice text;
+	*ret_status = -1;
+	if (!query_get(query, "status", &text))
+		return 0;
+	for (enum event_status status = STATUS_REGISTERED; status <= STATUS_TEST; status++) {
+		if (slice_is(text, event_status_text(status))) {
+			*ret_status = (int)status;
+			return 0;
+		}
+	}
+	return error_set(error, ERR_VALIDATION, MSG_HTTP_QUERY_STATUS, "registered, unpaid, test", NULL);
+}
+
+static int parse_filter(const struct query *query, struct event_filter *filter,
+                        struct error *error)
+{
+	*filter = (struct event_filter){.from_us = TIME_NONE, .to_us = TIME_NONE};
+	int result = query_time(query, "from", &filter->from_us, error);
+	if (!result)
+		result = query_time(query, "to", &filter->to_us, error);
+	if (!result)
+		result = query_integer(query, "seq_from", 1, INT64_C(999999999999999), &filter->seq_from, error);
+	if (!result)
+		result = query_integer(query, "seq_to", 1, INT64_C(999999999999999), &filter->seq_to, error);
+	return result ? result : parse_status(query, &filter->status, error);
+}
+
+static int list_events(struct exchange *exchange, struct error *error)
+{
+	const struct key_identity *key = &exchange->key;
+	const struct sha256 *secret = &exchange->service->link_secret;
+	struct event_filter filter;
+	int64_t limit = LIMIT_DEFAULT;
+	int result = parse_filter(&exchange->parameters, &filter, error);
+	if (!result)
+		result = query_integer(&exchange->parameters, "limit", 1, LIMIT_MAX, &limit, error);
+	if (result)
+		return result;
+	char binding[200];
+	int size = snprintf(binding, sizeof binding, "events\n%lld\n%lld\n%lld\n%lld\n%lld\n%lld\n%d",
+	                    (long long)key->account, (long long)key->chain, (long long)filter.from_us,
+	                    (long long)filter.to_us, (long long)filter.seq_from,
+	                    (long long)filter.seq_to, filter.status);
+	struct slice bound = slice_make(binding, (size_t)size);
+	struct slice text;
+	if (query_get(&exchange->parameters, "cursor", &text))
+		result = cursor_open(secret, bound, text, &filter.after_sequence, error);
+	if (result)
+		return result;
+	struct listing listing = {.out = &exchange->out, .left = limit};
+	buf_add_text(&exchange->out, "{\"data\":[");
+	result = store_list_events(exchange->service->store, key->account, key->chain, &filter, limit + 1,
+	                           false, list_one, &listing, error);
+	if (result)
+		return result;
+	char cursor[CURSOR_SIZE];
+	cursor_make(secret, bound, listing.last_sequence, cursor);
+	if (listing.more)
+		buf_printf(&exchange->out, "],\"has_more\":true,\"next_cursor\":\"%s\"}", cursor);
+	else
+		buf_add_text(&exchange->out, "],\"has_more\":false,\"next_cursor\":null}");
+	answer_out(exchange, 200);
+	return 0;
+}
+
+/* ---- one event ---- */
+
+static int find(struct exchange *exchange, struct event *event, struct error *error)
+{
+	const struct key_identity *key = &exchange->key;
+	int64_t sequence = event_id_sequence(exchange->arguments[0], key->channel_id, key->mode);
+	if (sequence < 1)
+		return error_set(error, ERR_NOT_FOUND, MSG_NONE, NULL);
+	return store_get_event(exchange->service->store, key->account, key->chain, sequence,
+	                       &exchange->arena, event, error);
+}
+
+static int get_event(struct exchange *exchange, struct error *error)
+{
+	struct event event;
+	int result = find(exchange, &event, error);
+	if (result)
+		return result;
+	event_json(&event, &exchange->out);
+	if (buf_check(&exchange->out))
+		return ERR_NO_MEMORY;
+	exchange->out.size--; /* the object goes on */
+	struct json_writer writer = {.out = &exchange->out, .comma = true};
+	result = event_proof_json(exchange->service, exchange->key.account, exchange->key.chain, &event,
+	                          &exchange->arena, &writer, error);
+	if (result)
+		return result;
+	json_end_object(&writer);
+	answer_out(exchange, 200);
+	return 0;
+}
+
+/* ---- its content ---- */
+
+static int get_content(struct exchange *exchange, struct error *error)
+{
+	struct event event;
+	int result = find(exchange, &event, error);
+	if (result)
+		return result;
+	if (event.modality != MODALITY_CONTENT)
+		return error_set(error, ERR_NOT_FOUND, MSG_NONE, NULL);
+	answer_with(exchange, 200, event.file_name ? "application/octet-stream" : "application/json",
+	            event.content);
+	if (event.content_object)
+		result = answer_object(exchange, event.content_object, 0, (uint64_t)event.content_bytes, error);
+	if (result)
+		return result;
+	answer_header(exchange, "X-Content-Type-Options", "nosniff");
+	if (event.file_name) {
+		header_disposition(slice_of(event.file_name), &exchange->out);
+		if (buf_check(&exchange->out))
+			return ERR_NO_MEMORY;
+		answer_header(exchange, "Content-Disposition", exchange->out.data);
+	}
+	return 0;
+}
+
+const struct operation operation_list_events = {
+    .parameters = (const char *const[]){"from", "to", "seq_from", "seq_to", "status", "limit",
+                                        "cursor", NULL},
+    .work = list_events,
+};
+const struct operation operation_get_event = {.work = get_event};
+const struct operation operation_get_content = {.work = get_content};

@@ -1,0 +1,80 @@
+/* What needs no key and no store: the API description, the page of error codes, and the style and
+ * script of the verification page. */
+#include <stdlib.h>
+
+#include "http/embedded.h"
+#include "http/internal.h"
+
+static struct slice embedded(const char *data, size_t size)
+{
+	return slice_make(data, size);
+}
+
+static void openapi(struct exchange *exchange)
+{
+	answer_with(exchange, 200, "application/yaml; charset=utf-8",
+	            embedded(embedded_openapi, embedded_openapi_size));
+	answer_header(exchange, "X-Content-Type-Options", "nosniff");
+}
+
+static void asset(struct exchange *exchange)
+{
+	if (slice_is(exchange->arguments[0], "verify.css")) {
+		answer_with(exchange, 200, "text/css; charset=utf-8",
+		            embedded(embedded_style, embedded_style_size));
+	} else if (slice_is(exchange->arguments[0], "verify.js")) {
+		answer_with(exchange, 200, "text/javascript; charset=utf-8",
+		            embedded(embedded_script, embedded_script_size));
+	} else {
+		answer_error(exchange, error_set(&exchange->error, ERR_NOT_FOUND, MSG_HTTP_PATH, NULL));
+		return;
+	}
+	answer_header(exchange, "X-Content-Type-Options", "nosniff");
+}
+
+/* ---- the page of error codes, which doc_url points at ---- */
+
+static const int shown[] = {
+    ERR_VALIDATION,      ERR_INVALID_KEY, ERR_REVOKED_KEY, ERR_UNPAID_LIMIT, ERR_NOT_OPERATIONAL,
+    ERR_INSUFFICIENT_BALANCE, ERR_SUSPENDED, ERR_ACCOUNT_DISABLED, ERR_NOT_FOUND, ERR_CONFLICT,
+    ERR_TOO_LARGE,       ERR_LIMIT_BLOCKED, ERR_RATE_LIMITED, ERR_TEST_QUOTA, ERR_INTERNAL,
+    ERR_UNAVAILABLE,
+};
+
+int error_docs_make(struct http_server *server)
+{
+	BUF_AUTO struct buf page;
+	buf_init(&page, (size_t)64 * 1024);
+	buf_add_text(&page, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+	                    "<meta name=\"viewport\" content=\"width=device-width\">\n"
+	                    "<title>Error codes · Códigos de error</title>\n"
+	                    "<link rel=\"stylesheet\" href=\"/assets/verify.css\">\n</head>\n<body>\n<main>\n"
+	                    "<h1>Error codes · <span lang=\"es\">Códigos de error</span></h1>\n<dl>\n");
+	for (size_t i = 0; i < sizeof shown / sizeof *shown; i++) {
+		const char *code = error_code_text(shown[i]);
+		buf_printf(&page, "<dt id=\"%s\"><code>%s</code> (HTTP %d)</dt>\n<dd>%s</dd>\n"
+		                  "<dd lang=\"es\">%s</dd>\n",
+		           code, code, error_http_status(shown[i]),
+		           error_general_message(shown[i], LANGUAGE_ENGLISH),
+		           error_general_message(shown[i], LANGUAGE_SPANISH));
+	}
+	buf_add_text(&page, "</dl>\n</main>\n</body>\n</html>\n");
+	int result = buf_check(&page);
+	server->error_docs_size = page.size;
+	server->error_docs = buf_take(&page);
+	return result;
+}
+
+static void error_docs(struct exchange *exchange)
+{
+	const struct http_server *server = exchange->server;
+	answer_with(exchange, 200, "text/html; charset=utf-8",
+	            slice_make(server->error_docs, server->error_docs_size));
+	answer_header(exchange, "Content-Security-Policy",
+	              "default-src 'none'; style-src 'self'; base-uri 'none'; frame-ancestors 'none'");
+	answer_header(exchange, "X-Content-Type-Options", "nosniff");
+}
+
+const struct operation operation_openapi = {.open = true, .finish = openapi};
+const struct operation operation_verify_asset = {.open = true, .finish = asset};
+const struct operation operation_error_docs = {.open = true, .finish = error_docs};

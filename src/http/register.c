@@ -1,0 +1,377 @@
+/* POST /v1/events. */
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "http/header.h"
+#include "http/internal.h"
+#include "http/multipart.h"
+
+#define INLINE_MAX ((size_t)16 * 1024) /* canonical JSON up to it travels in the transaction */
+#define FORM_SLACK ((size_t)64 * 1024) /* what a form may have beside the file */
+#define OCCURRED_AT_MAX 64
+
+enum form_field { FIELD_NONE, FIELD_CLIENT_REF, FIELD_OCCURRED_AT, FIELD_FILE };
+
+struct upload {
+	struct exchange *exchange;
+	struct multipart multipart;
+	struct content_writer *writer;
+	struct digest_stream *digest;
+	struct sha256 hash;
+	enum form_field field;
+	bool seen[FIELD_FILE + 1];
+	size_t file_size;
+	char *file_name; /* in the arena; NULL: the client gave none */
+	char client_ref[CLIENT_REF_MAX + 1];
+	char occurred_at[OCCURRED_AT_MAX];
+	size_t client_ref_size, occurred_at_size;
+};
+
+void upload_free(struct upload *upload)
+{
+	if (!upload)
+		return;
+	content_write_abort(upload->writer);
+	digest_cancel(upload->digest);
+	free(upload);
+}
+
+/* ---- the form ---- */
+
+static int part_begin(void *context, struct slice name, struct slice file_name,
+                      struct error *error)
+{
+	static const char *const names[] = {"", "client_ref", "occurred_at", "file"};
+	struct upload *upload = context;
+	struct exchange *exchange = upload->exchange;
+	upload->field = FIELD_NONE;
+	for (enum form_field field = FIELD_CLIENT_REF; field <= FIELD_FILE; field++) {
+		if (slice_is(name, names[field]))
+			upload->field = field;
+	}
+	if (upload->field == FIELD_NONE)
+		return error_set(error, ERR_VALIDATION, MSG_FIELD_UNKNOWN, name.data, NULL);
+	if (upload->seen[upload->field])
+		return error_set(error, ERR_VALIDATION, MSG_HTTP_FIELD_REPEATED, names[upload->field], NULL);
+	upload->seen[upload->field] = true;
+	if (upload->field != FIELD_FILE)
+		return 0;
+	struct slice base;
+	int result = file_name_check(file_name, &base, error);
+	if (!result && base.size) {
+		upload->file_name = arena_copy(&exchange->arena, base.data, base.size);
+		result = upload->file_name ? 0 : error_set(error, ERR_NO_MEMORY, MSG_NONE, NULL);
+	}
+	if (!result && !(upload->digest = digest_begin()))
+		result = error_set(error, ERR_NO_MEMORY, MSG_NONE, NULL);
+	if (!result)
+		result = content_write_begin(exchange->service->content, &upload->writer, error);
+	return result;
+}
+
+static int add_text(char *text, size_t limit, size_t *size, struct slice data, const char *field,
+                    struct error *error)
+{
+	if (data.size > limit - *size)
+		return error_set(error, ERR_VALIDATION, MSG_HTTP_FIELD_LONG, field, NULL);
+	memcpy(text + *size, data.data, data.size);
+	*size += data.size;
+	return 0;
+}
+
+static int part_data(void *context, struct slice data, struct error *error)
+{
+	struct upload *upload = context;
+	if (upload->field == FIELD_CLIENT_REF)
+		return add_text(upload->client_ref, CLIENT_REF_MAX, &upload->client_ref_size, data,
+		                "client_ref", error);
+	if (upload->field == FIELD_OCCURRED_AT)
+		return add_text(upload->occurred_at, OCCURRED_AT_MAX, &upload->occurred_at_size, data,
+		                "occurred_at", error);
+	if (data.size > FILE_MAX - upload->file_size)
+		return error_set(error, ERR_TOO_LARGE, MSG_NONE, NULL);
+	upload->file_size += data.size;
+	digest_add(upload->digest, data.data, data.size);
+	return content_write(upload->writer, data.data, data.size, error);
+}
+
+static int part_end(void *context, struct error *error)
+{
+	struct upload *upload = context;
+	if (upload->field == FIELD_FILE) {
+		upload->hash = digest_end(upload->digest);
+		upload->digest = NULL;
+	}
+	upload->field = FIELD_NONE;
+	return 0;
+}
+
+static int begin_form(struct exchange *exchange, struct error *error)
+{
+	bool content = exchange->key.modality == MODALITY_CONTENT;
+	exchange->body_limit = content ? FILE_MAX + FORM_SLACK : BODY_SLACK;
+	if (!content) {
+		/* The size is looked at before the modality. */
+		if (exchange->head.content_length > exchange->body_limit)
+			return error_set(error, ERR_TOO_LARGE, MSG_NONE, NULL);
+		return error_set(error, ERR_VALIDATION, MSG_HTTP_MODALITY,
+		                 modality_text(exchange->key.modality), NULL);
+	}
+	exchange->upload = calloc(1, sizeof *exchange->upload);
+	if (!exchange->upload)
+		return error_set(error, ERR_NO_MEMORY, MSG_NONE, NULL);
+	exchange->upload->exchange = exchange;
+	struct multipart_sink sink = {part_begin, part_data, part_end, exchange->upload};
+	return multipart_begin(&exchange->upload->multipart, exchange->head.content_type,
+	                       &exchange->arena, &sink, error);
+}
+
+static int begin(struct exchange *exchange, struct error *error)
+{
+	struct slice type = exchange->head.content_type;
+	exchange->body_limit = event_body_limit(exchange->key.modality);
+	if (exchange->head.content_encoding.size &&
+	    !header_name_is(exchange->head.content_encoding, "identity"))
+		return error_set(error, ERR_VALIDATION, MSG_HTTP_CONTENT_ENCODING, NULL);
+	if (type.data && header_media_type_is(type, "multipart/form-data"))
+		return begin_form(exchange, error);
+	if (!type.data || !header_media_type_is(type, "application/json"))
+		return error_set(error, ERR_VALIDATION, MSG_HTTP_CONTENT_TYPE,
+		                 "application/json, multipart/form-data", NULL);
+	return 0;
+}
+
+static int data(struct exchange *exchange, struct slice part, struct error *error)
+{
+	if (exchange->upload)
+		return multipart_feed(&exchange->upload->multipart, part, error);
+	buf_add_slice(&exchange->body, part);
+	return buf_check(&exchange->body) ? error_set(error, ERR_NO_MEMORY, MSG_NONE, NULL) : 0;
+}
+
+/* ---- to the sequencer ---- */
+
+static void done(struct pending_registration *pending)
+{
+	loop_complete(pending->context);
+}
+
+static void fill(struct exchange *exchange, const struct declared_event *event)
+{
+	struct registration *registration = &exchange->pending.registration;
+	const struct key_identity *key = &exchange->key;
+	registration->account = key->account;
+	registration->channel = key->channel;
+	registration->chain = key->chain;
+	registration->key = key->key;
+	registration->key_id = key->key_id;
+	registration->modality = event->modality;
+	registration->client_ref = event->client_ref;
+	registration->occurred_at_us = event->occurred_at_us;
+	registration->hash_algorithm = event->hash_algorithm;
+	memcpy(registration->hash, event->hash, sizeof registration->hash);
+	registration->content = (struct slice){"", 0};
+	registration->content_object = NULL;
+	registration->file_name = NULL;
+	registration->content_bytes = event->content_bytes;
+	registration->result = 0;
+	registration->replayed = false;
+	registration->event = NULL;
+	registration->arena = &exchange->arena;
+	error_clear(&registration->error);
+	exchange->pending.done = done;
+	exchange->pending.context = exchange;
+}
+
+/* Takes the place of an outcome when there is none to wait for. */
+static void fail(struct exchange *exchange, int result)
+{
+	exchange->pending.registration.result = result;
+	exchange->pending.registration.error = exchange->error;
+	loop_complete(exchange);
+}
+
+static void submit(struct exchange *exchange)
+{
+	int result = register_submit(exchange->service, &exchange->pending, &exchange->error);
+	if (result)
+		fail(exchange, result);
+}
+
+/* On a worker: makes the content durable under its name, then queues the registration. */
+static void store_content(struct job *job)
+{
+	struct exchange *exchange = (struct exchange *)((char *)job - offsetof(struct exchange, job));
+	struct content_store *store = exchange->service->content;
+	struct error *error = &exchange->error;
+	struct upload *upload = exchange->upload;
+	struct content_writer *writer = NULL;
+	int result = 0;
+	content_fresh_name("event", exchange->content_object);
+	if (upload) {
+		writer = upload->writer;
+		upload->writer = NULL;
+	} else {
+		result = content_write_begin(store, &writer, error);
+		if (!result) {
+			result = content_write(writer, exchange->canonical.data, exchange->canonical.size, error);
+			if (result)
+				content_write_abort(writer);
+		}
+	}
+	if (!result)
+		result = content_write_commit(writer, exchange->content_object, error);
+	exchange->content_stored = !result;
+	exchange->pending.registration.content_object = exchange->content_object;
+	if (!result && atomic_load(&exchange->abandoned)) {
+		error_set(error, ERR_UNAVAILABLE, MSG_NONE, NULL);
+		result = ERR_REFUSED; /* nobody waits any more: not registered, and not kept */
+	}
+	if (result)
+		fail(exchange, result);
+	else
+		submit(exchange);
+}
+
+static void submit_with_content(struct exchange *exchange)
+{
+	loop_wait(exchange);
+	exchange->job.run = store_content;
+	if (worker_submit(exchange->server->workers, &exchange->job))
+		return;
+	fail(exchange, error_cause(&exchange->error, ERR_UNAVAILABLE, "the work queue is full"));
+}
+
+/* ---- the end of the body ---- */
+
+static int form_event(struct exchange *exchange, struct declared_event *ret, struct error *error)
+{
+	struct upload *upload = exchange->upload;
+	struct declared_event event = {.occurred_at_us = TIME_NONE,
+	                               .modality = MODALITY_CONTENT,
+	                               .hash_algorithm = HASH_SHA256};
+	int result = multipart_end(&upload->multipart, error);
+	if (!result && !upload->seen[FIELD_CLIENT_REF])
+		result = error_set(error, ERR_VALIDATION, MSG_FIELD_REQUIRED, "client_ref", NULL);
+	if (!result && !upload->seen[FIELD_FILE])
+		result = error_set(error, ERR_VALIDATION, MSG_FIELD_REQUIRED, "file", NULL);
+	event.client_ref = slice_make(upload->client_ref, upload->client_ref_size);
+	if (!result)
+		result = client_ref_check(event.client_ref, error);
+	if (!result && upload->seen[FIELD_OCCURRED_AT])
+		result = time_parse(slice_make(upload->occurred_at, upload->occurred_at_size), "occurred_at",
+		                    &event.occurred_at_us, error);
+	memcpy(event.hash, upload->hash.bytes, SHA256_SIZE);
+	event.content_bytes = (int64_t)upload->file_size;
+	if (!result)
+		*ret = event;
+	return result;
+}
+
+static void finish(struct exchange *exchange)
+{
+	struct declared_event event;
+	struct error *error = &exchange->error;
+	int result;
+	if (exchange->upload)
+		result = form_event(exchange, &event, error);
+	else
+		result = event_body_parse(buf_slice(&exchange->body), exchange->key.modality,
+		                          &exchange->arena, &exchange->canonical, &event, error);
+	if (result) {
+		answer_error(exchange, result);
+		return;
+	}
+	fill(exchange, &event);
+	if (exchange->upload) {
+		exchange->pending.registration.file_name =
+		    exchange->upload->file_name ? exchange->upload->file_name : "file";
+		submit_with_content(exchange);
+	} else if (event.modality == MODALITY_CONTENT && exchange->canonical.size > INLINE_MAX) {
+		submit_with_content(exchange);
+	} else {
+		if (event.modality == MODALITY_CONTENT)
+			exchange->pending.registration.content = buf_slice(&exchange->canonical);
+		loop_wait(exchange);
+		submit(exchange);
+	}
+}
+
+/* ---- the outcome ---- */
+
+/* Whether it is certain that no event names what was stored for this request. Where the outcome is
+ * not known the object stays, and the sweeping of what nothing names finds out later. */
+static bool content_unwanted(const struct registration *registration)
+{
+	switch (registration->result) {
+	case OK: return registration->replayed;
+	case ERR_VALIDATION:
+	case ERR_CONFLICT:
+	case ERR_LIMIT_BLOCKED:
+	case ERR_UNPAID_LIMIT:
+	case ERR_TEST_QUOTA:
+	case ERR_SUSPENDED:
+	case ERR_ACCOUNT_DISABLED:
+	case ERR_REFUSED: return true;
+	default: return false;
+	}
+}
+
+struct discard {
+	struct job job;
+	struct content_store *store;
+	char name[CONTENT_NAME_MAX];
+};
+
+static void run_discard(struct job *job)
+{
+	struct discard *discard = (struct discard *)job;
+	content_delete(discard->store, discard->name, NULL);
+	free(discard);
+}
+
+void content_discard(struct exchange *exchange)
+{
+	if (!exchange->content_stored || !content_unwanted(&exchange->pending.registration))
+		return;
+	exchange->content_stored = false;
+	struct discard *discard = malloc(sizeof *discard);
+	if (!discard)
+		return;
+	discard->job.run = run_discard;
+	discard->store = exchange->service->content;
+	memcpy(discard->name, exchange->content_object, sizeof discard->name);
+	if (!worker_submit(exchange->server->workers, &discard->job))
+		free(discard); /* swept later */
+}
+
+void request_tidy(struct exchange *exchange)
+{
+	if (exchange->operation == &operation_register)
+		content_discard(exchange);
+}
+
+static void resumed(struct exchange *exchange)
+{
+	struct registration *registration = &exchange->pending.registration;
+	content_discard(exchange);
+	if (registration->result) {
+		exchange->error = registration->error;
+		answer_error(exchange, registration->result);
+		return;
+	}
+	buf_clear(&exchange->out);
+	event_json(registration->event, &exchange->out);
+	answer_out(exchange, registration->replayed ? 200 : 201);
+	if (registration->replayed)
+		answer_header(exchange, "Idempotent-Replayed", "true");
+}
+
+const struct operation operation_register = {
+    .writes = true,
+    .scenario = SCENARIO_EVENT,
+    .begin = begin,
+    .data = data,
+    .finish = finish,
+    .resumed = resumed,
+};

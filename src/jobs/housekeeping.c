@@ -1,0 +1,123 @@
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "jobs/internal.h"
+
+#define INTERVAL_US (6 * 3600 * US_PER_SECOND)
+/* Content is stored before the event that names it, and documents before their certification is
+ * completed: minutes apart at most. */
+#define ORPHAN_AGE_US US_PER_DAY
+#define IDLE_ACCOUNT_US (365 * US_PER_DAY)
+
+/* ---- objects that nothing names ---- */
+
+struct sweep {
+	struct service *service;
+	const atomic_bool *stopping;
+	int64_t deleted;
+	struct error error;
+};
+
+static int visit(void *context, const char *name)
+{
+	struct sweep *sweep = context;
+	if (atomic_load(sweep->stopping))
+		return ERR_UNAVAILABLE;
+	bool named = true;
+	int result = store_object_is_named(sweep->service->store, name, &named, &sweep->error);
+	if (result || named)
+		return result;
+	result = content_delete(sweep->service->content, name, &sweep->error);
+	if (!result)
+		sweep->deleted++;
+	return result;
+}
+
+static void sweep_content(struct service *service, const atomic_bool *stopping)
+{
+	struct sweep sweep = {.service = service, .stopping = stopping};
+	int result = content_sweep(service->content, ORPHAN_AGE_US, visit, &sweep, &sweep.error);
+	if (sweep.deleted > 0) {
+		char deleted[24];
+		snprintf(deleted, sizeof deleted, "%" PRId64, sweep.deleted);
+		log_info("orphans_swept", "objects", deleted);
+	}
+	if (result && !atomic_load(stopping))
+		log_warning("sweep_failed", "cause", sweep.error.cause);
+}
+
+/* ---- the rest ---- */
+
+static void disable_idle_accounts(struct service *service)
+{
+	struct error error = {0};
+	int64_t count = 0;
+	int result = store_disable_idle_accounts(service->store, clock_now_us() - IDLE_ACCOUNT_US,
+	                                         &count, &error);
+	if (result) {
+		log_warning("idle_accounts_failed", "cause", error.cause);
+	} else if (count > 0) {
+		char text[24];
+		snprintf(text, sizeof text, "%" PRId64, count);
+		log_info("idle_accounts_disabled", "accounts", text);
+		service_forget_keys(service);
+	}
+}
+
+int64_t housekeeping_run(void *context, const atomic_bool *stopping)
+{
+	struct housekeeping *housekeeping = context;
+	struct error error = {0};
+	sweep_content(housekeeping->service, stopping);
+	if (store_forget_usage(housekeeping->service->store, clock_now_us(), &error))
+		log_warning("usage_not_forgotten", "cause", error.cause);
+	disable_idle_accounts(housekeeping->service);
+	return INTERVAL_US;
+}
+
+/* ---- working files ---- */
+
+static int remove_content(int directory, const char *path, struct error *error);
+
+static int remove_entry(int parent, const char *name, const char *path, struct error *error)
+{
+	if (unlinkat(parent, name, 0) == 0 || errno == ENOENT)
+		return OK;
+	if (errno != EISDIR && errno != EPERM)
+		return error_cause(error, ERR_IO, "unlink %s in %s: %s", name, path, strerror(errno));
+	int directory = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (directory < 0)
+		return error_cause(error, ERR_IO, "open %s in %s: %s", name, path, strerror(errno));
+	int result = remove_content(directory, path, error);
+	if (!result && unlinkat(parent, name, AT_REMOVEDIR) != 0)
+		result = error_cause(error, ERR_IO, "rmdir %s in %s: %s", name, path, strerror(errno));
+	return result;
+}
+
+/* Takes over the descriptor. */
+static int remove_content(int directory, const char *path, struct error *error)
+{
+	DIR *entries = fdopendir(directory);
+	if (!entries) {
+		close(directory);
+		return error_cause(error, ERR_IO, "open %s: %s", path, strerror(errno));
+	}
+	int result = OK;
+	const struct dirent *entry;
+	while (!result && (entry = readdir(entries)))
+		if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+			result = remove_entry(dirfd(entries), entry->d_name, path, error);
+	closedir(entries);
+	return result;
+}
+
+int remove_tree(const char *path, struct error *error)
+{
+	return remove_entry(AT_FDCWD, path, path, error);
+}

@@ -1,0 +1,45 @@
+/* Shared by the files of src/jobs alone: one state and one run function for each kind of job. */
+#ifndef JOBS_INTERNAL_H
+#define JOBS_INTERNAL_H
+
+#include "jobs/jobs.h"
+#include "jobs/worker.h"
+
+#define ISSUER_COUNT 2
+#define HOLDER_SIZE 512
+
+/* ---- sealer.c ---- */
+struct sealer {
+	struct service *service;
+	char holder[HOLDER_SIZE];
+	int64_t not_before_us; /* monotonic: after a failure, whoever wakes it */
+	int64_t pause_us;      /* of the last failure; 0: none */
+	struct sha256 *leaves; /* of one segment */
+};
+int sealer_init(struct sealer *sealer, struct service *service, const char *node);
+void sealer_free(struct sealer *sealer);
+worker_run_function sealer_run;
+
+/* ---- issuer.c ---- */
+struct issuer {
+	struct service *service;
+	char holder[HOLDER_SIZE]; /* of leases: the same after a restart */
+	char directory[4096];     /* of working files, its own */
+	bool looks_for_overdue;   /* one of them does */
+	int64_t overdue_at_us;    /* monotonic: when to look next */
+};
+/* `directory` is that of all issuers. */
+void issuer_init(struct issuer *issuer, struct service *service, const char *node,
+                 const char *directory, int number);
+worker_run_function issuer_run;
+
+/* ---- housekeeping.c ---- */
+struct housekeeping {
+	struct service *service;
+};
+worker_run_function housekeeping_run;
+
+/* Removes a directory with all that is in it; 0 or ERR_IO. */
+int remove_tree(const char *path, struct error *error) __attribute__((warn_unused_result));
+
+#endif

@@ -1,0 +1,210 @@
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "base/log.h"
+#include "jobs/internal.h"
+#include "service/issue.h"
+
+#define POLL_US US_PER_SECOND
+#define OVERDUE_INTERVAL_US (60 * US_PER_SECOND)
+#define LEASE_US (120 * US_PER_SECOND)
+#define RENEW_INTERVAL_US (5 * US_PER_SECOND)
+#define PAUSE_FIRST_US (2 * US_PER_SECOND)
+#define PAUSE_MAX_US (600 * US_PER_SECOND)
+#define JOB_MEMORY_MAX ((size_t)64 << 20)
+
+struct job {
+	struct issuer *issuer;
+	struct certification certification;
+	const atomic_bool *stopping;
+	int64_t renewed_at_us; /* monotonic */
+	int64_t permille;      /* as last written */
+};
+
+void issuer_init(struct issuer *issuer, struct service *service, const char *node,
+                 const char *directory, int number)
+{
+	*issuer = (struct issuer){.service = service, .looks_for_overdue = number == 0};
+	snprintf(issuer->holder, sizeof issuer->holder, "%.*s#%d", HOLDER_SIZE - 16, node, number);
+	snprintf(issuer->directory, sizeof issuer->directory, "%s/issuer-%d", directory, number);
+}
+
+/* ---- while it works ---- */
+
+static int report_progress(void *context, int64_t permille)
+{
+	struct job *job = context;
+	if (atomic_load(job->stopping))
+		return ERR_UNAVAILABLE;
+	int64_t now_us = clock_monotonic_us();
+	/* The first sign of progress soon, then only what keeps the lease. */
+	bool early = job->permille == 0 && permille > 0;
+	if (!early && now_us - job->renewed_at_us < RENEW_INTERVAL_US)
+		return OK;
+	job->renewed_at_us = now_us;
+	job->permille = permille;
+	int result = store_renew_certification(job->issuer->service->store, &job->certification,
+	                                       job->issuer->holder, clock_now_us() + LEASE_US, permille,
+	                                       NULL);
+	/* Whether the store is well again shows at the end; a lost lease ends the work at once. */
+	return result == ERR_REFUSED ? result : OK;
+}
+
+/* ---- how it ends ---- */
+
+static int64_t pause_after(int64_t attempts)
+{
+	int64_t pause_us = PAUSE_FIRST_US;
+	for (int64_t i = 1; i < attempts && pause_us < PAUSE_MAX_US; i++)
+		pause_us *= 2;
+	return pause_us < PAUSE_MAX_US ? pause_us : PAUSE_MAX_US;
+}
+
+static void fail(struct issuer *issuer, const struct certification *certification,
+                 const char *holder, const char *cause)
+{
+	char incident_id[ID_SIZE];
+	struct error error = {0};
+	int result = store_fail_certification(issuer->service->store, certification, holder, cause,
+	                                      clock_now_us(), incident_id, &error);
+	if (result) {
+		if (result != ERR_REFUSED)
+			log_error("certification_not_failed", "certification_id",
+			          certification->certification_id, "cause", error.cause);
+		return;
+	}
+	atomic_fetch_add(&issuer->service->job_counters.certifications_failed, 1);
+	log_error("certification_failed", "certification_id", certification->certification_id,
+	          "incident_id", incident_id, "cause", cause);
+}
+
+static void delay(struct job *job, int64_t pause_us, const char *cause)
+{
+	struct error error = {0};
+	int result = store_delay_certification(job->issuer->service->store, &job->certification,
+	                                       job->issuer->holder, clock_now_us() + pause_us, cause,
+	                                       &error);
+	/* A lease that cannot be given back runs out. */
+	if (result && result != ERR_REFUSED)
+		log_warning("certification_not_released", "certification_id",
+		            job->certification.certification_id, "cause", error.cause);
+}
+
+static void end_failed_attempt(struct job *job, int result, const struct error *error)
+{
+	const struct certification *certification = &job->certification;
+	if (atomic_load(job->stopping)) {
+		delay(job, 0, NULL);
+		return;
+	}
+	char cause[ERROR_CAUSE_MAX + 64];
+	snprintf(cause, sizeof cause, "%d %s: %s", result, error_code_text(result),
+	         error->cause[0] ? error->cause : error_message(error, LANGUAGE_ENGLISH));
+	int64_t age_us = clock_now_us() - certification->requested_at_us;
+	int64_t pause_us = pause_after(certification->attempts);
+	if (!issue_is_transient(result) ||
+	    age_us > job->issuer->service->settings->certification_give_up_after) {
+		fail(job->issuer, certification, job->issuer->holder, cause);
+		return;
+	}
+	log_warning("certification_delayed", "certification_id", certification->certification_id,
+	            "cause", cause);
+	delay(job, pause_us, cause);
+}
+
+static void complete(struct job *job, const struct issue_result *issued)
+{
+	const struct certification *certification = &job->certification;
+	struct service *service = job->issuer->service;
+	struct error error = {0};
+	int result = store_complete_certification(service->store, certification, job->issuer->holder,
+	                                          issued->issued_at_us, issued->documents,
+	                                          issued->count, &error);
+	if (!result) {
+		atomic_fetch_add(&service->job_counters.certifications_completed, 1);
+		log_info("certification_completed", "certification_id", certification->certification_id);
+		return;
+	}
+	/* After an unknown outcome the documents may be the issued ones. */
+	if (result != ERR_UNKNOWN_OUTCOME)
+		for (size_t i = 0; i < issued->count; i++)
+			content_delete(service->content, issued->documents[i].object, NULL);
+	if (result != ERR_REFUSED)
+		end_failed_attempt(job, result, &error);
+}
+
+/* ---- one after the other ---- */
+
+static int prepare_directory(const struct issuer *issuer, struct error *error)
+{
+	int result = remove_tree(issuer->directory, error);
+	if (!result && mkdir(issuer->directory, 0700) != 0)
+		result = error_cause(error, ERR_IO, "mkdir %s: %s", issuer->directory, strerror(errno));
+	return result;
+}
+
+static void work_on(struct job *job, struct arena *arena)
+{
+	struct issuer *issuer = job->issuer;
+	struct issue_watch watch = {report_progress, job};
+	struct issue_result issued;
+	struct error error = {0};
+	int result = prepare_directory(issuer, &error);
+	if (!result)
+		result = issue_certification(issuer->service, &job->certification, issuer->directory,
+		                             &watch, arena, &issued, &error);
+	if (!result)
+		complete(job, &issued);
+	else if (result != ERR_REFUSED || job->permille >= 0)
+		end_failed_attempt(job, result, &error);
+	if (remove_tree(issuer->directory, &error))
+		log_warning("working_files_left", "cause", error.cause);
+}
+
+/* What waits for a seal that does not come is never claimed, so it is looked for apart. */
+static void fail_overdue(struct issuer *issuer, const atomic_bool *stopping)
+{
+	int64_t now_us = clock_monotonic_us();
+	if (!issuer->looks_for_overdue || now_us < issuer->overdue_at_us)
+		return;
+	issuer->overdue_at_us = now_us + OVERDUE_INTERVAL_US;
+	ARENA_AUTO struct arena arena;
+	arena_init(&arena, JOB_MEMORY_MAX);
+	struct certification certification;
+	while (!atomic_load(stopping)) {
+		int64_t wall_us = clock_now_us();
+		arena_reset(&arena);
+		if (store_find_overdue_certification(
+		        issuer->service->store,
+		        wall_us - issuer->service->settings->certification_give_up_after, wall_us, &arena,
+		        &certification, NULL))
+			return;
+		fail(issuer, &certification, NULL, "its range was not sealed, or it was not issued, in time");
+	}
+}
+
+int64_t issuer_run(void *context, const atomic_bool *stopping)
+{
+	struct issuer *issuer = context;
+	fail_overdue(issuer, stopping);
+	ARENA_AUTO struct arena arena;
+	arena_init(&arena, JOB_MEMORY_MAX);
+	while (!atomic_load(stopping)) {
+		arena_reset(&arena);
+		struct job job = {.issuer = issuer, .stopping = stopping};
+		struct error error = {0};
+		int result = store_claim_certification(issuer->service->store, issuer->holder,
+		                                       clock_now_us(), LEASE_US, &arena,
+		                                       &job.certification, &error);
+		if (result) {
+			if (result != ERR_NOT_FOUND)
+				log_warning("certification_not_claimed", "cause", error.cause);
+			break;
+		}
+		job.renewed_at_us = clock_monotonic_us();
+		work_on(&job, &arena);
+	}
+	return POLL_US;
+}

@@ -1,0 +1,114 @@
+#include "jobs/jobs.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "jobs/internal.h"
+
+struct jobs {
+	struct service *service;
+	struct sealer sealer;
+	struct issuer issuers[ISSUER_COUNT];
+	struct housekeeping housekeeping;
+	struct worker *sealer_worker;
+	struct worker *issuer_workers[ISSUER_COUNT];
+	struct worker *housekeeping_worker;
+};
+
+static void wake_sealer(void *context)
+{
+	struct jobs *jobs = context;
+	worker_wake(jobs->sealer_worker);
+}
+
+static void wake_issuer(void *context)
+{
+	struct jobs *jobs = context;
+	for (int i = 0; i < ISSUER_COUNT; i++)
+		worker_wake(jobs->issuer_workers[i]);
+}
+
+/* The node's name in leases: the same after a restart, so that it takes up what it left. */
+static void name_node(const struct settings *settings, char node[HOLDER_SIZE])
+{
+	char host[128] = "";
+	gethostname(host, sizeof host - 1);
+	snprintf(node, HOLDER_SIZE, "%s:%.300s", host, settings->service_data_dir);
+}
+
+static int make_directory(const struct settings *settings, char *path, size_t size,
+                          struct error *error)
+{
+	snprintf(path, size, "%s/work", settings->service_data_dir);
+	int result = remove_tree(path, error);
+	if (!result && mkdir(path, 0700) != 0)
+		result = error_cause(error, ERR_IO, "mkdir %s: %s", path, strerror(errno));
+	return result;
+}
+
+static int start_workers(struct jobs *jobs, struct error *error)
+{
+	int result = OK;
+	for (int i = 0; i < ISSUER_COUNT && !result; i++)
+		result = worker_start("issuer", issuer_run, &jobs->issuers[i], &jobs->issuer_workers[i],
+		                      error);
+	if (!result)
+		result = worker_start("sealer", sealer_run, &jobs->sealer, &jobs->sealer_worker, error);
+	if (!result)
+		result = worker_start("housekeeping", housekeeping_run, &jobs->housekeeping,
+		                      &jobs->housekeeping_worker, error);
+	return result;
+}
+
+int jobs_start(struct service *service, struct jobs **ret_jobs, struct error *error)
+{
+	struct jobs *jobs = calloc(1, sizeof *jobs);
+	if (!jobs)
+		return ERR_NO_MEMORY;
+	jobs->service = service;
+	jobs->housekeeping.service = service;
+	char node[HOLDER_SIZE];
+	char directory[3800];
+	name_node(service->settings, node);
+	int result = make_directory(service->settings, directory, sizeof directory, error);
+	if (!result)
+		result = sealer_init(&jobs->sealer, service, node);
+	for (int i = 0; i < ISSUER_COUNT; i++)
+		issuer_init(&jobs->issuers[i], service, node, directory, i);
+	/* Before the threads exist, since these read the functions; nobody else does yet. */
+	service->wake_context = jobs;
+	service->wake_issuer = wake_issuer;
+	service->wake_sealer = wake_sealer;
+	if (!result)
+		result = start_workers(jobs, error);
+	if (result) {
+		jobs_stop(jobs);
+		return result;
+	}
+	*ret_jobs = jobs;
+	return OK;
+}
+
+void jobs_stop(struct jobs *jobs)
+{
+	if (!jobs)
+		return;
+	worker_ask_to_stop(jobs->housekeeping_worker);
+	worker_ask_to_stop(jobs->sealer_worker);
+	wake_issuer(jobs);
+	/* The sealer wakes the issuers, so it ends first. */
+	worker_end(jobs->sealer_worker);
+	worker_end(jobs->housekeeping_worker);
+	for (int i = 0; i < ISSUER_COUNT; i++)
+		worker_ask_to_stop(jobs->issuer_workers[i]);
+	for (int i = 0; i < ISSUER_COUNT; i++)
+		worker_end(jobs->issuer_workers[i]);
+	jobs->service->wake_sealer = NULL;
+	jobs->service->wake_issuer = NULL;
+	jobs->service->wake_context = NULL;
+	sealer_free(&jobs->sealer);
+	free(jobs);
+}

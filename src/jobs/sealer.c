@@ -1,0 +1,338 @@
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "jobs/internal.h"
+#include "seal/authority.h"
+#include "service/segment.h"
+
+#define ROUND_SEGMENTS_MAX 1000
+#define ROUND_EVENTS_MAX (INT64_C(1) << 20)
+/* A chain that grows faster than it is sealed must not keep the others waiting. */
+#define ROUND_CHAIN_SEGMENTS_MAX 64
+#define ROUND_MEMORY_MAX ((size_t)16 << 20)
+#define LEASE_NAME "sealer"
+#define LEASE_US (120 * US_PER_SECOND)
+#define PAUSE_FIRST_US US_PER_SECOND
+#define PAUSE_MAX_US (60 * US_PER_SECOND)
+
+struct round {
+	struct sealer *sealer;
+	struct arena arena;
+	struct error *error;
+	int64_t number;
+	bool has_previous;
+	struct sha256 previous_token_hash;
+	struct clock_state clock;
+	struct segment_record *segments;
+	struct sha256 *roots;
+	size_t count;
+	int64_t events;
+};
+
+int sealer_init(struct sealer *sealer, struct service *service, const char *node)
+{
+	*sealer = (struct sealer){.service = service};
+	snprintf(sealer->holder, sizeof sealer->holder, "%s", node);
+	sealer->leaves = malloc((SEGMENT_LEAVES_MAX + 1) * sizeof *sealer->leaves);
+	return sealer->leaves ? OK : ERR_NO_MEMORY;
+}
+
+void sealer_free(struct sealer *sealer)
+{
+	free(sealer->leaves);
+}
+
+/* ---- one segment ---- */
+
+/* "seg_", the channel's own part, "n" and the number: known before the round is, for the seal
+ * document names it. */
+static void make_segment_id(const char *channel_id, int64_t number, char id[ID_SIZE])
+{
+	const char *own = strchr(channel_id, '_');
+	snprintf(id, ID_SIZE, "seg_%.20sn%" PRId64, own ? own + 1 : channel_id, number);
+}
+
+static int write_document(struct round *round, const struct unsealed_chain *chain,
+                          struct segment_record *segment, const struct sha256 *before,
+                          const struct sha256 *last)
+{
+	struct seal_document document = {
+	    .segment_id = segment->segment_id,
+	    .channel_id = chain->channel_id,
+	    .chain = mode_text(MODE_LIVE),
+	    .first_sequence = segment->first_sequence,
+	    .last_sequence = segment->last_sequence,
+	    .chain_hash_before = *before,
+	    .chain_hash_last = *last,
+	    .previous_seal_hash = chain->sealed_segment ? &chain->seal_hash : NULL,
+	    .previous_token_hash = round->has_previous ? &round->previous_token_hash : NULL,
+	    .clock = round->clock,
+	};
+	BUF_AUTO struct buf text;
+	buf_init(&text, SEAL_DOCUMENT_MAX);
+	seal_document_write(&document, &text);
+	const char *copy =
+	    buf_check(&text) == OK ? arena_copy(&round->arena, text.data, text.size) : NULL;
+	if (!copy)
+		return ERR_NO_MEMORY;
+	segment->document = slice_make(copy, text.size);
+	segment->seal_hash = sha256_of(copy, text.size);
+	return OK;
+}
+
+/* The next segment of a chain, whose state moves on as if it were sealed. */
+static int add_segment(struct round *round, struct unsealed_chain *chain)
+{
+	int64_t count = chain->last_sequence - chain->sealed_sequence;
+	if (count > SEGMENT_EVENTS_MAX)
+		count = SEGMENT_EVENTS_MAX;
+	struct segment_record *segment = &round->segments[round->count];
+	*segment = (struct segment_record){
+	    .account = chain->account,
+	    .chain = chain->chain,
+	    .number = chain->sealed_segment + 1,
+	    .first_sequence = chain->sealed_sequence + 1,
+	    .last_sequence = chain->sealed_sequence + count,
+	    .round = round->number,
+	};
+	make_segment_id(chain->channel_id, segment->number, segment->segment_id);
+	/* The event before the first, the events, and room for the document's digest. */
+	struct sha256 *leaves = round->sealer->leaves;
+	int result = store_read_chain_hashes(round->sealer->service->store, chain->account,
+	                                     chain->chain, segment->first_sequence - 1,
+	                                     segment->last_sequence, leaves, round->error);
+	if (!result)
+		result = write_document(round, chain, segment, &leaves[0], &leaves[count]);
+	if (result)
+		return result;
+	leaves[count + 1] = segment->seal_hash;
+	struct sha256 nodes[SEGMENT_NODES_MAX];
+	size_t node_count = 0;
+	result = segment_build(leaves + 1, (size_t)count + 1, nodes, &node_count, &segment->root);
+	if (result)
+		return result;
+	const char *kept = arena_copy(&round->arena, nodes, node_count * sizeof *nodes);
+	if (!kept)
+		return ERR_NO_MEMORY;
+	segment->nodes = slice_make(kept, node_count * sizeof *nodes);
+	round->roots[round->count++] = segment->root;
+	round->events += count;
+	chain->sealed_sequence = segment->last_sequence;
+	chain->sealed_segment = segment->number;
+	chain->seal_hash = segment->seal_hash;
+	return OK;
+}
+
+/* ---- one round ---- */
+
+static bool round_is_full(const struct round *round)
+{
+	return round->count == ROUND_SEGMENTS_MAX || round->events >= ROUND_EVENTS_MAX;
+}
+
+/* Takes chains in order until the round is full. *ret_taken of them were begun; *ret_backlog: one
+ * of these has more to seal. */
+static int gather(struct round *round, struct unsealed_chain *chains, size_t count,
+                  size_t *ret_taken, bool *ret_backlog)
+{
+	size_t taken = 0;
+	int result = OK;
+	for (; taken < count && !round_is_full(round) && !result; taken++) {
+		struct unsealed_chain *chain = &chains[taken];
+		for (int i = 0; i < ROUND_CHAIN_SEGMENTS_MAX && !round_is_full(round) && !result &&
+		                chain->sealed_sequence < chain->last_sequence;
+		     i++)
+			result = add_segment(round, chain);
+		if (chain->sealed_sequence < chain->last_sequence)
+			*ret_backlog = true;
+	}
+	*ret_taken = taken;
+	return result;
+}
+
+static int add_paths(struct round *round, struct sha256 *ret_root)
+{
+	TREE_AUTO struct hash_tree *tree = NULL;
+	int result = tree_build(round->roots, round->count, &tree);
+	for (size_t i = 0; i < round->count && !result; i++) {
+		struct tree_proof proof;
+		tree_prove(tree, i, &proof);
+		size_t size = proof.count * sizeof *proof.siblings;
+		const char *path = arena_copy(&round->arena, proof.siblings, size);
+		if (!path)
+			result = ERR_NO_MEMORY;
+		round->segments[i].path = slice_make(path, size);
+	}
+	if (!result)
+		*ret_root = tree_root(tree);
+	return result;
+}
+
+static int timestamp(struct round *round, const struct sha256 *root,
+                     struct authority_result *ret_stamped)
+{
+	struct authority_failures failures = {0};
+	int result = authorities_timestamp(round->sealer->service->authorities, root, ret_stamped,
+	                                   &failures, round->error);
+	for (size_t i = 0; i < failures.count; i++)
+		if (!failures.items[i].left_alone)
+			log_warning("authority_failed", "authority", failures.items[i].name, "reason",
+			            failures.items[i].reason);
+	return result;
+}
+
+static int write_round(struct round *round, const struct sha256 *root,
+                       const struct authority_result *stamped)
+{
+	struct slice token = buf_slice(&stamped->token);
+	struct slice response = buf_slice(&stamped->response);
+	if (token.size > response.size ||
+	    memcmp(response.data + response.size - token.size, token.data, token.size) != 0)
+		return error_cause(round->error, ERR_INVALID_EVIDENCE,
+		                   "the response does not end with its token");
+	struct round_record record = {
+	    .round = round->number,
+	    .root = *root,
+	    .authority = stamped->facts.authority,
+	    .kind = authority_kind_text(stamped->kind),
+	    .sealed_at_us = stamped->facts.gen_time_us,
+	    .obtained_at_us = clock_now_us(),
+	    .request = buf_slice(&stamped->request),
+	    .response_head = slice_make(response.data, response.size - token.size),
+	    .token = token,
+	    .token_hash = sha256_of(token.data, token.size),
+	};
+	return store_write_round(round->sealer->service->store, &record, round->segments, round->count,
+	                         round->error);
+}
+
+static void count_round(const struct round *round)
+{
+	struct job_counters *counters = &round->sealer->service->job_counters;
+	atomic_fetch_add(&counters->seal_rounds, 1);
+	atomic_fetch_add(&counters->sealed_segments, round->count);
+	atomic_store(&counters->last_seal_us, clock_now_us());
+	char number[24], segments[24], events[24];
+	snprintf(number, sizeof number, "%" PRId64, round->number);
+	snprintf(segments, sizeof segments, "%zu", round->count);
+	snprintf(events, sizeof events, "%" PRId64, round->events);
+	log_info("sealed", "round", number, "segments", segments, "events", events);
+}
+
+static int seal(struct round *round, struct unsealed_chain *chains, size_t count,
+                size_t *ret_taken, bool *ret_backlog)
+{
+	int64_t last_round = 0;
+	int result = store_last_round(round->sealer->service->store, &last_round,
+	                              &round->previous_token_hash, round->error);
+	round->number = last_round + 1;
+	round->has_previous = last_round > 0;
+	round->clock = clock_state_read();
+	round->segments = arena_alloc(&round->arena, ROUND_SEGMENTS_MAX * sizeof *round->segments);
+	round->roots = arena_alloc(&round->arena, ROUND_SEGMENTS_MAX * sizeof *round->roots);
+	if (!round->segments || !round->roots)
+		return ERR_NO_MEMORY;
+	if (!result)
+		result = gather(round, chains, count, ret_taken, ret_backlog);
+	struct sha256 root;
+	AUTHORITY_RESULT_AUTO struct authority_result stamped = {0};
+	if (!result)
+		result = add_paths(round, &root);
+	if (!result)
+		result = timestamp(round, &root, &stamped);
+	if (!result)
+		result = write_round(round, &root, &stamped);
+	if (!result)
+		count_round(round);
+	return result;
+}
+
+static int seal_round(struct sealer *sealer, struct unsealed_chain *chains, size_t count,
+                      size_t *ret_taken, bool *ret_backlog, struct error *error)
+{
+	struct round round = {.sealer = sealer, .error = error};
+	arena_init(&round.arena, ROUND_MEMORY_MAX);
+	int result = seal(&round, chains, count, ret_taken, ret_backlog);
+	arena_free(&round.arena);
+	return result;
+}
+
+/* ---- all chains ---- */
+
+/* Goes once through all unsealed chains, in as many rounds as it takes. *ret_backlog: a chain had
+ * more than fits into its share. */
+static int seal_pass(struct sealer *sealer, struct unsealed_chain *chains,
+                     const atomic_bool *stopping, bool *ret_backlog, struct error *error)
+{
+	struct store *store = sealer->service->store;
+	int64_t after_account = 0, after_chain = 0;
+	bool any = false;
+	int result = OK;
+	while (!result && !atomic_load(stopping)) {
+		size_t count = 0, taken = 0;
+		bool leased = false;
+		result = store_list_unsealed(store, after_account, after_chain, ROUND_SEGMENTS_MAX, chains,
+		                             &count, error);
+		if (result || count == 0)
+			break;
+		result = store_take_lease(store, LEASE_NAME, sealer->holder, clock_now_us(), LEASE_US,
+		                          &leased, error);
+		if (result || !leased)
+			break; /* another node is at it */
+		any = true;
+		result = seal_round(sealer, chains, count, &taken, ret_backlog, error);
+		if (!result) {
+			after_account = chains[taken - 1].account;
+			after_chain = chains[taken - 1].chain;
+			/* Certifications that wait for it need not wait for the whole pass. */
+			if (sealer->service->wake_issuer)
+				sealer->service->wake_issuer(sealer->service->wake_context);
+		}
+	}
+	if (any) {
+		int ended = store_end_lease(store, LEASE_NAME, sealer->holder, NULL);
+		result = result ? result : ended;
+	}
+	return result;
+}
+
+static int seal_all(struct sealer *sealer, const atomic_bool *stopping, struct error *error)
+{
+	struct unsealed_chain *chains = malloc(ROUND_SEGMENTS_MAX * sizeof *chains);
+	if (!chains)
+		return ERR_NO_MEMORY;
+	int result = OK;
+	bool backlog = true;
+	while (backlog && !result) {
+		backlog = false;
+		result = seal_pass(sealer, chains, stopping, &backlog, error);
+		backlog = backlog && !atomic_load(stopping);
+	}
+	free(chains);
+	return result;
+}
+
+int64_t sealer_run(void *context, const atomic_bool *stopping)
+{
+	struct sealer *sealer = context;
+	int64_t interval_us = sealer->service->settings->seal_interval;
+	int64_t now_us = clock_monotonic_us();
+	if (now_us < sealer->not_before_us)
+		return sealer->not_before_us - now_us;
+	struct error error = {0};
+	int result = seal_all(sealer, stopping, &error);
+	if (!result || result == ERR_REFUSED) {
+		/* Refused: another node sealed the same; what is left comes with the next pass. */
+		sealer->pause_us = 0;
+		return result ? PAUSE_FIRST_US : interval_us;
+	}
+	atomic_fetch_add(&sealer->service->job_counters.seal_failures, 1);
+	log_error("seal_failed", "error", error_code_text(result), "cause", error.cause);
+	sealer->pause_us = sealer->pause_us ? sealer->pause_us * 2 : PAUSE_FIRST_US;
+	if (sealer->pause_us > PAUSE_MAX_US)
+		sealer->pause_us = PAUSE_MAX_US;
+	sealer->not_before_us = clock_monotonic_us() + sealer->pause_us;
+	return sealer->pause_us;
+}

@@ -1,0 +1,172 @@
+/* The store as a whole: checking and copying it while it serves. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "service/admin_call.h"
+#include "service/backup.h"
+#include "store/inspect.h"
+
+#define PROBLEMS_SHOWN_MAX 1000
+#define PROBLEM_SIZE_MAX 600
+#define CHUNK ((size_t)256 * 1024)
+
+/* ---- check ---- */
+
+struct check {
+	const struct admin_call *call;
+	struct json_writer *out;
+	struct error *error;
+	char *chunk;
+	int64_t problems;
+	int64_t objects;
+};
+
+static void hear_problem(void *context, const char *text)
+{
+	struct check *check = context;
+	if (check->problems++ < PROBLEMS_SHOWN_MAX)
+		json_text(check->out, NULL, text);
+}
+
+/* OK, ERR_CORRUPT with `text` filled, or an error that ends the check. */
+static int compare_object(struct check *check, const char *name, int64_t size_bytes,
+                          const void *expected, char text[PROBLEM_SIZE_MAX])
+{
+	struct content_reader *reader;
+	uint64_t size;
+	int code = content_read_begin(check->call->admin->content, name, 0, &reader, &size,
+	                              check->error);
+	if (code == ERR_NOT_FOUND) {
+		snprintf(text, PROBLEM_SIZE_MAX, "object %s is missing", name);
+		return ERR_CORRUPT;
+	}
+	if (code)
+		return code;
+	check->objects++;
+	struct digest_stream *digest = digest_begin();
+	if (!digest) {
+		content_read_end(reader);
+		return ERR_NO_MEMORY;
+	}
+	int64_t got;
+	while ((got = content_read(reader, check->chunk, CHUNK, check->error)) > 0)
+		digest_add(digest, check->chunk, (size_t)got);
+	content_read_end(reader);
+	struct sha256 found = digest_end(digest);
+	if (got < 0)
+		return (int)got;
+	if ((int64_t)size == size_bytes && memcmp(found.bytes, expected, SHA256_SIZE) == 0)
+		return OK;
+	snprintf(text, PROBLEM_SIZE_MAX, "object %s: its %" PRIu64 " bytes are not those recorded (%" PRId64
+	         " bytes)", name, size, size_bytes);
+	return ERR_CORRUPT;
+}
+
+static int check_event_content(void *context, const struct event *event)
+{
+	struct check *check = context;
+	char text[PROBLEM_SIZE_MAX], problem[PROBLEM_SIZE_MAX + ID_SIZE + 16];
+	int code = compare_object(check, event->content_object, event->content_bytes, event->hash, text);
+	if (code == ERR_CORRUPT) {
+		snprintf(problem, sizeof problem, "event %s: %s", event->event_id, text);
+		hear_problem(check, problem);
+	}
+	return code;
+}
+
+static int check_issued(void *context, const struct named_object *object)
+{
+	struct check *check = context;
+	char text[PROBLEM_SIZE_MAX], problem[PROBLEM_SIZE_MAX + ID_SIZE + 24];
+	int code =
+		compare_object(check, object->name, object->size_bytes, object->sha256.bytes, text);
+	if (code != ERR_CORRUPT)
+		return code;
+	snprintf(problem, sizeof problem, "certification %s: %s", object->owner, text);
+	hear_problem(check, problem);
+	return OK;
+}
+
+static int check_all(struct check *check, struct check_report *report)
+{
+	struct store *store = check->call->admin->store;
+	bool content = !admin_given(check->call, "no_content");
+	struct check_listener listener = {.problem = hear_problem,
+	                                  .content = content ? check_event_content : NULL,
+	                                  .context = check};
+	int code = store_check(store, &listener, report, check->error);
+	if ((code && code != ERR_CORRUPT) || !content)
+		return code;
+	int issued = store_list_objects(store, OBJECTS_ISSUED, check_issued, check, check->error);
+	return issued ? issued : code;
+}
+
+static int run_check(const struct admin_call *call, struct json_writer *out, struct error *error)
+{
+	struct check check = {.call = call, .out = out, .error = error, .chunk = malloc(CHUNK)};
+	if (!check.chunk)
+		return ERR_NO_MEMORY;
+	struct check_report report = {0};
+	json_begin_object(out, NULL);
+	json_begin_array(out, "problems");
+	int code = check_all(&check, &report);
+	free(check.chunk);
+	if (code && code != ERR_CORRUPT)
+		return code;
+	json_end_array(out);
+	json_boolean(out, "valid", code == OK && check.problems == 0);
+	json_integer(out, "problem_count", check.problems);
+	json_integer(out, "accounts", report.accounts);
+	json_integer(out, "chains", report.chains);
+	json_integer(out, "events", report.events);
+	json_integer(out, "segments", report.segments);
+	json_integer(out, "certifications", report.certifications);
+	json_integer(out, "objects", check.objects);
+	json_end_object(out);
+	error_clear(error);
+	return OK;
+}
+
+/* ---- backup ---- */
+
+static int run_backup(const struct admin_call *call, struct json_writer *out, struct error *error)
+{
+	bool content = !admin_given(call, "no_content");
+	struct backup_facts facts;
+	int code = backup_make(call->admin->store, content ? call->admin->content : NULL,
+	                       admin_text(call, "directory"), call->now_us, &facts, error);
+	if (code)
+		return code;
+	json_begin_object(out, NULL);
+	json_text(out, "directory", admin_text(call, "directory"));
+	json_time(out, "created_at", facts.created_at_us);
+	json_integer(out, "store_bytes", facts.store_bytes);
+	json_hex(out, "store_sha256", facts.store_sha256.bytes, SHA256_SIZE);
+	if (content) {
+		json_integer(out, "content_objects", facts.content_objects);
+		json_integer(out, "content_bytes", facts.content_bytes);
+	}
+	json_end_object(out);
+	return OK;
+}
+
+const struct admin_operation admin_store_operations[] = {
+	{.name = "store check",
+	 .summary = "recompute every chain, reference and sum, and every stored object's digest",
+	 .parameters = {ADMIN_FLAG_SWITCH("no_content", "leave the stored objects out")},
+	 .run = run_check},
+	{.name = "store backup",
+	 .summary = "copy the store and what it names into a directory, while serving",
+	 .parameters = {{.name = "directory",
+	                 .kind = ADMIN_PATH,
+	                 .required = true,
+	                 .positional = true,
+	                 .place = "DIR",
+	                 .least = 1,
+	                 .most = 3500,
+	                 .help = "empty, or not there yet; the service must be able to write there"},
+	                ADMIN_FLAG_SWITCH("no_content", "the database alone")},
+	 .run = run_backup},
+	{0},
+};

@@ -1,0 +1,343 @@
+#include "service/backup.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "store/db.h"
+#include "store/inspect.h"
+
+#define COPY_CHUNK ((size_t)256 * 1024)
+#define MANIFEST_MAX ((size_t)64 * 1024)
+#define DIRECTORY_MAX 3500 /* leaves room for names below it within PATH_MAX */
+
+static int fail(struct error *error, const char *what, const char *path)
+{
+	return error_cause(error, errno == ENOSPC ? ERR_NO_SPACE : ERR_IO, "%s %s: %s", what, path,
+	                   strerror(errno));
+}
+
+static void close_file(int *descriptor)
+{
+	if (*descriptor >= 0)
+		close(*descriptor);
+}
+#define FILE_AUTO __attribute__((cleanup(close_file)))
+
+/* ---- files ---- */
+
+static int prepare_directory(const char *path, struct error *error)
+{
+	if (*path != '/' || strlen(path) > DIRECTORY_MAX)
+		return error_set(error, ERR_USAGE, MSG_ADMIN_DIRECTORY_ABSOLUTE, NULL);
+	if (mkdir(path, 0700) != 0 && errno != EEXIST)
+		return fail(error, "making", path);
+	DIR *directory = opendir(path);
+	if (!directory)
+		return fail(error, "opening", path);
+	bool empty = true;
+	for (struct dirent *entry; empty && (entry = readdir(directory));)
+		empty = strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0;
+	closedir(directory);
+	if (!empty)
+		return error_set(error, ERR_REFUSED, MSG_ADMIN_DIRECTORY_NOT_EMPTY, path, NULL);
+	return OK;
+}
+
+static int write_all(int descriptor, const char *data, size_t size)
+{
+	while (size) {
+		ssize_t written = write(descriptor, data, size);
+		if (written < 0 && errno == EINTR)
+			continue;
+		if (written < 0)
+			return -1;
+		data += written;
+		size -= (size_t)written;
+	}
+	return 0;
+}
+
+/* Copies (to NULL: only reads) and gives size and digest; what was copied is synced. */
+static int copy_file(const char *from, const char *to, int64_t *ret_bytes,
+                     struct sha256 *ret_digest, struct error *error)
+{
+	FILE_AUTO int in = open(from, O_RDONLY | O_CLOEXEC);
+	if (in < 0)
+		return fail(error, "opening", from);
+	FILE_AUTO int out = -1;
+	if (to && (out = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600)) < 0)
+		return fail(error, "creating", to);
+	struct digest_stream *digest = digest_begin();
+	char *chunk = malloc(COPY_CHUNK);
+	int code = digest && chunk ? OK : ERR_NO_MEMORY;
+	int64_t bytes = 0;
+	ssize_t size = 0;
+	while (!code && (size = read(in, chunk, COPY_CHUNK)) > 0) {
+		digest_add(digest, chunk, (size_t)size);
+		bytes += size;
+		if (to && write_all(out, chunk, (size_t)size) != 0)
+			code = fail(error, "writing", to);
+	}
+	if (!code && size < 0)
+		code = fail(error, "reading", from);
+	if (!code && to && fsync(out) != 0)
+		code = fail(error, "syncing", to);
+	free(chunk);
+	if (code) {
+		digest_cancel(digest);
+		return code;
+	}
+	*ret_bytes = bytes;
+	*ret_digest = digest_end(digest);
+	return OK;
+}
+
+static int sync_path(const char *path, struct error *error)
+{
+	FILE_AUTO int descriptor = open(path, O_RDONLY | O_CLOEXEC);
+	if (descriptor < 0 || fsync(descriptor) != 0)
+		return fail(error, "syncing", path);
+	return OK;
+}
+
+/* ---- objects ---- */
+
+struct object_copy {
+	struct content_store *from;
+	struct content_store *to;
+	struct backup_facts *facts;
+	char *chunk;
+	struct error *error;
+};
+
+static int copy_object(void *context, const struct named_object *object)
+{
+	struct object_copy *copy = context;
+	struct content_reader *reader;
+	struct content_writer *writer;
+	uint64_t size;
+	int code = content_read_begin(copy->from, object->name, 0, &reader, &size, copy->error);
+	if (code == ERR_NOT_FOUND)
+		return error_cause(copy->error, ERR_CORRUPT, "object %s is missing", object->name);
+	if (code)
+		return code;
+	code = content_write_begin(copy->to, &writer, copy->error);
+	if (code) {
+		content_read_end(reader);
+		return code;
+	}
+	int64_t got = 0, bytes = 0;
+	while (!code && (got = content_read(reader, copy->chunk, COPY_CHUNK, copy->error)) > 0) {
+		code = content_write(writer, copy->chunk, (size_t)got, copy->error);
+		bytes += got;
+	}
+	if (!code && got < 0)
+		code = (int)got;
+	content_read_end(reader);
+	if (code) {
+		content_write_abort(writer);
+		return code;
+	}
+	copy->facts->content_objects++;
+	copy->facts->content_bytes += bytes;
+	return content_write_commit(writer, object->name, copy->error);
+}
+
+static int copy_objects(struct store *store, struct content_store *from, struct content_store *to,
+                        struct backup_facts *facts, struct error *error)
+{
+	struct object_copy copy = {from, to, facts, malloc(COPY_CHUNK), error};
+	if (!copy.chunk)
+		return ERR_NO_MEMORY;
+	facts->content_objects = facts->content_bytes = 0;
+	int code = store_list_objects(store, OBJECTS_OF_EVENTS, copy_object, &copy, error);
+	if (!code)
+		code = store_list_objects(store, OBJECTS_ISSUED, copy_object, &copy, error);
+	free(copy.chunk);
+	return code;
+}
+
+/* ---- manifest ---- */
+
+static int write_manifest(const char *directory, const struct backup_facts *facts,
+                          struct error *error)
+{
+	BUF_AUTO struct buf text;
+	buf_init(&text, MANIFEST_MAX);
+	struct json_writer writer = {.out = &text};
+	json_begin_object(&writer, NULL);
+	json_integer(&writer, "content_bytes", facts->content_bytes);
+	json_integer(&writer, "content_objects", facts->content_objects);
+	json_time(&writer, "created_at", facts->created_at_us);
+	json_text(&writer, "program", "constancia " CONSTANCIA_VERSION);
+	json_integer(&writer, "store_bytes", facts->store_bytes);
+	json_hex(&writer, "store_sha256", facts->store_sha256.bytes, SHA256_SIZE);
+	json_integer(&writer, "v", BACKUP_FORMAT);
+	json_end_object(&writer);
+	buf_add_byte(&text, '\n');
+	int code = buf_check(&text);
+	if (code)
+		return code;
+	char partial[PATH_MAX], path[PATH_MAX];
+	snprintf(partial, sizeof partial, "%s/backup.json.partial", directory);
+	snprintf(path, sizeof path, "%s/backup.json", directory);
+	FILE_AUTO int file = open(partial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (file < 0 || write_all(file, text.data, text.size) != 0 || fsync(file) != 0 ||
+	    rename(partial, path) != 0)
+		return fail(error, "writing", path);
+	return sync_path(directory, error);
+}
+
+static int read_manifest(const char *directory, struct backup_facts *ret, struct error *error)
+{
+	char path[PATH_MAX], text[4096];
+	snprintf(path, sizeof path, "%s/backup.json", directory);
+	FILE_AUTO int file = open(path, O_RDONLY | O_CLOEXEC);
+	if (file < 0)
+		return fail(error, "this is no whole backup: opening", path);
+	ssize_t size = read(file, text, sizeof text);
+	if (size < 0)
+		return fail(error, "reading", path);
+	ARENA_AUTO struct arena arena;
+	arena_init(&arena, MANIFEST_MAX);
+	struct json *json;
+	int code = json_parse(&arena, slice_make(text, (size_t)size), NULL, &json, error);
+	if (code)
+		return code;
+	struct slice digest, created;
+	int64_t version;
+	if (!json_get_integer(json, "v", &version) || version != BACKUP_FORMAT ||
+	    !json_get_integer(json, "store_bytes", &ret->store_bytes) ||
+	    !json_get_integer(json, "content_objects", &ret->content_objects) ||
+	    !json_get_integer(json, "content_bytes", &ret->content_bytes) ||
+	    !json_get_text(json, "created_at", &created) ||
+	    !json_get_text(json, "store_sha256", &digest) ||
+	    !hex_decode(digest, ret->store_sha256.bytes, SHA256_SIZE))
+		return error_cause(error, ERR_CORRUPT, "%s is not a manifest of this program", path);
+	return time_parse(created, "created_at", &ret->created_at_us, error);
+}
+
+/* ---- both ways ---- */
+
+static int backup_content(struct store *store, struct content_store *content,
+                          const char *directory, struct backup_facts *facts, struct error *error)
+{
+	char url[PATH_MAX];
+	snprintf(url, sizeof url, "file:%s/content", directory);
+	struct content_store *copy;
+	int code = content_open(url, true, &copy, error);
+	if (code)
+		return code;
+	code = copy_objects(store, content, copy, facts, error);
+	content_close(copy);
+	return code;
+}
+
+int backup_make(struct store *store, struct content_store *content, const char *directory,
+                int64_t now_us, struct backup_facts *ret, struct error *error)
+{
+	int code = prepare_directory(directory, error);
+	if (code)
+		return code;
+	struct backup_facts facts = {.created_at_us = now_us, .content_objects = -1};
+	char path[PATH_MAX];
+	snprintf(path, sizeof path, "%s/constancia.db", directory);
+	code = db_backup(store_db(store), path, error);
+	if (!code && chmod(path, 0600) != 0)
+		code = fail(error, "restricting", path);
+	if (!code)
+		code = sync_path(path, error);
+	if (!code)
+		code = copy_file(path, NULL, &facts.store_bytes, &facts.store_sha256, error);
+	/* Rows are only added, so the store of now names all that its copy names. */
+	if (!code && content)
+		code = backup_content(store, content, directory, &facts, error);
+	if (!code)
+		code = write_manifest(directory, &facts, error);
+	if (!code)
+		*ret = facts;
+	return code;
+}
+
+static int restore_content(const char *directory, const char *store_url, const char *content_url,
+                           struct error *error)
+{
+	char url[PATH_MAX];
+	snprintf(url, sizeof url, "file:%s/content", directory);
+	struct store *store = NULL;
+	struct content_store *from = NULL, *to = NULL;
+	struct backup_facts counted = {0};
+	int code = store_open(store_url, false, &store, error);
+	if (!code)
+		code = content_open(url, false, &from, error);
+	if (!code)
+		code = content_open(content_url, true, &to, error);
+	if (!code)
+		code = copy_objects(store, from, to, &counted, error);
+	if (to)
+		content_close(to);
+	if (from)
+		content_close(from);
+	store_close(store);
+	return code;
+}
+
+static int make_parent(const char *path, struct error *error)
+{
+	char parent[PATH_MAX];
+	snprintf(parent, sizeof parent, "%s", path);
+	char *slash = strrchr(parent, '/');
+	if (!slash || slash == parent)
+		return OK;
+	*slash = '\0';
+	if (mkdir(parent, 0700) != 0 && errno != EEXIST)
+		return fail(error, "making", parent);
+	return OK;
+}
+
+int backup_restore(const char *directory, const char *store_url, const char *content_url,
+                   struct backup_facts *ret, struct error *error)
+{
+	static const char scheme[] = "sqlite:";
+	if (strncmp(store_url, scheme, sizeof scheme - 1) != 0 || strlen(directory) > DIRECTORY_MAX)
+		return error_set(error, ERR_VALIDATION, MSG_STORE_URL, store_url, NULL);
+	const char *target = store_url + sizeof scheme - 1;
+	struct backup_facts facts = {0};
+	int code = read_manifest(directory, &facts, error);
+	if (code)
+		return code;
+	if (access(target, F_OK) == 0)
+		return error_set(error, ERR_REFUSED, MSG_ADMIN_STORE_EXISTS, target, NULL);
+	char source[PATH_MAX], partial[PATH_MAX];
+	snprintf(source, sizeof source, "%s/constancia.db", directory);
+	if (snprintf(partial, sizeof partial, "%s.restoring", target) >= (int)sizeof partial)
+		return error_set(error, ERR_VALIDATION, MSG_STORE_URL, store_url, NULL);
+	code = make_parent(target, error);
+	if (code)
+		return code;
+	(void)unlink(partial);
+	int64_t bytes;
+	struct sha256 digest;
+	code = copy_file(source, partial, &bytes, &digest, error);
+	if (!code && (bytes != facts.store_bytes || !sha256_equal(&digest, &facts.store_sha256)))
+		code = error_cause(error, ERR_CORRUPT, "%s does not match its manifest", source);
+	if (!code && rename(partial, target) != 0)
+		code = fail(error, "renaming", partial);
+	if (code) {
+		(void)unlink(partial);
+		return code;
+	}
+	if (facts.content_objects >= 0)
+		code = restore_content(directory, store_url, content_url, error);
+	if (!code)
+		*ret = facts;
+	return code;
+}

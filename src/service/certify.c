@@ -1,0 +1,350 @@
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/json.h"
+#include "service/service.h"
+#include "store/certifications.h"
+
+#define CERTIFY_MEMORY_MAX ((size_t)64 << 20) /* a page of certifications with many parts each */
+#define CONFIG_VERSIONS_MAX 1000
+
+/* ---- the record ---- */
+
+static void write_link(const struct service *service, const struct certification *certification,
+                       const struct document *document, const char *member, int64_t now_us,
+                       struct json_writer *writer)
+{
+	BUF_AUTO struct buf link;
+	buf_init(&link, 4096);
+	if (!document) {
+		json_null(writer, member);
+		return;
+	}
+	link_make(service, certification->certification_id, document->name, now_us, &link);
+	json_slice(writer, member, buf_slice(&link));
+}
+
+static const char *language_tag(enum language language)
+{
+	return language == LANGUAGE_SPANISH ? "es" : "en";
+}
+
+static void write_range(const struct certification_range *range, struct json_writer *writer)
+{
+	json_begin_object(writer, "range");
+	json_time(writer, "from", range->from_us);
+	json_time(writer, "to", range->to_us);
+	if (range->seq_from) {
+		json_integer(writer, "seq_from", range->seq_from);
+		json_integer(writer, "seq_to", range->seq_to);
+	} else {
+		json_null(writer, "seq_from");
+		json_null(writer, "seq_to");
+	}
+	json_end_object(writer);
+}
+
+/* Those of one kind, in the order of the list. */
+static void write_documents(const struct service *service,
+                            const struct certification *certification,
+                            const struct document *documents, size_t count,
+                            enum document_kind kind, int64_t now_us, struct json_writer *writer)
+{
+	for (size_t i = 0; i < count; i++) {
+		const struct document *document = &documents[i];
+		if (document->kind != kind)
+			continue;
+		json_begin_object(writer, NULL);
+		if (kind == DOCUMENT_REPORT) {
+			json_begin_array(writer, "languages");
+			json_text(writer, NULL, language_tag(document->language));
+			json_end_array(writer);
+		} else {
+			json_text(writer, "name", document->name);
+		}
+		write_link(service, certification, document, "url", now_us, writer);
+		json_hex(writer, "sha256", document->sha256.bytes, SHA256_SIZE);
+		if (kind == DOCUMENT_PART)
+			json_integer(writer, "bytes", document->size_bytes);
+		json_end_object(writer);
+	}
+}
+
+static const struct document *pick(const struct document *documents, size_t count,
+                                   enum document_kind kind, enum language language)
+{
+	for (size_t i = 0; i < count; i++)
+		if (documents[i].kind == kind &&
+		    (kind != DOCUMENT_REPORT || documents[i].language == language))
+			return &documents[i];
+	return NULL;
+}
+
+static void write_record(const struct service *service, const struct certification *certification,
+                         const struct document *documents, size_t count, enum language language,
+                         int64_t now_us, struct json_writer *writer)
+{
+	bool completed = certification->status == CERTIFICATION_COMPLETED;
+	json_begin_object(writer, NULL);
+	json_text(writer, "certification_id", certification->certification_id);
+	json_text(writer, "channel_id", certification->channel_id);
+	json_text(writer, "status", certification_status_text(certification->status));
+	if (certification->status == CERTIFICATION_PROCESSING)
+		json_number(writer, "progress", (double)certification->progress_permille / 1000);
+	else
+		json_null(writer, "progress");
+	json_time(writer, "requested_at", certification->requested_at_us);
+	json_time(writer, "completed_at", certification->completed_at_us);
+	write_range(&certification->range, writer);
+	json_integer(writer, "event_count",
+	             certification->last_sequence - certification->first_sequence + 1);
+	json_raw(writer, "config_versions_in_range", slice_of(certification->config_versions));
+	write_link(service, certification, pick(documents, count, DOCUMENT_REPORT, language),
+	           "report_url", now_us, writer);
+	json_begin_array(writer, "reports");
+	write_documents(service, certification, documents, count, DOCUMENT_REPORT, now_us, writer);
+	json_end_array(writer);
+	write_link(service, certification, pick(documents, count, DOCUMENT_EVIDENCE, language),
+	           "evidence_url", now_us, writer);
+	json_text(writer, "verification_code", completed ? certification->verification_code : NULL);
+	json_text(writer, "mode", mode_text(certification->mode));
+	json_begin_array(writer, "content_parts");
+	write_documents(service, certification, documents, count, DOCUMENT_PART, now_us, writer);
+	json_end_array(writer);
+	json_end_object(writer);
+}
+
+static int add_record(struct service *service, const struct certification *certification,
+                      enum language language, struct arena *arena, struct json_writer *writer,
+                      struct error *error)
+{
+	struct document *documents = NULL;
+	size_t count = 0;
+	int result = OK;
+	if (certification->status == CERTIFICATION_COMPLETED)
+		result = store_list_documents(service->store, certification->account,
+		                              certification->certification, arena, &documents, &count,
+		                              error);
+	if (!result)
+		write_record(service, certification, documents, count, language, clock_now_us(), writer);
+	return result;
+}
+
+/* ---- acceptance ---- */
+
+static int check_size(const struct certification *certification, struct error *error)
+{
+	int64_t count = certification->last_sequence - certification->first_sequence + 1;
+	if (count < 1)
+		return error_set(error, ERR_VALIDATION, MSG_SERVICE_RANGE_EMPTY, NULL);
+	if (certification->mode == MODE_LIVE || count <= TEST_CERTIFICATION_EVENTS_MAX)
+		return OK;
+	char most[24], found[24];
+	snprintf(most, sizeof most, "%d", TEST_CERTIFICATION_EVENTS_MAX);
+	snprintf(found, sizeof found, "%" PRId64, count);
+	return error_set(error, ERR_VALIDATION, MSG_SERVICE_RANGE_TEST_SIZE, most, found, NULL);
+}
+
+/* Turns what was asked for into sequence numbers. */
+static int freeze(struct service *service, struct certification *certification,
+                  struct error *error)
+{
+	const struct certification_range *range = &certification->range;
+	struct chain_head head;
+	int result = store_get_chain(service->store, certification->account, certification->chain,
+	                             &head, error);
+	if (!result)
+		result = certification_range_check(range, head.last_sequence, error);
+	if (result)
+		return result;
+	if (range->seq_from) {
+		certification->first_sequence = range->seq_from;
+		certification->last_sequence = range->seq_to;
+	} else {
+		/* A clock that was set back must not leave out what is received already. */
+		int64_t cut_us = certification->requested_at_us;
+		if (cut_us <= head.last_received_at_us)
+			cut_us = head.last_received_at_us + 1;
+		result = store_resolve_times(service->store, certification->account, certification->chain,
+		                             range->from_us, range->to_us < cut_us ? range->to_us : cut_us,
+		                             &certification->first_sequence,
+		                             &certification->last_sequence, error);
+	}
+	return result ? result : check_size(certification, error);
+}
+
+static int list_versions(struct service *service, struct certification *certification,
+                         struct buf *text, struct error *error)
+{
+	int64_t versions[CONFIG_VERSIONS_MAX];
+	size_t count = 0;
+	int result = store_list_config_versions(
+	    service->store, certification->account, certification->chain,
+	    certification->first_sequence, certification->last_sequence, CONFIG_VERSIONS_MAX, versions,
+	    &count, error);
+	if (result == ERR_TOO_LARGE) {
+		char most[24];
+		snprintf(most, sizeof most, "%d", CONFIG_VERSIONS_MAX);
+		return error_set(error, ERR_VALIDATION, MSG_SERVICE_RANGE_CONFIGS, most, NULL);
+	}
+	struct json_writer writer = {.out = text};
+	json_begin_array(&writer, NULL);
+	for (size_t i = 0; i < count; i++)
+		json_integer(&writer, NULL, versions[i]);
+	json_end_array(&writer);
+	certification->config_versions = buf_slice(text).data;
+	return result ? result : buf_check(text);
+}
+
+static int accept(struct service *service, struct certification *certification,
+                  struct error *error)
+{
+	char prefix[16];
+	size_t size = 0;
+	for (const char *letter = service->settings->service_prefix;
+	     *letter && size < sizeof prefix - 1; letter++)
+		prefix[size++] = (char)toupper((unsigned char)*letter);
+	prefix[size] = '\0';
+	int result = store_accept_certification(service->store, prefix, certification, error);
+	if (result)
+		return result;
+	if (service->wake_sealer && certification->mode == MODE_LIVE)
+		service->wake_sealer(service->wake_context);
+	if (service->wake_issuer)
+		service->wake_issuer(service->wake_context);
+	return OK;
+}
+
+int certification_request(struct service *service, const struct key_identity *key,
+                          const struct certification_range *range, enum language language,
+                          struct buf *out, struct error *error)
+{
+	struct certification certification = {
+	    .account = key->account,
+	    .channel = key->channel,
+	    .chain = key->chain,
+	    .key = key->key,
+	    .mode = key->mode,
+	    .requested_at_us = clock_now_us(),
+	    .language = language,
+	    .range = *range,
+	    .fee = service->settings->certification_fee,
+	};
+	memcpy(certification.channel_id, key->channel_id, ID_SIZE);
+	BUF_AUTO struct buf versions;
+	buf_init(&versions, (size_t)CONFIG_VERSIONS_MAX * 24);
+	int result = freeze(service, &certification, error);
+	if (!result)
+		result = list_versions(service, &certification, &versions, error);
+	if (!result)
+		result = accept(service, &certification, error);
+	if (result)
+		return result;
+	struct json_writer writer = {.out = out};
+	write_record(service, &certification, NULL, 0, language, certification.requested_at_us,
+	             &writer);
+	return OK;
+}
+
+/* ---- reading ---- */
+
+int certification_get(struct service *service, const struct key_identity *key, struct slice id,
+                      enum language language, struct buf *out, struct error *error)
+{
+	ARENA_AUTO struct arena arena;
+	arena_init(&arena, CERTIFY_MEMORY_MAX);
+	struct certification certification;
+	int result = store_find_certification(service->store, key->account, key->chain, id, &arena,
+	                                      &certification, error);
+	struct json_writer writer = {.out = out};
+	return result ? result
+	              : add_record(service, &certification, language, &arena, &writer, error);
+}
+
+int certification_list(struct service *service, const struct key_identity *key, const char *status,
+                       int64_t limit, int64_t before, enum language language, struct buf *out,
+                       bool *ret_more, int64_t *ret_last, struct error *error)
+{
+	enum certification_status wanted = CERTIFICATION_PROCESSING;
+	if (status && !certification_status_parse(slice_of(status), &wanted))
+		return error_cause(error, ERR_VALIDATION, "status %s", status);
+	ARENA_AUTO struct arena arena;
+	arena_init(&arena, CERTIFY_MEMORY_MAX);
+	struct certification *items;
+	size_t count;
+	bool more;
+	int result = store_list_certifications(service->store, key->account, key->chain,
+	                                       status ? (int)wanted : -1, before, limit, &arena, &items,
+	                                       &count, &more, error);
+	ARENA_AUTO struct arena documents;
+	arena_init(&documents, CERTIFY_MEMORY_MAX);
+	struct json_writer writer = {.out = out};
+	for (size_t i = 0; i < count && !result; i++) {
+		arena_reset(&documents);
+		result = add_record(service, &items[i], language, &documents, &writer, error);
+	}
+	if (result)
+		return result;
+	*ret_more = more;
+	*ret_last = count ? items[count - 1].certification : before;
+	return OK;
+}
+
+/* ---- public verification ---- */
+
+static void write_verification(const struct certification *certification,
+                               const struct document *documents, size_t count, struct buf *out)
+{
+	static const char *const kinds[] = {"report", "evidence", "content_part"};
+	struct json_writer writer = {.out = out};
+	json_begin_object(&writer, NULL);
+	json_text(&writer, "certification_id", certification->certification_id);
+	json_text(&writer, "verification_code", certification->verification_code);
+	json_text(&writer, "mode", mode_text(certification->mode));
+	json_text(&writer, "status", certification_status_text(certification->status));
+	json_time(&writer, "issued_at", certification->completed_at_us);
+	json_integer(&writer, "event_count",
+	             certification->last_sequence - certification->first_sequence + 1);
+	json_integer(&writer, "first_sequence", certification->first_sequence);
+	json_integer(&writer, "last_sequence", certification->last_sequence);
+	json_begin_array(&writer, "documents");
+	for (size_t i = 0; i < count; i++) {
+		json_begin_object(&writer, NULL);
+		json_text(&writer, "name", documents[i].name);
+		json_text(&writer, "kind", kinds[documents[i].kind]);
+		json_text(&writer, "language",
+		          documents[i].kind == DOCUMENT_REPORT ? language_tag(documents[i].language)
+		                                               : NULL);
+		json_integer(&writer, "bytes", documents[i].size_bytes);
+		json_hex(&writer, "sha256", documents[i].sha256.bytes, SHA256_SIZE);
+		json_end_object(&writer);
+	}
+	json_end_array(&writer);
+	json_end_object(&writer);
+}
+
+int verification_lookup(struct service *service, struct slice code, const struct sha256 *digest,
+                        struct buf *out, struct error *error)
+{
+	char text[VERIFICATION_CODE_SIZE];
+	if (!digest && (code.size == 0 || code.size >= sizeof text))
+		return ERR_NOT_FOUND;
+	size_t size = digest ? 0 : code.size;
+	for (size_t i = 0; i < size; i++)
+		text[i] = (char)toupper((unsigned char)code.data[i]);
+	ARENA_AUTO struct arena arena;
+	arena_init(&arena, CERTIFY_MEMORY_MAX);
+	struct certification certification;
+	struct document *documents = NULL;
+	size_t count = 0;
+	int result = store_find_issued(service->store, slice_make(text, size), digest, &arena,
+	                               &certification, error);
+	if (!result)
+		result = store_list_documents(service->store, certification.account,
+		                              certification.certification, &arena, &documents, &count,
+		                              error);
+	if (!result)
+		write_verification(&certification, documents, count, out);
+	return result;
+}

@@ -1,0 +1,405 @@
+#include "service/issue.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/json.h"
+#include "proof/pdf_sign.h"
+#include "service/issue_work.h"
+
+#define PROGRESS_INTERVAL_US (US_PER_SECOND / 2)
+#define FILE_CONTENT_MAX ((size_t)10485760)
+/* Where the steps end, in permille. */
+enum { PROGRESS_PARTS = 350, PROGRESS_ARCHIVE = 800, PROGRESS_REPORTS = 900, PROGRESS_END = 1000 };
+
+bool issue_is_transient(int code)
+{
+	switch (code) {
+	case ERR_UNAVAILABLE:
+	case ERR_IO:
+	case ERR_NO_SPACE:
+	case ERR_NO_MEMORY:
+	case ERR_AUTHORITY:
+	case ERR_NETWORK:
+	case ERR_UNKNOWN_OUTCOME:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* ---- shared with issue_archive.c ---- */
+
+int64_t issue_event_count(const struct issue_work *work)
+{
+	return work->certification->last_sequence - work->certification->first_sequence + 1;
+}
+
+void issue_path(const struct issue_work *work, const char *name, char path[ISSUE_PATH_MAX])
+{
+	snprintf(path, ISSUE_PATH_MAX, "%s/%s", work->directory, name);
+}
+
+int issue_progress(struct issue_work *work, int64_t done, int64_t total)
+{
+	int64_t now_us = clock_monotonic_us();
+	if (now_us - work->progress_at_us < PROGRESS_INTERVAL_US)
+		return OK;
+	work->progress_at_us = now_us;
+	int64_t permille =
+	    work->progress_from + (work->progress_to - work->progress_from) * done / total;
+	return work->watch->progress(work->watch->context, permille);
+}
+
+static void begin_step(struct issue_work *work, int64_t to)
+{
+	work->progress_from = work->progress_to;
+	work->progress_to = to;
+}
+
+int issue_each_event(struct issue_work *work, bool with_content,
+                     int (*each)(void *context, const struct event *event), void *context,
+                     struct error *error)
+{
+	const struct certification *certification = work->certification;
+	struct event_filter filter = {
+	    .from_us = TIME_NONE,
+	    .to_us = TIME_NONE,
+	    .seq_from = certification->first_sequence,
+	    .seq_to = certification->last_sequence,
+	    .status = -1,
+	};
+	return store_list_events(work->service->store, certification->account, certification->chain,
+	                         &filter, 0, with_content, each, context, error);
+}
+
+/* ---- what it starts from ---- */
+
+static int load_configurations(struct issue_work *work, struct error *error)
+{
+	struct json *versions;
+	int result = json_parse(work->arena, slice_of(work->certification->config_versions), NULL,
+	                        &versions, error);
+	if (result)
+		return result;
+	work->configurations =
+	    arena_alloc(work->arena, (versions->count + 1) * sizeof *work->configurations);
+	if (!work->configurations)
+		return ERR_NO_MEMORY;
+	for (const struct json *item = versions->first; item; item = item->next) {
+		int64_t version = (int64_t)item->number;
+		if (version < 1 || version > (int64_t)work->channel.config_count)
+			return error_cause(error, ERR_CORRUPT, "no configuration version %" PRId64, version);
+		const struct channel_config *config = &work->channel.configs[version - 1];
+		work->configurations[work->configuration_count++] =
+		    (struct report_configuration){config->facts, config->hash};
+	}
+	return OK;
+}
+
+/* A timestamp for a signature: only live documents have one. */
+static int stamp(void *context, const struct sha256 *imprint, struct buf *out, struct error *error)
+{
+	struct issue_work *work = context;
+	AUTHORITY_RESULT_AUTO struct authority_result stamped = {0};
+	int result = authorities_timestamp(work->service->authorities, imprint, &stamped, NULL, error);
+	if (!result)
+		buf_add_slice(out, buf_slice(&stamped.token));
+	return result;
+}
+
+static int load(struct issue_work *work, struct error *error)
+{
+	struct service *service = work->service;
+	const struct certification *certification = work->certification;
+	work->signer = (struct cms_signer){service->signer, SIGNER_ARCHIVE};
+	work->signing = (struct cms_signing){
+	    .certificates_pem = signer_certificates(service->signer),
+	    .sign = cms_sign_with_signer,
+	    .sign_context = &work->signer,
+	    .timestamp = certification->mode == MODE_LIVE ? stamp : NULL,
+	    .timestamp_context = work,
+	};
+	snprintf(work->archive_name, sizeof work->archive_name, "%s-evidence.zip",
+	         certification->certification_id);
+	snprintf(work->verification_url, sizeof work->verification_url, "%s/verify/%s",
+	         service->settings->service_public_url, certification->verification_code);
+	int result = store_get_chain(service->store, certification->account, certification->chain,
+	                             &work->head, error);
+	if (!result)
+		result = store_get_chain_hash(service->store, certification->account,
+		                              certification->chain, certification->first_sequence - 1,
+		                              &work->chain_hash_before, error);
+	if (!result)
+		result = store_get_channel(service->store, certification->account, certification->channel,
+		                           work->arena, &work->channel, error);
+	return result ? result : load_configurations(work, error);
+}
+
+/* ---- content parts ---- */
+
+struct parts_work {
+	struct issue_work *issue;
+	struct error *error;
+};
+
+/* For content stores without file descriptors: through memory, one object at a time. */
+static int add_object_by_memory(struct parts_work *work, const struct part_entry *entry,
+                                const char *object)
+{
+	struct content_reader *reader;
+	uint64_t size;
+	int result = content_read_begin(work->issue->service->content, object, 0, &reader, &size,
+	                                work->error);
+	if (result)
+		return result;
+	char *content = size <= FILE_CONTENT_MAX ? malloc(size + 1) : NULL;
+	size_t used = 0;
+	int64_t count = content ? 1 : ERR_NO_MEMORY;
+	while (count > 0) {
+		count = content_read(reader, content + used, size - used + 1, work->error);
+		used += count > 0 ? (size_t)count : 0;
+		if (used > size)
+			count = error_cause(work->error, ERR_CORRUPT, "object %s grew", object);
+	}
+	content_read_end(reader);
+	result = (int)count;
+	if (!result)
+		result = part_writer_add(work->issue->part_writer, entry, slice_make(content, used),
+		                         work->error);
+	free(content);
+	return result;
+}
+
+static int add_object(struct parts_work *work, const struct part_entry *entry, const char *object)
+{
+	uint64_t size;
+	int descriptor = content_read_descriptor(work->issue->service->content, object, &size);
+	if (descriptor < 0)
+		return add_object_by_memory(work, entry, object);
+	int result =
+	    part_writer_add_file(work->issue->part_writer, entry, descriptor, work->error);
+	close(descriptor);
+	return result;
+}
+
+static int add_content(void *context, const struct event *event)
+{
+	struct parts_work *work = context;
+	struct issue_work *issue = work->issue;
+	int result = issue_progress(issue, event->sequence - issue->certification->first_sequence,
+	                            issue_event_count(issue));
+	if (result || event->modality != MODALITY_CONTENT)
+		return result;
+	struct part_entry entry = {
+	    .sequence = event->sequence,
+	    .event_id = slice_of(event->event_id),
+	    .is_json = !event->file_name,
+	};
+	memcpy(entry.hash.bytes, event->hash, SHA256_SIZE);
+	return event->content_object
+	           ? add_object(work, &entry, event->content_object)
+	           : part_writer_add(issue->part_writer, &entry, event->content, work->error);
+}
+
+static int make_parts(struct issue_work *work, struct error *error)
+{
+	bool any = false;
+	for (size_t i = 0; i < work->configuration_count; i++)
+		any |= work->configurations[i].facts.modality == MODALITY_CONTENT;
+	if (!any)
+		return OK;
+	const struct certification *certification = work->certification;
+	struct parts_work parts = {work, error};
+	int result = part_writer_begin(work->directory, certification->certification_id,
+	                               certification->channel_id, 0, 0, &work->part_writer, error);
+	if (!result)
+		result = issue_each_event(work, true, add_content, &parts, error);
+	if (!result)
+		result = part_writer_finish(work->part_writer, &work->parts, &work->part_count, error);
+	return result;
+}
+
+/* ---- reports ---- */
+
+static int list_report_parts(struct issue_work *work, struct report_facts *facts)
+{
+	size_t rows =
+	    work->part_count < REPORT_PART_ROWS_MAX ? work->part_count : REPORT_PART_ROWS_MAX;
+	struct report_part *parts = arena_alloc(work->arena, (rows + 1) * sizeof *parts);
+	if (!parts)
+		return ERR_NO_MEMORY;
+	for (size_t i = 0; i < rows; i++)
+		parts[i] = (struct report_part){work->parts[i].name, (int64_t)work->parts[i].size_bytes,
+		                                work->parts[i].sha256};
+	facts->parts = parts;
+	facts->part_rows = rows;
+	facts->part_count = (int64_t)work->part_count;
+	return OK;
+}
+
+static int gather_facts(struct issue_work *work, struct report_facts *ret_facts)
+{
+	const struct certification *certification = work->certification;
+	size_t configurations = work->configuration_count;
+	*ret_facts = (struct report_facts){
+	    .mode = certification->mode,
+	    .service_name = work->service->settings->service_name,
+	    .certification_id = certification->certification_id,
+	    .verification_code = certification->verification_code,
+	    .verification_url = work->verification_url,
+	    .requested_at_us = certification->requested_at_us,
+	    .issued_at_us = work->issued_at_us,
+	    .channel_id = certification->channel_id,
+	    .modality = work->configurations[configurations - 1].facts.modality,
+	    .configurations = work->configurations,
+	    .configuration_rows = configurations < REPORT_CONFIGURATION_ROWS_MAX
+	                              ? configurations
+	                              : REPORT_CONFIGURATION_ROWS_MAX,
+	    .configuration_count = (int64_t)configurations,
+	    .from_us = certification->range.from_us,
+	    .to_us = certification->range.to_us,
+	    .seq_from = certification->range.seq_from,
+	    .seq_to = certification->range.seq_to,
+	    .first_sequence = certification->first_sequence,
+	    .last_sequence = certification->last_sequence,
+	    .event_count = issue_event_count(work),
+	    .first_received_at_us = work->first_received_at_us,
+	    .last_received_at_us = work->last_received_at_us,
+	    .chain_hash_before = work->chain_hash_before,
+	    .first_chain_hash = work->first_chain_hash,
+	    .last_chain_hash = work->last_chain_hash,
+	    .events = work->events,
+	    .event_rows = work->event_rows,
+	    .seals = work->seals,
+	    .seal_rows = work->seal_rows,
+	    .seal_count = work->seal_count,
+	    .authorities = work->authorities,
+	    .authority_rows = work->authority_rows,
+	    .archive_name = work->archive_name,
+	    .archive_size_bytes = (int64_t)work->archive_sum.size_bytes,
+	    .archive_digest = work->archive_sum.sha256,
+	};
+	return list_report_parts(work, ret_facts);
+}
+
+static int make_report(struct issue_work *work, const struct report_facts *facts,
+                       enum language language, struct document *document, struct error *error)
+{
+	document->kind = DOCUMENT_REPORT;
+	document->language = language;
+	snprintf(document->name, sizeof document->name, "%s-%s.pdf",
+	         work->certification->certification_id, language == LANGUAGE_SPANISH ? "es" : "en");
+	char unsigned_path[ISSUE_PATH_MAX], path[ISSUE_PATH_MAX];
+	issue_path(work, "unsigned.pdf", unsigned_path);
+	issue_path(work, document->name, path);
+	int result = report_render(facts, language, unsigned_path, error);
+	struct pdf_signed made;
+	work->signer.purpose = SIGNER_REPORT;
+	if (!result)
+		result = pdf_sign(unsigned_path, path, work->issued_at_us, &work->signing, &made, error);
+	if (!result) {
+		document->size_bytes = made.size_bytes;
+		document->sha256 = made.digest;
+		result = issue_progress(work, 1, 1);
+	}
+	return result;
+}
+
+/* ---- the whole ---- */
+
+/* Reports first, then the archive, then the parts. */
+static int make_documents(struct issue_work *work, struct document *documents,
+                          struct error *error)
+{
+	begin_step(work, PROGRESS_PARTS);
+	int result = make_parts(work, error);
+	begin_step(work, PROGRESS_ARCHIVE);
+	if (!result)
+		result = issue_archive(work, error);
+	begin_step(work, PROGRESS_REPORTS);
+	struct report_facts facts;
+	if (!result)
+		result = gather_facts(work, &facts);
+	if (!result)
+		result = make_report(work, &facts, LANGUAGE_SPANISH, &documents[0], error);
+	if (!result)
+		result = make_report(work, &facts, LANGUAGE_ENGLISH, &documents[1], error);
+	if (result)
+		return result;
+	documents[2].kind = DOCUMENT_EVIDENCE;
+	memcpy(documents[2].name, work->archive_name, sizeof documents[2].name);
+	documents[2].size_bytes = (int64_t)work->archive_sum.size_bytes;
+	documents[2].sha256 = work->archive_sum.sha256;
+	return OK;
+}
+
+/* Under fresh names: nothing that an earlier attempt left can be taken for these. */
+static int store_documents(struct issue_work *work, struct document *documents, size_t count,
+                           struct error *error)
+{
+	begin_step(work, PROGRESS_END);
+	int result = OK;
+	size_t stored = 0;
+	for (; stored < count && !result; stored++) {
+		char path[ISSUE_PATH_MAX];
+		issue_path(work, documents[stored].name, path);
+		content_fresh_name("issued", documents[stored].object);
+		result = content_put_file(work->service->content, path, documents[stored].object, error);
+		if (!result) {
+			unlink(path);
+			result = issue_progress(work, (int64_t)stored, (int64_t)count);
+		}
+	}
+	if (result)
+		for (size_t i = 0; i < stored; i++)
+			content_delete(work->service->content, documents[i].object, NULL);
+	return result;
+}
+
+static int issue(struct issue_work *work, struct issue_result *ret_result, struct error *error)
+{
+	int result = load(work, error);
+	if (result)
+		return result;
+	struct document made[3] = {0};
+	result = make_documents(work, made, error);
+	if (result)
+		return result;
+	size_t count = 3 + work->part_count;
+	struct document *documents = arena_alloc(work->arena, count * sizeof *documents);
+	if (!documents)
+		return error_cause(error, ERR_NO_MEMORY, "%zu documents", count);
+	memcpy(documents, made, sizeof made);
+	for (size_t i = 0; i < work->part_count; i++) {
+		struct document *document = &documents[3 + i];
+		document->kind = DOCUMENT_PART;
+		snprintf(document->name, sizeof document->name, "%s", work->parts[i].name);
+		document->size_bytes = (int64_t)work->parts[i].size_bytes;
+		document->sha256 = work->parts[i].sha256;
+	}
+	result = store_documents(work, documents, count, error);
+	if (!result)
+		*ret_result = (struct issue_result){work->issued_at_us, documents, count};
+	return result;
+}
+
+int issue_certification(struct service *service, const struct certification *certification,
+                        const char *directory, const struct issue_watch *watch,
+                        struct arena *arena, struct issue_result *ret_result, struct error *error)
+{
+	struct issue_work work = {
+	    .service = service,
+	    .certification = certification,
+	    .directory = directory,
+	    .watch = watch,
+	    .arena = arena,
+	    .issued_at_us = clock_now_us(),
+	};
+	int result = issue(&work, ret_result, error);
+	part_writer_free(work.part_writer);
+	return result;
+}

@@ -1,0 +1,364 @@
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "service/issue_work.h"
+#include "service/segment.h"
+
+#define STEP_MEMORY_MAX ((size_t)4 << 20)
+#define ROUND_ID_SIZE 32
+
+struct archive_work {
+	struct issue_work *issue;
+	struct archive *archive;
+	struct sha256 previous; /* chain hash of the event before */
+	int64_t first_segment, last_segment; /* numbers */
+	int64_t *seal_rounds;   /* of issue->seals */
+	int64_t last_round;     /* written */
+	struct error *error;
+};
+
+static void round_id(int64_t round, char id[ROUND_ID_SIZE])
+{
+	snprintf(id, ROUND_ID_SIZE, "rnd_%" PRId64, round);
+}
+
+/* ---- events ---- */
+
+static const struct report_configuration *configuration_of(const struct issue_work *issue,
+                                                           int64_t version)
+{
+	for (size_t i = issue->configuration_count; i > 0; i--)
+		if (issue->configurations[i - 1].facts.version == version)
+			return &issue->configurations[i - 1];
+	return NULL;
+}
+
+/* Up to REPORT_EVENT_ROWS_MAX events all are listed, else both ends. */
+static int keep_row(struct issue_work *issue, const struct event *event)
+{
+	int64_t index = event->sequence - issue->certification->first_sequence;
+	int64_t count = issue_event_count(issue);
+	if (index == 0)
+		issue->first_received_at_us = event->received_at_us;
+	issue->last_received_at_us = event->received_at_us;
+	if (count > REPORT_EVENT_ROWS_MAX && index >= REPORT_EDGE_ROWS &&
+	    index < count - REPORT_EDGE_ROWS)
+		return OK;
+	const char *client_ref =
+	    arena_copy(issue->arena, event->client_ref.data, event->client_ref.size);
+	const uint8_t *hash = (const uint8_t *)arena_copy(issue->arena, event->hash, DIGEST_SIZE_MAX);
+	if (!client_ref || !hash)
+		return ERR_NO_MEMORY;
+	issue->events[issue->event_rows++] = (struct report_event){
+	    .sequence = event->sequence,
+	    .received_at_us = event->received_at_us,
+	    .occurred_at_us = event->occurred_at_us,
+	    .client_ref = slice_make(client_ref, event->client_ref.size),
+	    .hash_algorithm = event->hash_algorithm,
+	    .hash = hash,
+	};
+	return OK;
+}
+
+static int add_event(void *context, const struct event *event)
+{
+	struct archive_work *work = context;
+	struct issue_work *issue = work->issue;
+	const struct report_configuration *configuration =
+	    configuration_of(issue, event->config_version);
+	if (!configuration)
+		return error_cause(work->error, ERR_CORRUPT, "event %" PRId64 " has version %" PRId64
+		                   ", which is not in the range", event->sequence,
+		                   event->config_version);
+	struct event_facts facts = {
+	    .channel_id = event->channel_id,
+	    .chain = event->mode,
+	    .sequence = event->sequence,
+	    .event_id = slice_of(event->event_id),
+	    .client_ref = event->client_ref,
+	    .received_at_us = event->received_at_us,
+	    .occurred_at_us = event->occurred_at_us,
+	    .modality = event->modality,
+	    .hash_algorithm = event->hash_algorithm,
+	    .hash = event->hash,
+	    .config_version = event->config_version,
+	    .config_hash = configuration->digest,
+	    .previous_chain_hash = work->previous,
+	};
+	int result = archive_add_event(work->archive, &facts, work->error);
+	work->previous = event->chain_hash;
+	if (!result)
+		result = keep_row(issue, event);
+	if (!result)
+		result = issue_progress(issue, event->sequence - issue->certification->first_sequence,
+		                        issue_event_count(issue));
+	return result;
+}
+
+static int add_configurations(struct archive_work *work)
+{
+	const struct issue_work *issue = work->issue;
+	BUF_AUTO struct buf document;
+	buf_init(&document, ARCHIVE_DOCUMENT_MAX);
+	int result = OK;
+	for (size_t i = 0; i < issue->configuration_count && !result; i++) {
+		buf_clear(&document);
+		config_document(&issue->configurations[i].facts, &document);
+		result = buf_check(&document);
+		if (!result)
+			result = archive_add_config(work->archive, issue->configurations[i].facts.version,
+			                            buf_slice(&document), work->error);
+	}
+	return result;
+}
+
+/* ---- segments ---- */
+
+static int add_leaves(struct archive_work *work, int64_t first, int64_t last)
+{
+	if (first > last)
+		return OK;
+	const struct certification *certification = work->issue->certification;
+	size_t count = (size_t)(last - first + 1);
+	if (count > SEGMENT_EVENTS_MAX)
+		return error_cause(work->error, ERR_CORRUPT, "a segment of more than %d events",
+		                   SEGMENT_EVENTS_MAX);
+	struct sha256 *hashes = malloc(count * sizeof *hashes);
+	if (!hashes)
+		return ERR_NO_MEMORY;
+	int result = store_read_chain_hashes(work->issue->service->store, certification->account,
+	                                     certification->chain, first, last, hashes, work->error);
+	for (size_t i = 0; i < count && !result; i++)
+		result = archive_add_leaf(work->archive, first + (int64_t)i, &hashes[i], work->error);
+	free(hashes);
+	return result;
+}
+
+/* The leaves at both ends of the range, and the numbers of the segments between. */
+static int find_segments(struct archive_work *work)
+{
+	const struct certification *certification = work->issue->certification;
+	struct store *store = work->issue->service->store;
+	ARENA_AUTO struct arena arena;
+	arena_init(&arena, STEP_MEMORY_MAX);
+	struct segment_record first, last;
+	int result = store_find_segment(store, certification->account, certification->chain,
+	                                certification->first_sequence, &arena, &first, work->error);
+	if (!result)
+		result = store_find_segment(store, certification->account, certification->chain,
+		                            certification->last_sequence, &arena, &last, work->error);
+	if (result == ERR_NOT_FOUND)
+		return error_cause(work->error, ERR_CORRUPT, "the range is not sealed whole");
+	if (result)
+		return result;
+	work->first_segment = first.number;
+	work->last_segment = last.number;
+	work->issue->seal_count = last.number - first.number + 1;
+	result = add_leaves(work, first.first_sequence, certification->first_sequence - 1);
+	return result ? result
+	              : add_leaves(work, certification->last_sequence + 1, last.last_sequence);
+}
+
+static int add_segment(struct archive_work *work, const struct segment_record *segment,
+                       struct arena *arena)
+{
+	struct issue_work *issue = work->issue;
+	struct segment_document document;
+	struct tree_proof path;
+	int result = segment_read_document(segment, arena, &document, work->error);
+	if (!result)
+		result = segment_path(segment, &path, work->error);
+	if (result)
+		return result;
+	char id[ROUND_ID_SIZE];
+	round_id(segment->round, id);
+	struct archive_segment given = {&document.seal, &path, id};
+	result = archive_add_segment(work->archive, &given, work->error);
+	if (result || issue->seal_rows == REPORT_SEAL_ROWS_MAX)
+		return result;
+	struct report_seal *seal = &issue->seals[issue->seal_rows];
+	work->seal_rounds[issue->seal_rows++] = segment->round;
+	seal->segment_id = arena_text(issue->arena, segment->segment_id);
+	seal->first_sequence = segment->first_sequence;
+	seal->last_sequence = segment->last_sequence;
+	return seal->segment_id ? OK : ERR_NO_MEMORY;
+}
+
+/* ---- rounds ---- */
+
+static int note_authority(struct issue_work *issue, const char *name, enum authority_kind kind)
+{
+	for (size_t i = 0; i < issue->authority_rows; i++)
+		if (strcmp(issue->authorities[i].name, name) == 0 && issue->authorities[i].kind == kind)
+			return OK;
+	if (issue->authority_rows == REPORT_AUTHORITY_ROWS_MAX)
+		return OK;
+	const char *copy = arena_text(issue->arena, name);
+	if (!copy)
+		return ERR_NO_MEMORY;
+	issue->authorities[issue->authority_rows++] = (struct report_authority){copy, kind};
+	return OK;
+}
+
+/* Fills in what the rows of the report say of a round; `covers`: it seals segments of the range. */
+static int describe_round(struct archive_work *work, const struct round_record *round,
+                          enum authority_kind kind)
+{
+	struct issue_work *issue = work->issue;
+	int result = note_authority(issue, round->authority, kind);
+	for (size_t i = 0; i < issue->seal_rows && !result; i++) {
+		if (work->seal_rounds[i] != round->round)
+			continue;
+		issue->seals[i].time_us = round->sealed_at_us;
+		issue->seals[i].kind = kind;
+		issue->seals[i].authority = arena_text(issue->arena, round->authority);
+		if (!issue->seals[i].authority)
+			result = ERR_NO_MEMORY;
+	}
+	return result;
+}
+
+static int add_round(struct archive_work *work, int64_t number, bool covers, struct arena *arena)
+{
+	struct round_record round;
+	enum authority_kind kind;
+	int result = store_get_round(work->issue->service->store, number, arena, &round, work->error);
+	if (!result && !authority_kind_parse(slice_of(round.kind), &kind))
+		result = error_cause(work->error, ERR_CORRUPT, "round %" PRId64 ": kind %s", number,
+		                     round.kind);
+	if (result)
+		return result;
+	char id[ROUND_ID_SIZE];
+	round_id(number, id);
+	struct archive_round given = {
+	    .round_id = id,
+	    .root = round.root,
+	    .authority = round.authority,
+	    .kind = kind,
+	    .request = round.request,
+	    .token = round.token,
+	    .gen_time_us = round.sealed_at_us,
+	};
+	result = archive_add_round(work->archive, &given, work->error);
+	work->last_round = number;
+	return !result && covers ? describe_round(work, &round, kind) : result;
+}
+
+/* Calls `each` with every segment of the range, in order. */
+static int each_segment(struct archive_work *work,
+                        int (*each)(struct archive_work *work,
+                                    const struct segment_record *segment, struct arena *arena))
+{
+	const struct certification *certification = work->issue->certification;
+	ARENA_AUTO struct arena arena;
+	arena_init(&arena, STEP_MEMORY_MAX);
+	int result = OK;
+	for (int64_t number = work->first_segment; number <= work->last_segment && !result; number++) {
+		arena_reset(&arena);
+		struct segment_record segment;
+		result = store_get_segment(work->issue->service->store, certification->account,
+		                           certification->chain, number, &arena, &segment, work->error);
+		if (result == ERR_NOT_FOUND)
+			result = error_cause(work->error, ERR_CORRUPT, "segment %" PRId64 " is missing", number);
+		if (!result)
+			result = each(work, &segment, &arena);
+		if (!result)
+			result = issue_progress(work->issue, 1, 1);
+	}
+	return result;
+}
+
+/* Its round, once, and before it the round before. */
+static int add_round_of(struct archive_work *work, const struct segment_record *segment,
+                        struct arena *arena)
+{
+	int result = OK;
+	if (segment->round > 1 && work->last_round < segment->round - 1)
+		result = add_round(work, segment->round - 1, false, arena);
+	if (!result && work->last_round < segment->round)
+		result = add_round(work, segment->round, true, arena);
+	return result;
+}
+
+/* ---- the whole ---- */
+
+static int fill(struct archive_work *work)
+{
+	struct issue_work *issue = work->issue;
+	int result = add_configurations(work);
+	if (!result)
+		result = issue_each_event(issue, false, add_event, work, work->error);
+	if (result || issue->certification->mode == MODE_TEST)
+		return result;
+	result = find_segments(work);
+	if (!result)
+		result = each_segment(work, add_segment);
+	if (!result)
+		result = each_segment(work, add_round_of);
+	return result;
+}
+
+static int allocate(struct archive_work *work)
+{
+	struct issue_work *issue = work->issue;
+	struct arena *arena = issue->arena;
+	issue->events = arena_alloc(arena, REPORT_EVENT_ROWS_MAX * sizeof *issue->events);
+	issue->seals = arena_alloc(arena, REPORT_SEAL_ROWS_MAX * sizeof *issue->seals);
+	work->seal_rounds = arena_alloc(arena, REPORT_SEAL_ROWS_MAX * sizeof *work->seal_rounds);
+	issue->authorities = arena_alloc(arena, REPORT_AUTHORITY_ROWS_MAX * sizeof *issue->authorities);
+	return issue->events && issue->seals && work->seal_rounds && issue->authorities
+	           ? OK
+	           : ERR_NO_MEMORY;
+}
+
+static int finish(struct archive_work *work)
+{
+	struct issue_work *issue = work->issue;
+	int result = archive_finish(work->archive, &issue->signing, &issue->archive_sum, work->error);
+	if (result)
+		return result;
+	issue->first_chain_hash = archive_first_chain_hash(work->archive);
+	issue->last_chain_hash = archive_last_chain_hash(work->archive);
+	if (!sha256_equal(&issue->last_chain_hash, &work->previous))
+		return error_cause(work->error, ERR_CORRUPT, "the last event's chain hash is another");
+	return OK;
+}
+
+int issue_archive(struct issue_work *issue, struct error *error)
+{
+	const struct certification *certification = issue->certification;
+	const struct settings *settings = issue->service->settings;
+	struct archive_facts facts = {
+	    .certification_id = certification->certification_id,
+	    .verification_code = certification->verification_code,
+	    .channel_id = certification->channel_id,
+	    .mode = certification->mode,
+	    .channel_created_at_us = issue->head.created_at_us,
+	    .issued_at_us = issue->issued_at_us,
+	    .requested_from_us = certification->range.from_us,
+	    .requested_to_us = certification->range.to_us,
+	    .requested_first = certification->range.seq_from,
+	    .requested_last = certification->range.seq_to,
+	    .first_sequence = certification->first_sequence,
+	    .last_sequence = certification->last_sequence,
+	    .service_name = settings->service_name,
+	    .service_prefix = settings->service_prefix,
+	    .verification_url = issue->verification_url,
+	    .parts = issue->parts,
+	    .part_count = issue->part_count,
+	};
+	struct archive_work work = {
+	    .issue = issue, .previous = issue->chain_hash_before, .error = error};
+	char path[ISSUE_PATH_MAX];
+	issue_path(issue, issue->archive_name, path);
+	int result = allocate(&work);
+	if (!result)
+		result = archive_begin(path, &facts, &work.archive, error);
+	if (!result)
+		result = fill(&work);
+	if (!result)
+		result = finish(&work);
+	archive_free(work.archive);
+	return result;
+}

@@ -1,0 +1,65 @@
+/* Shared by the files that issue a certification. */
+#ifndef SERVICE_ISSUE_WORK_H
+#define SERVICE_ISSUE_WORK_H
+
+#include "proof/archive.h"
+#include "proof/report.h"
+#include "service/issue.h"
+
+#define ISSUE_PATH_MAX 4096
+
+/* The work on one certification: what its steps find out for one another. Everything lives in the
+ * arena. */
+struct issue_work {
+	struct service *service;
+	const struct certification *certification;
+	const char *directory;
+	const struct issue_watch *watch;
+	struct arena *arena;
+
+	int64_t progress_from, progress_to; /* permille of the step at hand */
+	int64_t progress_at_us;
+
+	struct chain_head head;
+	struct channel channel;
+	struct report_configuration *configurations; /* in force in the range, ascending */
+	size_t configuration_count;
+
+	struct part_writer *part_writer;
+	const struct part_facts *parts;
+	size_t part_count;
+
+	struct cms_signing signing;
+	struct cms_signer signer;
+
+	/* Left by the archive for the reports. */
+	char archive_name[DOCUMENT_NAME_SIZE];
+	struct zip_sum archive_sum;
+	struct sha256 chain_hash_before, first_chain_hash, last_chain_hash;
+	struct report_event *events;
+	size_t event_rows;
+	int64_t first_received_at_us, last_received_at_us;
+	struct report_seal *seals;
+	size_t seal_rows;
+	int64_t seal_count;
+	struct report_authority *authorities;
+	size_t authority_rows;
+	char verification_url[1024];
+	int64_t issued_at_us;
+};
+
+int64_t issue_event_count(const struct issue_work *work);
+/* The path of a working file. */
+void issue_path(const struct issue_work *work, const char *name, char path[ISSUE_PATH_MAX]);
+/* Tells how far the step at hand is; not 0 stops the work. */
+int issue_progress(struct issue_work *work, int64_t done, int64_t total);
+/* Every event of the range in order. */
+int issue_each_event(struct issue_work *work, bool with_content,
+                     int (*each)(void *context, const struct event *event), void *context,
+                     struct error *error) __attribute__((warn_unused_result));
+
+/* Writes the evidence archive (issue_archive.c). */
+int issue_archive(struct issue_work *work, struct error *error)
+    __attribute__((warn_unused_result));
+
+#endif

@@ -1,0 +1,68 @@
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "service/service.h"
+#include "store/certifications.h"
+
+#define LINK_TEXT_MAX 512
+#define EXPIRES_DIGITS_MAX 12
+
+/* The MAC covers what a request for the link says: method, path and expiry. HEAD is a GET without a
+ * body. */
+static struct sha256 link_mac(const struct service *service, const char *certification_id,
+                              const char *name, int64_t expires)
+{
+	char text[LINK_TEXT_MAX];
+	int size = snprintf(text, sizeof text, "GET\n/v1/downloads/%s/%s\n%" PRId64, certification_id,
+	                    name, expires);
+	/* Names are ours and short; what comes from outside and is longer matches nothing. */
+	size_t used = size > 0 && (size_t)size < sizeof text ? (size_t)size : 0;
+	return hmac_sha256(slice_make(service->link_secret.bytes, SHA256_SIZE), slice_make(text, used));
+}
+
+void link_make(const struct service *service, const char *certification_id, const char *name,
+               int64_t now_us, struct buf *out)
+{
+	int64_t expires = (now_us + service->settings->certification_link_lifetime) / US_PER_SECOND;
+	struct sha256 mac = link_mac(service, certification_id, name, expires);
+	buf_printf(out, "%s/v1/downloads/%s/%s?expires=%" PRId64 "&mac=",
+	           service->settings->service_public_url, certification_id, name, expires);
+	buf_add_hex(out, mac.bytes, SHA256_SIZE);
+}
+
+bool link_check(const struct service *service, const char *certification_id, const char *name,
+                struct slice expires, struct slice mac, int64_t now_us)
+{
+	if (expires.size == 0 || expires.size > EXPIRES_DIGITS_MAX ||
+	    strlen(certification_id) + strlen(name) > LINK_TEXT_MAX / 2)
+		return false;
+	int64_t seconds = 0;
+	for (size_t i = 0; i < expires.size; i++) {
+		if (expires.data[i] < '0' || expires.data[i] > '9' || (i == 0 && expires.data[i] == '0'))
+			return false;
+		seconds = seconds * 10 + (expires.data[i] - '0');
+	}
+	struct sha256 expected = link_mac(service, certification_id, name, seconds);
+	char text[2 * SHA256_SIZE + 1];
+	hex_encode(expected.bytes, SHA256_SIZE, text);
+	return constant_time_equal(slice_of(text), mac) && seconds * US_PER_SECOND > now_us;
+}
+
+int issued_file_find(struct service *service, struct slice certification_id, struct slice name,
+                     struct issued_file *ret, struct error *error)
+{
+	struct document document;
+	int result = store_find_document(service->store, certification_id, name, &document, error);
+	if (result)
+		return result;
+	struct issued_file file = {
+	    .content_type =
+	        document.kind == DOCUMENT_REPORT ? "application/pdf" : "application/zip",
+	    .size = (uint64_t)document.size_bytes,
+	};
+	if (strlen(document.object) >= sizeof file.object)
+		return error_cause(error, ERR_CORRUPT, "object name of %s", document.name);
+	memcpy(file.object, document.object, strlen(document.object) + 1);
+	*ret = file;
+	return OK;
+}

@@ -1,0 +1,89 @@
+#include <openssl/evp.h>
+
+#include "base/json.h"
+#include "service/segment.h"
+#include "service/service.h"
+
+static int base64(struct arena *arena, struct slice bytes, struct slice *ret_text)
+{
+	size_t size = (bytes.size + 2) / 3 * 4;
+	unsigned char *text = arena_alloc(arena, size + 1);
+	if (!text)
+		return ERR_NO_MEMORY;
+	EVP_EncodeBlock(text, (const unsigned char *)bytes.data, (int)bytes.size);
+	*ret_text = slice_make(text, size);
+	return OK;
+}
+
+/* What the seal consists of, read whole before anything is written. */
+struct seal {
+	struct segment_record segment;
+	struct round_record round;
+	struct tree_proof proof;
+	struct slice token; /* base64 */
+};
+
+static int load_seal(struct service *service, int64_t account, int64_t chain, int64_t sequence,
+                     struct arena *arena, struct seal *seal, struct error *error)
+{
+	int result = store_find_segment(service->store, account, chain, sequence, arena, &seal->segment,
+	                                error);
+	if (!result)
+		result = segment_prove(service, &seal->segment, sequence, &seal->proof, error);
+	if (!result)
+		result = store_get_round(service->store, seal->segment.round, arena, &seal->round, error);
+	if (!result)
+		result = base64(arena, seal->round.token, &seal->token);
+	return result;
+}
+
+static void write_seal(const struct seal *seal, struct json_writer *writer)
+{
+	const struct segment_record *segment = &seal->segment;
+	const struct round_record *round = &seal->round;
+	json_begin_object(writer, "segment");
+	json_text(writer, "segment_id", segment->segment_id);
+	json_integer(writer, "first_sequence", segment->first_sequence);
+	json_integer(writer, "last_sequence", segment->last_sequence);
+	json_raw(writer, "seal_document", segment->document);
+	json_hex(writer, "root", segment->root.bytes, SHA256_SIZE);
+	json_end_object(writer);
+	tree_proof_write(&seal->proof, writer, "path");
+	json_begin_object(writer, "round");
+	json_hex(writer, "root", round->root.bytes, SHA256_SIZE);
+	json_text(writer, "authority", round->authority);
+	json_text(writer, "kind", round->kind);
+	json_time(writer, "sealed_at", round->sealed_at_us);
+	json_slice(writer, "token", seal->token);
+	json_end_object(writer);
+}
+
+int event_proof_json(struct service *service, int64_t account, int64_t chain,
+                     const struct event *event, struct arena *arena, struct json_writer *writer,
+                     struct error *error)
+{
+	struct sha256 previous;
+	int result = store_get_chain_hash(service->store, account, chain, event->sequence - 1, &previous,
+	                                  error);
+	struct channel channel;
+	if (!result)
+		result = store_get_channel(service->store, account, chain / 2, arena, &channel, error);
+	if (!result && (event->config_version < 1 ||
+	                event->config_version > (int64_t)channel.config_count))
+		result = error_cause(error, ERR_CORRUPT, "%s: no configuration version %lld",
+		                     event->event_id, (long long)event->config_version);
+	bool sealed = event->segment_id[0] != '\0';
+	struct seal seal;
+	if (!result && sealed)
+		result = load_seal(service, account, chain, event->sequence, arena, &seal, error);
+	if (result)
+		return result;
+	json_begin_object(writer, "proof");
+	json_hex(writer, "previous_chain_hash", previous.bytes, SHA256_SIZE);
+	json_hex(writer, "config_hash", channel.configs[event->config_version - 1].hash.bytes,
+	         SHA256_SIZE);
+	if (sealed)
+		write_seal(&seal, writer);
+	json_end_object(writer);
+	return OK;
+}

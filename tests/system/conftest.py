@@ -1,0 +1,82 @@
+"""Services for the tests: one for all, with rates that do not stand in the way, and others with
+settings of their own, started on demand."""
+
+import sys
+
+import pytest
+
+from client import Client, Service
+
+sys.dont_write_bytecode = True
+
+
+def pytest_collection_modifyitems(items):
+    """What looks at everything that happened comes last."""
+    items.sort(key=lambda item: item.get_closest_marker("last") is not None)
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "last: looks at what all the other tests left behind")
+
+
+@pytest.fixture(scope="session")
+def service(tmp_path_factory):
+    running = Service(tmp_path_factory.mktemp("service"), rate__live=100000, rate__test=100000,
+                      seal__interval="1s", http__connections_per_address=1000)
+    running.start()
+    yield running
+    running.stop()
+
+
+@pytest.fixture(scope="module")
+def start(tmp_path_factory):
+    """Starts services with settings (section__key=value) that end with the module."""
+    running = []
+
+    def start_one(**settings):
+        settings.setdefault("rate__live", 100000)
+        settings.setdefault("rate__test", 100000)
+        one = Service(tmp_path_factory.mktemp("service"), **settings)
+        running.append(one)
+        return one.start()
+    yield start_one
+    for one in running:
+        one.stop()
+
+
+@pytest.fixture
+def channel(service):
+    """A content channel of a fresh account with 1000 credits."""
+    made = service.new_channel()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def hash_channel(service):
+    made = service.new_channel("hash_only")
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def shared(service):
+    """A content channel for the tests of a module that do not mind each other's events."""
+    made = service.new_channel(credits=1000000)
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def shared_hash(service):
+    made = service.new_channel("hash_only", credits=1000000)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def anyone(service):
+    """A client without a key."""
+    client = Client(service)
+    yield client
+    client.close()

@@ -1,0 +1,294 @@
+#!/usr/bin/env python3
+"""Kills a busy service at random moments, round after round, and holds it to what it said.
+
+    torture.py [--rounds N] [--seed N] [--clients N] [--keep]
+
+What a client was told (201 or 200) is kept on the client's side. After every restart: each of these
+receipts is still there, unchanged; repeating a request gives the original; a chain has no gaps and
+nothing that nobody sent; credits add up; what is held has its digest.
+"""
+
+import argparse
+import http.client
+import json
+import os
+import random
+import shutil
+import sys
+import tempfile
+import threading
+import time
+
+from service import (Client, NotStarted, Refused, Report, Service, declare_file, declare_hash,
+                     declare_json, lasting)
+
+POOR_CREDITS, POOR_UNPAID = 400, 150
+RICH_CREDITS = 10_000_000
+
+
+class Chain:
+    """One key's chain, as its clients know it."""
+
+    def __init__(self, name, account, modality, mode, key):
+        self.name, self.account, self.modality, self.mode, self.key = (name, account, modality,
+                                                                       mode, key)
+        self.lock = threading.Lock()
+        self.sent = {}      # client_ref: declaration, of everything ever sent as new
+        self.receipts = {}  # client_ref: the Event as first answered
+        self.fresh = []     # client_refs acknowledged in this round
+
+    def acknowledge(self, declaration, body):
+        with self.lock:
+            self.receipts[declaration.client_ref] = json.loads(body)
+            self.fresh.append(declaration.client_ref)
+
+    def unanswered(self):
+        return [ref for ref in self.sent if ref not in self.receipts]
+
+
+class Worker(threading.Thread):
+    def __init__(self, torture, number, seed):
+        super().__init__(daemon=True)
+        self.torture = torture
+        self.number = number
+        self.random = random.Random(seed)
+        self.client = Client(torture.service.port)
+        self.answers = 0
+        self.error = None
+
+    def run(self):
+        try:
+            while not self.torture.stopping:
+                self.act(self.random.choices(self.torture.chains, self.torture.weights)[0])
+                self.answers += 1
+        except (OSError, http.client.HTTPException):
+            pass  # killed, as intended
+        except AssertionError as error:
+            self.error = str(error)
+        self.client.close()
+
+    def new_declaration(self, chain):
+        client_ref = f"{self.torture.round}-{self.number}-{self.random.getrandbits(48):012x}"
+        if chain.modality == "hash_only":
+            return declare_hash(client_ref, client_ref)
+        kind = self.random.random()
+        if kind < 0.1:
+            return declare_file(client_ref, self.random.randbytes(self.random.randint(0, 60_000)))
+        size = self.random.randint(20_000, 50_000) if kind < 0.2 else self.random.randint(1, 400)
+        return declare_json(client_ref, client_ref + "x" * size)
+
+    def act(self, chain):
+        choice = self.random.random()
+        with chain.lock:
+            acknowledged = list(chain.receipts) if choice < 0.25 else []
+            unanswered = chain.unanswered() if 0.25 <= choice < 0.35 else []
+        if acknowledged and choice < 0.15:
+            self.repeat(chain, self.random.choice(acknowledged))
+        elif acknowledged:
+            self.contradict(chain, self.random.choice(acknowledged))
+        elif unanswered:
+            self.register(chain, chain.sent[self.random.choice(unanswered)], (200, 201))
+        else:
+            declaration = self.new_declaration(chain)
+            with chain.lock:
+                chain.sent[declaration.client_ref] = declaration
+            self.register(chain, declaration, (201,))
+
+    def register(self, chain, declaration, good):
+        status, _, body = self.client.register(chain.key, declaration)
+        if status in good:
+            chain.acknowledge(declaration, body)
+            return
+        allowed = status == 503 or (status == 402 and chain.account == "poor")
+        assert allowed, f"{chain.name}: new event answered {status} {body[:300]}"
+
+    def repeat(self, chain, client_ref):
+        status, headers, body = self.client.register(chain.key, chain.sent[client_ref])
+        if status == 503:
+            return
+        assert status == 200, f"{chain.name}: repetition answered {status} {body[:300]}"
+        assert headers["Idempotent-Replayed"] == "true", f"{chain.name}: not marked as replayed"
+        assert lasting(body) == lasting(chain.receipts[client_ref]), \
+            f"{chain.name}: repetition differs: {body} from {chain.receipts[client_ref]}"
+
+    def contradict(self, chain, client_ref):
+        declare = declare_hash if chain.modality == "hash_only" else declare_json
+        status, _, body = self.client.register(chain.key, declare(client_ref, "something else"))
+        assert status in (409, 503), f"{chain.name}: conflict answered {status} {body[:300]}"
+
+
+class Torture:
+    def __init__(self, options, data):
+        self.random = random.Random(options.seed)
+        self.clients = options.clients
+        self.service = Service(data, ["seal.interval=1s"])
+        self.report = Report()
+        self.chains, self.weights = [], []
+        self.round = 0
+        self.stopping = False
+        self.killed_early = 0
+
+    def prepare(self):
+        self.service.start()
+        accounts = {
+            "rich": self.service.cli("account", "create", "--name", "rich",
+                                     "--credits", str(RICH_CREDITS)),
+            "poor": self.service.cli("account", "create", "--name", "poor",
+                                     "--credits", str(POOR_CREDITS),
+                                     "--unpaid-limit", str(POOR_UNPAID)),
+        }
+        for account, modality, mode, weight in (("rich", "content", "live", 6),
+                                                ("rich", "hash_only", "live", 4),
+                                                ("rich", "content", "test", 1),
+                                                ("poor", "content", "live", 1)):
+            name = f"{account} {modality} {mode}"
+            channel = self.service.cli("channel", "create", "--account",
+                                       accounts[account]["account_id"], "--name", name,
+                                       "--declarant", "Torture", "--modality", modality)
+            key = self.service.cli("key", "create", "--channel", channel["channel_id"],
+                                   "--mode", mode)
+            self.chains.append(Chain(name, account, modality, mode, key["key"]))
+            self.weights.append(weight)
+
+    def run_round(self):
+        self.stopping = False
+        workers = [Worker(self, i, self.random.getrandbits(64)) for i in range(self.clients)]
+        for worker in workers:
+            worker.start()
+        time.sleep(self.random.uniform(0.02, 0.7))
+        self.service.kill()
+        self.stopping = True
+        for worker in workers:
+            worker.join()
+            self.report.check(not worker.error, f"round {self.round}: {worker.error}")
+        if self.random.random() < 0.2:  # the restart, with its recovery, is killed too
+            self.service.spawn()
+            time.sleep(self.random.uniform(0, 0.3))
+            self.service.kill()
+            self.killed_early += 1
+        try:
+            self.service.start()
+        except NotStarted as error:
+            self.report.check(False, f"round {self.round}: restart: {error}\n"
+                                     f"{self.service.log_tail()}")
+            raise
+
+    def check_receipts(self, client, chain, client_refs):
+        """Each by its own address, and some by repeating the request; with their content."""
+        missing = []
+        for client_ref in client_refs:
+            receipt = chain.receipts[client_ref]
+            status, event = client.get("/events/" + receipt["event_id"], chain.key)
+            if status != 200 or lasting(event) != lasting(receipt):
+                missing.append((client_ref, status, event, receipt))
+        self.report.check(not missing, f"round {self.round}: {chain.name}: {len(missing)} of "
+                                       f"{len(client_refs)} receipts: {missing[:1]}")
+        for client_ref in self.random.sample(client_refs, min(10, len(client_refs))):
+            declaration = chain.sent[client_ref]
+            status, _, body = client.register(chain.key, declaration)
+            same = status == 200 and lasting(body) == lasting(chain.receipts[client_ref])
+            self.report.check(same, f"round {self.round}: {chain.name}: repetition: "
+                                    f"{status} {body}")
+            if declaration.content is None:
+                continue
+            status, _, body = client.request(
+                "GET", f"/events/{chain.receipts[client_ref]['event_id']}/content", chain.key)
+            self.report.check(status == 200 and body == declaration.content,
+                              f"round {self.round}: {chain.name}: content: {status} {body[:80]}")
+
+    def check_chain(self, chain, events):
+        where = f"round {self.round}: {chain.name}: "
+        self.report.check([event["sequence"] for event in events] ==
+                          list(range(1, len(events) + 1)), where + "the sequence has a gap")
+        refs = {event["client_ref"]: event for event in events}
+        self.report.check(len(refs) == len(events), where + "a client_ref stands twice")
+        foreign = [ref for ref in refs if ref not in chain.sent or
+                   refs[ref]["hash"] != chain.sent[ref].digest]
+        self.report.check(not foreign, where + f"nobody sent {foreign[:3]}")
+        lost = [ref for ref, receipt in chain.receipts.items()
+                if ref not in refs or lasting(refs[ref]) != lasting(receipt)]
+        self.report.check(not lost, where + f"{len(lost)} acknowledged and lost: {lost[:3]}")
+        times = [event["received_at"] for event in events]
+        self.report.check(times == sorted(times), where + "received_at goes back")
+
+    def check_credits(self, client, lists):
+        for account, credits in (("rich", RICH_CREDITS), ("poor", POOR_CREDITS)):
+            chains = [chain for chain in self.chains
+                      if chain.account == account and chain.mode == "live"]
+            spent = sum(len(lists[chain.name]) for chain in chains)
+            unpaid = sum(event["status"] == "unpaid" for chain in chains
+                         for event in lists[chain.name])
+            _, balance = client.get("/account/balance", chains[0].key)
+            expected = {"balance": max(0, credits - spent),
+                        "unpaid_events": max(0, spent - credits)}
+            got = {name: balance[name] for name in expected}
+            self.report.check(got == expected and unpaid == expected["unpaid_events"],
+                              f"round {self.round}: {account}: {got}, {unpaid} unpaid listed, "
+                              f"expected {expected} after {spent} events")
+            self.report.check(balance["operational"] == (unpaid == 0),
+                              f"round {self.round}: {account}: operational")
+        self.report.check(len(lists[self.chains[-1].name]) <= POOR_CREDITS + POOR_UNPAID,
+                          f"round {self.round}: more unpaid events than the limit")
+
+    def check_store(self, when):
+        try:
+            self.service.cli("store", "check")
+            self.report.check(True, "")
+        except (Refused, ValueError) as error:
+            self.report.check(False, f"round {self.round}: store check {when}: {error}")
+
+    def check_round(self, everything):
+        client = Client(self.service.port)
+        for chain in self.chains:
+            older = list(chain.receipts)
+            some = self.random.sample(older, min(20, len(older)))
+            self.check_receipts(client, chain, list(dict.fromkeys(chain.fresh + some)))
+            chain.fresh = []
+        if everything:
+            lists = {chain.name: client.events(chain.key) for chain in self.chains}
+            for chain in self.chains:
+                self.check_chain(chain, lists[chain.name])
+            self.check_credits(client, lists)
+            self.check_store("while serving")
+        client.close()
+
+    def run(self, rounds):
+        self.prepare()
+        for self.round in range(1, rounds + 1):
+            self.run_round()
+            self.check_round(everything=self.round % 10 == 0 or self.round == rounds)
+        self.report.check(self.service.stop() == 0, "SIGTERM: exit status is not 0")
+        self.check_store("when stopped")
+        for chain in self.chains:
+            print(f"{chain.name}: {len(chain.receipts)} acknowledged, "
+                  f"{len(chain.unanswered())} never answered")
+        print(f"restarts killed on their way: {self.killed_early}")
+        self.report.check(all(chain.receipts for chain in self.chains), "a chain took no event")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=100)
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().getrandbits(32))
+    parser.add_argument("--clients", type=int, default=8)
+    parser.add_argument("--keep", action="store_true", help="leave the data directory")
+    options = parser.parse_args()
+    print(f"seed {options.seed}, {options.rounds} rounds, {options.clients} clients", flush=True)
+    directory = tempfile.mkdtemp(prefix="constancia-torture-")
+    torture = Torture(options, os.path.join(directory, "data"))
+    try:
+        torture.run(options.rounds)
+    except (NotStarted, Refused, OSError, http.client.HTTPException, AssertionError) as error:
+        torture.report.check(False, f"round {torture.round}: {type(error).__name__}: {error}")
+        options.keep = True
+    finally:
+        torture.service.kill()
+    if options.keep or torture.report.failed:
+        print("kept:", directory)
+    else:
+        shutil.rmtree(directory)
+    return torture.report.end()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,358 @@
+#include "support.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "net/http.h"
+#include "seal/authority.h"
+
+static const char *stand_in_path;
+static const struct address_guard everywhere = {.allow_all = true};
+
+struct stand_in {
+	pid_t pid;
+	char url[64];
+	char roots[256];
+};
+
+static struct stand_in first, second;
+static struct sha256 imprint;
+
+static bool start_stand_in(struct stand_in *stand_in, const char *name)
+{
+	char directory[256], port_file[256];
+
+	snprintf(directory, sizeof directory, "%s/%s", scratch, name);
+	snprintf(port_file, sizeof port_file, "%s/%s.port", scratch, name);
+	snprintf(stand_in->roots, sizeof stand_in->roots, "%s/%s/root.pem", scratch, name);
+	stand_in->pid = fork();
+	if (stand_in->pid == 0) {
+		execl("/usr/bin/python3", "python3", stand_in_path, "--directory", directory, "--port-file",
+		      port_file, (char *)NULL);
+		_exit(127);
+	}
+	for (int i = 0; i < 1500; i++) {
+		int port;
+		FILE *file = fopen(port_file, "r");
+		if (file && fscanf(file, "%d", &port) == 1) {
+			snprintf(stand_in->url, sizeof stand_in->url, "http://127.0.0.1:%d/", port);
+			return fclose(file) == 0;
+		}
+		usleep(20000);
+	}
+	return false;
+}
+
+static void stop_stand_in(struct stand_in *stand_in)
+{
+	kill(stand_in->pid, SIGKILL);
+	waitpid(stand_in->pid, NULL, 0);
+}
+
+static int start_both(void **state)
+{
+	imprint = sha256_of("authority", 9);
+	if (scratch_make(state) != 0)
+		return -1;
+	return start_stand_in(&first, "first") && start_stand_in(&second, "second") ? 0 : -1;
+}
+
+static int stop_both(void **state)
+{
+	stop_stand_in(&first);
+	stop_stand_in(&second);
+	return scratch_remove(state);
+}
+
+static void set_mode(const struct stand_in *stand_in, const char *mode)
+{
+	HTTP_ANSWER_AUTO struct http_answer answer = {0};
+	char url[128];
+
+	snprintf(url, sizeof url, "%smode", stand_in->url);
+	struct http_request request = {.method = "PUT", .url = url, .body = slice_of(mode),
+	                               .allow_http = true, .guard = &everywhere};
+	assert_int_equal(http_send(&request, &answer, NULL), 0);
+	assert_int_equal(answer.status, 204);
+}
+
+static long count_of(const struct stand_in *stand_in)
+{
+	HTTP_ANSWER_AUTO struct http_answer answer = {0};
+	char url[128];
+
+	snprintf(url, sizeof url, "%scount", stand_in->url);
+	struct http_request request = {.url = url, .allow_http = true, .guard = &everywhere};
+	assert_int_equal(http_send(&request, &answer, NULL), 0);
+	return strtol(answer.body.data, NULL, 10);
+}
+
+static struct authorities *create(size_t count, int backoff_ms)
+{
+	struct authority_options list[] = {
+		{.name = "one", .url = first.url, .kind = AUTHORITY_QUALIFIED, .roots_path = first.roots},
+		{.name = "two", .url = second.url, .kind = AUTHORITY_NON_QUALIFIED,
+		 .roots_path = second.roots},
+	};
+	struct authorities_options options = {
+		.authorities = list, .count = count, .guard = everywhere, .timeout_ms = 2000,
+		.backoff_first_ms = backoff_ms, .backoff_max_ms = 4 * backoff_ms,
+	};
+	struct authorities *authorities = NULL;
+	struct error error = {0};
+
+	set_mode(&first, "good");
+	set_mode(&second, "good");
+	if (authorities_create(&options, &authorities, &error) != 0)
+		fail_msg("%s", error.cause);
+	return authorities;
+}
+
+static void test_good(void **state)
+{
+	struct authorities *authorities = create(2, 1000);
+	AUTHORITY_RESULT_AUTO struct authority_result result = {0};
+	struct authority_failures failures;
+	struct timestamp_facts facts;
+	BUF_AUTO struct buf trust;
+
+	buf_init(&trust, 65536);
+	assert_int_equal(authorities_timestamp(authorities, &imprint, &result, &failures, NULL), 0);
+	assert_int_equal(failures.count, 0);
+	assert_string_equal(result.name, "one");
+	assert_string_equal(result.url, first.url);
+	assert_int_equal(result.kind, AUTHORITY_QUALIFIED);
+	assert_int_equal(result.facts.accuracy_us, 1500000);
+	assert_string_equal(result.facts.policy, "2.25.1");
+	assert_string_equal(result.facts.authority, "CN=Timestamp good,O=Stand-in");
+	authorities_trust(authorities, &trust);
+	assert_int_equal(timestamp_verify_token(buf_slice(&result.token), &imprint, buf_slice(&trust),
+	                                        &facts, NULL), 0);
+	scratch_write("query.tsq", buf_slice(&result.request));
+	scratch_write("reply.tsr", buf_slice(&result.response));
+	assert_int_equal(scratch_run("openssl ts -verify -in reply.tsr -queryfile query.tsq -CAfile %s",
+	                             first.roots), 0);
+	authorities_free(authorities);
+}
+
+/* Whatever the first does wrong, it is not used, the reason is told, and the second is asked. */
+static void test_every_misbehaviour(void **state)
+{
+	static const struct {
+		const char *mode, *reason;
+	} cases[] = {
+		{"late:4", "imed out"},
+		{"wrong_imprint", "something else"},
+		{"wrong_nonce", "nonce"},
+		{"wrong_usage", "timeStamping"},
+		{"wrong_time", "our clock"},
+		{"untrusted", "certificate path"},
+		{"rejected", "not granted: status 2 not today"},
+		{"garbage", "does not parse"},
+		{"error", "HTTP status 500"},
+		{"close", "mpty reply"},
+		{"silent", "imed out"},
+	};
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct authorities *authorities = create(2, 60000);
+		AUTHORITY_RESULT_AUTO struct authority_result result = {0};
+		struct authority_failures failures;
+		set_mode(&first, cases[i].mode);
+		assert_int_equal(authorities_timestamp(authorities, &imprint, &result, &failures, NULL), 0);
+		assert_string_equal(result.name, "two");
+		assert_int_equal(result.kind, AUTHORITY_NON_QUALIFIED);
+		assert_int_equal(failures.count, 1);
+		assert_string_equal(failures.items[0].name, "one");
+		assert_false(failures.items[0].left_alone);
+		if (!strstr(failures.items[0].reason, cases[i].reason))
+			fail_msg("%s: %s", cases[i].mode, failures.items[0].reason);
+		authorities_free(authorities);
+	}
+}
+
+static void test_policy(void **state)
+{
+	struct authority_options one = {.url = first.url, .roots_path = first.roots, .policy = "1.2.3.4",
+	                                .kind = AUTHORITY_QUALIFIED};
+	struct authorities_options options = {.authorities = &one, .count = 1, .guard = everywhere,
+	                                      .backoff_first_ms = 1, .backoff_max_ms = 1};
+	struct authorities *authorities = NULL;
+	AUTHORITY_RESULT_AUTO struct authority_result result = {0};
+	struct authority_failures failures;
+
+	set_mode(&first, "good");
+	assert_int_equal(authorities_create(&options, &authorities, NULL), 0);
+	assert_int_equal(authorities_timestamp(authorities, &imprint, &result, &failures, NULL), 0);
+	assert_string_equal(result.facts.policy, "1.2.3.4");
+	assert_string_equal(result.name, first.url);
+	set_mode(&first, "wrong_policy");
+	AUTHORITY_RESULT_AUTO struct authority_result other = {0};
+	assert_int_equal(authorities_timestamp(authorities, &imprint, &other, &failures, NULL),
+	                 ERR_AUTHORITY);
+	assert_non_null(strstr(failures.items[0].reason, "policy"));
+	authorities_free(authorities);
+}
+
+static void test_left_alone(void **state)
+{
+	struct authorities *authorities = create(2, 300);
+	struct authority_failures failures;
+	long before = count_of(&first);
+
+	set_mode(&first, "error");
+	for (int i = 0; i < 3; i++) {
+		AUTHORITY_RESULT_AUTO struct authority_result result = {0};
+		assert_int_equal(authorities_timestamp(authorities, &imprint, &result, &failures, NULL), 0);
+		assert_string_equal(result.name, "two");
+		assert_int_equal(failures.items[0].left_alone, i > 0);
+		assert_string_equal(failures.items[0].reason, "HTTP status 500");
+	}
+	assert_int_equal(count_of(&first), before + 1);
+	usleep(350000);
+	AUTHORITY_RESULT_AUTO struct authority_result again = {0};
+	assert_int_equal(authorities_timestamp(authorities, &imprint, &again, &failures, NULL), 0);
+	assert_int_equal(count_of(&first), before + 2);
+	/* The second wait is twice as long; then a good answer ends it. */
+	set_mode(&first, "good");
+	usleep(350000);
+	AUTHORITY_RESULT_AUTO struct authority_result early = {0};
+	assert_int_equal(authorities_timestamp(authorities, &imprint, &early, &failures, NULL), 0);
+	assert_string_equal(early.name, "two");
+	usleep(350000);
+	for (int i = 0; i < 2; i++) {
+		AUTHORITY_RESULT_AUTO struct authority_result good = {0};
+		assert_int_equal(authorities_timestamp(authorities, &imprint, &good, &failures, NULL), 0);
+		assert_string_equal(good.name, "one");
+		assert_int_equal(failures.count, 0);
+	}
+	authorities_free(authorities);
+}
+
+static void test_none(void **state)
+{
+	struct authorities *authorities = create(2, 60000);
+	struct authority_result result = {.kind = AUTHORITY_QUALIFIED, .name = "untouched"};
+	struct authority_failures failures;
+	struct error error = {0};
+
+	set_mode(&first, "close");
+	set_mode(&second, "garbage");
+	assert_int_equal(authorities_timestamp(authorities, &imprint, &result, &failures, &error),
+	                 ERR_AUTHORITY);
+	assert_string_equal(result.name, "untouched");
+	assert_int_equal(failures.count, 2);
+	assert_non_null(strstr(error.cause, "one: "));
+	assert_int_equal(authorities_timestamp(authorities, &imprint, &result, &failures, &error),
+	                 ERR_AUTHORITY);
+	assert_true(failures.items[0].left_alone && failures.items[1].left_alone);
+	authorities_free(authorities);
+}
+
+static void test_guarded(void **state)
+{
+	struct authority_options one = {.url = first.url, .roots_path = first.roots};
+	struct authorities_options options = {.authorities = &one, .count = 1};
+	struct authorities *authorities = NULL;
+	struct authority_failures failures;
+	struct authority_result result;
+
+	assert_int_equal(authorities_create(&options, &authorities, NULL), 0);
+	assert_int_equal(authorities_timestamp(authorities, &imprint, &result, &failures, NULL),
+	                 ERR_AUTHORITY);
+	assert_non_null(strstr(failures.items[0].reason, "loopback"));
+	authorities_free(authorities);
+}
+
+static void *stamp_often(void *context)
+{
+	for (int i = 0; i < 5; i++) {
+		AUTHORITY_RESULT_AUTO struct authority_result result = {0};
+		if (authorities_timestamp(context, &imprint, &result, NULL, NULL) != 0)
+			return "failed";
+	}
+	return NULL;
+}
+
+/* Also side by side. */
+static void test_embedded(void **state)
+{
+	struct signer *signer = development_signer();
+	struct authority_options one = {.url = AUTHORITY_EMBEDDED_URL, .kind = AUTHORITY_QUALIFIED};
+	struct authorities_options options = {.authorities = &one, .count = 1, .signer = signer};
+	struct authorities *authorities = NULL;
+	AUTHORITY_RESULT_AUTO struct authority_result result = {0};
+	pthread_t threads[4];
+	void *outcome;
+
+	assert_int_equal(authorities_create(&options, &authorities, NULL), 0);
+	assert_int_equal(authorities_timestamp(authorities, &imprint, &result, NULL, NULL), 0);
+	assert_int_equal(result.kind, AUTHORITY_DEVELOPMENT);
+	assert_true(result.facts.trusted);
+	for (size_t i = 0; i < 4; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, stamp_often, authorities), 0);
+	for (size_t i = 0; i < 4; i++) {
+		pthread_join(threads[i], &outcome);
+		assert_null(outcome);
+	}
+	authorities_free(authorities);
+	signer_stop(signer);
+}
+
+static void test_options(void **state)
+{
+	struct authority_options one = {.url = "https://tsa.example/", .roots_path = first.roots};
+	struct authorities_options options = {.authorities = &one, .count = 1};
+	struct authorities *authorities = NULL;
+
+	assert_int_equal(authorities_create(&options, &authorities, NULL), 0);
+	authorities_free(authorities);
+	authorities = NULL;
+	one.roots_path = scratch_path("absent.pem");
+	assert_int_equal(authorities_create(&options, &authorities, NULL), ERR_IO);
+	scratch_write("empty.pem", slice_of("nothing here\n"));
+	one.roots_path = scratch_path("empty.pem");
+	assert_int_equal(authorities_create(&options, &authorities, NULL), ERR_VALIDATION);
+	one.roots_path = NULL;
+	assert_int_equal(authorities_create(&options, &authorities, NULL), ERR_VALIDATION);
+	one = (struct authority_options){.url = "ftp://tsa.example/", .roots_path = first.roots};
+	assert_int_equal(authorities_create(&options, &authorities, NULL), ERR_VALIDATION);
+	one.url = AUTHORITY_EMBEDDED_URL;
+	assert_int_equal(authorities_create(&options, &authorities, NULL), ERR_VALIDATION);
+	options.count = 0;
+	assert_int_equal(authorities_create(&options, &authorities, NULL), ERR_VALIDATION);
+	assert_null(authorities);
+}
+
+static void test_kinds(void **state)
+{
+	enum authority_kind kind;
+
+	for (int i = AUTHORITY_DEVELOPMENT; i <= AUTHORITY_QUALIFIED; i++) {
+		const char *text = authority_kind_text((enum authority_kind)i);
+		assert_true(authority_kind_parse(slice_of(text), &kind));
+		assert_int_equal(kind, i);
+	}
+	assert_string_equal(authority_kind_text(AUTHORITY_NON_QUALIFIED), "non_qualified");
+	assert_false(authority_kind_parse(slice_of("Qualified"), &kind));
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_good),
+		cmocka_unit_test(test_every_misbehaviour),
+		cmocka_unit_test(test_policy),
+		cmocka_unit_test(test_left_alone),
+		cmocka_unit_test(test_none),
+		cmocka_unit_test(test_guarded),
+		cmocka_unit_test(test_embedded),
+		cmocka_unit_test(test_options),
+		cmocka_unit_test(test_kinds),
+	};
+	stand_in_path = argc > 1 ? argv[1] : "tests/support/timestamp_authority.py";
+	return cmocka_run_group_tests(tests, start_both, stop_both);
+}

@@ -1,0 +1,326 @@
+#include "support.h"
+
+#include "seal/authority.h"
+#include "seal/cms.h"
+
+static struct signer *signer;
+static struct cms_signer cms_signer;
+static struct sha256 digest;
+static const struct slice no_roots;
+static const char content[] = "what is signed\n";
+
+static int make_signer(void **state)
+{
+	if (scratch_make(state) != 0)
+		return -1;
+	signer = development_signer();
+	cms_signer = (struct cms_signer){signer, SIGNER_REPORT};
+	digest = sha256_of(content, strlen(content));
+	scratch_write("content", slice_of(content));
+	scratch_write("trust.pem", signer_trust(signer));
+	return 0;
+}
+
+static int drop_signer(void **state)
+{
+	signer_stop(signer);
+	return scratch_remove(state);
+}
+
+static int embedded_timestamp(void *context, const struct sha256 *imprint, struct buf *out,
+                              struct error *error)
+{
+	AUTHORITY_RESULT_AUTO struct authority_result result = {0};
+
+	int code = authorities_timestamp(context, imprint, &result, NULL, error);
+	if (code == 0)
+		buf_add_slice(out, buf_slice(&result.token));
+	return code;
+}
+
+static struct authorities *embedded_authority(void)
+{
+	struct authority_options one = {.url = AUTHORITY_EMBEDDED_URL};
+	struct authorities_options options = {.authorities = &one, .count = 1, .signer = signer};
+	struct authorities *authorities = NULL;
+
+	assert_int_equal(authorities_create(&options, &authorities, NULL), 0);
+	return authorities;
+}
+
+static void create(bool timestamped, struct buf *out)
+{
+	struct authorities *authorities = embedded_authority();
+	struct error error = {0};
+	struct cms_signing signing = {
+		.certificates_pem = signer_certificates(signer),
+		.sign = cms_sign_with_signer,
+		.sign_context = &cms_signer,
+		.timestamp = timestamped ? embedded_timestamp : NULL,
+		.timestamp_context = authorities,
+	};
+
+	buf_init(out, CMS_SIZE_MAX);
+	if (cms_create(&digest, &signing, out, &error) != 0)
+		fail_msg("%s", error.cause);
+	authorities_free(authorities);
+}
+
+static void test_verifies(void **state)
+{
+	for (int timestamped = 0; timestamped < 2; timestamped++) {
+		BUF_AUTO struct buf cms;
+		struct cms_facts facts;
+		create(timestamped, &cms);
+		assert_int_equal(cms_verify(buf_slice(&cms), &digest, signer_trust(signer), &facts, NULL), 0);
+		assert_true(facts.trusted);
+		assert_string_equal(facts.signer, "CN=Development report signer,"
+		                                  "O=Constancia development\\, no legal value");
+		assert_int_equal(facts.has_timestamp, timestamped);
+		assert_int_equal(facts.timestamp.trusted, timestamped);
+		if (timestamped)
+			assert_int_equal(facts.timestamp.accuracy_us, 1000000);
+		assert_int_equal(cms_verify(buf_slice(&cms), &digest, no_roots, &facts, NULL), 0);
+		assert_false(facts.trusted);
+		assert_false(facts.timestamp.trusted);
+		assert_int_equal(facts.has_timestamp, timestamped);
+	}
+}
+
+static void test_openssl_agrees(void **state)
+{
+	for (int timestamped = 0; timestamped < 2; timestamped++) {
+		BUF_AUTO struct buf cms;
+		create(timestamped, &cms);
+		scratch_write("made.p7s", buf_slice(&cms));
+		assert_int_equal(scratch_run("openssl cms -verify -cades -inform DER -in made.p7s -content "
+		                             "content -binary -purpose any -CAfile trust.pem"), 0);
+		assert_int_equal(scratch_run("openssl cms -cmsout -print -inform DER -in made.p7s > text && "
+		                             "! grep -q 'object: signingTime' text && "
+		                             "grep -q id-smime-aa-signingCertificateV2 text"), 0);
+		assert_int_equal(scratch_run("grep -q timeStampToken text"), timestamped ? 0 : 1);
+	}
+}
+
+static void assert_refused(int result, const struct error *error, const char *cause)
+{
+	if (result != ERR_INVALID_EVIDENCE)
+		fail_msg("%d, where it should be refused for '%s'", result, cause);
+	if (!strstr(error->cause, cause))
+		fail_msg("refused, but not for '%s': %s", cause, error->cause);
+}
+
+static void test_refusals(void **state)
+{
+	struct sha256 other = sha256_of("other", 5);
+	struct cms_facts facts;
+	struct error error = {0};
+	BUF_AUTO struct buf cms;
+	BUF_AUTO struct buf root;
+
+	create(true, &cms);
+	buf_init(&root, 65536);
+	assert_refused(cms_verify(buf_slice(&cms), &other, no_roots, &facts, &error), &error,
+	               "content was altered");
+	/* The signer's root alone does not make the timestamp trusted, nor the other way round. */
+	scratch_read("signer/report-root.pem", &root);
+	assert_refused(cms_verify(buf_slice(&cms), &digest, buf_slice(&root), &facts, &error), &error,
+	               "certificate path");
+	scratch_read("signer/timestamp-root.pem", &root);
+	assert_refused(cms_verify(buf_slice(&cms), &digest, buf_slice(&root), &facts, &error), &error,
+	               "certificate path");
+	assert_int_equal(cms_verify(buf_slice(&cms), &digest, slice_of("no PEM"), &facts, &error),
+	                 ERR_VALIDATION);
+	assert_int_equal(cms_verify(slice_of(""), &digest, no_roots, &facts, &error),
+	                 ERR_INVALID_EVIDENCE);
+	assert_int_equal(cms_size(buf_slice(&cms)), cms.size);
+	buf_add(&cms, "\0", 1);
+	assert_int_equal(cms_size(buf_slice(&cms)), cms.size - 1);
+	assert_refused(cms_verify(buf_slice(&cms), &digest, no_roots, &facts, &error), &error, "DER");
+	assert_int_equal(cms_size(slice_of("")), 0);
+	assert_int_equal(cms_size(slice_make("\x30\x80\x00\x00", 4)), 0);
+	assert_int_equal(cms_size(slice_make("\x30\x05\x00", 3)), 0);
+	assert_int_equal(cms_size(slice_make("\x31\x00", 2)), 0);
+}
+
+static void flip(const struct buf *cms, struct slice roots, size_t step)
+{
+	struct cms_facts facts;
+	char *copy = malloc(cms->size);
+
+	assert_non_null(copy);
+	for (size_t bit = 0; bit < cms->size * 8; bit += step) {
+		memcpy(copy, cms->data, cms->size);
+		copy[bit / 8] = (char)(copy[bit / 8] ^ 1 << bit % 8);
+		if (cms_verify(slice_make(copy, cms->size), &digest, roots, &facts, NULL) !=
+		    ERR_INVALID_EVIDENCE)
+			fail_msg("bit %zu of byte %zu flipped, and taken", bit % 8, bit / 8);
+	}
+	free(copy);
+}
+
+static void test_every_flipped_bit(void **state)
+{
+	BUF_AUTO struct buf cms;
+
+	create(true, &cms);
+	flip(&cms, signer_trust(signer), 1);
+}
+
+static void test_every_flipped_bit_without_roots(void **state)
+{
+	BUF_AUTO struct buf cms;
+
+	create(false, &cms);
+	flip(&cms, no_roots, 1);
+}
+
+static void test_every_other_length(void **state)
+{
+	struct cms_facts facts;
+	BUF_AUTO struct buf cms;
+
+	create(true, &cms);
+	for (size_t size = 0; size < cms.size; size++)
+		assert_int_equal(cms_verify(slice_make(cms.data, size), &digest, no_roots, &facts, NULL),
+		                 ERR_INVALID_EVIDENCE);
+}
+
+static int fail_to_sign(void *context, struct slice bytes, struct buf *out, struct error *error)
+{
+	return error_cause(error, ERR_UNAVAILABLE, "no key today");
+}
+
+static int sign_wrongly(void *context, struct slice bytes, struct buf *out, struct error *error)
+{
+	return signer_sign(signer, SIGNER_REPORT, slice_make("\x31\x02\x05\x00", 4), out, error);
+}
+
+static int token_over_something_else(void *context, const struct sha256 *imprint, struct buf *out,
+                                     struct error *error)
+{
+	struct sha256 other = sha256_of(imprint, sizeof *imprint);
+
+	return embedded_timestamp(context, &other, out, error);
+}
+
+static void test_callbacks(void **state)
+{
+	struct cms_signing signing = {.certificates_pem = signer_certificates(signer),
+	                              .sign = fail_to_sign};
+	struct cms_facts facts;
+	struct error error = {0};
+	BUF_AUTO struct buf cms;
+
+	buf_init(&cms, CMS_SIZE_MAX);
+	assert_int_equal(cms_create(&digest, &signing, &cms, &error), ERR_UNAVAILABLE);
+	assert_string_equal(error.cause, "no key today");
+	signing.sign = sign_wrongly;
+	assert_int_equal(cms_create(&digest, &signing, &cms, NULL), 0);
+	assert_refused(cms_verify(buf_slice(&cms), &digest, no_roots, &facts, &error), &error,
+	               "signature does not fit");
+
+	struct authorities *authorities = embedded_authority();
+	signing.sign = cms_sign_with_signer;
+	signing.sign_context = &cms_signer;
+	signing.timestamp = token_over_something_else;
+	signing.timestamp_context = authorities;
+	buf_clear(&cms);
+	assert_int_equal(cms_create(&digest, &signing, &cms, NULL), 0);
+	assert_refused(cms_verify(buf_slice(&cms), &digest, no_roots, &facts, &error), &error,
+	               "over something else");
+	authorities_free(authorities);
+
+	signing.certificates_pem = slice_of("none");
+	assert_int_equal(cms_create(&digest, &signing, &cms, NULL), ERR_REFUSED);
+}
+
+/* Made by another program: RSA is accepted, a signing-time or a missing reference is not. */
+static void test_foreign_signatures(void **state)
+{
+	static const struct {
+		const char *key, *options, *cause;
+	} cases[] = {
+		{"rsa:2048", "-cades", "signing-time"},
+		{"rsa:2048", "-noattr", "does not parse"},
+		{"ec -pkeyopt ec_paramgen_curve:P-256", "-cades -nodetach", "not where it should be"},
+		{"rsa:2048", "-cades -keyopt rsa_padding_mode:pss", "signature algorithm"},
+	};
+	struct cms_facts facts;
+	BUF_AUTO struct buf cms;
+
+	buf_init(&cms, CMS_SIZE_MAX);
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct error error = {0};
+		assert_int_equal(scratch_run("openssl req -x509 -newkey %s -nodes -keyout own.key -out "
+		                             "own.pem -subj /CN=Own -days 9 && openssl cms -sign -binary "
+		                             "-outform DER -signer own.pem -inkey own.key -in content "
+		                             "-nosmimecap -md sha256 -out made.p7s %s", cases[i].key,
+		                             cases[i].options), 0);
+		scratch_read("made.p7s", &cms);
+		assert_refused(cms_verify(buf_slice(&cms), &digest, no_roots, &facts, &error), &error,
+		               cases[i].cause);
+	}
+}
+
+/* A real deployment: an RSA key in a file of the operator's, with an intermediate. */
+static void test_operator_keys(void **state)
+{
+	static const char config[] =
+	    "[req]\ndistinguished_name=dn\n[dn]\n[ca]\nbasicConstraints=critical,CA:TRUE\n"
+	    "keyUsage=critical,keyCertSign\n[leaf]\nkeyUsage=critical,nonRepudiation\n";
+	struct signer *own = NULL;
+	struct error error = {0};
+	struct cms_facts facts;
+	BUF_AUTO struct buf cms;
+
+	scratch_write("openssl.cnf", slice_of(config));
+	assert_int_equal(scratch_run(
+	    "openssl req -x509 -config openssl.cnf -extensions ca -newkey rsa:2048 -nodes -keyout ca.key "
+	    "-out ca.pem -subj /CN=Root -days 9 && "
+	    "openssl req -new -config openssl.cnf -newkey rsa:2048 -nodes -keyout sub.key -out sub.csr "
+	    "-subj /CN=Intermediate && openssl x509 -req -in sub.csr -CA ca.pem -CAkey ca.key -out sub.pem "
+	    "-set_serial 2 -extfile openssl.cnf -extensions ca -days 9 && "
+	    "openssl req -new -config openssl.cnf -newkey rsa:2048 -nodes -keyout leaf.key -out leaf.csr "
+	    "-subj /CN=Leaf && openssl x509 -req -in leaf.csr -CA sub.pem -CAkey sub.key -out leaf.pem "
+	    "-set_serial 3 -extfile openssl.cnf -extensions leaf -days 9 && "
+	    "cat leaf.pem sub.pem > chain.pem"), 0);
+	char directory[256], key[256], chain[256], roots[256];
+	strcpy(directory, scratch_path("own"));
+	strcpy(key, scratch_path("leaf.key"));
+	strcpy(chain, scratch_path("chain.pem"));
+	strcpy(roots, scratch_path("ca.pem"));
+	struct signer_options options = {.directory = directory, .key_path = key,
+	                                 .certificates_path = chain, .roots_path = roots};
+	if (signer_start(&options, &own, &error) != 0)
+		fail_msg("%s", error.cause);
+	struct cms_signer context = {own, SIGNER_ARCHIVE};
+	struct cms_signing signing = {.certificates_pem = signer_certificates(own),
+	                              .sign = cms_sign_with_signer, .sign_context = &context};
+	buf_init(&cms, CMS_SIZE_MAX);
+	assert_int_equal(cms_create(&digest, &signing, &cms, NULL), 0);
+	assert_int_equal(cms_verify(buf_slice(&cms), &digest, signer_trust(own), &facts, NULL), 0);
+	assert_string_equal(facts.signer, "CN=Leaf");
+	assert_int_equal(cms_verify(buf_slice(&cms), &digest, no_roots, &facts, NULL), 0);
+	scratch_write("made.p7s", buf_slice(&cms));
+	assert_int_equal(scratch_run("openssl cms -verify -cades -inform DER -in made.p7s -content content "
+	                             "-binary -purpose any -CAfile ca.pem"), 0);
+	flip(&cms, signer_trust(own), 7);
+	signer_stop(own);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_verifies),
+		cmocka_unit_test(test_openssl_agrees),
+		cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_every_flipped_bit),
+		cmocka_unit_test(test_every_flipped_bit_without_roots),
+		cmocka_unit_test(test_every_other_length),
+		cmocka_unit_test(test_callbacks),
+		cmocka_unit_test(test_foreign_signatures),
+		cmocka_unit_test(test_operator_keys),
+	};
+	return cmocka_run_group_tests(tests, make_signer, drop_signer);
+}
