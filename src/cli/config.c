@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "base/utf8.h"
 
 #define MEMORY_MAX ((size_t)1 << 20)
@@ -273,8 +274,9 @@ static int take_pair(void *context, const char *section, const char *key, const 
 	size_t i = (size_t)(setting - known);
 	bool continued = reading->indented && reading->last == setting && setting->type == LIST;
 	if (continued) {
-		const char *glue = config->texts[i][strlen(config->texts[i]) - 1] == ',' ? "" : ",";
-		const char *whole = arena_printf(&config->arena, "%s%s%s", config->texts[i], glue, value);
+		const char *before = config->texts[i];
+		const char *glue = *before && before[strlen(before) - 1] != ',' ? "," : "";
+		const char *whole = arena_printf(&config->arena, "%s%s%s", before, glue, value);
 		take(config, setting, whole ? whole : "", origin);
 	} else if (reading->taken[i]) {
 		add_problem(config, origin, name, "is given twice");
@@ -438,4 +440,23 @@ void config_print(const struct config *config, struct buf *out)
 		bool given = config->origins[i] != NULL;
 		buf_printf(out, "%s%s = %s\n", given ? "" : "#", known[i].key, config->texts[i]);
 	}
+}
+
+void config_print_json(const struct config *config, struct buf *out)
+{
+	struct json_writer writer = {.out = out};
+	const char *section = "";
+	json_begin_object(&writer, NULL);
+	for (size_t i = 0; i < KNOWN_COUNT; i++) {
+		if (strcmp(section, known[i].section) != 0) {
+			if (*section)
+				json_end_object(&writer);
+			json_begin_object(&writer, known[i].section);
+			section = known[i].section;
+		}
+		json_text(&writer, known[i].key, config->texts[i]);
+	}
+	json_end_object(&writer);
+	json_end_object(&writer);
+	buf_add_byte(out, '\n');
 }

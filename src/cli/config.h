@@ -43,6 +43,8 @@ bool config_is_given(const struct config *config, const char *name);
 
 /* A complete INI file: every setting with its comment; those at their default commented out. */
 void config_print(const struct config *config, struct buf *out);
+/* The same as JSON: {"section":{"key":"value as written",…},…} and a line feed. */
+void config_print_json(const struct config *config, struct buf *out);
 
 /* A duration as people write it ("500ms", "60s", "5m", "2h", "7d"), in microseconds. */
 bool duration_parse(struct slice text, int64_t *ret_us);

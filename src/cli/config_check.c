@@ -144,16 +144,20 @@ static void check_authorities(const struct check *check, bool serving)
 	unsigned count = count_items(settings->tsa_url);
 	const char *rest = settings->tsa_url;
 	struct slice item;
-	bool remote = false;
+	bool remote = false, embedded = false;
 	while (next_item(&rest, &item)) {
-		if (slice_is(item, AUTHORITY_EMBEDDED_URL))
+		if (slice_is(item, AUTHORITY_EMBEDDED_URL)) {
+			embedded = true;
 			continue;
+		}
 		remote = true;
 		if (!starts_with(item, "https://") && !starts_with(item, "http://"))
 			fault(check, "tsa.url", "must list https://… addresses, or embedded: for development");
 	}
 	if (count > AUTHORITIES_MAX)
 		fault(check, "tsa.url", "lists more than 8 authorities");
+	if (embedded && *settings->signer_key)
+		fault(check, "tsa.url", "can name embedded: only without signer.key, for development");
 	if (serving && count == 0)
 		fault(check, "tsa.url",
 		      "must name a timestamp authority, or events are never sealed; embedded: is one for "

@@ -11,7 +11,8 @@
 #include "base/log.h"
 #include "http/internal.h"
 
-#define CONNECTION_MEMORY ((size_t)32 * 1024) /* bounds request line and headers too */
+/* Bounds request line and headers too. The library clears it after every request, so less is faster. */
+#define CONNECTION_MEMORY ((size_t)16 * 1024)
 
 enum { COMMAND_RUN, COMMAND_DRAIN, COMMAND_STOP };
 

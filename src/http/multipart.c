@@ -67,6 +67,19 @@ static bool extended_value(struct slice value, struct arena *arena, struct slice
 	return percent_decode(slice_make(second + 1, value.size - skipped), arena, ret);
 }
 
+/* Browsers write a quotation mark in a file name as %22 (the HTML standard's form encoding). */
+static void undo_quotes(struct slice *name, char *data)
+{
+	size_t size = 0;
+	for (size_t i = 0; i < name->size; i++) {
+		bool mark = i + 2 < name->size && memcmp(data + i, "%22", 3) == 0;
+		char c = mark ? '"' : data[i];
+		i += mark ? 2 : 0;
+		data[size++] = c;
+	}
+	*name = slice_make(data, size);
+}
+
 static int disposition(struct multipart *multipart, struct slice value, struct error *error)
 {
 	const char *semicolon = value.size ? memchr(value.data, ';', value.size) : NULL;
@@ -84,6 +97,7 @@ static int disposition(struct multipart *multipart, struct slice value, struct e
 		if (header_name_is(name, "name") && !multipart->name.data) {
 			multipart->name = text;
 		} else if (header_name_is(name, "filename") && !exact) {
+			undo_quotes(&text, copy);
 			multipart->file_name = text;
 		} else if (header_name_is(name, "filename*")) {
 			if (exact || !extended_value(text, multipart->arena, &multipart->file_name))

@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "jobs/internal.h"
+#include "store/certifications.h"
 
 #define INTERVAL_US (6 * 3600 * US_PER_SECOND)
 /* Content is stored before the event that names it, and documents before their certification is

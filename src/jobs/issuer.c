@@ -13,6 +13,8 @@
 #define RENEW_INTERVAL_US (5 * US_PER_SECOND)
 #define PAUSE_FIRST_US (2 * US_PER_SECOND)
 #define PAUSE_MAX_US (600 * US_PER_SECOND)
+/* One that is old and was tried so often without an answer is not tried again. */
+#define ATTEMPTS_MAX 30
 #define JOB_MEMORY_MAX ((size_t)64 << 20)
 
 struct job {
@@ -21,12 +23,18 @@ struct job {
 	const atomic_bool *stopping;
 	int64_t renewed_at_us; /* monotonic */
 	int64_t permille;      /* as last written */
+	bool lost;             /* the lease went to another */
 };
 
 void issuer_init(struct issuer *issuer, struct service *service, const char *node,
                  const char *directory, int number)
 {
-	*issuer = (struct issuer){.service = service, .looks_for_overdue = number == 0};
+	*issuer = (struct issuer){
+	    .service = service,
+	    .looks_for_overdue = number == 0,
+	    /* After a long standstill the sealer goes first. */
+	    .overdue_at_us = clock_monotonic_us() + OVERDUE_INTERVAL_US,
+	};
 	snprintf(issuer->holder, sizeof issuer->holder, "%.*s#%d", HOLDER_SIZE - 16, node, number);
 	snprintf(issuer->directory, sizeof issuer->directory, "%s/issuer-%d", directory, number);
 }
@@ -49,7 +57,8 @@ static int report_progress(void *context, int64_t permille)
 	                                       job->issuer->holder, clock_now_us() + LEASE_US, permille,
 	                                       NULL);
 	/* Whether the store is well again shows at the end; a lost lease ends the work at once. */
-	return result == ERR_REFUSED ? result : OK;
+	job->lost = result == ERR_REFUSED;
+	return job->lost ? result : OK;
 }
 
 /* ---- how it ends ---- */
@@ -62,8 +71,8 @@ static int64_t pause_after(int64_t attempts)
 	return pause_us < PAUSE_MAX_US ? pause_us : PAUSE_MAX_US;
 }
 
-static void fail(struct issuer *issuer, const struct certification *certification,
-                 const char *holder, const char *cause)
+static int fail(struct issuer *issuer, const struct certification *certification,
+                const char *holder, const char *cause)
 {
 	char incident_id[ID_SIZE];
 	struct error error = {0};
@@ -73,11 +82,12 @@ static void fail(struct issuer *issuer, const struct certification *certificatio
 		if (result != ERR_REFUSED)
 			log_error("certification_not_failed", "certification_id",
 			          certification->certification_id, "cause", error.cause);
-		return;
+		return result;
 	}
 	atomic_fetch_add(&issuer->service->job_counters.certifications_failed, 1);
 	log_error("certification_failed", "certification_id", certification->certification_id,
 	          "incident_id", incident_id, "cause", cause);
+	return OK;
 }
 
 static void delay(struct job *job, int64_t pause_us, const char *cause)
@@ -92,6 +102,12 @@ static void delay(struct job *job, int64_t pause_us, const char *cause)
 		            job->certification.certification_id, "cause", error.cause);
 }
 
+static bool is_old(const struct job *job)
+{
+	return clock_now_us() - job->certification.requested_at_us >
+	       job->issuer->service->settings->certification_give_up_after;
+}
+
 static void end_failed_attempt(struct job *job, int result, const struct error *error)
 {
 	const struct certification *certification = &job->certification;
@@ -102,16 +118,13 @@ static void end_failed_attempt(struct job *job, int result, const struct error *
 	char cause[ERROR_CAUSE_MAX + 64];
 	snprintf(cause, sizeof cause, "%d %s: %s", result, error_code_text(result),
 	         error->cause[0] ? error->cause : error_message(error, LANGUAGE_ENGLISH));
-	int64_t age_us = clock_now_us() - certification->requested_at_us;
-	int64_t pause_us = pause_after(certification->attempts);
-	if (!issue_is_transient(result) ||
-	    age_us > job->issuer->service->settings->certification_give_up_after) {
+	if (!issue_is_transient(result) || is_old(job)) {
 		fail(job->issuer, certification, job->issuer->holder, cause);
 		return;
 	}
 	log_warning("certification_delayed", "certification_id", certification->certification_id,
 	            "cause", cause);
-	delay(job, pause_us, cause);
+	delay(job, pause_after(certification->attempts), cause);
 }
 
 static void complete(struct job *job, const struct issue_result *issued)
@@ -148,6 +161,10 @@ static int prepare_directory(const struct issuer *issuer, struct error *error)
 static void work_on(struct job *job, struct arena *arena)
 {
 	struct issuer *issuer = job->issuer;
+	if (job->certification.attempts > ATTEMPTS_MAX && is_old(job)) {
+		fail(issuer, &job->certification, issuer->holder, "attempts at it end the process");
+		return;
+	}
 	struct issue_watch watch = {report_progress, job};
 	struct issue_result issued;
 	struct error error = {0};
@@ -157,7 +174,7 @@ static void work_on(struct job *job, struct arena *arena)
 		                             &watch, arena, &issued, &error);
 	if (!result)
 		complete(job, &issued);
-	else if (result != ERR_REFUSED || job->permille >= 0)
+	else if (!job->lost)
 		end_failed_attempt(job, result, &error);
 	if (remove_tree(issuer->directory, &error))
 		log_warning("working_files_left", "cause", error.cause);
@@ -173,15 +190,15 @@ static void fail_overdue(struct issuer *issuer, const atomic_bool *stopping)
 	ARENA_AUTO struct arena arena;
 	arena_init(&arena, JOB_MEMORY_MAX);
 	struct certification certification;
-	while (!atomic_load(stopping)) {
-		int64_t wall_us = clock_now_us();
+	int result = OK;
+	while (!result && !atomic_load(stopping)) {
 		arena_reset(&arena);
-		if (store_find_overdue_certification(
-		        issuer->service->store,
-		        wall_us - issuer->service->settings->certification_give_up_after, wall_us, &arena,
-		        &certification, NULL))
-			return;
-		fail(issuer, &certification, NULL, "its range was not sealed, or it was not issued, in time");
+		int64_t before_us =
+		    clock_now_us() - issuer->service->settings->certification_give_up_after;
+		result = store_find_overdue_certification(issuer->service->store, before_us, &arena,
+		                                          &certification, NULL);
+		if (!result)
+			result = fail(issuer, &certification, NULL, "its range was not sealed in time");
 	}
 }
 

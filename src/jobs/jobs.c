@@ -98,12 +98,11 @@ void jobs_stop(struct jobs *jobs)
 		return;
 	worker_ask_to_stop(jobs->housekeeping_worker);
 	worker_ask_to_stop(jobs->sealer_worker);
-	wake_issuer(jobs);
+	for (int i = 0; i < ISSUER_COUNT; i++)
+		worker_ask_to_stop(jobs->issuer_workers[i]);
 	/* The sealer wakes the issuers, so it ends first. */
 	worker_end(jobs->sealer_worker);
 	worker_end(jobs->housekeeping_worker);
-	for (int i = 0; i < ISSUER_COUNT; i++)
-		worker_ask_to_stop(jobs->issuer_workers[i]);
 	for (int i = 0; i < ISSUER_COUNT; i++)
 		worker_end(jobs->issuer_workers[i]);
 	jobs->service->wake_sealer = NULL;

@@ -51,7 +51,7 @@ void sealer_free(struct sealer *sealer)
 static void make_segment_id(const char *channel_id, int64_t number, char id[ID_SIZE])
 {
 	const char *own = strchr(channel_id, '_');
-	snprintf(id, ID_SIZE, "seg_%.20sn%" PRId64, own ? own + 1 : channel_id, number);
+	snprintf(id, ID_SIZE, "seg_%.20sn%" PRIu32, own ? own + 1 : channel_id, (uint32_t)number);
 }
 
 static int write_document(struct round *round, const struct unsealed_chain *chain,

@@ -48,8 +48,9 @@ struct network_list {
 	struct network networks[NETWORKS_MAX];
 };
 
-/* "10.0.0.0/8, ::1" (commas, spaces around them allowed; no slash: that one address; empty text: an
- * empty list). 0 or ERR_VALIDATION: not an address, prefix out of range, host bits set, too many. */
+/* "10.0.0.0/8, ::1": commas, spaces around them allowed; without a slash that one address; empty
+ * text gives an empty list. 0 or ERR_VALIDATION: not an address, prefix out of range, host bits
+ * set, too many. */
 int network_list_parse(struct slice text, struct network_list *ret_list, struct error *error)
     __attribute__((warn_unused_result));
 bool network_list_contains(const struct network_list *list, const struct sockaddr *address);

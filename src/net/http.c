@@ -36,7 +36,8 @@ static void curl_start(void)
 	curl_start_result = curl_global_init(CURL_GLOBAL_DEFAULT);
 }
 
-static curl_socket_t open_guarded(void *context, curlsocktype purpose, struct curl_sockaddr *address)
+static curl_socket_t open_guarded(void *context, curlsocktype purpose,
+                                  struct curl_sockaddr *address)
 {
 	struct transfer *transfer = context;
 
@@ -163,7 +164,8 @@ static CURLcode set_method(CURL *easy, const struct http_request *request)
 		return curl_easy_setopt(easy, CURLOPT_NOBODY, 1L);
 	if (strcmp(method, "POST") == 0 || request->body.size > 0) {
 		code |= curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)request->body.size);
-		code |= curl_easy_setopt(easy, CURLOPT_POSTFIELDS, request->body.data ? request->body.data : "");
+		code |= curl_easy_setopt(easy, CURLOPT_POSTFIELDS,
+		                         request->body.data ? request->body.data : "");
 	}
 	return code | curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, method);
 }
@@ -178,7 +180,8 @@ static CURLcode set_credentials(CURL *easy, const struct http_request *request)
 	} else if (request->user) {
 		code |= curl_easy_setopt(easy, CURLOPT_HTTPAUTH, (long)CURLAUTH_BASIC);
 		code |= curl_easy_setopt(easy, CURLOPT_USERNAME, request->user);
-		code |= curl_easy_setopt(easy, CURLOPT_PASSWORD, request->password ? request->password : "");
+		code |= curl_easy_setopt(easy, CURLOPT_PASSWORD,
+		                         request->password ? request->password : "");
 	}
 	if (request->client_certificate) {
 		code |= curl_easy_setopt(easy, CURLOPT_SSLCERT, request->client_certificate);
@@ -198,7 +201,8 @@ static CURLcode set_options(struct transfer *transfer)
 	CURLcode code = CURLE_OK;
 
 	code |= curl_easy_setopt(easy, CURLOPT_URL, request->url);
-	code |= curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, request->allow_http ? "http,https" : "https");
+	code |= curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR,
+	                         request->allow_http ? "http,https" : "https");
 	code |= curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
 	code |= curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);
 	code |= curl_easy_setopt(easy, CURLOPT_DISALLOW_USERNAME_IN_URL, 1L);
@@ -307,7 +311,8 @@ struct slice http_answer_header(const struct http_answer *answer, const char *na
 	while (rest.size > 0) {
 		const char *end = memchr(rest.data, '\n', rest.size);
 		size_t line = (size_t)(end - rest.data);
-		if (line > length && rest.data[length] == ':' && strncasecmp(rest.data, name, length) == 0) {
+		if (line > length && rest.data[length] == ':' &&
+		    strncasecmp(rest.data, name, length) == 0) {
 			struct slice value = {rest.data + length + 1, line - length - 1};
 			while (value.size > 0 && (value.data[0] == ' ' || value.data[0] == '\t'))
 				value = slice_make(value.data + 1, value.size - 1);

@@ -5,6 +5,10 @@
 #include "proof/archive_lines.h"
 #include "proof/zip_shape.h"
 
+/* Bounds for hostile files, well above what any document needs. */
+#define LINE_VALUES_MAX 256
+#define MANIFEST_VALUES_MAX 500000
+
 /* The members of one object, taken one by one; the first failure stays. */
 struct members {
 	struct arena *arena;
@@ -22,9 +26,10 @@ static struct members members_of(struct arena *arena, const struct json *object,
 	return members;
 }
 
-static struct members parse_members(struct arena *arena, struct slice text, struct error *error)
+static struct members parse_members(struct arena *arena, struct slice text, uint32_t value_max,
+                                    struct error *error)
 {
-	static const struct json_limits limits = {.depth_max = 8};
+	const struct json_limits limits = {.depth_max = 8, .value_max = value_max};
 	struct json *json = NULL;
 	struct error detail = {0};
 	int status = json_parse(arena, text, &limits, &json, &detail);
@@ -196,7 +201,7 @@ static enum modality take_modality(struct members *members)
 int archive_read_event(struct arena *arena, struct slice line, struct event_facts *ret_event,
                        struct error *error)
 {
-	struct members members = parse_members(arena, line, error);
+	struct members members = parse_members(arena, line, LINE_VALUES_MAX, error);
 	struct event_facts event = {.hash_algorithm = HASH_SHA256};
 	event.chain = take_mode(&members, "chain");
 	event.channel_id = take_text(&members, "channel_id");
@@ -232,7 +237,7 @@ int archive_read_event(struct arena *arena, struct slice line, struct event_fact
 int archive_read_leaf(struct arena *arena, struct slice line, int64_t *ret_sequence,
                       struct sha256 *ret_hash, struct error *error)
 {
-	struct members members = parse_members(arena, line, error);
+	struct members members = parse_members(arena, line, LINE_VALUES_MAX, error);
 	struct sha256 hash = take_hash(&members, "chain_hash");
 	int64_t sequence = take_integer(&members, "sequence", 1);
 	if (members.status == 0) {
@@ -296,7 +301,7 @@ int archive_read_segment(struct arena *arena, struct slice line,
                          struct archive_segment_text *ret_text,
                          struct archive_segment *ret_segment, struct error *error)
 {
-	struct members members = parse_members(arena, line, error);
+	struct members members = parse_members(arena, line, LINE_VALUES_MAX, error);
 	read_path(&members, &ret_text->path);
 	const char *round_id = take_text(&members, "round_id");
 	struct members seal = take_object(&members, "seal");
@@ -309,7 +314,7 @@ int archive_read_segment(struct arena *arena, struct slice line,
 int archive_read_round(struct arena *arena, struct slice line, struct archive_round *ret_round,
                        struct error *error)
 {
-	struct members members = parse_members(arena, line, error);
+	struct members members = parse_members(arena, line, LINE_VALUES_MAX, error);
 	struct archive_round round = {0};
 	round.authority = take_text(&members, "authority");
 	round.gen_time_us = take_time(&members, "gen_time");
@@ -329,7 +334,7 @@ int archive_read_round(struct arena *arena, struct slice line, struct archive_ro
 int archive_read_genesis(struct arena *arena, struct slice text, const char **ret_channel_id,
                          enum mode *ret_chain, int64_t *ret_created_at_us, struct error *error)
 {
-	struct members members = parse_members(arena, text, error);
+	struct members members = parse_members(arena, text, LINE_VALUES_MAX, error);
 	enum mode chain = take_mode(&members, "chain");
 	const char *channel_id = take_text(&members, "channel_id");
 	int64_t created_at_us = take_time(&members, "created_at");
@@ -345,7 +350,7 @@ int archive_read_genesis(struct arena *arena, struct slice text, const char **re
 int archive_read_config(struct arena *arena, struct slice text, struct config_facts *ret_config,
                         struct error *error)
 {
-	struct members members = parse_members(arena, text, error);
+	struct members members = parse_members(arena, text, LINE_VALUES_MAX, error);
 	struct config_facts config = {0};
 	config.channel_id = take_text(&members, "channel_id");
 	config.declarant = take_text(&members, "declarant");
@@ -434,7 +439,7 @@ static void read_manifest_ranges(struct members *members, struct archive_facts *
 int archive_read_manifest(struct arena *arena, struct slice text,
                           struct archive_manifest *ret_manifest, struct error *error)
 {
-	struct members members = parse_members(arena, text, error);
+	struct members members = parse_members(arena, text, MANIFEST_VALUES_MAX, error);
 	struct archive_manifest manifest = {0};
 	struct archive_facts *facts = &manifest.facts;
 	facts->certification_id = take_text(&members, "certification_id");
@@ -468,7 +473,7 @@ int archive_read_manifest(struct arena *arena, struct slice text,
 int archive_read_part_head(struct arena *arena, struct slice text, struct part_head *ret_head,
                            struct error *error)
 {
-	struct members members = parse_members(arena, text, error);
+	struct members members = parse_members(arena, text, LINE_VALUES_MAX, error);
 	struct part_head head;
 	head.certification_id = take_text(&members, "certification_id");
 	head.channel_id = take_text(&members, "channel_id");
@@ -485,7 +490,7 @@ int archive_read_part_head(struct arena *arena, struct slice text, struct part_h
 int archive_read_part_line(struct arena *arena, struct slice line, struct part_entry *ret_entry,
                            struct error *error)
 {
-	struct members members = parse_members(arena, line, error);
+	struct members members = parse_members(arena, line, LINE_VALUES_MAX, error);
 	struct part_entry entry;
 	struct slice name = take_slice(&members, "entry");
 	entry.is_json = name.size > 5 && memcmp(name.data + name.size - 5, ".json", 5) == 0;

@@ -5,8 +5,8 @@
  * words are broken. The file aims at PDF/A-3a and PDF/UA-1, keeps a classic cross-reference table,
  * and is unsigned: pdf_sign.h adds the signature.
  *
- * Memory is bounded by the row limits below, whatever the range's size. One call at a time per
- * thread; threads do not share anything. */
+ * Memory is bounded by the row limits below, whatever the range's size. Any thread may call; each
+ * thread that does keeps what Pango knows of the fonts (some megabytes) until it ends. */
 #ifndef PROOF_REPORT_H
 #define PROOF_REPORT_H
 

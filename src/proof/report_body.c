@@ -20,9 +20,23 @@ static const char *say(const struct draft *draft, enum report_text text)
 #define FILL(draft, text, ...) \
 	keep(draft, report_fill(&(draft)->arena, text, (draft)->language, __VA_ARGS__, NULL))
 
+static const char *show_slice(struct draft *draft, struct slice text, bool lines)
+{
+	const char *shown = keep(draft, report_show(&draft->arena, text, lines));
+	draft->written_out |= strlen(shown) != text.size;
+	return shown;
+}
+
 static const char *show(struct draft *draft, const char *text)
 {
-	return keep(draft, report_show(&draft->arena, slice_of(text), false));
+	return show_slice(draft, slice_of(text), false);
+}
+
+/* How to read what was written out, where anything was. */
+static void explain_written_out(struct draft *draft)
+{
+	if (draft->written_out)
+		sheet_paragraph(&draft->sheet, SHEET_SMALL, say(draft, TEXT_VISIBLE_NOTE));
 }
 
 static const char *plain(struct draft *draft, int64_t number)
@@ -109,6 +123,13 @@ static void summary_fact(struct draft *draft, enum report_text label, enum sheet
 	                         });
 }
 
+static const char *frozen_range(struct draft *draft)
+{
+	const struct report_facts *facts = draft->facts;
+	return FILL(draft, TEXT_RANGE_FROZEN_VALUE, plain(draft, facts->first_sequence),
+	            plain(draft, facts->last_sequence), number(draft, facts->event_count));
+}
+
 static int summary(struct draft *draft, struct error *error)
 {
 	const struct report_facts *facts = draft->facts;
@@ -143,10 +164,7 @@ static int summary(struct draft *draft, struct error *error)
 	summary_fact(draft, TEXT_ISSUED_BY, SHEET_BODY, show(draft, facts->service_name));
 	summary_fact(draft, TEXT_ISSUED_AT, SHEET_BODY, moment(draft, facts->issued_at_us));
 	summary_fact(draft, TEXT_CHANNEL, SHEET_BODY, show(draft, facts->channel_id));
-	summary_fact(draft, TEXT_EVENTS, SHEET_BODY, number(draft, facts->event_count));
-	summary_fact(draft, TEXT_RANGE_FROZEN, SHEET_BODY,
-	             FILL(draft, TEXT_RANGE_FROZEN_VALUE, plain(draft, facts->first_sequence),
-	                  plain(draft, facts->last_sequence)));
+	summary_fact(draft, TEXT_EVENTS, SHEET_BODY, frozen_range(draft));
 	sheet_close(sheet, "L");
 	if (sheet->page == page && sheet->y < bottom)
 		sheet->y = bottom;
@@ -183,6 +201,7 @@ static void range(struct draft *draft)
 	struct sheet *sheet = &draft->sheet;
 	const char *first = plain(draft, facts->first_sequence);
 	const char *last = plain(draft, facts->last_sequence);
+	sheet_need(sheet, 225); /* better on one page */
 	sheet_heading(sheet, say(draft, TEXT_RANGE));
 	sheet_open(sheet, "L");
 	const char *requested =
@@ -193,8 +212,7 @@ static void range(struct draft *draft)
 	               plain(draft, facts->seq_to));
 	fact(draft, TEXT_REQUESTED_AT, SHEET_BODY, moment(draft, facts->requested_at_us));
 	fact(draft, TEXT_RANGE_REQUESTED, SHEET_BODY, requested);
-	fact(draft, TEXT_RANGE_FROZEN, SHEET_BODY, FILL(draft, TEXT_RANGE_FROZEN_VALUE, first, last));
-	fact(draft, TEXT_RANGE_COUNT, SHEET_BODY, number(draft, facts->event_count));
+	fact(draft, TEXT_RANGE_FROZEN, SHEET_BODY, frozen_range(draft));
 	fact(draft, TEXT_FIRST_EVENT, SHEET_BODY,
 	     FILL(draft, TEXT_EVENT_VALUE, first, moment(draft, facts->first_received_at_us)));
 	fact(draft, TEXT_LAST_EVENT, SHEET_BODY,
@@ -213,8 +231,8 @@ static void frame_row(struct draft *draft, const char *label, const char *text,
 {
 	struct sheet_row row = {.count = 2,
 	                        .tag = "LI",
-	                        .space_above = 2,
-	                        .space_below = 4,
+	                        .space_above = 1,
+	                        .space_below = 6,
 	                        .background = SHEET_TINT,
 	                        .bar = SHEET_GREY};
 	row.cells[0] = (struct sheet_cell){
@@ -233,7 +251,7 @@ static void declared_text(struct draft *draft, enum report_text label, const cha
 	bool nothing = !text || !*text;
 	frame_row(draft, say(draft, label),
 	          nothing ? say(draft, TEXT_NOTHING_DECLARED)
-	                  : keep(draft, report_show(&draft->arena, slice_of(text), true)),
+	                  : show_slice(draft, slice_of(text), true),
 	          nothing ? SHEET_SMALL : style);
 }
 
@@ -263,6 +281,7 @@ static void configuration(struct draft *draft, const struct report_configuration
 	declared_text(draft, TEXT_SUPPLEMENTARY, version->facts.supplementary_info, SHEET_BODY);
 	sheet_close(sheet, "L");
 	sheet_repeat_end(sheet);
+	sheet_space(sheet, 3);
 	sheet_open(sheet, "L");
 	fact(draft, TEXT_VERSION_DIGEST, SHEET_MONO, digest(draft, &version->digest));
 	sheet_close(sheet, "L");
@@ -284,6 +303,7 @@ static void declarations(struct draft *draft)
 	sheet_close(sheet, "L");
 	sheet_space(sheet, 8);
 	sheet_paragraph(sheet, SHEET_BODY, say(draft, TEXT_DECLARED_INTRO));
+	draft->written_out = false;
 	for (size_t i = 0; i < facts->configuration_rows; i++)
 		configuration(draft, &facts->configurations[i]);
 	if (facts->configuration_count > (int64_t)facts->configuration_rows)
@@ -291,7 +311,7 @@ static void declarations(struct draft *draft)
 		                FILL(draft, TEXT_VERSIONS_OMITTED,
 		                     number(draft, (int64_t)facts->configuration_rows),
 		                     number(draft, facts->configuration_count)));
-	sheet_paragraph(sheet, SHEET_SMALL, say(draft, TEXT_VISIBLE_NOTE));
+	explain_written_out(draft);
 }
 
 static void event_row(struct draft *draft, const struct report_event *event)
@@ -303,7 +323,7 @@ static void event_row(struct draft *draft, const struct report_event *event)
 	    two_line_moment(draft, event->received_at_us),
 	    event->occurred_at_us == TIME_NONE ? say(draft, TEXT_NOT_DECLARED)
 	                                       : two_line_moment(draft, event->occurred_at_us),
-	    keep(draft, report_show(&draft->arena, event->client_ref, false)),
+	    show_slice(draft, event->client_ref, false),
 	    digest_lines(draft, event->hash, hash_algorithm_size(event->hash_algorithm), 16),
 	};
 	sheet_table_row(&draft->sheet, texts, styles);
@@ -314,11 +334,11 @@ static void events(struct draft *draft)
 	const struct report_facts *facts = draft->facts;
 	struct sheet *sheet = &draft->sheet;
 	const struct sheet_column columns[] = {
-	    {say(draft, TEXT_COLUMN_SEQUENCE), 52, true},
+	    {say(draft, TEXT_COLUMN_SEQUENCE), 56, true},
 	    {say(draft, TEXT_COLUMN_RECEIVED), 80, false},
 	    {say(draft, TEXT_COLUMN_OCCURRED), 82, false},
-	    {say(draft, TEXT_COLUMN_REFERENCE), SHEET_WIDTH - 352, false},
-	    {say(draft, TEXT_COLUMN_HASH), 138, false},
+	    {say(draft, TEXT_COLUMN_REFERENCE), SHEET_WIDTH - 358, false},
+	    {say(draft, TEXT_COLUMN_HASH), 140, false},
 	};
 	bool all = facts->event_count <= REPORT_EVENT_ROWS_MAX;
 	sheet_heading(sheet, say(draft, TEXT_EVENT_LIST));
@@ -327,6 +347,7 @@ static void events(struct draft *draft)
 	                    : FILL(draft, TEXT_EVENT_LIST_EDGES, number(draft, REPORT_EDGE_ROWS),
 	                           number(draft, REPORT_EDGE_ROWS),
 	                           number(draft, facts->event_count)));
+	draft->written_out = false;
 	sheet_table_begin(sheet, columns, 5);
 	for (size_t i = 0; i < facts->event_rows; i++) {
 		const struct report_event *event = &facts->events[i];
@@ -342,6 +363,7 @@ static void events(struct draft *draft)
 		event_row(draft, event);
 	}
 	sheet_table_end(sheet);
+	explain_written_out(draft);
 }
 
 static const char *kind_name(const struct draft *draft, enum authority_kind kind)
@@ -357,10 +379,10 @@ static void seal_table(struct draft *draft)
 	                                          SHEET_TABLE};
 	const struct report_facts *facts = draft->facts;
 	const struct sheet_column columns[] = {
-	    {say(draft, TEXT_COLUMN_SEGMENT), 96, false},
-	    {say(draft, TEXT_COLUMN_NUMBERS), 72, false},
+	    {say(draft, TEXT_COLUMN_SEGMENT), 104, false},
+	    {say(draft, TEXT_COLUMN_NUMBERS), 74, false},
 	    {say(draft, TEXT_COLUMN_SEALED), 84, false},
-	    {say(draft, TEXT_COLUMN_AUTHORITY), SHEET_WIDTH - 320, false},
+	    {say(draft, TEXT_COLUMN_AUTHORITY), SHEET_WIDTH - 330, false},
 	    {say(draft, TEXT_COLUMN_KIND), 68, false},
 	};
 	sheet_table_begin(&draft->sheet, columns, 5);
@@ -520,7 +542,7 @@ int report_compose(struct draft *draft, struct error *error)
 	struct sheet *sheet = &draft->sheet;
 	sheet_paragraph(sheet, SHEET_TITLE, say(draft, TEXT_TITLE));
 	sheet_paragraph(sheet, SHEET_SUBTITLE, say(draft, TEXT_SUBTITLE));
-	sheet_space(sheet, 14);
+	sheet_space(sheet, 10);
 	if (draft->facts->mode == MODE_TEST) {
 		sheet_notice(sheet, say(draft, TEXT_TEST_TITLE), say(draft, TEXT_TEST_TEXT));
 		sheet_space(sheet, 14);

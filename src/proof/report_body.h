@@ -15,7 +15,8 @@ struct draft {
 	enum language language;
 	struct arena arena; /* of one pass */
 	struct sheet sheet;
-	bool failed; /* out of memory */
+	bool failed;      /* out of memory */
+	bool written_out; /* characters of a foreign text, since this was last reset */
 };
 
 /* The page's header, footer and marking; they live in the draft's arena. */

@@ -90,7 +90,7 @@ static int add_document(qpdf_data pdf, const struct report_finishing *finishing,
 	return add_output_intent(pdf, root, error);
 }
 
-/* cairo leaves the map of an embedded TrueType subset to be the default one; PDF/A wants it said. */
+/* cairo leaves the glyph map of an embedded TrueType subset to the default; PDF/A wants it said. */
 static void complete_fonts(qpdf_data pdf, qpdf_oh page)
 {
 	qpdf_oh resources = qpdf_oh_get_key(pdf, page, "/Resources");

@@ -7,24 +7,20 @@
 #include <cairo-pdf.h>
 #include <qrencode.h>
 
-#define TOP 82.0
-#define BOTTOM (SHEET_PAGE_HEIGHT - 74.0)
+#define TOP 78.0
+#define BOTTOM (SHEET_PAGE_HEIGHT - 64.0)
 #define HEADER_Y 44.0
-#define FOOTER_Y (SHEET_PAGE_HEIGHT - 50.0)
+#define FOOTER_Y (SHEET_PAGE_HEIGHT - 48.0)
 #define BANNER_HEIGHT 25.0
 /* Marks may reach a little over their line's height. */
 #define CLIP_TOLERANCE 1.5
-
-#define FACT_LABEL_WIDTH 122.0
-#define TABLE_PADDING 3.5
-#define TABLE_GAP 7.0
 
 static const struct {
 	const char *font;
 	enum sheet_colour colour;
 	float line_spacing; /* 0: the font's own */
 } styles[SHEET_STYLE_COUNT] = {
-    [SHEET_TITLE] = {"Noto Serif,Noto Sans CJK JP,DejaVu Sans 26", SHEET_ACCENT, 0},
+    [SHEET_TITLE] = {"Noto Serif,Noto Sans CJK JP,DejaVu Sans 25", SHEET_ACCENT, 0},
     [SHEET_SUBTITLE] = {"Noto Sans,Noto Sans CJK JP,DejaVu Sans 11", SHEET_GREY, 0},
     [SHEET_HEADING] = {"Noto Serif,Noto Sans CJK JP,DejaVu Sans Bold 13", SHEET_ACCENT, 0},
     [SHEET_SUBHEADING] = {"Noto Sans,Noto Sans CJK JP,DejaVu Sans Bold 9.5", SHEET_INK, 0},
@@ -424,148 +420,15 @@ void sheet_space(struct sheet *sheet, double height)
 	sheet->y += height;
 }
 
+bool sheet_at_top(const struct sheet *sheet)
+{
+	return sheet->y < TOP + 0.01;
+}
+
 void sheet_need(struct sheet *sheet, double height)
 {
 	if (BOTTOM - sheet->y < height)
 		page_break(sheet);
-}
-
-static void add_text(struct sheet *sheet, const char *tag, enum sheet_style style, const char *text)
-{
-	struct sheet_cell cell = {.text = text, .style = style, .tag = tag, .width = SHEET_WIDTH};
-	sheet_add(sheet, &(struct sheet_row){.count = 1, .space_below = 5, .cells[0] = cell});
-}
-
-void sheet_heading(struct sheet *sheet, const char *text)
-{
-	sheet_need(sheet, 110);
-	if (sheet->y > TOP + 0.01)
-		sheet_space(sheet, 18);
-	add_text(sheet, "H2", SHEET_HEADING, text);
-}
-
-void sheet_paragraph(struct sheet *sheet, enum sheet_style style, const char *text)
-{
-	static const char *const tags[SHEET_STYLE_COUNT] = {
-	    [SHEET_TITLE] = "H1", [SHEET_HEADING] = "H2", [SHEET_SUBHEADING] = "H3"};
-	add_text(sheet, tags[style] ? tags[style] : "P", style, text);
-}
-
-void sheet_item(struct sheet *sheet, const char *mark, const char *text)
-{
-	sheet_add(sheet, &(struct sheet_row){
-	                     .count = 2,
-	                     .tag = "LI",
-	                     .space_below = 4,
-	                     .cells = {{.text = mark,
-	                                .style = SHEET_STRONG,
-	                                .colour = SHEET_ACCENT,
-	                                .tag = "Lbl",
-	                                .width = 14},
-	                               {.text = text,
-	                                .style = SHEET_BODY,
-	                                .tag = "LBody",
-	                                .x = 18,
-	                                .width = SHEET_WIDTH - 18}},
-	                 });
-}
-
-void sheet_fact(struct sheet *sheet, const char *label, enum sheet_style style, const char *value,
-                const char *link)
-{
-	sheet_add(sheet, &(struct sheet_row){
-	                     .count = 2,
-	                     .tag = "LI",
-	                     .space_above = 3.5,
-	                     .space_below = 4,
-	                     .rule = SHEET_RULE,
-	                     .cells = {{.text = label,
-	                                .style = SHEET_SMALL,
-	                                .tag = "Lbl",
-	                                .width = FACT_LABEL_WIDTH - 8},
-	                               {.text = value,
-	                                .style = style,
-	                                .colour = link ? SHEET_ACCENT : SHEET_NO_COLOUR,
-	                                .tag = "LBody",
-	                                .link = link,
-	                                .x = FACT_LABEL_WIDTH,
-	                                .width = SHEET_WIDTH - FACT_LABEL_WIDTH}},
-	                 });
-}
-
-void sheet_notice(struct sheet *sheet, const char *title, const char *text)
-{
-	struct sheet_row row = {.count = 1,
-	                        .space_above = 7,
-	                        .background = SHEET_WARNING_TINT,
-	                        .bar = SHEET_WARNING,
-	                        .cells[0] = {.text = title,
-	                                     .style = SHEET_NOTICE,
-	                                     .tag = "P",
-	                                     .x = 14,
-	                                     .width = SHEET_WIDTH - 28}};
-	sheet_need(sheet, 60);
-	sheet_add(sheet, &row);
-	row.space_above = 1;
-	row.space_below = 8;
-	row.cells[0].text = text;
-	row.cells[0].style = SHEET_BODY;
-	sheet_add(sheet, &row);
-}
-
-/* The cells of a table's row or heading, side by side. */
-static struct sheet_row table_row(const struct sheet *sheet, const char *row_tag,
-                                  const char *cell_tag)
-{
-	struct sheet_row row = {.count = sheet->column_count,
-	                        .tag = row_tag,
-	                        .space_above = TABLE_PADDING,
-	                        .space_below = TABLE_PADDING,
-	                        .rule = SHEET_RULE};
-	double x = 0;
-	for (int i = 0; i < sheet->column_count; i++) {
-		const struct sheet_column *column = &sheet->columns[i];
-		row.cells[i] = (struct sheet_cell){.tag = cell_tag,
-		                                   .x = x,
-		                                   .width = column->width - TABLE_GAP,
-		                                   .right_aligned = column->right_aligned};
-		x += column->width;
-	}
-	return row;
-}
-
-void sheet_table_begin(struct sheet *sheet, const struct sheet_column *columns, int count)
-{
-	sheet_need(sheet, 70);
-	sheet_open(sheet, "Table");
-	sheet->columns = columns;
-	sheet->column_count = count;
-	struct sheet_row row = table_row(sheet, "TR", "TH");
-	row.background = SHEET_TINT;
-	row.rule = SHEET_ACCENT;
-	for (int i = 0; i < count; i++) {
-		row.cells[i].text = columns[i].heading;
-		row.cells[i].style = SHEET_TABLE_HEAD;
-	}
-	sheet_repeat(sheet, &row);
-}
-
-void sheet_table_row(struct sheet *sheet, const char *const *texts,
-                     const enum sheet_style *row_styles)
-{
-	struct sheet_row row = table_row(sheet, "TR", "TD");
-	for (int i = 0; i < row.count; i++) {
-		row.cells[i].text = texts[i];
-		row.cells[i].style = row_styles[i];
-	}
-	sheet_add(sheet, &row);
-}
-
-void sheet_table_end(struct sheet *sheet)
-{
-	sheet_close(sheet, "Table");
-	sheet_repeat_end(sheet);
-	sheet_space(sheet, 6);
 }
 
 int sheet_qr(struct sheet *sheet, const char *text, double x, double y, double size,

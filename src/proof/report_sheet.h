@@ -116,11 +116,19 @@ void sheet_add(struct sheet *sheet, const struct sheet_row *row);
 void sheet_repeat(struct sheet *sheet, const struct sheet_row *row);
 void sheet_repeat_end(struct sheet *sheet);
 void sheet_space(struct sheet *sheet, double height);
+bool sheet_at_top(const struct sheet *sheet);
 /* Begins a new page unless so much room is left on this one. */
 void sheet_need(struct sheet *sheet, double height);
 
 void sheet_open(struct sheet *sheet, const char *tag);
 void sheet_close(struct sheet *sheet, const char *tag);
+
+/* Draws the QR code of a text with its upper left corner at x, y; the quiet zone is the caller's.
+ * `size` is its side. ERR_INTERNAL when the text does not fit in a code. */
+int sheet_qr(struct sheet *sheet, const char *text, double x, double y, double size,
+             struct error *error) __attribute__((warn_unused_result));
+
+/* The blocks below are in report_block.c. */
 
 void sheet_heading(struct sheet *sheet, const char *text);
 void sheet_paragraph(struct sheet *sheet, enum sheet_style style, const char *text);
@@ -137,10 +145,5 @@ void sheet_table_begin(struct sheet *sheet, const struct sheet_column *columns, 
 /* `count` texts; styles per column. */
 void sheet_table_row(struct sheet *sheet, const char *const *texts, const enum sheet_style *styles);
 void sheet_table_end(struct sheet *sheet);
-
-/* Draws the QR code of a text with its upper left corner at x, y; the quiet zone is the caller's.
- * `size` is its side. ERR_INTERNAL when the text does not fit in a code. */
-int sheet_qr(struct sheet *sheet, const char *text, double x, double y, double size,
-             struct error *error) __attribute__((warn_unused_result));
 
 #endif

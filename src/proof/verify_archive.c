@@ -5,6 +5,7 @@
 #include "proof/verify_check.h"
 
 #define ARENA_MAX ((size_t)256 << 20)
+#define DOCUMENT_ARENA_MAX ((size_t)4 << 20)
 #define ENTRIES_MIN 8 /* mimetype, README, LEEME, genesis, events, and the three at the end */
 
 struct archive_check {
@@ -14,7 +15,8 @@ struct archive_check {
 	uint32_t count; /* of entries */
 	struct zip_sum *sums;
 	bool *summed; /* the sum could be had */
-	struct arena arena;
+	struct arena arena;          /* the manifest */
+	struct arena document_arena; /* one other document */
 	struct buf scratch;
 	struct archive_manifest manifest;
 	bool has_manifest;
@@ -259,7 +261,7 @@ static int read_genesis(struct archive_check *check, struct error *error)
 	int64_t created_at_us;
 	int status = load_document(check, ARCHIVE_GENESIS_NAME, &text, error);
 	if (status == 0)
-		status = archive_read_genesis(&check->arena, buf_slice(&text), &channel_id, &chain,
+		status = archive_read_genesis(&check->document_arena, buf_slice(&text), &channel_id, &chain,
 		                              &created_at_us, error);
 	if (status < 0)
 		return status;
@@ -284,8 +286,9 @@ static int read_config(struct archive_check *check, const struct archive_config 
 	buf_init(&text, ARCHIVE_DOCUMENT_MAX + 1);
 	struct config_facts config;
 	int status = load_document(check, path, &text, error);
+	arena_reset(&check->document_arena);
 	if (status == 0)
-		status = archive_read_config(&check->arena, buf_slice(&text), &config, error);
+		status = archive_read_config(&check->document_arena, buf_slice(&text), &config, error);
 	if (status < 0)
 		return status;
 	buf_clear(&check->scratch);
@@ -394,6 +397,7 @@ int verify_archive(struct run *run, struct input *input)
 		return 0;
 	}
 	arena_init(&check.arena, ARENA_MAX);
+	arena_init(&check.document_arena, DOCUMENT_ARENA_MAX);
 	buf_init(&check.scratch, ARCHIVE_MANIFEST_MAX);
 	status = sum_entries(&check);
 	if (status == 0 && !verify_stopped(run))
@@ -401,6 +405,7 @@ int verify_archive(struct run *run, struct input *input)
 	free(check.sums);
 	free(check.summed);
 	arena_free(&check.arena);
+	arena_free(&check.document_arena);
 	buf_free(&check.scratch);
 	zip_reader_free(check.zip);
 	return status;

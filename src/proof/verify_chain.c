@@ -37,7 +37,6 @@ struct chain {
 	struct sha256 chain_hash; /* of the event or leaf before */
 	struct sha256 event_hash; /* of the event before */
 	int64_t received_at_us;
-	size_t config;            /* the one last used */
 	bool *config_used;
 	uint64_t without_part;    /* events of content that no part holds */
 
@@ -203,22 +202,26 @@ static int follow_part(struct chain *chain, const struct event_facts *event)
 	return status;
 }
 
+static int compare_versions(const void *a, const void *b)
+{
+	const struct archive_config *x = a, *y = b;
+	return (x->version > y->version) - (x->version < y->version);
+}
+
 static void check_config(struct chain *chain, const struct event_facts *event)
 {
 	const struct archive_manifest *manifest = chain->manifest;
-	size_t i = chain->config;
-	if (i >= manifest->config_count || manifest->configs[i].version != event->config_version)
-		for (i = 0; i < manifest->config_count; i++)
-			if (manifest->configs[i].version == event->config_version)
-				break;
-	if (i == manifest->config_count) {
+	struct archive_config wanted = {.version = event->config_version};
+	const struct archive_config *found =
+	    bsearch(&wanted, manifest->configs, manifest->config_count, sizeof wanted,
+	            compare_versions);
+	if (!found) {
 		wrong_event(chain, event->sequence, "config_version",
 		            "the archive holds no configuration document of this version");
 		return;
 	}
-	chain->config = i;
-	chain->config_used[i] = true;
-	if (!sha256_equal(&manifest->configs[i].hash, &event->config_hash))
+	chain->config_used[found - manifest->configs] = true;
+	if (!sha256_equal(&found->hash, &event->config_hash))
 		wrong_event(chain, event->sequence, "config_hash",
 		            "it is not the SHA-256 of the configuration document of this version");
 }

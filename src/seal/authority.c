@@ -118,8 +118,8 @@ static int add_authority(struct authorities *authorities, const struct authority
 	return load_roots(authorities, authority, error);
 }
 
-int authorities_create(const struct authorities_options *options, struct authorities **ret_authorities,
-                       struct error *error)
+int authorities_create(const struct authorities_options *options,
+                       struct authorities **ret_authorities, struct error *error)
 {
 	if (options->count < 1 || options->count > AUTHORITIES_MAX)
 		return error_cause(error, ERR_VALIDATION, "1 to %d timestamp authorities", AUTHORITIES_MAX);

@@ -56,8 +56,9 @@ struct authorities_options {
 struct authorities;
 
 /* Loads roots. 0, ERR_VALIDATION (cause: which setting), ERR_IO, ERR_NO_MEMORY. */
-int authorities_create(const struct authorities_options *options, struct authorities **ret_authorities,
-                       struct error *error) __attribute__((warn_unused_result));
+int authorities_create(const struct authorities_options *options,
+                       struct authorities **ret_authorities, struct error *error)
+	__attribute__((warn_unused_result));
 void authorities_free(struct authorities *authorities); /* NULL-safe */
 
 struct authority_result {

@@ -39,8 +39,9 @@ static bool add_signing_certificate(STACK_OF(X509_ATTRIBUTE) **attributes, const
 	    OSSL_ESS_signing_cert_v2_new_init(EVP_sha256(), certificate, NULL, 1);
 	unsigned char *der = NULL;
 	int size = reference ? i2d_ESS_SIGNING_CERT_V2(reference, &der) : -1;
-	bool added = size > 0 && X509at_add1_attr_by_NID(attributes, NID_id_smime_aa_signingCertificateV2,
-	                                                 V_ASN1_SEQUENCE, der, size);
+	bool added =
+		size > 0 && X509at_add1_attr_by_NID(attributes, NID_id_smime_aa_signingCertificateV2,
+	                                        V_ASN1_SEQUENCE, der, size);
 
 	OPENSSL_free(der);
 	ESS_SIGNING_CERT_V2_free(reference);
@@ -108,7 +109,8 @@ static SignedContent *make_content(const struct sha256 *digest, STACK_OF(X509) *
 	return made;
 }
 
-static int sign_attributes(SignerInfo *signer, const struct cms_signing *signing, struct error *error)
+static int sign_attributes(SignerInfo *signer, const struct cms_signing *signing,
+                           struct error *error)
 {
 	BUF_AUTO struct buf attributes;
 	BUF_AUTO struct buf signature;
@@ -206,12 +208,8 @@ int cms_verify(struct slice cms, const struct sha256 *digest, struct slice roots
 	CERTIFICATES_AUTO STACK_OF(X509) *roots = NULL;
 	struct cms_facts facts = {.trusted = roots_pem.data != NULL};
 	X509 *signer;
-	int result = 0;
 
-	if (roots_pem.data)
-		result = certificates_read(roots_pem, &roots, error);
-	if (result == 0)
-		result = signed_content_parse(cms, &content, error);
+	int result = signed_content_parse(cms, &content, error);
 	if (result == 0)
 		result = signed_content_verify(content, NID_pkcs7_data, digest, &signer, error);
 	if (result != 0)
@@ -221,6 +219,8 @@ int cms_verify(struct slice cms, const struct sha256 *digest, struct slice roots
 		return error_cause(error, ERR_INVALID_EVIDENCE, "a signing-time attribute, which no "
 		                   "baseline signature in a PDF may have");
 	result = verify_timestamp(info, roots_pem, &facts, error);
+	if (result == 0 && roots_pem.data)
+		result = certificates_read(roots_pem, &roots, error);
 	if (result == 0)
 		result = signed_content_verify_path(
 		    content, signer, roots, PATH_SIGNATURE,

@@ -50,9 +50,10 @@ struct cms_facts {
 /* Verifies strictly; bytes after the DER are refused. With roots (PEM; data not NULL), signer and
  * timestamp must each chain to one of them, the signer as of the timestamp's time or, without
  * one, now. With NULL data: against the certificates inside, integrity alone, `trusted` false. 0 or
- * ERR_INVALID_EVIDENCE with the cause. */
+ * ERR_INVALID_EVIDENCE, or ERR_VALIDATION for unusable roots, with the cause. */
 int cms_verify(struct slice cms, const struct sha256 *digest, struct slice roots_pem,
-               struct cms_facts *ret_facts, struct error *error) __attribute__((warn_unused_result));
+               struct cms_facts *ret_facts, struct error *error)
+	__attribute__((warn_unused_result));
 
 /* Size of the DER element that `padded` (a PDF's /Contents) begins with; 0 when it is none. What
  * follows is for the caller to judge. */

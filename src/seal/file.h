@@ -10,6 +10,7 @@
 /* Appends the file's content, at most PEM_FILE_MAX bytes. 0 or ERR_IO with the cause. */
 int file_read(const char *path, struct buf *out, struct error *error);
 /* Writes aside (mode 0600), syncs, renames, syncs the directory. 0 or ERR_IO with the cause. */
-int file_replace(const char *directory, const char *name, struct slice content, struct error *error);
+int file_replace(const char *directory, const char *name, struct slice content,
+                 struct error *error);
 
 #endif

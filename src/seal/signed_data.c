@@ -7,45 +7,45 @@
 #define SIGNED_DATA_CERTIFICATES_MAX 16
 #define SIGNED_DATA_ATTRIBUTES_MAX 16
 
-ASN1_SEQUENCE(SignerInfo) = {
-	ASN1_SIMPLE(SignerInfo, version, ASN1_INTEGER),
-	ASN1_SIMPLE(SignerInfo, sid, PKCS7_ISSUER_AND_SERIAL),
-	ASN1_SIMPLE(SignerInfo, digest_algorithm, X509_ALGOR),
-	ASN1_IMP_SET_OF(SignerInfo, signed_attributes, X509_ATTRIBUTE, 0),
-	ASN1_SIMPLE(SignerInfo, signature_algorithm, X509_ALGOR),
-	ASN1_SIMPLE(SignerInfo, signature, ASN1_OCTET_STRING),
-	ASN1_IMP_SET_OF_OPT(SignerInfo, unsigned_attributes, X509_ATTRIBUTE, 1),
-} ASN1_SEQUENCE_END(SignerInfo)
-IMPLEMENT_ASN1_FUNCTIONS(SignerInfo)
+ASN1_SEQUENCE(SignerInfo) =
+	{
+		ASN1_SIMPLE(SignerInfo, version, ASN1_INTEGER),
+		ASN1_SIMPLE(SignerInfo, sid, PKCS7_ISSUER_AND_SERIAL),
+		ASN1_SIMPLE(SignerInfo, digest_algorithm, X509_ALGOR),
+		ASN1_IMP_SET_OF(SignerInfo, signed_attributes, X509_ATTRIBUTE, 0),
+		ASN1_SIMPLE(SignerInfo, signature_algorithm, X509_ALGOR),
+		ASN1_SIMPLE(SignerInfo, signature, ASN1_OCTET_STRING),
+		ASN1_IMP_SET_OF_OPT(SignerInfo, unsigned_attributes, X509_ATTRIBUTE, 1),
+} ASN1_SEQUENCE_END(SignerInfo) IMPLEMENT_ASN1_FUNCTIONS(SignerInfo)
 
-DECLARE_ASN1_ITEM(EncapsulatedContent)
-ASN1_SEQUENCE(EncapsulatedContent) = {
-	ASN1_SIMPLE(EncapsulatedContent, type, ASN1_OBJECT),
-	ASN1_EXP_OPT(EncapsulatedContent, content, ASN1_OCTET_STRING, 0),
+		DECLARE_ASN1_ITEM(EncapsulatedContent) ASN1_SEQUENCE(EncapsulatedContent) =
+			{
+				ASN1_SIMPLE(EncapsulatedContent, type, ASN1_OBJECT),
+				ASN1_EXP_OPT(EncapsulatedContent, content, ASN1_OCTET_STRING, 0),
 } ASN1_SEQUENCE_END(EncapsulatedContent)
 
-/* Authorities put certificates in the order of the path, not in DER's order of a SET: their order is
- * kept as it is. */
-DECLARE_ASN1_ITEM(SignedData)
-ASN1_SEQUENCE(SignedData) = {
-	ASN1_SIMPLE(SignedData, version, ASN1_INTEGER),
-	ASN1_SET_OF(SignedData, digest_algorithms, X509_ALGOR),
-	ASN1_SIMPLE(SignedData, encapsulated, EncapsulatedContent),
-	ASN1_IMP_SEQUENCE_OF(SignedData, certificates, X509, 0),
-	ASN1_SET_OF(SignedData, signers, SignerInfo),
+	/* Authorities put certificates in the order of the path, not in DER's order of a SET: their
+     * order is kept as it is. */
+	DECLARE_ASN1_ITEM(SignedData) ASN1_SEQUENCE(SignedData) =
+		{
+			ASN1_SIMPLE(SignedData, version, ASN1_INTEGER),
+			ASN1_SET_OF(SignedData, digest_algorithms, X509_ALGOR),
+			ASN1_SIMPLE(SignedData, encapsulated, EncapsulatedContent),
+			ASN1_IMP_SEQUENCE_OF(SignedData, certificates, X509, 0),
+			ASN1_SET_OF(SignedData, signers, SignerInfo),
 } ASN1_SEQUENCE_END(SignedData)
 
-ASN1_SEQUENCE(SignedContent) = {
-	ASN1_SIMPLE(SignedContent, type, ASN1_OBJECT),
-	ASN1_EXP(SignedContent, data, SignedData, 0),
-} ASN1_SEQUENCE_END(SignedContent)
-IMPLEMENT_ASN1_FUNCTIONS(SignedContent)
+			ASN1_SEQUENCE(SignedContent) =
+				{
+					ASN1_SIMPLE(SignedContent, type, ASN1_OBJECT),
+					ASN1_EXP(SignedContent, data, SignedData, 0),
+} ASN1_SEQUENCE_END(SignedContent) IMPLEMENT_ASN1_FUNCTIONS(SignedContent)
 
-ASN1_ITEM_TEMPLATE(SignedAttributes) =
-	ASN1_EX_TEMPLATE_TYPE(ASN1_TFLG_SET_OF, 0, SignedAttributes, X509_ATTRIBUTE)
-static_ASN1_ITEM_TEMPLATE_END(SignedAttributes)
+					ASN1_ITEM_TEMPLATE(SignedAttributes) =
+						ASN1_EX_TEMPLATE_TYPE(ASN1_TFLG_SET_OF, 0, SignedAttributes, X509_ATTRIBUTE)
+							static_ASN1_ITEM_TEMPLATE_END(SignedAttributes)
 
-static int invalid(struct error *error, const char *reason)
+								static int invalid(struct error * error, const char *reason)
 {
 	return error_cause(error, ERR_INVALID_EVIDENCE, "%s", reason);
 }
@@ -161,7 +161,8 @@ static bool algorithm_fits(const X509_ALGOR *algorithm, int digest_nid, const EV
 	return said_key == NID_X9_62_id_ecPublicKey && key_nid == EVP_PKEY_EC && type == V_ASN1_UNDEF;
 }
 
-static int check_form(const SignedContent *content, int type_nid, bool detached, struct error *error)
+static int check_form(const SignedContent *content, int type_nid, bool detached,
+                      struct error *error)
 {
 	const SignedData *data = content->data;
 	const SignerInfo *signer = signed_content_signer(content);

@@ -30,10 +30,10 @@ struct signer_options {
 	/* Makes what is missing and then loads it, each file mode 0600: report-root.pem, report.pem
 	 * (certificate and key), timestamp-root.pem, timestamp.pem (certificate and key). */
 	bool development;
-	/* A real deployment: the report key and its certificates, signer first. Both, or development.*/
+	/* A real deployment: the report key and its certificates, signer first. */
 	const char *key_path;
 	const char *certificates_path;
-	const char *roots_path; /* PEM roots to export with signer_trust; NULL: none but development's */
+	const char *roots_path; /* PEM, what signer_trust exports; NULL: development's, if any */
 };
 
 /* 0 when the child answers; ERR_IO, ERR_REFUSED (unusable keys or files) with the cause. */
@@ -42,8 +42,8 @@ int signer_start(const struct signer_options *options, struct signer **ret_signe
 /* Ends the child and frees. NULL-safe. */
 void signer_stop(struct signer *signer);
 
-/* Each answers ERR_UNAVAILABLE once the child is gone or does not answer within 10 s (the caller may
- * then stop this signer and start another), ERR_REFUSED when the child declines. */
+/* Each answers ERR_UNAVAILABLE once the child is gone or does not answer within 10 s (the caller
+ * may then stop this signer and start another), ERR_REFUSED when the child declines. */
 
 /* Signs with SHA-256 (ECDSA or RSA PKCS#1 v1.5, as the key is). The bytes must be the DER SET of
  * signed attributes of a CMS. Appends the signature value. */

@@ -38,11 +38,11 @@ struct process {
 
 /* What a process that only signs never needs. */
 static const int denied_calls[] = {
-	SCMP_SYS(socket),   SCMP_SYS(socketpair), SCMP_SYS(connect),          SCMP_SYS(bind),
-	SCMP_SYS(listen),   SCMP_SYS(accept),     SCMP_SYS(accept4),          SCMP_SYS(io_uring_setup),
-	SCMP_SYS(execve),   SCMP_SYS(execveat),   SCMP_SYS(ptrace),           SCMP_SYS(pidfd_getfd),
-	SCMP_SYS(fork),     SCMP_SYS(vfork),      SCMP_SYS(process_vm_readv), SCMP_SYS(process_vm_writev),
-	SCMP_SYS(unshare),  SCMP_SYS(setns),
+	SCMP_SYS(socket), SCMP_SYS(socketpair), SCMP_SYS(connect), SCMP_SYS(bind),
+	SCMP_SYS(listen), SCMP_SYS(accept), SCMP_SYS(accept4), SCMP_SYS(io_uring_setup),
+	SCMP_SYS(execve), SCMP_SYS(execveat), SCMP_SYS(fork), SCMP_SYS(vfork),
+	SCMP_SYS(ptrace), SCMP_SYS(process_vm_readv), SCMP_SYS(process_vm_writev),
+	SCMP_SYS(pidfd_getfd), SCMP_SYS(unshare), SCMP_SYS(setns),
 };
 
 static int drop_calls(struct error *error)
@@ -122,8 +122,9 @@ static int load_identity(const char *key_path, const char *certificates_path,
 	if (result != 0)
 		return result;
 	if (X509_check_private_key(sk_X509_value(identity->certificates, 0), identity->key) != 1)
-		return error_cause(error, ERR_REFUSED, "the first certificate in %s is not of the key in %s",
-		                   certificates_path, key_path);
+		return error_cause(error, ERR_REFUSED,
+		                   "the first certificate in %s is not of the key in %s", certificates_path,
+		                   key_path);
 	if (EVP_PKEY_get_base_id(identity->key) != EVP_PKEY_EC &&
 	    EVP_PKEY_get_base_id(identity->key) != EVP_PKEY_RSA)
 		return error_cause(error, ERR_REFUSED, "%s: neither an EC nor an RSA key", key_path);
@@ -225,7 +226,10 @@ static bool is_der_set(struct slice bytes)
 static const char *answer_sign(const struct process *process, uint8_t purpose, struct slice bytes,
                                struct buf *out)
 {
-	static const char *const purposes[] = {[SIGNER_REPORT] = "report", [SIGNER_ARCHIVE] = "archive"};
+	static const char *const purposes[] = {
+		[SIGNER_REPORT] = "report",
+		[SIGNER_ARCHIVE] = "archive",
+	};
 	struct sha256 digest = sha256_of(bytes.data, bytes.size);
 	size_t size = 0;
 
@@ -237,8 +241,9 @@ static const char *answer_sign(const struct process *process, uint8_t purpose, s
 		return "the log cannot be written";
 	EVP_MD_CTX *context = EVP_MD_CTX_new();
 	const unsigned char *data = (const unsigned char *)bytes.data;
+	EVP_PKEY *key = process->report.key;
 	bool signed_well = context &&
-	                   EVP_DigestSignInit(context, NULL, EVP_sha256(), NULL, process->report.key) == 1 &&
+	                   EVP_DigestSignInit(context, NULL, EVP_sha256(), NULL, key) == 1 &&
 	                   EVP_DigestSign(context, NULL, &size, data, bytes.size) == 1;
 	unsigned char *signature = signed_well ? (unsigned char *)buf_extend(out, size) : NULL;
 	size_t room = size;

@@ -161,7 +161,8 @@ static int read_facts(TS_TST_INFO *info, struct timestamp_facts *facts, struct e
 	    (size_t)serial_size * 2 >= sizeof facts->serial)
 		return invalid(error, "the serial number is negative or too long");
 	hex_encode(ASN1_STRING_get0_data(serial), (size_t)serial_size, facts->serial);
-	int policy = OBJ_obj2txt(facts->policy, sizeof facts->policy, TS_TST_INFO_get_policy_id(info), 1);
+	int policy =
+		OBJ_obj2txt(facts->policy, sizeof facts->policy, TS_TST_INFO_get_policy_id(info), 1);
 	if (policy <= 0 || (size_t)policy >= sizeof facts->policy)
 		return invalid(error, "the policy identifier is too long");
 	return 0;
@@ -182,12 +183,13 @@ static TS_TST_INFO *parse_info(const ASN1_OCTET_STRING *content)
 }
 
 /* All that a token says by itself; the TSTInfo is the caller's. */
-static int verify_token(struct slice token, const STACK_OF(X509) *roots, TS_TST_INFO **ret_info,
+static int verify_token(struct slice token, struct slice roots_pem, TS_TST_INFO **ret_info,
                         struct timestamp_facts *ret_facts, struct error *error)
 {
+	CERTIFICATES_AUTO STACK_OF(X509) *roots = NULL;
 	SIGNED_CONTENT_AUTO SignedContent *content = NULL;
 	__attribute__((cleanup(info_cleanup))) TS_TST_INFO *info = NULL;
-	struct timestamp_facts facts = {.trusted = roots != NULL};
+	struct timestamp_facts facts = {.trusted = roots_pem.data != NULL};
 	X509 *signer;
 
 	int result = signed_content_parse(token, &content, error);
@@ -201,6 +203,8 @@ static int verify_token(struct slice token, const STACK_OF(X509) *roots, TS_TST_
 	if (!info)
 		return invalid(error, "the TSTInfo does not parse");
 	result = read_facts(info, &facts, error);
+	if (result == 0 && roots_pem.data)
+		result = certificates_read(roots_pem, &roots, error);
 	if (result == 0)
 		result = signed_content_verify_path(content, signer, roots, PATH_TIMESTAMP,
 		                                    facts.gen_time_us, error);
@@ -216,15 +220,10 @@ static int verify_token(struct slice token, const STACK_OF(X509) *roots, TS_TST_
 int timestamp_verify_token(struct slice token, const struct sha256 *imprint, struct slice roots_pem,
                            struct timestamp_facts *ret_facts, struct error *error)
 {
-	CERTIFICATES_AUTO STACK_OF(X509) *roots = NULL;
 	__attribute__((cleanup(info_cleanup))) TS_TST_INFO *info = NULL;
 	struct timestamp_facts facts;
-	int result = 0;
 
-	if (roots_pem.data)
-		result = certificates_read(roots_pem, &roots, error);
-	if (result == 0)
-		result = verify_token(token, roots, &info, &facts, error);
+	int result = verify_token(token, roots_pem, &info, &facts, error);
 	if (result != 0)
 		return result;
 	if (!sha256_equal(&facts.imprint, imprint))
@@ -338,18 +337,17 @@ int timestamp_verify_response(struct slice request, struct slice response, struc
                               int64_t now_us, int64_t bound_us, struct buf *token,
                               struct timestamp_facts *ret_facts, struct error *error)
 {
-	CERTIFICATES_AUTO STACK_OF(X509) *roots = NULL;
 	__attribute__((cleanup(info_cleanup))) TS_TST_INFO *info = NULL;
 	struct timestamp_facts facts;
 	struct slice found;
 
+	if (!roots_pem.data)
+		return error_cause(error, ERR_VALIDATION, "no roots");
 	int result = check_status(response, error);
 	if (result == 0)
 		result = timestamp_response_token(response, &found, error);
 	if (result == 0)
-		result = certificates_read(roots_pem, &roots, error);
-	if (result == 0)
-		result = verify_token(found, roots, &info, &facts, error);
+		result = verify_token(found, roots_pem, &info, &facts, error);
 	if (result == 0)
 		result = compare_with_request(request, info, &facts, error);
 	if (result != 0)

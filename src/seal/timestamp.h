@@ -30,14 +30,15 @@ struct timestamp_facts {
 	bool trusted;               /* chained to a root the caller gave; false: integrity alone */
 };
 
-/* Appends a DER TimeStampReq: SHA-256, certReq, a random 128-bit nonce, `policy` (dotted OID) unless
- * NULL. 0, ERR_VALIDATION for a malformed policy, ERR_NO_MEMORY. */
+/* Appends a DER TimeStampReq: SHA-256, certReq, a random 128-bit nonce, `policy` (dotted OID)
+ * unless NULL. 0, ERR_VALIDATION for a malformed policy, ERR_NO_MEMORY. */
 int timestamp_request(const struct sha256 *imprint, const char *policy, struct buf *out,
                       struct error *error) __attribute__((warn_unused_result));
 
 /* Verifies a response against its request: status granted, imprint, nonce, policy (when asked for),
  * all of the above, trust in `roots_pem` (must not be empty), and |genTime - now_us| <= bound_us.
- * Appends the token's own bytes to `token` unless NULL. 0, or ERR_INVALID_EVIDENCE with the cause. */
+ * Appends the token's own bytes to `token` unless NULL. 0, ERR_INVALID_EVIDENCE, or ERR_VALIDATION
+ * for unusable roots, with the cause. */
 int timestamp_verify_response(struct slice request, struct slice response, struct slice roots_pem,
                               int64_t now_us, int64_t bound_us, struct buf *token,
                               struct timestamp_facts *ret_facts, struct error *error)
@@ -48,8 +49,9 @@ int timestamp_verify_response(struct slice request, struct slice response, struc
 int timestamp_response_token(struct slice response, struct slice *ret_token, struct error *error)
     __attribute__((warn_unused_result));
 
-/* Verifies a bare token over an imprint, offline. roots_pem with NULL data: against the certificates
- * inside, integrity alone, and ret_facts->trusted is false. 0 or ERR_INVALID_EVIDENCE. */
+/* Verifies a bare token over an imprint, offline. roots_pem with NULL data: against the
+ * certificates inside, integrity alone, and ret_facts->trusted is false. 0, or
+ * ERR_INVALID_EVIDENCE, or ERR_VALIDATION for unusable roots. */
 int timestamp_verify_token(struct slice token, const struct sha256 *imprint, struct slice roots_pem,
                            struct timestamp_facts *ret_facts, struct error *error)
     __attribute__((warn_unused_result));

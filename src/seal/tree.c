@@ -152,7 +152,8 @@ static bool read_list(const struct json *list, size_t count, struct sha256 hashe
 	return count < 2 || memcmp(hashes[0].bytes, hashes[1].bytes, SHA256_SIZE) <= 0;
 }
 
-int tree_proof_read(const struct json *json, const struct sha256 *leaf, struct tree_proof *ret_proof)
+int tree_proof_read(const struct json *json, const struct sha256 *leaf,
+                    struct tree_proof *ret_proof)
 {
 	struct tree_proof proof = {.leaf = *leaf};
 

@@ -138,8 +138,10 @@ static int execute(struct exchange *exchange, struct slice line, struct buf *ans
 	if (!json_get_text(request, "operation", &name))
 		return error_set(error, ERR_USAGE, MSG_ADMIN_BAD_REQUEST, NULL);
 	const struct admin_operation *operation = admin_find(name);
-	if (!operation)
-		return error_set(error, ERR_USAGE, MSG_ADMIN_UNKNOWN_OPERATION, "?", NULL);
+	if (!operation) {
+		const char *text = arena_copy(&arena, name.data, name.size);
+		return error_set(error, ERR_USAGE, MSG_ADMIN_UNKNOWN_OPERATION, text ? text : "", NULL);
+	}
 	buf_add_text(answer, "{\"result\":");
 	code = admin_run(exchange->server->admin, operation, json_member(request, "arguments"), answer,
 	                 error);

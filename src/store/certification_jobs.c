@@ -292,9 +292,8 @@ int store_fail_certification(struct store *store, const struct certification *ce
 	return result;
 }
 
-int store_find_overdue_certification(struct store *store, int64_t before_us, int64_t now_us,
-                                     struct arena *arena, struct certification *ret,
-                                     struct error *error)
+int store_find_overdue_certification(struct store *store, int64_t before_us, struct arena *arena,
+                                     struct certification *ret, struct error *error)
 {
 	struct db_connection *connection;
 	int result = look_begin(store, &connection, error);
@@ -303,10 +302,11 @@ int store_find_overdue_certification(struct store *store, int64_t before_us, int
 	struct row row = {
 	    .arena = arena,
 	    .query = db_query(connection,
-	                      CERTIFICATIONS " WHERE c.status = 'processing' AND c.requested_at < $1"
-	                                     " AND (c.lease IS NULL OR c.next_attempt_at <= $2)"
-	                                     " ORDER BY c.next_attempt_at LIMIT 1")};
+	                      CERTIFICATIONS
+	                      " JOIN chains s ON s.account = c.account AND s.chain = c.chain"
+	                      " WHERE c.status = 'processing' AND c.requested_at < $1"
+	                      " AND c.chain % 2 = 0 AND s.sealed_sequence < c.last_sequence"
+	                      " ORDER BY c.next_attempt_at LIMIT 1")};
 	db_bind_integer(row.query, before_us);
-	db_bind_integer(row.query, now_us);
 	return look_end(connection, read_certification(&row, ret, error));
 }

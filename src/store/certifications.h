@@ -112,14 +112,15 @@ int store_fail_certification(struct store *store, const struct certification *ce
                              char ret_incident_id[ID_SIZE], struct error *error)
     __attribute__((warn_unused_result));
 
-/* One in processing that was requested before before_us and that nobody works on; ERR_NOT_FOUND. */
-int store_find_overdue_certification(struct store *store, int64_t before_us, int64_t now_us,
-                                     struct arena *arena, struct certification *ret,
-                                     struct error *error) __attribute__((warn_unused_result));
+/* One in processing, requested before before_us, whose range is still not sealed, so that nobody can
+ * claim it; ERR_NOT_FOUND. */
+int store_find_overdue_certification(struct store *store, int64_t before_us, struct arena *arena,
+                                     struct certification *ret, struct error *error)
+    __attribute__((warn_unused_result));
 
 /* ---- issued files ---- */
 
-/* Reports, evidence, then parts, in their order. */
+/* Reports (Spanish first), evidence, then parts in their order. */
 int store_list_documents(struct store *store, int64_t account, int64_t certification,
                          struct arena *arena, struct document **ret_documents, size_t *ret_count,
                          struct error *error) __attribute__((warn_unused_result));

@@ -54,7 +54,7 @@ static int list_documents(struct db_connection *connection, int64_t account, int
 	    db_query(connection, DOCUMENTS " FROM issued_files f WHERE account = $1"
 	                                   " AND certification = $2 ORDER BY CASE kind"
 	                                   " WHEN 'report' THEN 0 WHEN 'evidence' THEN 1 ELSE 2 END,"
-	                                   " LENGTH(name), name LIMIT $3");
+	                                   " language DESC, LENGTH(name), name LIMIT $3");
 	db_bind_integer(query, account);
 	db_bind_integer(query, certification);
 	db_bind_integer(query, limit);

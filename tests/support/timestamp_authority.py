@@ -42,8 +42,8 @@ import time
 POLICY = "2.25.1"
 OTHER_POLICY = "2.25.2"
 TST_INFO = "1.2.840.113549.1.9.16.1.4"
-MODES = {"good", "late", "wrong_imprint", "wrong_nonce", "wrong_policy", "wrong_usage", "wrong_time",
-         "untrusted", "rejected", "garbage", "error", "close", "silent"}
+MODES = {"good", "late", "wrong_imprint", "wrong_nonce", "wrong_policy", "wrong_usage",
+         "wrong_time", "untrusted", "rejected", "garbage", "error", "close", "silent"}
 
 EXTENSIONS = """
 [root]
@@ -68,7 +68,7 @@ distinguished_name = dn
 
 
 def run(*command, **more):
-    return subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **more)
+    return subprocess.run(command, check=True, capture_output=True, **more)
 
 
 class Certificates:

@@ -33,17 +33,18 @@ class Chain:
         self.name, self.account, self.modality, self.mode, self.key = (name, account, modality,
                                                                        mode, key)
         self.lock = threading.Lock()
-        self.sent = {}      # client_ref: declaration, of everything ever sent as new
-        self.receipts = {}  # client_ref: the Event as first answered
-        self.fresh = []     # client_refs acknowledged in this round
+        self.sent = {}        # client_ref: declaration, of everything ever sent as new
+        self.receipts = {}    # client_ref: the Event as first answered
+        self.fresh = []       # client_refs acknowledged in this round
+        self.unanswered = []  # client_refs that earlier rounds left without an answer
 
     def acknowledge(self, declaration, body):
         with self.lock:
             self.receipts[declaration.client_ref] = json.loads(body)
             self.fresh.append(declaration.client_ref)
 
-    def unanswered(self):
-        return [ref for ref in self.sent if ref not in self.receipts]
+    def end_round(self):
+        self.unanswered = [ref for ref in self.sent if ref not in self.receipts]
 
 
 class Worker(threading.Thread):
@@ -81,7 +82,7 @@ class Worker(threading.Thread):
         choice = self.random.random()
         with chain.lock:
             acknowledged = list(chain.receipts) if choice < 0.25 else []
-            unanswered = chain.unanswered() if 0.25 <= choice < 0.35 else []
+            unanswered = chain.unanswered if 0.25 <= choice < 0.35 else []
         if acknowledged and choice < 0.15:
             self.repeat(chain, self.random.choice(acknowledged))
         elif acknowledged:
@@ -161,6 +162,8 @@ class Torture:
         for worker in workers:
             worker.join()
             self.report.check(not worker.error, f"round {self.round}: {worker.error}")
+        for chain in self.chains:
+            chain.end_round()
         if self.random.random() < 0.2:  # the restart, with its recovery, is killed too
             self.service.spawn()
             time.sleep(self.random.uniform(0, 0.3))
@@ -261,7 +264,7 @@ class Torture:
         self.check_store("when stopped")
         for chain in self.chains:
             print(f"{chain.name}: {len(chain.receipts)} acknowledged, "
-                  f"{len(chain.unanswered())} never answered")
+                  f"{len(chain.unanswered)} never answered")
         print(f"restarts killed on their way: {self.killed_early}")
         self.report.check(all(chain.receipts for chain in self.chains), "a chain took no event")
 

@@ -201,11 +201,14 @@ static void test_body_limit(void **state)
 		{"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n0123456789", true, 0, "0123456789", false},
 		{"HTTP/1.1 200 OK\r\n\r\n0123456789", false, 0, "0123456789", false},
 		{"HTTP/1.1 200 OK\r\nContent-Length: 11\r\n\r\n0123456789a", true, 0, "0123456789", true},
-		{"HTTP/1.1 200 OK\r\nContent-Length: 11\r\n\r\n0123456789a", false, ERR_TOO_LARGE, "", false},
-		{"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n6\r\n012345\r\n6\r\n6789ab\r\n0\r\n\r\n",
-		 true, 0, "0123456789", true},
-		{"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n6\r\n012345\r\n6\r\n6789ab\r\n0\r\n\r\n",
-		 false, ERR_TOO_LARGE, "", false},
+		{"HTTP/1.1 200 OK\r\nContent-Length: 11\r\n\r\n0123456789a", false, ERR_TOO_LARGE, "",
+	     false},
+		{"HTTP/1.1 200 OK\r\nTransfer-Encoding: "
+	     "chunked\r\n\r\n6\r\n012345\r\n6\r\n6789ab\r\n0\r\n\r\n",
+	     true, 0, "0123456789", true},
+		{"HTTP/1.1 200 OK\r\nTransfer-Encoding: "
+	     "chunked\r\n\r\n6\r\n012345\r\n6\r\n6789ab\r\n0\r\n\r\n",
+	     false, ERR_TOO_LARGE, "", false},
 		/* a whole answer is a whole answer, and nothing less */
 		{"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n0123", true, ERR_NETWORK, "", false},
 		{"", true, ERR_NETWORK, "", false},
@@ -272,8 +275,9 @@ static void test_guard(void **state)
 	struct script script = {.answer = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"};
 	struct error error = {0};
 	char url[128];
-	static const char *const forms[] = {"127.0.0.1", "localhost", "[::ffff:127.0.0.1]", "2130706433",
-	                                    "0x7f.1", "[::1]", "169.254.169.254"};
+	static const char *const forms[] = {"127.0.0.1",      "localhost", "[::ffff:127.0.0.1]",
+	                                    "2130706433",     "0x7f.1",    "[::1]",
+	                                    "169.254.169.254"};
 
 	start(&script);
 	struct http_request request = request_to(&script, url);
@@ -298,8 +302,9 @@ static void test_refused_before_sending(void **state)
 	HTTP_ANSWER_AUTO struct http_answer answer = {0};
 	static const char *const broken_header[] = {"X-One: 1\r\nX-Two: 2"};
 	struct http_request request = {.allow_http = true, .guard = &loopback, .timeout_ms = 500};
-	static const char *const urls[] = {"ftp://127.0.0.1/", "file:///etc/passwd", "gopher://127.0.0.1/",
-	                                   "http://user:pw@127.0.0.1/", "http://"};
+	static const char *const urls[] = {"ftp://127.0.0.1/", "file:///etc/passwd",
+	                                   "gopher://127.0.0.1/", "http://user:pw@127.0.0.1/",
+	                                   "http://"};
 
 	assert_int_equal(http_send(&request, &answer, NULL), ERR_VALIDATION);
 	for (size_t i = 0; i < sizeof urls / sizeof *urls; i++) {

@@ -14,9 +14,6 @@
 #include "seal/timestamp.h"
 #include "test_archive_fixture.h"
 
-#define CHANNEL "chn_0123456789abcdef"
-#define CERTIFICATION "CERT-2026-0000001"
-
 struct maker {
 	struct fixture *fixture;
 	const struct fixture_plan *plan;
@@ -103,6 +100,19 @@ static int stamp(void *context, const struct sha256 *imprint, struct buf *out,
 	return status;
 }
 
+struct cms_signing fixture_signing(struct fixture *fixture, enum mode mode,
+                                   struct cms_signer *signer)
+{
+	*signer = (struct cms_signer){fixture->signer, SIGNER_ARCHIVE};
+	return (struct cms_signing){
+	    .certificates_pem = signer_certificates(fixture->signer),
+	    .sign = cms_sign_with_signer,
+	    .sign_context = signer,
+	    .timestamp = mode == MODE_LIVE ? stamp : NULL,
+	    .timestamp_context = fixture,
+	};
+}
+
 static bool is_content(const struct maker *maker, int64_t sequence)
 {
 	return maker->plan->content && sequence % 3 != 0;
@@ -128,7 +138,7 @@ static void event_of(struct maker *maker, int64_t sequence, struct event_facts *
 	snprintf(maker->event_id, sizeof maker->event_id, "evt_%018" PRId64, sequence);
 	snprintf(maker->client_ref, sizeof maker->client_ref, "order \"%" PRId64 "\" ñ\\", sequence);
 	*event = (struct event_facts){
-	    .channel_id = CHANNEL,
+	    .channel_id = FIXTURE_CHANNEL,
 	    .chain = maker->plan->mode,
 	    .sequence = sequence,
 	    .event_id = slice_of(maker->event_id),
@@ -163,7 +173,7 @@ static void make_chain(struct maker *maker)
 {
 	for (int i = 0; i < 2; i++) {
 		struct config_facts config = {
-		    .channel_id = CHANNEL,
+		    .channel_id = FIXTURE_CHANNEL,
 		    .version = i + 1,
 		    .sealed_at_us = maker->base_us - 1000,
 		    .modality = maker->plan->content ? MODALITY_CONTENT : MODALITY_HASH_ONLY,
@@ -175,7 +185,7 @@ static void make_chain(struct maker *maker)
 		config_document(&config, &maker->configs[i]);
 	}
 	buf_init(&maker->genesis, ARCHIVE_DOCUMENT_MAX);
-	genesis_document(CHANNEL, maker->plan->mode, maker->base_us - 2000, &maker->genesis);
+	genesis_document(FIXTURE_CHANNEL, maker->plan->mode, maker->base_us - 2000, &maker->genesis);
 	buf_init(&maker->scratch, 65536);
 	maker->hashes = calloc((size_t)maker->plan->total + 1, sizeof *maker->hashes);
 	assert_non_null(maker->hashes);
@@ -193,7 +203,7 @@ static struct part_writer *make_parts(struct maker *maker, const char *directory
 	const struct fixture_plan *plan = maker->plan;
 	struct part_writer *writer;
 	assert_int_equal(mkdir(directory, 0700), 0);
-	assert_int_equal(part_writer_begin(directory, CERTIFICATION, CHANNEL, 0,
+	assert_int_equal(part_writer_begin(directory, FIXTURE_CERTIFICATION, FIXTURE_CHANNEL, 0,
 	                                   plan->part_entries_max, &writer, NULL), 0);
 	for (int64_t i = plan->first; i <= plan->last; i++) {
 		if (!is_content(maker, i))
@@ -241,7 +251,7 @@ static void seal_segment(struct maker *maker, struct segment *segments, struct r
 		last = plan->total;
 	snprintf(segment->id, sizeof segment->id, "seg_%zu", number);
 	segment->seal = (struct seal_document){
-	    .segment_id = segment->id, .channel_id = CHANNEL, .chain = mode_text(plan->mode),
+	    .segment_id = segment->id, .channel_id = FIXTURE_CHANNEL, .chain = mode_text(plan->mode),
 	    .first_sequence = first, .last_sequence = last,
 	    .chain_hash_before = maker->hashes[first - 1], .chain_hash_last = maker->hashes[last],
 	    .clock = {true, 1500, "ntp_adjtime"},
@@ -367,19 +377,17 @@ static int write_archive(struct maker *maker, const struct archive_facts *facts,
 	}
 	if (status == 0 && plan->mode == MODE_LIVE)
 		status = add_seals(maker);
-	struct cms_signer signer = {maker->fixture->signer, SIGNER_ARCHIVE};
-	struct cms_signing signing = {
-	    .certificates_pem = signer_certificates(maker->fixture->signer),
-	    .sign = cms_sign_with_signer,
-	    .sign_context = &signer,
-	    .timestamp = plan->mode == MODE_LIVE ? stamp : NULL,
-	    .timestamp_context = maker->fixture,
-	};
+	struct cms_signer signer;
+	struct cms_signing signing = fixture_signing(maker->fixture, plan->mode, &signer);
 	struct error error = {0};
 	if (status == 0)
 		status = archive_finish(maker->archive, &signing, &made->sum, &error);
 	if (error.cause[0])
 		print_message("archive_finish: %s\n", error.cause);
+	if (status == 0) {
+		made->first_chain_hash = archive_first_chain_hash(maker->archive);
+		made->last_chain_hash = archive_last_chain_hash(maker->archive);
+	}
 	archive_free(maker->archive);
 	return status;
 }
@@ -395,9 +403,9 @@ int fixture_make(struct fixture *fixture, const char *name, const struct fixture
 	snprintf(directory, sizeof directory, "%s/%s", fixture->directory, name);
 	snprintf(made.path, sizeof made.path, "%s.zip", directory);
 	struct archive_facts facts = {
-	    .certification_id = CERTIFICATION,
-	    .verification_code = "SVC-2026-7K3M-Q9XD",
-	    .channel_id = CHANNEL,
+	    .certification_id = FIXTURE_CERTIFICATION,
+	    .verification_code = FIXTURE_CODE,
+	    .channel_id = FIXTURE_CHANNEL,
 	    .mode = plan->mode,
 	    .channel_created_at_us = maker.base_us - (plan->fault == FAULT_GENESIS ? 1999 : 2000),
 	    .issued_at_us = clock_now_us(),

@@ -47,9 +47,14 @@ struct fixture_plan {
 
 #define FIXTURE_PARTS_MAX 16
 
+#define FIXTURE_CHANNEL "chn_0123456789abcdef"
+#define FIXTURE_CERTIFICATION "CERT-2026-0000001"
+#define FIXTURE_CODE "SVC-2026-7K3M-Q9XD"
+
 struct fixture_archive {
 	char path[FIXTURE_PATH_SIZE];
 	struct zip_sum sum;
+	struct sha256 first_chain_hash, last_chain_hash;
 	char part_paths[FIXTURE_PARTS_MAX][FIXTURE_PATH_SIZE];
 	size_t part_count;
 };
@@ -59,6 +64,11 @@ void fixture_close(struct fixture *fixture); /* removes the directory */
 /* `name` without suffix; the parts go into a directory of that name. Answers the writer's status. */
 int fixture_make(struct fixture *fixture, const char *name, const struct fixture_plan *plan,
                  struct fixture_archive *ret_archive);
+
+/* What archives of that mode, and reports, are signed with; lives as long as `fixture` and `signer`.
+ */
+struct cms_signing fixture_signing(struct fixture *fixture, enum mode mode,
+                                   struct cms_signer *signer);
 
 void fixture_read(const char *path, struct buf *out);
 void fixture_write(const char *path, struct slice content);

@@ -70,6 +70,8 @@ static void add_configurations(struct sample *sample)
 	    "cinco minutos, tal como las entrega el sistema de control.\nDesde esta versión se incluye "
 	    "la humedad relativa.",
 	    NULL};
+	static const char explanation[] = "«t» es la temperatura en grados Celsius; «h», la humedad "
+	                                  "relativa en tanto por ciento; «c», el número de cámara.";
 	for (int i = 0; i < SAMPLE_CONFIGURATIONS; i++) {
 		struct config_facts *facts = &sample->configurations[i].facts;
 		*facts = (struct config_facts){
@@ -80,9 +82,7 @@ static void add_configurations(struct sample *sample)
 		    .name = "Cámaras frigoríficas, almacén central",
 		    .description = descriptions[i],
 		    .declarant = "Logística del Norte, S.L. (CIF B00000000)",
-		    .supplementary_info = i == 1 ? "«t» es la temperatura en grados Celsius; «h», la humedad "
-		                                   "relativa en tanto por ciento; «c», el número de cámara."
-		                                 : NULL,
+		    .supplementary_info = i == 1 ? explanation : NULL,
 		};
 		sample->configurations[i].digest = sha256_of(&i, sizeof(i));
 	}

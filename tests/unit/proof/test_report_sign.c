@@ -121,8 +121,8 @@ static void is_valid_for_openssl(void **state)
 	long long second;
 	long long last;
 	assert_non_null(range);
-	assert_int_equal(sscanf(range, "/ByteRange [%lld %lld %lld %lld", &start, &first, &second, &last),
-	                 4);
+	int count = sscanf(range, "/ByteRange [%lld %lld %lld %lld", &start, &first, &second, &last);
+	assert_int_equal(count, 4);
 	assert_int_equal(start, 0);
 	assert_int_equal(second + last, signed_file.size);
 	BUF_AUTO struct buf covered;
@@ -142,8 +142,8 @@ static void is_valid_for_openssl(void **state)
 	tools_write(path, signer_trust(signer));
 	BUF_AUTO struct buf out = {0};
 	tools_run(&out,
-	          "cd '%s' && openssl cms -verify -cades -binary -inform DER -in cms.der -content covered "
-	          "-CAfile trust.pem -purpose any -out /dev/null",
+	          "cd '%s' && openssl cms -verify -cades -binary -inform DER -in cms.der "
+	          "-content covered -CAfile trust.pem -purpose any -out /dev/null",
 	          directory);
 	expect_output(&out, "CAdES Verification successful");
 }

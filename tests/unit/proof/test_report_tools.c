@@ -13,6 +13,14 @@
 
 #define FILE_MAX ((size_t)64 << 20)
 
+/* Pango, cairo and fontconfig keep what they know of fonts until the thread's end; for the leak
+ * sanitizer that is lost at the end of main. */
+const char *__lsan_default_suppressions(void);
+const char *__lsan_default_suppressions(void)
+{
+	return "leak:libfontconfig\nleak:libcairo\nleak:libpango\n";
+}
+
 char *tools_directory(void)
 {
 	char *directory = strdup("/tmp/constancia-report-XXXXXX");

@@ -467,6 +467,27 @@ static void an_independent_check_agrees(void **state)
 	}
 }
 
+/* The commands that README.txt and LEEME.txt give are run as they stand, by hand as it were. */
+static void the_readme_works_when_pasted(void **state)
+{
+	static const char *const names[] = {"README", "LEEME"};
+	struct fixture_plan plan = {MODE_LIVE, 20, 7, 14, 5, false, 0, FAULT_NONE};
+	struct fixture_archive made;
+	make("pasted", &plan, &made);
+	for (size_t i = 0; i < 2; i++) {
+		char command[2048];
+		snprintf(command, sizeof command,
+		         "cd %s && rm -rf hand && mkdir hand && cd hand && unzip -q ../pasted.zip &&"
+		         " cp ../trust.pem . && sed -n '/^# 1/,/^$/p' %s.txt >paste && bash paste >out 2>&1;"
+		         " grep -c '^OK events .* are in round' out | grep -qx 2 &&"
+		         " grep -c '^Verification: OK' out | grep -qx 3 &&"
+		         " grep -q '^CAdES Verification successful' out &&"
+		         " ! grep -E 'WRONG|FAILED|^[<>]|rror' out",
+		         fixture.directory, names[i]);
+		assert_int_equal(system(command), 0);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -481,6 +502,7 @@ int main(void)
 	    cmocka_unit_test(what_cannot_be_read_is_not_called_invalid),
 	    cmocka_unit_test(json_has_its_shape),
 	    cmocka_unit_test(an_independent_check_agrees),
+	    cmocka_unit_test(the_readme_works_when_pasted),
 	    cmocka_unit_test(every_bit_of_a_part_counts),
 	    cmocka_unit_test(every_bit_of_an_archive_counts),
 	    cmocka_unit_test(no_byte_rests_on_the_crc_alone),

@@ -176,7 +176,9 @@ static void test_every_misbehaviour(void **state)
 
 static void test_policy(void **state)
 {
-	struct authority_options one = {.url = first.url, .roots_path = first.roots, .policy = "1.2.3.4",
+	struct authority_options one = {.url = first.url,
+	                                .roots_path = first.roots,
+	                                .policy = "1.2.3.4",
 	                                .kind = AUTHORITY_QUALIFIED};
 	struct authorities_options options = {.authorities = &one, .count = 1, .guard = everywhere,
 	                                      .backoff_first_ms = 1, .backoff_max_ms = 1};

@@ -72,7 +72,8 @@ static void test_verifies(void **state)
 		BUF_AUTO struct buf cms;
 		struct cms_facts facts;
 		create(timestamped, &cms);
-		assert_int_equal(cms_verify(buf_slice(&cms), &digest, signer_trust(signer), &facts, NULL), 0);
+		assert_int_equal(cms_verify(buf_slice(&cms), &digest, signer_trust(signer), &facts, NULL),
+		                 0);
 		assert_true(facts.trusted);
 		assert_string_equal(facts.signer, "CN=Development report signer,"
 		                                  "O=Constancia development\\, no legal value");
@@ -95,9 +96,11 @@ static void test_openssl_agrees(void **state)
 		scratch_write("made.p7s", buf_slice(&cms));
 		assert_int_equal(scratch_run("openssl cms -verify -cades -inform DER -in made.p7s -content "
 		                             "content -binary -purpose any -CAfile trust.pem"), 0);
-		assert_int_equal(scratch_run("openssl cms -cmsout -print -inform DER -in made.p7s > text && "
-		                             "! grep -q 'object: signingTime' text && "
-		                             "grep -q id-smime-aa-signingCertificateV2 text"), 0);
+		assert_int_equal(
+			scratch_run("openssl cms -cmsout -print -inform DER -in made.p7s > text && "
+		                "! grep -q 'object: signingTime' text && "
+		                "grep -q id-smime-aa-signingCertificateV2 text"),
+			0);
 		assert_int_equal(scratch_run("grep -q timeStampToken text"), timestamped ? 0 : 1);
 	}
 }
@@ -275,16 +278,21 @@ static void test_operator_keys(void **state)
 	BUF_AUTO struct buf cms;
 
 	scratch_write("openssl.cnf", slice_of(config));
-	assert_int_equal(scratch_run(
-	    "openssl req -x509 -config openssl.cnf -extensions ca -newkey rsa:2048 -nodes -keyout ca.key "
-	    "-out ca.pem -subj /CN=Root -days 9 && "
-	    "openssl req -new -config openssl.cnf -newkey rsa:2048 -nodes -keyout sub.key -out sub.csr "
-	    "-subj /CN=Intermediate && openssl x509 -req -in sub.csr -CA ca.pem -CAkey ca.key -out sub.pem "
-	    "-set_serial 2 -extfile openssl.cnf -extensions ca -days 9 && "
-	    "openssl req -new -config openssl.cnf -newkey rsa:2048 -nodes -keyout leaf.key -out leaf.csr "
-	    "-subj /CN=Leaf && openssl x509 -req -in leaf.csr -CA sub.pem -CAkey sub.key -out leaf.pem "
-	    "-set_serial 3 -extfile openssl.cnf -extensions leaf -days 9 && "
-	    "cat leaf.pem sub.pem > chain.pem"), 0);
+	assert_int_equal(scratch_run("openssl req -x509 -config openssl.cnf -extensions ca -newkey "
+	                             "rsa:2048 -nodes -keyout ca.key "
+	                             "-out ca.pem -subj /CN=Root -days 9 && "
+	                             "openssl req -new -config openssl.cnf -newkey rsa:2048 -nodes "
+	                             "-keyout sub.key -out sub.csr "
+	                             "-subj /CN=Intermediate && openssl x509 -req -in sub.csr -CA "
+	                             "ca.pem -CAkey ca.key -out sub.pem "
+	                             "-set_serial 2 -extfile openssl.cnf -extensions ca -days 9 && "
+	                             "openssl req -new -config openssl.cnf -newkey rsa:2048 -nodes "
+	                             "-keyout leaf.key -out leaf.csr "
+	                             "-subj /CN=Leaf && openssl x509 -req -in leaf.csr -CA sub.pem "
+	                             "-CAkey sub.key -out leaf.pem "
+	                             "-set_serial 3 -extfile openssl.cnf -extensions leaf -days 9 && "
+	                             "cat leaf.pem sub.pem > chain.pem"),
+	                 0);
 	char directory[256], key[256], chain[256], roots[256];
 	strcpy(directory, scratch_path("own"));
 	strcpy(key, scratch_path("leaf.key"));
@@ -303,8 +311,10 @@ static void test_operator_keys(void **state)
 	assert_string_equal(facts.signer, "CN=Leaf");
 	assert_int_equal(cms_verify(buf_slice(&cms), &digest, no_roots, &facts, NULL), 0);
 	scratch_write("made.p7s", buf_slice(&cms));
-	assert_int_equal(scratch_run("openssl cms -verify -cades -inform DER -in made.p7s -content content "
-	                             "-binary -purpose any -CAfile ca.pem"), 0);
+	assert_int_equal(
+		scratch_run("openssl cms -verify -cades -inform DER -in made.p7s -content content "
+	                "-binary -purpose any -CAfile ca.pem"),
+		0);
 	flip(&cms, signer_trust(own), 7);
 	signer_stop(own);
 }

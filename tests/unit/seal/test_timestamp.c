@@ -71,7 +71,8 @@ static void test_facts(void **state)
 	assert_ptr_equal(strstr(facts.policy, "2.25."), facts.policy);
 
 	facts.trusted = true;
-	assert_int_equal(timestamp_verify_token(buf_slice(&token), &imprint, no_roots, &facts, NULL), 0);
+	assert_int_equal(timestamp_verify_token(buf_slice(&token), &imprint, no_roots, &facts, NULL),
+	                 0);
 	assert_false(facts.trusted);
 }
 
@@ -107,7 +108,8 @@ static void test_request(void **state)
 	assert_int_equal(one.size, other.size);
 	assert_memory_not_equal(one.data, other.data, one.size);
 	scratch_write("policy.tsq", buf_slice(&one));
-	assert_int_equal(scratch_run("openssl ts -query -in policy.tsq -text | grep -q 'OID: 1.2.3.4'"), 0);
+	assert_int_equal(scratch_run("openssl ts -query -in policy.tsq -text | grep -q 'OID: 1.2.3.4'"),
+	                 0);
 	assert_int_equal(timestamp_request(&imprint, "1.2.x", &one, NULL), ERR_VALIDATION);
 	assert_int_equal(timestamp_request(&imprint, "timeStamping", &one, NULL), ERR_VALIDATION);
 }
@@ -135,11 +137,13 @@ static void test_response_against_request(void **state)
 	assert_int_equal(timestamp_request(&other_imprint, NULL, &other, NULL), 0);
 	assert_refused(verify_against(buf_slice(&other), roots, now_us, &error), &error,
 	               "something else");
-	assert_refused(verify_against(slice_of("no request"), roots, now_us, &error), &error, "request");
-	assert_refused(verify_against(buf_slice(&request), roots, now_us + 2 * BOUND_US + 60 * US_PER_SECOND,
-	                              &error), &error, "our clock");
-	assert_refused(verify_against(buf_slice(&request), roots, now_us - 2 * BOUND_US, &error), &error,
-	               "our clock");
+	assert_refused(verify_against(slice_of("no request"), roots, now_us, &error), &error,
+	               "request");
+	assert_refused(verify_against(buf_slice(&request), roots,
+	                              now_us + 2 * BOUND_US + 60 * US_PER_SECOND, &error),
+	               &error, "our clock");
+	assert_refused(verify_against(buf_slice(&request), roots, now_us - 2 * BOUND_US, &error),
+	               &error, "our clock");
 	buf_free(&other);
 	buf_init(&other, 65536);
 	scratch_read("signer/report-root.pem", &other);
@@ -147,6 +151,7 @@ static void test_response_against_request(void **state)
 	               "certificate path");
 	assert_int_equal(verify_against(buf_slice(&request), slice_of(""), now_us, &error),
 	                 ERR_VALIDATION);
+	assert_int_equal(verify_against(buf_slice(&request), no_roots, now_us, &error), ERR_VALIDATION);
 }
 
 /* The embedded authority refuses a policy that it does not have, and says so. */
@@ -165,7 +170,8 @@ static void test_not_granted(void **state)
 	                                         clock_now_us(), BOUND_US, NULL, &facts, &error),
 	               &error, "not granted: status 2");
 	struct slice none;
-	assert_int_equal(timestamp_response_token(buf_slice(&answer), &none, NULL), ERR_INVALID_EVIDENCE);
+	assert_int_equal(timestamp_response_token(buf_slice(&answer), &none, NULL),
+	                 ERR_INVALID_EVIDENCE);
 }
 
 static void test_every_flipped_bit(void **state)
@@ -180,7 +186,8 @@ static void test_every_flipped_bit(void **state)
 		struct slice altered = slice_make(copy, token.size);
 		if (timestamp_verify_token(altered, &imprint, roots, &facts, NULL) != ERR_INVALID_EVIDENCE)
 			fail_msg("bit %zu of byte %zu flipped, and taken", bit % 8, bit / 8);
-		if (timestamp_verify_token(altered, &imprint, no_roots, &facts, NULL) != ERR_INVALID_EVIDENCE)
+		if (timestamp_verify_token(altered, &imprint, no_roots, &facts, NULL) !=
+		    ERR_INVALID_EVIDENCE)
 			fail_msg("bit %zu of byte %zu flipped, and taken without roots", bit % 8, bit / 8);
 	}
 	free(copy);
@@ -194,8 +201,9 @@ static void test_every_other_length(void **state)
 	assert_non_null(copy);
 	memcpy(copy, token.data, token.size);
 	for (size_t size = 0; size < token.size + 4; size++)
-		assert_int_equal(timestamp_verify_token(slice_make(copy, size), &imprint, no_roots, &facts, NULL),
-		                 size == token.size ? 0 : ERR_INVALID_EVIDENCE);
+		assert_int_equal(
+			timestamp_verify_token(slice_make(copy, size), &imprint, no_roots, &facts, NULL),
+			size == token.size ? 0 : ERR_INVALID_EVIDENCE);
 	free(copy);
 	copy = malloc(response.size + 1);
 	assert_non_null(copy);
@@ -300,7 +308,8 @@ static void forge_signing_certificate(SignerInfo *info)
 {
 	unsigned char *der = NULL;
 	X509 *other = read_certificate("signer/timestamp-root.pem");
-	ESS_SIGNING_CERT_V2 *reference = OSSL_ESS_signing_cert_v2_new_init(EVP_sha256(), other, NULL, 1);
+	ESS_SIGNING_CERT_V2 *reference =
+		OSSL_ESS_signing_cert_v2_new_init(EVP_sha256(), other, NULL, 1);
 	int size = i2d_ESS_SIGNING_CERT_V2(reference, &der);
 
 	drop_attribute(info, NID_id_smime_aa_signingCertificateV2);
@@ -468,8 +477,9 @@ static void test_forgeries(void **state)
 		forge(cases[i].forgery, &forged);
 		assert_refused(timestamp_verify_token(buf_slice(&forged), &imprint, roots, &facts, &error),
 		               &error, cases[i].cause);
-		assert_refused(timestamp_verify_token(buf_slice(&forged), &imprint, no_roots, &facts, &error),
-		               &error, cases[i].cause);
+		assert_refused(
+			timestamp_verify_token(buf_slice(&forged), &imprint, no_roots, &facts, &error), &error,
+			cases[i].cause);
 	}
 }
 
@@ -489,15 +499,17 @@ static int sign_with_openssl(const char *key, const char *extensions, const char
 	         extensions);
 	scratch_write("openssl.cnf", slice_of(text));
 	return scratch_run(
-	    "openssl req -x509 -config openssl.cnf -extensions ca -newkey ec -pkeyopt "
-	    "ec_paramgen_curve:P-256 -nodes -keyout ca.key -out ca.pem -subj /CN=Root -days 9 && "
-	    "openssl req -new -config openssl.cnf -newkey %s -nodes -keyout leaf.key -out leaf.csr "
-	    "-subj /CN=Leaf && "
-	    "openssl x509 -req -in leaf.csr -CA ca.pem -CAkey ca.key -set_serial 7 -out leaf.pem -days 9 "
-	    "-extfile openssl.cnf -extensions leaf && "
-	    "openssl cms -sign -binary -nodetach -outform DER -econtent_type 1.2.840.113549.1.9.16.1.4 "
-	    "-nosmimecap -md sha256 -signer leaf.pem -inkey leaf.key -certfile ca.pem -in info.der "
-	    "-out made.tst %s", key, options);
+		"openssl req -x509 -config openssl.cnf -extensions ca -newkey ec -pkeyopt "
+		"ec_paramgen_curve:P-256 -nodes -keyout ca.key -out ca.pem -subj /CN=Root -days 9 && "
+		"openssl req -new -config openssl.cnf -newkey %s -nodes -keyout leaf.key -out leaf.csr "
+		"-subj /CN=Leaf && "
+		"openssl x509 -req -in leaf.csr -CA ca.pem -CAkey ca.key -set_serial 7 -out leaf.pem -days "
+	    "9 "
+		"-extfile openssl.cnf -extensions leaf && "
+		"openssl cms -sign -binary -nodetach -outform DER -econtent_type 1.2.840.113549.1.9.16.1.4 "
+		"-nosmimecap -md sha256 -signer leaf.pem -inkey leaf.key -certfile ca.pem -in info.der "
+		"-out made.tst %s",
+		key, options);
 }
 
 #define EC "ec -pkeyopt ec_paramgen_curve:P-256"

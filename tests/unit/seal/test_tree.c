@@ -186,8 +186,17 @@ static void test_json_errors(void **state)
 #define A "\"0000000000000000000000000000000000000000000000000000000000000001\""
 #define B "\"0000000000000000000000000000000000000000000000000000000000000002\""
 	static const char *const wrong[] = {
-		"{}", "null", "[[]]", "[[" A "]]", "[[" B "," A "]]", "[[" A "," B "," B "]]", "[" A "," B "]",
-		"[[" A "," B "],[]]", "[[" A "," B "],[" A "," B "]]", "[[" A ",1]]", "[[" A ",\"00\"]]",
+		"{}",
+		"null",
+		"[[]]",
+		"[[" A "]]",
+		"[[" B "," A "]]",
+		"[[" A "," B "," B "]]",
+		"[" A "," B "]",
+		"[[" A "," B "],[]]",
+		"[[" A "," B "],[" A "," B "]]",
+		"[[" A ",1]]",
+		"[[" A ",\"00\"]]",
 		"[[" B "," B "]]",
 	};
 	struct sha256 leaf = {.bytes = {[31] = 1}};
@@ -195,8 +204,8 @@ static void test_json_errors(void **state)
 	ARENA_AUTO struct arena arena;
 
 	arena_init(&arena, 1 << 20);
-	assert_int_equal(tree_proof_read(parse(&arena, slice_of("[[" A "," B "],[" B "]]")), &leaf, &proof),
-	                 0);
+	assert_int_equal(
+		tree_proof_read(parse(&arena, slice_of("[[" A "," B "],[" B "]]")), &leaf, &proof), 0);
 	assert_int_equal(tree_proof_read(NULL, &leaf, &proof), ERR_INVALID_EVIDENCE);
 	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
 		if (tree_proof_read(parse(&arena, slice_of(wrong[i])), &leaf, &proof) == 0)

@@ -29,18 +29,32 @@ static void add_channel(struct sample *sample, enum modality modality)
 	sample->test_chain = channel.channel * 2 + 1;
 }
 
-void sample_open(struct sample *sample, enum modality modality, int64_t credits)
+void sample_make_directory(struct sample *sample)
 {
 	*sample = (struct sample){.now_us = clock_now_us() - US_PER_SECOND};
 	snprintf(sample->directory, sizeof sample->directory, "/tmp/constancia-test-XXXXXX");
 	assert_non_null(mkdtemp(sample->directory));
 	snprintf(sample->url, sizeof sample->url, "sqlite:%s/store.db", sample->directory);
+}
+
+void sample_fill(struct sample *sample, struct store *store, enum modality modality,
+                 int64_t credits)
+{
+	sample->store = store;
 	struct error error = {0};
-	assert_int_equal(store_open(sample->url, true, &sample->store, &error), OK);
 	struct account_record account = {.name = "Sample", .unpaid_limit = 100};
-	assert_int_equal(store_create_account(sample->store, &account, credits, sample->now_us,
+	assert_int_equal(store_create_account(store, &account, credits, sample->now_us,
 	                                      sample->account_id, &error), OK);
 	add_channel(sample, modality);
+}
+
+void sample_open(struct sample *sample, enum modality modality, int64_t credits)
+{
+	sample_make_directory(sample);
+	struct store *store;
+	struct error error = {0};
+	assert_int_equal(store_open(sample->url, true, &store, &error), OK);
+	sample_fill(sample, store, modality, credits);
 }
 
 void sample_add_channel(struct sample *sample, enum modality modality)
@@ -94,10 +108,15 @@ void sample_register(struct sample *sample, enum mode mode, int64_t count)
 	}
 }
 
-void sample_close(struct sample *sample)
+void sample_remove_directory(struct sample *sample)
 {
-	store_close(sample->store);
 	char command[128];
 	snprintf(command, sizeof command, "rm -rf %s", sample->directory);
 	assert_int_equal(system(command), 0);
+}
+
+void sample_close(struct sample *sample)
+{
+	store_close(sample->store);
+	sample_remove_directory(sample);
 }

@@ -21,6 +21,11 @@ struct sample {
 
 /* A fresh directory below /tmp, a store in it, an account with `credits`, a channel. */
 void sample_open(struct sample *sample, enum modality modality, int64_t credits);
+/* The same in pieces, for a store that somebody else opens and closes. */
+void sample_make_directory(struct sample *sample);
+void sample_fill(struct sample *sample, struct store *store, enum modality modality,
+                 int64_t credits);
+void sample_remove_directory(struct sample *sample);
 /* Another channel of the account becomes the sample's channel. */
 void sample_add_channel(struct sample *sample, enum modality modality);
 /* Registers `count` events; of modality content they have small inline JSON. */

@@ -359,12 +359,14 @@ static void test_overdue(void **state)
 	struct certification accepted = make(MODE_LIVE, 1, 2);
 	assert_int_equal(accept(&accepted), OK);
 	struct certification found;
-	int64_t now_us = sample.now_us;
-	assert_int_equal(store_find_overdue_certification(sample.store, now_us, now_us, &arena, &found,
+	assert_int_equal(store_find_overdue_certification(sample.store, sample.now_us, &arena, &found,
 	                                                  &error), ERR_NOT_FOUND);
-	assert_int_equal(store_find_overdue_certification(sample.store, now_us + 1, now_us, &arena,
+	assert_int_equal(store_find_overdue_certification(sample.store, sample.now_us + 1, &arena,
 	                                                  &found, &error), OK);
 	assert_string_equal(found.certification_id, accepted.certification_id);
+	seal_all();
+	assert_int_equal(store_find_overdue_certification(sample.store, sample.now_us + 1, &arena,
+	                                                  &found, &error), ERR_NOT_FOUND);
 }
 
 static void test_idle_accounts(void **state)

@@ -1,0 +1,154 @@
+/* Archives and parts as whole files ("PK…"), their documents one by one (a letter, then the text),
+ * and a stream of gzipped lines ('z', then the gzip file). What a reader takes is written again as
+ * a document that reads the same. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "fuzz.h"
+#include "proof/verify_check.h"
+
+#define TEXT_MAX ((size_t)32 << 20)
+
+static void require(bool good, const char *what)
+{
+	if (good)
+		return;
+	fprintf(stderr, "broken: %s\n", what);
+	abort();
+}
+
+static int verify_bytes(const uint8_t *data, size_t size, bool one_more)
+{
+	char path[64];
+	int fd = memfd_create("archive", MFD_CLOEXEC);
+	require(fd >= 0 && write(fd, data, size) == (ssize_t)size &&
+	            (!one_more || write(fd, "", 1) == 1),
+	        "there is memory");
+	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+	const char *one = path;
+	struct verify_result result;
+	require(verify_paths(&one, 1, NULL, NULL, &result, NULL) == 0, "it can be checked");
+	int code = verify_exit_code(&result);
+	require(code == 0 || result.first != NULL, "what is not valid has a reason");
+	verify_result_free(&result);
+	close(fd);
+	return code;
+}
+
+static int read_document(struct arena *arena, char kind, struct slice text, struct buf *out)
+{
+	struct event_facts event;
+	struct archive_segment_text segment_text;
+	struct archive_segment segment;
+	struct archive_round round;
+	struct archive_manifest manifest;
+	struct config_facts config;
+	struct part_entry entry;
+	struct part_head head;
+	struct sha256 hash;
+	enum mode chain;
+	const char *channel_id;
+	int64_t number;
+	int status = ERR_INVALID_EVIDENCE;
+	switch (kind) {
+	case 'e':
+		if ((status = archive_read_event(arena, text, &event, NULL)) == 0)
+			event_record(&event, out);
+		break;
+	case 'l':
+		if ((status = archive_read_leaf(arena, text, &number, &hash, NULL)) == 0)
+			archive_leaf_line(number, &hash, out);
+		break;
+	case 's':
+		if ((status = archive_read_segment(arena, text, &segment_text, &segment, NULL)) == 0)
+			archive_segment_line(&segment, out);
+		break;
+	case 'r':
+		if ((status = archive_read_round(arena, text, &round, NULL)) == 0)
+			archive_round_line(&round, out);
+		break;
+	case 'm':
+		if ((status = archive_read_manifest(arena, text, &manifest, NULL)) == 0)
+			archive_manifest_write(&manifest, out);
+		break;
+	case 'g':
+		if ((status = archive_read_genesis(arena, text, &channel_id, &chain, &number, NULL)) == 0)
+			genesis_document(channel_id, chain, number, out);
+		break;
+	case 'c':
+		if ((status = archive_read_config(arena, text, &config, NULL)) == 0)
+			config_document(&config, out);
+		break;
+	case 'i':
+		if ((status = archive_read_part_line(arena, text, &entry, NULL)) == 0)
+			part_index_line(&entry, out);
+		break;
+	case 'h':
+		if ((status = archive_read_part_head(arena, text, &head, NULL)) == 0)
+			part_head_write(&head, out);
+		break;
+	default:
+		break;
+	}
+	return status;
+}
+
+static void fuzz_document(char kind, struct slice text)
+{
+	ARENA_AUTO struct arena arena;
+	BUF_AUTO struct buf once, twice;
+	arena_init(&arena, (size_t)256 << 20);
+	buf_init(&once, TEXT_MAX);
+	buf_init(&twice, TEXT_MAX);
+	int status = read_document(&arena, kind, text, &once);
+	require(status == 0 || status == ERR_INVALID_EVIDENCE, "a document is read or not");
+	if (status < 0 || buf_check(&once) < 0)
+		return;
+	require(read_document(&arena, kind, buf_slice(&once), &twice) == 0, "it can be read back");
+	require(slice_equal(buf_slice(&once), buf_slice(&twice)), "it is the same document");
+}
+
+static void fuzz_lines(struct slice gzip)
+{
+	char path[] = "/tmp/constancia-fuzz-XXXXXX", name[ZIP_NAME_MAX + 1];
+	int fd = mkstemp(path);
+	require(fd >= 0, "there is room");
+	close(fd);
+	struct zip_writer *writer;
+	struct zip_reader *zip;
+	struct zip_sum sum;
+	struct line_stream *stream;
+	struct slice line;
+	int status;
+	archive_stream_path(STREAM_EVENTS, 1, name);
+	require(zip_create(path, ZIP_BYTES_MAX, 1, &writer, NULL) == 0 &&
+	            zip_add(writer, name, gzip, NULL, NULL) == 0 && zip_finish(writer, &sum, NULL) == 0,
+	        "it can be written");
+	zip_writer_free(writer);
+	require(zip_open(path, &zip, NULL) == 0, "what was written is of the shape");
+	require(line_stream_open(zip, STREAM_EVENTS, &stream, NULL) == 0, "there is memory");
+	while ((status = line_stream_next(stream, &line, NULL)) == 1)
+		require(line.size <= ARCHIVE_LINE_MAX + 65536 && !memchr(line.data, '\n', line.size),
+		        "a line is one line");
+	require(status == 0 || status == ERR_INVALID_EVIDENCE, "lines end or break");
+	require(line_stream_next(stream, &line, NULL) == 0, "and then there are no more");
+	line_stream_free(stream);
+	zip_reader_free(zip);
+	unlink(path);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	if (size >= 2 && memcmp(data, "PK", 2) == 0) {
+		if (verify_bytes(data, size, false) != 1)
+			require(verify_bytes(data, size, true) == 1, "every byte is accounted for");
+	} else if (size > 0 && data[0] == 'z') {
+		fuzz_lines(slice_make(data + 1, size - 1));
+	} else if (size > 0) {
+		fuzz_document((char)data[0], slice_make(data + 1, size - 1));
+	}
+	return 0;
+}

@@ -1,0 +1,117 @@
+/* Where an operation is executed: in the running service, or here. */
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "cli/command.h"
+#include "service/admin_socket.h"
+
+#define ANSWER_LIMIT ((size_t)16 << 20)
+#define LOCKED_PATIENCE_US (5 * US_PER_SECOND)
+
+/* The service's own error, as its answer tells it. */
+static int answered_error(const struct json *told, struct error *error)
+{
+	struct slice code = {0}, message = {0}, cause = {0};
+	int64_t exit_code = 2;
+	(void)json_get_text(told, "code", &code);
+	(void)json_get_text(told, "message", &message);
+	(void)json_get_text(told, "cause", &cause);
+	(void)json_get_integer(told, "exit", &exit_code);
+	/* Codes of the interface are shared by several numbers: code and exit choose one. */
+	int found = ERR_INTERNAL;
+#define ERROR_ENTRY(name, number, text, status, its_exit, english, spanish)                        \
+	if (found == ERR_INTERNAL && slice_is(code, text) && exit_code == (its_exit))                  \
+		found = -(number);
+#include "base/error.def"
+#undef ERROR_ENTRY
+	error_clear(error);
+	error->code = found;
+	snprintf(error->english, sizeof error->english, "%.*s", (int)message.size, message.data);
+	snprintf(error->cause, sizeof error->cause, "%.*s", (int)cause.size, cause.data);
+	return found;
+}
+
+static int read_answer(struct slice answer, struct buf *result, struct error *error)
+{
+	static const char start[] = "{\"result\":";
+	const size_t start_size = sizeof start - 1;
+	if (answer.size > start_size && memcmp(answer.data, start, start_size) == 0) {
+		buf_add(result, answer.data + start_size, answer.size - start_size - 1);
+		return buf_check(result);
+	}
+	ARENA_AUTO struct arena arena;
+	arena_init(&arena, ANSWER_LIMIT);
+	struct json *json;
+	int code = json_parse(&arena, answer, NULL, &json, error);
+	return code ? code : answered_error(json_member(json, "error"), error);
+}
+
+static int ask_service(const struct settings *settings, const struct admin_operation *operation,
+                       struct slice arguments, struct buf *result, struct error *error)
+{
+	BUF_AUTO struct buf request;
+	BUF_AUTO struct buf answer;
+	buf_init(&request, ADMIN_REQUEST_MAX);
+	buf_init(&answer, ANSWER_LIMIT);
+	struct json_writer writer = {.out = &request};
+	json_begin_object(&writer, NULL);
+	json_raw(&writer, "arguments", arguments);
+	json_text(&writer, "operation", operation->name);
+	json_end_object(&writer);
+	int code = buf_check(&request);
+	if (!code)
+		code = admin_exchange(settings->service_admin_socket, buf_slice(&request), &answer, error);
+	if (!code)
+		code = read_answer(buf_slice(&answer), result, error);
+	if (answer.data)
+		explicit_bzero(answer.data, answer.size);
+	return code;
+}
+
+static int run_here(const struct settings *settings, const struct admin_operation *operation,
+                    struct slice arguments, struct buf *result, struct error *error)
+{
+	ARENA_AUTO struct arena arena;
+	arena_init(&arena, ANSWER_LIMIT);
+	struct json *json;
+	struct admin admin = {.settings = settings};
+	int code = json_parse(&arena, arguments, NULL, &json, error);
+	if (!code)
+		code = store_open(settings->store_url, false, &admin.store, error);
+	if (code)
+		return code;
+	if (strncmp(operation->name, "store ", 6) == 0)
+		code = content_open(settings->content_url, false, &admin.content, error);
+	if (!code)
+		code = admin_run(&admin, operation, json, result, error);
+	if (admin.content)
+		content_close(admin.content);
+	store_close(admin.store);
+	return code;
+}
+
+static bool no_service(int code, const struct error *error)
+{
+	return code == ERR_NOT_FOUND && error->message == MSG_ADMIN_NO_SERVICE;
+}
+
+/* A service that is starting or ending, or another command, holds the store for a moment. */
+int administer(const struct settings *settings, const struct admin_operation *operation,
+               struct slice arguments, struct buf *result, struct error *error)
+{
+	int64_t deadline_us = clock_monotonic_us() + LOCKED_PATIENCE_US;
+	for (;;) {
+		error_clear(error);
+		int code = ask_service(settings, operation, arguments, result, error);
+		if (!no_service(code, error))
+			return code;
+		error_clear(error);
+		code = run_here(settings, operation, arguments, result, error);
+		bool locked = code == ERR_UNAVAILABLE && error->message == MSG_STORE_LOCKED;
+		if (!locked || clock_monotonic_us() > deadline_us)
+			return code;
+		nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
+	}
+}

@@ -1,0 +1,87 @@
+/* Commands and their command lines.
+ *
+ * One table in main.c lists the commands of this folder; the operations of service/admin.h are
+ * commands too. Exit codes: 0 done, 1 refused, 2 wrong usage or could not be done. */
+#ifndef CLI_COMMAND_H
+#define CLI_COMMAND_H
+
+#include "base/error.h"
+#include "cli/config.h"
+#include "service/admin.h"
+
+#define COMMAND_OPTIONS_MAX 32
+
+/* A flag; those that every command takes are known anyway. */
+struct option {
+	const char *name;  /* without dashes; NULL ends a list */
+	const char *place; /* how usage shows the value; NULL: a switch */
+	const char *help;
+};
+
+struct command_line {
+	const char *command; /* "store migrate" */
+	struct config_sources sources;
+	bool json;
+	bool help;
+	struct {
+		const char *name;
+		const char *value; /* "true" for a switch */
+	} given[COMMAND_OPTIONS_MAX];
+	unsigned given_count;
+	const char **arguments; /* positional, in order */
+	unsigned argument_count;
+};
+
+struct command {
+	const char *name;
+	const char *arguments; /* as usage shows them: "DIR"; NULL: none */
+	unsigned arguments_least;
+	unsigned arguments_most;
+	const char *summary;
+	const struct option *options; /* NULL: none of its own */
+	int (*run)(const struct command_line *line);
+};
+
+extern const struct option common_options[];
+
+/* Reads the words behind the command's name. 0, or 2 after having told what is wrong. */
+int command_line_parse(struct command_line *line, const struct option *options, int count,
+                       char **words);
+/* NULL: not given. */
+const char *command_option(const struct command_line *line, const char *name);
+
+/* Tells an error on standard error, as text or as JSON, and gives the exit code. */
+int command_fail(const struct command_line *line, const struct error *error);
+/* Wrong usage: 2. */
+int command_misused(const struct command_line *line, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* Loads the settings; tells problems and warnings. 0, or the exit code. The config is to be freed in
+ * any case. */
+int command_settings(const struct command_line *line, const struct config_sources *sources,
+                     struct config *ret_config);
+
+/* Runs an administration operation: in the running service, or with the store opened here. 0 with
+ * the JSON document appended to `result`. */
+int administer(const struct settings *settings, const struct admin_operation *operation,
+               struct slice arguments, struct buf *result, struct error *error);
+
+int command_admin(const struct command_line *line, const struct admin_operation *operation);
+int command_config_check(const struct command_line *line);
+int command_config_print(const struct command_line *line);
+int command_dev(const struct command_line *line);
+int command_init(const struct command_line *line);
+int command_migrate(const struct command_line *line);
+int command_restore(const struct command_line *line);
+int command_serve(const struct command_line *line);
+int command_verify(const struct command_line *line);
+int command_version(const struct command_line *line);
+
+extern const struct option dev_options[];
+extern const struct option migrate_options[];
+extern const struct option verify_options[];
+
+/* Prints a JSON document for people: lists as tables of `columns` (NULL: no list). */
+void output_print(const struct json *json, const char *columns, struct buf *out);
+
+#endif

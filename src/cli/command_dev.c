@@ -1,0 +1,204 @@
+/* A complete service for development: demo account, channels and keys, all in one directory. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "cli/command.h"
+#include "cli/demo.h"
+#include "cli/node.h"
+
+const struct option dev_options[] = {
+	{"listen", "ADDR:PORT", "service.listen; port 0 takes a free one"},
+	{"ready-file", "FILE", "written once requests are served: addresses, identifiers and keys"},
+	{0},
+};
+
+static const char *const presets[] = {
+	"service.data_dir=demo",
+	"service.admin_listen=127.0.0.1:0",
+	"tsa.url=embedded:",
+	"seal.interval=10s",
+	"webhook.allow_http=true",
+	"webhook.allow_networks=127.0.0.0/8,::1/128",
+	NULL,
+};
+
+static int fail(const struct command_line *line, int code, struct error *error)
+{
+	error->code = code;
+	return command_fail(line, error);
+}
+
+/* ---- addresses ---- */
+
+/* Links in answers need the port before the listener exists. */
+static int free_port(const char *host, struct error *error)
+{
+	bool six = strchr(host, ':') != NULL;
+	struct sockaddr_in6 address6 = {.sin6_family = AF_INET6};
+	struct sockaddr_in address4 = {.sin_family = AF_INET};
+	struct sockaddr *address = six ? (struct sockaddr *)&address6 : (struct sockaddr *)&address4;
+	socklen_t size = six ? sizeof address6 : sizeof address4;
+	void *bytes = six ? (void *)&address6.sin6_addr : (void *)&address4.sin_addr;
+	if (inet_pton(address->sa_family, host, bytes) != 1)
+		return error_cause(error, ERR_VALIDATION, "port 0 needs a numeric address, not %s", host);
+	int descriptor = socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int port = -1;
+	if (descriptor >= 0 && bind(descriptor, address, size) == 0 &&
+	    getsockname(descriptor, address, &size) == 0)
+		port = ntohs(six ? address6.sin6_port : address4.sin_port);
+	if (descriptor >= 0)
+		close(descriptor);
+	return port > 0 ? port : error_cause(error, ERR_IO, "no free port on %s", host);
+}
+
+/* Puts a real port into service.listen and, unless told otherwise, makes public_url of it. */
+static int settle_addresses(struct config *config, struct error *error)
+{
+	struct settings *settings = &config->settings;
+	const char *listen = settings->service_listen;
+	const char *colon = strrchr(listen, ':');
+	bool bracketed = *listen == '[';
+	const char *host = arena_copy(&config->arena, listen + bracketed,
+	                              (size_t)(colon - listen) - 2 * bracketed);
+	int port = listen_port(listen);
+	if (!host)
+		return ERR_NO_MEMORY;
+	if (port == 0 && (port = free_port(host, error)) < 0)
+		return port;
+	bool any = strcmp(host, "0.0.0.0") == 0 || strcmp(host, "::") == 0;
+	const char *shape = bracketed ? "[%s]:%d" : "%s:%d";
+	char address[300], reachable[300];
+	snprintf(address, sizeof address, shape, host, port);
+	snprintf(reachable, sizeof reachable, any ? "127.0.0.1:%2$d" : shape, host, port);
+	settings->service_listen = arena_text(&config->arena, address);
+	if (!config_is_given(config, "service.public_url"))
+		settings->service_public_url = arena_printf(&config->arena, "http://%s", reachable);
+	return settings->service_listen && settings->service_public_url ? OK : ERR_NO_MEMORY;
+}
+
+/* ---- telling ---- */
+
+static void ready_document(const struct settings *settings, struct node *node,
+                           const struct demo *demo, struct buf *out)
+{
+	struct json_writer writer = {.out = out};
+	BUF_AUTO struct buf address;
+	buf_init(&address, 4096);
+	json_begin_object(&writer, NULL);
+	buf_printf(&address, "%s/v1", settings->service_public_url);
+	json_slice(&writer, "base_url", buf_slice(&address));
+	json_text(&writer, "public_url", settings->service_public_url);
+	json_text(&writer, "admin_socket", settings->service_admin_socket);
+	buf_clear(&address);
+	if (node_admin_port(node)) {
+		buf_printf(&address, "http://127.0.0.1:%u", node_admin_port(node));
+		json_slice(&writer, "operator_url", buf_slice(&address));
+	}
+	json_text(&writer, "data_dir", settings->service_data_dir);
+	demo_members(demo, &writer);
+	json_end_object(&writer);
+	buf_add_byte(out, '\n');
+}
+
+static int write_ready_file(const char *path, struct slice text, struct error *error)
+{
+	char partial[PATH_MAX];
+	if (snprintf(partial, sizeof partial, "%s.partial", path) >= (int)sizeof partial)
+		return error_cause(error, ERR_IO, "the name %s is too long", path);
+	(void)unlink(partial);
+	int file = open(partial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	bool written = file >= 0 && write(file, text.data, text.size) == (ssize_t)text.size;
+	if (file >= 0)
+		close(file);
+	if (!written || rename(partial, path) != 0)
+		return error_cause(error, ERR_IO, "writing %s: %s", path, strerror(errno));
+	return OK;
+}
+
+static void print_welcome(const struct settings *settings, struct node *node,
+                          const struct demo *demo)
+{
+	printf("\nconstancia %s, for development, with its data in %s\n\n", CONSTANCIA_VERSION,
+	       settings->service_data_dir);
+	printf("  base address     %s/v1\n", settings->service_public_url);
+	if (node_admin_port(node))
+		printf("  operator         http://127.0.0.1:%u/metrics\n", node_admin_port(node));
+	printf("  account          %s\n", demo->account_id);
+	for (int i = 0; i < DEMO_CHANNELS; i++) {
+		printf("\n  channel          %s  (%s)\n", demo->channels[i].channel_id,
+		       modality_text((enum modality)i));
+		printf("    live key       %s\n", demo->channels[i].keys[MODE_LIVE]);
+		printf("    test key       %s\n", demo->channels[i].keys[MODE_TEST]);
+	}
+	printf("\n  administration   constancia account list --data %s\n", settings->service_data_dir);
+	printf("  trust roots      %s/trust.pem\n\n", settings->service_data_dir);
+	printf("Nothing made here has probative value. Ctrl-C ends it.\n\n");
+	fflush(stdout);
+}
+
+/* ---- the command ---- */
+
+static int tell_ready(const struct command_line *line, const struct settings *settings,
+                      struct node *node, const struct demo *demo, struct error *error)
+{
+	BUF_AUTO struct buf text;
+	buf_init(&text, (size_t)64 * 1024);
+	ready_document(settings, node, demo, &text);
+	int code = buf_check(&text);
+	const char *path = command_option(line, "ready-file");
+	if (!code && path)
+		code = write_ready_file(path, buf_slice(&text), error);
+	if (code)
+		return code;
+	if (line->json)
+		fputs(text.data, stdout);
+	else
+		print_welcome(settings, node, demo);
+	fflush(stdout);
+	return OK;
+}
+
+int command_dev(const struct command_line *line)
+{
+	CONFIG_AUTO struct config config = {0};
+	struct config_sources sources = line->sources;
+	struct error error = {0};
+	struct node *node = NULL;
+	struct demo demo = {0};
+	char listen[300];
+	sources.presets = presets;
+	sources.serving = true;
+	if (command_option(line, "listen")) {
+		snprintf(listen, sizeof listen, "service.listen=%s", command_option(line, "listen"));
+		if (sources.set_count == CONFIG_SETS_MAX)
+			return command_misused(line, "--set is given too often.");
+		sources.sets[sources.set_count++] = listen;
+	}
+	int exit_code = command_settings(line, &sources, &config);
+	if (exit_code)
+		return exit_code;
+	int code = settle_addresses(&config, &error);
+	if (!code)
+		code = node_open(&config.settings, true, &node, &error);
+	if (!code)
+		code = node_write_trust(node, &error);
+	if (!code)
+		code = demo_prepare(node_admin(node), &demo, &error);
+	if (!code)
+		code = node_listen(node, &error);
+	if (!code)
+		code = tell_ready(line, &config.settings, node, &demo, &error);
+	exit_code = code ? fail(line, code, &error) : node_wait(node);
+	node_close(node);
+	explicit_bzero(&demo, sizeof demo);
+	return exit_code;
+}

@@ -1,0 +1,175 @@
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/command.h"
+
+const struct option common_options[] = {
+	{"config", "FILE", "settings from this file (constancia.conf(5))"},
+	{"data", "DIR", "the data directory: service.data_dir"},
+	{"set", "SECTION.KEY=VALUE", "one setting; may be repeated"},
+	{"json", NULL, "one JSON document on standard output, errors as JSON on standard error"},
+	{"help", NULL, "this text"},
+	{0},
+};
+
+static const struct option *find_option(const struct option *options, const char *name, size_t size)
+{
+	for (; options && options->name; options++)
+		if (slice_is(slice_make(name, size), options->name))
+			return options;
+	return NULL;
+}
+
+/* What every command takes goes to its place; the rest is kept for command_option. */
+static int take_option(struct command_line *line, const char *name, const char *value)
+{
+	if (strcmp(name, "json") == 0) {
+		line->json = true;
+	} else if (strcmp(name, "help") == 0) {
+		line->help = true;
+	} else if (strcmp(name, "config") == 0) {
+		line->sources.file = value;
+	} else if (strcmp(name, "data") == 0) {
+		line->sources.data_dir = value;
+	} else if (strcmp(name, "set") == 0) {
+		if (line->sources.set_count == CONFIG_SETS_MAX)
+			return command_misused(line, "--set is given more than %d times.", CONFIG_SETS_MAX);
+		line->sources.sets[line->sources.set_count++] = value;
+	} else {
+		if (command_option(line, name))
+			return command_misused(line, "--%s is given twice.", name);
+		if (line->given_count == COMMAND_OPTIONS_MAX)
+			return command_misused(line, "There are too many options.");
+		line->given[line->given_count].name = name;
+		line->given[line->given_count++].value = value;
+	}
+	return 0;
+}
+
+/* A word that begins with a dash; `next` is the word behind it, or NULL. */
+static int parse_option(struct command_line *line, const struct option *options, const char *word,
+                        const char *next, bool *ret_used_next)
+{
+	if (strcmp(word, "-h") == 0)
+		word = "--help";
+	if (word[1] != '-')
+		return command_misused(line, "'%s' is not an option here. See --help.", word);
+	const char *name = word + 2;
+	size_t size = strcspn(name, "=");
+	const struct option *option = find_option(options, name, size);
+	if (!option)
+		option = find_option(common_options, name, size);
+	if (!option)
+		return command_misused(line, "--%.*s is not an option here. See --help.", (int)size, name);
+	const char *value = name[size] ? name + size + 1 : NULL;
+	if (!option->place) {
+		if (value)
+			return command_misused(line, "--%s takes no value.", option->name);
+		return take_option(line, option->name, "true");
+	}
+	if (!value) {
+		if (!next)
+			return command_misused(line, "--%s needs a value: %s.", option->name, option->place);
+		value = next;
+		*ret_used_next = true;
+	}
+	return take_option(line, option->name, value);
+}
+
+int command_line_parse(struct command_line *line, const struct option *options, int count,
+                       char **words)
+{
+	line->arguments = calloc((size_t)count + 1, sizeof *line->arguments);
+	if (!line->arguments)
+		abort();
+	bool only_arguments = false;
+	for (int i = 0; i < count; i++) {
+		const char *word = words[i];
+		bool negative = word[0] == '-' && word[1] >= '0' && word[1] <= '9';
+		if (only_arguments || word[0] != '-' || !word[1] || negative) {
+			line->arguments[line->argument_count++] = word;
+			continue;
+		}
+		if (strcmp(word, "--") == 0) {
+			only_arguments = true;
+			continue;
+		}
+		bool used_next = false;
+		const char *next = i + 1 < count ? words[i + 1] : NULL;
+		int exit_code = parse_option(line, options, word, next, &used_next);
+		if (exit_code)
+			return exit_code;
+		i += used_next;
+	}
+	return 0;
+}
+
+const char *command_option(const struct command_line *line, const char *name)
+{
+	for (unsigned i = 0; i < line->given_count; i++)
+		if (strcmp(line->given[i].name, name) == 0)
+			return line->given[i].value;
+	return NULL;
+}
+
+/* ---- telling ---- */
+
+static void tell(const struct command_line *line, const char *code, const char *message,
+                 const char *cause)
+{
+	if (!line->json) {
+		fprintf(stderr, "constancia%s%s: %s\n", line->command ? " " : "",
+		        line->command ? line->command : "", message);
+		if (cause && *cause)
+			fprintf(stderr, "  (%s)\n", cause);
+		return;
+	}
+	BUF_AUTO struct buf text;
+	buf_init(&text, (size_t)1 << 20);
+	struct json_writer writer = {.out = &text};
+	json_begin_object(&writer, NULL);
+	json_text(&writer, "code", code);
+	json_text(&writer, "message", message);
+	json_text(&writer, "cause", cause && *cause ? cause : NULL);
+	json_end_object(&writer);
+	if (!buf_check(&text))
+		fprintf(stderr, "%s\n", text.data);
+}
+
+int command_fail(const struct command_line *line, const struct error *error)
+{
+	tell(line, error_code_text(error->code), error_message(error, LANGUAGE_ENGLISH), error->cause);
+	return error_exit_code(error->code);
+}
+
+int command_misused(const struct command_line *line, const char *format, ...)
+{
+	char message[1024];
+	va_list list;
+	va_start(list, format);
+	vsnprintf(message, sizeof message, format, list);
+	va_end(list);
+	tell(line, error_code_text(ERR_USAGE), message, NULL);
+	return error_exit_code(ERR_USAGE);
+}
+
+int command_settings(const struct command_line *line, const struct config_sources *sources,
+                     struct config *ret_config)
+{
+	int code = config_load(sources, ret_config);
+	if (code == ERR_USAGE) {
+		char *problems = ret_config->problems.data;
+		problems[ret_config->problems.size - 1] = '\0'; /* the last line feed */
+		tell(line, error_code_text(code), problems, NULL);
+		return error_exit_code(code);
+	}
+	if (code) {
+		struct error error = {.code = code};
+		return command_fail(line, &error);
+	}
+	if (ret_config->warnings.size)
+		fputs(ret_config->warnings.data, stderr);
+	return 0;
+}

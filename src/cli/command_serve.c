@@ -1,0 +1,100 @@
+/* init and serve: a real deployment. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "cli/command.h"
+#include "cli/node.h"
+#include "seal/authority.h"
+
+static int fail(const struct command_line *line, int code, struct error *error)
+{
+	error->code = code;
+	return command_fail(line, error);
+}
+
+/* Prepares directory, store and, for development, keys, by starting everything that needs no
+ * listener once. */
+int command_init(const struct command_line *line)
+{
+	CONFIG_AUTO struct config config = {0};
+	struct config_sources sources = line->sources;
+	sources.serving = true;
+	struct error error = {0};
+	struct node *node = NULL;
+	int exit_code = command_settings(line, &sources, &config);
+	if (exit_code)
+		return exit_code;
+	int code = node_open(&config.settings, true, &node, &error);
+	if (!code)
+		code = node_write_trust(node, &error);
+	node_close(node);
+	if (code)
+		return fail(line, code, &error);
+	if (line->json)
+		printf("{\"store\":\"%s\"}\n", config.settings.store_url);
+	else
+		printf("The store %s is ready. Next: constancia serve.\n", config.settings.store_url);
+	return 0;
+}
+
+/* What an operator must know about this deployment's promises. */
+static void warn_of_promises(const struct settings *settings, struct service *service)
+{
+	const char *promise = store_promise(service->store);
+	if (strcmp(promise, "replicated") != 0)
+		log_warning("receipts_not_replicated", "promise", promise, "meaning",
+		            "a receipt says that the event is durable on this machine, not that a second "
+		            "machine holds it");
+	if (strstr(settings->tsa_url, AUTHORITY_EMBEDDED_URL))
+		log_warning("development_timestamp_authority", "meaning",
+		            "its timestamps prove nothing to a third party");
+	if (!*settings->signer_key)
+		log_warning("development_signing_key", "meaning",
+		            "reports are signed with a key that no one vouches for; set signer.key");
+	if (strncmp(settings->service_public_url, "http://", 7) == 0)
+		log_warning("public_url_without_tls", "url", settings->service_public_url);
+}
+
+static void set_log_level(const char *level)
+{
+	log_set_level(strcmp(level, "debug") == 0     ? LOG_DEBUG
+	              : strcmp(level, "warning") == 0 ? LOG_WARNING
+	              : strcmp(level, "error") == 0   ? LOG_ERROR
+	                                              : LOG_INFO);
+}
+
+int command_serve(const struct command_line *line)
+{
+	CONFIG_AUTO struct config config = {0};
+	struct config_sources sources = line->sources;
+	sources.serving = true;
+	struct error error = {0};
+	struct node *node = NULL;
+	int exit_code = command_settings(line, &sources, &config);
+	if (exit_code)
+		return exit_code;
+	set_log_level(config.settings.log_level);
+	int code = node_open(&config.settings, false, &node, &error);
+	if (!code)
+		code = node_write_trust(node, &error);
+	if (!code)
+		code = node_listen(node, &error);
+	if (code) {
+		log_error("not_started", "message", error_message(&error, LANGUAGE_ENGLISH), "cause",
+		          error.cause);
+		node_close(node);
+		return error_exit_code(code);
+	}
+	warn_of_promises(&config.settings, node_service(node));
+	char port[8], admin_port[8];
+	snprintf(port, sizeof port, "%u", node_port(node));
+	snprintf(admin_port, sizeof admin_port, "%u", node_admin_port(node));
+	log_info("serving", "version", CONSTANCIA_VERSION, "listen", config.settings.service_listen,
+	         "port", port, "admin_port", admin_port, "public_url",
+	         config.settings.service_public_url);
+	exit_code = node_wait(node);
+	node_close(node);
+	log_info("stopped");
+	return exit_code;
+}

@@ -1,0 +1,96 @@
+/* What is done to a store while no service runs. */
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "cli/command.h"
+#include "service/backup.h"
+
+const struct option migrate_options[] = {
+	{"dry-run", NULL, "only tell which steps would be applied"},
+	{0},
+};
+
+static int fail(const struct command_line *line, int code, struct error *error)
+{
+	error->code = code;
+	return command_fail(line, error);
+}
+
+/* One step per line in `steps`. */
+static void print_steps(const struct command_line *line, const struct buf *steps, bool applied)
+{
+	BUF_AUTO struct buf text;
+	buf_init(&text, (size_t)1 << 20);
+	struct json_writer writer = {.out = &text};
+	json_begin_object(&writer, NULL);
+	json_boolean(&writer, "applied", applied);
+	json_begin_array(&writer, "steps");
+	for (const char *at = steps->data; at && *at;) {
+		size_t size = strcspn(at, "\n");
+		json_slice(&writer, NULL, slice_make(at, size));
+		at += size + (at[size] == '\n');
+	}
+	json_end_array(&writer);
+	json_end_object(&writer);
+	if (buf_check(&text))
+		return;
+	if (line->json)
+		puts(text.data);
+	else if (!steps->size)
+		puts("The schema is current.");
+	else
+		printf("%s\n%s", applied ? "Applied:" : "Would apply:", steps->data);
+}
+
+int command_migrate(const struct command_line *line)
+{
+	CONFIG_AUTO struct config config = {0};
+	BUF_AUTO struct buf steps;
+	buf_init(&steps, (size_t)64 * 1024);
+	struct error error = {0};
+	bool dry_run = command_option(line, "dry-run") != NULL;
+	int exit_code = command_settings(line, &line->sources, &config);
+	if (exit_code)
+		return exit_code;
+	int code = store_migrate(config.settings.store_url, dry_run, &steps, &error);
+	if (!code)
+		code = buf_check(&steps);
+	if (code)
+		return fail(line, code, &error);
+	print_steps(line, &steps, !dry_run && steps.size);
+	return 0;
+}
+
+int command_restore(const struct command_line *line)
+{
+	CONFIG_AUTO struct config config = {0};
+	struct error error = {0};
+	struct backup_facts facts;
+	char directory[PATH_MAX];
+	int exit_code = command_settings(line, &line->sources, &config);
+	if (exit_code)
+		return exit_code;
+	if (!realpath(line->arguments[0], directory))
+		return command_misused(line, "%s: %s.", line->arguments[0], strerror(errno));
+	if (mkdir(config.settings.service_data_dir, 0700) != 0 && errno != EEXIST)
+		return fail(line,
+		            error_cause(&error, ERR_IO, "making %s: %s", config.settings.service_data_dir,
+		                        strerror(errno)),
+		            &error);
+	int code = backup_restore(directory, config.settings.store_url, config.settings.content_url,
+	                          &facts, &error);
+	if (code)
+		return fail(line, code, &error);
+	char time[TIME_TEXT_SIZE];
+	time_format(facts.created_at_us, time);
+	if (line->json)
+		printf("{\"created_at\":\"%s\",\"store_bytes\":%lld,\"content_objects\":%lld}\n", time,
+		       (long long)facts.store_bytes, (long long)facts.content_objects);
+	else
+		printf("Restored the backup of %s. Now run 'constancia store check'.\n", time);
+	return 0;
+}

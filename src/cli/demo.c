@@ -1,0 +1,222 @@
+#include "cli/demo.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "store/accounts.h"
+
+#define ACCOUNT_NAME "Demonstration"
+#define DEMO_CREDITS "1000000"
+#define DOCUMENT_MAX ((size_t)64 * 1024)
+
+static const char *const channel_names[] = {"Demo, with content", "Demo, digests only"};
+
+void demo_members(const struct demo *demo, struct json_writer *writer)
+{
+	json_text(writer, "account_id", demo->account_id);
+	json_begin_object(writer, "channels");
+	for (int i = 0; i < DEMO_CHANNELS; i++) {
+		json_begin_object(writer, modality_text((enum modality)i));
+		json_text(writer, "channel_id", demo->channels[i].channel_id);
+		json_text(writer, "live_key", demo->channels[i].keys[MODE_LIVE]);
+		json_text(writer, "test_key", demo->channels[i].keys[MODE_TEST]);
+		json_end_object(writer);
+	}
+	json_end_object(writer);
+}
+
+/* ---- the file ---- */
+
+static void keys_path(const struct admin *admin, const char *suffix, char path[PATH_MAX])
+{
+	snprintf(path, PATH_MAX, "%s/demo-keys.json%s", admin->settings->service_data_dir, suffix);
+}
+
+static void copy_text(const struct json *json, const char *name, char *field, size_t size)
+{
+	struct slice text;
+	if (json_get_text(json, name, &text) && text.size < size) {
+		memcpy(field, text.data, text.size);
+		field[text.size] = '\0';
+	}
+}
+
+/* What cannot be read counts as missing. */
+static void read_keys(const struct admin *admin, struct demo *demo)
+{
+	char path[PATH_MAX], text[4096];
+	keys_path(admin, "", path);
+	int file = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t size = file >= 0 ? read(file, text, sizeof text) : -1;
+	if (file >= 0)
+		close(file);
+	ARENA_AUTO struct arena arena;
+	arena_init(&arena, DOCUMENT_MAX);
+	struct json *json;
+	if (size <= 0 || json_parse(&arena, slice_make(text, (size_t)size), NULL, &json, NULL))
+		return;
+	copy_text(json, "account_id", demo->account_id, sizeof demo->account_id);
+	for (int i = 0; i < DEMO_CHANNELS; i++) {
+		const struct json *channel =
+			json_member(json_member(json, "channels"), modality_text((enum modality)i));
+		copy_text(channel, "channel_id", demo->channels[i].channel_id, ID_SIZE);
+		copy_text(channel, "live_key", demo->channels[i].keys[MODE_LIVE], KEY_TEXT_MAX);
+		copy_text(channel, "test_key", demo->channels[i].keys[MODE_TEST], KEY_TEXT_MAX);
+	}
+}
+
+static int write_keys(const struct admin *admin, const struct demo *demo, struct error *error)
+{
+	BUF_AUTO struct buf text;
+	buf_init(&text, DOCUMENT_MAX);
+	struct json_writer writer = {.out = &text};
+	json_begin_object(&writer, NULL);
+	demo_members(demo, &writer);
+	json_end_object(&writer);
+	buf_add_byte(&text, '\n');
+	int code = buf_check(&text);
+	if (code)
+		return code;
+	char path[PATH_MAX], partial[PATH_MAX];
+	keys_path(admin, "", path);
+	keys_path(admin, ".partial", partial);
+	(void)unlink(partial);
+	int file = open(partial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	bool written = file >= 0 && write(file, text.data, text.size) == (ssize_t)text.size &&
+	               fsync(file) == 0;
+	if (file >= 0)
+		close(file);
+	if (!written || rename(partial, path) != 0)
+		return error_cause(error, ERR_IO, "writing %s: %s", path, strerror(errno));
+	return OK;
+}
+
+/* ---- the store ---- */
+
+/* Runs an operation whose arguments are given as name, value, …, NULL (all text but `credits`). */
+static int run(struct admin *admin, const char *operation, struct arena *arena,
+               const char *const *arguments, struct json **ret_answer, struct error *error)
+{
+	BUF_AUTO struct buf given;
+	BUF_AUTO struct buf answer;
+	buf_init(&given, DOCUMENT_MAX);
+	buf_init(&answer, ADMIN_RESULT_MAX);
+	struct json_writer writer = {.out = &given};
+	json_begin_object(&writer, NULL);
+	for (; *arguments; arguments += 2)
+		if (strcmp(arguments[0], "credits") == 0)
+			json_raw(&writer, arguments[0], slice_of(arguments[1]));
+		else
+			json_text(&writer, arguments[0], arguments[1]);
+	json_end_object(&writer);
+	struct json *json;
+	int code = buf_check(&given);
+	if (!code)
+		code = json_parse(arena, buf_slice(&given), NULL, &json, error);
+	if (!code)
+		code = admin_run(admin, admin_find(slice_of(operation)), json, &answer, error);
+	/* The answer's tree may point into its text. */
+	const char *kept = code ? NULL : arena_copy(arena, answer.data, answer.size);
+	if (!code && !kept)
+		code = ERR_NO_MEMORY;
+	return code ? code : json_parse(arena, slice_make(kept, answer.size), NULL, ret_answer, error);
+}
+
+/* Without its own file, the account is the first of that name. */
+static int find_account(struct admin *admin, struct arena *arena, struct demo *demo,
+                        struct error *error)
+{
+	struct account_list list;
+	int code = store_list_accounts(admin->store, slice_of(""), 100, clock_now_us(), arena, &list,
+	                               error);
+	bool known = false;
+	for (size_t i = 0; !code && i < list.count; i++)
+		known |= strcmp(list.items[i].account_id, demo->account_id) == 0;
+	if (!known)
+		*demo = (struct demo){0};
+	for (size_t i = 0; !code && !known && i < list.count && !*demo->account_id; i++)
+		if (strcmp(list.items[i].name, ACCOUNT_NAME) == 0)
+			memcpy(demo->account_id, list.items[i].account_id, ID_SIZE);
+	if (code || *demo->account_id)
+		return code;
+	struct json *answer;
+	const char *const arguments[] = {"name", ACCOUNT_NAME, "credits", DEMO_CREDITS, NULL};
+	code = run(admin, "account create", arena, arguments, &answer, error);
+	if (!code)
+		copy_text(answer, "account_id", demo->account_id, ID_SIZE);
+	return code;
+}
+
+static int find_channel(struct admin *admin, struct arena *arena, enum modality modality,
+                        struct demo *demo, struct error *error)
+{
+	char *channel_id = demo->channels[modality].channel_id;
+	struct channel_list list;
+	int code = store_list_channels(admin->store, slice_of(demo->account_id), slice_of(""), 100,
+	                               arena, &list, error);
+	bool known = false;
+	for (size_t i = 0; !code && i < list.count; i++)
+		known |= strcmp(list.items[i].channel_id, channel_id) == 0;
+	for (size_t i = 0; !code && !known && i < list.count; i++)
+		if (list.items[i].modality == modality) {
+			memcpy(channel_id, list.items[i].channel_id, ID_SIZE);
+			known = true;
+		}
+	if (code || known)
+		return code;
+	struct json *answer;
+	const char *const arguments[] = {
+		"account",   demo->account_id,        "name",     channel_names[modality],
+		"declarant", "Example Company, S.L.", "modality", modality_text(modality),
+		NULL};
+	code = run(admin, "channel create", arena, arguments, &answer, error);
+	if (!code)
+		copy_text(answer, "channel_id", channel_id, ID_SIZE);
+	return code;
+}
+
+static int find_key(struct admin *admin, struct arena *arena, enum modality modality,
+                    enum mode mode, struct demo *demo, struct error *error)
+{
+	char *key = demo->channels[modality].keys[mode];
+	struct key_identity identity;
+	struct sha256 digest = sha256_of(key, strlen(key));
+	int code = *key ? store_find_key(admin->store, &digest, &identity, error) : ERR_NOT_FOUND;
+	if (code == OK && !identity.revoked &&
+	    strcmp(identity.channel_id, demo->channels[modality].channel_id) == 0)
+		return OK;
+	if (code && code != ERR_NOT_FOUND)
+		return code;
+	error_clear(error);
+	struct json *answer;
+	const char *const arguments[] = {"channel", demo->channels[modality].channel_id, "mode",
+	                                 mode_text(mode), "name", "demo", NULL};
+	code = run(admin, "key create", arena, arguments, &answer, error);
+	if (!code)
+		copy_text(answer, "key", key, KEY_TEXT_MAX);
+	return code;
+}
+
+int demo_prepare(struct admin *admin, struct demo *ret_demo, struct error *error)
+{
+	ARENA_AUTO struct arena arena;
+	arena_init(&arena, (size_t)16 << 20);
+	struct demo demo = {0};
+	read_keys(admin, &demo);
+	int code = find_account(admin, &arena, &demo, error);
+	for (int i = 0; !code && i < DEMO_CHANNELS; i++) {
+		enum modality modality = (enum modality)i;
+		code = find_channel(admin, &arena, modality, &demo, error);
+		for (int mode = MODE_LIVE; !code && mode <= MODE_TEST; mode++)
+			code = find_key(admin, &arena, modality, (enum mode)mode, &demo, error);
+	}
+	if (!code)
+		code = write_keys(admin, &demo, error);
+	if (!code)
+		*ret_demo = demo;
+	explicit_bzero(&demo, sizeof demo);
+	return code;
+}

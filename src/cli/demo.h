@@ -1,0 +1,25 @@
+/* The demo account of `constancia dev`: one channel of each modality with a live and a test key.
+ *
+ * The keys stand in demo-keys.json (mode 0600) in the data directory, since the store keeps only
+ * their digests. What is there is taken up again; what is missing is made. */
+#ifndef CLI_DEMO_H
+#define CLI_DEMO_H
+
+#include "service/admin.h"
+
+#define DEMO_CHANNELS 2 /* by enum modality */
+
+struct demo {
+	char account_id[ID_SIZE];
+	struct {
+		char channel_id[ID_SIZE];
+		char keys[2][KEY_TEXT_MAX]; /* by enum mode */
+	} channels[DEMO_CHANNELS];
+};
+
+int demo_prepare(struct admin *admin, struct demo *ret_demo, struct error *error)
+    __attribute__((warn_unused_result));
+/* "account_id" and "channels", as the ready file and demo-keys.json have them. */
+void demo_members(const struct demo *demo, struct json_writer *writer);
+
+#endif

@@ -1,0 +1,226 @@
+/* constancia: one binary for the service, its administration and the verification of evidence. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/command.h"
+
+#define NAME_SIZE 64
+#define USAGE_COLUMN 34
+
+static const struct command commands[] = {
+	{.name = "dev",
+	 .summary = "start a complete service for development, with a demo account",
+	 .options = dev_options,
+	 .run = command_dev},
+	{.name = "init", .summary = "prepare the store of a deployment", .run = command_init},
+	{.name = "serve", .summary = "serve", .run = command_serve},
+	{.name = "verify",
+	 .arguments = "PATH...",
+	 .arguments_least = 1,
+	 .arguments_most = 10000,
+	 .summary = "check evidence archives, content parts and reports offline",
+	 .options = verify_options,
+	 .run = command_verify},
+	{.name = "config check",
+	 .summary = "say what is wrong with the settings, with file and line",
+	 .run = command_config_check},
+	{.name = "config print",
+	 .summary = "print all settings as a commented file",
+	 .run = command_config_print},
+	{.name = "store migrate",
+	 .summary = "move the schema of a stopped service on",
+	 .options = migrate_options,
+	 .run = command_migrate},
+	{.name = "store restore",
+	 .arguments = "DIR",
+	 .arguments_least = 1,
+	 .arguments_most = 1,
+	 .summary = "bring a backup back where no store is",
+	 .run = command_restore},
+	{.name = "version", .summary = "print the version", .run = command_version},
+};
+#define COMMAND_COUNT (sizeof commands / sizeof *commands)
+
+/* ---- help ---- */
+
+static void print_option(const char *name, const char *place, const char *help)
+{
+	char left[128];
+	snprintf(left, sizeof left, "  %s%s%s", name, place ? " " : "", place ? place : "");
+	printf("%-*s %s\n", USAGE_COLUMN, left, help);
+}
+
+static void print_options(const struct option *options)
+{
+	for (; options && options->name; options++) {
+		char name[NAME_SIZE];
+		snprintf(name, sizeof name, "--%s", options->name);
+		print_option(name, options->place, options->help);
+	}
+}
+
+static void help_of_command(const struct command *command)
+{
+	printf("constancia %s%s%s [OPTIONS]\n\n%s\n\n", command->name, command->arguments ? " " : "",
+	       command->arguments ? command->arguments : "", command->summary);
+	print_options(command->options);
+	print_options(common_options);
+}
+
+static void help_of_operation(const struct admin_operation *operation)
+{
+	printf("constancia %s", operation->name);
+	for (const struct admin_parameter *at = operation->parameters; at->name; at++)
+		if (at->positional)
+			printf(" %s", at->place);
+	printf(" [OPTIONS]\n\n%s\n\n", operation->summary);
+	for (const struct admin_parameter *at = operation->parameters; at->name; at++) {
+		char label[ADMIN_LABEL_SIZE], help[256];
+		admin_label(at, label);
+		snprintf(help, sizeof help, "%s%s", at->help,
+		         at->required && !at->positional ? " (required)" : "");
+		print_option(label, at->positional ? NULL : at->place ? at->place : at->choices, help);
+	}
+	print_options(common_options);
+}
+
+/* Everything whose name begins with `start`; true when there was something. */
+static bool list_commands(const char *start)
+{
+	size_t size = strlen(start);
+	bool any = false;
+	for (size_t i = 0; i < COMMAND_COUNT; i++)
+		if (strncmp(commands[i].name, start, size) == 0) {
+			print_option(commands[i].name, commands[i].arguments, commands[i].summary);
+			any = true;
+		}
+	const struct admin_operation *operation;
+	for (size_t i = 0; (operation = admin_operation_at(i)); i++)
+		if (strncmp(operation->name, start, size) == 0) {
+			print_option(operation->name, NULL, operation->summary);
+			any = true;
+		}
+	return any;
+}
+
+static int help_of_all(void)
+{
+	puts("constancia COMMAND [OPTIONS]   (each command has --help)\n");
+	list_commands("");
+	puts("\nevery command takes");
+	print_options(common_options);
+	return 0;
+}
+
+/* ---- choosing ---- */
+
+static int run_command(struct command_line *line, const struct command *command, int count,
+                       char **words)
+{
+	int exit_code = command_line_parse(line, command->options, count, words);
+	if (exit_code)
+		return exit_code;
+	if (line->help) {
+		help_of_command(command);
+		return 0;
+	}
+	if (line->argument_count > command->arguments_most)
+		return command_misused(line, "'%s' is one word too many. See --help.",
+		                       line->arguments[command->arguments_most]);
+	if (line->argument_count < command->arguments_least)
+		return command_misused(line, "%s is missing. See --help.", command->arguments);
+	return command->run(line);
+}
+
+static int run_operation(struct command_line *line, const struct admin_operation *operation,
+                         int count, char **words)
+{
+	struct option options[ADMIN_PARAMETERS_MAX + 1] = {0};
+	char labels[ADMIN_PARAMETERS_MAX][ADMIN_LABEL_SIZE];
+	size_t used = 0;
+	for (const struct admin_parameter *at = operation->parameters; at->name; at++) {
+		if (at->positional)
+			continue;
+		admin_label(at, labels[used]);
+		const char *place = at->place ? at->place : at->choices;
+		options[used] = (struct option){labels[used] + 2, place, at->help};
+		used++;
+	}
+	int exit_code = command_line_parse(line, options, count, words);
+	if (exit_code)
+		return exit_code;
+	if (!line->help)
+		return command_admin(line, operation);
+	help_of_operation(operation);
+	return 0;
+}
+
+static const struct command *find_command(const char *name)
+{
+	for (size_t i = 0; i < COMMAND_COUNT; i++)
+		if (strcmp(commands[i].name, name) == 0)
+			return &commands[i];
+	return NULL;
+}
+
+/* The command's name is one word or two. */
+static int choose(struct command_line *line, int count, char **words)
+{
+	char name[NAME_SIZE];
+	for (int size = 1; size <= 2 && size <= count; size++) {
+		if (size == 1)
+			snprintf(name, sizeof name, "%s", words[0]);
+		else
+			snprintf(name, sizeof name, "%s %s", words[0], words[1]);
+		const struct command *command = find_command(name);
+		const struct admin_operation *operation = admin_find(slice_of(name));
+		line->command = command ? command->name : operation ? operation->name : NULL;
+		if (command)
+			return run_command(line, command, count - size, words + size);
+		if (operation)
+			return run_operation(line, operation, count - size, words + size);
+	}
+	snprintf(name, sizeof name, "%s ", words[0]);
+	bool help = count == 2 && (strcmp(words[1], "--help") == 0 || strcmp(words[1], "-h") == 0);
+	if ((help || count == 1) && list_commands(name))
+		return help ? 0 : 2;
+	return command_misused(line, "There is no command '%s%s%s'. See --help.", words[0],
+	                       count > 1 ? " " : "", count > 1 ? words[1] : "");
+}
+
+/* How many words at the start are options that every command takes. */
+static int count_leading_options(int count, char **words)
+{
+	int used = 0;
+	while (used < count && words[used][0] == '-' && words[used][1]) {
+		const char *name = words[used] + 2;
+		bool takes_value = false;
+		for (const struct option *at = common_options; at->name; at++)
+			takes_value |= at->place && strcmp(name, at->name) == 0;
+		used += 1 + (takes_value && used + 1 < count);
+	}
+	return used;
+}
+
+int main(int argc, char **argv)
+{
+	struct command_line line = {.sources = {.environment = environ}};
+	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
+		line.json |= strcmp(argv[i], "--json") == 0; /* for errors in what stands before it */
+	int leading = count_leading_options(argc - 1, argv + 1);
+	int exit_code = command_line_parse(&line, NULL, leading, argv + 1);
+	free(line.arguments);
+	line.arguments = NULL;
+	line.argument_count = 0;
+	int left = argc - 1 - leading;
+	if (!exit_code && line.help)
+		exit_code = help_of_all();
+	else if (!exit_code && left == 0)
+		exit_code = help_of_all() + 2;
+	else if (!exit_code)
+		exit_code = choose(&line, left, argv + 1 + leading);
+	free(line.arguments);
+	return exit_code;
+}

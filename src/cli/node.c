@@ -1,0 +1,263 @@
+#include "cli/node.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "http/server.h"
+#include "jobs/jobs.h"
+#include "seal/authority.h"
+#include "seal/signer.h"
+#include "service/admin_socket.h"
+#include "service/service.h"
+#include "store/db.h"
+
+#define DRAIN_US (20 * US_PER_SECOND)
+#define END_BY_FORCE_S 29
+#define LOOK_AGAIN_NS 200000000
+#define LIST_MEMORY_MAX ((size_t)64 * 1024)
+#define TRUST_MAX ((size_t)4 << 20)
+
+struct node {
+	const struct settings *settings;
+	sigset_t signals;
+	struct signer *signer;
+	struct authorities *authorities;
+	struct service service;
+	bool service_open;
+	struct jobs *jobs;
+	struct admin admin;
+	struct admin_server *admin_server;
+	struct http_server *http;
+};
+
+/* ---- authorities from the settings ---- */
+
+/* The item of a list that stands for authority `index`: its own, or the only one. NULL: none. */
+static const char *list_item(struct arena *arena, const char *list, size_t index)
+{
+	bool single = !strchr(list, ',');
+	for (size_t i = 0; !single && i < index; i++) {
+		const char *comma = strchr(list, ',');
+		if (!comma)
+			return NULL;
+		list = comma + 1;
+	}
+	size_t size = strcspn(list, ",");
+	while (size && *list == ' ')
+		list++, size--;
+	while (size && list[size - 1] == ' ')
+		size--;
+	return size ? arena_copy(arena, list, size) : NULL;
+}
+
+static size_t list_count(const char *list)
+{
+	size_t count = *list != '\0';
+	for (; *list; list++)
+		count += *list == ',';
+	return count;
+}
+
+static int create_authorities(struct node *node, struct error *error)
+{
+	const struct settings *settings = node->settings;
+	ARENA_AUTO struct arena arena;
+	arena_init(&arena, LIST_MEMORY_MAX);
+	struct authority_options items[AUTHORITIES_MAX] = {0};
+	struct authorities_options options = {
+		.authorities = items,
+		.count = list_count(settings->tsa_url),
+		.signer = node->signer,
+		.timeout_ms = (int)(settings->tsa_timeout / 1000),
+		.time_bound_us = settings->tsa_time_bound,
+	};
+	if (options.count == 0 || options.count > AUTHORITIES_MAX)
+		return error_cause(error, ERR_VALIDATION, "tsa.url names no authority, or too many");
+	for (size_t i = 0; i < options.count; i++) {
+		const char *kind = list_item(&arena, settings->tsa_kind, i);
+		items[i].url = options.count == 1 ? settings->tsa_url
+		                                  : list_item(&arena, settings->tsa_url, i);
+		items[i].roots_path = list_item(&arena, settings->tsa_roots, i);
+		items[i].policy = list_item(&arena, settings->tsa_policy, i);
+		items[i].kind = AUTHORITY_NON_QUALIFIED;
+		if (!items[i].url || (kind && !authority_kind_parse(slice_of(kind), &items[i].kind)))
+			return error_cause(error, ERR_VALIDATION, "tsa.url or tsa.kind");
+	}
+	int code = network_list_parse(slice_of(settings->tsa_allow_networks), &options.guard.allowed,
+	                              error);
+	return code ? code : authorities_create(&options, &node->authorities, error);
+}
+
+/* ---- starting ---- */
+
+static void prepare_process(struct node *node)
+{
+	sigemptyset(&node->signals);
+	sigaddset(&node->signals, SIGINT);
+	sigaddset(&node->signals, SIGTERM);
+	sigaddset(&node->signals, SIGCHLD);
+	sigprocmask(SIG_BLOCK, &node->signals, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	struct rlimit files;
+	if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+		files.rlim_cur = files.rlim_max;
+		(void)setrlimit(RLIMIT_NOFILE, &files);
+	}
+	umask(0077);
+}
+
+static int start_signer(struct node *node, struct error *error)
+{
+	const struct settings *settings = node->settings;
+	bool development = !*settings->signer_key;
+	struct signer_options options = {
+		.directory = settings->signer_directory,
+		.development = development,
+		.key_path = development ? NULL : settings->signer_key,
+		.certificates_path = development ? NULL : settings->signer_chain,
+	};
+	return signer_start(&options, &node->signer, error);
+}
+
+int node_open(const struct settings *settings, bool create, struct node **ret_node,
+              struct error *error)
+{
+	struct node *node = calloc(1, sizeof *node);
+	if (!node)
+		return ERR_NO_MEMORY;
+	node->settings = settings;
+	prepare_process(node);
+	int code = OK;
+	if (create && mkdir(settings->service_data_dir, 0700) != 0 && errno != EEXIST)
+		code = error_cause(error, ERR_IO, "making %s: %s", settings->service_data_dir,
+		                   strerror(errno));
+	if (!code)
+		code = start_signer(node, error);
+	if (!code)
+		code = create_authorities(node, error);
+	if (!code)
+		code = service_open(settings, create, &node->service, error);
+	node->service_open = !code;
+	if (code) {
+		node_close(node);
+		return code;
+	}
+	node->service.signer = node->signer;
+	node->service.authorities = node->authorities;
+	node->admin = (struct admin){.settings = settings,
+	                             .store = node->service.store,
+	                             .content = node->service.content,
+	                             .service = &node->service};
+	*ret_node = node;
+	return OK;
+}
+
+int node_listen(struct node *node, struct error *error)
+{
+	int code = jobs_start(&node->service, &node->jobs, error);
+	if (!code)
+		code = admin_server_start(&node->admin, node->settings->service_admin_socket,
+		                          &node->admin_server, error);
+	return code ? code : http_start(&node->service, &node->http, error);
+}
+
+struct service *node_service(struct node *node)
+{
+	return &node->service;
+}
+
+struct admin *node_admin(struct node *node)
+{
+	return &node->admin;
+}
+
+uint16_t node_port(const struct node *node)
+{
+	return http_port(node->http);
+}
+
+uint16_t node_admin_port(const struct node *node)
+{
+	return http_admin_port(node->http);
+}
+
+int node_write_trust(struct node *node, struct error *error)
+{
+	BUF_AUTO struct buf roots;
+	buf_init(&roots, TRUST_MAX);
+	buf_add_slice(&roots, signer_trust(node->signer));
+	authorities_trust(node->authorities, &roots);
+	int code = buf_check(&roots);
+	if (code)
+		return code;
+	char path[PATH_MAX], partial[PATH_MAX];
+	snprintf(path, sizeof path, "%s/trust.pem", node->settings->service_data_dir);
+	snprintf(partial, sizeof partial, "%s/trust.pem.partial", node->settings->service_data_dir);
+	FILE *file = fopen(partial, "we");
+	bool written = file && fwrite(roots.data, 1, roots.size, file) == roots.size;
+	if (file && (fchmod(fileno(file), 0644) != 0 || fclose(file) != 0))
+		written = false;
+	if (!written || rename(partial, path) != 0)
+		return error_cause(error, ERR_IO, "writing %s: %s", path, strerror(errno));
+	return OK;
+}
+
+/* ---- running and ending ---- */
+
+int node_wait(struct node *node)
+{
+	struct timespec look_again = {.tv_nsec = LOOK_AGAIN_NS};
+	for (;;) {
+		int signal_number = sigtimedwait(&node->signals, NULL, &look_again);
+		if (signal_number == SIGINT || signal_number == SIGTERM) {
+			log_info("stopping", "signal", signal_number == SIGINT ? "SIGINT" : "SIGTERM");
+			return 0;
+		}
+		if (signal_number == SIGCHLD) {
+			log_error("signer_ended", "consequence", "the program ends, to be started anew");
+			return 1;
+		}
+		if (db_is_poisoned(store_db(node->service.store))) {
+			log_error("store_failed", "cause", "a sync of the store failed: what it holds is unknown",
+			          "consequence", "the program ends, to be started anew");
+			_exit(1);
+		}
+	}
+}
+
+/* What is acknowledged is durable, so ending by force loses nothing. */
+static void end_by_force(int signal_number)
+{
+	static const char line[] = "{\"level\":\"warning\",\"event\":\"drain_cut_short\"}\n";
+	(void)!write(STDERR_FILENO, line, sizeof line - 1);
+	_exit(0);
+}
+
+void node_close(struct node *node)
+{
+	if (!node)
+		return;
+	signal(SIGALRM, end_by_force);
+	alarm(END_BY_FORCE_S);
+	if (node->http)
+		http_drain(node->http, clock_monotonic_us() + DRAIN_US);
+	jobs_stop(node->jobs);
+	http_stop(node->http);
+	admin_server_stop(node->admin_server);
+	if (node->service_open)
+		service_close(&node->service);
+	authorities_free(node->authorities);
+	signer_stop(node->signer);
+	alarm(0);
+	free(node);
+}

@@ -1,0 +1,37 @@
+/* A running node: signing process, timestamp authorities, store, content, jobs, administration and
+ * HTTP, started and ended in order. Belongs to the main thread. */
+#ifndef CLI_NODE_H
+#define CLI_NODE_H
+
+#include "base/buf.h"
+#include "base/error.h"
+#include "service/settings.h"
+
+struct node;
+struct service;
+struct admin;
+
+/* Starts everything but what is reached from outside. The signing process is forked first, so no
+ * thread may exist. SIGINT, SIGTERM and SIGCHLD are blocked from here on, for node_wait. `create`:
+ * also prepares an empty store. */
+int node_open(const struct settings *settings, bool create, struct node **ret_node,
+              struct error *error) __attribute__((warn_unused_result));
+/* Opens the administration socket and the listeners. */
+int node_listen(struct node *node, struct error *error) __attribute__((warn_unused_result));
+
+struct service *node_service(struct node *node);
+struct admin *node_admin(struct node *node);
+uint16_t node_port(const struct node *node);
+uint16_t node_admin_port(const struct node *node); /* 0: none */
+
+/* Writes the roots that verifiers have to trust to trust.pem in the data directory. */
+int node_write_trust(struct node *node, struct error *error) __attribute__((warn_unused_result));
+
+/* Waits for SIGINT or SIGTERM: 0. When the store can no longer be written safely, or the signing
+ * process has ended: 1, for the supervisor to start the program anew. Logs which. */
+int node_wait(struct node *node);
+/* Drains and ends everything; the process is ended by force after 29 s. NULL-safe, also for a node
+ * that never listened. */
+void node_close(struct node *node);
+
+#endif

@@ -1,0 +1,362 @@
+#!/usr/bin/env python3
+"""A second, independent verifier of evidence archives and their content parts.
+
+Written from docs/evidence-format.md alone, with the standard library and the openssl command. It
+holds everything in memory and is meant for the tests, as a cross-check of `constancia verify`.
+
+usage: check_archive.py [--trust ROOTS.pem] ARCHIVE [PART...]
+Exit status 0: valid; 1: not valid, with the reason on standard error.
+"""
+
+import argparse
+import base64
+import datetime
+import hashlib
+import json
+import re
+import struct
+import subprocess
+import sys
+import tempfile
+import zlib
+
+TOLERANCE = datetime.timedelta(seconds=300)
+TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
+HASH = re.compile(r"[0-9a-f]{64}")
+
+
+class Invalid(Exception):
+    pass
+
+
+def require(condition, where, what):
+    if not condition:
+        raise Invalid(f"{where}: {what}")
+
+
+def sha256(data):
+    return hashlib.sha256(data).hexdigest()
+
+
+def canonical(value):
+    """RFC 8785 for what occurs here: integers, and names that are ASCII."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def document(data, members, where):
+    value = json.loads(data.decode("utf-8"))
+    require(isinstance(value, dict) and set(value) == set(members.split()), where, "members")
+    require(canonical(value) == data, where, "not canonical")
+    for name, member in value.items():
+        if name.endswith(("_at", "gen_time")) and member is not None:
+            require(TIME.fullmatch(member), where, name)
+        if name.endswith("_hash") or name in ("root", "sha256"):
+            require(member is None or HASH.fullmatch(member), where, name)
+    if "v" in members.split():
+        require(value["v"] == 1, where, "v")
+    return value
+
+
+def time_of(text):
+    return datetime.datetime.strptime(text, "%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def read_zip(path):
+    """Section 2. Answers an ordered dict of name to content."""
+    with open(path, "rb") as file:
+        data = file.read()
+    end = struct.unpack("<4sHHHHIIH", data[-22:])
+    _, _, _, _, count, size, offset, _ = end
+    require(end == (b"PK\5\6", 0, 0, count, count, size, offset, 0), path, "end record")
+    require(offset + size + 22 == len(data), path, "directory")
+    entries, at, record = {}, 0, offset
+    for _ in range(count):
+        central = struct.unpack("<4sHHHHHHIIIHHHHHII", data[record:record + 46])
+        crc, length, name_size = central[7], central[8], central[10]
+        raw = data[record + 46:record + 46 + name_size]
+        name = raw.decode("ascii")
+        common = (10, 0, 0, 0, 0x21, crc, length, length, name_size, 0)
+        require(central == (b"PK\1\2", 0x030A) + common + (0, 0, 0, 0x81A40000, at), path, name)
+        require(data[at:at + 30 + name_size] == struct.pack("<4sHHHHHIIIHH", b"PK\3\4", *common) + raw,
+                path, f"local header of {name}")
+        require(re.fullmatch(r"[A-Za-z0-9._/-]{1,100}", name) and name not in entries
+                and not {"", ".", ".."} & set(name.split("/")), path, f"name {name}")
+        content = data[at + 30 + name_size:at + 30 + name_size + length]
+        require(len(content) == length and zlib.crc32(content) == crc, path, f"CRC of {name}")
+        entries[name] = content
+        at += 30 + name_size + length
+        record += 46 + name_size
+    require(at == offset and record == offset + size, path, "bytes of no entry")
+    return entries
+
+
+def lines_of(entries, stream):
+    lines, number = [], 1
+    while (name := f"{stream}/{stream}-{number:06}.ndjson.gz") in entries:
+        inflater = zlib.decompressobj(31)
+        text = inflater.decompress(entries[name])
+        require(inflater.eof and not inflater.unused_data, name, "gzip")
+        require(text.endswith(b"\n"), name, "last line")
+        lines += text[:-1].split(b"\n")
+        number += 1
+    return lines
+
+
+def node(a, b):
+    return sha256(b"".join(sorted((bytes.fromhex(a), bytes.fromhex(b)))))
+
+
+def root_of(level):
+    while len(level) > 1:
+        level = [node(*level[i:i + 2]) if i + 1 < len(level) else level[i]
+                 for i in range(0, len(level), 2)]
+    return level[0]
+
+
+def openssl(*arguments):
+    done = subprocess.run(("openssl",) + arguments, capture_output=True, text=True)
+    return done.returncode == 0, done.stdout + done.stderr
+
+
+def check_signature(entries, manifest, trust):
+    """Section 7."""
+    asic = ('<?xml version="1.0" encoding="UTF-8"?>\n'
+            '<asic:ASiCManifest xmlns:asic="http://uri.etsi.org/02918/v1.2.1#"'
+            ' xmlns:ds="http://www.w3.org/2000/09/xmldsig#">\n'
+            '<asic:SigReference URI="META-INF/signature001.p7s"'
+            ' MimeType="application/x-pkcs7-signature"/>\n')
+    for name in ["manifest.json"] + [file["path"] for file in manifest["files"]]:
+        digest = base64.b64encode(hashlib.sha256(entries[name]).digest()).decode()
+        asic += (f'<asic:DataObjectReference URI="{name}"><ds:DigestMethod'
+                 ' Algorithm="http://www.w3.org/2001/04/xmlenc#sha256"/>'
+                 f"<ds:DigestValue>{digest}</ds:DigestValue></asic:DataObjectReference>\n")
+    asic += "</asic:ASiCManifest>\n"
+    found = entries["META-INF/ASiCManifest001.xml"]
+    require(found == asic.encode(), "ASiCManifest001.xml", "other bytes")
+    with tempfile.TemporaryDirectory() as directory:
+        for name, data in (("p7s", entries["META-INF/signature001.p7s"]), ("xml", found)):
+            with open(f"{directory}/{name}", "wb") as file:
+                file.write(data)
+        anchor = ("-CAfile", trust) if trust else ("-noverify",)
+        good, text = openssl("cms", "-verify", "-cades", "-binary", "-inform", "DER", "-purpose",
+                             "any", *anchor, "-in", f"{directory}/p7s", "-content",
+                             f"{directory}/xml", "-out", "/dev/null")
+        require(good, "signature001.p7s", text)
+        _, text = openssl("cms", "-cmsout", "-print", "-noout", "-inform", "DER", "-in",
+                          f"{directory}/p7s")
+        require(manifest["mode"] == "test" or "id-smime-aa-timeStampToken" in text,
+                "signature001.p7s", "no timestamp")
+
+
+def check_manifest(entries):
+    """Sections 3 and 6."""
+    where = "manifest.json"
+    manifest = document(entries[where], "certification_id channel_id config_versions content_parts"
+                        " event_count files first_chain_hash frozen_range issued_at last_chain_hash"
+                        " mode previous_chain_hash requested_range service v verification_code",
+                        where)
+    names = list(entries)
+    require(names[0] == "mimetype"
+            and entries["mimetype"] == b"application/vnd.etsi.asic-e+zip", "mimetype", "content")
+    require(names[-3:] == ["manifest.json", "META-INF/ASiCManifest001.xml",
+                           "META-INF/signature001.p7s"], where, "order of the entries")
+    listed = [(name, sha256(entries[name]), len(entries[name])) for name in names[1:-3]]
+    require(listed == [(f["path"], f["sha256"], f["size"]) for f in manifest["files"]],
+            where, "files")
+    expected = ["README.txt", "LEEME.txt", "genesis.json"]
+    expected += [f"config/config-{c['version']:06}.json" for c in manifest["config_versions"]]
+    for stream in ("events", "leaves", "seals", "rounds"):
+        number = 1
+        while (name := f"{stream}/{stream}-{number:06}.ndjson.gz") in entries:
+            expected.append(name)
+            number += 1
+    require(expected == names[1:-3], where, "entries")
+    first, last = (manifest["frozen_range"][k] for k in ("first_sequence", "last_sequence"))
+    require(1 <= first <= last and manifest["event_count"] == last - first + 1, where, "range")
+    return manifest
+
+
+def check_events(entries, manifest):
+    """Section 4.1 to 4.3. Answers chain hashes and events by sequence."""
+    channel, mode = manifest["channel_id"], manifest["mode"]
+    genesis = document(entries["genesis.json"], "chain channel_id created_at v", "genesis.json")
+    require((genesis["chain"], genesis["channel_id"]) == (mode, channel), "genesis.json", "channel")
+    configs = {}
+    for listed in manifest["config_versions"]:
+        name = f"config/config-{listed['version']:06}.json"
+        config = document(entries[name], "channel_id declarant description modality name sealed_at"
+                          " supplementary_info v version", name)
+        require((config["channel_id"], config["version"], sha256(entries[name]))
+                == (channel, listed["version"], listed["hash"]), name, "hash or version")
+        configs[listed["version"]] = listed["hash"]
+    hashes, events = {}, {}
+    previous, received, used = manifest["previous_chain_hash"], "", set()
+    sequence = manifest["frozen_range"]["first_sequence"]
+    if sequence == 1:
+        require(previous == sha256(entries["genesis.json"]), "genesis.json", "event 1")
+    for line in lines_of(entries, "events"):
+        where = f"event {sequence}"
+        event = document(line, "chain channel_id client_ref config_hash config_version event_id hash"
+                         " hash_alg modality occurred_at previous_chain_hash received_at sequence v",
+                         where)
+        require((event["chain"], event["channel_id"], event["sequence"], event["previous_chain_hash"])
+                == (mode, channel, sequence, previous), where, "does not continue the chain")
+        require(event["received_at"] >= received, where, "received_at")
+        require(configs.get(event["config_version"]) == event["config_hash"], where, "config_hash")
+        require(re.fullmatch({"sha-256": "[0-9a-f]{64}", "sha-512": "[0-9a-f]{128}"}
+                             [event["hash_alg"]], event["hash"]), where, "hash")
+        received, previous = event["received_at"], sha256(line)
+        used.add(event["config_version"])
+        hashes[sequence], events[sequence] = previous, event
+        sequence += 1
+    first, last = (manifest["frozen_range"][k] for k in ("first_sequence", "last_sequence"))
+    require(sequence == last + 1 and hashes[first] == manifest["first_chain_hash"]
+            and hashes[last] == manifest["last_chain_hash"], "manifest.json", "range or its hashes")
+    require(used == set(configs), "manifest.json", "config_versions")
+    return hashes, events
+
+
+def check_token(round_, trust):
+    token = base64.b64decode(round_["token"], validate=True)
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(token)
+        file.flush()
+        if trust:
+            good, text = openssl("ts", "-verify", "-token_in", "-in", file.name, "-digest",
+                                 round_["root"], "-CAfile", trust)
+        else:
+            good, text = openssl("cms", "-verify", "-noverify", "-inform", "DER", "-in", file.name,
+                                 "-out", "/dev/null")
+        require(good, round_["round_id"], text)
+        _, text = openssl("ts", "-reply", "-token_in", "-in", file.name, "-text")
+    imprint = "".join(re.findall(r"^    [0-9a-f]{4} - ((?:[0-9a-f]{2}[ -]){16})", text, re.M))
+    require(re.sub("[ -]", "", imprint) == round_["root"], round_["round_id"], "imprint")
+    stamp = re.search(r"Time stamp: (\w+ +\d+ [\d:]+)(\.\d+)? (\d+) GMT", text)
+    time = datetime.datetime.strptime(f"{stamp[1]} {stamp[3]}", "%b %d %H:%M:%S %Y")
+    time += datetime.timedelta(seconds=float(stamp[2] or 0))
+    require(abs(time - time_of(round_["gen_time"])) < datetime.timedelta(microseconds=2),
+            round_["round_id"], "gen_time")
+    return sha256(token)
+
+
+def check_rounds(entries, trust):
+    """Section 4.6. Answers rounds by id, each with the round before and its token's hash."""
+    rounds, before = {}, None
+    for line in lines_of(entries, "rounds"):
+        round_ = document(line, "authority gen_time kind request root round_id token", "rounds")
+        require(round_["kind"] in ("qualified", "non_qualified", "development"), "rounds", "kind")
+        require(round_["round_id"] not in rounds, "rounds", "repeated")
+        round_["hash"] = check_token(round_, trust)
+        round_["before"] = before
+        if before:
+            require(time_of(before["gen_time"]) <= time_of(round_["gen_time"]) + TOLERANCE,
+                    round_["round_id"], "before the round before")
+        rounds[round_["round_id"]] = before = round_
+    return rounds
+
+
+def check_seals(entries, manifest, hashes, events, rounds):
+    """Sections 4.4, 4.5 and 5."""
+    first, last = (manifest["frozen_range"][k] for k in ("first_sequence", "last_sequence"))
+    leaves = {}
+    for line in lines_of(entries, "leaves"):
+        leaf = document(line, "chain_hash sequence", "leaves")
+        require(leaf["sequence"] not in hashes and leaf["sequence"] not in leaves, "leaves", "twice")
+        leaves[leaf["sequence"]] = leaf["chain_hash"]
+    require(leaves.get(first - 1, manifest["previous_chain_hash"])
+            == manifest["previous_chain_hash"], "leaves", "before the range")
+    known = {**hashes, **leaves, first - 1: manifest["previous_chain_hash"]}
+    previous_seal, next_sequence, covered, named = None, None, set(), []
+    for line in lines_of(entries, "seals"):
+        segment = document(line, "path round_id seal", "seals")
+        bytes_ = canonical(segment["seal"])
+        seal = document(bytes_, "chain chain_hash_before chain_hash_last channel_id clock count"
+                        " first_sequence last_sequence previous_seal_hash previous_token_hash"
+                        " segment_id v", "seals")
+        where = seal["segment_id"]
+        begin, end = seal["first_sequence"], seal["last_sequence"]
+        require((seal["chain"], seal["channel_id"]) == (manifest["mode"], manifest["channel_id"]),
+                where, "channel")
+        require(begin <= end and end - begin + 1 == seal["count"] <= 16384, where, "count")
+        require(begin == next_sequence or next_sequence is None and begin <= first <= end, where,
+                "place")
+        require((seal["previous_seal_hash"] is None) == (begin == 1)
+                and previous_seal in (None, seal["previous_seal_hash"]), where, "seal before")
+        require(seal["chain_hash_before"] == known.get(begin - 1, seal["chain_hash_before"])
+                and seal["chain_hash_last"] == known[end], where, "chain hashes")
+        top = root_of([known[i] for i in range(begin, end + 1)] + [sha256(bytes_)])
+        for sibling in segment["path"]:
+            top = node(top, sibling)
+        round_ = rounds[segment["round_id"]]
+        require(top == round_["root"], where, "does not lead to the round's root")
+        if round_["before"]:
+            require(seal["previous_token_hash"] == round_["before"]["hash"], where, "token before")
+        for i in range(begin, end + 1):
+            require(i not in events or time_of(events[i]["received_at"])
+                    <= time_of(round_["gen_time"]) + TOLERANCE, where, "received after its time")
+        covered.update(range(begin, end + 1))
+        previous_seal, next_sequence = sha256(bytes_), end + 1
+        named.append(segment["round_id"])
+    require(covered == set(hashes) | set(leaves), "seals", "do not cover range and leaves")
+    wanted = {i for name in named for i in (name, (rounds[name]["before"] or {}).get("round_id"))}
+    require(set(rounds) <= wanted, "rounds", "one that no segment needs")
+
+
+def check_part(path, number, listed, manifest, events):
+    """Section 9."""
+    with open(path, "rb") as file:
+        data = file.read()
+    require((sha256(data), len(data)) == (listed["sha256"], listed["bytes"]), path, "digest")
+    entries = read_zip(path)
+    head = document(entries["part.json"], "certification_id channel_id number v", path)
+    require((head["certification_id"], head["channel_id"], head["number"])
+            == (manifest["certification_id"], manifest["channel_id"], number), path, "head")
+    names = list(entries)
+    index = entries["index.ndjson"]
+    require(names[0] == "part.json" and names[-1] == "index.ndjson" and index.endswith(b"\n"),
+            path, "entries")
+    found = []
+    for name, line in zip(names[1:-1], index[:-1].split(b"\n"), strict=True):
+        item = document(line, "entry event_id hash sequence", path)
+        event = events[item["sequence"]]
+        require(item["entry"] == name and re.fullmatch(
+            rf"content/{item['sequence']:012}\.(json|bin)", name), path, name)
+        require(sha256(entries[name]) == item["hash"] == event["hash"]
+                and item["event_id"] == event["event_id"], path, name)
+        found.append(item["sequence"])
+    require(found == [i for i, event in sorted(events.items()) if event["modality"] == "content"
+                      and listed["first_sequence"] <= i <= listed["last_sequence"]],
+            path, "events of content")
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--trust")
+    parser.add_argument("archive")
+    parser.add_argument("parts", nargs="*")
+    options = parser.parse_args()
+    entries = read_zip(options.archive)
+    manifest = check_manifest(entries)
+    check_signature(entries, manifest, options.trust)
+    hashes, events = check_events(entries, manifest)
+    rounds = check_rounds(entries, options.trust)
+    if manifest["mode"] == "live":
+        check_seals(entries, manifest, hashes, events, rounds)
+    else:
+        require(not any(name.startswith(("leaves/", "seals/", "rounds/")) for name in entries),
+                options.archive, "a test archive has no seals")
+    by_digest = {part["sha256"]: i for i, part in enumerate(manifest["content_parts"])}
+    for path in options.parts:
+        with open(path, "rb") as file:
+            i = by_digest.get(sha256(file.read()))
+        require(i is not None, path, "the manifest does not list it")
+        check_part(path, i + 1, manifest["content_parts"][i], manifest, events)
+    print(f"valid: {len(events)} events, {len(rounds)} rounds, {len(options.parts)} parts")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except (Invalid, ArithmeticError, LookupError, TypeError, ValueError, struct.error,
+            zlib.error) as problem:
+        sys.exit(f"not valid: {type(problem).__name__}: {problem}")

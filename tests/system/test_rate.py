@@ -1,0 +1,145 @@
+"""Rate limits: their headers on every answer, and real refusals."""
+
+import time
+
+import pytest
+
+from client import Client, fresh
+
+LOOK = "/v1/account/balance"
+
+
+@pytest.fixture(scope="module")
+def limited(start):
+    """A service with the limits that a fresh one has."""
+    return start(rate__live=50, rate__test=10)
+
+
+def numbers(answer):
+    return tuple(int(answer.headers[f"RateLimit-{name}"])
+                 for name in ("Limit", "Remaining", "Reset"))
+
+
+def drain(client, target=LOOK, most=2000, **how):
+    """Asks until refused; the answers before, and the refusal."""
+    allowed = []
+    for _ in range(most):
+        answer = client.get(target, **how)
+        if answer.status == 429:
+            return allowed, answer
+        allowed.append(answer)
+    raise AssertionError(f"{most} requests without a refusal")
+
+
+def test_a_test_key_has_10_a_second_and_no_more_at_once(limited):
+    channel = limited.new_channel()
+    limit, remaining, reset = numbers(channel.test.get(LOOK).expect(200))
+    assert (limit, remaining, reset) == (10, 9, 1)
+    started = time.monotonic()
+    allowed, refused = drain(channel.test)
+    passed = time.monotonic() - started
+    assert 9 <= len(allowed) <= 9 + 10 * passed + 1
+    refused.expect(429, "rate_limited")
+    assert int(refused.headers["Retry-After"]) == 1
+    assert numbers(refused) == (10, 0, 1)
+    time.sleep(int(refused.headers["Retry-After"]))
+    channel.test.get(LOOK).expect(200)
+
+
+def test_a_live_key_has_a_burst_of_200(limited):
+    channel = limited.new_channel()
+    limit, remaining, reset = numbers(channel.live.get(LOOK).expect(200))
+    assert (limit, remaining, reset) == (200, 199, 1)
+    started = time.monotonic()
+    allowed, refused = drain(channel.live)
+    passed = time.monotonic() - started
+    assert 199 <= len(allowed) <= 199 + 50 * passed + 1
+    refused.expect(429, "rate_limited")
+    limit, remaining, reset = numbers(refused)
+    assert (limit, remaining) == (200, 0) and 3 <= reset <= 4
+    resets = [numbers(answer)[2] for answer in allowed]
+    assert resets == sorted(resets) and resets[-1] == 4
+
+
+def test_each_key_has_a_bucket_of_its_own(limited):
+    channel = limited.new_channel()
+    drain(channel.test)
+    channel.live.get(LOOK).expect(200)
+    sister = Client(limited, limited.new_key(channel.id, "test")["key"])
+    sister.get(LOOK).expect(200)
+    assert numbers(sister.get(LOOK))[1] >= 8
+
+
+def test_an_account_may_have_a_rate_of_its_own(limited):
+    channel = limited.new_channel(rate=5)
+    assert numbers(channel.live.get(LOOK).expect(200))[0] == 20
+    assert numbers(channel.test.get(LOOK).expect(200))[0] == 10
+    allowed, refused = drain(channel.live)
+    assert len(allowed) < 40
+    refused.expect(429, "rate_limited")
+
+
+def test_a_rate_comes_before_the_scenario_the_body_and_the_registration(limited):
+    channel = limited.new_channel()
+    ref = fresh()
+    channel.test.register({}, ref).expect(201)
+    drain(channel.test)
+    answers = [channel.test.register({}, ref), channel.test.register(scenario="nonsense"),
+               channel.test.post("/v1/events", b"{", headers={"Content-Type": "x"}),
+               channel.test.get("/v1/events?surprise=1")]
+    refused = [answer for answer in answers if answer.status == 429]
+    assert len(refused) >= 3  # one token may have come meanwhile
+    for answer in refused:
+        answer.expect(429, "rate_limited")
+
+
+def test_suspension_comes_before_the_rate(limited):
+    channel = limited.new_channel()
+    limited.admin("channel", "suspend", channel.id)
+    time.sleep(2)
+    drain(channel.test)
+    channel.test.register().expect(403, "suspended")
+
+
+def test_a_forced_429_counts_like_any_request(limited):
+    channel = limited.new_channel()
+    answer = channel.test.get(LOOK, scenario="rate_limited").expect(429, "rate_limited")
+    assert numbers(answer)[:2] == (10, 9)
+
+
+def test_every_answer_tells_the_rate_also_without_a_key(limited):
+    anyone = Client(limited)
+    answers = [anyone.get(LOOK).expect(401), anyone.get("/nowhere").expect(404),
+               anyone.call("PUT", LOOK).expect(405), anyone.get("/v1/openapi.yaml").expect(200),
+               anyone.get("/verify").expect(200)]
+    for answer in answers:
+        assert numbers(answer)[0] == 200
+    channel = limited.new_channel()
+    for answer in (channel.test.get("/v1/events/x").expect(404),
+                   channel.test.register(client_ref="").expect(400)):
+        assert numbers(answer)[0] == 10
+
+
+def test_callers_without_a_valid_key_share_a_bucket_per_address(limited):
+    anyone, other = Client(limited), Client(limited, "svc_live_" + "x" * 36)
+    channel = limited.new_channel()
+    channel.live.get(LOOK).expect(200)
+    _, refused = drain(anyone)
+    refused.expect(429, "rate_limited")
+    assert int(refused.headers["Retry-After"]) >= 1
+    statuses = {other.get(LOOK).status for _ in range(10)}
+    assert 429 in statuses and statuses <= {401, 429}
+    channel.live.get(LOOK).expect(200)
+
+
+def test_a_refused_registration_registered_nothing(limited):
+    channel = limited.new_channel()
+    drain(channel.test)
+    refused = [ref for ref in map(str, range(5))
+               if channel.test.register({}, ref).status == 429]
+    assert refused
+    time.sleep(1.1)
+    listed = [event["client_ref"] for event in channel.test.get("/v1/events").json["data"]]
+    assert not set(refused) & set(listed)
+    time.sleep(0.5)
+    channel.test.register({}, refused[0]).expect(201)

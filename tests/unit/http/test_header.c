@@ -1,0 +1,142 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "http/header.h"
+
+static void test_language(void **state)
+{
+	static const struct {
+		const char *value;
+		enum language expected;
+	} cases[] = {
+	    {"", LANGUAGE_ENGLISH},
+	    {"es", LANGUAGE_SPANISH},
+	    {"ES-mx", LANGUAGE_SPANISH},
+	    {"en", LANGUAGE_ENGLISH},
+	    {"fr, de", LANGUAGE_ENGLISH},
+	    {"fr, es;q=0.1", LANGUAGE_SPANISH},
+	    {"en;q=0.5, es;q=0.9", LANGUAGE_SPANISH},
+	    {"es;q=0.3,en;q=0.8", LANGUAGE_ENGLISH},
+	    {"es-ES,es;q=0.9,en;q=0.8", LANGUAGE_SPANISH},
+	    {"es, en", LANGUAGE_SPANISH},
+	    {"en, es", LANGUAGE_ENGLISH},
+	    {"*", LANGUAGE_ENGLISH},
+	    {"en;q=0, *", LANGUAGE_SPANISH},
+	    {"es;q=0", LANGUAGE_ENGLISH},
+	    {"*;q=0.5, es;q=0.4", LANGUAGE_ENGLISH},
+	    {"es;q=0.9876", LANGUAGE_ENGLISH}, /* no weight */
+	    {"es;q=2", LANGUAGE_ENGLISH},
+	    {"esp", LANGUAGE_ENGLISH},
+	    {";;,,q=,es", LANGUAGE_SPANISH},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		enum language language = header_language(slice_of(cases[i].value));
+		if (language != cases[i].expected)
+			fail_msg("%s", cases[i].value);
+	}
+}
+
+static void test_accept(void **state)
+{
+	assert_true(header_prefers_json(slice_of("application/json")));
+	assert_true(header_prefers_json(slice_of("text/html;q=0.5, application/json")));
+	assert_false(header_prefers_json(slice_of("text/html,application/xhtml+xml,*/*;q=0.8")));
+	assert_false(header_prefers_json(slice_of("*/*")));
+	assert_false(header_prefers_json(slice_of("application/json;q=0")));
+	assert_false(header_prefers_json(slice_of("")));
+	assert_true(header_media_type_is(slice_of("Application/JSON; charset=utf-8"), "application/json"));
+	assert_false(header_media_type_is(slice_of("application/jsonp"), "application/json"));
+}
+
+static void test_parameters(void **state)
+{
+	ARENA_AUTO struct arena arena;
+	arena_init(&arena, 65536);
+	struct slice rest = slice_of("; name=\"a \\\"b\\\" \\c\" ;filename=x.txt"), name, value;
+	bool broken;
+	assert_true(header_parameter(&rest, &arena, &name, &value, &broken));
+	assert_true(slice_is(name, "name") && slice_is(value, "a \"b\" \\c"));
+	assert_true(header_parameter(&rest, &arena, &name, &value, &broken));
+	assert_true(slice_is(name, "filename") && slice_is(value, "x.txt"));
+	assert_false(header_parameter(&rest, &arena, &name, &value, &broken));
+	assert_false(broken);
+	static const char *const bad[] = {"x=1", ";", "; =1", "; a", "; a=", "; a=\"b", "; a=\"b\\\"", ";a==b"};
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		rest = slice_of(bad[i]);
+		while (header_parameter(&rest, &arena, &name, &value, &broken))
+			continue;
+		if (!broken)
+			fail_msg("%s", bad[i]);
+	}
+}
+
+static void check_disposition(const char *name, const char *expected)
+{
+	BUF_AUTO struct buf out;
+	buf_init(&out, 4096);
+	header_disposition(slice_of(name), &out);
+	assert_string_equal(out.data, expected);
+}
+
+static void test_disposition(void **state)
+{
+	check_disposition("a b.pdf", "attachment; filename=\"a b.pdf\"");
+	check_disposition("ñ€\".pdf",
+	                  "attachment; filename=\"___.pdf\"; filename*=UTF-8''%C3%B1%E2%82%AC%22.pdf");
+	check_disposition("x\r\nSet-Cookie: a=b",
+	                  "attachment; filename=\"x__Set-Cookie: a=b\"; "
+	                  "filename*=UTF-8''x%0D%0ASet-Cookie%3A%20a%3Db");
+}
+
+static void check_range(const char *value, uint64_t size, enum header_range expected,
+                        uint64_t offset, uint64_t length)
+{
+	uint64_t got_offset = 0, got_length = 0;
+	enum header_range range = header_range(slice_of(value), size, &got_offset, &got_length);
+	if (range != expected || (range == RANGE_PART && (got_offset != offset || got_length != length)))
+		fail_msg("%s: %d %lu %lu", value, range, got_offset, got_length);
+}
+
+static void test_range(void **state)
+{
+	check_range("bytes=0-0", 10, RANGE_PART, 0, 1);
+	check_range("bytes=2-", 10, RANGE_PART, 2, 8);
+	check_range("bytes=-3", 10, RANGE_PART, 7, 3);
+	check_range("bytes=-30", 10, RANGE_PART, 0, 10);
+	check_range("Bytes=5-99", 10, RANGE_PART, 5, 5);
+	check_range("bytes=10-", 10, RANGE_UNSATISFIABLE, 0, 0);
+	check_range("bytes=-0", 10, RANGE_UNSATISFIABLE, 0, 0);
+	check_range("bytes=0-", 0, RANGE_UNSATISFIABLE, 0, 0);
+	check_range("bytes=5-2", 10, RANGE_NONE, 0, 0);
+	check_range("bytes=0-1,3-4", 10, RANGE_NONE, 0, 0);
+	check_range("lines=0-1", 10, RANGE_NONE, 0, 0);
+	check_range("bytes=a-b", 10, RANGE_NONE, 0, 0);
+	check_range("bytes=99999999999999999999-", 10, RANGE_NONE, 0, 0);
+	check_range("bytes", 10, RANGE_NONE, 0, 0);
+}
+
+static void test_percent(void **state)
+{
+	ARENA_AUTO struct arena arena;
+	arena_init(&arena, 65536);
+	struct slice out;
+	assert_true(percent_decode(slice_of("a%C3%B1+%2b"), &arena, &out));
+	assert_true(slice_is(out, "a\u00f1++"));
+	static const char *const bad[] = {"%", "%1", "%zz", "%00", "%ff", "a%C3"};
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+		assert_false(percent_decode(slice_of(bad[i]), &arena, &out));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_language),    cmocka_unit_test(test_accept),
+	    cmocka_unit_test(test_parameters),  cmocka_unit_test(test_disposition),
+	    cmocka_unit_test(test_range),       cmocka_unit_test(test_percent),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

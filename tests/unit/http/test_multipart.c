@@ -1,0 +1,153 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "http/multipart.h"
+
+struct found {
+	struct buf text; /* "name|file name|data;" for each part */
+};
+
+static int begin(void *context, struct slice name, struct slice file_name, struct error *error)
+{
+	struct found *found = context;
+	buf_add_slice(&found->text, name);
+	buf_add_byte(&found->text, '|');
+	if (file_name.data)
+		buf_add_slice(&found->text, file_name);
+	else
+		buf_add_byte(&found->text, '-');
+	buf_add_byte(&found->text, '|');
+	return 0;
+}
+
+static int data(void *context, struct slice part, struct error *error)
+{
+	buf_add_slice(&((struct found *)context)->text, part);
+	return 0;
+}
+
+static int end(void *context, struct error *error)
+{
+	buf_add_byte(&((struct found *)context)->text, ';');
+	return 0;
+}
+
+/* Feeds in pieces of `piece` bytes; 0 with what was found, or the error. */
+static int parse(const char *type, struct slice body, size_t piece, struct found *found)
+{
+	struct arena arena;
+	arena_init(&arena, 1 << 20);
+	struct multipart multipart;
+	struct multipart_sink sink = {begin, data, end, found};
+	struct error error = {0};
+	buf_clear(&found->text);
+	int result = multipart_begin(&multipart, slice_of(type), &arena, &sink, &error);
+	for (size_t at = 0; at < body.size && !result; at += piece) {
+		size_t size = body.size - at < piece ? body.size - at : piece;
+		result = multipart_feed(&multipart, slice_make(body.data + at, size), &error);
+	}
+	if (!result)
+		result = multipart_end(&multipart, &error);
+	arena_free(&arena);
+	return result;
+}
+
+#define TYPE "multipart/form-data; boundary=XX"
+
+static void expect(const char *body, const char *expected)
+{
+	struct found found;
+	buf_init(&found.text, 1 << 20);
+	size_t size = strlen(body);
+	for (size_t piece = 1; piece <= size; piece++) {
+		int result = parse(TYPE, slice_make(body, size), piece, &found);
+		if (expected) {
+			assert_int_equal(result, 0);
+			assert_string_equal(found.text.data, expected);
+		} else if (!result) {
+			fail_msg("taken in pieces of %zu: %s", piece, body);
+		}
+	}
+	buf_free(&found.text);
+}
+
+#define PART(disposition) "--XX\r\nContent-Disposition: form-data; " disposition "\r\n\r\n"
+
+static void test_good(void **state)
+{
+	expect(PART("name=a") "1\r\n" PART("name=\"file\"; filename=\"x y.pdf\"") "\r\n--X\r\n--XY\r\n--XX--\r\n",
+	       "a|-|1;file|x y.pdf|\r\n--X\r\n--XY;");
+	expect(PART("name=a") "\r\n--XX--", "a|-|;");
+	expect("--XX\r\ncontent-type: text/plain\r\nCONTENT-DISPOSITION: Form-Data; name=a\r\n"
+	       "Content-Transfer-Encoding: binary\r\n\r\n\r\r\n\r\n--XX--\r\n",
+	       "a|-|\r\r\n;");
+	expect(PART("name=f; filename=\"a%22b\\\"c.txt\"") "z\r\n--XX--\r\n", "f|a\"b\"c.txt|z;");
+	expect(PART("name=f; filename=x; filename*=UTF-8''%C3%B1.txt") "z\r\n--XX--\r\n", "f|ñ.txt|z;");
+	expect(PART("name=f; filename*=utf-8''%C3%B1.txt; filename=x") "z\r\n--XX--\r\n", "f|ñ.txt|z;");
+}
+
+static void test_bad(void **state)
+{
+	static const char *const bad[] = {
+	    "--XX--x",
+	    "x--XX\r\n",
+	    "\r\n" PART("name=a") "1\r\n--XX--\r\n",
+	    PART("name=a") "1\r\n--XX\r\n",
+	    PART("name=a") "1\r\n--XX--\r\nmore",
+	    PART("name=a") "1\n--XX--\r\n",
+	    PART("name=a") "1\r\n--XX-\r\n",
+	    PART("name=a") "1\r\n--XX \r\n" PART("name=b") "\r\n--XX--",
+	    PART("filename=a") "1\r\n--XX--\r\n",
+	    PART("name=\"a") "1\r\n--XX--\r\n",
+	    PART("name=f; filename*=latin1''x") "1\r\n--XX--\r\n",
+	    "--XX\r\n\r\n1\r\n--XX--\r\n",
+	    "--XX\nContent-Disposition: form-data; name=a\r\n\r\n1\r\n--XX--\r\n",
+	    "--XX\r\nContent-Disposition: form-data; name=a\n\n1\r\n--XX--\r\n",
+	    "--XX\r\nContent-Disposition: attachment; name=a\r\n\r\n1\r\n--XX--\r\n",
+	    "--XX\r\nContent-Disposition: form-data; name=a\r\nContent-Disposition: form-data; name=b\r\n\r\n1\r\n--XX--\r\n",
+	    "--XX\r\nContent-Disposition: form-data; name=a\r\nContent-Transfer-Encoding: base64\r\n\r\n1\r\n--XX--\r\n",
+	    PART("name=1") "\r\n" PART("name=2") "\r\n" PART("name=3") "\r\n" PART("name=4") "\r\n"
+	    PART("name=5") "\r\n" PART("name=6") "\r\n" PART("name=7") "\r\n" PART("name=8") "\r\n"
+	    PART("name=9") "\r\n--XX--",
+	};
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+		expect(bad[i], NULL);
+}
+
+static void test_boundary(void **state)
+{
+	struct found found;
+	buf_init(&found.text, 1 << 20);
+	static const char *const bad[] = {
+	    "multipart/form-data", "multipart/form-data; boundary=", "multipart/form-data; boundary=\"\"",
+	    "multipart/form-data; boundary=\"a\"x", "multipart/form-data; boundary=\"a \"",
+	    "multipart/form-data; boundary=\"<>\"",
+	    "multipart/form-data; boundary=01234567890123456789012345678901234567890123456789012345678901234567890",
+	};
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+		assert_int_equal(parse(bad[i], slice_of("--XX--"), 1, &found), ERR_VALIDATION);
+	assert_int_equal(parse("multipart/form-data; charset=x; Boundary=\"a b'\"",
+	                       slice_of("--a b'\r\nContent-Disposition: form-data; name=a\r\n\r\n1\r\n--a b'--"),
+	                       3, &found), 0);
+	assert_string_equal(found.text.data, "a|-|1;");
+	/* A header line without end is not held. */
+	char line[MULTIPART_LINE_MAX + 64];
+	memset(line, 'x', sizeof line);
+	memcpy(line, "--XX\r\n", 6);
+	assert_int_equal(parse(TYPE, slice_make(line, sizeof line), 100, &found), ERR_VALIDATION);
+	buf_free(&found.text);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_good),
+	    cmocka_unit_test(test_bad),
+	    cmocka_unit_test(test_boundary),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

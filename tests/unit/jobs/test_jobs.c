@@ -1,0 +1,476 @@
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/json.h"
+#include "jobs/internal.h"
+#include "office.h"
+#include "seal/signer.h"
+#include "seal/timestamp.h"
+#include "service/segment.h"
+
+static struct office office;
+static struct error error;
+static struct arena arena;
+
+static int set_up_content(void **state)
+{
+	arena_init(&arena, 16 << 20);
+	office_open(&office, MODALITY_CONTENT, 1000000);
+	return 0;
+}
+
+static int set_up_hash_only(void **state)
+{
+	arena_init(&arena, 16 << 20);
+	office_open(&office, MODALITY_HASH_ONLY, 1000000);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	office_close(&office);
+	arena_free(&arena);
+	return 0;
+}
+
+/* Registers one event whose content is an object of its own. */
+static void register_object(struct slice content, const char *file_name, char *ret_object)
+{
+	char object[CONTENT_NAME_MAX];
+	content_fresh_name("content", object);
+	struct content_writer *writer;
+	assert_int_equal(content_write_begin(office.service.content, &writer, &error), OK);
+	assert_int_equal(content_write(writer, content.data, content.size, &error), OK);
+	assert_int_equal(content_write_commit(writer, object, &error), OK);
+	struct sha256 hash = sha256_of(content.data, content.size);
+	struct registration item = {
+	    .account = office.sample.account,
+	    .channel = office.sample.channel,
+	    .chain = office.sample.live_chain,
+	    .key = 1,
+	    .key_id = "key_sample",
+	    .modality = MODALITY_CONTENT,
+	    .client_ref = slice_of(object),
+	    .occurred_at_us = TIME_NONE,
+	    .content_object = object,
+	    .file_name = file_name,
+	    .content_bytes = (int64_t)content.size,
+	    .arena = &arena,
+	};
+	memcpy(item.hash, hash.bytes, sizeof hash.bytes);
+	struct registration *items[] = {&item};
+	office.sample.now_us += 1000;
+	assert_int_equal(store_register(office.service.store, items, 1, office.sample.now_us, &error),
+	                 OK);
+	assert_int_equal(item.result, OK);
+	memcpy(ret_object, object, CONTENT_NAME_MAX);
+}
+
+static struct json *get_record(const char *id, enum language language)
+{
+	struct buf out;
+	buf_init(&out, 1 << 20);
+	assert_int_equal(certification_get(&office.service, &office.live_key, slice_of(id), language,
+	                                   &out, &error), OK);
+	const char *text = arena_copy(&arena, out.data, out.size);
+	struct json *json;
+	assert_int_equal(json_parse(&arena, slice_make(text, out.size), NULL, &json, &error), OK);
+	buf_free(&out);
+	return json;
+}
+
+static struct slice text_of(const struct json *json, const char *name)
+{
+	struct slice text;
+	assert_true(json_get_text(json, name, &text));
+	return text;
+}
+
+static struct slice parameter(struct slice url, const char *name)
+{
+	const char *text = arena_copy(&arena, url.data, url.size);
+	const char *at = strstr(text, name);
+	assert_non_null(at);
+	at += strlen(name);
+	return slice_make(at, strcspn(at, "&"));
+}
+
+static void check_link(const char *id, struct slice url, const struct document *document)
+{
+	struct slice expires = parameter(url, "expires=");
+	struct slice mac = parameter(url, "mac=");
+	int64_t now_us = clock_now_us();
+	const struct service *service = &office.service;
+	assert_true(link_check(service, id, document->name, expires, mac, now_us));
+	assert_false(link_check(service, id, "other", expires, mac, now_us));
+	assert_false(link_check(service, "CERT-2026-9999999", document->name, expires, mac, now_us));
+	assert_false(link_check(service, id, document->name, slice_of("99999999999"), mac, now_us));
+	assert_false(link_check(service, id, document->name, expires, slice_of(""), now_us));
+	assert_false(link_check(service, id, document->name, expires, mac, now_us + 7 * US_PER_DAY));
+	assert_true(link_check(service, id, document->name, expires, mac,
+	                       now_us + 7 * US_PER_DAY - 5 * US_PER_SECOND));
+}
+
+/* Content in rows and in objects; both reports, the archive and a part; what the verifier says; what
+ * the interface says. */
+static void test_live_content(void **state)
+{
+	char object[CONTENT_NAME_MAX];
+	sample_register(&office.sample, MODE_LIVE, 20);
+	register_object(slice_of("any bytes\n"), "order.bin", object);
+	register_object(slice_of("{\"large\":true}"), NULL, object);
+	sample_register(&office.sample, MODE_LIVE, 20);
+	office_start_jobs(&office);
+	char id[ID_SIZE];
+	office_request(&office, MODE_LIVE, 5, 40, id);
+	struct certification certification = office_await(&office, MODE_LIVE, id);
+	assert_int_equal(certification.status, CERTIFICATION_COMPLETED);
+	assert_int_equal(office_verify(&office, &certification), 0);
+
+	struct document *documents;
+	size_t count;
+	assert_int_equal(store_list_documents(office.service.store, certification.account,
+	                                      certification.certification, &arena, &documents, &count,
+	                                      &error), OK);
+	assert_int_equal(count, 4);
+	const struct json *record = get_record(id, LANGUAGE_SPANISH);
+	assert_true(slice_is(text_of(record, "status"), "completed"));
+	assert_true(slice_is(text_of(record, "verification_code"), certification.verification_code));
+	const struct json *reports = json_member(record, "reports");
+	assert_int_equal(reports->count, 2);
+	assert_true(slice_is(json_member(reports->first, "languages")->first->text, "es"));
+	assert_true(slice_equal(text_of(record, "report_url"), text_of(reports->first, "url")));
+	assert_true(slice_equal(text_of(get_record(id, LANGUAGE_ENGLISH), "report_url"),
+	                        text_of(reports->first->next, "url")));
+	const struct json *part = json_member(record, "content_parts")->first;
+	assert_true(slice_is(text_of(part, "name"), "content-part-001.zip"));
+	check_link(id, text_of(record, "evidence_url"), &documents[2]);
+	struct issued_file file;
+	assert_int_equal(issued_file_find(&office.service, slice_of(id), slice_of(documents[0].name),
+	                                  &file, &error), OK);
+	assert_string_equal(file.content_type, "application/pdf");
+	assert_string_equal(file.object, documents[0].object);
+
+	BUF_AUTO struct buf out;
+	buf_init(&out, 65536);
+	assert_int_equal(verification_lookup(&office.service, slice_of(""), &documents[3].sha256, &out,
+	                                     &error), OK);
+	assert_non_null(strstr(out.data, id));
+	buf_clear(&out);
+	assert_int_equal(verification_lookup(&office.service,
+	                                     slice_of(certification.verification_code), NULL, &out,
+	                                     &error), OK);
+	assert_non_null(strstr(out.data, documents[1].name));
+	assert_int_equal(verification_lookup(&office.service, slice_of("SVC-2026-AAAA-AAAA"), NULL,
+	                                     &out, &error), ERR_NOT_FOUND);
+	assert_int_equal(atomic_load(&office.service.job_counters.certifications_completed), 1);
+}
+
+/* A test certification needs no seal and no authority; nothing of the test chain is sealed. */
+static void test_test_mode(void **state)
+{
+	office_break_authority(&office);
+	sample_register(&office.sample, MODE_TEST, 700);
+	office_start_jobs(&office);
+	char id[ID_SIZE];
+	office_request(&office, MODE_TEST, 1, 700, id);
+	struct certification certification = office_await(&office, MODE_TEST, id);
+	assert_int_equal(certification.status, CERTIFICATION_COMPLETED);
+	assert_int_equal(office_verify(&office, &certification), 0);
+	struct chain_head head;
+	assert_int_equal(store_get_chain(office.service.store, office.sample.account,
+	                                 office.sample.test_chain, &head, &error), OK);
+	assert_int_equal(head.sealed_sequence, 0);
+	assert_int_equal(atomic_load(&office.service.job_counters.seal_failures), 0);
+}
+
+/* Many small rounds of two chains; the range begins and ends within segments. */
+static void test_many_rounds(void **state)
+{
+	office.settings.seal_interval = 20000;
+	office_start_jobs(&office);
+	struct sample first = office.sample;
+	sample_add_channel(&office.sample, MODALITY_HASH_ONLY);
+	for (int i = 1; i <= 8; i++) {
+		first.references = office.sample.references;
+		first.now_us = office.sample.now_us;
+		sample_register(&first, MODE_LIVE, 3 + i);
+		office.sample.references = first.references;
+		office.sample.now_us = first.now_us;
+		sample_register(&office.sample, MODE_LIVE, 150);
+		office_await_seal(&office, 150 * i);
+	}
+	office_use_channel(&office);
+	char id[ID_SIZE];
+	office_request(&office, MODE_LIVE, 200, 1190, id);
+	struct certification certification = office_await(&office, MODE_LIVE, id);
+	assert_int_equal(certification.status, CERTIFICATION_COMPLETED);
+	assert_int_equal(office_verify(&office, &certification), 0);
+	/* The other channel, whose rounds hold it beside the first. */
+	office.sample = first;
+	office_use_channel(&office);
+	office_await_seal(&office, 8 * 3 + 36);
+	office_request(&office, MODE_LIVE, 1, 8 * 3 + 36, id);
+	certification = office_await(&office, MODE_LIVE, id);
+	assert_int_equal(certification.status, CERTIFICATION_COMPLETED);
+	assert_int_equal(office_verify(&office, &certification), 0);
+}
+
+/* The proof of one event: its record hashes up to the imprint of the round's token. */
+static void check_proof(int64_t sequence)
+{
+	ARENA_AUTO struct arena scratch;
+	arena_init(&scratch, 4 << 20);
+	struct segment_record segment;
+	struct round_record round;
+	struct tree_proof proof;
+	assert_int_equal(store_find_segment(office.service.store, office.sample.account,
+	                                    office.sample.live_chain, sequence, &scratch, &segment,
+	                                    &error), OK);
+	assert_int_equal(segment_prove(&office.service, &segment, sequence, &proof, &error), OK);
+	struct event event;
+	assert_int_equal(store_get_event(office.service.store, office.sample.account,
+	                                 office.sample.live_chain, sequence, &scratch, &event, &error),
+	                 OK);
+	assert_true(sha256_equal(&proof.leaf, &event.chain_hash));
+	assert_string_equal(event.segment_id, segment.segment_id);
+	assert_int_equal(store_get_round(office.service.store, segment.round, &scratch, &round, &error),
+	                 OK);
+	struct sha256 root = tree_proof_root(&proof);
+	assert_true(sha256_equal(&root, &round.root));
+	struct timestamp_facts facts;
+	assert_int_equal(timestamp_verify_token(round.token, &root,
+	                                        signer_timestamp_roots(office.service.signer), &facts,
+	                                        &error), OK);
+	assert_true(facts.trusted);
+
+	BUF_AUTO struct buf out;
+	buf_init(&out, 1 << 20);
+	struct json_writer writer = {.out = &out};
+	json_begin_object(&writer, NULL);
+	assert_int_equal(event_proof_json(&office.service, office.sample.account,
+	                                  office.sample.live_chain, &event, &scratch, &writer, &error),
+	                 OK);
+	json_end_object(&writer);
+	struct json *json;
+	assert_int_equal(json_parse(&scratch, buf_slice(&out), NULL, &json, &error), OK);
+	const struct json *member = json_member(json, "proof");
+	struct tree_proof read;
+	assert_int_equal(tree_proof_read(json_member(member, "path"), &event.chain_hash, &read), OK);
+	root = tree_proof_root(&read);
+	assert_true(sha256_equal(&root, &round.root));
+	assert_true(text_of(json_member(member, "round"), "token").size > 1000);
+}
+
+/* A backlog goes into several segments of one round. */
+static void test_backlog(void **state)
+{
+	sample_register(&office.sample, MODE_LIVE, 2 * SEGMENT_EVENTS_MAX + 100);
+	office_start_jobs(&office);
+	office_await_seal(&office, 2 * SEGMENT_EVENTS_MAX + 100);
+	assert_int_equal(atomic_load(&office.service.job_counters.sealed_segments), 3);
+	assert_int_equal(atomic_load(&office.service.job_counters.seal_rounds), 1);
+	static const int64_t sequences[] = {
+	    1,     2,     128,   129,   SEGMENT_EVENTS_MAX, SEGMENT_EVENTS_MAX + 1,
+	    20000, 32767, 32768, 32769, 32867,              32868};
+	for (size_t i = 0; i < sizeof sequences / sizeof *sequences; i++)
+		check_proof(sequences[i]);
+	char id[ID_SIZE];
+	office_request(&office, MODE_LIVE, 16000, 32800, id);
+	struct certification certification = office_await(&office, MODE_LIVE, id);
+	assert_int_equal(certification.status, CERTIFICATION_COMPLETED);
+	assert_int_equal(office_verify(&office, &certification), 0);
+}
+
+/* While no authority answers nothing is sealed and registration goes on; then all is. */
+static void test_authority_fails(void **state)
+{
+	office_break_authority(&office);
+	sample_register(&office.sample, MODE_LIVE, 10);
+	office_start_jobs(&office);
+	char id[ID_SIZE];
+	office_request(&office, MODE_LIVE, 1, 10, id);
+	while (atomic_load(&office.service.job_counters.seal_failures) == 0)
+		usleep(5000);
+	sample_register(&office.sample, MODE_LIVE, 10);
+	struct chain_head head;
+	assert_int_equal(store_get_chain(office.service.store, office.sample.account,
+	                                 office.sample.live_chain, &head, &error), OK);
+	assert_int_equal(head.sealed_sequence, 0);
+	assert_int_equal(head.last_sequence, 20);
+	int64_t round;
+	struct sha256 token_hash;
+	assert_int_equal(store_last_round(office.service.store, &round, &token_hash, &error), OK);
+	assert_int_equal(round, 0);
+	office_stop_jobs(&office);
+	office_mend_authority(&office);
+	office_start_jobs(&office);
+	assert_int_equal(office_await(&office, MODE_LIVE, id).status, CERTIFICATION_COMPLETED);
+}
+
+/* What will not pass fails for good, with the fee given back. */
+static void test_content_lost(void **state)
+{
+	office.settings.certification_fee = 7;
+	char object[CONTENT_NAME_MAX];
+	register_object(slice_of("will be lost"), "lost.bin", object);
+	assert_int_equal(content_delete(office.service.content, object, &error), OK);
+	office_start_jobs(&office);
+	char id[ID_SIZE];
+	office_request(&office, MODE_LIVE, 1, 1, id);
+	struct certification certification = office_await(&office, MODE_LIVE, id);
+	assert_int_equal(certification.status, CERTIFICATION_FAILED);
+	assert_memory_equal(certification.incident_id, "inc_", 4);
+	struct balance balance;
+	assert_int_equal(store_get_balance(office.service.store, office.sample.account, &balance,
+	                                   &error), OK);
+	assert_int_equal(balance.balance, 1000000 - 1);
+	const struct json *record = get_record(id, LANGUAGE_ENGLISH);
+	assert_true(slice_is(text_of(record, "status"), "failed"));
+	assert_int_equal(json_member(record, "verification_code")->type, JSON_NULL);
+	assert_int_equal(json_member(record, "report_url")->type, JSON_NULL);
+	assert_int_equal(json_member(record, "reports")->count, 0);
+}
+
+/* A worker that ended without a word: after the restart the node goes on with it at once. */
+static void test_taken_up_again(void **state)
+{
+	sample_register(&office.sample, MODE_TEST, 5);
+	char id[ID_SIZE];
+	office_request(&office, MODE_TEST, 1, 5, id);
+	char host[128] = "", holder[512];
+	gethostname(host, sizeof host - 1);
+	snprintf(holder, sizeof holder, "%s:%s#1", host, office.sample.directory);
+	struct certification claimed;
+	assert_int_equal(store_claim_certification(office.service.store, holder, clock_now_us(),
+	                                           3600 * US_PER_SECOND, &arena, &claimed, &error), OK);
+	office_start_jobs(&office);
+	struct certification certification = office_await(&office, MODE_TEST, id);
+	assert_int_equal(certification.status, CERTIFICATION_COMPLETED);
+	assert_int_equal(certification.attempts, 2);
+}
+
+static void make_old(const char *object)
+{
+	char *path = arena_printf(&arena, "%s/content/%s", office.sample.directory, object);
+	struct timespec times[2] = {{.tv_sec = time(NULL) - 90000}, {.tv_sec = time(NULL) - 90000}};
+	assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+}
+
+static bool exists(const char *object)
+{
+	struct content_reader *reader;
+	uint64_t size;
+	int result = content_read_begin(office.service.content, object, 0, &reader, &size, &error);
+	if (result == OK)
+		content_read_end(reader);
+	return result == OK;
+}
+
+static void write_object(const char *area, char name[CONTENT_NAME_MAX])
+{
+	struct content_writer *writer;
+	content_fresh_name(area, name);
+	assert_int_equal(content_write_begin(office.service.content, &writer, &error), OK);
+	assert_int_equal(content_write(writer, "x", 1, &error), OK);
+	assert_int_equal(content_write_commit(writer, name, &error), OK);
+}
+
+/* Only what is old and named nowhere is swept. */
+static void test_housekeeping(void **state)
+{
+	char of_event[CONTENT_NAME_MAX], old[CONTENT_NAME_MAX], young[CONTENT_NAME_MAX];
+	char left[CONTENT_NAME_MAX];
+	register_object(slice_of("kept"), "kept.bin", of_event);
+	office_start_jobs(&office);
+	char id[ID_SIZE];
+	office_request(&office, MODE_LIVE, 1, 1, id);
+	struct certification certification = office_await(&office, MODE_LIVE, id);
+	assert_int_equal(certification.status, CERTIFICATION_COMPLETED);
+	office_stop_jobs(&office);
+	write_object("content", old);
+	write_object("issued", left);
+	write_object("content", young);
+	make_old(of_event);
+	make_old(old);
+	make_old(left);
+	struct document *documents;
+	size_t count;
+	assert_int_equal(store_list_documents(office.service.store, certification.account,
+	                                      certification.certification, &arena, &documents, &count,
+	                                      &error), OK);
+	for (size_t i = 0; i < count; i++)
+		make_old(documents[i].object);
+	struct housekeeping housekeeping = {&office.service};
+	atomic_bool stopping = false;
+	assert_true(housekeeping_run(&housekeeping, &stopping) > 0);
+	assert_true(exists(of_event));
+	assert_true(exists(young));
+	assert_false(exists(old));
+	assert_false(exists(left));
+	for (size_t i = 0; i < count; i++)
+		assert_true(exists(documents[i].object));
+}
+
+static int refuse(const struct certification_range *range, bool test)
+{
+	BUF_AUTO struct buf out;
+	buf_init(&out, 65536);
+	return certification_request(&office.service, test ? &office.test_key : &office.live_key, range,
+	                             LANGUAGE_ENGLISH, &out, &error);
+}
+
+/* Ranges by time are frozen; what cannot be a range is refused. */
+static void test_ranges(void **state)
+{
+	sample_register(&office.sample, MODE_LIVE, 3);
+	sample_register(&office.sample, MODE_LIVE, 2);
+	struct event event;
+	assert_int_equal(store_get_event(office.service.store, office.sample.account,
+	                                 office.sample.live_chain, 4, &arena, &event, &error), OK);
+	struct certification_range range = {
+	    .from_us = event.received_at_us, .to_us = clock_now_us() + US_PER_DAY};
+	BUF_AUTO struct buf out;
+	buf_init(&out, 65536);
+	assert_int_equal(certification_request(&office.service, &office.live_key, &range,
+	                                       LANGUAGE_ENGLISH, &out, &error), OK);
+	assert_non_null(strstr(out.data, "\"event_count\":2"));
+	assert_non_null(strstr(out.data, "\"seq_from\":null"));
+	assert_non_null(strstr(out.data, "\"status\":\"processing\""));
+	range.to_us = event.received_at_us;
+	assert_int_equal(refuse(&range, false), ERR_VALIDATION);
+	range = (struct certification_range){event.received_at_us + 1, clock_now_us(), 0, 0};
+	assert_int_equal(refuse(&range, false), ERR_VALIDATION);
+	range = (struct certification_range){TIME_NONE, TIME_NONE, 1, 6};
+	assert_int_equal(refuse(&range, false), ERR_VALIDATION);
+	range = (struct certification_range){TIME_NONE, TIME_NONE, 1, 1};
+	assert_int_equal(refuse(&range, true), ERR_VALIDATION);
+	sample_register(&office.sample, MODE_TEST, 10000);
+	range.seq_to = 10000;
+	assert_int_equal(refuse(&range, true), OK);
+}
+
+#define CONTENT_TEST(name) cmocka_unit_test_setup_teardown(name, set_up_content, tear_down)
+#define HASH_TEST(name) cmocka_unit_test_setup_teardown(name, set_up_hash_only, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    CONTENT_TEST(test_live_content), HASH_TEST(test_test_mode),
+	    HASH_TEST(test_many_rounds),     HASH_TEST(test_backlog),
+	    HASH_TEST(test_authority_fails), CONTENT_TEST(test_content_lost),
+	    HASH_TEST(test_taken_up_again),  CONTENT_TEST(test_housekeeping),
+	    HASH_TEST(test_ranges),
+	};
+	return cmocka_run_group_tests(tests, office_start_signer, office_stop_signer);
+}
