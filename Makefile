@@ -4,11 +4,44 @@
 all: build/build.ninja
 	@ninja -C build
 
+# A complete service with a tour of it, until Ctrl-C.
+run: deps all
+	@scripts/run
+
+test: deps all
+	@scripts/test build
+
+# All tests again under the address and undefined-behaviour sanitizers.
+sanitize: build-sanitize/build.ninja
+	@ninja -C build-sanitize
+	@scripts/test build-sanitize
+
+# Against validators and services from outside (PyPI, Maven Central, the Go module proxy).
+conformance: deps all
+	@tests/conformance/run build
+
+bench: deps all
+	@bench/run --build build
+
+# The targets replay their corpus; fuzz/meson.build says how to fuzz with clang.
+fuzz: deps all
+	@meson test -C build --no-rebuild --suite fuzz
+
+format:
+	@clang-format -i $$(find src tests fuzz bench -name '*.[ch]')
+
+tidy: all
+	@clang-tidy -p build --quiet $$(find src -name '*.c')
+
 deps:
 	@scripts/install-dependencies
 
 build/build.ninja: | deps
 	@meson setup build >/dev/null && echo "configured build/"
 
-test: deps all
-	@scripts/test build
+build-sanitize/build.ninja: | deps
+	@meson setup build-sanitize -Db_sanitize=address,undefined -Db_lundef=false >/dev/null && \
+		echo "configured build-sanitize/"
+
+clean:
+	@rm -rf build build-sanitize build-ci build-fuzz

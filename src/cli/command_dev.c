@@ -75,13 +75,15 @@ static int settle_addresses(struct config *config, struct error *error)
 	if (port == 0 && (port = free_port(host, error)) < 0)
 		return port;
 	bool any = strcmp(host, "0.0.0.0") == 0 || strcmp(host, "::") == 0;
-	const char *shape = bracketed ? "[%s]:%d" : "%s:%d";
-	char address[300], reachable[300];
-	snprintf(address, sizeof address, shape, host, port);
-	snprintf(reachable, sizeof reachable, any ? "127.0.0.1:%2$d" : shape, host, port);
-	settings->service_listen = arena_text(&config->arena, address);
-	if (!config_is_given(config, "service.public_url"))
-		settings->service_public_url = arena_printf(&config->arena, "http://%s", reachable);
+	const char *open = bracketed ? "[" : "", *shut = bracketed ? "]" : "";
+	settings->service_listen =
+		arena_printf(&config->arena, "%s%s%s:%d", open, host, shut, port);
+	if (!config_is_given(config, "service.public_url") && any)
+		settings->service_public_url =
+			arena_printf(&config->arena, "http://127.0.0.1:%d", port);
+	else if (!config_is_given(config, "service.public_url"))
+		settings->service_public_url =
+			arena_printf(&config->arena, "http://%s%s%s:%d", open, host, shut, port);
 	return settings->service_listen && settings->service_public_url ? OK : ERR_NO_MEMORY;
 }
 

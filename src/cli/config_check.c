@@ -195,8 +195,8 @@ static void check_numbers(const struct check *check)
 	check_range(check, "http.connections", settings->http_connections, 1, 1000000);
 	check_range(check, "http.connections_per_address", settings->http_connections_per_address, 1,
 	            1000000);
-	check_range(check, "rate.live", settings->rate_live, 1, 100000);
-	check_range(check, "rate.test", settings->rate_test, 1, 100000);
+	check_range(check, "rate.live", settings->rate_live, 1, 1000000000);
+	check_range(check, "rate.test", settings->rate_test, 1, 1000000000);
 	check_range(check, "certification.fee", settings->certification_fee, 0, 1000000000);
 	check_range(check, "account.unpaid_limit", settings->account_unpaid_limit, 0, 1000000000);
 	check_duration(check, "http.idle_timeout", settings->http_idle_timeout, 1000000, "1s");

@@ -2,7 +2,7 @@
 #include "service/admin_call.h"
 #include "store/accounts.h"
 
-#define RATE_MAX 100000
+#define RATE_MAX 1000000000
 #define UNPAID_LIMIT_MAX 1000000000
 
 static void account_members(struct json_writer *out, const struct account_record *account)

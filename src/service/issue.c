@@ -205,6 +205,23 @@ static int add_content(void *context, const struct event *event)
 	           : part_writer_add(issue->part_writer, &entry, event->content, work->error);
 }
 
+/* The writer's own memory is free for the next steps. */
+static int keep_parts(struct issue_work *work, struct error *error)
+{
+	const struct part_facts *facts;
+	size_t count;
+	int result = part_writer_finish(work->part_writer, &facts, &count, error);
+	if (result || count == 0)
+		return result;
+	struct part_facts *parts = arena_alloc(work->arena, count * sizeof *parts);
+	if (!parts)
+		return ERR_NO_MEMORY;
+	memcpy(parts, facts, count * sizeof *parts);
+	work->parts = parts;
+	work->part_count = count;
+	return OK;
+}
+
 static int make_parts(struct issue_work *work, struct error *error)
 {
 	bool any = false;
@@ -219,7 +236,8 @@ static int make_parts(struct issue_work *work, struct error *error)
 	if (!result)
 		result = issue_each_event(work, true, add_content, &parts, error);
 	if (!result)
-		result = part_writer_finish(work->part_writer, &work->parts, &work->part_count, error);
+		result = keep_parts(work, error);
+	part_writer_free(work->part_writer);
 	return result;
 }
 
@@ -399,7 +417,5 @@ int issue_certification(struct service *service, const struct certification *cer
 	    .arena = arena,
 	    .issued_at_us = clock_now_us(),
 	};
-	int result = issue(&work, ret_result, error);
-	part_writer_free(work.part_writer);
-	return result;
+	return issue(&work, ret_result, error);
 }

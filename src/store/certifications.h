@@ -139,7 +139,7 @@ int store_find_issued(struct store *store, struct slice code, const struct sha25
 /* Whether an event or an issued file names the object. */
 int store_object_is_named(struct store *store, const char *object, bool *ret_named,
                           struct error *error) __attribute__((warn_unused_result));
-/* Removes usage counts of days that no quota or limit looks at any more. */
+/* Removes the counts of test quotas of days long past. (key_usage stays: its sum is checked.) */
 int store_forget_usage(struct store *store, int64_t now_us, struct error *error)
     __attribute__((warn_unused_result));
 /* Disables accounts without registration, certification or purchase since before_us. */

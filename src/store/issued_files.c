@@ -1,6 +1,8 @@
 #include "store/certifications.h"
 #include "store/read_certification.h"
 
+#define TEST_USAGE_KEPT_US (30 * US_PER_DAY)
+
 /* ---- documents ---- */
 
 #define DOCUMENTS "SELECT f.name, f.kind, f.language, f.object, f.size_bytes, f.sha256"
@@ -149,24 +151,15 @@ int store_object_is_named(struct store *store, const char *object, bool *ret_nam
 
 int store_forget_usage(struct store *store, int64_t now_us, struct error *error)
 {
-	/* Test quotas look at one day, limits at the month; the rest is for who asks later. */
-	char test_day[11];
-	char key_day[11];
-	time_day_key(now_us - 30 * US_PER_DAY, test_day);
-	time_day_key(now_us - 400 * US_PER_DAY, key_day);
+	char day[11];
+	time_day_key(now_us - TEST_USAGE_KEPT_US, day);
 	struct db_connection *connection;
 	int result = change_begin(store, &connection, error);
 	if (result)
 		return result;
 	struct db_query *query = db_query(connection, "DELETE FROM test_usage WHERE day < $1");
-	db_bind_string(query, test_day);
-	result = db_execute(query, NULL, error);
-	if (!result) {
-		query = db_query(connection, "DELETE FROM key_usage WHERE day < $1");
-		db_bind_string(query, key_day);
-		result = db_execute(query, NULL, error);
-	}
-	return change_end(connection, result, error);
+	db_bind_string(query, day);
+	return change_end(connection, db_execute(query, NULL, error), error);
 }
 
 int store_disable_idle_accounts(struct store *store, int64_t before_us, int64_t *ret_count,

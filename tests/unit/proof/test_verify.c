@@ -395,6 +395,39 @@ static void what_cannot_be_read_is_not_called_invalid(void **state)
 	assert_int_equal(verify_paths(&one, 0, NULL, NULL, &result, NULL), ERR_USAGE);
 }
 
+/* Right in shape, with a text that would fill the memory as a tree. */
+static void hostile_documents_are_refused(void **state)
+{
+	static const char *const names[] = {
+	    "mimetype", "README.txt", "LEEME.txt", "genesis.json", "config/config-000001.json",
+	    "events/events-000001.ndjson.gz", "manifest.json", "META-INF/ASiCManifest001.xml",
+	    "META-INF/signature001.p7s"};
+	static const char *const pieces[] = {"[],", "{\"a\":0},", "[[[[[[[[[[[[[[[[", "\"\\u0000\",",
+	                                     "1e5,", "\n"};
+	char path[FIXTURE_PATH_SIZE];
+	const char *one = path;
+	snprintf(path, sizeof path, "%s/hostile.zip", fixture.directory);
+	for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++) {
+		BUF_AUTO struct buf text;
+		buf_init(&text, ARCHIVE_MANIFEST_MAX);
+		buf_add_byte(&text, '[');
+		while (text.size < ARCHIVE_MANIFEST_MAX - 100)
+			buf_add_text(&text, pieces[i]);
+		struct zip_writer *zip;
+		struct zip_sum sum;
+		assert_int_equal(zip_create(path, ZIP_BYTES_MAX, ZIP_ENTRIES_MAX, &zip, NULL), 0);
+		for (size_t k = 0; k < sizeof names / sizeof *names; k++)
+			assert_int_equal(zip_add(zip, names[k], buf_slice(&text), NULL, NULL), 0);
+		assert_int_equal(zip_finish(zip, &sum, NULL), 0);
+		zip_writer_free(zip);
+		struct verify_result result;
+		fixture_verify(&one, 1, NULL, &result);
+		expect(&result, 1);
+		assert_true(fixture_finds(&result, VERIFY_WRONG, "manifest.json", "it is not JSON"));
+		verify_result_free(&result);
+	}
+}
+
 static void json_has_its_shape(void **state)
 {
 	struct fixture_plan plan = {MODE_LIVE, 7, 2, 7, 5, false, 0, FAULT_PATH};
@@ -500,6 +533,7 @@ int main(void)
 	    cmocka_unit_test(a_part_needs_its_archive),
 	    cmocka_unit_test(a_part_of_another_archive_is_found),
 	    cmocka_unit_test(what_cannot_be_read_is_not_called_invalid),
+	    cmocka_unit_test(hostile_documents_are_refused),
 	    cmocka_unit_test(json_has_its_shape),
 	    cmocka_unit_test(an_independent_check_agrees),
 	    cmocka_unit_test(the_readme_works_when_pasted),

@@ -1,0 +1,207 @@
+#include "harness.h"
+
+#include <arpa/inet.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <strings.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/log.h"
+
+static void must(int result, const struct error *error)
+{
+	if (result)
+		fail_msg("%d %s %s", result, error->english, error->cause);
+}
+
+static void make_account(struct harness *harness, struct error *error)
+{
+	struct store *store = harness->service.store;
+	struct account_record given = {.name = "Demo", .unpaid_limit = 100};
+	must(store_create_account(store, &given, 1000, clock_now_us(), harness->account_id, error), error);
+	for (int modality = 0; modality < 2; modality++) {
+		struct config_facts config = {.modality = (enum modality)modality,
+		                              .name = "Canal ñ",
+		                              .declarant = "ACME Widgets"};
+		must(store_create_channel(store, slice_of(harness->account_id), &config, clock_now_us(),
+		                          harness->channel_id[modality], error), error);
+		for (int mode = 0; mode < 2; mode++) {
+			char *text = harness->key[modality][mode];
+			key_generate("svc", (enum mode)mode, text);
+			struct sha256 hash = sha256_of(text, strlen(text));
+			must(store_create_key(store, slice_of(harness->channel_id[modality]), (enum mode)mode, NULL,
+			                      &hash, text + strlen(text) - 4, clock_now_us(),
+			                      harness->key_id[modality][mode], error), error);
+		}
+	}
+}
+
+void harness_start(struct harness *harness, void (*adjust)(struct settings *settings))
+{
+	struct error error = {0};
+	struct settings *settings = &harness->settings;
+	memset(harness, 0, sizeof *harness);
+	strcpy(harness->directory, "/tmp/test-http-XXXXXX");
+	assert_non_null(mkdtemp(harness->directory));
+	snprintf(harness->store_url, sizeof harness->store_url, "sqlite:%s/store.db", harness->directory);
+	snprintf(harness->content_url, sizeof harness->content_url, "file:%s/content", harness->directory);
+	settings->service_prefix = "svc";
+	settings->service_public_url = "http://127.0.0.1:8080";
+	settings->service_listen = "127.0.0.1:0";
+	settings->service_admin_listen = "127.0.0.1:0";
+	settings->service_trusted_proxies = "";
+	settings->service_data_dir = harness->directory;
+	settings->store_url = harness->store_url;
+	settings->content_url = harness->content_url;
+	settings->http_connections = 512;
+	settings->http_connections_per_address = 512;
+	settings->http_idle_timeout = 20 * US_PER_SECOND;
+	settings->http_deadline = 10 * US_PER_SECOND;
+	settings->rate_live = 1000;
+	settings->rate_test = 1000;
+	settings->seal_interval = 60 * US_PER_SECOND;
+	settings->certification_link_lifetime = 7 * US_PER_DAY;
+	settings->webhook_schedule = "1m";
+	settings->account_unpaid_limit = 100;
+	if (adjust)
+		adjust(settings);
+	log_set_level(LOG_ERROR + 1);
+	must(service_open(settings, true, &harness->service, &error), &error);
+	make_account(harness, &error);
+	must(http_start(&harness->service, &harness->server, &error), &error);
+	assert_true(http_port(harness->server) > 0);
+}
+
+static int remove_one(const char *path, const struct stat *info, int type, struct FTW *place)
+{
+	return remove(path);
+}
+
+void harness_stop(struct harness *harness)
+{
+	http_stop(harness->server);
+	service_close(&harness->service);
+	nftw(harness->directory, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+/* ---- the client ---- */
+
+int harness_connect(const struct harness *harness)
+{
+	int descriptor = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct sockaddr_in address = {.sin_family = AF_INET,
+	                              .sin_port = htons(http_port(harness->server)),
+	                              .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	struct timeval patience = {.tv_sec = 30};
+	setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+	assert_int_equal(connect(descriptor, (struct sockaddr *)&address, sizeof address), 0);
+	return descriptor;
+}
+
+void harness_send(int descriptor, const void *data, size_t size)
+{
+	const char *at = data;
+	while (size) {
+		ssize_t sent = send(descriptor, at, size, MSG_NOSIGNAL);
+		if (sent <= 0)
+			return; /* the server has had enough: what it answered is what counts */
+		at += sent;
+		size -= (size_t)sent;
+	}
+}
+
+const char *reply_header(const struct reply *reply, const char *name)
+{
+	static char value[1024];
+	size_t size = strlen(name);
+	value[0] = '\0';
+	for (const char *line = strstr(reply->head, "\r\n"); line; line = strstr(line + 2, "\r\n")) {
+		if (strncasecmp(line + 2, name, size) == 0 && line[2 + size] == ':') {
+			snprintf(value, sizeof value, "%.*s", (int)strcspn(line + 4 + size, "\r"), line + 4 + size);
+			break;
+		}
+	}
+	return value;
+}
+
+void harness_read(int descriptor, bool no_body, struct reply *reply)
+{
+	size_t size = 0;
+	memset(reply, 0, sizeof *reply);
+	while (size < sizeof reply->head - 1 && !strstr(reply->head, "\r\n\r\n")) {
+		if (recv(descriptor, reply->head + size, 1, 0) != 1) {
+			reply->closed = true;
+			return;
+		}
+		size++;
+	}
+	assert_int_equal(sscanf(reply->head, "HTTP/1.1 %d ", &reply->status), 1);
+	reply->closed = strcasecmp(reply_header(reply, "Connection"), "close") == 0;
+	size_t length = strtoul(reply_header(reply, "Content-Length"), NULL, 10);
+	reply->body = calloc(1, length + 1);
+	assert_non_null(reply->body);
+	while (!no_body && reply->body_size < length) {
+		ssize_t got = recv(descriptor, reply->body + reply->body_size, length - reply->body_size, 0);
+		if (got <= 0)
+			fail_msg("the body ended early");
+		reply->body_size += (size_t)got;
+	}
+}
+
+void harness_ask(const struct harness *harness, struct reply *reply, const char *method,
+                 const char *path, const char *key, const char *headers, const void *body,
+                 size_t size)
+{
+	char head[4096], authorization[128] = "", length[64] = "";
+	int descriptor = harness_connect(harness);
+	if (key)
+		snprintf(authorization, sizeof authorization, "Authorization: Bearer %s\r\n", key);
+	if (body)
+		snprintf(length, sizeof length, "Content-Length: %zu\r\n", size);
+	snprintf(head, sizeof head, "%s %s HTTP/1.1\r\nHost: test\r\n%s%s%s\r\n", method, path,
+	         authorization, length, headers ? headers : "");
+	harness_send(descriptor, head, strlen(head));
+	harness_send(descriptor, body, size);
+	harness_read(descriptor, strcmp(method, "HEAD") == 0, reply);
+	close(descriptor);
+}
+
+void harness_post(const struct harness *harness, struct reply *reply, const char *path,
+                  const char *key, const char *json)
+{
+	harness_ask(harness, reply, "POST", path, key, "Content-Type: application/json\r\n", json,
+	            strlen(json));
+}
+
+void reply_free(struct reply *reply)
+{
+	free(reply->body);
+	reply->body = NULL;
+}
+
+void reply_expect(struct reply *reply, int status, const char *code)
+{
+	char expected[64];
+	snprintf(expected, sizeof expected, "\"code\":\"%s\"", code ? code : "");
+	if (reply->status != status || (code && !strstr(reply->body, expected)))
+		fail_msg("expected %d %s, got %s%s", status, code ? code : "", reply->head,
+		         reply->body ? reply->body : "");
+	reply_free(reply);
+}
+
+static int objects;
+
+static int count_one(const char *path, const struct stat *info, int type, struct FTW *place)
+{
+	objects += type == FTW_F;
+	return 0;
+}
+
+int harness_count_objects(const struct harness *harness)
+{
+	objects = 0;
+	nftw(harness->content_url + strlen("file:"), count_one, 16, FTW_PHYS);
+	return objects;
+}

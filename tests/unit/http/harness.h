@@ -1,0 +1,61 @@
+/* A real server on a loopback port over a real store in a temporary directory, and a plain client
+ * that says exactly what it is told. */
+#ifndef TEST_HTTP_HARNESS_H
+#define TEST_HTTP_HARNESS_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "http/server.h"
+#include "service/service.h"
+#include "store/accounts.h"
+
+struct harness {
+	struct settings settings;
+	struct service service;
+	struct http_server *server;
+	char directory[64];
+	char store_url[128];
+	char content_url[128];
+	char account_id[ID_SIZE];
+	char channel_id[2][ID_SIZE];      /* by modality */
+	char key[2][2][KEY_TEXT_MAX];     /* by modality and mode */
+	char key_id[2][2][ID_SIZE];
+};
+
+/* Settings are ready before `adjust` (may be NULL) changes them; ends the test on failure. */
+void harness_start(struct harness *harness, void (*adjust)(struct settings *settings));
+void harness_stop(struct harness *harness);
+
+struct reply {
+	int status;
+	char head[8192];
+	char *body; /* malloc; NUL-terminated */
+	size_t body_size;
+	bool closed; /* the server says it will close */
+};
+
+int harness_connect(const struct harness *harness);
+void harness_send(int descriptor, const void *data, size_t size);
+/* One answer; `no_body` after HEAD. */
+void harness_read(int descriptor, bool no_body, struct reply *reply);
+/* On a connection of its own. `key` and `headers` ("Name: value\r\n"…) may be NULL. */
+void harness_ask(const struct harness *harness, struct reply *reply, const char *method,
+                 const char *path, const char *key, const char *headers, const void *body,
+                 size_t size);
+/* The same with a body of JSON. */
+void harness_post(const struct harness *harness, struct reply *reply, const char *path,
+                  const char *key, const char *json);
+void reply_free(struct reply *reply);
+/* The header's value, "" when there is none. In static memory until the next call. */
+const char *reply_header(const struct reply *reply, const char *name);
+/* The status, and for errors the code. */
+void reply_expect(struct reply *reply, int status, const char *code);
+/* Files below the content directory. */
+int harness_count_objects(const struct harness *harness);
+
+#endif
