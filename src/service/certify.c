@@ -8,6 +8,8 @@
 
 #define CERTIFY_MEMORY_MAX ((size_t)64 << 20) /* a page of certifications with many parts each */
 #define CONFIG_VERSIONS_MAX 1000
+/* An archive is a ZIP of less than 4 GiB, and an event may take half a kilobyte of it. */
+#define LIVE_CERTIFICATION_EVENTS_MAX 8000000
 
 /* ---- the record ---- */
 
@@ -138,12 +140,14 @@ static int check_size(const struct certification *certification, struct error *e
 	int64_t count = certification->last_sequence - certification->first_sequence + 1;
 	if (count < 1)
 		return error_set(error, ERR_VALIDATION, MSG_SERVICE_RANGE_EMPTY, NULL);
-	if (certification->mode == MODE_LIVE || count <= TEST_CERTIFICATION_EVENTS_MAX)
+	int limit = certification->mode == MODE_TEST ? TEST_CERTIFICATION_EVENTS_MAX
+	                                             : LIVE_CERTIFICATION_EVENTS_MAX;
+	if (count <= limit)
 		return OK;
 	char most[24], found[24];
-	snprintf(most, sizeof most, "%d", TEST_CERTIFICATION_EVENTS_MAX);
+	snprintf(most, sizeof most, "%d", limit);
 	snprintf(found, sizeof found, "%" PRId64, count);
-	return error_set(error, ERR_VALIDATION, MSG_SERVICE_RANGE_TEST_SIZE, most, found, NULL);
+	return error_set(error, ERR_VALIDATION, MSG_SERVICE_RANGE_SIZE, most, found, NULL);
 }
 
 /* Turns what was asked for into sequence numbers. */

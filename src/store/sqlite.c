@@ -17,8 +17,8 @@
 #define READER_COUNT 4
 #define QUERY_CACHE_MAX 256
 #define PARAMETERS_MAX 31
-#define WRITER_CACHE_KIB 65536
-#define READER_CACHE_KIB 4096
+#define WRITER_CACHE_KIB 32768
+#define READER_CACHE_KIB 2048
 /* The log is moved into the file once it has grown past this many pages of 4 KiB. */
 #define LOG_PAGES_MAX 8192
 

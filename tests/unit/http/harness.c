@@ -114,7 +114,7 @@ void harness_send(int descriptor, const void *data, size_t size)
 
 const char *reply_header(const struct reply *reply, const char *name)
 {
-	static char value[1024];
+	static _Thread_local char value[1024];
 	size_t size = strlen(name);
 	value[0] = '\0';
 	for (const char *line = strstr(reply->head, "\r\n"); line; line = strstr(line + 2, "\r\n")) {

@@ -51,7 +51,7 @@ void harness_ask(const struct harness *harness, struct reply *reply, const char 
 void harness_post(const struct harness *harness, struct reply *reply, const char *path,
                   const char *key, const char *json);
 void reply_free(struct reply *reply);
-/* The header's value, "" when there is none. In static memory until the next call. */
+/* The header's value, "" when there is none. Of the thread, until its next call. */
 const char *reply_header(const struct reply *reply, const char *name);
 /* The status, and for errors the code. */
 void reply_expect(struct reply *reply, int status, const char *code);

@@ -133,6 +133,13 @@ static void test_continue(void **state)
 
 /* ---- files ---- */
 
+static void wait_for_objects(int expected)
+{
+	for (int i = 0; i < 500 && harness_count_objects(&harness) != expected; i++)
+		usleep(10000);
+	assert_int_equal(harness_count_objects(&harness), expected);
+}
+
 static char form[12 << 20];
 
 static size_t make_form(const char *client_ref, const char *name, size_t file_size, char filler)
@@ -200,9 +207,7 @@ static void test_file(void **state)
 	size = make_form("file", "other.pdf", 700000, 'g');
 	upload(&reply, LIVE, size);
 	reply_expect(&reply, 409, "client_ref_conflict");
-	for (int i = 0; i < 200 && harness_count_objects(&harness) != before + 1; i++)
-		usleep(10000);
-	assert_int_equal(harness_count_objects(&harness), before + 1);
+	wait_for_objects(before + 1);
 }
 
 static void test_file_sizes(void **state)
@@ -243,10 +248,9 @@ static void test_broken_forms(void **state)
 	         "Content-Type: multipart/form-data; boundary=B\r\nContent-Length: %zu\r\n", size);
 	int descriptor = begin(LIVE, headers);
 	harness_send(descriptor, form, 300000);
+	wait_for_objects(before + 1);
 	close(descriptor);
-	for (int i = 0; i < 200 && harness_count_objects(&harness) != before; i++)
-		usleep(10000);
-	assert_int_equal(harness_count_objects(&harness), before);
+	wait_for_objects(before);
 }
 
 /* JSON that is too large to travel in the transaction goes to the content store. */
