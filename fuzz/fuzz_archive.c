@@ -1,6 +1,6 @@
-/* Archives and parts as whole files ("PK…"), their documents one by one (a letter, then the text),
- * and a stream of gzipped lines ('z', then the gzip file). What a reader takes is written again as
- * a document that reads the same. */
+/* Archives and parts as whole files ("PK…"), their documents one by one (a letter, then the
+ * text), and a stream of gzipped lines ('z', then the gzip file). What a reader takes is written
+ * again as a document that reads the same. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

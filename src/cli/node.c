@@ -141,6 +141,8 @@ int node_open(const struct settings *settings, bool create, struct node **ret_no
 	if (create && mkdir(settings->service_data_dir, 0700) != 0 && errno != EEXIST)
 		code = error_cause(error, ERR_IO, "making %s: %s", settings->service_data_dir,
 		                   strerror(errno));
+	if (!create && access(settings->service_data_dir, F_OK) != 0)
+		code = error_set(error, ERR_NOT_FOUND, MSG_STORE_ABSENT, settings->service_data_dir, NULL);
 	if (!code)
 		code = start_signer(node, error);
 	if (!code)

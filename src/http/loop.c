@@ -142,6 +142,7 @@ static void stop_daemon(struct loop *loop)
 
 static void end(struct loop *loop)
 {
+	loop->ending = true;
 	while (loop->waiting_first)
 		abandon_first(loop);
 	/* Twice: resumed connections queue their answer, then send it. */

@@ -20,6 +20,7 @@ struct loop {
 	struct exchange *waiting_last;
 	uint64_t random;                /* state for request ids */
 	bool started;
+	bool ending; /* of the thread alone: nothing may wait any more */
 };
 
 int loop_start(struct loop *loop, struct http_server *server, int listen_descriptor,

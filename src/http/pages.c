@@ -10,14 +10,15 @@ static struct slice embedded(const char *data, size_t size)
 	return slice_make(data, size);
 }
 
-static void openapi(struct exchange *exchange)
+static bool openapi(struct exchange *exchange)
 {
 	answer_with(exchange, 200, "application/yaml; charset=utf-8",
 	            embedded(embedded_openapi, embedded_openapi_size));
 	answer_header(exchange, "X-Content-Type-Options", "nosniff");
+	return true;
 }
 
-static void asset(struct exchange *exchange)
+static bool asset(struct exchange *exchange)
 {
 	if (slice_is(exchange->arguments[0], "verify.css")) {
 		answer_with(exchange, 200, "text/css; charset=utf-8",
@@ -27,9 +28,10 @@ static void asset(struct exchange *exchange)
 		            embedded(embedded_script, embedded_script_size));
 	} else {
 		answer_error(exchange, error_set(&exchange->error, ERR_NOT_FOUND, MSG_HTTP_PATH, NULL));
-		return;
+		return true;
 	}
 	answer_header(exchange, "X-Content-Type-Options", "nosniff");
+	return true;
 }
 
 /* ---- the page of error codes, which doc_url points at ---- */
@@ -65,7 +67,7 @@ int error_docs_make(struct http_server *server)
 	return result;
 }
 
-static void error_docs(struct exchange *exchange)
+static bool error_docs(struct exchange *exchange)
 {
 	const struct http_server *server = exchange->server;
 	answer_with(exchange, 200, "text/html; charset=utf-8",
@@ -73,6 +75,7 @@ static void error_docs(struct exchange *exchange)
 	answer_header(exchange, "Content-Security-Policy",
 	              "default-src 'none'; style-src 'self'; base-uri 'none'; frame-ancestors 'none'");
 	answer_header(exchange, "X-Content-Type-Options", "nosniff");
+	return true;
 }
 
 const struct operation operation_openapi = {.open = true, .finish = openapi};

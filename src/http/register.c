@@ -268,7 +268,7 @@ static int form_event(struct exchange *exchange, struct declared_event *ret, str
 	return result;
 }
 
-static void finish(struct exchange *exchange)
+static bool finish(struct exchange *exchange)
 {
 	struct declared_event event;
 	struct error *error = &exchange->error;
@@ -280,7 +280,7 @@ static void finish(struct exchange *exchange)
 		                          &exchange->arena, &exchange->canonical, &event, error);
 	if (result) {
 		answer_error(exchange, result);
-		return;
+		return true;
 	}
 	fill(exchange, &event);
 	if (exchange->upload) {
@@ -295,6 +295,7 @@ static void finish(struct exchange *exchange)
 		loop_wait(exchange);
 		submit(exchange);
 	}
+	return false;
 }
 
 /* ---- the outcome ---- */

@@ -305,36 +305,32 @@ static enum MHD_Result body_step(struct exchange *exchange, struct slice data)
 	}
 }
 
-static void finish(struct exchange *exchange)
+/* Whether there is an answer; if not, the exchange is somebody else's for now. */
+static bool finish(struct exchange *exchange)
 {
 	const struct operation *operation = exchange->operation;
+	if (exchange->loop->ending) {
+		answer_error(exchange, error_cause(&exchange->error, ERR_UNAVAILABLE, "the server stops"));
+		return true;
+	}
 	if (operation->finish)
-		operation->finish(exchange);
-	else
-		work_submit(exchange);
+		return operation->finish(exchange);
+	work_submit(exchange);
+	return false;
 }
 
 static enum MHD_Result end_step(struct exchange *exchange)
 {
-	switch (exchange->step) {
-	case STEP_SAID:
+	bool refused = exchange->step == STEP_SWALLOW && exchange->answer.status;
+	if (exchange->step == STEP_SAID)
 		return MHD_NO;
-	case STEP_SWALLOW:
-		if (exchange->answer.status)
-			exchange->step = STEP_ANSWER;
-		else
-			finish(exchange);
-		break;
-	case STEP_BODY:
-		finish(exchange);
-		break;
-	case STEP_WAITING:
+	if (refused)
+		exchange->step = STEP_ANSWER;
+	else if (exchange->step == STEP_WAITING)
 		exchange->operation->resumed(exchange);
-		break;
-	default:
-		break;
-	}
-	return exchange->step == STEP_ANSWER ? answer_queue(exchange) : MHD_YES;
+	else if (exchange->step != STEP_ANSWER && !finish(exchange))
+		return MHD_YES;
+	return answer_queue(exchange);
 }
 
 enum MHD_Result request_handle(void *context, struct MHD_Connection *connection, const char *url,

@@ -18,8 +18,9 @@ struct operation {
 	int (*begin)(struct exchange *exchange, struct error *error);
 	/* NULL: collected in `body`. */
 	int (*data)(struct exchange *exchange, struct slice data, struct error *error);
-	/* Everything has come: answers, or waits (loop_wait). NULL: `work` is done by a worker. */
-	void (*finish)(struct exchange *exchange);
+	/* Everything has come: answers (true), or waits and has handed the exchange over (false). NULL:
+	 * `work` is done by a worker. */
+	bool (*finish)(struct exchange *exchange);
 	/* On a worker; answers. A non-zero result becomes answer_error. */
 	int (*work)(struct exchange *exchange, struct error *error);
 	/* After waiting, when nobody has answered yet. */

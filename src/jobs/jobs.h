@@ -13,8 +13,8 @@ struct jobs;
  * to `work` in the data directory, which is emptied first. */
 int jobs_start(struct service *service, struct jobs **ret_jobs, struct error *error)
     __attribute__((warn_unused_result));
-/* Asks all to stop and waits: a round ends its exchange with the authority, a certification is given
- * back to be taken up again. The wake functions are unset. NULL-safe. */
+/* Asks all to stop and waits: a round ends its exchange with the authority, a certification is
+ * given back to be taken up again. The wake functions are unset. NULL-safe. */
 void jobs_stop(struct jobs *jobs);
 
 #endif

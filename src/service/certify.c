@@ -150,8 +150,8 @@ static int check_size(const struct certification *certification, struct error *e
 	return error_set(error, ERR_VALIDATION, MSG_SERVICE_RANGE_SIZE, most, found, NULL);
 }
 
-/* Turns what was asked for into sequence numbers. */
-static int freeze(struct service *service, struct certification *certification,
+/* Turns what was asked for into sequence numbers. *ret_sealed: these are sealed already. */
+static int freeze(struct service *service, struct certification *certification, bool *ret_sealed,
                   struct error *error)
 {
 	const struct certification_range *range = &certification->range;
@@ -175,6 +175,7 @@ static int freeze(struct service *service, struct certification *certification,
 		                             &certification->first_sequence,
 		                             &certification->last_sequence, error);
 	}
+	*ret_sealed = certification->last_sequence <= head.sealed_sequence;
 	return result ? result : check_size(certification, error);
 }
 
@@ -201,7 +202,7 @@ static int list_versions(struct service *service, struct certification *certific
 	return result ? result : buf_check(text);
 }
 
-static int accept(struct service *service, struct certification *certification,
+static int accept(struct service *service, struct certification *certification, bool sealed,
                   struct error *error)
 {
 	char prefix[16];
@@ -213,7 +214,8 @@ static int accept(struct service *service, struct certification *certification,
 	int result = store_accept_certification(service->store, prefix, certification, error);
 	if (result)
 		return result;
-	if (service->wake_sealer && certification->mode == MODE_LIVE)
+	/* A round costs a timestamp: none without need. */
+	if (service->wake_sealer && certification->mode == MODE_LIVE && !sealed)
 		service->wake_sealer(service->wake_context);
 	if (service->wake_issuer)
 		service->wake_issuer(service->wake_context);
@@ -238,11 +240,12 @@ int certification_request(struct service *service, const struct key_identity *ke
 	memcpy(certification.channel_id, key->channel_id, ID_SIZE);
 	BUF_AUTO struct buf versions;
 	buf_init(&versions, (size_t)CONFIG_VERSIONS_MAX * 24);
-	int result = freeze(service, &certification, error);
+	bool sealed = false;
+	int result = freeze(service, &certification, &sealed, error);
 	if (!result)
 		result = list_versions(service, &certification, &versions, error);
 	if (!result)
-		result = accept(service, &certification, error);
+		result = accept(service, &certification, sealed, error);
 	if (result)
 		return result;
 	struct json_writer writer = {.out = out};

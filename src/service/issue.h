@@ -1,5 +1,5 @@
-/* Makes the documents of one certification: content parts, evidence archive and both signed reports.
- * Memory does not grow with the range. */
+/* Makes the documents of one certification: content parts, evidence archive and both signed
+ * reports. Memory does not grow with the range. */
 #ifndef SERVICE_ISSUE_H
 #define SERVICE_ISSUE_H
 
@@ -19,8 +19,8 @@ struct issue_result {
 };
 
 /* The whole range must be sealed (a test range needs no seal). `directory` is an existing empty
- * directory for working files; what is left in it is the caller's to remove. On failure nothing that
- * was stored is named anywhere: objects already in the content store are deleted again, or swept
+ * directory for working files; what is left in it is the caller's to remove. On failure nothing
+ * that was stored is named anywhere: objects already in the content store are deleted again, or swept
  * later. Transient: ERR_UNAVAILABLE, ERR_IO, ERR_NO_SPACE, ERR_NO_MEMORY, ERR_AUTHORITY,
  * ERR_NETWORK; everything else will not pass by waiting. */
 int issue_certification(struct service *service, const struct certification *certification,

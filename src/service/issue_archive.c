@@ -260,7 +260,8 @@ static int each_segment(struct archive_work *work,
 		result = store_get_segment(work->issue->service->store, certification->account,
 		                           certification->chain, number, &arena, &segment, work->error);
 		if (result == ERR_NOT_FOUND)
-			result = error_cause(work->error, ERR_CORRUPT, "segment %" PRId64 " is missing", number);
+			result =
+			    error_cause(work->error, ERR_CORRUPT, "segment %" PRId64 " is missing", number);
 		if (!result)
 			result = each(work, &segment, &arena);
 		if (!result)

@@ -63,8 +63,8 @@ int event_proof_json(struct service *service, int64_t account, int64_t chain,
                      struct error *error)
 {
 	struct sha256 previous;
-	int result = store_get_chain_hash(service->store, account, chain, event->sequence - 1, &previous,
-	                                  error);
+	int result = store_get_chain_hash(service->store, account, chain, event->sequence - 1,
+	                                  &previous, error);
 	struct channel channel;
 	if (!result)
 		result = store_get_channel(service->store, account, chain / 2, arena, &channel, error);

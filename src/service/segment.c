@@ -152,7 +152,8 @@ int segment_read_document(const struct segment_record *segment, struct arena *ar
 		       ret_document->seal.first_sequence == segment->first_sequence &&
 		       ret_document->seal.last_sequence == segment->last_sequence;
 	}
-	return same ? OK
-	            : error_cause(error, ERR_CORRUPT, "the seal document of %s is not as it was written",
-	                          segment->segment_id);
+	if (!same)
+		return error_cause(error, ERR_CORRUPT, "the seal document of %s is not as it was written",
+		                   segment->segment_id);
+	return OK;
 }

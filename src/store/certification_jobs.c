@@ -170,8 +170,8 @@ static int write_document(struct db_connection *connection,
                           const struct document *document, struct error *error)
 {
 	struct db_query *query = db_query(
-	    connection, "INSERT INTO issued_files (account, certification, name, kind, language, object,"
-	                " size_bytes, sha256) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)");
+	    connection, "INSERT INTO issued_files (account, certification, name, kind, language,"
+	                " object, size_bytes, sha256) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)");
 	db_bind_integer(query, certification->account);
 	db_bind_integer(query, certification->certification);
 	db_bind_string(query, document->name);
@@ -261,7 +261,8 @@ static int fail(struct db_connection *connection, const struct certification *ce
 	    connection, "UPDATE certifications SET status = 'failed', completed_at = $4,"
 	                " incident_id = $5, last_error = $6, lease = NULL"
 	                " WHERE account = $1 AND certification = $2 AND status = 'processing'"
-	                " AND (lease = $3 OR ($3 IS NULL AND (lease IS NULL OR next_attempt_at <= $4)))");
+	                " AND (lease = $3 OR"
+	                " ($3 IS NULL AND (lease IS NULL OR next_attempt_at <= $4)))");
 	db_bind_integer(query, certification->account);
 	db_bind_integer(query, certification->certification);
 	db_bind_string(query, holder);

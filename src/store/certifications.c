@@ -215,7 +215,7 @@ static int take_number(struct db_connection *connection, struct certification *c
 	/* Stepping to the end is what makes the change complete. */
 	int result = db_execute(query, NULL, error);
 	if (!result && number > NUMBERS_PER_YEAR)
-		return error_cause(error, ERR_INTERNAL, "the certification numbers of %d are used up", year);
+		return error_cause(error, ERR_INTERNAL, "certification numbers of %d are used up", year);
 	if (!result)
 		snprintf(certification->certification_id, ID_SIZE, "CERT-%s%d-%07" PRId64,
 		         certification->mode == MODE_TEST ? "TEST-" : "", year, number);

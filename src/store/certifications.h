@@ -105,15 +105,15 @@ int store_complete_certification(struct store *store, const struct certification
                                  const char *holder, int64_t issued_at_us,
                                  const struct document *documents, size_t count,
                                  struct error *error) __attribute__((warn_unused_result));
-/* Fails it for good: status, refund of the fee and notice, with a fresh incident. `holder` NULL: one
- * that nobody works on. ERR_REFUSED as above. */
+/* Fails it for good: status, refund of the fee and notice, with a fresh incident. `holder` NULL:
+ * one that nobody works on. ERR_REFUSED as above. */
 int store_fail_certification(struct store *store, const struct certification *certification,
                              const char *holder, const char *cause, int64_t now_us,
                              char ret_incident_id[ID_SIZE], struct error *error)
     __attribute__((warn_unused_result));
 
-/* One in processing, requested before before_us, whose range is still not sealed, so that nobody can
- * claim it; ERR_NOT_FOUND. */
+/* One in processing, requested before before_us, whose range is still not sealed, so that nobody
+ * can claim it; ERR_NOT_FOUND. */
 int store_find_overdue_certification(struct store *store, int64_t before_us, struct arena *arena,
                                      struct certification *ret, struct error *error)
     __attribute__((warn_unused_result));

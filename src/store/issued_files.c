@@ -118,7 +118,8 @@ int store_find_issued(struct store *store, struct slice code, const struct sha25
 		row.query = db_query(
 		    connection, CERTIFICATIONS " JOIN issued_files f ON f.account = c.account"
 		                               " AND f.certification = c.certification WHERE f.sha256 = $1"
-		                               " AND c.status = 'completed' ORDER BY c.certification LIMIT 1");
+		                               " AND c.status = 'completed'"
+		                               " ORDER BY c.certification LIMIT 1");
 		db_bind_blob(row.query, digest, sizeof *digest);
 	} else {
 		row.query = db_query(connection, CERTIFICATIONS " WHERE c.verification_code = $1"

@@ -60,8 +60,8 @@ struct segment_record {
 	struct slice path; /* struct sha256 []: siblings from `root` up to the round's root */
 };
 /* Writes a round and its segments, moves the chains' marks on, in one durable transaction. Segments
- * of one chain stand in order. ERR_REFUSED when another sealer was faster: the round is not the next
- * one, or a segment does not continue its chain; nothing is written then. */
+ * of one chain stand in order. ERR_REFUSED when another sealer was faster: the round is not the
+ * next one, or a segment does not continue its chain; nothing is written then. */
 int store_write_round(struct store *store, const struct round_record *round,
                       const struct segment_record *segments, size_t count, struct error *error)
     __attribute__((warn_unused_result));

@@ -154,7 +154,7 @@ class Description:
                     for server in self.document.get("servers", [])] or [""]
         self.paths = [(re.compile("(?:" + "|".join(map(re.escape, prefixes)) + ")"
                                   + re.sub(r"\\\{[^}]+\\\}", "[^/]+", re.escape(template))), item)
-                      for template, item in self.document["paths"].items()]
+                      for template, item in self.document.get("paths", {}).items()]
         # A fixed path is meant before one with places.
         self.paths.sort(key=lambda path: path[0].pattern.count("[^/]+"))
 
@@ -243,7 +243,7 @@ class Client:
             target += "?" + urllib.parse.urlencode(query)
         answer = self.exchange(method, target, body, sent)
         check_promises(answer)
-        if self.service.description:
+        if self.service.description and self.service.description.paths:
             self.service.description.check(answer)
         return answer
 
@@ -256,19 +256,21 @@ class Client:
     # ---- the operations ----
 
     def register(self, payload=None, client_ref=None, occurred_at=None, **more):
-        body = {"client_ref": client_ref or fresh(), "payload": {} if payload is None else payload}
+        body = {"client_ref": fresh() if client_ref is None else client_ref,
+                "payload": {} if payload is None else payload}
         if occurred_at is not None:
             body["occurred_at"] = occurred_at
         return self.post("/v1/events", body, **more)
 
     def register_hash(self, digest, client_ref=None, hash_alg="sha-256", occurred_at=None, **more):
-        body = {"client_ref": client_ref or fresh(), "hash": digest, "hash_alg": hash_alg}
+        body = {"client_ref": fresh() if client_ref is None else client_ref, "hash": digest,
+                "hash_alg": hash_alg}
         if occurred_at is not None:
             body["occurred_at"] = occurred_at
         return self.post("/v1/events", body, **more)
 
     def register_file(self, content, client_ref=None, name="file.bin", occurred_at=None, **more):
-        fields = [("client_ref", client_ref or fresh())]
+        fields = [("client_ref", fresh() if client_ref is None else client_ref)]
         if occurred_at is not None:
             fields.append(("occurred_at", occurred_at))
         content_type, body = form(*fields, ("file", content, name))

@@ -3,15 +3,18 @@
 
     fsync_faults.py [--last N] [--events N]
 
-Run N injects EIO into the Nth such call of every thread, and a second time into every call from the
-Nth on, until a run passes without having met a fault. The service may end or answer 503; what it
-acknowledged must be there when it is started again, and its store must be sound.
+Run N injects EIO into the Nth such call of every thread, and a second time into every call from
+the Nth on, until a run passes without having met a fault. The service may end or answer 503. Once a sync
+of the store has failed, the same process acknowledges nothing any more: a later sync that succeeds
+says nothing about what the failed one lost. What was acknowledged must be there when the service is
+started again, and its store must be sound.
 """
 
 import argparse
 import http.client
 import json
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -32,6 +35,7 @@ class Run:
         shutil.copytree(template, self.data, symlinks=True,
                         ignore=lambda _, names: [n for n in names if n.endswith(".sock")])
         self.receipts = []  # (key, declaration, body)
+        self.asked = []     # when each receipt was asked for, in seconds of the wall clock
         self.refused = 0
         self.wrong = []
 
@@ -43,8 +47,10 @@ class Run:
                 key = self.keys["hash_only" if i % 3 == 2 else "content"]
                 declaration = (declare_json(ref, ref), declare_file(ref, ref.encode() * 1000),
                                declare_hash(ref, ref))[i % 3]
+                asked = time.time()
                 status, _, body = client.register(key, declaration)
                 if status == 201:
+                    self.asked.append(asked)
                     self.receipts.append((key, declaration, body))
                 elif status == 503:
                     self.refused += 1
@@ -56,7 +62,7 @@ class Run:
 
     def faulty(self):
         """Registers under faults; says how the service took it."""
-        wrap = ["strace", "-f", "-qq", "-o", self.trace, "-e", "trace=" + CALLS,
+        wrap = ["strace", "-f", "-qq", "-y", "-ttt", "-o", self.trace, "-e", "trace=" + CALLS,
                 "-e", "signal=none", "-e", f"inject={CALLS}:error=EIO:when={self.when}"]
         service = Service(self.data, ["seal.interval=500ms"], wrap)
         try:
@@ -75,12 +81,24 @@ class Run:
         service.kill()
         return outcome
 
-    def injected(self):
+    def faults(self):
+        """(time, path) of every fault that was met."""
+        met, paths = [], {}
         with open(self.trace, encoding="utf-8", errors="replace") as file:
-            return sum("INJECTED" in line for line in file)
+            for line in file:
+                thread, moment, call = line.split(maxsplit=2)
+                path = re.search(r"\(\d+<([^>]*)>", call)
+                if path:
+                    paths[thread] = path[1]
+                if "INJECTED" in call:
+                    met.append((float(moment), paths.get(thread, "")))
+        return met
 
-    def check(self):
+    def check(self, faults):
         where = f"when={self.when}: "
+        store = [moment for moment, path in faults if "constancia.db" in os.path.basename(path)]
+        late = sum(bool(store) and asked > store[0] for asked in self.asked)
+        self.report.check(late == 0, where + f"{late} acknowledged after a failed sync of the store")
         self.report.check(not self.wrong, where + f"answered {self.wrong[:1]}")
         service = Service(self.data, ["seal.interval=500ms"])
         try:
@@ -145,10 +163,10 @@ def main():
             os.mkdir(place)
             run = Run(options, template, place, keys, when, report)
             outcome = run.faulty()
-            faults = run.injected()
-            met += faults
-            run.check()
-            print(f"when={when}: {faults} faults met, {len(run.receipts)} acknowledged, "
+            faults = run.faults()
+            met += len(faults)
+            run.check(faults)
+            print(f"when={when}: {len(faults)} faults met, {len(run.receipts)} acknowledged, "
                   f"{run.refused} answered 503, service {outcome}", flush=True)
             if not report.failed:
                 shutil.rmtree(place)

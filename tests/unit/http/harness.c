@@ -57,7 +57,7 @@ void harness_start(struct harness *harness, void (*adjust)(struct settings *sett
 	settings->content_url = harness->content_url;
 	settings->http_connections = 512;
 	settings->http_connections_per_address = 512;
-	settings->http_idle_timeout = 20 * US_PER_SECOND;
+	settings->http_idle_timeout = 3 * US_PER_SECOND;
 	settings->http_deadline = 10 * US_PER_SECOND;
 	settings->rate_live = 1000;
 	settings->rate_test = 1000;

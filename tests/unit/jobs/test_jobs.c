@@ -121,8 +121,8 @@ static void check_link(const char *id, struct slice url, const struct document *
 	                       now_us + 7 * US_PER_DAY - 5 * US_PER_SECOND));
 }
 
-/* Content in rows and in objects; both reports, the archive and a part; what the verifier says; what
- * the interface says. */
+/* Content in rows and in objects; both reports, the archive and a part; what the verifier says;
+ * what the interface says. */
 static void test_live_content(void **state)
 {
 	char object[CONTENT_NAME_MAX];
@@ -289,6 +289,38 @@ static void test_backlog(void **state)
 	office_request(&office, MODE_LIVE, 16000, 32800, id);
 	struct certification certification = office_await(&office, MODE_LIVE, id);
 	assert_int_equal(certification.status, CERTIFICATION_COMPLETED);
+	assert_int_equal(office_verify(&office, &certification), 0);
+}
+
+/* Stopping gives the work back at once, and the attempt does not count. A range that is sealed
+ * already costs no further round. */
+static void test_stopped(void **state)
+{
+	sample_register(&office.sample, MODE_LIVE, 20000);
+	office_start_jobs(&office);
+	office_await_seal(&office, 20000);
+	sample_register(&office.sample, MODE_LIVE, 1);
+	char id[ID_SIZE];
+	office_request(&office, MODE_LIVE, 1, 20000, id);
+	struct certification certification = {0};
+	while (certification.attempts == 0)
+		assert_int_equal(store_find_certification(office.service.store, office.sample.account,
+		                                          office.sample.live_chain, slice_of(id), &arena,
+		                                          &certification, &error), OK);
+	office_stop_jobs(&office);
+	assert_int_equal(store_find_certification(office.service.store, office.sample.account,
+	                                          office.sample.live_chain, slice_of(id), &arena,
+	                                          &certification, &error), OK);
+	bool completed = certification.status == CERTIFICATION_COMPLETED;
+	if (!completed) {
+		assert_int_equal(certification.status, CERTIFICATION_PROCESSING);
+		assert_int_equal(certification.attempts, 0);
+	}
+	assert_int_equal(atomic_load(&office.service.job_counters.seal_rounds), 1);
+	office_start_jobs(&office);
+	certification = office_await(&office, MODE_LIVE, id);
+	assert_int_equal(certification.status, CERTIFICATION_COMPLETED);
+	assert_int_equal(certification.attempts, 1);
 	assert_int_equal(office_verify(&office, &certification), 0);
 }
 
@@ -470,7 +502,7 @@ int main(void)
 	    HASH_TEST(test_many_rounds),     HASH_TEST(test_backlog),
 	    HASH_TEST(test_authority_fails), CONTENT_TEST(test_content_lost),
 	    HASH_TEST(test_taken_up_again),  CONTENT_TEST(test_housekeeping),
-	    HASH_TEST(test_ranges),
+	    HASH_TEST(test_ranges),           HASH_TEST(test_stopped),
 	};
 	return cmocka_run_group_tests(tests, office_start_signer, office_stop_signer);
 }

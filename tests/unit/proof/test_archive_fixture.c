@@ -198,7 +198,8 @@ static void make_chain(struct maker *maker)
 }
 
 static struct part_writer *make_parts(struct maker *maker, const char *directory,
-                                      struct fixture_archive *made, const struct part_facts **ret_parts)
+                                      struct fixture_archive *made,
+                                      const struct part_facts **ret_parts)
 {
 	const struct fixture_plan *plan = maker->plan;
 	struct part_writer *writer;

@@ -1,0 +1,141 @@
+"""A timestamp authority that answers late, wrongly, garbage or not at all, and then well."""
+
+import http.client
+import importlib.util
+import pathlib
+import threading
+
+import pytest
+
+import evidence
+from client import eventually
+
+SUPPORT = pathlib.Path(__file__).resolve().parents[1] / "support" / "timestamp_authority.py"
+BAD = ["late:30", "wrong_imprint", "wrong_nonce", "wrong_policy", "wrong_usage", "wrong_time",
+       "untrusted", "rejected", "garbage", "error", "close", "silent"]
+PATIENCE = 90  # an authority that failed is left alone for a while
+
+
+def load():
+    spec = importlib.util.spec_from_file_location("timestamp_authority", SUPPORT)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def stand_in(tmp_path_factory):
+    """Makes authorities in this process that share one set of certificates."""
+    module = load()
+    certificates = module.Certificates(str(tmp_path_factory.mktemp("authority")))
+    running = []
+
+    def make(mode="good"):
+        server = module.Server(("127.0.0.1", 0), module.Handler)
+        server.certificates, server.mode = certificates, mode
+        server.count, server.lock = 0, threading.Lock()
+        server.url = f"http://127.0.0.1:{server.server_address[1]}/"
+        server.roots = certificates.path("root.pem")
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        running.append(server)
+        return server
+    yield make
+    for server in running:
+        server.shutdown()
+        server.server_close()
+
+
+def settings(*servers, **more):
+    return {"tsa__url": ",".join(server.url for server in servers), "tsa__roots": servers[0].roots,
+            "tsa__kind": "non_qualified", "tsa__allow_networks": "127.0.0.0/8",
+            "tsa__policy": "2.25.1", "tsa__timeout": "1s", "seal__interval": "200ms", **more}
+
+
+def config_of(client):
+    return client.get("/v1/channel").json["config_versions"][0]
+
+
+def check_pending(channel, event):
+    assert channel.live.event(event["event_id"])["timestamp"] == \
+        {"type": "pending", "reference": None, "sealed_at": None}
+
+
+def test_an_authority_elsewhere_seals_as_its_kind_says(start, stand_in, tmp_path):
+    server = stand_in()
+    service = start(**settings(server))
+    channel = service.new_channel()
+    event = channel.live.sealed(channel.live.register().expect(201).json["event_id"])
+    assert event["proof"]["round"]["kind"] == "non_qualified"
+    evidence.check_proof(event, event["proof"], config_of(channel.live), server.roots, tmp_path)
+    assert server.count >= 1
+
+
+@pytest.mark.parametrize("modes", [BAD[:6], BAD[6:]], ids=["first six", "last six"])
+def test_bad_authorities_seal_nothing_and_stop_no_registration(start, stand_in, tmp_path, modes):
+    servers = [stand_in(mode) for mode in modes]
+    service = start(**settings(*servers))
+    channel = service.new_channel()
+    events = [channel.live.register({"n": 0}).expect(201).json]
+    eventually(lambda: all(server.count for server in servers), "each of them was asked", 60)
+    for n in range(1, 6):
+        events.append(channel.live.register({"n": n}).expect(201).json)
+    assert [event["sequence"] for event in events] == list(range(1, 7))
+    for event in events:
+        check_pending(channel, event)
+    assert service.admin("segment", "list", "--channel", channel.id)["data"] == []
+    status, metrics = service.monitor("/metrics")
+    assert status == 200
+    failures = [line for line in metrics.splitlines()
+                if "seal_failures_total" in line and not line.startswith("#")]
+    assert float(failures[0].split()[-1]) >= 1
+    assert service.monitor("/readyz")[0] == 200, "registration goes on"
+
+    accepted = channel.live.certify(seq_from=1, seq_to=6).expect(202).json
+    assert channel.live.certification(accepted["certification_id"])["status"] == "processing"
+    channel.test.register().expect(201)
+    # Once one is good again everything is sealed, and what waited goes on by itself.
+    for server in servers:
+        server.mode = "good"
+
+    def sealed():
+        return channel.live.event(events[-1]["event_id"])["timestamp"]["type"] == "batch"
+    eventually(sealed, "the last event is sealed", PATIENCE)
+    for event in events:
+        read = channel.live.event(event["event_id"])
+        assert read["received_at"] == event["received_at"]
+        evidence.check_proof(read, read["proof"], config_of(channel.live), servers[0].roots,
+                             tmp_path)
+    done = channel.live.settled(accepted["certification_id"])
+    assert done["status"] == "completed"
+
+
+def test_the_next_authority_is_asked_when_the_first_fails(start, stand_in, tmp_path):
+    bad, good = stand_in("garbage"), stand_in("good")
+    service = start(**settings(bad, good))
+    channel = service.new_channel()
+    event = channel.live.sealed(channel.live.register().expect(201).json["event_id"])
+    assert bad.count >= 1 and good.count >= 1
+    evidence.check_proof(event, event["proof"], config_of(channel.live), good.roots, tmp_path)
+
+
+def test_test_events_never_reach_an_authority(start, stand_in):
+    server = stand_in()
+    service = start(**settings(server))
+    channel = service.new_channel()
+    for _ in range(3):
+        event = channel.test.register().expect(201).json
+        assert event["timestamp"]["type"] == "simulated"
+    asked = server.count
+    done = channel.test.certified(seq_from=1, seq_to=3)
+    assert done["status"] == "completed"
+    live = channel.live.register().expect(201).json
+    channel.live.sealed(live["event_id"])
+    assert channel.test.event(event["event_id"])["timestamp"]["type"] == "simulated"
+    assert server.count >= asked + 1
+
+
+def test_the_stand_in_itself_answers_as_its_mode_says(stand_in):
+    server = stand_in("error")
+    connection = http.client.HTTPConnection("127.0.0.1", server.server_address[1])
+    connection.request("POST", "/", b"0\x00")
+    assert connection.getresponse().status == 500

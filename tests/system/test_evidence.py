@@ -1,0 +1,415 @@
+"""What a certification hands over: archive, parts and reports, judged by `constancia verify`, by
+standard tools, and by the published rules."""
+
+import base64
+import gzip
+import hashlib
+import io
+import json
+import os
+import re
+import subprocess
+import zipfile
+
+import pytest
+
+import evidence
+from client import run
+
+CONTENT = b"\x00\x01 a file \xff" * 5000
+MIMETYPE = b"application/vnd.etsi.asic-e+zip"
+
+
+class Delivery:
+    """The documents of one certification as files in a directory."""
+
+    def __init__(self, channel, mode, directory, **wanted):
+        client = channel.client(mode)
+        self.trust = channel.service.data / "trust.pem"
+        self.record = client.certified(**wanted)
+        assert self.record["status"] == "completed"
+        self.directory = directory
+        self.archive = self.save("evidence.zip", client.download(self.record["evidence_url"]))
+        self.reports = {report["languages"][0]:
+                        self.save(f"report-{report['languages'][0]}.pdf",
+                                  client.download(report["url"]))
+                        for report in self.record["reports"]}
+        self.parts = [self.save(part["name"], client.download(part["url"]))
+                      for part in self.record["content_parts"]]
+
+    def save(self, name, answer):
+        path = self.directory / name
+        path.write_bytes(answer.expect(200).body)
+        return path
+
+    @property
+    def all(self):
+        return [self.archive, *self.parts, *self.reports.values()]
+
+
+@pytest.fixture(scope="module")
+def channel(service):
+    made = service.new_channel()
+    made.events = []
+    client = made.live
+    for n in range(4):
+        made.events.append(client.register({"n": n, "text": "\u20ac"}, f"json-{n}",
+                                           "2026-01-31T09:30:00.5Z").expect(201).json)
+    client.sealed(made.events[-1]["event_id"])
+    service.admin("channel", "configure", made.id, "--name", "Renamed <&> \u00f1",
+                  "--supplementary-info", "What it means: \u201cthis\u201d")
+    made.events.append(client.register_file(CONTENT, "file", "a.bin").expect(201).json)
+    made.events.append(client.register({"large": "x" * 50000}, "large").expect(201).json)
+    for n in range(3):
+        made.test.register({"n": n}).expect(201)
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def live(channel, tmp_path_factory):
+    return Delivery(channel, "live", tmp_path_factory.mktemp("live"), seq_from=2, seq_to=6)
+
+
+@pytest.fixture(scope="module")
+def test(channel, tmp_path_factory):
+    return Delivery(channel, "test", tmp_path_factory.mktemp("test"), seq_from=1, seq_to=3)
+
+
+def verify(*paths, trust=None, expected=0):
+    """The JSON of the verifier, which must agree with its exit code."""
+    arguments = ["verify", *paths, "--json"]
+    if trust:
+        arguments += ["--trust", trust]
+    done = run(*arguments)
+    assert done.returncode == expected, (done.returncode, done.stdout, done.stderr)
+    result = json.loads(done.stdout)
+    assert set(result) == {"checked", "could_not_check", "findings", "trusted", "valid",
+                           "warnings"}
+    assert result["valid"] == (expected == 0)
+    assert result["could_not_check"] == (expected == 2)
+    assert bool(result["findings"]) == (expected != 0)
+    return result
+
+
+# ---- constancia verify ----
+
+def test_everything_together_is_valid_and_trusted_under_the_roots(live):
+    result = verify(*live.all, trust=live.trust)
+    assert result["trusted"] is True
+    assert result["checked"]["events"] == 5
+    assert result["checked"]["reports"] == 2
+    assert result["checked"]["parts"] == len(live.parts) == 1
+    assert result["checked"]["segments"] >= 2
+    assert result["checked"]["timestamps"] >= 2
+
+
+def test_without_roots_it_is_valid_with_a_warning_that_says_what_was_not_established(live):
+    result = verify(*live.all)
+    assert result["trusted"] is False
+    assert any("not established" in warning["what"] for warning in result["warnings"])
+    done = run("verify", *live.all)
+    assert done.returncode == 0
+    assert "not established" in done.stdout + done.stderr
+    assert "VALID" in done.stdout and "V\u00c1LIDO" in done.stdout
+
+
+def test_under_other_roots_it_is_not_valid(live, tmp_path):
+    other = tmp_path / "other.pem"
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
+                    "ec_paramgen_curve:P-256", "-nodes", "-keyout", tmp_path / "key", "-out", other,
+                    "-subj", "/CN=Another", "-days", "10"], check=True, capture_output=True)
+    result = verify(*live.all, trust=other, expected=1)
+    assert result["trusted"] is False
+
+
+def test_each_document_is_valid_alone(live):
+    verify(live.archive, trust=live.trust)
+    for report in live.reports.values():
+        verify(report, trust=live.trust)
+
+
+def test_test_evidence_is_whole_and_says_that_it_has_no_probative_value(test):
+    result = verify(*test.all, trust=test.trust)
+    assert any("probative" in warning["what"] for warning in result["warnings"]), result
+
+
+@pytest.mark.parametrize("share", [0.0, 0.2, 0.4, 0.6, 0.8, 0.97, 1.0])
+@pytest.mark.parametrize("kind", ["archive", "part", "en", "es"])
+def test_a_flipped_bit_anywhere_is_found(live, tmp_path, kind, share):
+    original = {"archive": live.archive, "part": live.parts[0], **live.reports}[kind]
+    data = bytearray(original.read_bytes())
+    data[int(share * (len(data) - 1))] ^= 0x01
+    altered = tmp_path / original.name
+    altered.write_bytes(data)
+    others = [path for path in live.all if path != original]
+    done = run("verify", altered, *others, "--trust", live.trust, "--json")
+    assert done.returncode in (1, 2), done.stdout
+    result = json.loads(done.stdout)
+    assert result["valid"] is False and result["findings"]
+
+
+@pytest.mark.parametrize("kind", ["archive", "part", "en", "es"])
+def test_a_cut_or_lengthened_file_is_found(live, tmp_path, kind):
+    original = {"archive": live.archive, "part": live.parts[0], **live.reports}[kind]
+    data = original.read_bytes()
+    for altered in (data[:-1], data[:len(data) // 2], data + b"\n", data + b"x" * 100):
+        path = tmp_path / original.name
+        path.write_bytes(altered)
+        others = [other for other in live.all if other != original]
+        assert run("verify", path, *others, "--trust", live.trust).returncode in (1, 2)
+
+
+def test_a_report_or_part_of_another_certification_does_not_belong(channel, live, tmp_path):
+    other = Delivery(channel, "live", tmp_path, seq_from=1, seq_to=3)
+    verify(*other.all, trust=live.trust)
+    verify(live.archive, other.reports["en"], trust=live.trust, expected=1)
+    verify(live.archive, *other.parts, trust=live.trust, expected=1)
+
+
+def test_what_cannot_be_checked_is_told_apart_from_what_is_wrong(live, tmp_path):
+    result = verify(tmp_path / "absent.zip", expected=2)
+    assert result["findings"]
+    text = tmp_path / "letter.txt"
+    text.write_text("Dear Sir or Madam")
+    assert run("verify", text).returncode == 2
+    empty = tmp_path / "empty.zip"
+    empty.write_bytes(b"")
+    assert run("verify", empty).returncode == 2
+    assert run("verify").returncode == 2
+    assert run("verify", live.archive, "--trust", tmp_path / "absent.pem").returncode == 2
+    assert run("verify", live.archive, "--trust", text).returncode == 2
+
+
+def test_verification_needs_neither_the_service_nor_its_data(live, tmp_path):
+    before = sorted(os.listdir(live.directory))
+    done = run("verify", *live.all, "--trust", live.trust, cwd=tmp_path,
+               environment={"HOME": "/nonexistent"})
+    assert done.returncode == 0, done.stderr
+    assert sorted(os.listdir(live.directory)) == before and os.listdir(tmp_path) == []
+
+
+# ---- the archive by its published rules ----
+
+def opened(path):
+    return zipfile.ZipFile(io.BytesIO(path.read_bytes()))
+
+
+def lines(archive, kind):
+    """All documents of one kind of stream."""
+    found = []
+    for name in sorted(archive.namelist()):
+        if re.fullmatch(rf"{kind}/{kind}-\d{{6}}\.ndjson\.gz", name):
+            text = gzip.decompress(archive.read(name))
+            assert text.endswith(b"\n")
+            found += text[:-1].split(b"\n")
+    return found
+
+
+def test_the_archive_is_an_asic_container(live, test):
+    for delivery in (live, test):
+        data = delivery.archive.read_bytes()
+        assert data[:4] == b"PK\x03\x04" and data[30:38] == b"mimetype"
+        assert data[38:38 + len(MIMETYPE)] == MIMETYPE, "readable at offset 38"
+        archive = opened(delivery.archive)
+        assert archive.testzip() is None
+        names = archive.namelist()
+        assert names[0] == "mimetype"
+        assert {"manifest.json", "README.txt", "LEEME.txt", "genesis.json",
+                "META-INF/ASiCManifest001.xml", "META-INF/signature001.p7s"} <= set(names)
+        manifest = json.loads(archive.read("manifest.json"))
+        listed = {entry["path"]: entry for entry in manifest["files"]}
+        assert set(listed) == {name for name in names if name not in ("mimetype", "manifest.json")
+                               and not name.startswith("META-INF/")}
+        for name, entry in listed.items():
+            content = archive.read(name)
+            assert (evidence.sha256(content), len(content)) == (entry["sha256"], entry["size"])
+        assert len(archive.read("README.txt")) > 500 and len(archive.read("LEEME.txt")) > 500
+
+
+def test_the_manifest_tells_what_the_certification_tells(live, channel):
+    manifest = json.loads(opened(live.archive).read("manifest.json"))
+    record = live.record
+    for name in ("certification_id", "channel_id", "event_count", "mode", "verification_code"):
+        assert manifest[name] == record[name], name
+    assert manifest["frozen_range"] == {"first_sequence": 2, "last_sequence": 6}
+    assert manifest["requested_range"] == record["range"]
+    assert manifest["issued_at"] == record["completed_at"]
+    assert [each["version"] for each in manifest["config_versions"]] == \
+        record["config_versions_in_range"] == [1, 2]
+    assert [(part["name"], part["sha256"], part["bytes"]) for part in manifest["content_parts"]] \
+        == [(part["name"], part["sha256"], part["bytes"]) for part in record["content_parts"]]
+    assert manifest["first_chain_hash"] == channel.events[1]["chain_hash"]
+    assert manifest["last_chain_hash"] == channel.events[5]["chain_hash"]
+    assert manifest["previous_chain_hash"] == channel.events[0]["chain_hash"]
+
+
+def test_openssl_finds_the_archives_signature_good_and_the_asic_manifest_lists_all(live, tmp_path):
+    archive = opened(live.archive)
+    manifest = archive.read("META-INF/ASiCManifest001.xml")
+    (tmp_path / "manifest.xml").write_bytes(manifest)
+    (tmp_path / "signature.p7s").write_bytes(archive.read("META-INF/signature001.p7s"))
+    command = ["openssl", "cms", "-verify", "-binary", "-inform", "DER", "-in",
+               tmp_path / "signature.p7s", "-content", tmp_path / "manifest.xml", "-CAfile",
+               live.trust, "-purpose", "any", "-out", "/dev/null"]
+    assert subprocess.run(command, capture_output=True, check=False).returncode == 0
+    (tmp_path / "manifest.xml").write_bytes(manifest.replace(b"manifest.json", b"manifest.jsoN"))
+    assert subprocess.run(command, capture_output=True, check=False).returncode != 0
+    digests = dict(re.findall(rb'URI="([^"]+)"><ds:DigestMethod[^>]*/>'
+                              rb"<ds:DigestValue>([^<]+)</ds:DigestValue>", manifest))
+    expected = {name for name in archive.namelist()
+                if name != "mimetype" and not name.startswith("META-INF/")}
+    assert {name.decode() for name in digests} == expected
+    for name, digest in digests.items():
+        content = archive.read(name.decode())
+        assert base64.b64decode(digest) == hashlib.sha256(content).digest()
+
+
+def test_the_chain_in_the_archive_is_the_chain_that_was_acknowledged(live, channel):
+    archive = opened(live.archive)
+    records = lines(archive, "events")
+    manifest = json.loads(archive.read("manifest.json"))
+    configs = {each["version"]: each["hash"] for each in manifest["config_versions"]}
+    previous = manifest["previous_chain_hash"]
+    for line, event in zip(records, channel.events[1:]):
+        record = json.loads(line)
+        assert evidence.canonical(record) == line
+        assert evidence.sha256(line) == event["chain_hash"]
+        assert record["previous_chain_hash"] == previous
+        previous = event["chain_hash"]
+        assert record["config_hash"] == configs[record["config_version"]]
+        assert record["received_at"] == event["received_at"], "exactly the value acknowledged"
+        for name in ("event_id", "client_ref", "sequence", "occurred_at", "hash", "hash_alg",
+                     "modality", "config_version", "channel_id"):
+            assert record[name] == event[name], name
+    assert len(records) == 5
+    for version, digest in configs.items():
+        document = archive.read(f"config/config-{version:06}.json")
+        assert evidence.sha256(document) == digest
+        shown = channel.live.get("/v1/channel").json["config_versions"][version - 1]
+        assert evidence.config_hash(channel.id, shown) == digest
+
+
+def test_the_seals_in_the_archive_lead_to_tokens_that_openssl_accepts(live, tmp_path):
+    archive = opened(live.archive)
+    hashes = {json.loads(line)["sequence"]: evidence.sha256(line)
+              for line in lines(archive, "events")}
+    for line in lines(archive, "leaves"):
+        leaf = json.loads(line)
+        assert leaf["sequence"] not in hashes
+        hashes[leaf["sequence"]] = leaf["chain_hash"]
+    rounds = {}
+    previous_token = None
+    for line in lines(archive, "rounds"):
+        each = json.loads(line)
+        rounds[each["round_id"]] = (each, previous_token)
+        assert evidence.token_is_over(each["token"], each["root"], live.trust, tmp_path)
+        assert each["kind"] == "development"
+        previous_token = evidence.sha256(base64.b64decode(each["token"]))
+    expected = None
+    for line in lines(archive, "seals"):
+        segment = json.loads(line)
+        seal = segment["seal"]
+        assert expected is None or seal["first_sequence"] == expected
+        expected = seal["last_sequence"] + 1
+        leaves = [hashes[n] for n in range(seal["first_sequence"], seal["last_sequence"] + 1)]
+        assert leaves[-1] == seal["chain_hash_last"]
+        root = evidence.tree_root(leaves + [evidence.sha256(evidence.canonical(seal))])
+        root = evidence.sibling_root(root, segment["path"])
+        each, token_before = rounds[segment["round_id"]]
+        assert root == each["root"]
+        if token_before:
+            assert seal["previous_token_hash"] == token_before
+    assert expected == 7
+
+
+def test_a_test_archive_has_no_seals(test):
+    names = opened(test.archive).namelist()
+    assert not [name for name in names if name.startswith(("seals/", "rounds/", "leaves/"))]
+    assert json.loads(opened(test.archive).read("manifest.json"))["mode"] == "test"
+
+
+def test_the_parts_hold_every_content_under_a_name_that_leads_to_its_event(live, channel):
+    held = {}
+    for path in live.parts:
+        part = opened(path)
+        assert part.testzip() is None
+        for line in part.read("index.ndjson").splitlines():
+            entry = json.loads(line)
+            held[entry["event_id"]] = part.read(entry["entry"])
+            assert evidence.sha256(held[entry["event_id"]]) == entry["hash"]
+    assert set(held) == {event["event_id"] for event in channel.events[1:]}
+    for event in channel.events[1:]:
+        assert evidence.sha256(held[event["event_id"]]) == event["hash"]
+    assert held[channel.events[4]["event_id"]] == CONTENT
+
+
+def test_the_readme_is_enough_to_follow_with_standard_tools(live):
+    archive = opened(live.archive)
+    for name in ("README.txt", "LEEME.txt"):
+        text = archive.read(name).decode("utf-8")
+        for tool in ("openssl", "sha256sum", "jq"):
+            assert tool in text, (name, tool)
+
+
+# ---- the reports ----
+
+def text_of(path):
+    done = subprocess.run(["pdftotext", "-layout", path, "-"], capture_output=True, check=True)
+    return re.sub(r"\s+", " ", done.stdout.decode())
+
+
+def test_pdfsig_finds_one_good_signature_over_the_whole_report(live, test, tmp_path):
+    for delivery in (live, test):
+        for report in delivery.reports.values():
+            done = subprocess.run(["pdfsig", "-nocert", report], capture_output=True, text=True,
+                                  check=False, env={**os.environ, "HOME": str(tmp_path)})
+            assert done.stdout.count("Signature #") == 1, done.stdout + done.stderr
+            assert "Signature Validation: Signature is Valid." in done.stdout, done.stdout
+            assert "Total document signed" in done.stdout
+            assert "ETSI.CAdES.detached" in done.stdout
+
+
+def test_the_reports_are_sound_pdf(live):
+    for report in live.reports.values():
+        done = subprocess.run(["qpdf", "--check", report], capture_output=True, text=True,
+                              check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_both_reports_tell_the_same_facts_each_in_its_language(live, channel):
+    english, spanish = text_of(live.reports["en"]), text_of(live.reports["es"])
+    record = live.record
+    archive_digest = evidence.sha256(live.archive.read_bytes())
+    for text in (english, spanish):
+        solid = text.replace(" ", "")
+        for fact in (record["certification_id"], record["verification_code"], channel.id):
+            assert fact in text, fact
+        for digest in (archive_digest, record["content_parts"][0]["sha256"],
+                       channel.events[1]["chain_hash"], channel.events[5]["chain_hash"]):
+            assert digest in solid or digest[:32] in solid, digest
+        for declared in ("A declarant", "Renamed <&> \u00f1", "What it means"):
+            assert declared in text, declared
+        for event in channel.events[1:6]:
+            assert event["client_ref"] in text
+    assert "Certification report" in english and "Informe de certificaci\u00f3n" in spanish
+    assert "does not attest" in english and "No acredita" in spanish
+    assert "not verified" in english.lower() and "no verificado" in spanish.lower()
+    assert record["verification_code"] in english and record["verification_code"] in spanish
+
+
+def test_a_test_report_says_on_every_page_that_it_has_no_probative_value(test):
+    for language, words in (("en", "NO PROBATIVE VALUE"), ("es", "SIN VALOR PROBATORIO")):
+        done = subprocess.run(["pdftotext", test.reports[language], "-"], capture_output=True,
+                              check=True)
+        pages = done.stdout.decode().rstrip("\f").split("\f")
+        for page in pages:
+            assert words in re.sub(r"\s+", " ", page), page
+
+
+def test_the_reports_are_two_and_signed_separately(live):
+    english, spanish = (live.reports[name].read_bytes() for name in ("en", "es"))
+    assert english != spanish
+    signatures = [re.search(rb"/Contents\s*<([0-9a-fA-F]+)>", data)[1].rstrip(b"0")
+                  for data in (english, spanish)]
+    assert signatures[0] != signatures[1]

@@ -1,0 +1,527 @@
+"""Running the service: starts, stops, restarts, settings, administration, log, metrics."""
+
+import http.client
+import json
+import os
+import re
+import signal
+import socket
+import sqlite3
+import stat
+import subprocess
+import threading
+import time
+
+import pytest
+
+from client import (BINARY, CHANNEL, CONFIG, TIME, Client, Refused, Service, eventually, free_port,
+                    run)
+
+
+# ---- starting and the ready file ----
+
+def test_the_ready_file_tells_how_to_reach_everything(service):
+    ready = service.ready
+    assert {"base_url", "public_url", "admin_socket", "account_id", "channels"} <= set(ready)
+    assert ready["base_url"] == f"{service.public_url}/v1"
+    assert ready["public_url"] == service.public_url
+    assert ready["account_id"].startswith("acc_")
+    assert set(ready["channels"]) == {"content", "hash_only"}
+    for modality, channel in ready["channels"].items():
+        for mode in ("live", "test"):
+            client = Client(service, channel[f"{mode}_key"])
+            record = client.get("/v1/channel").expect(200).json
+            assert record["channel_id"] == channel["channel_id"]
+            assert record["current_config"]["modality"] == modality
+            assert client.balance()["balance"] > 0
+
+
+def test_the_demo_account_can_register_in_both_channels(service):
+    content = Client(service, service.ready["channels"]["content"]["live_key"])
+    digest = Client(service, service.ready["channels"]["hash_only"]["live_key"])
+    content.register({"hello": "world"}).expect(201)
+    digest.register_hash("0" * 64).expect(201)
+
+
+def test_a_free_port_is_taken_when_none_is_named(tmp_path):
+    ready = tmp_path / "ready.json"
+    process = subprocess.Popen([BINARY, "dev", "--data", tmp_path / "data", "--listen",
+                                "127.0.0.1:0", "--ready-file", ready, "--set",
+                                "service.admin_listen="], stderr=subprocess.DEVNULL,
+                               stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
+    try:
+        eventually(lambda: ready.exists() and ready.stat().st_size, "it is ready")
+        told = json.loads(ready.read_text())
+        host, _, port = told["base_url"].split("/")[2].partition(":")
+        connection = http.client.HTTPConnection(host, int(port), timeout=20)
+        connection.request("GET", "/v1/channel", headers={
+            "Authorization": "Bearer " + told["channels"]["content"]["test_key"]})
+        assert connection.getresponse().status == 200
+    finally:
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(40) == 0
+
+
+def test_a_second_service_on_the_same_data_is_refused(service, tmp_path):
+    done = run("dev", "--data", service.data, "--listen", f"127.0.0.1:{free_port()}", "--set",
+               f"service.admin_listen=127.0.0.1:{free_port()}")
+    assert done.returncode in (1, 2), done.stderr
+    assert "in use" in done.stderr
+    Client(service).get("/v1/openapi.yaml").expect(200)
+
+
+def test_a_port_in_use_is_said_and_not_waited_for(tmp_path):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        done = run("dev", "--data", tmp_path / "data", "--listen",
+                   f"127.0.0.1:{taken.getsockname()[1]}", "--set", "service.admin_listen=")
+    assert done.returncode in (1, 2)
+    assert "in use" in done.stderr.lower() + done.stdout.lower(), done.stderr
+
+
+# ---- restarts ----
+
+def test_a_restart_keeps_everything_byte_for_byte(start):
+    service = start(seal__interval="500ms")
+    channel = service.new_channel()
+    hashes = service.new_channel("hash_only", account_id=channel.account_id)
+    events = [channel.live.register({"n": n}, f"e{n}").expect(201).json for n in range(3)]
+    file = channel.live.register_file(b"bytes" * 10000, "file", "a.bin").expect(201).json
+    hashes.live.register_hash("0" * 64, "h").expect(201)
+    channel.test.register({"t": 1}, "t").expect(201)
+    channel.live.sealed(file["event_id"])
+    done = channel.live.certified(seq_from=1, seq_to=4)
+    service.admin("limit", "create", "--channel", hashes.id, "--period", "day", "--max", 1,
+                  "--action", "block")
+    service.admin("channel", "configure", channel.id, "--name", "Second")
+    demo = dict(service.ready["channels"])
+    targets = ["/v1/channel", "/v1/events", "/v1/account/balance",
+               *(f"/v1/events/{event['event_id']}" for event in [*events, file]),
+               *(f"/v1/events/{event['event_id']}/content" for event in [*events, file])]
+    before = [channel.live.get(target).expect(200).body for target in targets]
+    before_test = channel.test.get("/v1/events").body
+    documents = {report["url"]: channel.live.download(report["url"]).body
+                 for report in done["reports"]}
+    assert service.stop() == 0
+    service.start()
+    assert [channel.live.get(target).expect(200).body for target in targets] == before
+    assert channel.test.get("/v1/events").body == before_test
+    assert service.ready["channels"] == demo, "the same demo account, channels and keys"
+    replay = channel.live.register({"n": 0}, "e0").expect(200).json
+    assert {**replay, "timestamp": None} == {**events[0], "timestamp": None}
+    hashes.live.register_hash("1" * 64, "i").expect(422, "limit_blocked")
+    for url, body in documents.items():
+        assert channel.live.download(url).expect(200).body == body, "a link outlives a restart"
+    assert channel.live.register({}, "next").expect(201).json["sequence"] == 5
+    service.admin("store", "check")
+
+
+def test_a_killed_service_has_lost_nothing_it_acknowledged(start):
+    service = start(seal__interval="300ms")
+    channel = service.new_channel(credits=100000)
+    acknowledged, stop = {}, threading.Event()
+
+    def send(worker):
+        client, n = Client(service, channel.live.key), 0
+        while not stop.is_set():
+            ref = f"{worker}-{n}"
+            try:
+                answer = client.register({"n": n, "x": "y" * (n % 3 * 20000)}, ref)
+            except (OSError, http.client.HTTPException):
+                return
+            if answer.status == 201:
+                acknowledged[ref] = answer.json
+            n += 1
+    threads = [threading.Thread(target=send, args=(worker,)) for worker in range(6)]
+    for thread in threads:
+        thread.start()
+    eventually(lambda: len(acknowledged) > 100, "a hundred are acknowledged")
+    service.kill()
+    stop.set()
+    for thread in threads:
+        thread.join()
+    service.start()
+    listed = {event["client_ref"]: event for event in channel.live.walk("/v1/events", 500)}
+    assert [event["sequence"] for event in listed.values()] == list(range(1, len(listed) + 1))
+    for ref, event in acknowledged.items():
+        found = listed[ref]
+        for name in ("event_id", "sequence", "received_at", "hash", "chain_hash"):
+            assert found[name] == event[name], ref
+        worker, n = ref.split("-")
+        assert channel.live.content(event["event_id"]).expect(200).json["n"] == int(n)
+    assert channel.live.balance()["balance"] == 100000 - len(listed)
+    assert service.admin("store", "check")
+
+
+def test_what_is_under_way_at_sigterm_is_answered(start):
+    service = start()
+    channel = service.new_channel(credits=100000)
+    outcomes, stop = [], threading.Event()
+
+    def send(worker):
+        client, n = Client(service, channel.live.key), 0
+        while not stop.is_set():
+            ref = f"{worker}-{n}"
+            try:
+                outcomes.append((ref, client.register({}, ref).status))
+            except (OSError, http.client.HTTPException):
+                return
+            n += 1
+    threads = [threading.Thread(target=send, args=(worker,)) for worker in range(6)]
+    for thread in threads:
+        thread.start()
+    eventually(lambda: len(outcomes) > 50, "requests are under way")
+    service.process.send_signal(signal.SIGTERM)
+    assert service.process.wait(35) == 0
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert {status for _, status in outcomes} <= {201, 503}
+    with socket.socket() as probe:
+        assert probe.connect_ex(("127.0.0.1", service.port)) != 0, "nothing listens any more"
+    service.start()
+    listed = {event["client_ref"] for event in channel.live.walk("/v1/events", 500)}
+    assert {ref for ref, status in outcomes if status == 201} <= listed
+
+
+def test_sigterm_ends_with_0_within_30_seconds_though_connections_are_open(start):
+    service = start()
+    idle = [socket.create_connection(("127.0.0.1", service.port)) for _ in range(5)]
+    half = socket.create_connection(("127.0.0.1", service.port))
+    half.sendall(b"POST /v1/events HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer "
+                 + service.ready["channels"]["content"]["live_key"].encode()
+                 + b"\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{")
+    time.sleep(0.3)
+    started = time.monotonic()
+    assert service.stop() == 0
+    assert time.monotonic() - started < 31
+    for link in [*idle, half]:
+        link.close()
+    assert not os.path.exists(service.ready["admin_socket"])
+
+
+# ---- settings ----
+
+def test_config_check_names_file_and_line_of_every_mistake(tmp_path):
+    file = tmp_path / "constancia.ini"
+    file.write_text("[service]\nprefix = UPPER!\n\n[rate]\nlive = many\nlvie = 3\n"
+                    "[seal]\ninterval = 60 parsecs\n[nonsense]\nkey = 1\n")
+    done = run("config", "check", "--config", file)
+    assert done.returncode == 1
+    told = done.stderr + done.stdout
+    for line, name in ((2, "prefix"), (5, "live"), (6, "lvie"), (8, "interval"), (10, "nonsense")):
+        pattern = rf"{re.escape(str(file))}:{line}\b.*"
+        found = re.search(pattern, told)
+        assert found, (line, told)
+        assert name in found[0], found[0]
+
+
+def test_config_check_is_content_with_good_settings(tmp_path):
+    printed = run("config", "print", "--data", tmp_path)
+    assert printed.returncode == 0
+    file = tmp_path / "constancia.ini"
+    file.write_text("[service]\nprefix = acme\n[rate]\nlive = 70\n[seal]\ninterval = 2m\n")
+    again = run("config", "print", "--config", file, "--json")
+    assert again.returncode == 0
+    values = json.loads(again.stdout)
+    text = json.dumps(values)
+    assert "acme" in text and "70" in text
+
+
+def test_an_unreadable_file_of_settings_is_said(tmp_path):
+    done = run("config", "check", "--config", tmp_path / "absent.ini")
+    assert done.returncode == 1
+    assert "absent.ini" in done.stderr + done.stdout
+
+
+def setting(name, *arguments, environment=None):
+    """What a setting of a printed configuration is."""
+    done = run("config", "print", *arguments, environment=environment)
+    assert done.returncode == 0, done.stderr
+    section, _, key = name.partition(".")
+    text = done.stdout[done.stdout.index(f"[{section}]"):]
+    return re.search(rf"^[#;]?\s*{key}\s*=[ \t]*(.*)$", text, re.MULTILINE)[1]
+
+
+def test_the_environment_goes_before_the_file_and_set_before_both(tmp_path):
+    file = tmp_path / "constancia.ini"
+    file.write_text("[rate]\nlive = 11\ntest = 12\n[seal]\ninterval = 13s\n")
+    environment = {"CONSTANCIA_RATE_TEST": "22", "CONSTANCIA_SEAL_INTERVAL": "23s"}
+    how = ["--config", file, "--set", "seal.interval=33s"]
+    assert setting("rate.live", "--config", file) == "11"
+    assert setting("rate.live", *how, environment=environment) == "11"
+    assert setting("rate.test", *how, environment=environment) == "22"
+    assert setting("seal.interval", *how, environment=environment) == "33s"
+
+
+def test_a_running_service_heeds_its_environment_and_its_flags(tmp_path):
+    one = Service(tmp_path, environment={"CONSTANCIA_RATE_LIVE": "5", "CONSTANCIA_RATE_TEST": "6"},
+                  describe=False, rate__test=7)
+    try:
+        one.start()
+        keys = one.ready["channels"]["content"]
+        limits = [Client(one, keys[f"{mode}_key"]).get("/v1/channel").headers["RateLimit-Limit"]
+                  for mode in ("live", "test")]
+        assert limits == ["20", "7"]
+    finally:
+        assert one.stop() == 0
+
+
+@pytest.mark.parametrize("value", ["rate.live", "rate.live=", "rate.live=x", "rate.live=-1",
+                                   "nonsense.key=1", "rate.lvie=1", "seal.interval=5",
+                                   "webhook.allow_http=perhaps", "service.prefix=A"])
+def test_a_wrong_setting_on_the_command_line_is_wrong_usage(tmp_path, value):
+    done = run("dev", "--data", tmp_path / "data", "--listen", f"127.0.0.1:{free_port()}",
+               "--set", value)
+    assert done.returncode == 2, (done.returncode, done.stderr)
+    assert "--set" in done.stderr and value.partition("=")[0] in done.stderr
+    environment = {"CONSTANCIA_RATE_LIVE": "x"}
+    done = run("config", "check", "--data", tmp_path, environment=environment)
+    assert done.returncode == 1 and "CONSTANCIA_RATE_LIVE" in done.stderr + done.stdout
+
+
+# ---- administration ----
+
+def test_the_administration_socket_is_for_its_owner_alone(service):
+    mode = os.stat(service.ready["admin_socket"]).st_mode
+    assert stat.S_ISSOCK(mode)
+    assert stat.S_IMODE(mode) == 0o600
+
+
+def test_commands_find_the_service_by_data_socket_or_environment(service):
+    account = service.ready["account_id"]
+    ways = [run("account", "show", account, "--json", "--data", service.data),
+            run("account", "show", account, "--json",
+                environment={"CONSTANCIA_ADMIN_SOCKET": service.ready["admin_socket"]})]
+    for done in ways:
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout)["account_id"] == account
+
+
+def test_administration_works_with_no_service_running(start):
+    service = start()
+    channel = service.new_channel()
+    channel.live.register({"a": 1}, "a").expect(201)
+    assert service.stop() == 0
+    shown = service.admin("account", "show", channel.account_id)
+    assert shown["balance"] == 999
+    service.admin("credits", "add", channel.account_id, 5)
+    key = service.new_key(channel.id, "live")
+    service.admin("key", "revoke", channel.live_key["key_id"])
+    made = service.admin("account", "create", "--name", "Made in the dark", "--credits", 3)
+    assert service.admin("store", "check")
+    service.start()
+    channel.live.get("/v1/channel").expect(401, "revoked_key")
+    client = Client(service, key["key"])
+    assert client.balance()["balance"] == 1004
+    assert service.admin("account", "show", made["account_id"])["name"] == "Made in the dark"
+
+
+@pytest.mark.parametrize("arguments,exit_code", [
+    (["account", "show", "acc_none"], 1), (["channel", "suspend", "chn_none"], 1),
+    (["key", "revoke", "key_none"], 1), (["limit", "delete", "lim_none"], 1),
+    (["account", "create"], 2), (["account", "create", "--name", ""], 2),
+    (["account", "create", "--name", "A", "--credits", "many"], 2),
+    (["account", "create", "--name", "A", "--surprise", "1"], 2),
+    (["account", "create", "--name", "A", "--name", "B"], 2),
+    (["account", "invent"], 2), (["nonsense"], 2), (["account", "show"], 2),
+    (["account", "show", "a", "b"], 2), (["credits", "add", "acc_none", "0"], 2),
+    (["key", "create", "--channel", "chn_none", "--mode", "both"], 2),
+    (["key", "create", "--channel", "chn_none", "--mode", "live"], 1),
+    (["limit", "create", "--period", "day", "--max", "1", "--action", "block"], 2),
+])
+def test_a_command_that_fails_says_why_as_json_on_standard_error(service, arguments, exit_code):
+    done = run(*arguments, "--json", "--data", service.data)
+    assert done.returncode == exit_code, (done.returncode, done.stderr)
+    assert done.stdout == ""
+    told = json.loads(done.stderr)
+    assert "message" in json.dumps(told)
+
+
+def test_commands_speak_to_people_too(service):
+    account = service.ready["account_id"]
+    shown = run("account", "show", account, "--data", service.data)
+    assert shown.returncode == 0 and account in shown.stdout
+    listed = run("channel", "list", "--data", service.data)
+    assert listed.returncode == 0
+    assert service.ready["channels"]["content"]["channel_id"] in listed.stdout
+    for arguments in (["--help"], ["account", "--help"], ["account", "create", "--help"],
+                      ["dev", "--help"], ["verify", "--help"]):
+        done = run(*arguments)
+        assert done.returncode == 0 and done.stdout, arguments
+
+
+def test_an_account_is_made_changed_and_listed(service):
+    account = service.new_account(7, unpaid_limit=9)
+    shown = service.admin("account", "show", account)
+    assert (shown["balance"], shown["unpaid_limit"], shown["operational"]) == (7, 9, True)
+    service.admin("account", "set", account, "--name", "Changed \u00f1", "--unpaid-limit", 0)
+    shown = service.admin("account", "show", account)
+    assert (shown["name"], shown["unpaid_limit"]) == ("Changed \u00f1", 0)
+    found, cursor = set(), []
+    while True:
+        page = service.admin("account", "list", "--limit", 50, *cursor)
+        found |= {each["account_id"] for each in page["data"]}
+        if not page["has_more"]:
+            break
+        cursor = ["--after", page["data"][-1]["account_id"]]
+    assert account in found and service.ready["account_id"] in found
+
+
+def test_a_configuration_is_a_new_sealed_version_and_no_version_is_rewritten(channel):
+    service = channel.service
+    first = channel.live.get("/v1/channel").expect(200).json
+    assert first["current_config"]["version"] == 1
+    service.admin("channel", "configure", channel.id, "--name", "New", "--description", "D",
+                  "--declarant", "Other", "--supplementary-info", "S")
+    second = channel.live.get("/v1/channel").json
+    assert [config["version"] for config in second["config_versions"]] == [1, 2]
+    assert second["config_versions"][0] == first["current_config"]
+    assert second["current_config"] == second["config_versions"][1]
+    config = second["current_config"]
+    assert (config["name"], config["description"], config["declarant"],
+            config["supplementary_info"]) == ("New", "D", "Other", "S")
+    assert second["name"] == "New"
+    assert config["sealed_at"] > first["current_config"]["sealed_at"]
+    same = service.admin("channel", "configure", channel.id, "--name", "New")
+    assert same["changed"] is False
+    assert len(channel.live.get("/v1/channel").json["config_versions"]) == 2
+    channel.live.register().expect(201)
+    with pytest.raises(Refused) as refused:
+        service.admin("channel", "configure", channel.id, "--modality", "hash_only")
+    assert refused.value.exit == 1
+
+
+def test_the_channel_record_has_its_members_and_a_note_in_both_languages(shared):
+    english = shared.live.get("/v1/channel", language="en").expect(200).json
+    spanish = shared.live.get("/v1/channel", language="es").expect(200).json
+    for record in (english, spanish):
+        assert set(record) == CHANNEL
+        for config in [record["current_config"], *record["config_versions"]]:
+            assert set(config) == CONFIG
+            assert type(config["version"]) is int
+            assert TIME.fullmatch(config["sealed_at"])
+            assert config["modality"] == "content"
+            assert isinstance(config["name"], str) and isinstance(config["declarant"], str)
+            assert isinstance(config["description"], str)
+            assert config["supplementary_info"] is None
+    assert english["mode_note"] != spanish["mode_note"]
+    assert {**english, "mode_note": ""} == {**spanish, "mode_note": ""}
+    assert shared.test.get("/v1/channel").json == english
+
+
+# ---- the store ----
+
+def test_store_check_finds_what_was_altered(start):
+    service = start(seal__interval="300ms")
+    channel = service.new_channel()
+    for n in range(5):
+        event = channel.live.register({"n": n}, f"e{n}").expect(201).json
+    channel.live.sealed(event["event_id"])
+    assert service.admin("store", "check")
+    assert service.stop() == 0
+    assert service.admin("store", "check")
+    store = sqlite3.connect(service.data / "constancia.db")
+    store.execute("UPDATE events SET received_at = received_at + 1 WHERE client_ref = 'e2'")
+    store.commit()
+    store.close()
+    done = run("store", "check", "--json", "--data", service.data)
+    assert done.returncode == 1, (done.stdout, done.stderr)
+
+
+def test_a_backup_taken_while_serving_can_be_brought_back(start, tmp_path):
+    service = start(seal__interval="300ms")
+    channel = service.new_channel()
+    events = [channel.live.register({"n": n}, f"e{n}").expect(201).json for n in range(5)]
+    file = channel.live.register_file(b"z" * 50000, "file").expect(201).json
+    channel.live.sealed(file["event_id"])
+    service.admin("store", "backup", tmp_path / "backup")
+    later = channel.live.register({"later": 1}, "later").expect(201).json
+    assert later["sequence"] == 7
+    restored = Service(tmp_path / "other", rate__live=100000, rate__test=100000)
+    restored.data.parent.mkdir()
+    done = run("store", "restore", tmp_path / "backup", "--json", "--data", restored.data)
+    assert done.returncode == 0, done.stderr
+    assert restored.admin("store", "check")
+    restored.start()
+    try:
+        client = Client(restored, channel.live.key)
+        for event in [*events, file]:
+            found = client.event(event["event_id"])
+            assert found["chain_hash"] == event["chain_hash"]
+            assert found["received_at"] == event["received_at"]
+        assert client.content(file["event_id"]).expect(200).body == b"z" * 50000
+        client.get(f"/v1/events/{later['event_id']}").expect(404)
+    finally:
+        assert restored.stop() == 0
+    again = run("store", "restore", tmp_path / "backup", "--json", "--data", restored.data)
+    assert again.returncode != 0, "never over a store that is there"
+
+
+# ---- watching it ----
+
+def test_livez_readyz_and_metrics_answer_the_operator(service, channel):
+    assert service.monitor("/livez")[0] == 200
+    status, text = service.monitor("/readyz")
+    assert status == 200 and json.loads(text)["ready"] is True
+    assert service.monitor("/v1/channel")[0] == 404
+
+    def counted():
+        status, text = service.monitor("/metrics")
+        assert status == 200
+        values = {}
+        for line in text.splitlines():
+            assert line.startswith("#") or re.fullmatch(r"[a-z_]+(\{[^}]*\})? [-+0-9.eE]+", line)
+            if not line.startswith("#"):
+                name, value = line.rsplit(" ", 1)
+                values[name] = float(value)
+        assert all(name.startswith("constancia_") for name in values)
+        return values
+    before = counted()
+    channel.live.register({"a": 1}, "a").expect(201)
+    channel.live.register({"a": 1}, "a").expect(200)
+    channel.live.register({"a": 2}, "a").expect(409)
+    after = counted()
+    for name in ("events_registered_total", "events_replayed_total", "events_conflicts_total"):
+        assert after[f"constancia_{name}"] >= before[f"constancia_{name}"] + 1, name
+    for key in service.secrets:
+        assert key not in service.monitor("/metrics")[1]
+
+
+@pytest.mark.last
+def test_the_log_is_json_lines_and_holds_no_secret(service):
+    text = service.log.read_text()
+    lines = service.log_lines()
+    assert lines, "it says something"
+    for line in lines:
+        assert isinstance(line, dict)
+        assert {"level", "time"} <= set(line) or {"level", "ts"} <= set(line), line
+    assert len(service.secrets) > 50
+    for secret in service.secrets:
+        assert secret not in text
+        assert secret[9:-6] not in text, "nor a part of one"
+    assert "PRIVATE KEY" not in text and "mac=" not in text
+    assert not re.search(r"svc_(live|test)_[0-9A-Za-z]{30,}", text)
+
+
+@pytest.mark.last
+def test_nothing_that_a_client_did_made_the_service_fail(service):
+    """No 5xx, no failed batch, in all of these tests."""
+    failed = [line for line in service.log_lines() if line["level"] == "error"]
+    assert failed == []
+
+
+def test_keys_are_stored_as_digests_alone(service, channel):
+    channel.live.register().expect(201)
+    files = [path for path in service.data.iterdir() if path.name.startswith("constancia.db")]
+    assert files
+    for path in files:
+        data = path.read_bytes()
+        for key in (channel.live_key["key"], channel.test_key["key"]):
+            assert key.encode() not in data
+            assert key[9:-6].encode() not in data
+
+
+def test_the_data_directory_is_closed_to_others(service):
+    assert stat.S_IMODE(os.stat(service.data).st_mode) & 0o007 == 0

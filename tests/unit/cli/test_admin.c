@@ -1,0 +1,452 @@
+/* The table of administration operations, on a store of its own and through the socket. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "service/admin_socket.h"
+#include "service/backup.h"
+
+struct fixture {
+	char directory[64];
+	char url[128];
+	char content_url[128];
+	char socket[256];
+	struct settings settings;
+	struct admin admin;
+	struct arena arena;
+	struct error error;
+};
+
+static void make_directory(struct fixture *fixture)
+{
+	strcpy(fixture->directory, "/tmp/constancia-admin-XXXXXX");
+	assert_non_null(mkdtemp(fixture->directory));
+	snprintf(fixture->url, sizeof fixture->url, "sqlite:%s/constancia.db", fixture->directory);
+	snprintf(fixture->content_url, sizeof fixture->content_url, "file:%s/content",
+	         fixture->directory);
+	snprintf(fixture->socket, sizeof fixture->socket, "%s/admin.sock", fixture->directory);
+}
+
+static int set_up(void **state)
+{
+	struct fixture *fixture = calloc(1, sizeof *fixture);
+	make_directory(fixture);
+	arena_init(&fixture->arena, (size_t)16 << 20);
+	fixture->settings.service_prefix = "svc";
+	fixture->settings.account_unpaid_limit = 42;
+	fixture->admin.settings = &fixture->settings;
+	assert_int_equal(store_open(fixture->url, true, &fixture->admin.store, NULL), OK);
+	assert_int_equal(content_open(fixture->content_url, true, &fixture->admin.content, NULL), OK);
+	*state = fixture;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	struct fixture *fixture = *state;
+	char command[128];
+	content_close(fixture->admin.content);
+	store_close(fixture->admin.store);
+	arena_free(&fixture->arena);
+	snprintf(command, sizeof command, "rm -rf %s", fixture->directory);
+	assert_int_equal(system(command), 0);
+	free(fixture);
+	return 0;
+}
+
+static int run(struct fixture *fixture, const char *operation, const char *arguments,
+               struct json **ret_answer)
+{
+	BUF_AUTO struct buf answer;
+	buf_init(&answer, ADMIN_RESULT_MAX);
+	struct json *json;
+	error_clear(&fixture->error);
+	assert_int_equal(json_parse(&fixture->arena, slice_of(arguments), NULL, &json, NULL), OK);
+	const struct admin_operation *found = admin_find(slice_of(operation));
+	assert_non_null(found);
+	int code = admin_run(&fixture->admin, found, json, &answer, &fixture->error);
+	if (code) {
+		assert_int_equal(answer.size, 0);
+		return code;
+	}
+	char *kept = arena_copy(&fixture->arena, answer.data, answer.size);
+	assert_int_equal(json_parse(&fixture->arena, slice_make(kept, answer.size), NULL, ret_answer,
+	                            NULL), OK);
+	return OK;
+}
+
+static const char *text(struct fixture *fixture, const struct json *json, const char *name)
+{
+	struct slice value;
+	assert_true(json_get_text(json, name, &value));
+	return arena_copy(&fixture->arena, value.data, value.size);
+}
+
+static int64_t integer(const struct json *json, const char *name)
+{
+	int64_t value;
+	assert_true(json_get_integer(json, name, &value));
+	return value;
+}
+
+static const char *make(struct fixture *fixture, const char *operation, const char *id_name,
+                        const char *format, const char *owner)
+{
+	char arguments[512];
+	struct json *answer;
+	const char *place = strchr(format, '@');
+	snprintf(arguments, sizeof arguments, "%.*s%s%s",
+	         place ? (int)(place - format) : (int)strlen(format), format, place ? owner : "",
+	         place ? place + 1 : "");
+	assert_int_equal(run(fixture, operation, arguments, &answer), OK);
+	return text(fixture, answer, id_name);
+}
+
+static const char *make_channel(struct fixture *fixture)
+{
+	const char *account =
+		make(fixture, "account create", "account_id", "{\"name\":\"A\",\"credits\":7}", NULL);
+	return make(fixture, "channel create", "channel_id",
+	            "{\"account\":\"@\",\"name\":\"C\",\"declarant\":\"D\",\"modality\":\"content\"}",
+	            account);
+}
+
+static void test_table_is_well_formed(void **state)
+{
+	const struct admin_operation *operation;
+	size_t count = 0;
+	for (; (operation = admin_operation_at(count)); count++) {
+		assert_ptr_equal(admin_find(slice_of(operation->name)), operation);
+		assert_non_null(strchr(operation->name, ' '));
+		assert_non_null(operation->run);
+		size_t parameters = 0;
+		bool flags_began = false;
+		for (; operation->parameters[parameters].name; parameters++) {
+			const struct admin_parameter *at = &operation->parameters[parameters];
+			assert_non_null(at->help);
+			assert_true(!at->positional || (!flags_began && at->place));
+			flags_began |= !at->positional;
+			assert_true((at->kind == ADMIN_CHOICE) == (at->choices != NULL));
+		}
+		assert_true(parameters <= ADMIN_PARAMETERS_MAX);
+	}
+	assert_true(count > 30);
+	assert_null(admin_find(slice_of("account")));
+}
+
+static void test_arguments_are_checked(void **state)
+{
+	struct fixture *fixture = *state;
+	static const struct {
+		const char *operation, *arguments, *message;
+	} bad[] = {
+		{"account create", "{}", "--name is missing"},
+		{"account create", "{\"name\":\"\"}", "--name must be 1 to 200 bytes"},
+		{"account create", "{\"name\":\"a\\nb\"}", "without control characters"},
+		{"account create", "{\"name\":\"a\\u0085b\"}", "without control characters"},
+		{"account create", "{\"name\":5}", "--name must be"},
+		{"account create", "{\"name\":\"a\",\"credits\":-1}", "--credits must be an integer from 0"},
+		{"account create", "{\"name\":\"a\",\"credits\":\"1\"}", "--credits must be an integer"},
+		{"account create", "{\"name\":\"a\",\"credits\":1.5}", "it is '1.5'"},
+		{"account create", "{\"name\":\"a\",\"language\":\"fr\"}", "must be one of en|es"},
+		{"account create", "{\"name\":\"a\",\"email\":\"nobody\"}", "--email must be"},
+		{"account create", "{\"name\":\"a\",\"colour\":\"red\"}", "'colour' is not known"},
+		{"account show", "{\"account\":\"a b\"}", "ACCOUNT must be an identifier"},
+		{"account set", "{\"account\":\"acc_1\"}", "Nothing to change"},
+		{"credits add", "{\"account\":\"acc_1\",\"credits\":0}", "must not be 0"},
+		{"credits add", "{\"account\":\"acc_1\",\"credits\":1,\"revert\":true}", "negative"},
+		{"credits add", "{\"account\":\"acc_1\",\"credits\":1,\"revert\":false}", "takes no value"},
+		{"limit create", "{\"period\":\"day\",\"max\":1,\"action\":\"warn\"}", "either --channel"},
+		{"store backup", "{\"directory\":\"relative\"}", "absolute path"},
+	};
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		struct json *answer;
+		assert_int_equal(run(fixture, bad[i].operation, bad[i].arguments, &answer), ERR_USAGE);
+		if (!strstr(fixture->error.english, bad[i].message))
+			fail_msg("%s: %s", bad[i].arguments, fixture->error.english);
+	}
+	struct json *answer;
+	assert_int_equal(run(fixture, "account list", "{}", &answer), OK);
+	assert_null(json_member(answer, "data")->first);
+}
+
+static void test_account_channel_and_key(void **state)
+{
+	struct fixture *fixture = *state;
+	const char *channel = make_channel(fixture);
+	struct json *answer;
+	char arguments[256];
+	assert_int_equal(run(fixture, "account list", "{}", &answer), OK);
+	const struct json *account = json_member(answer, "data")->first;
+	assert_int_equal(integer(account, "balance"), 7);
+	assert_int_equal(integer(account, "unpaid_limit"), 42);
+
+	snprintf(arguments, sizeof arguments, "{\"channel\":\"%s\",\"mode\":\"test\"}", channel);
+	assert_int_equal(run(fixture, "key create", arguments, &answer), OK);
+	const char *key = text(fixture, answer, "key");
+	const char *key_id = text(fixture, answer, "key_id");
+	assert_memory_equal(key, "svc_test_", 9);
+	assert_true(key_well_formed("svc", slice_of(key)));
+	assert_string_equal(text(fixture, answer, "last_four"), key + strlen(key) - 4);
+	struct sha256 hash = sha256_of(key, strlen(key));
+	struct key_identity identity;
+	assert_int_equal(store_find_key(fixture->admin.store, &hash, &identity, NULL), OK);
+	assert_string_equal(identity.key_id, key_id);
+
+	assert_int_equal(run(fixture, "key list", "{}", &answer), OK);
+	assert_null(json_member(json_member(answer, "data")->first, "key"));
+	snprintf(arguments, sizeof arguments, "{\"key\":\"%s\"}", key_id);
+	assert_int_equal(run(fixture, "key revoke", arguments, &answer), OK);
+	assert_int_equal(store_find_key(fixture->admin.store, &hash, &identity, NULL), OK);
+	assert_true(identity.revoked);
+}
+
+static void test_configure_says_whether_it_changed(void **state)
+{
+	struct fixture *fixture = *state;
+	const char *channel = make_channel(fixture);
+	struct json *answer;
+	char arguments[256];
+	snprintf(arguments, sizeof arguments,
+	         "{\"channel\":\"%s\",\"description\":\"a\\nb\",\"name\":\"C\"}", channel);
+	assert_int_equal(run(fixture, "channel configure", arguments, &answer), OK);
+	assert_int_equal(integer(answer, "config_version"), 2);
+	assert_int_equal(json_member(answer, "changed")->type, JSON_TRUE);
+	assert_int_equal(json_member(answer, "config_versions")->count, 2);
+	assert_int_equal(run(fixture, "channel configure", arguments, &answer), OK);
+	assert_int_equal(integer(answer, "config_version"), 2);
+	assert_int_equal(json_member(answer, "changed")->type, JSON_FALSE);
+}
+
+static void test_backup_comes_back(void **state)
+{
+	struct fixture *fixture = *state;
+	make_channel(fixture);
+	char arguments[256], backup[128], path[160];
+	struct json *answer;
+	snprintf(backup, sizeof backup, "%s/backup", fixture->directory);
+	snprintf(arguments, sizeof arguments, "{\"directory\":\"%s\"}", backup);
+	assert_int_equal(run(fixture, "store backup", arguments, &answer), OK);
+	assert_int_equal(integer(answer, "content_objects"), 0);
+	assert_int_equal(run(fixture, "store backup", arguments, &answer), ERR_REFUSED);
+	make_channel(fixture); /* not in the backup */
+
+	struct fixture other = {0};
+	make_directory(&other);
+	struct backup_facts facts;
+	assert_int_equal(backup_restore(backup, fixture->url, fixture->content_url, &facts,
+	                                &fixture->error), ERR_REFUSED);
+	assert_int_equal(backup_restore(backup, other.url, other.content_url, &facts,
+	                                &fixture->error), OK);
+	struct admin_operation const *list = admin_find(slice_of("account list"));
+	struct admin admin = {.settings = &fixture->settings};
+	BUF_AUTO struct buf text_of_list;
+	buf_init(&text_of_list, ADMIN_RESULT_MAX);
+	assert_int_equal(store_open(other.url, false, &admin.store, NULL), OK);
+	assert_int_equal(admin_run(&admin, list, NULL, &text_of_list, NULL), OK);
+	store_close(admin.store);
+	struct json *json;
+	assert_int_equal(json_parse(&fixture->arena, buf_slice(&text_of_list), NULL, &json, NULL), OK);
+	assert_int_equal(json_member(json, "data")->count, 1);
+
+	/* One flipped byte, or a missing manifest, and it does not come back. */
+	snprintf(path, sizeof path, "%s/constancia.db", backup);
+	FILE *file = fopen(path, "r+");
+	fseek(file, 5000, SEEK_SET);
+	int byte = getc(file);
+	fseek(file, 5000, SEEK_SET);
+	putc(byte ^ 1, file);
+	fclose(file);
+	snprintf(path, sizeof path, "%s/constancia.db", other.directory);
+	unlink(path);
+	assert_int_equal(backup_restore(backup, other.url, other.content_url, &facts,
+	                                &fixture->error), ERR_CORRUPT);
+	assert_int_not_equal(access(path, F_OK), 0);
+	snprintf(path, sizeof path, "%s/backup.json", backup);
+	unlink(path);
+	assert_int_equal(backup_restore(backup, other.url, other.content_url, &facts,
+	                                &fixture->error), ERR_IO);
+	snprintf(arguments, sizeof arguments, "rm -rf %s", other.directory);
+	assert_int_equal(system(arguments), 0);
+}
+
+static void test_check_sees_an_altered_store(void **state)
+{
+	struct fixture *fixture = *state;
+	struct json *answer;
+	make_channel(fixture);
+	assert_int_equal(run(fixture, "store check", "{}", &answer), OK);
+	assert_int_equal(json_member(answer, "valid")->type, JSON_TRUE);
+	char command[256];
+	snprintf(command, sizeof command, "sqlite3 %s/constancia.db 'UPDATE accounts SET balance = 8'",
+	         fixture->directory);
+	assert_int_equal(system(command), 0);
+	assert_int_equal(run(fixture, "store check", "{}", &answer), OK);
+	assert_int_equal(json_member(answer, "valid")->type, JSON_FALSE);
+	assert_true(json_member(answer, "problems")->count > 0);
+}
+
+/* ---- the socket ---- */
+
+static const char *exchange(struct fixture *fixture, const char *request)
+{
+	BUF_AUTO struct buf answer;
+	buf_init(&answer, ADMIN_RESULT_MAX);
+	assert_int_equal(admin_exchange(fixture->socket, slice_of(request), &answer, &fixture->error),
+	                 OK);
+	return arena_copy(&fixture->arena, answer.data, answer.size);
+}
+
+static void test_socket_answers(void **state)
+{
+	struct fixture *fixture = *state;
+	struct admin_server *server;
+	BUF_AUTO struct buf nothing;
+	buf_init(&nothing, 4096);
+	assert_int_equal(admin_exchange(fixture->socket, slice_of("{}"), &nothing, &fixture->error),
+	                 ERR_NOT_FOUND);
+	assert_int_equal(admin_server_start(&fixture->admin, fixture->socket, &server,
+	                                    &fixture->error), OK);
+	struct stat there;
+	assert_int_equal(stat(fixture->socket, &there), 0);
+	assert_int_equal(there.st_mode & 0777, 0600);
+	const char *answer = exchange(
+		fixture, "{\"operation\":\"account create\",\"arguments\":{\"name\":\"Ñ\"}}");
+	assert_memory_equal(answer, "{\"result\":{\"account_id\":\"acc_", 28);
+	answer = exchange(fixture, "{\"operation\":\"account show\",\"arguments\":{\"account\":\"x\"}}");
+	assert_string_equal(answer, "{\"error\":{\"code\":\"not_found\",\"exit\":1,\"message\":"
+	                            "\"There is no account 'x'.\",\"cause\":null}}");
+	assert_non_null(strstr(exchange(fixture, "{\"operation\":\"drop\"}"), "no operation 'drop'"));
+	assert_non_null(strstr(exchange(fixture, "[1,2]"), "\"exit\":2"));
+	assert_non_null(strstr(exchange(fixture, "{\"operation\""), "\"exit\":1"));
+	assert_non_null(strstr(exchange(fixture, ""), "\"error\""));
+	admin_server_stop(server);
+	assert_int_not_equal(access(fixture->socket, F_OK), 0);
+}
+
+static void test_socket_limits_requests(void **state)
+{
+	struct fixture *fixture = *state;
+	struct admin_server *server;
+	assert_int_equal(admin_server_start(&fixture->admin, fixture->socket, &server, NULL), OK);
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	snprintf(address.sun_path, sizeof address.sun_path, "%s/admin.sock", fixture->directory);
+	int connection = socket(AF_UNIX, SOCK_STREAM, 0);
+	assert_int_equal(connect(connection, (struct sockaddr *)&address, sizeof address), 0);
+	static char much[ADMIN_REQUEST_MAX + 4096];
+	memset(much, ' ', sizeof much);
+	(void)!send(connection, much, sizeof much, MSG_NOSIGNAL);
+	char answer[512];
+	ssize_t size = recv(connection, answer, sizeof answer - 1, 0);
+	/* An answer, or the connection reset over what was not read; never a hang. */
+	if (size > 0) {
+		answer[size] = '\0';
+		assert_non_null(strstr(answer, "\"error\""));
+	}
+	close(connection);
+	assert_non_null(strstr(exchange(fixture, "{\"operation\":\"account list\"}"), "\"data\":[]"));
+	admin_server_stop(server);
+}
+
+static void test_long_socket_paths_work(void **state)
+{
+	struct fixture *fixture = *state;
+	struct admin_server *server;
+	size_t size = (size_t)snprintf(fixture->socket, sizeof fixture->socket, "%s/%0120d",
+	                               fixture->directory, 1);
+	assert_int_equal(mkdir(fixture->socket, 0700), 0);
+	snprintf(fixture->socket + size, sizeof fixture->socket - size, "/admin.sock");
+	assert_int_equal(admin_server_start(&fixture->admin, fixture->socket, &server,
+	                                    &fixture->error), OK);
+	assert_non_null(strstr(exchange(fixture, "{\"operation\":\"account list\"}"), "\"data\":[]"));
+	admin_server_stop(server);
+	assert_int_not_equal(access(fixture->socket, F_OK), 0);
+}
+
+static void test_stale_socket_is_replaced(void **state)
+{
+	struct fixture *fixture = *state;
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	snprintf(address.sun_path, sizeof address.sun_path, "%s/admin.sock", fixture->directory);
+	int left = socket(AF_UNIX, SOCK_STREAM, 0);
+	assert_int_equal(bind(left, (struct sockaddr *)&address, sizeof address), 0);
+	close(left);
+	BUF_AUTO struct buf nothing;
+	buf_init(&nothing, 4096);
+	assert_int_equal(admin_exchange(fixture->socket, slice_of("{}"), &nothing, &fixture->error),
+	                 ERR_NOT_FOUND);
+	struct admin_server *server;
+	assert_int_equal(admin_server_start(&fixture->admin, fixture->socket, &server, NULL), OK);
+	assert_non_null(strstr(exchange(fixture, "{\"operation\":\"account list\"}"), "\"data\":[]"));
+	admin_server_stop(server);
+	/* A file that is no socket is not ours to remove. */
+	FILE *file = fopen(fixture->socket, "w");
+	fclose(file);
+	assert_int_equal(admin_server_start(&fixture->admin, fixture->socket, &server,
+	                                    &fixture->error), ERR_IO);
+}
+
+static void *create_accounts(void *argument)
+{
+	struct fixture *fixture = argument;
+	for (int i = 0; i < 10; i++) {
+		BUF_AUTO struct buf answer;
+		buf_init(&answer, ADMIN_RESULT_MAX);
+		if (admin_exchange(fixture->socket,
+		                   slice_of("{\"operation\":\"account create\",\"arguments\":{\"name\":\"x\"}}"),
+		                   &answer, NULL) ||
+		    !strstr(answer.data, "\"result\""))
+			return fixture;
+	}
+	return NULL;
+}
+
+static void test_many_callers_at_once(void **state)
+{
+	struct fixture *fixture = *state;
+	struct admin_server *server;
+	pthread_t threads[12];
+	assert_int_equal(admin_server_start(&fixture->admin, fixture->socket, &server, NULL), OK);
+	for (size_t i = 0; i < 12; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, create_accounts, fixture), 0);
+	for (size_t i = 0; i < 12; i++) {
+		void *failed;
+		pthread_join(threads[i], &failed);
+		assert_null(failed);
+	}
+	admin_server_stop(server);
+	struct json *answer;
+	assert_int_equal(run(fixture, "account list", "{\"limit\":1000}", &answer), OK);
+	assert_int_equal(json_member(answer, "data")->count, 120);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_table_is_well_formed),
+		TEST(test_arguments_are_checked),
+		TEST(test_account_channel_and_key),
+		TEST(test_configure_says_whether_it_changed),
+		TEST(test_backup_comes_back),
+		TEST(test_check_sees_an_altered_store),
+		TEST(test_socket_answers),
+		TEST(test_socket_limits_requests),
+		TEST(test_long_socket_paths_work),
+		TEST(test_stale_socket_is_replaced),
+		TEST(test_many_callers_at_once),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,85 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "cli/command.h"
+
+static const struct option options[] = {
+	{"name", "TEXT", ""}, {"dry-run", NULL, ""}, {"unpaid-limit", "N", ""}, {0}};
+
+static struct command_line line;
+
+static int parse(int count, char **words)
+{
+	free(line.arguments);
+	line = (struct command_line){.command = "test"};
+	return command_line_parse(&line, options, count, words);
+}
+#define PARSE(...)                                                                                 \
+	parse((int)(sizeof((char *[]){__VA_ARGS__}) / sizeof(char *)), (char *[]){__VA_ARGS__})
+
+static void test_options_and_arguments_mix(void **state)
+{
+	assert_int_equal(PARSE("first", "--name", "a b", "second", "--dry-run", "--unpaid-limit=3",
+	                       "--data", "/d", "--json", "-5"), 0);
+	assert_int_equal(line.argument_count, 3);
+	assert_string_equal(line.arguments[0], "first");
+	assert_string_equal(line.arguments[2], "-5");
+	assert_string_equal(command_option(&line, "name"), "a b");
+	assert_string_equal(command_option(&line, "unpaid-limit"), "3");
+	assert_non_null(command_option(&line, "dry-run"));
+	assert_string_equal(line.sources.data_dir, "/d");
+	assert_true(line.json);
+	assert_false(line.help);
+}
+
+static void test_values_may_look_like_options(void **state)
+{
+	assert_int_equal(PARSE("--name", "--json", "--set", "a.b=c", "--set=d.e=f=g"), 0);
+	assert_string_equal(command_option(&line, "name"), "--json");
+	assert_false(line.json);
+	assert_int_equal(line.sources.set_count, 2);
+	assert_string_equal(line.sources.sets[1], "d.e=f=g");
+	assert_int_equal(PARSE("--", "--name", "x"), 0);
+	assert_int_equal(line.argument_count, 2);
+	assert_int_equal(PARSE("--name=", "-h"), 0);
+	assert_string_equal(command_option(&line, "name"), "");
+	assert_true(line.help);
+}
+
+static void test_misuse_is_refused(void **state)
+{
+	assert_int_equal(PARSE("--bogus"), 2);
+	assert_int_equal(PARSE("-x"), 2);
+	assert_int_equal(PARSE("--name"), 2);
+	assert_int_equal(PARSE("--dry-run=yes"), 2);
+	assert_int_equal(PARSE("--name", "a", "--name", "b"), 2);
+	assert_int_equal(PARSE("--nam", "a"), 2);
+	char *many[2 * CONFIG_SETS_MAX + 2];
+	for (size_t i = 0; i < sizeof many / sizeof *many; i++)
+		many[i] = i % 2 ? "a.b=c" : "--set";
+	assert_int_equal(parse(2 * CONFIG_SETS_MAX, many), 0);
+	assert_int_equal(parse(2 * CONFIG_SETS_MAX + 2, many), 2);
+}
+
+static int tear_down(void **state)
+{
+	free(line.arguments);
+	line.arguments = NULL;
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_options_and_arguments_mix),
+		cmocka_unit_test(test_values_may_look_like_options),
+		cmocka_unit_test(test_misuse_is_refused),
+	};
+	return cmocka_run_group_tests(tests, NULL, tear_down);
+}

@@ -1,0 +1,231 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/error.h"
+#include "cli/config.h"
+
+static char path[64];
+
+static const char *write_file(const char *text)
+{
+	strcpy(path, "/tmp/constancia-conf-XXXXXX");
+	int file = mkstemp(path);
+	assert_true(file >= 0);
+	assert_int_equal(write(file, text, strlen(text)), strlen(text));
+	close(file);
+	return path;
+}
+
+static void assert_problem(struct config_sources *sources, const char *expected)
+{
+	struct config config;
+	assert_int_equal(config_load(sources, &config), ERR_USAGE);
+	if (!strstr(config.problems.data, expected))
+		fail_msg("%s\nis not in\n%s", expected, config.problems.data);
+	config_free(&config);
+}
+
+static void assert_set_problem(const char *set, const char *expected)
+{
+	struct config_sources sources = {.sets = {set}, .set_count = 1};
+	assert_problem(&sources, expected);
+}
+
+static void test_defaults_are_usable(void **state)
+{
+	struct config_sources sources = {0};
+	struct config config;
+	assert_int_equal(config_load(&sources, &config), OK);
+	assert_int_equal(config.settings.rate_live, 50);
+	assert_int_equal(config.settings.seal_interval, 60000000);
+	assert_string_equal(config.settings.store_url, "sqlite:/var/lib/constancia/constancia.db");
+	assert_string_equal(config.settings.service_admin_socket, "/var/lib/constancia/admin.sock");
+	assert_int_equal(config.warnings.size, 0);
+	assert_false(config_is_given(&config, "rate.live"));
+	config_free(&config);
+}
+
+static void test_later_sources_win(void **state)
+{
+	char *environment[] = {"CONSTANCIA_RATE_LIVE=3", "CONSTANCIA_RATE_TEST=4", "PATH=/bin", NULL};
+	const char *const presets[] = {"rate.live=1", "seal.interval=5s", NULL};
+	struct config_sources sources = {
+		.presets = presets,
+		.file = write_file("# a comment\n[rate]\nlive = 2\ntest = 2 ; two\n[service]\nname=x\n"),
+		.environment = environment,
+		.data_dir = "/data",
+		.sets = {"rate.test=5", "service.public_url=https://a.example?no", "service.public_url="
+		         "https://a.example"},
+		.set_count = 3,
+	};
+	struct config config;
+	assert_int_equal(config_load(&sources, &config), OK);
+	assert_int_equal(config.settings.rate_live, 3);
+	assert_int_equal(config.settings.rate_test, 5);
+	assert_int_equal(config.settings.seal_interval, 5000000);
+	assert_string_equal(config.settings.service_name, "x");
+	assert_string_equal(config.settings.service_public_url, "https://a.example");
+	assert_string_equal(config.settings.content_url, "file:/data/content");
+	assert_true(config_is_given(&config, "rate.test"));
+	assert_false(config_is_given(&config, "seal.interval"));
+	config_free(&config);
+	unlink(path);
+}
+
+static void test_file_problems_have_lines(void **state)
+{
+	struct config_sources sources = {
+		.file = write_file("[rate]\nlive = many\nfast = 1\n[nothing]\nx = 1\n[seal]\n"
+		                   "interval = 60\nnonsense\n[rate]\nlive = 3\n[webhook]\nallow_http = yes\n")};
+	struct config config;
+	assert_int_equal(config_load(&sources, &config), ERR_USAGE);
+	static const char *const expected[] = {
+		":3: there is no setting 'rate.fast'",
+		":5: there is no setting 'nothing.x'",
+		":7: seal.interval: must be a duration",
+		":8: neither a [section]",
+		":10: rate.live: is given twice",
+		":12: webhook.allow_http: must be true or false",
+		":2: rate.live: must be a plain integer",
+	};
+	for (size_t i = 0; i < sizeof expected / sizeof *expected; i++)
+		if (!strstr(config.problems.data, expected[i]))
+			fail_msg("%s\nis not in\n%s", expected[i], config.problems.data);
+	assert_int_equal(config.problem_count, 7);
+	config_free(&config);
+	unlink(path);
+}
+
+static void test_long_lines_and_lists(void **state)
+{
+	char text[1024] = "[tsa]\nroots = ";
+	memset(text + strlen(text), 'x', 300);
+	strcat(text, "\n");
+	struct config_sources sources = {.file = write_file(text)};
+	assert_problem(&sources, ":2: the line is too long");
+	unlink(path);
+
+	sources.file = write_file("[tsa]\nurl =\n  https://a.example,\n  https://b.example\n"
+	                          "kind = qualified\nroots = /tmp/roots.pem\n");
+	sources.serving = true;
+	struct config config;
+	int code = config_load(&sources, &config);
+	assert_int_equal(config.problem_count, 0);
+	assert_int_equal(code, OK);
+	assert_string_equal(config.settings.tsa_url, "https://a.example,https://b.example");
+	config_free(&config);
+	unlink(path);
+
+	sources.file = "/nonexistent/constancia.conf";
+	assert_problem(&sources, "/nonexistent/constancia.conf: No such file");
+}
+
+static void test_meanings_are_checked(void **state)
+{
+	assert_set_problem("rate.live=0", "--set rate.live: rate.live: must be from 1");
+	assert_set_problem("service.prefix=SVC", "must be 2 to 10 lower-case letters or digits");
+	assert_set_problem("service.public_url=ftp://x", "service.public_url: must be an address");
+	assert_set_problem("service.public_url=https://x/", "without a slash");
+	assert_set_problem("service.public_url=https://x/v1", "without /v1");
+	assert_set_problem("service.listen=8080", "service.listen: must be address:port");
+	assert_set_problem("service.listen=::1:8080", "service.listen: must be address:port");
+	assert_set_problem("service.listen=127.0.0.1:65536", "service.listen: must be address:port");
+	assert_set_problem("store.url=mysql://x", "store.url: must be sqlite:PATH");
+	assert_set_problem("content.url=s3", "content.url: must be file:DIRECTORY");
+	assert_set_problem("service.trusted_proxies=10.0.0.1/8", "must list networks");
+	assert_set_problem("tsa.url=gopher://x", "tsa.url: must list");
+	assert_set_problem("tsa.kind=development", "tsa.kind: must list");
+	assert_set_problem("signer.key=/tmp/key.pem", "signer.key and signer.chain belong together");
+	assert_set_problem("webhook.schedule=1m,soon", "webhook.schedule: must list durations");
+	assert_set_problem("log.level=loud", "log.level: must be");
+	assert_set_problem("seal.interval=1ms", "seal.interval: must be 50ms or longer");
+	assert_set_problem("rate.live", "write section.key=value");
+	assert_set_problem("rate.alive=1", "there is no setting 'rate.alive'");
+	assert_set_problem("service.name=a\tb", "control characters");
+	assert_set_problem("service.name=\xff", "not UTF-8");
+	struct config_sources sources = {.serving = true};
+	assert_problem(&sources, "tsa.url: must name a timestamp authority");
+}
+
+static void test_environment(void **state)
+{
+	char *environment[] = {"CONSTANCIA_ADMIN_SOCKET=/run/c.sock", "CONSTANCIA_SERVICE_HOST=10.0.0.1",
+	                       NULL};
+	struct config_sources sources = {.environment = environment};
+	struct config config;
+	assert_int_equal(config_load(&sources, &config), OK);
+	assert_string_equal(config.settings.service_admin_socket, "/run/c.sock");
+	assert_non_null(strstr(config.warnings.data, "CONSTANCIA_SERVICE_HOST"));
+	config_free(&config);
+	char *bad[] = {"CONSTANCIA_RATE_LIVE=x", NULL};
+	sources.environment = bad;
+	assert_problem(&sources, "CONSTANCIA_RATE_LIVE: rate.live: must be a plain integer");
+}
+
+static void test_printed_file_reads_back(void **state)
+{
+	struct config_sources sources = {.sets = {"rate.live=77", "service.name=Registro"},
+	                                 .set_count = 2};
+	struct config config;
+	assert_int_equal(config_load(&sources, &config), OK);
+	struct buf text;
+	buf_init(&text, 1 << 20);
+	config_print(&config, &text);
+	assert_int_equal(buf_check(&text), OK);
+	config_free(&config);
+	assert_non_null(strstr(text.data, "\n#test = 10\n"));
+	struct config_sources again = {.file = write_file(text.data)};
+	assert_int_equal(config_load(&again, &config), OK);
+	assert_int_equal(config.settings.rate_live, 77);
+	assert_string_equal(config.settings.service_name, "Registro");
+	config_free(&config);
+	buf_free(&text);
+	unlink(path);
+}
+
+static void test_durations(void **state)
+{
+	int64_t us = -1;
+	assert_true(duration_parse(slice_of("500ms"), &us) && us == 500000);
+	assert_true(duration_parse(slice_of("2h"), &us) && us == INT64_C(7200000000));
+	assert_true(duration_parse(slice_of("7d"), &us) && us == INT64_C(604800000000));
+	static const char *const bad[] = {"", "5", "s", "-1s", "1 s", "1.5s", "1w", "1sx",
+	                                  "999999999999d", "9999999999999s"};
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+		assert_false(duration_parse(slice_of(bad[i]), &us));
+}
+
+static void test_listen_ports(void **state)
+{
+	assert_int_equal(listen_port("127.0.0.1:8080"), 8080);
+	assert_int_equal(listen_port("[::1]:0"), 0);
+	assert_int_equal(listen_port("localhost:80"), 80);
+	assert_int_equal(listen_port(":80"), -1);
+	assert_int_equal(listen_port("127.0.0.1:"), -1);
+	assert_int_equal(listen_port("127.0.0.1:8o"), -1);
+	assert_int_equal(listen_port("127.0.0.1"), -1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_defaults_are_usable),
+		cmocka_unit_test(test_later_sources_win),
+		cmocka_unit_test(test_file_problems_have_lines),
+		cmocka_unit_test(test_long_lines_and_lists),
+		cmocka_unit_test(test_meanings_are_checked),
+		cmocka_unit_test(test_environment),
+		cmocka_unit_test(test_printed_file_reads_back),
+		cmocka_unit_test(test_durations),
+		cmocka_unit_test(test_listen_ports),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

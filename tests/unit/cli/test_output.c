@@ -1,0 +1,67 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "cli/command.h"
+
+static void assert_printed(const char *document, const char *columns, const char *expected)
+{
+	ARENA_AUTO struct arena arena;
+	BUF_AUTO struct buf text;
+	arena_init(&arena, 1 << 20);
+	buf_init(&text, 1 << 20);
+	struct json *json;
+	assert_int_equal(json_parse(&arena, slice_of(document), NULL, &json, NULL), OK);
+	output_print(json, columns, &text);
+	assert_int_equal(buf_check(&text), OK);
+	assert_string_equal(text.data, expected);
+}
+
+static void test_members_are_aligned(void **state)
+{
+	assert_printed("{\"id\":\"a\",\"long_name\":null,\"on\":true,\"n\":-5,"
+	               "\"versions\":[{\"v\":1},{\"v\":2}],\"none\":[],\"texts\":[\"x\"],\"o\":{\"k\":1.5}}",
+	               NULL,
+	               "id         a\n"
+	               "long name  -\n"
+	               "on         yes\n"
+	               "n          -5\n"
+	               "versions:\n  v  1\n\n  v  2\n"
+	               "none: none\n"
+	               "texts:\n  x\n"
+	               "o:\n  k  1.5\n");
+}
+
+static void test_lists_are_tables(void **state)
+{
+	assert_printed("{\"data\":[{\"id\":\"a\",\"name\":\"Núñez\"},{\"id\":\"bcd\",\"name\":\"x\","
+	               "\"other\":1}],\"has_more\":false}",
+	               "id name other",
+	               "ID   NAME   OTHER\n"
+	               "a    Núñez  -\n"
+	               "bcd  x      1\n");
+	assert_printed("{\"data\":[],\"has_more\":false}", "id", "none\n");
+	assert_printed("{\"data\":[{\"id\":\"a\"}],\"has_more\":true}", "id",
+	               "ID\na\nMore follow: --after a\n");
+	assert_printed("{\"data\":[{\"number\":7}],\"has_more\":true}", "number kind",
+	               "NUMBER  KIND\n7       -\nMore follow: --before 7\n");
+}
+
+static void test_terminals_get_no_orders(void **state)
+{
+	assert_printed("{\"a\":\"x\\u001b[31my\\u009bz\\u007f\",\"b\":\"one\\ntwo\"}", NULL,
+	               "a  x?[31my?z?\nb  one\n   two\n");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_members_are_aligned),
+		cmocka_unit_test(test_lists_are_tables),
+		cmocka_unit_test(test_terminals_get_no_orders),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
