@@ -56,10 +56,13 @@ int command_fail(const struct command_line *line, const struct error *error);
 int command_misused(const struct command_line *line, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Loads the settings; tells problems and warnings. 0, or the exit code. The config is to be freed in
- * any case. */
+/* Loads the settings; tells problems, and unless `serving` warnings too. 0, or the exit code. The
+ * config is to be freed in any case. */
 int command_settings(const struct command_line *line, const struct config_sources *sources,
                      struct config *ret_config);
+
+/* For a process that serves: sets the log's level, and logs the settings' warnings. */
+void serving_log(const struct config *config);
 
 /* Runs an administration operation: in the running service, or with the store opened here. 0 with
  * the JSON document appended to `result`. */

@@ -17,6 +17,8 @@ int command_config_check(const struct command_line *line)
 	struct config_sources sources = line->sources;
 	sources.serving = true;
 	int exit_code = command_settings(line, &sources, &config);
+	if (!exit_code && config.warnings.size)
+		fputs(config.warnings.data, stderr);
 	if (!exit_code)
 		puts(line->json ? "{\"valid\":true}" : "The settings are good.");
 	return exit_code ? 1 : 0;

@@ -188,6 +188,7 @@ int command_dev(const struct command_line *line)
 	int exit_code = command_settings(line, &sources, &config);
 	if (exit_code)
 		return exit_code;
+	serving_log(&config);
 	int code = settle_addresses(&config, &error);
 	if (!code)
 		code = node_open(&config.settings, true, &node, &error);

@@ -169,7 +169,7 @@ int command_settings(const struct command_line *line, const struct config_source
 		struct error error = {.code = code};
 		return command_fail(line, &error);
 	}
-	if (ret_config->warnings.size)
+	if (ret_config->warnings.size && !sources->serving)
 		fputs(ret_config->warnings.data, stderr);
 	return 0;
 }

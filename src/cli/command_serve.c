@@ -56,12 +56,20 @@ static void warn_of_promises(const struct settings *settings, struct service *se
 		log_warning("public_url_without_tls", "url", settings->service_public_url);
 }
 
-static void set_log_level(const char *level)
+void serving_log(const struct config *config)
 {
+	const char *level = config->settings.log_level;
 	log_set_level(strcmp(level, "debug") == 0     ? LOG_DEBUG
 	              : strcmp(level, "warning") == 0 ? LOG_WARNING
 	              : strcmp(level, "error") == 0   ? LOG_ERROR
 	                                              : LOG_INFO);
+	for (const char *at = config->warnings.data; at && *at;) {
+		char text[512];
+		size_t size = strcspn(at, "\n");
+		snprintf(text, sizeof text, "%.*s", (int)size, at);
+		log_warning("setting", "message", text);
+		at += size + (at[size] == '\n');
+	}
 }
 
 int command_serve(const struct command_line *line)
@@ -74,7 +82,7 @@ int command_serve(const struct command_line *line)
 	int exit_code = command_settings(line, &sources, &config);
 	if (exit_code)
 		return exit_code;
-	set_log_level(config.settings.log_level);
+	serving_log(&config);
 	int code = node_open(&config.settings, false, &node, &error);
 	if (!code)
 		code = node_write_trust(node, &error);

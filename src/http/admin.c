@@ -30,7 +30,8 @@ static int write_ready(struct http_server *server, struct buf *out)
 	json_boolean(&writer, "ready", !store && !draining);
 	json_begin_array(&writer, "reasons");
 	if (store)
-		json_text(&writer, NULL, *error.cause ? error.cause : error_message(&error, LANGUAGE_ENGLISH));
+		json_text(&writer, NULL,
+		          *error.cause ? error.cause : error_message(&error, LANGUAGE_ENGLISH));
 	if (draining)
 		json_text(&writer, NULL, "the service is stopping");
 	json_end_array(&writer);
@@ -63,20 +64,27 @@ static int write_metrics(struct http_server *server, struct buf *out)
 	metrics_line(out, "http_worker_queue_length", "gauge", "Requests that wait for a worker.",
 	             (double)worker_queue_length(server->workers));
 	counter(out, "events_registered_total", "Events registered.", counts.registered);
-	counter(out, "events_replayed_total", "Declarations repeated and answered again.", counts.replayed);
-	counter(out, "events_conflicts_total", "Declarations refused for a used client_ref.", counts.conflicts);
-	counter(out, "events_refused_total", "Declarations refused for limits or quotas.", counts.refused);
+	counter(out, "events_replayed_total", "Declarations repeated and answered again.",
+	        counts.replayed);
+	counter(out, "events_conflicts_total", "Declarations refused for a used client_ref.",
+	        counts.conflicts);
+	counter(out, "events_refused_total", "Declarations refused for limits or quotas.",
+	        counts.refused);
 	counter(out, "batches_total", "Registration batches committed.", counts.batches);
-	counter(out, "batch_failures_total", "Registration batches that failed.", counts.batch_failures);
+	counter(out, "batch_failures_total", "Registration batches that failed.",
+	        counts.batch_failures);
 	metrics_line(out, "registration_queue_length", "gauge", "Registrations that wait for a batch.",
 	             (double)counts.queue_length);
 	counter(out, "segments_sealed_total", "Segments sealed.", counts.sealed_segments);
-	counter(out, "seal_rounds_total", "Sealing rounds that obtained a timestamp.", counts.seal_rounds);
+	counter(out, "seal_rounds_total", "Sealing rounds that obtained a timestamp.",
+	        counts.seal_rounds);
 	counter(out, "seal_failures_total", "Sealing rounds that failed.", counts.seal_failures);
-	metrics_line(out, "last_seal_timestamp_seconds", "gauge", "When the last round was sealed; 0: never.",
-	             (double)counts.last_seal_us / 1e6);
-	counter(out, "certifications_completed_total", "Certifications issued.", counts.certifications_completed);
-	counter(out, "certifications_failed_total", "Certifications failed for good.", counts.certifications_failed);
+	metrics_line(out, "last_seal_timestamp_seconds", "gauge",
+	             "When the last round was sealed; 0: never.", (double)counts.last_seal_us / 1e6);
+	counter(out, "certifications_completed_total", "Certifications issued.",
+	        counts.certifications_completed);
+	counter(out, "certifications_failed_total", "Certifications failed for good.",
+	        counts.certifications_failed);
 	metrics_line(out, "store_ready", "gauge", "1 while the store can acknowledge writes.",
 	             store_ready(server->service->store, NULL) == 0);
 	return 200;
@@ -95,9 +103,9 @@ static const struct page {
 	const char *content_type;
 	int (*write)(struct http_server *server, struct buf *out);
 } pages[] = {
-    {"/livez", "application/json", write_live},
-    {"/readyz", "application/json", write_ready},
-    {"/metrics", "text/plain; version=0.0.4; charset=utf-8", write_metrics},
+	{"/livez", "application/json", write_live},
+	{"/readyz", "application/json", write_ready},
+	{"/metrics", "text/plain; version=0.0.4; charset=utf-8", write_metrics},
 };
 
 static enum MHD_Result send_page(struct MHD_Connection *connection, int status,
@@ -105,7 +113,7 @@ static enum MHD_Result send_page(struct MHD_Connection *connection, int status,
 {
 	size_t size = body->size;
 	struct MHD_Response *response =
-	    MHD_create_response_from_buffer(size, body->data ? body->data : "", MHD_RESPMEM_MUST_COPY);
+		MHD_create_response_from_buffer(size, body->data ? body->data : "", MHD_RESPMEM_MUST_COPY);
 	if (!response)
 		return MHD_NO;
 	MHD_add_response_header(response, "Content-Type", content_type);
@@ -145,9 +153,9 @@ static enum MHD_Result handle(void *context, struct MHD_Connection *connection, 
 int admin_start(struct http_server *server, struct error *error)
 {
 	server->admin = MHD_start_daemon(
-	    MHD_USE_EPOLL_INTERNAL_THREAD, 0, NULL, NULL, handle, server, MHD_OPTION_LISTEN_SOCKET,
-	    server->admin_descriptor, MHD_OPTION_CONNECTION_LIMIT, (unsigned)ADMIN_CONNECTIONS,
-	    MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)ADMIN_IDLE_SECONDS, MHD_OPTION_END);
+		MHD_USE_EPOLL_INTERNAL_THREAD, 0, NULL, NULL, handle, server, MHD_OPTION_LISTEN_SOCKET,
+		server->admin_descriptor, MHD_OPTION_CONNECTION_LIMIT, (unsigned)ADMIN_CONNECTIONS,
+		MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)ADMIN_IDLE_SECONDS, MHD_OPTION_END);
 	return server->admin ? 0 : error_cause(error, ERR_IO, "the operator's listener does not start");
 }
 

@@ -18,14 +18,11 @@ void answer_drop_object(struct answer *answer)
 	answer->reader = NULL;
 }
 
-void answer_with(struct exchange *exchange, int status, const char *content_type,
-                 struct slice body)
+void answer_with(struct exchange *exchange, int status, const char *content_type, struct slice body)
 {
 	answer_drop_object(&exchange->answer);
-	exchange->answer = (struct answer){.status = status,
-	                                   .content_type = content_type,
-	                                   .body = body,
-	                                   .descriptor = -1};
+	exchange->answer = (struct answer){
+		.status = status, .content_type = content_type, .body = body, .descriptor = -1};
 	exchange->step = STEP_ANSWER;
 }
 
@@ -88,7 +85,7 @@ void answer_error(struct exchange *exchange, int code)
 		answer->retry_after_seconds = error->retry_after_seconds;
 	else if (code == ERR_TEST_QUOTA)
 		answer->retry_after_seconds =
-		    (time_next_day(clock_now_us()) - clock_now_us()) / US_PER_SECOND + 1;
+			(time_next_day(clock_now_us()) - clock_now_us()) / US_PER_SECOND + 1;
 	else if (status == 503)
 		answer->retry_after_seconds = RETRY_AFTER_DEFAULT;
 	else if (status == 429)
@@ -210,7 +207,8 @@ enum MHD_Result answer_queue(struct exchange *exchange)
 	for (int i = 0; i < list.count && result == MHD_YES; i++)
 		result = MHD_add_response_header(response, list.names[i][0], list.names[i][1]);
 	if (result == MHD_YES)
-		result = MHD_queue_response(exchange->connection, (unsigned)exchange->answer.status, response);
+		result =
+			MHD_queue_response(exchange->connection, (unsigned)exchange->answer.status, response);
 	MHD_destroy_response(response);
 	return result;
 }
@@ -232,15 +230,17 @@ static const char *reason(int status)
 void answer_say_now(struct exchange *exchange)
 {
 	const union MHD_ConnectionInfo *info =
-	    MHD_get_connection_info(exchange->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+		MHD_get_connection_info(exchange->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
 	struct header_list list;
 	BUF_AUTO struct buf text;
 	buf_init(&text, 8192);
 	collect(exchange, &list);
-	buf_printf(&text, "HTTP/1.1 %d %s\r\n", exchange->answer.status, reason(exchange->answer.status));
+	buf_printf(&text, "HTTP/1.1 %d %s\r\n", exchange->answer.status,
+	           reason(exchange->answer.status));
 	for (int i = 0; i < list.count; i++)
 		buf_printf(&text, "%s: %s\r\n", list.names[i][0], list.names[i][1]);
-	buf_printf(&text, "Connection: close\r\nContent-Length: %zu\r\n\r\n", exchange->answer.body.size);
+	buf_printf(&text, "Connection: close\r\nContent-Length: %zu\r\n\r\n",
+	           exchange->answer.body.size);
 	buf_add_slice(&text, exchange->answer.body);
 	/* A client that does not read what it was sent before gets nothing now. */
 	if (info && buf_check(&text) == 0) {

@@ -56,7 +56,8 @@ static int take_member(const struct json *member, struct certification_range *ra
 	if (member->type == JSON_NULL)
 		return 0;
 	if (from || to)
-		return take_time(member, from ? "from" : "to", from ? &range->from_us : &range->to_us, error);
+		return take_time(member, from ? "from" : "to", from ? &range->from_us : &range->to_us,
+		                 error);
 	return take_integer(member, seq_from ? "seq_from" : "seq_to",
 	                    seq_from ? &range->seq_from : &range->seq_to, error);
 }
@@ -81,8 +82,8 @@ static int certify(struct exchange *exchange, struct error *error)
 	struct certification_range range;
 	int result = parse_range(exchange, &range, error);
 	if (!result)
-		result = certification_request(exchange->service, &exchange->key, &range, exchange->language,
-		                               &exchange->out, error);
+		result = certification_request(exchange->service, &exchange->key, &range,
+		                               exchange->language, &exchange->out, error);
 	if (!result)
 		answer_out(exchange, 202);
 	return result;
@@ -152,13 +153,13 @@ static int get_certification(struct exchange *exchange, struct error *error)
 }
 
 const struct operation operation_certify = {
-    .writes = true,
-    .scenario = SCENARIO_CERTIFICATION,
-    .begin = begin,
-    .work = certify,
+	.writes = true,
+	.scenario = SCENARIO_CERTIFICATION,
+	.begin = begin,
+	.work = certify,
 };
 const struct operation operation_list_certifications = {
-    .parameters = (const char *const[]){"status", "limit", "cursor", NULL},
-    .work = list_certifications,
+	.parameters = (const char *const[]){"status", "limit", "cursor", NULL},
+	.work = list_certifications,
 };
 const struct operation operation_get_certification = {.work = get_certification};

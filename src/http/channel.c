@@ -19,9 +19,9 @@ static const char *mode_note(enum language language)
 {
 	if (language == LANGUAGE_SPANISH)
 		return "Las cadenas real y de prueba de este canal están separadas: un evento registrado "
-		       "con una clave de prueba no aparece en la cadena real ni tiene valor probatorio.";
+			   "con una clave de prueba no aparece en la cadena real ni tiene valor probatorio.";
 	return "The live and test chains of this channel are separate: an event registered with a test "
-	       "key does not appear in the live chain and has no probative value.";
+		   "key does not appear in the live chain and has no probative value.";
 }
 
 static int get_channel(struct exchange *exchange, struct error *error)
@@ -52,7 +52,8 @@ static int get_channel(struct exchange *exchange, struct error *error)
 static int get_balance(struct exchange *exchange, struct error *error)
 {
 	struct balance balance;
-	int result = store_get_balance(exchange->service->store, exchange->key.account, &balance, error);
+	int result =
+		store_get_balance(exchange->service->store, exchange->key.account, &balance, error);
 	if (result)
 		return result;
 	struct json_writer writer = {.out = &exchange->out};

@@ -39,15 +39,16 @@ static int download(struct exchange *exchange, struct error *error)
 		range = header_range(exchange->head.range, file.size, &offset, &size);
 	if (range == RANGE_UNSATISFIABLE)
 		return refuse_range(exchange, file.size);
-	answer_with(exchange, range == RANGE_PART ? 206 : 200, file.content_type, (struct slice){"", 0});
+	answer_with(exchange, range == RANGE_PART ? 206 : 200, file.content_type,
+	            (struct slice){"", 0});
 	result = answer_object(exchange, file.object, offset, size, error);
 	if (result)
 		return result;
 	if (range == RANGE_PART)
-		answer_header(exchange, "Content-Range",
-		              arena_printf(&exchange->arena, "bytes %llu-%llu/%llu", (unsigned long long)offset,
-		                           (unsigned long long)(offset + size - 1),
-		                           (unsigned long long)file.size));
+		answer_header(
+			exchange, "Content-Range",
+			arena_printf(&exchange->arena, "bytes %llu-%llu/%llu", (unsigned long long)offset,
+		                 (unsigned long long)(offset + size - 1), (unsigned long long)file.size));
 	header_disposition(slice_of(name), &exchange->out);
 	if (buf_check(&exchange->out))
 		return ERR_NO_MEMORY;
@@ -58,7 +59,7 @@ static int download(struct exchange *exchange, struct error *error)
 }
 
 const struct operation operation_download = {
-    .open = true,
-    .parameters = (const char *const[]){"expires", "mac", NULL},
-    .work = download,
+	.open = true,
+	.parameters = (const char *const[]){"expires", "mac", NULL},
+	.work = download,
 };

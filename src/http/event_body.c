@@ -90,7 +90,8 @@ static int parse_occurred_at(const struct json *body, int64_t *ret_us, struct er
 	if (!member || member->type == JSON_NULL)
 		return 0;
 	if (member->type != JSON_STRING)
-		return field_type("occurred_at", "a date-time string", "una cadena con fecha y hora", error);
+		return field_type("occurred_at", "a date-time string", "una cadena con fecha y hora",
+		                  error);
 	return time_parse(member->text, "occurred_at", ret_us, error);
 }
 
@@ -118,10 +119,12 @@ static int parse_hash(const struct json *body, struct declared_event *event, str
 	const struct json *hash = json_member(body, "hash");
 	const struct json *algorithm = json_member(body, "hash_alg");
 	if (!hash || !algorithm)
-		return error_set(error, ERR_VALIDATION, MSG_FIELD_REQUIRED, hash ? "hash_alg" : "hash", NULL);
+		return error_set(error, ERR_VALIDATION, MSG_FIELD_REQUIRED, hash ? "hash_alg" : "hash",
+		                 NULL);
 	if (algorithm->type != JSON_STRING ||
 	    !hash_algorithm_parse(algorithm->text, &event->hash_algorithm))
-		return field_type("hash_alg", "\"sha-256\" or \"sha-512\"", "\"sha-256\" o \"sha-512\"", error);
+		return field_type("hash_alg", "\"sha-256\" or \"sha-512\"", "\"sha-256\" o \"sha-512\"",
+		                  error);
 	if (hash->type != JSON_STRING ||
 	    !hex_decode(hash->text, event->hash, hash_algorithm_size(event->hash_algorithm)))
 		return error_set(error, ERR_VALIDATION, MSG_HTTP_HASH,
@@ -161,7 +164,8 @@ int event_body_parse(struct slice body, enum modality channel_modality, struct a
 	if (result)
 		return result;
 	if (event.modality != channel_modality)
-		return error_set(error, ERR_VALIDATION, MSG_HTTP_MODALITY, modality_text(channel_modality), NULL);
+		return error_set(error, ERR_VALIDATION, MSG_HTTP_MODALITY, modality_text(channel_modality),
+		                 NULL);
 	*ret_event = event;
 	return 0;
 }

@@ -5,9 +5,9 @@
 #include "base/arena.h"
 #include "ledger/record.h"
 
-#define PAYLOAD_MAX ((size_t)262144)            /* canonical bytes of `payload` */
+#define PAYLOAD_MAX ((size_t)262144) /* canonical bytes of `payload` */
 #define FILE_MAX ((size_t)10485760)
-#define BODY_SLACK ((size_t)16384)              /* what a JSON body may have beside the payload */
+#define BODY_SLACK ((size_t)16384) /* what a JSON body may have beside the payload */
 #define BODY_ARENA_MAX ((size_t)48 * 1024 * 1024)
 #define FILE_NAME_MAX 255
 
@@ -17,7 +17,7 @@ struct declared_event {
 	enum modality modality;
 	enum hash_algorithm hash_algorithm;
 	uint8_t hash[DIGEST_SIZE_MAX];
-	int64_t content_bytes;  /* -1: hash-only */
+	int64_t content_bytes; /* -1: hash-only */
 };
 
 /* Most bytes of a JSON body on a channel of this modality. */
@@ -28,13 +28,13 @@ size_t event_body_limit(enum modality modality);
  * ERR_NO_MEMORY. Slices live in the arena or in `body`. */
 int event_body_parse(struct slice body, enum modality channel_modality, struct arena *arena,
                      struct buf *canonical, struct declared_event *ret_event, struct error *error)
-    __attribute__((warn_unused_result));
+	__attribute__((warn_unused_result));
 
 /* 1 to 255 bytes of UTF-8 without control characters. */
 int client_ref_check(struct slice client_ref, struct error *error)
-    __attribute__((warn_unused_result));
+	__attribute__((warn_unused_result));
 /* The last component of what the client called its file; empty when nothing is left. */
 int file_name_check(struct slice file_name, struct slice *ret_name, struct error *error)
-    __attribute__((warn_unused_result));
+	__attribute__((warn_unused_result));
 
 #endif

@@ -43,20 +43,22 @@ static int parse_status(const struct query *query, int *ret_status, struct error
 			return 0;
 		}
 	}
-	return error_set(error, ERR_VALIDATION, MSG_HTTP_QUERY_STATUS, "registered, unpaid, test", NULL);
+	return error_set(error, ERR_VALIDATION, MSG_HTTP_QUERY_STATUS, "registered, unpaid, test",
+	                 NULL);
 }
 
-static int parse_filter(const struct query *query, struct event_filter *filter,
-                        struct error *error)
+static int parse_filter(const struct query *query, struct event_filter *filter, struct error *error)
 {
 	*filter = (struct event_filter){.from_us = TIME_NONE, .to_us = TIME_NONE};
 	int result = query_time(query, "from", &filter->from_us, error);
 	if (!result)
 		result = query_time(query, "to", &filter->to_us, error);
 	if (!result)
-		result = query_integer(query, "seq_from", 1, INT64_C(999999999999999), &filter->seq_from, error);
+		result =
+			query_integer(query, "seq_from", 1, INT64_C(999999999999999), &filter->seq_from, error);
 	if (!result)
-		result = query_integer(query, "seq_to", 1, INT64_C(999999999999999), &filter->seq_to, error);
+		result =
+			query_integer(query, "seq_to", 1, INT64_C(999999999999999), &filter->seq_to, error);
 	return result ? result : parse_status(query, &filter->status, error);
 }
 
@@ -84,8 +86,8 @@ static int list_events(struct exchange *exchange, struct error *error)
 		return result;
 	struct listing listing = {.out = &exchange->out, .left = limit};
 	buf_add_text(&exchange->out, "{\"data\":[");
-	result = store_list_events(exchange->service->store, key->account, key->chain, &filter, limit + 1,
-	                           false, list_one, &listing, error);
+	result = store_list_events(exchange->service->store, key->account, key->chain, &filter,
+	                           limit + 1, false, list_one, &listing, error);
 	if (result)
 		return result;
 	char cursor[CURSOR_SIZE];
@@ -143,7 +145,8 @@ static int get_content(struct exchange *exchange, struct error *error)
 	answer_with(exchange, 200, event.file_name ? "application/octet-stream" : "application/json",
 	            event.content);
 	if (event.content_object)
-		result = answer_object(exchange, event.content_object, 0, (uint64_t)event.content_bytes, error);
+		result =
+			answer_object(exchange, event.content_object, 0, (uint64_t)event.content_bytes, error);
 	if (result)
 		return result;
 	answer_header(exchange, "X-Content-Type-Options", "nosniff");
@@ -157,9 +160,9 @@ static int get_content(struct exchange *exchange, struct error *error)
 }
 
 const struct operation operation_list_events = {
-    .parameters = (const char *const[]){"from", "to", "seq_from", "seq_to", "status", "limit",
+	.parameters = (const char *const[]){"from", "to", "seq_from", "seq_to", "status", "limit",
                                         "cursor", NULL},
-    .work = list_events,
+	.work = list_events,
 };
 const struct operation operation_get_event = {.work = get_event};
 const struct operation operation_get_content = {.work = get_content};

@@ -36,9 +36,9 @@ struct client {
 
 struct answer {
 	int status;
-	const char *content_type; /* NULL: no body */
-	const char *vary;         /* NULL: Accept-Language */
-	const char *cache;        /* NULL: no-store */
+	const char *content_type;                /* NULL: no body */
+	const char *vary;                        /* NULL: Accept-Language */
+	const char *cache;                       /* NULL: no-store */
 	const char *extra[EXTRA_HEADERS_MAX][2]; /* name, value: literals or in the arena */
 	int extra_count;
 	int64_t retry_after_seconds; /* 0: no header */
@@ -87,8 +87,7 @@ struct exchange {
 	_Atomic bool abandoned;
 
 	char request_id[24];
-	struct slice uri;   /* as sent */
-	struct slice path;  /* of it */
+	struct slice path;  /* as sent */
 	struct slice query;
 	struct query parameters;
 	struct slice arguments[2]; /* what the route's places matched */
@@ -101,9 +100,9 @@ struct exchange {
 	struct rate_state rate;
 
 	struct arena arena;
-	struct buf body;       /* a JSON body */
-	struct buf canonical;  /* of a payload */
-	struct buf out;        /* an answer's body */
+	struct buf body;      /* a JSON body */
+	struct buf canonical; /* of a payload */
+	struct buf out;       /* an answer's body */
 	size_t body_limit;
 	uint64_t body_seen;
 	struct upload *upload; /* a file that comes */
@@ -111,14 +110,14 @@ struct exchange {
 	struct job job;
 	struct pending_registration pending;
 	char content_object[CONTENT_NAME_MAX];
-	bool content_stored;   /* content_object exists and no committed event names it yet */
+	bool content_stored; /* content_object exists and no committed event names it yet */
 
 	struct answer answer;
 	struct error error;
 };
 
 struct exchange *exchange_new(struct http_server *server, struct loop *loop)
-    __attribute__((warn_unused_result));
+	__attribute__((warn_unused_result));
 void exchange_free(struct exchange *exchange); /* NULL-safe */
 /* Ready for the next request; keeps modest memory. */
 void exchange_reset(struct exchange *exchange);

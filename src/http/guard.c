@@ -122,7 +122,7 @@ static void forwarded(const struct exchange *exchange, struct sockaddr_storage *
 static uint64_t address_id(const struct exchange *exchange)
 {
 	const union MHD_ConnectionInfo *info =
-	    MHD_get_connection_info(exchange->connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+		MHD_get_connection_info(exchange->connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
 	struct sockaddr_storage address = {0};
 	if (info && info->client_addr)
 		memcpy(&address, info->client_addr,

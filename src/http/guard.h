@@ -9,6 +9,6 @@
 void guard_read_head(struct exchange *exchange);
 /* 0 or ERR_*; fills route, operation, key, rate and parameters. */
 int guard_check(struct exchange *exchange, const char *method, struct error *error)
-    __attribute__((warn_unused_result));
+	__attribute__((warn_unused_result));
 
 #endif

@@ -10,12 +10,12 @@
 #include "http/server.h"
 #include "net/address.h"
 
-#define LOOPS 1 /* polling threads; two were slower on two cores beside the sequencer */
+#define LOOPS 1 /* polling threads; two gave the same on two cores */
 #define WORKERS 2
 #define WORKER_QUEUE_MAX 512
 #define RATE_BUCKETS 65536
 
-#define BODY_IDLE_MAX_US (5 * 60 * US_PER_SECOND) /* a request must have come in whole by then */
+#define BODY_TIME_MAX_US (5 * 60 * US_PER_SECOND) /* a request must have come in whole by then */
 #define SWALLOW_MAX ((uint64_t)512 * 1024)        /* of a refused body, to keep the connection */
 #define DISCARD_MAX ((uint64_t)32 * 1024 * 1024)  /* behind an answer that was given at once */
 

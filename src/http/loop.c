@@ -11,7 +11,8 @@
 #include "base/log.h"
 #include "http/internal.h"
 
-/* Bounds request line and headers too. The library clears it after every request, so less is faster. */
+/* Bounds request line and headers too. The library clears it after every request, so less is
+ * faster. */
 #define CONNECTION_MEMORY ((size_t)16 * 1024)
 
 enum { COMMAND_RUN, COMMAND_DRAIN, COMMAND_STOP };
@@ -66,7 +67,7 @@ static struct exchange *of_job(struct job *job)
 static void take_completed(struct loop *loop)
 {
 	struct exchange *exchange =
-	    atomic_exchange_explicit(&loop->completed, NULL, memory_order_acquire);
+		atomic_exchange_explicit(&loop->completed, NULL, memory_order_acquire);
 	while (exchange) {
 		struct exchange *next = of_job(exchange->job.next);
 		loop->out--;
@@ -201,24 +202,24 @@ static struct MHD_Daemon *start_daemon(struct loop *loop, int listen_descriptor)
 	const struct settings *settings = loop->server->service->settings;
 	int64_t idle_seconds = settings->http_idle_timeout / US_PER_SECOND;
 	struct MHD_OptionItem options[] = {
-	    {MHD_OPTION_EXTERNAL_LOGGER, (intptr_t)log_library, NULL},
-	    {MHD_OPTION_UNESCAPE_CALLBACK, (intptr_t)keep_escapes, NULL},
-	    {MHD_OPTION_LISTEN_SOCKET, listen_descriptor, NULL},
-	    {MHD_OPTION_CONNECTION_MEMORY_LIMIT, (intptr_t)CONNECTION_MEMORY, NULL},
-	    {MHD_OPTION_CONNECTION_LIMIT, (intptr_t)(settings->http_connections / LOOPS), NULL},
-	    {MHD_OPTION_PER_IP_CONNECTION_LIMIT, (intptr_t)settings->http_connections_per_address, NULL},
-	    {MHD_OPTION_CONNECTION_TIMEOUT, (intptr_t)(idle_seconds > 0 ? idle_seconds : 1), NULL},
-	    {MHD_OPTION_STRICT_FOR_CLIENT, 1, NULL},
-	    {MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, NULL},
-	    {MHD_OPTION_NOTIFY_COMPLETED, (intptr_t)request_completed, loop},
-	    {MHD_OPTION_NOTIFY_CONNECTION, (intptr_t)request_connection, loop},
-	    {MHD_OPTION_URI_LOG_CALLBACK, (intptr_t)request_begin, loop},
-	    {MHD_OPTION_END, 0, NULL},
+		{MHD_OPTION_EXTERNAL_LOGGER, (intptr_t)log_library, NULL},
+		{MHD_OPTION_UNESCAPE_CALLBACK, (intptr_t)keep_escapes, NULL},
+		{MHD_OPTION_LISTEN_SOCKET, listen_descriptor, NULL},
+		{MHD_OPTION_CONNECTION_MEMORY_LIMIT, (intptr_t)CONNECTION_MEMORY, NULL},
+		{MHD_OPTION_CONNECTION_LIMIT, (intptr_t)(settings->http_connections / LOOPS), NULL},
+		{MHD_OPTION_PER_IP_CONNECTION_LIMIT, (intptr_t)settings->http_connections_per_address,
+	     NULL},
+		{MHD_OPTION_CONNECTION_TIMEOUT, (intptr_t)(idle_seconds > 0 ? idle_seconds : 1), NULL},
+		{MHD_OPTION_STRICT_FOR_CLIENT, 1, NULL},
+		{MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, NULL},
+		{MHD_OPTION_NOTIFY_COMPLETED, (intptr_t)request_completed, loop},
+		{MHD_OPTION_NOTIFY_CONNECTION, (intptr_t)request_connection, loop},
+		{MHD_OPTION_URI_LOG_CALLBACK, (intptr_t)request_begin, loop},
+		{MHD_OPTION_END, 0, NULL},
 	};
-	return MHD_start_daemon(MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_TURBO |
-	                            MHD_USE_ERROR_LOG,
-	                        0, NULL, NULL, request_handle, loop, MHD_OPTION_ARRAY, options,
-	                        MHD_OPTION_END);
+	return MHD_start_daemon(
+		MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_TURBO | MHD_USE_ERROR_LOG, 0, NULL, NULL,
+		request_handle, loop, MHD_OPTION_ARRAY, options, MHD_OPTION_END);
 }
 
 int loop_start(struct loop *loop, struct http_server *server, int listen_descriptor,

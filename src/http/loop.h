@@ -18,7 +18,7 @@ struct loop {
 	int64_t out;                    /* exchanges that work is done on elsewhere */
 	struct exchange *waiting_first; /* in order of their deadlines */
 	struct exchange *waiting_last;
-	uint64_t random;                /* state for request ids */
+	uint64_t random; /* state for request ids */
 	bool started;
 	bool ending; /* of the thread alone: nothing may wait any more */
 };
@@ -32,7 +32,8 @@ void loop_wait(struct exchange *exchange);
 void loop_complete(struct exchange *exchange);
 /* Takes no more connections; may be called from any thread. */
 void loop_drain(struct loop *loop);
-/* Answers 503 to what waits, ends connections, waits for work that is still out, ends the thread. */
+/* Answers 503 to what waits, ends connections, waits for work that is still out, ends the thread.
+ */
 void loop_stop(struct loop *loop);
 
 #endif

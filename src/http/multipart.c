@@ -27,10 +27,11 @@ int multipart_begin(struct multipart *multipart, struct slice content_type, stru
                     const struct multipart_sink *sink, struct error *error)
 {
 	struct slice boundary = {NULL, 0};
-	const char *semicolon = content_type.size ? memchr(content_type.data, ';', content_type.size) : NULL;
+	const char *semicolon =
+		content_type.size ? memchr(content_type.data, ';', content_type.size) : NULL;
 	if (semicolon) {
-		struct slice rest = slice_make(
-		    semicolon, content_type.size - (size_t)(semicolon - content_type.data));
+		struct slice rest =
+			slice_make(semicolon, content_type.size - (size_t)(semicolon - content_type.data));
 		struct slice name, value;
 		bool bad;
 		while (header_parameter(&rest, arena, &name, &value, &bad)) {
@@ -60,7 +61,8 @@ static bool extended_value(struct slice value, struct arena *arena, struct slice
 	if (value.size < 7 || !header_name_is(slice_make(value.data, 5), "utf-8"))
 		return false;
 	const char *quote = memchr(value.data + 5, '\'', value.size - 5);
-	const char *second = quote ? memchr(quote + 1, '\'', value.size - (size_t)(quote + 1 - value.data)) : NULL;
+	const char *second =
+		quote ? memchr(quote + 1, '\'', value.size - (size_t)(quote + 1 - value.data)) : NULL;
 	if (quote != value.data + 5 || !second)
 		return false;
 	size_t skipped = (size_t)(second + 1 - value.data);
@@ -83,7 +85,8 @@ static void undo_quotes(struct slice *name, char *data)
 static int disposition(struct multipart *multipart, struct slice value, struct error *error)
 {
 	const char *semicolon = value.size ? memchr(value.data, ';', value.size) : NULL;
-	struct slice type = slice_make(value.data, semicolon ? (size_t)(semicolon - value.data) : value.size);
+	struct slice type =
+		slice_make(value.data, semicolon ? (size_t)(semicolon - value.data) : value.size);
 	if (!header_name_is(header_trim(type), "form-data") || multipart->name.data)
 		return broken(error);
 	struct slice rest = slice_make(value.data + type.size, value.size - type.size);
@@ -121,8 +124,8 @@ static int header_line(struct multipart *multipart, struct error *error)
 			return broken(error);
 		multipart->state = MULTIPART_DATA;
 		multipart->matched = 0;
-		return multipart->sink.begin(multipart->sink.context, multipart->name,
-		                             multipart->file_name, error);
+		return multipart->sink.begin(multipart->sink.context, multipart->name, multipart->file_name,
+		                             error);
 	}
 	const char *colon = memchr(line.data, ':', line.size);
 	if (!colon || colon == line.data || ++multipart->lines > MULTIPART_HEADER_LINES_MAX)
@@ -242,8 +245,7 @@ static int step(struct multipart *multipart, struct slice data, size_t *ret_take
 	bool whole;
 	int result;
 	switch (multipart->state) {
-	case MULTIPART_DELIMITER:
-		return feed_first(multipart, data, ret_taken, error);
+	case MULTIPART_DELIMITER: return feed_first(multipart, data, ret_taken, error);
 	case MULTIPART_AFTER_DELIMITER:
 		if (multipart->line_size < 2 && data.data[0] == '-') {
 			*ret_taken = 1;
@@ -259,11 +261,8 @@ static int step(struct multipart *multipart, struct slice data, size_t *ret_take
 	case MULTIPART_HEADERS:
 		result = feed_line(multipart, data, ret_taken, &whole, error);
 		return result || !whole ? result : header_line(multipart, error);
-	case MULTIPART_DATA:
-		return feed_data(multipart, data, ret_taken, error);
-	default:
-		*ret_taken = data.size;
-		return feed_epilogue(multipart, data, error);
+	case MULTIPART_DATA: return feed_data(multipart, data, ret_taken, error);
+	default: *ret_taken = data.size; return feed_epilogue(multipart, data, error);
 	}
 }
 

@@ -11,7 +11,8 @@ static int parameter(struct slice name, struct slice value, struct arena *arena,
                      struct query *query, struct error *error)
 {
 	struct slice decoded_name, decoded_value;
-	if (!percent_decode(name, arena, &decoded_name) || !percent_decode(value, arena, &decoded_value))
+	if (!percent_decode(name, arena, &decoded_name) ||
+	    !percent_decode(value, arena, &decoded_value))
 		return error_set(error, ERR_VALIDATION, MSG_HTTP_QUERY_ESCAPE, NULL);
 	for (size_t i = 0; query->names[i]; i++) {
 		if (!slice_is(decoded_name, query->names[i]))
@@ -33,11 +34,13 @@ int query_parse(struct slice text, const char *const *names, struct arena *arena
 	while (text.size) {
 		const char *end = memchr(text.data, '&', text.size);
 		struct slice part = slice_make(text.data, end ? (size_t)(end - text.data) : text.size);
-		text = slice_make(text.data + part.size + (end ? 1 : 0), text.size - part.size - (end ? 1 : 0));
+		text = slice_make(text.data + part.size + (end ? 1 : 0),
+		                  text.size - part.size - (end ? 1 : 0));
 		if (!part.size)
 			continue;
 		const char *equals = memchr(part.data, '=', part.size);
-		struct slice name = slice_make(part.data, equals ? (size_t)(equals - part.data) : part.size);
+		struct slice name =
+			slice_make(part.data, equals ? (size_t)(equals - part.data) : part.size);
 		struct slice value = {"", 0};
 		if (equals)
 			value = slice_make(equals + 1, part.size - name.size - 1);
@@ -76,7 +79,8 @@ int query_integer(const struct query *query, const char *name, int64_t lowest, i
 		value = value * 10 + (text.data[i] - '0');
 	}
 	if (!good || value < lowest || value > highest)
-		return error_set(error, ERR_VALIDATION, MSG_HTTP_QUERY_INTEGER, name, bounds[0], bounds[1], NULL);
+		return error_set(error, ERR_VALIDATION, MSG_HTTP_QUERY_INTEGER, name, bounds[0], bounds[1],
+		                 NULL);
 	*ret_value = value;
 	return 0;
 }
@@ -101,8 +105,8 @@ static void cursor_bytes(const struct sha256 *secret, struct slice binding, int6
 	int size = snprintf(text, sizeof text, "cursor\n%lld\n%.*s", (long long)position,
 	                    (int)binding.size, binding.data);
 	assert(size > 0 && (size_t)size < sizeof text); /* bindings are of our own making */
-	struct sha256 mac = hmac_sha256(slice_make(secret->bytes, SHA256_SIZE),
-	                                slice_make(text, (size_t)size));
+	struct sha256 mac =
+		hmac_sha256(slice_make(secret->bytes, SHA256_SIZE), slice_make(text, (size_t)size));
 	for (int i = 0; i < POSITION_SIZE; i++)
 		raw[i] = (uint8_t)((uint64_t)position >> (56 - 8 * i));
 	memcpy(raw + POSITION_SIZE, mac.bytes, MAC_SIZE);

@@ -25,7 +25,7 @@ bool query_get(const struct query *query, const char *name, struct slice *ret_va
 int query_integer(const struct query *query, const char *name, int64_t lowest, int64_t highest,
                   int64_t *ret_value, struct error *error) __attribute__((warn_unused_result));
 int query_time(const struct query *query, const char *name, int64_t *ret_us, struct error *error)
-    __attribute__((warn_unused_result));
+	__attribute__((warn_unused_result));
 
 /* A cursor is a position and a MAC over it and `binding`: what it may be used with (operation,
  * chain and filters). */

@@ -38,8 +38,7 @@ void upload_free(struct upload *upload)
 
 /* ---- the form ---- */
 
-static int part_begin(void *context, struct slice name, struct slice file_name,
-                      struct error *error)
+static int part_begin(void *context, struct slice name, struct slice file_name, struct error *error)
 {
 	static const char *const names[] = {"", "client_ref", "occurred_at", "file"};
 	struct upload *upload = context;
@@ -52,7 +51,8 @@ static int part_begin(void *context, struct slice name, struct slice file_name,
 	if (upload->field == FIELD_NONE)
 		return error_set(error, ERR_VALIDATION, MSG_FIELD_UNKNOWN, name.data, NULL);
 	if (upload->seen[upload->field])
-		return error_set(error, ERR_VALIDATION, MSG_HTTP_FIELD_REPEATED, names[upload->field], NULL);
+		return error_set(error, ERR_VALIDATION, MSG_HTTP_FIELD_REPEATED, names[upload->field],
+		                 NULL);
 	upload->seen[upload->field] = true;
 	if (upload->field != FIELD_FILE)
 		return 0;
@@ -214,7 +214,8 @@ static void store_content(struct job *job)
 	} else {
 		result = content_write_begin(store, &writer, error);
 		if (!result) {
-			result = content_write(writer, exchange->canonical.data, exchange->canonical.size, error);
+			result =
+				content_write(writer, exchange->canonical.data, exchange->canonical.size, error);
 			if (result)
 				content_write_abort(writer);
 		}
@@ -247,9 +248,8 @@ static void submit_with_content(struct exchange *exchange)
 static int form_event(struct exchange *exchange, struct declared_event *ret, struct error *error)
 {
 	struct upload *upload = exchange->upload;
-	struct declared_event event = {.occurred_at_us = TIME_NONE,
-	                               .modality = MODALITY_CONTENT,
-	                               .hash_algorithm = HASH_SHA256};
+	struct declared_event event = {
+		.occurred_at_us = TIME_NONE, .modality = MODALITY_CONTENT, .hash_algorithm = HASH_SHA256};
 	int result = multipart_end(&upload->multipart, error);
 	if (!result && !upload->seen[FIELD_CLIENT_REF])
 		result = error_set(error, ERR_VALIDATION, MSG_FIELD_REQUIRED, "client_ref", NULL);
@@ -259,8 +259,8 @@ static int form_event(struct exchange *exchange, struct declared_event *ret, str
 	if (!result)
 		result = client_ref_check(event.client_ref, error);
 	if (!result && upload->seen[FIELD_OCCURRED_AT])
-		result = time_parse(slice_make(upload->occurred_at, upload->occurred_at_size), "occurred_at",
-		                    &event.occurred_at_us, error);
+		result = time_parse(slice_make(upload->occurred_at, upload->occurred_at_size),
+		                    "occurred_at", &event.occurred_at_us, error);
 	memcpy(event.hash, upload->hash.bytes, SHA256_SIZE);
 	event.content_bytes = (int64_t)upload->file_size;
 	if (!result)
@@ -285,7 +285,7 @@ static bool finish(struct exchange *exchange)
 	fill(exchange, &event);
 	if (exchange->upload) {
 		exchange->pending.registration.file_name =
-		    exchange->upload->file_name ? exchange->upload->file_name : "file";
+			exchange->upload->file_name ? exchange->upload->file_name : "file";
 		submit_with_content(exchange);
 	} else if (event.modality == MODALITY_CONTENT && exchange->canonical.size > INLINE_MAX) {
 		submit_with_content(exchange);
@@ -369,10 +369,10 @@ static void resumed(struct exchange *exchange)
 }
 
 const struct operation operation_register = {
-    .writes = true,
-    .scenario = SCENARIO_EVENT,
-    .begin = begin,
-    .data = data,
-    .finish = finish,
-    .resumed = resumed,
+	.writes = true,
+	.scenario = SCENARIO_EVENT,
+	.begin = begin,
+	.data = data,
+	.finish = finish,
+	.resumed = resumed,
 };

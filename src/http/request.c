@@ -109,7 +109,7 @@ void *request_begin(void *context, const char *uri, struct MHD_Connection *conne
 {
 	struct loop *loop = context;
 	const union MHD_ConnectionInfo *info =
-	    MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+		MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
 	struct client *client = info ? info->socket_context : NULL;
 	if (!client)
 		return NULL;
@@ -128,8 +128,8 @@ void *request_begin(void *context, const char *uri, struct MHD_Connection *conne
 		return NULL;
 	const char *mark = memchr(copy, '?', size);
 	exchange->path = slice_make(copy, mark ? (size_t)(mark - copy) : size);
-	exchange->query = mark ? slice_make(mark + 1, size - exchange->path.size - 1)
-	                       : (struct slice){"", 0};
+	exchange->query =
+		mark ? slice_make(mark + 1, size - exchange->path.size - 1) : (struct slice){"", 0};
 	if (!exchange->under_way) {
 		exchange->under_way = true;
 		atomic_fetch_add_explicit(&loop->under_way, 1, memory_order_relaxed);
@@ -210,7 +210,8 @@ void work_submit(struct exchange *exchange)
 	exchange->job.run = run_work;
 	if (worker_submit(exchange->server->workers, &exchange->job))
 		return;
-	answer_error(exchange, error_cause(&exchange->error, ERR_UNAVAILABLE, "the work queue is full"));
+	answer_error(exchange,
+	             error_cause(&exchange->error, ERR_UNAVAILABLE, "the work queue is full"));
 	loop_complete(exchange);
 }
 
@@ -278,7 +279,7 @@ static int take_data(struct exchange *exchange, struct slice data, struct error 
 {
 	if (exchange->body_seen > exchange->body_limit)
 		return error_set(error, ERR_TOO_LARGE, MSG_NONE, NULL);
-	if (clock_monotonic_us() - exchange->started_us > BODY_IDLE_MAX_US)
+	if (clock_monotonic_us() - exchange->started_us > BODY_TIME_MAX_US)
 		return error_cause(error, ERR_UNAVAILABLE, "the body took too long");
 	if (exchange->operation->data)
 		return exchange->operation->data(exchange, data, error);
@@ -300,8 +301,7 @@ static enum MHD_Result body_step(struct exchange *exchange, struct slice data)
 		if (exchange->body_seen > exchange->body_limit)
 			refuse(exchange, ERR_TOO_LARGE);
 		return MHD_YES;
-	default:
-		return exchange->body_seen > DISCARD_MAX ? MHD_NO : MHD_YES;
+	default: return exchange->body_seen > DISCARD_MAX ? MHD_NO : MHD_YES;
 	}
 }
 

@@ -5,19 +5,19 @@
 #define GET_ONLY "GET, HEAD"
 
 static const struct route routes[] = {
-    {"/v1/events", {&operation_list_events, &operation_register}, "GET, HEAD, POST"},
-    {"/v1/events/{}", {&operation_get_event}, GET_ONLY},
-    {"/v1/events/{}/content", {&operation_get_content}, GET_ONLY},
-    {"/v1/channel", {&operation_get_channel}, GET_ONLY},
-    {"/v1/account/balance", {&operation_get_balance}, GET_ONLY},
-    {"/v1/certifications", {&operation_list_certifications, &operation_certify}, "GET, HEAD, POST"},
-    {"/v1/certifications/{}", {&operation_get_certification}, GET_ONLY},
-    {"/v1/downloads/{}/{}", {&operation_download}, GET_ONLY},
-    {"/v1/openapi.yaml", {&operation_openapi}, GET_ONLY},
-    {"/verify", {&operation_verify}, GET_ONLY},
-    {"/verify/{}", {&operation_verify_code}, GET_ONLY},
-    {"/assets/{}", {&operation_verify_asset}, GET_ONLY},
-    {"/docs/errors", {&operation_error_docs}, GET_ONLY},
+	{"/v1/events", {&operation_list_events, &operation_register}, "GET, HEAD, POST"},
+	{"/v1/events/{}", {&operation_get_event}, GET_ONLY},
+	{"/v1/events/{}/content", {&operation_get_content}, GET_ONLY},
+	{"/v1/channel", {&operation_get_channel}, GET_ONLY},
+	{"/v1/account/balance", {&operation_get_balance}, GET_ONLY},
+	{"/v1/certifications", {&operation_list_certifications, &operation_certify}, "GET, HEAD, POST"},
+	{"/v1/certifications/{}", {&operation_get_certification}, GET_ONLY},
+	{"/v1/downloads/{}/{}", {&operation_download}, GET_ONLY},
+	{"/v1/openapi.yaml", {&operation_openapi}, GET_ONLY},
+	{"/verify", {&operation_verify}, GET_ONLY},
+	{"/verify/{}", {&operation_verify_code}, GET_ONLY},
+	{"/assets/{}", {&operation_verify_asset}, GET_ONLY},
+	{"/docs/errors", {&operation_error_docs}, GET_ONLY},
 };
 
 static bool match(const char *pattern, struct slice path, struct slice arguments[2])
@@ -44,7 +44,8 @@ static bool match(const char *pattern, struct slice path, struct slice arguments
 
 const struct route *route_find(struct exchange *exchange)
 {
-	for (const struct route *route = routes; route < routes + sizeof routes / sizeof *routes; route++) {
+	for (const struct route *route = routes; route < routes + sizeof routes / sizeof *routes;
+	     route++) {
 		struct slice arguments[2] = {{"", 0}, {"", 0}};
 		if (!match(route->pattern, exchange->path, arguments))
 			continue;

@@ -10,11 +10,12 @@ enum method { METHOD_GET, METHOD_POST, METHOD_COUNT, METHOD_OTHER };
 enum scenario_effect { SCENARIO_NONE, SCENARIO_EVENT, SCENARIO_CERTIFICATION };
 
 struct operation {
-	bool open;      /* needs no key; counted by client address */
-	bool writes;    /* refused while the channel or account is suspended */
+	bool open;   /* needs no key; counted by client address */
+	bool writes; /* refused while the channel or account is suspended */
 	enum scenario_effect scenario;
 	const char *const *parameters; /* of the query, closed by NULL */
-	/* The head has been checked: sets body_limit, or answers ERR_*. NULL: a body is not looked at. */
+	/* The head has been checked: sets body_limit, or answers ERR_*. NULL: a body is not looked at.
+	 */
 	int (*begin)(struct exchange *exchange, struct error *error);
 	/* NULL: collected in `body`. */
 	int (*data)(struct exchange *exchange, struct slice data, struct error *error);
@@ -28,7 +29,7 @@ struct operation {
 };
 
 struct route {
-	const char *pattern; /* "/v1/events/{}": a {} takes one segment */
+	const char *pattern;                              /* "/v1/events/{}": a {} takes one segment */
 	const struct operation *operations[METHOD_COUNT]; /* HEAD goes with GET */
 	const char *allow;
 };
@@ -38,9 +39,9 @@ const struct route *route_find(struct exchange *exchange);
 enum method method_parse(const char *method);
 
 extern const struct operation operation_register, operation_list_events, operation_get_event,
-    operation_get_content, operation_get_channel, operation_get_balance, operation_certify,
-    operation_list_certifications, operation_get_certification, operation_download,
-    operation_openapi, operation_verify, operation_verify_code, operation_verify_asset,
-    operation_error_docs;
+	operation_get_content, operation_get_channel, operation_get_balance, operation_certify,
+	operation_list_certifications, operation_get_certification, operation_download,
+	operation_openapi, operation_verify, operation_verify_code, operation_verify_asset,
+	operation_error_docs;
 
 #endif

@@ -28,7 +28,8 @@ static bool parse_listen(const char *text, struct sockaddr_storage *ret, socklen
 	if (*end || port > 65535)
 		return false;
 	bool bracketed = text[0] == '[' && colon > text + 1 && colon[-1] == ']';
-	snprintf(host, sizeof host, "%.*s", (int)(colon - text) - (bracketed ? 2 : 0), text + bracketed);
+	snprintf(host, sizeof host, "%.*s", (int)(colon - text) - (bracketed ? 2 : 0),
+	         text + bracketed);
 	memset(ret, 0, sizeof *ret);
 	struct sockaddr_in *four = (struct sockaddr_in *)ret;
 	struct sockaddr_in6 *six = (struct sockaddr_in6 *)ret;
@@ -56,8 +57,8 @@ static uint16_t bound_port(int descriptor)
 	                                           : ((struct sockaddr_in *)&address)->sin_port);
 }
 
-static int listen_on(const char *setting, const char *text, int *ret_descriptor,
-                     uint16_t *ret_port, struct error *error)
+static int listen_on(const char *setting, const char *text, int *ret_descriptor, uint16_t *ret_port,
+                     struct error *error)
 {
 	struct sockaddr_storage address;
 	socklen_t size;
@@ -65,10 +66,10 @@ static int listen_on(const char *setting, const char *text, int *ret_descriptor,
 		return error_set(error, ERR_VALIDATION, MSG_HTTP_LISTEN, setting, NULL);
 	int descriptor = socket(address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	int on = 1;
-	if (descriptor < 0 ||
-	    setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) < 0 ||
+	if (descriptor < 0 || setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) < 0 ||
 	    setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) < 0 ||
-	    bind(descriptor, (struct sockaddr *)&address, size) < 0 || listen(descriptor, BACKLOG) < 0) {
+	    bind(descriptor, (struct sockaddr *)&address, size) < 0 ||
+	    listen(descriptor, BACKLOG) < 0) {
 		int number = errno;
 		if (descriptor >= 0)
 			close(descriptor);

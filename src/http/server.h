@@ -19,7 +19,7 @@ struct service;
  * a free one; an empty admin_listen: none) and serves until http_stop. The service must live until
  * then. ERR_VALIDATION for a setting that cannot be used, ERR_IO when an address cannot be had. */
 int http_start(struct service *service, struct http_server **ret_server, struct error *error)
-    __attribute__((warn_unused_result));
+	__attribute__((warn_unused_result));
 
 /* The ports that are listened on; 0: none. */
 uint16_t http_port(const struct http_server *server);

@@ -9,8 +9,8 @@
 #define CODE_MAX 64
 
 static const char policy[] =
-    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
-    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+	"default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
 /* ---- HTML ---- */
 
@@ -30,39 +30,42 @@ static void escape(struct buf *out, struct slice text)
 
 static void head(struct buf *out, enum language language)
 {
-	buf_printf(out,
-	           "<!DOCTYPE html>\n<html lang=\"%s\">\n<head>\n<meta charset=\"utf-8\">\n"
-	           "<meta name=\"viewport\" content=\"width=device-width\">\n"
-	           "<meta name=\"robots\" content=\"noindex\">\n<title>%s</title>\n"
-	           "<link rel=\"stylesheet\" href=\"/assets/verify.css\">\n"
-	           "<script src=\"/assets/verify.js\" defer></script>\n</head>\n<body>\n<main>\n<h1>%s</h1>\n",
-	           TEXT(language, "en", "es"),
-	           TEXT(language, "Verify a certification", "Verificar una certificación"),
-	           TEXT(language, "Verify a certification", "Verificar una certificación"));
+	buf_printf(
+		out,
+		"<!DOCTYPE html>\n<html lang=\"%s\">\n<head>\n<meta charset=\"utf-8\">\n"
+		"<meta name=\"viewport\" content=\"width=device-width\">\n"
+		"<meta name=\"robots\" content=\"noindex\">\n<title>%s</title>\n"
+		"<link rel=\"stylesheet\" href=\"/assets/verify.css\">\n"
+		"<script src=\"/assets/verify.js\" defer></script>\n</head>\n<body>\n<main>\n<h1>%s</h1>\n",
+		TEXT(language, "en", "es"),
+		TEXT(language, "Verify a certification", "Verificar una certificación"),
+		TEXT(language, "Verify a certification", "Verificar una certificación"));
 }
 
 static void forms(struct buf *out, enum language language)
 {
-	buf_printf(out,
-	           "<form action=\"/verify\" method=\"get\">\n<label for=\"code\">%s</label>\n"
-	           "<input id=\"code\" name=\"code\" required maxlength=\"%d\" autocomplete=\"off\" "
-	           "autocapitalize=\"characters\" spellcheck=\"false\">\n<button>%s</button>\n</form>\n",
-	           TEXT(language, "Verification code, as printed on the report",
-	                "Código de verificación, como figura en el informe"),
-	           CODE_MAX, TEXT(language, "Verify", "Verificar"));
-	buf_printf(out,
-	           "<form id=\"file-form\" action=\"/verify\" method=\"get\" hidden>\n"
-	           "<label for=\"file\">%s</label>\n<input id=\"file\" type=\"file\">\n"
-	           "<p id=\"file-state\" role=\"status\" data-reading=\"%s\" data-failed=\"%s\"></p>\n</form>\n",
-	           TEXT(language,
-	                "Or choose or drop a report (PDF) or an archive (ZIP): its SHA-256 is computed in "
-	                "this browser, and the file is not sent",
-	                "O elija o arrastre un informe (PDF) o un archivo (ZIP): su SHA-256 se calcula en "
-	                "este navegador y el fichero no se envía"),
-	           TEXT(language, "Computing the SHA-256…", "Calculando el SHA-256…"),
-	           TEXT(language,
-	                "This browser cannot compute it here. Use sha256sum and the field below.",
-	                "Este navegador no puede calcularlo aquí. Use sha256sum y el campo de abajo."));
+	buf_printf(
+		out,
+		"<form action=\"/verify\" method=\"get\">\n<label for=\"code\">%s</label>\n"
+		"<input id=\"code\" name=\"code\" required maxlength=\"%d\" autocomplete=\"off\" "
+		"autocapitalize=\"characters\" spellcheck=\"false\">\n<button>%s</button>\n</form>\n",
+		TEXT(language, "Verification code, as printed on the report",
+	         "Código de verificación, como figura en el informe"),
+		CODE_MAX, TEXT(language, "Verify", "Verificar"));
+	buf_printf(
+		out,
+		"<form id=\"file-form\" action=\"/verify\" method=\"get\" hidden>\n"
+		"<label for=\"file\">%s</label>\n<input id=\"file\" type=\"file\">\n"
+		"<p id=\"file-state\" role=\"status\" data-reading=\"%s\" "
+	    "data-failed=\"%s\"></p>\n</form>\n",
+		TEXT(language,
+	         "Or choose or drop a report (PDF) or an archive (ZIP): its SHA-256 is computed in "
+	         "this browser, and the file is not sent",
+	         "O elija o arrastre un informe (PDF) o un archivo (ZIP): su SHA-256 se calcula en "
+	         "este navegador y el fichero no se envía"),
+		TEXT(language, "Computing the SHA-256…", "Calculando el SHA-256…"),
+		TEXT(language, "This browser cannot compute it here. Use sha256sum and the field below.",
+	         "Este navegador no puede calcularlo aquí. Use sha256sum y el campo de abajo."));
 	buf_printf(out,
 	           "<form action=\"/verify\" method=\"get\">\n<label for=\"sha256\">%s</label>\n"
 	           "<input id=\"sha256\" name=\"sha256\" required minlength=\"64\" maxlength=\"64\" "
@@ -100,10 +103,12 @@ static void documents(struct buf *out, enum language language, const struct json
 		json_get_text(item, "sha256", &sha256);
 		json_get_integer(item, "bytes", &bytes);
 		bool yours = digest && slice_is(sha256, digest);
-		buf_add_text(out, yours ? "<tr class=\"yours\"><th scope=\"row\">" : "<tr><th scope=\"row\">");
+		buf_add_text(out,
+		             yours ? "<tr class=\"yours\"><th scope=\"row\">" : "<tr><th scope=\"row\">");
 		escape(out, name);
 		if (yours)
-			buf_add_text(out, TEXT(language, " (the file you checked)", " (el fichero comprobado)"));
+			buf_add_text(out,
+			             TEXT(language, " (the file you checked)", " (el fichero comprobado)"));
 		buf_printf(out, "</th><td>%lld</td><td><code>", (long long)bytes);
 		escape(out, sha256);
 		buf_add_text(out, "</code></td></tr>\n");
@@ -136,23 +141,27 @@ static void result_section(struct buf *out, enum language language, const struct
 	buf_add_text(out, "</dl>\n");
 	documents(out, language, found, digest);
 	if (!digest)
-		buf_printf(out, "<p>%s</p>\n",
-		           TEXT(language,
-		                "A file is authentic when its SHA-256 is in this table; compare the file you hold.",
-		                "Un fichero es auténtico si su SHA-256 está en esta tabla; compare el que tiene."));
+		buf_printf(
+			out, "<p>%s</p>\n",
+			TEXT(
+				language,
+				"A file is authentic when its SHA-256 is in this table; compare the file you hold.",
+				"Un fichero es auténtico si su SHA-256 está en esta tabla; compare el que tiene."));
 	buf_add_text(out, "</section>\n");
 }
 
 static void not_found_section(struct buf *out, enum language language, bool by_digest)
 {
-	buf_printf(out, "<section class=\"missing\" aria-live=\"polite\">\n<h2>%s</h2>\n<p>%s</p>\n</section>\n",
-	           by_digest ? TEXT(language, "This service did not issue this file",
-	                            "Este servicio no emitió este fichero")
-	                     : TEXT(language, "There is no certification with this code",
-	                            "No hay ninguna certificación con este código"),
-	           by_digest ? TEXT(language, "Or it was altered afterwards.", "O se alteró después.")
-	                     : TEXT(language, "Check it against the report: letters, digits and hyphens.",
-	                            "Compruébelo con el informe: letras, cifras y guiones."));
+	buf_printf(
+		out,
+		"<section class=\"missing\" aria-live=\"polite\">\n<h2>%s</h2>\n<p>%s</p>\n</section>\n",
+		by_digest ? TEXT(language, "This service did not issue this file",
+	                     "Este servicio no emitió este fichero")
+				  : TEXT(language, "There is no certification with this code",
+	                     "No hay ninguna certificación con este código"),
+		by_digest ? TEXT(language, "Or it was altered afterwards.", "O se alteró después.")
+				  : TEXT(language, "Check it against the report: letters, digits and hyphens.",
+	                     "Compruébelo con el informe: letras, cifras y guiones."));
 }
 
 /* ---- the answer ---- */
@@ -167,7 +176,8 @@ struct lookup {
 
 static void finish_html(struct exchange *exchange, int status, struct buf *page)
 {
-	const char *text = buf_check(page) ? NULL : arena_copy(&exchange->arena, page->data, page->size);
+	const char *text =
+		buf_check(page) ? NULL : arena_copy(&exchange->arena, page->data, page->size);
 	if (!text) {
 		answer_error(exchange, ERR_NO_MEMORY);
 		return;
@@ -200,8 +210,9 @@ static int look_up(struct exchange *exchange, const struct lookup *lookup, struc
 	struct json *found = NULL;
 	int result = 0;
 	if (lookup->wanted)
-		result = verification_lookup(exchange->service, lookup->code,
-		                             lookup->by_digest ? &lookup->digest : NULL, &exchange->out, error);
+		result =
+			verification_lookup(exchange->service, lookup->code,
+		                        lookup->by_digest ? &lookup->digest : NULL, &exchange->out, error);
 	if (result && (result != ERR_NOT_FOUND || as_json))
 		return result;
 	if (as_json) {
@@ -240,8 +251,8 @@ static int verify_code(struct exchange *exchange, struct error *error)
 }
 
 const struct operation operation_verify = {
-    .open = true,
-    .parameters = (const char *const[]){"code", "sha256", NULL},
-    .work = verify,
+	.open = true,
+	.parameters = (const char *const[]){"code", "sha256", NULL},
+	.work = verify,
 };
 const struct operation operation_verify_code = {.open = true, .work = verify_code};

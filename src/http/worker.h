@@ -14,7 +14,7 @@ struct job {
 
 /* NULL when threads cannot be had. */
 struct worker_pool *worker_pool_start(size_t threads, size_t queue_max)
-    __attribute__((warn_unused_result));
+	__attribute__((warn_unused_result));
 /* False when the queue is full. The job must live until it has run. Thread safe. */
 bool worker_submit(struct worker_pool *pool, struct job *job) __attribute__((warn_unused_result));
 size_t worker_queue_length(struct worker_pool *pool);

@@ -185,10 +185,12 @@ static void bind_report(struct run *run, struct input *report, const struct pdf_
 {
 	char digest[2 * SHA256_SIZE + 1];
 	hex_encode(binding->archive_digest.bytes, SHA256_SIZE, digest);
+	bool archive_given = false;
 	for (size_t i = 0; i < run->input_count; i++) {
 		struct input *archive = &run->inputs[i];
 		if (archive->kind != INPUT_ARCHIVE)
 			continue;
+		archive_given = true;
 		if (sha256_equal(&archive->sum.sha256, &binding->archive_digest)) {
 			report->bound = true;
 			if (archive->described)
@@ -201,8 +203,9 @@ static void bind_report(struct run *run, struct input *report, const struct pdf_
 			           archive->path);
 		}
 	}
+	/* Beside an archive the question is whether they belong together. */
 	if (!report->bound)
-		verify_add(run, VERIFY_WARNING, report->path, "",
+		verify_add(run, archive_given ? VERIFY_UNCHECKED : VERIFY_WARNING, report->path, "",
 		           "the archive it names (SHA-256 %s) was not given; the report was checked on its "
 		           "own",
 		           digest);

@@ -25,7 +25,7 @@ def service(tmp_path_factory):
                       seal__interval="1s", http__connections_per_address=1000)
     running.start()
     yield running
-    running.stop()
+    assert running.stop() == 0
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +41,7 @@ def start(tmp_path_factory):
         return one.start()
     yield start_one
     for one in running:
-        one.stop()
+        assert one.stop() in (0, None)
 
 
 @pytest.fixture

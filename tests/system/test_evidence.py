@@ -160,11 +160,17 @@ def test_a_cut_or_lengthened_file_is_found(live, tmp_path, kind):
         assert run("verify", path, *others, "--trust", live.trust).returncode in (1, 2)
 
 
-def test_a_report_or_part_of_another_certification_does_not_belong(channel, live, tmp_path):
+def test_a_report_or_part_of_another_certification_is_not_vouched_for(channel, live, tmp_path):
+    """The report promises that the program checks whether the files belong together."""
     other = Delivery(channel, "live", tmp_path, seq_from=1, seq_to=3)
     verify(*other.all, trust=live.trust)
-    verify(live.archive, other.reports["en"], trust=live.trust, expected=1)
-    verify(live.archive, *other.parts, trust=live.trust, expected=1)
+    verify(*live.all, *other.all, trust=live.trust)
+    result = verify(live.archive, other.reports["en"], trust=live.trust, expected=2)
+    assert str(other.reports["en"]) in [finding["path"] for finding in result["findings"]]
+    result = verify(live.archive, *other.parts, trust=live.trust, expected=2)
+    assert other.record["certification_id"] in result["findings"][0]["what"]
+    result = verify(other.reports["en"], trust=live.trust)
+    assert any("archive" in warning["what"] for warning in result["warnings"])
 
 
 def test_what_cannot_be_checked_is_told_apart_from_what_is_wrong(live, tmp_path):

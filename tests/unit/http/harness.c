@@ -20,20 +20,22 @@ static void make_account(struct harness *harness, struct error *error)
 {
 	struct store *store = harness->service.store;
 	struct account_record given = {.name = "Demo", .unpaid_limit = 100};
-	must(store_create_account(store, &given, 1000, clock_now_us(), harness->account_id, error), error);
+	must(store_create_account(store, &given, 1000, clock_now_us(), harness->account_id, error),
+	     error);
 	for (int modality = 0; modality < 2; modality++) {
-		struct config_facts config = {.modality = (enum modality)modality,
-		                              .name = "Canal ñ",
-		                              .declarant = "ACME Widgets"};
+		struct config_facts config = {
+			.modality = (enum modality)modality, .name = "Canal ñ", .declarant = "ACME Widgets"};
 		must(store_create_channel(store, slice_of(harness->account_id), &config, clock_now_us(),
-		                          harness->channel_id[modality], error), error);
+		                          harness->channel_id[modality], error),
+		     error);
 		for (int mode = 0; mode < 2; mode++) {
 			char *text = harness->key[modality][mode];
 			key_generate("svc", (enum mode)mode, text);
 			struct sha256 hash = sha256_of(text, strlen(text));
-			must(store_create_key(store, slice_of(harness->channel_id[modality]), (enum mode)mode, NULL,
-			                      &hash, text + strlen(text) - 4, clock_now_us(),
-			                      harness->key_id[modality][mode], error), error);
+			must(store_create_key(store, slice_of(harness->channel_id[modality]), (enum mode)mode,
+			                      NULL, &hash, text + strlen(text) - 4, clock_now_us(),
+			                      harness->key_id[modality][mode], error),
+			     error);
 		}
 	}
 }
@@ -45,8 +47,10 @@ void harness_start(struct harness *harness, void (*adjust)(struct settings *sett
 	memset(harness, 0, sizeof *harness);
 	strcpy(harness->directory, "/tmp/test-http-XXXXXX");
 	assert_non_null(mkdtemp(harness->directory));
-	snprintf(harness->store_url, sizeof harness->store_url, "sqlite:%s/store.db", harness->directory);
-	snprintf(harness->content_url, sizeof harness->content_url, "file:%s/content", harness->directory);
+	snprintf(harness->store_url, sizeof harness->store_url, "sqlite:%s/store.db",
+	         harness->directory);
+	snprintf(harness->content_url, sizeof harness->content_url, "file:%s/content",
+	         harness->directory);
 	settings->service_prefix = "svc";
 	settings->service_public_url = "http://127.0.0.1:8080";
 	settings->service_listen = "127.0.0.1:0";
@@ -119,7 +123,8 @@ const char *reply_header(const struct reply *reply, const char *name)
 	value[0] = '\0';
 	for (const char *line = strstr(reply->head, "\r\n"); line; line = strstr(line + 2, "\r\n")) {
 		if (strncasecmp(line + 2, name, size) == 0 && line[2 + size] == ':') {
-			snprintf(value, sizeof value, "%.*s", (int)strcspn(line + 4 + size, "\r"), line + 4 + size);
+			snprintf(value, sizeof value, "%.*s", (int)strcspn(line + 4 + size, "\r"),
+			         line + 4 + size);
 			break;
 		}
 	}
@@ -143,7 +148,8 @@ void harness_read(int descriptor, bool no_body, struct reply *reply)
 	reply->body = calloc(1, length + 1);
 	assert_non_null(reply->body);
 	while (!no_body && reply->body_size < length) {
-		ssize_t got = recv(descriptor, reply->body + reply->body_size, length - reply->body_size, 0);
+		ssize_t got =
+			recv(descriptor, reply->body + reply->body_size, length - reply->body_size, 0);
 		if (got <= 0)
 			fail_msg("the body ended early");
 		reply->body_size += (size_t)got;

@@ -22,8 +22,8 @@ struct harness {
 	char store_url[128];
 	char content_url[128];
 	char account_id[ID_SIZE];
-	char channel_id[2][ID_SIZE];      /* by modality */
-	char key[2][2][KEY_TEXT_MAX];     /* by modality and mode */
+	char channel_id[2][ID_SIZE];  /* by modality */
+	char key[2][2][KEY_TEXT_MAX]; /* by modality and mode */
 	char key_id[2][2][ID_SIZE];
 };
 

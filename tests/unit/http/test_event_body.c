@@ -25,31 +25,37 @@ static int parse(const char *body, enum modality modality)
 static void test_payload(void **state)
 {
 	assert_int_equal(parse("{\"client_ref\":\"ñ 1\",\"payload\":{\"b\":1.0,\"a\":[]},"
-	                       "\"occurred_at\":\"2026-01-01T00:00:00.1234567+01:00\"}", MODALITY_CONTENT), 0);
+	                       "\"occurred_at\":\"2026-01-01T00:00:00.1234567+01:00\"}",
+	                       MODALITY_CONTENT),
+	                 0);
 	assert_true(slice_is(event.client_ref, "ñ 1"));
 	assert_string_equal(canonical.data, "{\"a\":[],\"b\":1}");
 	assert_int_equal(event.content_bytes, 14);
 	assert_int_equal(event.occurred_at_us, INT64_C(1767222000123456));
 	struct sha256 expected = sha256_of("{\"a\":[],\"b\":1}", 14);
 	assert_memory_equal(event.hash, expected.bytes, SHA256_SIZE);
-	assert_int_equal(parse("{\"client_ref\":\"a\",\"payload\":{},\"occurred_at\":null}", MODALITY_CONTENT), 0);
+	assert_int_equal(
+		parse("{\"client_ref\":\"a\",\"payload\":{},\"occurred_at\":null}", MODALITY_CONTENT), 0);
 	assert_true(event.occurred_at_us == TIME_NONE);
 }
 
 static void test_hash(void **state)
 {
 	char body[400];
-	snprintf(body, sizeof body, "{\"client_ref\":\"a\",\"hash_alg\":\"sha-256\",\"hash\":\"%064d\"}", 0);
+	snprintf(body, sizeof body,
+	         "{\"client_ref\":\"a\",\"hash_alg\":\"sha-256\",\"hash\":\"%064d\"}", 0);
 	body[strlen(body) - 3] = 'F';
 	assert_int_equal(parse(body, MODALITY_HASH_ONLY), 0);
 	assert_int_equal(event.hash[31], 0x0f);
 	assert_int_equal(event.content_bytes, -1);
 	assert_int_equal(parse(body, MODALITY_CONTENT), ERR_VALIDATION);
 	assert_non_null(strstr(error.english, "content"));
-	snprintf(body, sizeof body, "{\"client_ref\":\"a\",\"hash_alg\":\"sha-512\",\"hash\":\"%0128d\"}", 0);
+	snprintf(body, sizeof body,
+	         "{\"client_ref\":\"a\",\"hash_alg\":\"sha-512\",\"hash\":\"%0128d\"}", 0);
 	assert_int_equal(parse(body, MODALITY_HASH_ONLY), 0);
 	assert_int_equal(event.hash_algorithm, HASH_SHA512);
-	snprintf(body, sizeof body, "{\"client_ref\":\"a\",\"hash_alg\":\"sha-512\",\"hash\":\"%064d\"}", 0);
+	snprintf(body, sizeof body,
+	         "{\"client_ref\":\"a\",\"hash_alg\":\"sha-512\",\"hash\":\"%064d\"}", 0);
 	assert_int_equal(parse(body, MODALITY_HASH_ONLY), ERR_VALIDATION);
 }
 
@@ -59,25 +65,26 @@ static void test_refused(void **state)
 		const char *body;
 		const char *named; /* in the sentence */
 	} cases[] = {
-	    {"[]", "object"},
-	    {"{\"payload\":{}}", "client_ref"},
-	    {"{\"client_ref\":\"a\"}", "payload"},
-	    {"{\"client_ref\":\"a\",\"payload\":[]}", "payload"},
-	    {"{\"client_ref\":\"a\",\"payload\":null}", "payload"},
-	    {"{\"client_ref\":1,\"payload\":{}}", "client_ref"},
-	    {"{\"client_ref\":\"\",\"payload\":{}}", "client_ref"},
-	    {"{\"client_ref\":\"a\\u0000b\",\"payload\":{}}", "client_ref"},
-	    {"{\"client_ref\":\"a\\u0085\",\"payload\":{}}", "client_ref"},
-	    {"{\"client_ref\":\"a\",\"payload\":{},\"extra\":1}", "extra"},
-	    {"{\"client_ref\":\"a\",\"payload\":{},\"occurred_at\":1}", "occurred_at"},
-	    {"{\"client_ref\":\"a\",\"payload\":{},\"occurred_at\":\"2026-02-30T00:00:00Z\"}", "occurred_at"},
-	    {"{\"client_ref\":\"a\",\"payload\":{},\"hash\":\"00\"}", "both"},
-	    {"{\"client_ref\":\"a\",\"hash\":\"00\"}", "hash_alg"},
-	    {"{\"client_ref\":\"a\",\"hash_alg\":\"sha-256\"}", "hash"},
-	    {"{\"client_ref\":\"a\",\"hash\":\"00\",\"hash_alg\":\"md5\"}", "hash_alg"},
-	    {"{\"client_ref\":\"a\",\"client_ref\":\"b\",\"payload\":{}}", "client_ref"},
-	    {"{\"client_ref\":\"a\",\"payload\":{\"n\":9007199254740993}}", "string"},
-	    {"{", "JSON"},
+		{"[]", "object"},
+		{"{\"payload\":{}}", "client_ref"},
+		{"{\"client_ref\":\"a\"}", "payload"},
+		{"{\"client_ref\":\"a\",\"payload\":[]}", "payload"},
+		{"{\"client_ref\":\"a\",\"payload\":null}", "payload"},
+		{"{\"client_ref\":1,\"payload\":{}}", "client_ref"},
+		{"{\"client_ref\":\"\",\"payload\":{}}", "client_ref"},
+		{"{\"client_ref\":\"a\\u0000b\",\"payload\":{}}", "client_ref"},
+		{"{\"client_ref\":\"a\\u0085\",\"payload\":{}}", "client_ref"},
+		{"{\"client_ref\":\"a\",\"payload\":{},\"extra\":1}", "extra"},
+		{"{\"client_ref\":\"a\",\"payload\":{},\"occurred_at\":1}", "occurred_at"},
+		{"{\"client_ref\":\"a\",\"payload\":{},\"occurred_at\":\"2026-02-30T00:00:00Z\"}",
+	     "occurred_at"},
+		{"{\"client_ref\":\"a\",\"payload\":{},\"hash\":\"00\"}", "both"},
+		{"{\"client_ref\":\"a\",\"hash\":\"00\"}", "hash_alg"},
+		{"{\"client_ref\":\"a\",\"hash_alg\":\"sha-256\"}", "hash"},
+		{"{\"client_ref\":\"a\",\"hash\":\"00\",\"hash_alg\":\"md5\"}", "hash_alg"},
+		{"{\"client_ref\":\"a\",\"client_ref\":\"b\",\"payload\":{}}", "client_ref"},
+		{"{\"client_ref\":\"a\",\"payload\":{\"n\":9007199254740993}}", "string"},
+		{"{", "JSON"},
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		assert_int_equal(parse(cases[i].body, MODALITY_CONTENT), ERR_VALIDATION);
@@ -147,9 +154,9 @@ static void test_file_name(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_payload), cmocka_unit_test(test_hash),
-	    cmocka_unit_test(test_refused), cmocka_unit_test(test_limits),
-	    cmocka_unit_test(test_file_name),
+		cmocka_unit_test(test_payload),   cmocka_unit_test(test_hash),
+		cmocka_unit_test(test_refused),   cmocka_unit_test(test_limits),
+		cmocka_unit_test(test_file_name),
 	};
 	arena_init(&arena, BODY_ARENA_MAX);
 	buf_init(&canonical, 4 << 20);

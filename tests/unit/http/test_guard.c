@@ -17,18 +17,22 @@ static void ask(struct reply *reply, const char *method, const char *path, const
 
 static void test_every_answer(void **state)
 {
-	static const char *const always[] = {"RateLimit-Limit",  "RateLimit-Remaining", "RateLimit-Reset",
-	                                     "X-Request-Id",     "Content-Language",    "Vary",
-	                                     "Cache-Control",    "Date",                "Content-Type"};
+	static const char *const always[] = {"RateLimit-Limit",  "RateLimit-Remaining",
+	                                     "RateLimit-Reset",  "X-Request-Id",
+	                                     "Content-Language", "Vary",
+	                                     "Cache-Control",    "Date",
+	                                     "Content-Type"};
 	static const struct {
 		const char *method, *path;
 		int status;
 	} cases[] = {
-	    {"GET", "/nothing", 404},         {"GET", "/v1/events/", 404},   {"GET", "/v1/events/%zz", 404},
-	    {"DELETE", "/v1/events", 405},    {"GET", "/v1/events", 401},    {"OPTIONS", "/v1/channel", 405},
-	    {"HEAD", "/v1/channel", 401},     {"GET", "/verify", 200},       {"GET", "/v1/openapi.yaml", 200},
-	    {"GET", "/assets/verify.js", 200}, {"GET", "/docs/errors", 200}, {"GET", "/assets/x", 404},
-	    {"GET", "/v1/channel?x=1", 401},  {"GET", "/v1/downloads/CERT-2026-0000001/a.pdf", 404},
+		{"GET", "/nothing", 404},         {"GET", "/v1/events/", 404},
+		{"GET", "/v1/events/%zz", 404},   {"DELETE", "/v1/events", 405},
+		{"GET", "/v1/events", 401},       {"OPTIONS", "/v1/channel", 405},
+		{"HEAD", "/v1/channel", 401},     {"GET", "/verify", 200},
+		{"GET", "/v1/openapi.yaml", 200}, {"GET", "/assets/verify.js", 200},
+		{"GET", "/docs/errors", 200},     {"GET", "/assets/x", 404},
+		{"GET", "/v1/channel?x=1", 401},  {"GET", "/v1/downloads/CERT-2026-0000001/a.pdf", 404},
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct reply reply;
@@ -75,7 +79,8 @@ static void test_keys(void **state)
 	reply_expect(&reply, 200, NULL);
 	ask(&reply, "GET", "/v1/channel", NULL, "Authorization: Basic !!!!\r\n");
 	reply_expect(&reply, 401, "invalid_key");
-	snprintf(header, sizeof header, "Authorization: Bearer %s\r\nAuthorization: Bearer %s\r\n", LIVE, TEST);
+	snprintf(header, sizeof header, "Authorization: Bearer %s\r\nAuthorization: Bearer %s\r\n",
+	         LIVE, TEST);
 	ask(&reply, "GET", "/v1/channel", NULL, header);
 	reply_expect(&reply, 401, "invalid_key");
 	snprintf(header, sizeof header, "/v1/channel?api_key=%s", LIVE);
@@ -131,16 +136,16 @@ static void test_scenarios(void **state)
 		int status;
 		const char *code;
 	} cases[] = {
-	    {"GET", "/v1/channel", "rate_limited", 429, "rate_limited"},
-	    {"GET", "/v1/channel", "unpaid", 200, NULL},
-	    {"GET", "/v1/channel", "unpaid_limit", 200, NULL},
-	    {"GET", "/v1/channel", "nonsense", 400, "validation_error"},
-	    {"POST", "/v1/events", "rate_limited", 429, "rate_limited"},
-	    {"POST", "/v1/events", "unpaid_limit", 402, "unpaid_limit_exceeded"},
-	    {"POST", "/v1/events", "unpaid", 400, "validation_error"}, /* goes on to the empty body */
-	    {"POST", "/v1/certifications", "unpaid", 402, "account_not_operational"},
-	    {"POST", "/v1/certifications", "unpaid_limit", 402, "account_not_operational"},
-	    {"POST", "/v1/certifications", "rate_limited", 429, "rate_limited"},
+		{"GET", "/v1/channel", "rate_limited", 429, "rate_limited"},
+		{"GET", "/v1/channel", "unpaid", 200, NULL},
+		{"GET", "/v1/channel", "unpaid_limit", 200, NULL},
+		{"GET", "/v1/channel", "nonsense", 400, "validation_error"},
+		{"POST", "/v1/events", "rate_limited", 429, "rate_limited"},
+		{"POST", "/v1/events", "unpaid_limit", 402, "unpaid_limit_exceeded"},
+		{"POST", "/v1/events", "unpaid", 400, "validation_error"}, /* goes on to the empty body */
+		{"POST", "/v1/certifications", "unpaid", 402, "account_not_operational"},
+		{"POST", "/v1/certifications", "unpaid_limit", 402, "account_not_operational"},
+		{"POST", "/v1/certifications", "rate_limited", 429, "rate_limited"},
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		char headers[128];
@@ -160,8 +165,9 @@ static void set_account(int suspended, int disabled)
 	struct account_change change = ACCOUNT_UNCHANGED;
 	change.suspended = suspended;
 	change.disabled = disabled;
-	assert_int_equal(store_change_account(harness.service.store, slice_of(harness.account_id), &change,
-	                                      clock_now_us(), &error), 0);
+	assert_int_equal(store_change_account(harness.service.store, slice_of(harness.account_id),
+	                                      &change, clock_now_us(), &error),
+	                 0);
 	service_forget_keys(&harness.service);
 }
 
@@ -184,7 +190,8 @@ static void test_states(void **state)
 	struct error error = {0};
 	assert_int_equal(store_revoke_key(harness.service.store,
 	                                  slice_of(harness.key_id[MODALITY_HASH_ONLY][MODE_TEST]),
-	                                  clock_now_us(), &at, &error), 0);
+	                                  clock_now_us(), &at, &error),
+	                 0);
 	service_forget_keys(&harness.service);
 	ask(&reply, "GET", "/v1/channel", harness.key[MODALITY_HASH_ONLY][MODE_TEST], NULL);
 	assert_string_equal(reply_header(&reply, "WWW-Authenticate"), "Bearer");
@@ -194,20 +201,20 @@ static void test_states(void **state)
 static void test_framing(void **state)
 {
 	static const char *const broken[] = {
-	    "Content-Length: 2\r\nContent-Length: 2\r\n",
-	    "Content-Length: 2\r\nContent-Length: 3\r\n",
-	    "Content-Length: 2\r\nTransfer-Encoding: chunked\r\n",
-	    "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n",
-	    "Transfer-Encoding: gzip, chunked\r\n",
-	    "Transfer-Encoding: identity\r\n",
-	    "Content-Length : 2\r\n",
+		"Content-Length: 2\r\nContent-Length: 2\r\n",
+		"Content-Length: 2\r\nContent-Length: 3\r\n",
+		"Content-Length: 2\r\nTransfer-Encoding: chunked\r\n",
+		"Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n",
+		"Transfer-Encoding: gzip, chunked\r\n",
+		"Transfer-Encoding: identity\r\n",
+		"Content-Length : 2\r\n",
 	};
 	for (size_t i = 0; i < sizeof broken / sizeof *broken; i++) {
 		char request[512];
 		struct reply reply;
 		snprintf(request, sizeof request,
-		         "POST /v1/events HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer %s\r\n%s\r\n{}", LIVE,
-		         broken[i]);
+		         "POST /v1/events HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer %s\r\n%s\r\n{}",
+		         LIVE, broken[i]);
 		int descriptor = harness_connect(&harness);
 		harness_send(descriptor, request, strlen(request));
 		harness_read(descriptor, false, &reply);
@@ -237,9 +244,10 @@ static void test_long_head(void **state)
 /* A refusal leaves the connection usable where that costs little. */
 static void test_keep_alive(void **state)
 {
-	static const char request[] = "POST /v1/events HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
-	                              "Content-Length: 20\r\n\r\n01234567890123456789"
-	                              "GET /v1/channel HTTP/1.1\r\nHost: a\r\n\r\n";
+	static const char request[] =
+		"POST /v1/events HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
+		"Content-Length: 20\r\n\r\n01234567890123456789"
+		"GET /v1/channel HTTP/1.1\r\nHost: a\r\n\r\n";
 	struct reply reply;
 	int descriptor = harness_connect(&harness);
 	harness_send(descriptor, request, strlen(request));
@@ -306,7 +314,8 @@ static void test_rate_by_address(void **state)
 	struct reply reply;
 	/* One bucket for whatever comes without a valid key from one address. */
 	for (int i = 0; i < 8; i++) {
-		ask(&reply, "GET", i % 2 ? "/v1/channel" : "/nothing", NULL, "X-Forwarded-For: 192.0.2.1\r\n");
+		ask(&reply, "GET", i % 2 ? "/v1/channel" : "/nothing", NULL,
+		    "X-Forwarded-For: 192.0.2.1\r\n");
 		reply_expect(&reply, i % 2 ? 401 : 404, NULL);
 	}
 	ask(&reply, "GET", "/v1/channel", NULL, "X-Forwarded-For: 192.0.2.1\r\n");
@@ -314,7 +323,8 @@ static void test_rate_by_address(void **state)
 	/* What the client wrote to the left of the proxy's own entry does not help it. */
 	ask(&reply, "GET", "/v1/channel", NULL, "X-Forwarded-For: 198.51.100.7, 192.0.2.1\r\n");
 	reply_expect(&reply, 429, "rate_limited");
-	ask(&reply, "GET", "/v1/channel", NULL, "X-Forwarded-For: 192.0.2.1, 198.51.100.7, 127.0.0.2\r\n");
+	ask(&reply, "GET", "/v1/channel", NULL,
+	    "X-Forwarded-For: 192.0.2.1, 198.51.100.7, 127.0.0.2\r\n");
 	reply_expect(&reply, 401, "invalid_key");
 	ask(&reply, "GET", "/v1/channel", NULL, "X-Forwarded-For: 2001:db8::1\r\n");
 	reply_expect(&reply, 401, "invalid_key");
@@ -326,15 +336,15 @@ static void test_rate_by_address(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_every_answer), cmocka_unit_test(test_method),
-	    cmocka_unit_test(test_keys),         cmocka_unit_test(test_basic),
-	    cmocka_unit_test(test_language),     cmocka_unit_test(test_scenarios),
-	    cmocka_unit_test(test_states),       cmocka_unit_test(test_framing),
-	    cmocka_unit_test(test_long_head),    cmocka_unit_test(test_keep_alive),
+		cmocka_unit_test(test_every_answer), cmocka_unit_test(test_method),
+		cmocka_unit_test(test_keys),         cmocka_unit_test(test_basic),
+		cmocka_unit_test(test_language),     cmocka_unit_test(test_scenarios),
+		cmocka_unit_test(test_states),       cmocka_unit_test(test_framing),
+		cmocka_unit_test(test_long_head),    cmocka_unit_test(test_keep_alive),
 	};
 	const struct CMUnitTest rates[] = {
-	    cmocka_unit_test_setup_teardown(test_rate_by_key, start_small, stop),
-	    cmocka_unit_test_setup_teardown(test_rate_by_address, start_small, stop),
+		cmocka_unit_test_setup_teardown(test_rate_by_key, start_small, stop),
+		cmocka_unit_test_setup_teardown(test_rate_by_address, start_small, stop),
 	};
 	int failed = cmocka_run_group_tests(tests, start, stop);
 	return failed + cmocka_run_group_tests(rates, NULL, NULL);

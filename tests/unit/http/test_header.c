@@ -13,25 +13,25 @@ static void test_language(void **state)
 		const char *value;
 		enum language expected;
 	} cases[] = {
-	    {"", LANGUAGE_ENGLISH},
-	    {"es", LANGUAGE_SPANISH},
-	    {"ES-mx", LANGUAGE_SPANISH},
-	    {"en", LANGUAGE_ENGLISH},
-	    {"fr, de", LANGUAGE_ENGLISH},
-	    {"fr, es;q=0.1", LANGUAGE_SPANISH},
-	    {"en;q=0.5, es;q=0.9", LANGUAGE_SPANISH},
-	    {"es;q=0.3,en;q=0.8", LANGUAGE_ENGLISH},
-	    {"es-ES,es;q=0.9,en;q=0.8", LANGUAGE_SPANISH},
-	    {"es, en", LANGUAGE_SPANISH},
-	    {"en, es", LANGUAGE_ENGLISH},
-	    {"*", LANGUAGE_ENGLISH},
-	    {"en;q=0, *", LANGUAGE_SPANISH},
-	    {"es;q=0", LANGUAGE_ENGLISH},
-	    {"*;q=0.5, es;q=0.4", LANGUAGE_ENGLISH},
-	    {"es;q=0.9876", LANGUAGE_ENGLISH}, /* no weight */
-	    {"es;q=2", LANGUAGE_ENGLISH},
-	    {"esp", LANGUAGE_ENGLISH},
-	    {";;,,q=,es", LANGUAGE_SPANISH},
+		{"", LANGUAGE_ENGLISH},
+		{"es", LANGUAGE_SPANISH},
+		{"ES-mx", LANGUAGE_SPANISH},
+		{"en", LANGUAGE_ENGLISH},
+		{"fr, de", LANGUAGE_ENGLISH},
+		{"fr, es;q=0.1", LANGUAGE_SPANISH},
+		{"en;q=0.5, es;q=0.9", LANGUAGE_SPANISH},
+		{"es;q=0.3,en;q=0.8", LANGUAGE_ENGLISH},
+		{"es-ES,es;q=0.9,en;q=0.8", LANGUAGE_SPANISH},
+		{"es, en", LANGUAGE_SPANISH},
+		{"en, es", LANGUAGE_ENGLISH},
+		{"*", LANGUAGE_ENGLISH},
+		{"en;q=0, *", LANGUAGE_SPANISH},
+		{"es;q=0", LANGUAGE_ENGLISH},
+		{"*;q=0.5, es;q=0.4", LANGUAGE_ENGLISH},
+		{"es;q=0.9876", LANGUAGE_ENGLISH}, /* no weight */
+		{"es;q=2", LANGUAGE_ENGLISH},
+		{"esp", LANGUAGE_ENGLISH},
+		{";;,,q=,es", LANGUAGE_SPANISH},
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		enum language language = header_language(slice_of(cases[i].value));
@@ -48,7 +48,8 @@ static void test_accept(void **state)
 	assert_false(header_prefers_json(slice_of("*/*")));
 	assert_false(header_prefers_json(slice_of("application/json;q=0")));
 	assert_false(header_prefers_json(slice_of("")));
-	assert_true(header_media_type_is(slice_of("Application/JSON; charset=utf-8"), "application/json"));
+	assert_true(
+		header_media_type_is(slice_of("Application/JSON; charset=utf-8"), "application/json"));
 	assert_false(header_media_type_is(slice_of("application/jsonp"), "application/json"));
 }
 
@@ -64,7 +65,8 @@ static void test_parameters(void **state)
 	assert_true(slice_is(name, "filename") && slice_is(value, "x.txt"));
 	assert_false(header_parameter(&rest, &arena, &name, &value, &broken));
 	assert_false(broken);
-	static const char *const bad[] = {"x=1", ";", "; =1", "; a", "; a=", "; a=\"b", "; a=\"b\\\"", ";a==b"};
+	static const char *const bad[] = {"x=1",  ";",       "; =1",        "; a",
+	                                  "; a=", "; a=\"b", "; a=\"b\\\"", ";a==b"};
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
 		rest = slice_of(bad[i]);
 		while (header_parameter(&rest, &arena, &name, &value, &broken))
@@ -87,9 +89,8 @@ static void test_disposition(void **state)
 	check_disposition("a b.pdf", "attachment; filename=\"a b.pdf\"");
 	check_disposition("ñ€\".pdf",
 	                  "attachment; filename=\"___.pdf\"; filename*=UTF-8''%C3%B1%E2%82%AC%22.pdf");
-	check_disposition("x\r\nSet-Cookie: a=b",
-	                  "attachment; filename=\"x__Set-Cookie: a=b\"; "
-	                  "filename*=UTF-8''x%0D%0ASet-Cookie%3A%20a%3Db");
+	check_disposition("x\r\nSet-Cookie: a=b", "attachment; filename=\"x__Set-Cookie: a=b\"; "
+	                                          "filename*=UTF-8''x%0D%0ASet-Cookie%3A%20a%3Db");
 }
 
 static void check_range(const char *value, uint64_t size, enum header_range expected,
@@ -97,7 +98,8 @@ static void check_range(const char *value, uint64_t size, enum header_range expe
 {
 	uint64_t got_offset = 0, got_length = 0;
 	enum header_range range = header_range(slice_of(value), size, &got_offset, &got_length);
-	if (range != expected || (range == RANGE_PART && (got_offset != offset || got_length != length)))
+	if (range != expected ||
+	    (range == RANGE_PART && (got_offset != offset || got_length != length)))
 		fail_msg("%s: %d %lu %lu", value, range, got_offset, got_length);
 }
 
@@ -134,9 +136,9 @@ static void test_percent(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_language),    cmocka_unit_test(test_accept),
-	    cmocka_unit_test(test_parameters),  cmocka_unit_test(test_disposition),
-	    cmocka_unit_test(test_range),       cmocka_unit_test(test_percent),
+		cmocka_unit_test(test_language),   cmocka_unit_test(test_accept),
+		cmocka_unit_test(test_parameters), cmocka_unit_test(test_disposition),
+		cmocka_unit_test(test_range),      cmocka_unit_test(test_percent),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

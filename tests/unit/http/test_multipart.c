@@ -77,9 +77,12 @@ static void expect(const char *body, const char *expected)
 
 #define PART(disposition) "--XX\r\nContent-Disposition: form-data; " disposition "\r\n\r\n"
 
+#define FIELD PART("name=1") "\r\n"
+
 static void test_good(void **state)
 {
-	expect(PART("name=a") "1\r\n" PART("name=\"file\"; filename=\"x y.pdf\"") "\r\n--X\r\n--XY\r\n--XX--\r\n",
+	expect(PART("name=a") "1\r\n" PART(
+			   "name=\"file\"; filename=\"x y.pdf\"") "\r\n--X\r\n--XY\r\n--XX--\r\n",
 	       "a|-|1;file|x y.pdf|\r\n--X\r\n--XY;");
 	expect(PART("name=a") "\r\n--XX--", "a|-|;");
 	expect("--XX\r\ncontent-type: text/plain\r\nCONTENT-DISPOSITION: Form-Data; name=a\r\n"
@@ -92,27 +95,29 @@ static void test_good(void **state)
 
 static void test_bad(void **state)
 {
-	static const char *const bad[] = {
-	    "--XX--x",
-	    "x--XX\r\n",
-	    "\r\n" PART("name=a") "1\r\n--XX--\r\n",
-	    PART("name=a") "1\r\n--XX\r\n",
-	    PART("name=a") "1\r\n--XX--\r\nmore",
-	    PART("name=a") "1\n--XX--\r\n",
-	    PART("name=a") "1\r\n--XX-\r\n",
-	    PART("name=a") "1\r\n--XX \r\n" PART("name=b") "\r\n--XX--",
-	    PART("filename=a") "1\r\n--XX--\r\n",
-	    PART("name=\"a") "1\r\n--XX--\r\n",
-	    PART("name=f; filename*=latin1''x") "1\r\n--XX--\r\n",
-	    "--XX\r\n\r\n1\r\n--XX--\r\n",
-	    "--XX\nContent-Disposition: form-data; name=a\r\n\r\n1\r\n--XX--\r\n",
-	    "--XX\r\nContent-Disposition: form-data; name=a\n\n1\r\n--XX--\r\n",
-	    "--XX\r\nContent-Disposition: attachment; name=a\r\n\r\n1\r\n--XX--\r\n",
-	    "--XX\r\nContent-Disposition: form-data; name=a\r\nContent-Disposition: form-data; name=b\r\n\r\n1\r\n--XX--\r\n",
-	    "--XX\r\nContent-Disposition: form-data; name=a\r\nContent-Transfer-Encoding: base64\r\n\r\n1\r\n--XX--\r\n",
-	    PART("name=1") "\r\n" PART("name=2") "\r\n" PART("name=3") "\r\n" PART("name=4") "\r\n"
-	    PART("name=5") "\r\n" PART("name=6") "\r\n" PART("name=7") "\r\n" PART("name=8") "\r\n"
-	    PART("name=9") "\r\n--XX--",
+	static const char
+		*const bad[] =
+			{
+				"--XX--x",
+				"x--XX\r\n",
+				"\r\n" PART("name=a") "1\r\n--XX--\r\n",
+				PART("name=a") "1\r\n--XX\r\n",
+				PART("name=a") "1\r\n--XX--\r\nmore",
+				PART("name=a") "1\n--XX--\r\n",
+				PART("name=a") "1\r\n--XX-\r\n",
+				PART("name=a") "1\r\n--XX \r\n" PART("name=b") "\r\n--XX--",
+				PART("filename=a") "1\r\n--XX--\r\n",
+				PART("name=\"a") "1\r\n--XX--\r\n",
+				PART("name=f; filename*=latin1''x") "1\r\n--XX--\r\n",
+				"--XX\r\n\r\n1\r\n--XX--\r\n",
+				"--XX\nContent-Disposition: form-data; name=a\r\n\r\n1\r\n--XX--\r\n",
+				"--XX\r\nContent-Disposition: form-data; name=a\n\n1\r\n--XX--\r\n",
+				"--XX\r\nContent-Disposition: attachment; name=a\r\n\r\n1\r\n--XX--\r\n",
+				"--XX\r\nContent-Disposition: form-data; name=a\r\nContent-Disposition: form-data; "
+	            "name=b\r\n\r\n1\r\n--XX--\r\n",
+				"--XX\r\nContent-Disposition: form-data; name=a\r\nContent-Transfer-Encoding: "
+	            "base64\r\n\r\n1\r\n--XX--\r\n",
+				FIELD FIELD FIELD FIELD FIELD FIELD FIELD FIELD FIELD "--XX--",
 	};
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
 		expect(bad[i], NULL);
@@ -123,16 +128,22 @@ static void test_boundary(void **state)
 	struct found found;
 	buf_init(&found.text, 1 << 20);
 	static const char *const bad[] = {
-	    "multipart/form-data", "multipart/form-data; boundary=", "multipart/form-data; boundary=\"\"",
-	    "multipart/form-data; boundary=\"a\"x", "multipart/form-data; boundary=\"a \"",
-	    "multipart/form-data; boundary=\"<>\"",
-	    "multipart/form-data; boundary=01234567890123456789012345678901234567890123456789012345678901234567890",
+		"multipart/form-data",
+		"multipart/form-data; boundary=",
+		"multipart/form-data; boundary=\"\"",
+		"multipart/form-data; boundary=\"a\"x",
+		"multipart/form-data; boundary=\"a \"",
+		"multipart/form-data; boundary=\"<>\"",
+		"multipart/form-data; "
+	    "boundary=01234567890123456789012345678901234567890123456789012345678901234567890",
 	};
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
 		assert_int_equal(parse(bad[i], slice_of("--XX--"), 1, &found), ERR_VALIDATION);
-	assert_int_equal(parse("multipart/form-data; charset=x; Boundary=\"a b'\"",
-	                       slice_of("--a b'\r\nContent-Disposition: form-data; name=a\r\n\r\n1\r\n--a b'--"),
-	                       3, &found), 0);
+	assert_int_equal(
+		parse("multipart/form-data; charset=x; Boundary=\"a b'\"",
+	          slice_of("--a b'\r\nContent-Disposition: form-data; name=a\r\n\r\n1\r\n--a b'--"), 3,
+	          &found),
+		0);
 	assert_string_equal(found.text.data, "a|-|1;");
 	/* A header line without end is not held. */
 	char line[MULTIPART_LINE_MAX + 64];
@@ -145,9 +156,9 @@ static void test_boundary(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_good),
-	    cmocka_unit_test(test_bad),
-	    cmocka_unit_test(test_boundary),
+		cmocka_unit_test(test_good),
+		cmocka_unit_test(test_bad),
+		cmocka_unit_test(test_boundary),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

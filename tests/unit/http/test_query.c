@@ -41,12 +41,13 @@ static void test_parse(void **state)
 
 static void test_refused(void **state)
 {
-	static const char *const bad[] = {"nope=1", "limit=1&limit=1", "limit=%", "limit=%00",
+	static const char *const bad[] = {"nope=1",    "limit=1&limit=1",   "limit=%", "limit=%00",
 	                                  "limit=%ff", "limit=1&l%69mit=2", "=1"};
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
 		assert_int_equal(parse(bad[i]), ERR_VALIDATION);
-	static const char *const numbers[] = {"limit=", "limit=0", "limit=501", "limit=-1", "limit=+1",
-	                                      "limit=1.0", "limit=01", "limit=9999999999999999999"};
+	static const char *const numbers[] = {
+		"limit=",   "limit=0",   "limit=501", "limit=-1",
+		"limit=+1", "limit=1.0", "limit=01",  "limit=9999999999999999999"};
 	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
 		int64_t number = 50;
 		assert_int_equal(parse(numbers[i]), 0);
@@ -64,34 +65,39 @@ static void test_cursor(void **state)
 		char text[CURSOR_SIZE];
 		int64_t position = -1;
 		cursor_make(&secret, slice_of("events\n7"), positions[i], text);
-		assert_int_equal(cursor_open(&secret, slice_of("events\n7"), slice_of(text), &position, &error), 0);
+		assert_int_equal(
+			cursor_open(&secret, slice_of("events\n7"), slice_of(text), &position, &error), 0);
 		assert_int_equal(position, positions[i]);
-		assert_int_equal(cursor_open(&secret, slice_of("events\n8"), slice_of(text), &position, &error),
-		                 ERR_VALIDATION);
-		assert_int_equal(cursor_open(&other, slice_of("events\n7"), slice_of(text), &position, &error),
-		                 ERR_VALIDATION);
+		assert_int_equal(
+			cursor_open(&secret, slice_of("events\n8"), slice_of(text), &position, &error),
+			ERR_VALIDATION);
+		assert_int_equal(
+			cursor_open(&other, slice_of("events\n7"), slice_of(text), &position, &error),
+			ERR_VALIDATION);
 		for (size_t at = 0; text[at]; at++) {
 			char kept = text[at];
 			text[at] = kept == 'A' ? 'B' : 'A';
 			assert_int_equal(
-			    cursor_open(&secret, slice_of("events\n7"), slice_of(text), &position, &error),
-			    ERR_VALIDATION);
+				cursor_open(&secret, slice_of("events\n7"), slice_of(text), &position, &error),
+				ERR_VALIDATION);
 			text[at] = kept;
 		}
 	}
 	int64_t position = 5;
-	assert_int_equal(cursor_open(&secret, slice_of("x"), slice_of(""), &position, &error), ERR_VALIDATION);
-	assert_int_equal(cursor_open(&secret, slice_of("x"), slice_of("!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!"),
-	                             &position, &error), ERR_VALIDATION);
+	assert_int_equal(cursor_open(&secret, slice_of("x"), slice_of(""), &position, &error),
+	                 ERR_VALIDATION);
+	assert_int_equal(cursor_open(&secret, slice_of("x"),
+	                             slice_of("!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!"), &position, &error),
+	                 ERR_VALIDATION);
 	assert_int_equal(position, 5);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_parse),
-	    cmocka_unit_test(test_refused),
-	    cmocka_unit_test(test_cursor),
+		cmocka_unit_test(test_parse),
+		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_cursor),
 	};
 	arena_init(&arena, 1 << 20);
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);

@@ -65,9 +65,9 @@ static void test_bounded(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_bucket),
-	    cmocka_unit_test(test_burst),
-	    cmocka_unit_test(test_bounded),
+		cmocka_unit_test(test_bucket),
+		cmocka_unit_test(test_burst),
+		cmocka_unit_test(test_bounded),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -72,22 +72,22 @@ static void test_filters(void **state)
 		int status;
 		const char *part; /* of the body */
 	} cases[] = {
-	    {"", 200, "\"has_more\":false,\"next_cursor\":null}"},
-	    {"?status=registered&limit=1", 200, "\"has_more\":true"},
-	    {"?status=unpaid", 200, "{\"data\":[],"},
-	    {"?seq_from=3&seq_to=3", 200, "\"sequence\":3,"},
-	    {"?seq_from=5&seq_to=3", 200, "{\"data\":[],"},
-	    {"?from=2001-01-01T00:00:00Z&to=2002-01-01T00:00:00Z", 200, "{\"data\":[],"},
-	    {"?from=2001-01-01T00:00:00Z", 200, "\"sequence\":1,"},
-	    {"?limit=0", 400, "'limit'"},
-	    {"?limit=501", 400, "'limit'"},
-	    {"?limit=ten", 400, "'limit'"},
-	    {"?limit=1&limit=1", 400, "'limit'"},
-	    {"?seq_from=0", 400, "'seq_from'"},
-	    {"?status=done", 400, "'status'"},
-	    {"?from=yesterday", 400, "'from'"},
-	    {"?colour=red", 400, "'colour'"},
-	    {"?cursor=abc", 400, "cursor"},
+		{"", 200, "\"has_more\":false,\"next_cursor\":null}"},
+		{"?status=registered&limit=1", 200, "\"has_more\":true"},
+		{"?status=unpaid", 200, "{\"data\":[],"},
+		{"?seq_from=3&seq_to=3", 200, "\"sequence\":3,"},
+		{"?seq_from=5&seq_to=3", 200, "{\"data\":[],"},
+		{"?from=2001-01-01T00:00:00Z&to=2002-01-01T00:00:00Z", 200, "{\"data\":[],"},
+		{"?from=2001-01-01T00:00:00Z", 200, "\"sequence\":1,"},
+		{"?limit=0", 400, "'limit'"},
+		{"?limit=501", 400, "'limit'"},
+		{"?limit=ten", 400, "'limit'"},
+		{"?limit=1&limit=1", 400, "'limit'"},
+		{"?seq_from=0", 400, "'seq_from'"},
+		{"?status=done", 400, "'status'"},
+		{"?from=yesterday", 400, "'from'"},
+		{"?colour=red", 400, "'colour'"},
+		{"?cursor=abc", 400, "cursor"},
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		char path[128];
@@ -160,10 +160,19 @@ static void test_certification_bodies(void **state)
 {
 	struct reply reply;
 	static const char *const bad[] = {
-	    "", "[]", "{}", "{\"seq_from\":1}", "{\"seq_from\":1,\"seq_to\":0}", "{\"seq_from\":2,\"seq_to\":1}",
-	    "{\"seq_from\":1,\"seq_to\":99}", "{\"seq_from\":\"1\",\"seq_to\":2}", "{\"seq_from\":1.0,\"seq_to\":2}",
-	    "{\"from\":\"2026-01-01T00:00:00Z\",\"seq_to\":2}", "{\"seq_from\":1,\"seq_to\":1,\"x\":1}",
-	    "{\"from\":1,\"to\":2}", "{\"from\":\"2001-01-01T00:00:00Z\",\"to\":\"2002-01-01T00:00:00Z\"}",
+		"",
+		"[]",
+		"{}",
+		"{\"seq_from\":1}",
+		"{\"seq_from\":1,\"seq_to\":0}",
+		"{\"seq_from\":2,\"seq_to\":1}",
+		"{\"seq_from\":1,\"seq_to\":99}",
+		"{\"seq_from\":\"1\",\"seq_to\":2}",
+		"{\"seq_from\":1.0,\"seq_to\":2}",
+		"{\"from\":\"2026-01-01T00:00:00Z\",\"seq_to\":2}",
+		"{\"seq_from\":1,\"seq_to\":1,\"x\":1}",
+		"{\"from\":1,\"to\":2}",
+		"{\"from\":\"2001-01-01T00:00:00Z\",\"to\":\"2002-01-01T00:00:00Z\"}",
 	};
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
 		harness_post(&harness, &reply, "/v1/certifications", TEST, bad[i]);
@@ -188,7 +197,8 @@ static void issue(const char *data, size_t size)
 	struct certification certification;
 	struct content_writer *writer;
 	assert_int_equal(store_claim_certification(harness.service.store, "test", clock_now_us(),
-	                                           US_PER_DAY, &arena, &certification, &error), 0);
+	                                           US_PER_DAY, &arena, &certification, &error),
+	                 0);
 	struct document document = {.kind = DOCUMENT_REPORT,
 	                            .language = LANGUAGE_SPANISH,
 	                            .name = "report-es.pdf",
@@ -199,7 +209,8 @@ static void issue(const char *data, size_t size)
 	assert_int_equal(content_write(writer, data, size, &error), 0);
 	assert_int_equal(content_write_commit(writer, document.object, &error), 0);
 	assert_int_equal(store_complete_certification(harness.service.store, &certification, "test",
-	                                              clock_now_us(), &document, 1, &error), 0);
+	                                              clock_now_us(), &document, 1, &error),
+	                 0);
 }
 
 static void check_ranges(const char *path)
@@ -210,13 +221,13 @@ static void check_ranges(const char *path)
 		const char *range;
 		const char *body;
 	} cases[] = {
-	    {NULL, 200, "", "0123456789"},
-	    {"Range: bytes=2-4\r\n", 206, "bytes 2-4/10", "234"},
-	    {"Range: bytes=-2\r\n", 206, "bytes 8-9/10", "89"},
-	    {"Range: bytes=9-\r\n", 206, "bytes 9-9/10", "9"},
-	    {"Range: bytes=10-\r\n", 416, "bytes */10", NULL},
-	    {"Range: bytes=0-1,3-4\r\n", 200, "", "0123456789"},
-	    {"Range: bytes=2-4\r\nIf-Range: \"x\"\r\n", 200, "", "0123456789"},
+		{NULL, 200, "", "0123456789"},
+		{"Range: bytes=2-4\r\n", 206, "bytes 2-4/10", "234"},
+		{"Range: bytes=-2\r\n", 206, "bytes 8-9/10", "89"},
+		{"Range: bytes=9-\r\n", 206, "bytes 9-9/10", "9"},
+		{"Range: bytes=10-\r\n", 416, "bytes */10", NULL},
+		{"Range: bytes=0-1,3-4\r\n", 200, "", "0123456789"},
+		{"Range: bytes=2-4\r\nIf-Range: \"x\"\r\n", 200, "", "0123456789"},
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct reply reply;
@@ -274,7 +285,8 @@ static void test_certification(void **state)
 	struct reply reply;
 	struct slice text;
 	char id[64], path[512], link[400], code[64];
-	harness_post(&harness, &reply, "/v1/certifications", TEST, "{\"seq_from\":1,\"seq_to\":1,\"to\":null}");
+	harness_post(&harness, &reply, "/v1/certifications", TEST,
+	             "{\"seq_from\":1,\"seq_to\":1,\"to\":null}");
 	assert_true(json_get_text(parse(&arena, &reply), "certification_id", &text));
 	snprintf(id, sizeof id, "%.*s", (int)text.size, text.data);
 	assert_non_null(strstr(reply.body, "\"status\":\"processing\""));
@@ -320,7 +332,8 @@ static int start(void **state)
 	}
 	harness_post(&harness, &reply, "/v1/events", TEST, "{\"client_ref\":\"1\",\"payload\":{}}");
 	reply_expect(&reply, 201, NULL);
-	snprintf(body, sizeof body, "{\"client_ref\":\"1\",\"hash\":\"%064d\",\"hash_alg\":\"sha-256\"}", 7);
+	snprintf(body, sizeof body,
+	         "{\"client_ref\":\"1\",\"hash\":\"%064d\",\"hash_alg\":\"sha-256\"}", 7);
 	harness_post(&harness, &reply, "/v1/events", harness.key[MODALITY_HASH_ONLY][MODE_LIVE], body);
 	reply_expect(&reply, 201, NULL);
 	return 0;
@@ -335,10 +348,12 @@ static int stop(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_pages),   cmocka_unit_test(test_filters),
-	    cmocka_unit_test(test_one),     cmocka_unit_test(test_channel),
-	    cmocka_unit_test(test_certification_bodies),
-	    cmocka_unit_test(test_certification),
+		cmocka_unit_test(test_pages),
+		cmocka_unit_test(test_filters),
+		cmocka_unit_test(test_one),
+		cmocka_unit_test(test_channel),
+		cmocka_unit_test(test_certification_bodies),
+		cmocka_unit_test(test_certification),
 	};
 	return cmocka_run_group_tests(tests, start, stop);
 }

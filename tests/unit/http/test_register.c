@@ -33,7 +33,8 @@ static void test_outcomes(void **state)
 	free(first);
 	post(&reply, LIVE, "{\"client_ref\":\"one\",\"payload\":{\"a\":2}}");
 	reply_expect(&reply, 409, "client_ref_conflict");
-	post(&reply, harness.key[MODALITY_CONTENT][MODE_TEST], "{\"client_ref\":\"one\",\"payload\":{\"a\":2}}");
+	post(&reply, harness.key[MODALITY_CONTENT][MODE_TEST],
+	     "{\"client_ref\":\"one\",\"payload\":{\"a\":2}}");
 	assert_non_null(strstr(reply.body, "\"sequence\":1,"));
 	assert_non_null(strstr(reply.body, "\"type\":\"simulated\""));
 	reply_expect(&reply, 201, NULL);
@@ -44,13 +45,14 @@ static void test_refused(void **state)
 	struct reply reply;
 	harness_ask(&harness, &reply, "POST", "/v1/events", LIVE, NULL, "{}", 2);
 	reply_expect(&reply, 400, "validation_error");
-	harness_ask(&harness, &reply, "POST", "/v1/events", LIVE, "Content-Type: text/plain\r\n", "{}", 2);
+	harness_ask(&harness, &reply, "POST", "/v1/events", LIVE, "Content-Type: text/plain\r\n", "{}",
+	            2);
 	reply_expect(&reply, 400, "validation_error");
 	harness_ask(&harness, &reply, "POST", "/v1/events", LIVE,
 	            "Content-Type: application/json\r\nContent-Encoding: gzip\r\n", "{}", 2);
 	reply_expect(&reply, 400, "validation_error");
-	harness_ask(&harness, &reply, "POST", "/v1/events?x=1", LIVE, "Content-Type: application/json\r\n",
-	            "{}", 2);
+	harness_ask(&harness, &reply, "POST", "/v1/events?x=1", LIVE,
+	            "Content-Type: application/json\r\n", "{}", 2);
 	reply_expect(&reply, 400, "validation_error");
 	post(&reply, LIVE, "");
 	reply_expect(&reply, 400, "validation_error");
@@ -76,8 +78,9 @@ static int begin(const char *key, const char *headers)
 {
 	char head[512];
 	int descriptor = harness_connect(&harness);
-	snprintf(head, sizeof head, "POST /v1/events HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer %s\r\n%s\r\n",
-	         key, headers);
+	snprintf(head, sizeof head,
+	         "POST /v1/events HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer %s\r\n%s\r\n", key,
+	         headers);
 	harness_send(descriptor, head, strlen(head));
 	return descriptor;
 }
@@ -109,8 +112,8 @@ static void test_too_large(void **state)
 	/* A client that first sends everything still finds its answer. */
 	static char large[3000000];
 	memset(large, 'x', sizeof large);
-	harness_ask(&harness, &reply, "POST", "/v1/events", LIVE, "Content-Type: application/json\r\n", large,
-	            sizeof large);
+	harness_ask(&harness, &reply, "POST", "/v1/events", LIVE, "Content-Type: application/json\r\n",
+	            large, sizeof large);
 	reply_expect(&reply, 413, "payload_too_large");
 }
 
@@ -144,10 +147,12 @@ static char form[12 << 20];
 
 static size_t make_form(const char *client_ref, const char *name, size_t file_size, char filler)
 {
-	size_t size = (size_t)sprintf(form,
-	    "--B\r\nContent-Disposition: form-data; name=\"client_ref\"\r\n\r\n%s\r\n"
-	    "--B\r\nContent-Disposition: form-data; name=\"file\"; filename=\"%s\"\r\n"
-	    "Content-Type: application/pdf\r\n\r\n", client_ref, name);
+	size_t size =
+		(size_t)sprintf(form,
+	                    "--B\r\nContent-Disposition: form-data; name=\"client_ref\"\r\n\r\n%s\r\n"
+	                    "--B\r\nContent-Disposition: form-data; name=\"file\"; filename=\"%s\"\r\n"
+	                    "Content-Type: application/pdf\r\n\r\n",
+	                    client_ref, name);
 	memset(form + size, filler, file_size);
 	size += file_size;
 	memcpy(form + size, "\r\n--B--\r\n", 9);
@@ -237,8 +242,9 @@ static void test_broken_forms(void **state)
 	size = make_form("cut", "a", 100000, 'a');
 	upload(&reply, LIVE, size - 4);
 	reply_expect(&reply, 400, "validation_error");
-	upload(&reply, LIVE, (size_t)sprintf(form, "--B\r\nContent-Disposition: form-data; name=\"other\"\r\n\r\n"
-	                                           "1\r\n--B--\r\n"));
+	upload(&reply, LIVE,
+	       (size_t)sprintf(form, "--B\r\nContent-Disposition: form-data; name=\"other\"\r\n\r\n"
+	                             "1\r\n--B--\r\n"));
 	assert_non_null(strstr(reply.body, "other"));
 	reply_expect(&reply, 400, "validation_error");
 	/* The client goes away in the middle; the library may not notice before the idle time-out. */
@@ -318,7 +324,8 @@ static void test_stop_while_waiting(void **state)
 	struct db_connection *writer = db_take_writer(store_db(harness.service.store));
 	static const char body[] = "{\"client_ref\":\"a\",\"payload\":{}}";
 	char headers[128];
-	snprintf(headers, sizeof headers, "Content-Type: application/json\r\nContent-Length: %zu\r\n", strlen(body));
+	snprintf(headers, sizeof headers, "Content-Type: application/json\r\nContent-Length: %zu\r\n",
+	         strlen(body));
 	int descriptor = begin(LIVE, headers);
 	harness_send(descriptor, body, strlen(body));
 	http_drain(harness.server, clock_monotonic_us() + US_PER_SECOND / 5);
@@ -345,14 +352,14 @@ static int stop(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_outcomes),   cmocka_unit_test(test_refused),
-	    cmocka_unit_test(test_too_large),  cmocka_unit_test(test_continue),
-	    cmocka_unit_test(test_file),       cmocka_unit_test(test_file_sizes),
-	    cmocka_unit_test(test_broken_forms), cmocka_unit_test(test_large_json),
+		cmocka_unit_test(test_outcomes),     cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_too_large),    cmocka_unit_test(test_continue),
+		cmocka_unit_test(test_file),         cmocka_unit_test(test_file_sizes),
+		cmocka_unit_test(test_broken_forms), cmocka_unit_test(test_large_json),
 	};
 	const struct CMUnitTest waiting[] = {
-	    cmocka_unit_test(test_deadline),
-	    cmocka_unit_test(test_stop_while_waiting),
+		cmocka_unit_test(test_deadline),
+		cmocka_unit_test(test_stop_while_waiting),
 	};
 	int failed = cmocka_run_group_tests(tests, start, stop);
 	return failed + cmocka_run_group_tests(waiting, NULL, NULL);

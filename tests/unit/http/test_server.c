@@ -12,8 +12,9 @@ static struct harness harness;
 
 static void test_settings(void **state)
 {
-	static const char *const bad[] = {"", "8080", "localhost:8080", "127.0.0.1:", "127.0.0.1:70000",
-	                                  "127.0.0.1:80a", "::1:80", "[::1]", "[127.0.0.1]:80"};
+	static const char *const bad[] = {
+		"",       "8080",  "localhost:8080", "127.0.0.1:", "127.0.0.1:70000", "127.0.0.1:80a",
+		"::1:80", "[::1]", "[127.0.0.1]:80"};
 	harness_start(&harness, NULL);
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
 		struct settings settings = harness.settings;
@@ -173,7 +174,8 @@ static void test_many(void **state)
 	snprintf(part, sizeof part, "\"sequence\":%d,", CLIENTS * ROUNDS / 2);
 	char path[64];
 	snprintf(path, sizeof path, "/v1/events?seq_from=%d", CLIENTS * ROUNDS / 2);
-	harness_ask(&harness, &reply, "GET", path, harness.key[MODALITY_CONTENT][MODE_LIVE], NULL, NULL, 0);
+	harness_ask(&harness, &reply, "GET", path, harness.key[MODALITY_CONTENT][MODE_LIVE], NULL, NULL,
+	            0);
 	assert_non_null(strstr(reply.body, part));
 	reply_expect(&reply, 200, NULL);
 	harness_stop(&harness);
@@ -182,10 +184,10 @@ static void test_many(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_settings),
-	    cmocka_unit_test(test_admin),
-	    cmocka_unit_test(test_drain),
-	    cmocka_unit_test(test_many),
+		cmocka_unit_test(test_settings),
+		cmocka_unit_test(test_admin),
+		cmocka_unit_test(test_drain),
+		cmocka_unit_test(test_many),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,48 @@
+"""Fills the list of settings into constancia.conf(5).
+
+usage: settings.py SETTINGS.DEF TEMPLATE OUTPUT
+"""
+import re
+import sys
+
+ENTRY = re.compile(r'^SETTING\((\w+), (\w+), (\w+), "(.*?)", "(.*)"\)$')
+KINDS = {"TEXT": "text", "LIST": "list", "INTEGER": "number", "DURATION": "duration",
+         "BOOLEAN": "boolean"}
+
+
+def escape(text):
+    text = text.replace("\\", "\\e").replace("…", "...")
+    return "\\&" + text if text[:1] in (".", "'") else text
+
+
+def settings(path):
+    section = None
+    for line in open(path, encoding="utf-8"):
+        match = ENTRY.match(line.strip())
+        if not match:
+            if line.startswith("SETTING"):
+                sys.exit(f"settings.py: not understood: {line}")
+            continue
+        name, key, kind, default, comment = match.groups()
+        if name != section:
+            if section:
+                yield ".El"
+            section = name
+            yield f".Ss [{name}]"
+            yield ".Bl -tag -width indent"
+        shown = f'default \\(lq{escape(default)}\\(rq' if default else "empty by default"
+        yield f".It Li {key}"
+        yield f"({KINDS[kind]}, {shown})"
+        yield escape(comment)
+    yield ".El"
+
+
+def main():
+    definition, template, output = sys.argv[1:]
+    text = open(template, encoding="utf-8").read()
+    text = text.replace("@SETTINGS@", "\n".join(settings(definition)))
+    with open(output, "w", encoding="utf-8") as out:
+        out.write(text)
+
+
+main()

@@ -1,0 +1,150 @@
+"""An acknowledgment stands for something durable; what cannot be stored is not acknowledged."""
+
+import http.client
+import re
+import resource
+import subprocess
+import time
+
+import pytest
+
+from client import Client, eventually
+
+CALLS = "fsync,fdatasync,rename,renameat,renameat2,recvfrom,read,sendto,sendmsg,write,writev"
+SYNC = re.compile(r"(?:(?:fsync|fdatasync)\(\d+\)|<\.\.\. (?:fsync|fdatasync) resumed>\)) += 0")
+RENAME = re.compile(r"(?:rename\w*\(.*|<\.\.\. rename\w* resumed>.*)\) += 0")
+
+
+class Trace:
+    """The system calls of a running service."""
+
+    def __init__(self, service, path):
+        self.service, self.path = service, path
+
+    def __enter__(self):
+        self.process = subprocess.Popen(
+            ["strace", "-f", "-p", str(self.service.process.pid), "-e", f"trace={CALLS}", "-s",
+             "200", "-o", self.path], stderr=subprocess.PIPE, text=True)
+        line = self.process.stderr.readline()
+        if "attached" not in line:
+            self.process.kill()
+            pytest.skip(f"no tracing here: {line}")
+        return self
+
+    def __exit__(self, *failure):
+        time.sleep(0.2)
+        self.process.terminate()
+        self.process.wait()
+
+    def between(self, request, answer):
+        """What happened from the request's coming to its answer's going, in order."""
+        lines = self.path.read_text().splitlines()
+        start = next(n for n, line in enumerate(lines) if request in line)
+        end = next(n for n, line in enumerate(lines) if n > start and answer in line)
+        kinds = []
+        for line in lines[start:end]:
+            if SYNC.search(line):
+                kinds.append("sync")
+            elif RENAME.search(line):
+                kinds.append("rename")
+        return kinds
+
+
+def test_no_answer_before_the_commit_is_on_the_disk(start, tmp_path):
+    service = start(seal__interval="1h")
+    channel = service.new_channel()
+    channel.live.register().expect(201)
+    with Trace(service, tmp_path / "trace") as trace:
+        channel.live.register({"a": 1}, "traced").expect(201)
+    assert "sync" in trace.between("POST /v1/events", "HTTP/1.1 201")
+
+
+def test_a_file_is_on_the_disk_under_its_name_before_its_event_is(start, tmp_path):
+    service = start(seal__interval="1h")
+    channel = service.new_channel()
+    channel.live.register_file(b"first").expect(201)
+    with Trace(service, tmp_path / "trace") as trace:
+        channel.live.register_file(b"x" * 100000, "traced").expect(201)
+    kinds = trace.between("POST /v1/events", "HTTP/1.1 201")
+    assert "rename" in kinds, kinds
+    place = kinds.index("rename")
+    assert "sync" in kinds[:place], "the bytes before they get their name"
+    assert kinds[place + 1:].count("sync") >= 2, "the directory, then the commit"
+
+
+def limit_file_size(service, size):
+    """No file may grow beyond it: as good as a full disk."""
+    resource.prlimit(service.process.pid, resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+
+
+def test_content_that_cannot_be_stored_is_not_acknowledged_and_a_retry_resolves_it(start):
+    service = start()
+    channel = service.new_channel()
+    channel.live.register({"n": 1}, "a").expect(201)
+    limit_file_size(service, 3 * 2 ** 20)
+    content = b"z" * 4 * 2 ** 20
+    english = channel.live.register_file(content, "b").expect(503, "temporarily_unavailable")
+    spanish = channel.live.register_file(content, "b", language="es")
+    assert spanish.expect(503, "temporarily_unavailable").message != english.message
+    assert int(english.headers["Retry-After"]) >= 1
+    incident = english.json["incident_id"]
+    assert incident != spanish.json["incident_id"]
+    logged = [line for line in service.log_lines() if line.get("incident_id") == incident]
+    assert len(logged) == 1 and logged[0]["cause"]
+    assert logged[0]["cause"] not in english.body.decode(), "the cause is never in the body"
+    assert str(service.data) not in english.body.decode()
+    assert channel.live.register({"n": 2}, "c").expect(201).json["sequence"] == 2
+    limit_file_size(service, resource.RLIM_INFINITY)
+    event = channel.live.register_file(content, "b").expect(201).json
+    assert event["sequence"] == 3
+    assert channel.live.content(event["event_id"]).expect(200).body == content
+
+
+def test_a_store_that_cannot_be_written_acknowledges_nothing(start):
+    service = start(seal__interval="1h")
+    channel = service.new_channel()
+    kept = [channel.live.register({"n": n}, f"kept-{n}").expect(201).json for n in range(20)]
+    limit_file_size(service, 1)
+    for n in range(3):
+        client = Client(service, channel.live.key)
+        try:
+            client.register({"n": n}, f"lost-{n}").expect(503, "temporarily_unavailable")
+        except (OSError, http.client.HTTPException):
+            pass  # it may also end, rather than go on with a store that it cannot trust
+    if service.process.poll() is None:
+        limit_file_size(service, resource.RLIM_INFINITY)
+    service.kill()
+    service.start()
+    for n in range(3):
+        answer = channel.live.register({"n": n}, f"lost-{n}")
+        assert answer.status in (200, 201), answer
+    listed = channel.live.walk("/v1/events", 500)
+    assert [event["sequence"] for event in listed] == list(range(1, 24))
+    for event, found in zip(kept, listed):
+        assert (found["event_id"], found["chain_hash"]) == (event["event_id"], event["chain_hash"])
+    assert channel.live.balance()["balance"] == 1000 - 23
+    assert service.admin("store", "check")
+
+
+def test_what_a_full_disk_refused_goes_through_once_there_is_room(start):
+    service = start(seal__interval="1h")
+    channel = service.new_channel()
+    channel.live.register({"n": 1}, "a").expect(201)
+    limit_file_size(service, 1)
+    client = Client(service, channel.live.key)
+    try:
+        client.register({"n": 2}, "b").expect(503, "temporarily_unavailable")
+    except (OSError, http.client.HTTPException):
+        pass
+    if service.process.poll() is None:
+        limit_file_size(service, resource.RLIM_INFINITY)
+
+    def through():
+        if service.process.poll() is not None:
+            service.start()  # as its supervisor would
+        try:
+            return Client(service, channel.live.key).register({"n": 2}, "b").status in (200, 201)
+        except (OSError, http.client.HTTPException):
+            return False
+    eventually(through, "it is registered after all", patience=40, pause=0.5)
+    assert len(channel.live.get("/v1/events").json["data"]) == 2
