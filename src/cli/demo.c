@@ -122,7 +122,9 @@ static int run(struct admin *admin, const char *operation, struct arena *arena,
 	const char *kept = code ? NULL : arena_copy(arena, answer.data, answer.size);
 	if (!code && !kept)
 		code = ERR_NO_MEMORY;
-	return code ? code : json_parse(arena, slice_make(kept, answer.size), NULL, ret_answer, error);
+	if (!code)
+		code = json_parse(arena, slice_make(kept, answer.size), NULL, ret_answer, error);
+	return code;
 }
 
 /* Without its own file, the account is the first of that name. */

@@ -17,6 +17,7 @@
 #define EXCHANGES_MAX 8
 #define REQUEST_TIME_MS 5000
 #define ANSWER_TIME_S 30
+#define LINGER_TIME_MS 1000
 #define ANSWER_MAX (ADMIN_RESULT_MAX + 4096)
 #define BACKLOG 16
 
@@ -153,9 +154,25 @@ static int execute(struct exchange *exchange, struct slice line, struct buf *ans
 	return code ? code : buf_check(answer);
 }
 
+/* What the caller still sends is read away: closing over it would take the answer from him. */
+static void linger(int connection)
+{
+	char chunk[8192];
+	int64_t deadline_us = clock_monotonic_us() + LINGER_TIME_MS * INT64_C(1000);
+	(void)shutdown(connection, SHUT_WR);
+	for (;;) {
+		int left_ms = (int)((deadline_us - clock_monotonic_us()) / 1000);
+		struct pollfd ready = {.fd = connection, .events = POLLIN};
+		if (left_ms <= 0 || poll(&ready, 1, left_ms) <= 0 ||
+		    recv(connection, chunk, sizeof chunk, MSG_DONTWAIT) <= 0)
+			return;
+	}
+}
+
 static void exchange_end(struct exchange *exchange)
 {
 	struct admin_server *server = exchange->server;
+	linger(exchange->connection);
 	close(exchange->connection);
 	free(exchange);
 	pthread_mutex_lock(&server->mutex);
@@ -329,6 +346,8 @@ int admin_exchange(const char *path, struct slice request, struct buf *answer, s
 {
 	struct sockaddr_un address;
 	int directory;
+	if (access(path, F_OK) != 0 && errno == EACCES)
+		return error_set(error, ERR_REFUSED, MSG_ADMIN_PEER, NULL);
 	if (access(path, F_OK) != 0)
 		return error_set(error, ERR_NOT_FOUND, MSG_ADMIN_NO_SERVICE, path, NULL);
 	int code = socket_address(path, &address, &directory, error);
@@ -342,6 +361,8 @@ int admin_exchange(const char *path, struct slice request, struct buf *answer, s
 		close(directory);
 	if (failed && reason == ECONNREFUSED)
 		code = error_set(error, ERR_NOT_FOUND, MSG_ADMIN_NO_SERVICE, path, NULL);
+	else if (failed && reason == EACCES)
+		code = error_set(error, ERR_REFUSED, MSG_ADMIN_PEER, NULL);
 	else if (failed)
 		code = error_cause(error, ERR_IO, "administration socket %s: %s", path, strerror(reason));
 	else if (!send_all(connection, request.data, request.size) ||

@@ -24,7 +24,8 @@ int admin_server_start(struct admin *admin, const char *path, struct admin_serve
 void admin_server_stop(struct admin_server *server);
 
 /* Sends one request line (without the line feed) and appends the answer line. ERR_NOT_FOUND: no
- * service listens there. ERR_IO otherwise. */
+ * service listens there. ERR_REFUSED: it is not this user's to administer. ERR_UNAVAILABLE: the
+ * exchange was cut short. ERR_IO otherwise. */
 int admin_exchange(const char *path, struct slice request, struct buf *answer, struct error *error)
     __attribute__((warn_unused_result));
 

@@ -5,7 +5,7 @@
 
 #include "store/change.h"
 
-#define MOVEMENT_MEMORY_MAX ((size_t)4 << 20) /* an account's thresholds and the notices they give */
+#define MOVEMENT_MEMORY_MAX ((size_t)4 << 20) /* thresholds and their notices */
 
 /* ---- accounts ---- */
 

@@ -25,8 +25,8 @@ int64_t row_time(struct db_query *query, int column); /* TIME_NONE for NULL */
  * the thing ("account", …). */
 int row_end(struct row *row, bool found, enum message what, struct slice id, struct error *error);
 
-/* Room for one more of `limit` + 1 rows read: the next item, or NULL when all `limit` are taken (then
- * *more is set) or memory is gone (then row->failed). */
+/* Room for one more of `limit` + 1 rows read: the next item, or NULL when all `limit` are taken
+ * (then *more is set) or memory is gone (then row->failed). */
 void *list_add(struct row *row, void *items_pointer, size_t *count, bool *more, int64_t limit,
                size_t item_size);
 

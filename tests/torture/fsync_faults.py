@@ -4,10 +4,10 @@
     fsync_faults.py [--last N] [--events N]
 
 Run N injects EIO into the Nth such call of every thread, and a second time into every call from
-the Nth on, until a run passes without having met a fault. The service may end or answer 503. Once a sync
-of the store has failed, the same process acknowledges nothing any more: a later sync that succeeds
-says nothing about what the failed one lost. What was acknowledged must be there when the service is
-started again, and its store must be sound.
+the Nth on, until a run passes without having met a fault. The service may end or answer 503. Once
+a sync of the store has failed, the same process acknowledges nothing any more: a later sync that
+succeeds says nothing about what the failed one lost. What was acknowledged must be there when the
+service is started again, and its store must be sound.
 """
 
 import argparse
@@ -98,7 +98,7 @@ class Run:
         where = f"when={self.when}: "
         store = [moment for moment, path in faults if "constancia.db" in os.path.basename(path)]
         late = sum(bool(store) and asked > store[0] for asked in self.asked)
-        self.report.check(late == 0, where + f"{late} acknowledged after a failed sync of the store")
+        self.report.check(late == 0, f"{where}{late} acknowledged after a failed sync of the store")
         self.report.check(not self.wrong, where + f"answered {self.wrong[:1]}")
         service = Service(self.data, ["seal.interval=500ms"])
         try:

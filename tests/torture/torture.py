@@ -264,7 +264,7 @@ class Torture:
         self.check_store("when stopped")
         for chain in self.chains:
             print(f"{chain.name}: {len(chain.receipts)} acknowledged, "
-                  f"{len(chain.unanswered)} never answered")
+                  f"{len(chain.unanswered)} asked for and not acknowledged")
         print(f"restarts killed on their way: {self.killed_early}")
         self.report.check(all(chain.receipts for chain in self.chains), "a chain took no event")
 
