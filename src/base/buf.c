@@ -56,7 +56,7 @@ static bool buf_grow(struct buf *buf, size_t size)
 	return true;
 }
 
-char *buf_extend(struct buf *buf, size_t size)
+char *buf_extend_slowly(struct buf *buf, size_t size)
 {
 	if (!buf_grow(buf, size))
 		return NULL;

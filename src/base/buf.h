@@ -59,8 +59,18 @@ void buf_add_unsigned(struct buf *buf, uint64_t value);
 void buf_add_signed(struct buf *buf, int64_t value);
 void buf_add_hex(struct buf *buf, const void *data, size_t size);
 void buf_printf(struct buf *buf, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The general case of buf_extend. */
+char *buf_extend_slowly(struct buf *buf, size_t size);
 /* Room for `size` more bytes, to be filled by the caller, already counted; NULL once failed. */
-char *buf_extend(struct buf *buf, size_t size);
+static inline char *buf_extend(struct buf *buf, size_t size)
+{
+	if (buf->failed || size >= buf->capacity - buf->size)
+		return buf_extend_slowly(buf, size);
+	char *room = buf->data + buf->size;
+	buf->size += size;
+	room[size] = '\0';
+	return room;
+}
 /* 0, or ERR_NO_MEMORY. */
 int buf_check(const struct buf *buf) __attribute__((warn_unused_result));
 /* Hands the NUL-terminated memory to the caller (free); the buf is empty then. NULL once failed. */

@@ -3,13 +3,22 @@
 
 static void begin_value(struct json_writer *writer, const char *name)
 {
-	if (writer->comma)
-		buf_add_byte(writer->out, ',');
+	bool comma = writer->comma;
 	writer->comma = true;
-	if (name) {
-		json_add_string(writer->out, slice_of(name));
-		buf_add_byte(writer->out, ':');
+	if (!name) {
+		if (comma)
+			buf_add_byte(writer->out, ',');
+		return;
 	}
+	size_t size = strlen(name);
+	char *room = buf_extend(writer->out, comma + size + 3);
+	if (!room)
+		return;
+	if (comma)
+		*room++ = ',';
+	*room++ = '"';
+	memcpy(room, name, size);
+	memcpy(room + size, "\":", 2);
 }
 
 static void begin_group(struct json_writer *writer, const char *name, char bracket)

@@ -61,7 +61,7 @@ struct db {
 
 static int error_from_sqlite(struct db_connection *connection, const char *what)
 {
-	int code = sqlite3_errcode(connection->sqlite);
+	int code = sqlite3_errcode(connection->sqlite) & 0xff; /* without the extension */
 	int extended = sqlite3_extended_errcode(connection->sqlite);
 	int result = ERR_UNAVAILABLE;
 	if (code == SQLITE_FULL)

@@ -120,6 +120,22 @@ def test_the_next_authority_is_asked_when_the_first_fails(start, stand_in, tmp_p
     evidence.check_proof(event, event["proof"], config_of(channel.live), good.roots, tmp_path)
 
 
+def test_one_token_covers_the_segments_of_many_channels(start, stand_in, tmp_path):
+    server = stand_in("error")
+    service = start(**settings(server))
+    channels = [service.new_channel() for _ in range(5)]
+    events = [channel.live.register({"n": n}).expect(201).json
+              for channel in channels for n in range(3)]
+    owners = [channel for channel in channels for _ in range(3)]
+    eventually(lambda: failed_rounds(service) >= 1, "the first round has failed")
+    server.mode = "good"
+    sealed = [channel.live.sealed(event["event_id"]) for channel, event in zip(owners, events)]
+    for channel, event in zip(owners, sealed):
+        evidence.check_proof(event, event["proof"], config_of(channel.live), server.roots, tmp_path)
+    assert len({event["proof"]["round"]["token"] for event in sealed}) == 1
+    assert len({event["timestamp"]["reference"] for event in sealed}) == 5
+
+
 def test_test_events_never_reach_an_authority(start, stand_in):
     server = stand_in()
     service = start(**settings(server))

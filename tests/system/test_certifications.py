@@ -404,13 +404,18 @@ def test_a_link_is_for_7_days_and_reading_again_gives_a_fresh_one(filled):
 def test_an_altered_link_is_not_found(filled):
     done = filled.test.certified(seq_from=1, seq_to=1)
     other = filled.test.certified(seq_from=1, seq_to=2)
+    # Parts have the same name in every certification.
+    part, id_of_other = done["content_parts"][0]["url"], other["certification_id"]
+    assert other["content_parts"][0]["name"] == done["content_parts"][0]["name"]
+    moved = filled.test.download(part.replace(done["certification_id"], id_of_other))
+    moved.expect(404, "not_found")
     url, expires = done["evidence_url"], re.search(r"expires=(\d+)", done["evidence_url"])[1]
     mac = re.search(r"mac=([^&]+)", url)[1]
     flipped = ("0" if mac[0] != "0" else "1") + mac[1:]
     for altered in (
             url.replace(mac, flipped), url.replace(mac, mac[:-1]), url.replace(mac, ""),
             url.replace(expires, str(int(expires) + 1)), url.replace(expires, "9" * 18),
-            url.partition("?")[0], url.replace(done["certification_id"], other["certification_id"]),
+            url.partition("?")[0], url.replace(done["certification_id"], id_of_other),
             done["reports"][0]["url"].partition("?")[0] + "?" + url.partition("?")[2],
             url.replace("/downloads/", "/downloads/x")):
         answer = filled.test.download(altered)

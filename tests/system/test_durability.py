@@ -100,6 +100,27 @@ def test_content_that_cannot_be_stored_is_not_acknowledged_and_a_retry_resolves_
     assert channel.live.content(event["event_id"]).expect(200).body == content
 
 
+def test_what_is_the_services_own_fault_has_an_incident_that_the_log_explains(start):
+    service = start()
+    channel = service.new_channel()
+    content = b"kept " * 20000
+    event = channel.live.register_file(content).expect(201).json
+    stored = [path for path in (service.data / "content").rglob("*")
+              if path.is_file() and path.stat().st_size == len(content)]
+    stored[0].unlink()
+    target = f"/v1/events/{event['event_id']}/content"
+    english = channel.live.get(target).expect(500, "internal")
+    spanish = channel.live.get(target, language="es").expect(500, "internal")
+    assert english.message != spanish.message
+    logged = [line for line in service.log_lines()
+              if line.get("incident_id") == english.json["incident_id"]]
+    assert len(logged) == 1 and logged[0]["level"] == "error"
+    assert stored[0].name in logged[0]["cause"]
+    assert logged[0]["request_id"] == english.headers["X-Request-Id"]
+    assert stored[0].name not in english.body.decode(), "the cause is never in the body"
+    assert stored[0].name not in spanish.body.decode()
+
+
 def test_a_store_that_cannot_be_written_acknowledges_nothing(start):
     service = start(seal__interval="1h")
     channel = service.new_channel()

@@ -131,22 +131,6 @@ def test_a_segments_tree_has_its_events_and_its_seal_document_as_leaves(sealed):
     assert len(seen) >= 3
 
 
-def test_one_token_covers_the_segments_of_many_channels(start, tmp_path):
-    service = start(seal__interval="1h")
-    channels = [service.new_channel() for _ in range(5)]
-    events = [channel.live.register().expect(201).json for channel in channels]
-    channels[0].live.certify(seq_from=1, seq_to=1).expect(202)
-    sealed = channels[0].live.sealed(events[0]["event_id"])
-    joined = [channel.live.event(event["event_id"])
-              for channel, event in zip(channels[1:], events[1:])]
-    joined = [event for event in joined if event["timestamp"]["type"] == "batch"]
-    for event, channel in zip(joined, channels[1:]):
-        evidence.check_proof(event, event["proof"], config_of(channel.live, event),
-                             service.data / "trust.pem", tmp_path)
-    tokens = {event["proof"]["round"]["token"] for event in [sealed, *joined]}
-    assert len(tokens) == 1, "one round, one token"
-
-
 def test_a_forged_event_has_no_proof(sealed, tmp_path):
     event = dict(sealed.events[4])
     proof, trust = event.pop("proof"), sealed.service.data / "trust.pem"

@@ -24,7 +24,7 @@ static void test_document(void **state)
 	json_end_object(&writer);
 	json_boolean(&writer, NULL, false);
 	json_end_array(&writer);
-	json_text(&writer, "c\"", "t\n");
+	json_text(&writer, "c", "t\n");
 	json_text(&writer, "d", NULL);
 	json_slice(&writer, "e", slice_make("s\0", 2));
 	json_null(&writer, "f");
@@ -37,7 +37,7 @@ static void test_document(void **state)
 	json_end_object(&writer);
 	assert_int_equal(buf_check(&buf), 0);
 	assert_string_equal(buf.data,
-	                    "{\"a\":[],\"b\":[-5,{},{\"x\":true},false],\"c\\\"\":\"t\\n\",\"d\":null,"
+	                    "{\"a\":[],\"b\":[-5,{},{\"x\":true},false],\"c\":\"t\\n\",\"d\":null,"
 	                    "\"e\":\"s\\u0000\",\"f\":null,\"g\":1.5,\"h\":\"00ff\","
 	                    "\"i\":\"2026-01-02T03:04:05.678901Z\",\"j\":null,\"k\":[1],"
 	                    "\"l\":9223372036854775807}");
