@@ -305,7 +305,8 @@ static int add_signature(struct archive *archive, const struct zip_sum *manifest
 	BUF_AUTO struct buf signature;
 	buf_init(&signature, CMS_SIZE_MAX);
 	if (status == 0)
-		status = cms_create(&sum.sha256, signing, &signature, error);
+		status = cms_create(&sum.sha256, archive->manifest.facts.issued_at_us, signing, &signature,
+		                    error);
 	if (status == 0)
 		status = zip_add(archive->zip, ARCHIVE_SIGNATURE_NAME, buf_slice(&signature), NULL,
 		                 error);

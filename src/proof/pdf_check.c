@@ -170,7 +170,10 @@ static int check_signature(struct slice file, size_t contents_at, struct slice r
 	digest_add(digest, file.data, contents_at - 1);
 	digest_add(digest, file.data + resumes, file.size - resumes);
 	struct sha256 covered = digest_end(digest);
-	return cms_verify(slice_make(cms, size), &covered, roots_pem, ret_facts, error);
+	result = cms_verify(slice_make(cms, size), &covered, roots_pem, ret_facts, error);
+	if (!result && ret_facts->signing_time_us != TIME_NONE)
+		result = invalid(error, "has a signing-time attribute, which no PAdES signature may have");
+	return result;
 }
 
 /* The only occurrence of a text; NULL data when there is none or another. Answers what follows. */

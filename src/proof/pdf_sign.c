@@ -331,7 +331,7 @@ static int sign_copy(int base_fd, int fd, const struct update *update,
 	struct sha256 covered = digest_end(digest);
 	BUF_AUTO struct buf cms;
 	buf_init(&cms, PDF_CMS_SIZE_MAX);
-	result = cms_create(&covered, signing, &cms, error);
+	result = cms_create(&covered, TIME_NONE, signing, &cms, error);
 	if (!result)
 		result = buf_check(&cms);
 	if (!result)

@@ -234,6 +234,11 @@ static int check_signature(struct archive_check *check)
 	if (status < 0)
 		return note(check, ARCHIVE_SIGNATURE_NAME, status, &error);
 	verify_trust(check->run, facts.trusted);
+	if (check->has_manifest &&
+	    facts.signing_time_us !=
+	        check->manifest.facts.issued_at_us / US_PER_SECOND * US_PER_SECOND)
+		wrong(check, ARCHIVE_SIGNATURE_NAME,
+		      "the signing-time is missing or not the manifest's issued_at, in whole seconds");
 	if (facts.has_timestamp) {
 		check->run->result->checked.timestamps++;
 		verify_trust(check->run, facts.timestamp.trusted);

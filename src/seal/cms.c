@@ -2,8 +2,12 @@
 
 #include <openssl/err.h>
 #include <openssl/ess.h>
+#include <time.h>
 
+#include "base/clock.h"
 #include "seal/signed_data.h"
+
+#define DAY_SECONDS INT64_C(86400)
 
 static bool set_algorithm(X509_ALGOR *algorithm, int nid, int parameter_type)
 {
@@ -48,7 +52,29 @@ static bool add_signing_certificate(STACK_OF(X509_ATTRIBUTE) **attributes, const
 	return added;
 }
 
-static bool add_attributes(SignerInfo *signer, const struct sha256 *digest, const X509 *certificate)
+/* UTCTime through 2049, GeneralizedTime after (RFC 5652 section 11.3). */
+static ASN1_TIME *make_time(int64_t time_us)
+{
+	int64_t seconds = time_us / US_PER_SECOND;
+
+	return ASN1_TIME_adj(NULL, 0, (int)(seconds / DAY_SECONDS), (long)(seconds % DAY_SECONDS));
+}
+
+static bool add_signing_time(STACK_OF(X509_ATTRIBUTE) **attributes, int64_t time_us)
+{
+	if (time_us == TIME_NONE)
+		return true;
+	ASN1_TIME *time = make_time(time_us);
+	bool added = time && X509at_add1_attr_by_NID(attributes, NID_pkcs9_signingTime,
+	                                             ASN1_STRING_type(time),
+	                                             ASN1_STRING_get0_data(time),
+	                                             ASN1_STRING_length(time));
+	ASN1_STRING_free(time);
+	return added;
+}
+
+static bool add_attributes(SignerInfo *signer, const struct sha256 *digest, int64_t signing_time_us,
+                           const X509 *certificate)
 {
 	STACK_OF(X509_ATTRIBUTE) **attributes = &signer->signed_attributes;
 
@@ -57,10 +83,12 @@ static bool add_attributes(SignerInfo *signer, const struct sha256 *digest, cons
 	                               (const unsigned char *)OBJ_nid2obj(NID_pkcs7_data), -1) &&
 	       X509at_add1_attr_by_NID(attributes, NID_pkcs9_messageDigest, V_ASN1_OCTET_STRING,
 	                               digest->bytes, SHA256_SIZE) &&
+	       add_signing_time(attributes, signing_time_us) &&
 	       add_signing_certificate(attributes, certificate);
 }
 
-static SignerInfo *make_signer(const struct sha256 *digest, const X509 *certificate)
+static SignerInfo *make_signer(const struct sha256 *digest, int64_t signing_time_us,
+                               const X509 *certificate)
 {
 	SignerInfo *signer = SignerInfo_new();
 
@@ -68,7 +96,7 @@ static SignerInfo *make_signer(const struct sha256 *digest, const X509 *certific
 	    set_signer_id(signer->sid, certificate) &&
 	    set_algorithm(signer->digest_algorithm, NID_sha256, V_ASN1_UNDEF) &&
 	    set_signature_algorithm(signer->signature_algorithm, certificate) &&
-	    add_attributes(signer, digest, certificate))
+	    add_attributes(signer, digest, signing_time_us, certificate))
 		return signer;
 	SignerInfo_free(signer);
 	return NULL;
@@ -86,7 +114,8 @@ static bool add_digest_algorithm(SignedData *data)
 }
 
 /* Everything but the signature. Takes the certificates over. */
-static SignedContent *make_content(const struct sha256 *digest, STACK_OF(X509) **certificates)
+static SignedContent *make_content(const struct sha256 *digest, int64_t signing_time_us,
+                                   STACK_OF(X509) **certificates)
 {
 	SIGNED_CONTENT_AUTO SignedContent *content = SignedContent_new();
 
@@ -94,7 +123,7 @@ static SignedContent *make_content(const struct sha256 *digest, STACK_OF(X509) *
 		return NULL;
 	content->type = OBJ_nid2obj(NID_pkcs7_signed);
 	content->data->encapsulated->type = OBJ_nid2obj(NID_pkcs7_data);
-	SignerInfo *signer = make_signer(digest, sk_X509_value(*certificates, 0));
+	SignerInfo *signer = make_signer(digest, signing_time_us, sk_X509_value(*certificates, 0));
 	if (!signer || !sk_SignerInfo_push(content->data->signers, signer)) {
 		SignerInfo_free(signer);
 		return NULL;
@@ -147,15 +176,15 @@ static int add_timestamp(SignerInfo *signer, const struct cms_signing *signing, 
 	return result;
 }
 
-int cms_create(const struct sha256 *digest, const struct cms_signing *signing, struct buf *out,
-               struct error *error)
+int cms_create(const struct sha256 *digest, int64_t signing_time_us,
+               const struct cms_signing *signing, struct buf *out, struct error *error)
 {
 	CERTIFICATES_AUTO STACK_OF(X509) *certificates = NULL;
 
 	int result = certificates_read(signing->certificates_pem, &certificates, error);
 	if (result != 0)
 		return result == ERR_VALIDATION ? ERR_REFUSED : result;
-	SIGNED_CONTENT_AUTO SignedContent *content = make_content(digest, &certificates);
+	SIGNED_CONTENT_AUTO SignedContent *content = make_content(digest, signing_time_us, &certificates);
 	if (!content)
 		return error_cause(error, ERR_REFUSED, "no signature can be made with this certificate: %s",
 		                   openssl_reason());
@@ -201,6 +230,30 @@ static int verify_timestamp(const SignerInfo *signer, struct slice roots_pem,
 	return timestamp_verify_token(token, &imprint, roots_pem, &facts->timestamp, error);
 }
 
+/* Only as make_time writes it. */
+static int read_signing_time(const SignerInfo *signer, int64_t *ret_us, struct error *error)
+{
+	const STACK_OF(X509_ATTRIBUTE) *attributes = signer->signed_attributes;
+	int at = X509at_get_attr_by_NID(attributes, NID_pkcs9_signingTime, -1);
+	struct tm parts = {0};
+
+	*ret_us = TIME_NONE;
+	if (at < 0)
+		return 0;
+	const ASN1_TYPE *value = X509_ATTRIBUTE_get0_type(X509at_get_attr(attributes, at), 0);
+	bool is_time = value->type == V_ASN1_UTCTIME || value->type == V_ASN1_GENERALIZEDTIME;
+	if (is_time && ASN1_TIME_to_tm(value->value.asn1_string, &parts) == 1) {
+		int64_t time_us = (int64_t)timegm(&parts) * US_PER_SECOND;
+		ASN1_TIME *again = make_time(time_us);
+		if (again && ASN1_STRING_cmp(again, value->value.asn1_string) == 0)
+			*ret_us = time_us;
+		ASN1_STRING_free(again);
+	}
+	if (*ret_us == TIME_NONE)
+		return error_cause(error, ERR_INVALID_EVIDENCE, "the signing-time attribute is malformed");
+	return 0;
+}
+
 int cms_verify(struct slice cms, const struct sha256 *digest, struct slice roots_pem,
                struct cms_facts *ret_facts, struct error *error)
 {
@@ -215,10 +268,9 @@ int cms_verify(struct slice cms, const struct sha256 *digest, struct slice roots
 	if (result != 0)
 		return result;
 	SignerInfo *info = signed_content_signer(content);
-	if (X509at_get_attr_by_NID(info->signed_attributes, NID_pkcs9_signingTime, -1) >= 0)
-		return error_cause(error, ERR_INVALID_EVIDENCE, "a signing-time attribute, which no "
-		                   "baseline signature in a PDF may have");
-	result = verify_timestamp(info, roots_pem, &facts, error);
+	result = read_signing_time(info, &facts.signing_time_us, error);
+	if (result == 0)
+		result = verify_timestamp(info, roots_pem, &facts, error);
 	if (result == 0 && roots_pem.data)
 		result = certificates_read(roots_pem, &roots, error);
 	if (result == 0)

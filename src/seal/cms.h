@@ -2,8 +2,10 @@
  * for the META-INF p7s files of ASiC-E containers. No I/O of its own. Thread safe.
  *
  * DER CMS SignedData (RFC 5652) with one signer, SHA-256, the signed attributes content-type,
- * message-digest and signing-certificate-v2 (no signing-time), all certificates given, and, when
- * asked for, one signature-time-stamp attribute. The key stays behind a function. */
+ * message-digest, signing-certificate-v2 and, when asked for, signing-time (a baseline signature
+ * must have it in a container, EN 319 122-1 section 6.3, and must not in a PDF, EN 319 142-1
+ * section 6.3), all certificates given, and, when asked for, one signature-time-stamp attribute.
+ * The key stays behind a function. */
 #ifndef SEAL_CMS_H
 #define SEAL_CMS_H
 
@@ -36,13 +38,16 @@ struct cms_signing {
 };
 
 /* Signs content whose SHA-256 is `digest` (a caller streams it with digest_add) and appends the
- * CMS. 0, what the callbacks answered, ERR_REFUSED for unusable certificates, ERR_NO_MEMORY. */
-int cms_create(const struct sha256 *digest, const struct cms_signing *signing, struct buf *out,
-               struct error *error) __attribute__((warn_unused_result));
+ * CMS. signing_time_us is written in whole seconds; TIME_NONE: no such attribute. 0, what the
+ * callbacks answered, ERR_REFUSED for unusable certificates, ERR_NO_MEMORY. */
+int cms_create(const struct sha256 *digest, int64_t signing_time_us,
+               const struct cms_signing *signing, struct buf *out, struct error *error)
+	__attribute__((warn_unused_result));
 
 struct cms_facts {
 	char signer[SUBJECT_SIZE]; /* subject, RFC 2253, UTF-8 */
 	bool trusted;              /* the signer chains to a root the caller gave */
+	int64_t signing_time_us;   /* as the signer states it; TIME_NONE: not stated */
 	bool has_timestamp;
 	struct timestamp_facts timestamp; /* has its own `trusted` */
 };

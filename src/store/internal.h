@@ -5,8 +5,11 @@
 #include "store/db.h"
 #include "store/store.h"
 
+struct client_refs;
+
 struct store {
 	struct db *db;
+	struct client_refs *client_refs; /* of the one sequencer */
 	struct arena batch_arena; /* of the one sequencer */
 };
 

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "store/client_refs.h"
 #include "store/internal.h"
 #include "store/read_event.h"
 
@@ -9,6 +10,7 @@
 struct batch_item {
 	struct registration *registration;
 	struct ledger_request request;
+	int64_t ref_hash;
 	struct batch_item *next; /* of the same account, in order of arrival */
 };
 
@@ -29,6 +31,7 @@ struct account_batch {
 
 struct batch {
 	struct db_connection *connection;
+	struct client_refs *refs;
 	struct arena *arena;
 	int64_t now_us;
 	char day[PERIOD_KEY_SIZE];
@@ -36,14 +39,6 @@ struct batch {
 };
 
 /* ---- loading ---- */
-
-static int64_t client_ref_hash(struct slice client_ref)
-{
-	struct sha256 hash = sha256_of(client_ref.data, client_ref.size);
-	int64_t number;
-	memcpy(&number, hash.bytes, sizeof number);
-	return number;
-}
 
 static int load_chain(struct batch *batch, struct loaded_chain *loaded, int64_t account,
                       struct error *error)
@@ -157,20 +152,10 @@ static int load_known(struct batch *batch, int64_t account, struct batch_item *i
 {
 	int64_t candidates[CANDIDATES_MAX];
 	size_t count = 0;
-	struct db_query *query =
-	    db_query(batch->connection, "SELECT sequence FROM client_refs "
-	                                "WHERE account = $1 AND chain = $2 AND ref_hash = $3");
-	db_bind_integer(query, account);
-	db_bind_integer(query, item->registration->chain);
-	db_bind_integer(query, client_ref_hash(item->registration->client_ref));
-	while (db_step(query)) {
-		if (count == CANDIDATES_MAX) {
-			db_end(query, NULL);
-			return error_cause(error, ERR_INTERNAL, "too many equal hashes of client_refs");
-		}
-		candidates[count++] = db_integer(query, 0);
-	}
-	int result = db_end(query, error);
+	item->ref_hash = client_ref_hash(item->registration->client_ref);
+	int result = client_refs_find(batch->refs, batch->connection, account,
+	                              item->registration->chain, item->ref_hash, candidates,
+	                              CANDIDATES_MAX, &count, error);
 	for (size_t i = 0; i < count && result == OK && !item->request.known.sequence; i++)
 		result = look_at_candidate(batch, account, item->registration, candidates[i],
 		                           &item->request.known, error);
@@ -331,13 +316,8 @@ static int write_event(struct batch *batch, int64_t account, const struct batch_
 	int result = db_execute(query, NULL, error);
 	if (result != OK)
 		return result;
-	query = db_query(batch->connection, "INSERT INTO client_refs(account, chain, ref_hash, sequence) "
-	                                    "VALUES ($1, $2, $3, $4)");
-	db_bind_integer(query, account);
-	db_bind_integer(query, given->chain);
-	db_bind_integer(query, client_ref_hash(given->client_ref));
-	db_bind_integer(query, request->sequence);
-	return db_execute(query, NULL, error);
+	return client_refs_add(batch->refs, batch->connection, account, given->chain, item->ref_hash,
+	                       request->sequence, error);
 }
 
 static int write_unpaid(struct batch *batch, struct ledger_account *account,
@@ -608,7 +588,7 @@ int store_register(struct store *store, struct registration **items, size_t coun
 {
 	assert(count > 0);
 	arena_reset(&store->batch_arena);
-	struct batch batch = {.arena = &store->batch_arena, .now_us = now_us};
+	struct batch batch = {.refs = store->client_refs, .arena = &store->batch_arena, .now_us = now_us};
 	period_key(PERIOD_DAY, now_us, batch.day);
 	int result = sort_by_account(&batch, items, count);
 	if (result != OK)
@@ -618,7 +598,13 @@ int store_register(struct store *store, struct registration **items, size_t coun
 	for (struct account_batch *part = batch.accounts; part && result == OK; part = part->next)
 		result = register_part(&batch, part, error);
 	if (result == OK)
+		result = client_refs_move(store->client_refs, batch.connection, error);
+	if (result == OK)
 		result = db_commit(batch.connection, error);
+	if (result == OK)
+		client_refs_committed(store->client_refs);
+	else
+		client_refs_rolled_back(store->client_refs);
 	db_give(batch.connection);
 	return result;
 }

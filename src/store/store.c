@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "base/digest.h"
+#include "store/client_refs.h"
 #include "store/internal.h"
 #include "store/schema.h"
 
@@ -108,6 +109,11 @@ int store_open(const char *url, bool create, struct store **ret_store, struct er
 	int result = db_open(url, create, &store->db, error);
 	if (result == OK)
 		result = check_schema(store->db, create, error);
+	if (result == OK) {
+		struct db_connection *reader = db_take_reader(store->db);
+		result = client_refs_open(reader, CLIENT_REFS_GATHERED, &store->client_refs, error);
+		db_give(reader);
+	}
 	if (result != OK) {
 		store_close(store);
 		return result;
@@ -120,6 +126,7 @@ void store_close(struct store *store)
 {
 	if (!store)
 		return;
+	client_refs_close(store->client_refs);
 	db_close(store->db);
 	arena_free(&store->batch_arena);
 	free(store);

@@ -374,8 +374,8 @@ def run(*arguments, environment=None, timeout=PATIENCE, **more):
     """The program, to its end."""
     clean = {name: value for name, value in os.environ.items()
              if not name.startswith("CONSTANCIA")}
-    return subprocess.run([BINARY, *map(str, arguments)], capture_output=True, text=True,
-                          timeout=timeout, env={**clean, **(environment or {})}, check=False, **more)
+    return subprocess.run([BINARY, *map(str, arguments)], env={**clean, **(environment or {})},
+                          capture_output=True, text=True, timeout=timeout, check=False, **more)
 
 
 class Channel:

@@ -158,8 +158,10 @@ def test_what_is_no_range_is_refused(filled, mode, body):
     assert len(client.walk("/v1/certifications", 500)) == before
 
 
-@pytest.mark.parametrize("body", [b"", b"{", b"[]", b"null", b'{"seq_from":1,"seq_from":1,"seq_to":2}',
-                                  b'{"seq_from":1,"seq_to":2}x', b'{"seq_from":1,"seq_to":\xff}'])
+@pytest.mark.parametrize("body", [
+    b"", b"{", b"[]", b"null", b'{"seq_from":1,"seq_from":1,"seq_to":2}',
+    b'{"seq_from":1,"seq_to":2}x', b'{"seq_from":1,"seq_to":\xff}',
+])
 def test_a_body_that_is_not_one_json_object_is_refused(filled, body):
     headers = {"Content-Type": "application/json"}
     filled.live.post("/v1/certifications", body, headers=headers).expect(400, "validation_error")

@@ -129,7 +129,7 @@ def test_the_language_is_negotiated_by_quality(shared, header, language):
     assert shared.live.get("/v1/channel", headers=headers).headers["Content-Language"] == language
 
 
-def test_each_error_speaks_both_languages(service, shared, shared_hash, anyone, channel):
+def test_each_error_speaks_both_languages(service, shared, shared_hash, anyone):
     """Every code that can be had cheaply; the rest are in the tests of their conditions."""
     limited = service.new_channel(credits=0, unpaid_limit=0)
     blocked = service.new_channel()
@@ -225,32 +225,31 @@ def complete(received):
     return len(answer.body) == int(answer.headers.get("Content-Length", -1))
 
 
-def head(service, key, length, content_type="application/json", path="/v1/events"):
-    return (f"POST {path} HTTP/1.1\nHost: x\nAuthorization: Bearer {key}\n"
+def head(key, length, content_type="application/json"):
+    return (f"POST /v1/events HTTP/1.1\nHost: x\nAuthorization: Bearer {key}\n"
             f"Content-Type: {content_type}\n{length}\n\n")
 
 
 @pytest.mark.parametrize("content_type,length", [
     ("application/json", 262144 + 16384 + 1), ("application/json", 10 ** 12),
-    ("multipart/form-data; boundary=B", 10485760 * 2), ("multipart/form-data; boundary=B", 10 ** 15),
+    ("multipart/form-data; boundary=B", 10485760 * 2),
+    ("multipart/form-data; boundary=B", 10 ** 15),
 ])
 def test_an_over_long_body_is_refused_before_it_is_sent(shared, content_type, length):
-    answer = raw(shared.service, head(shared.service, shared.live.key,
-                                      f"Content-Length: {length}", content_type))
+    answer = raw(shared.service, head(shared.live.key, f"Content-Length: {length}", content_type))
     assert answer, "answered, though not a byte of the body came"
     answer.expect(413, "payload_too_large")
     check_promises(answer)
 
 
 def test_an_over_long_hash_only_body_is_refused_before_it_is_sent(shared_hash):
-    answer = raw(shared_hash.service, head(shared_hash.service, shared_hash.live.key,
-                                           "Content-Length: 16385"))
+    answer = raw(shared_hash.service, head(shared_hash.live.key, "Content-Length: 16385"))
     answer.expect(413, "payload_too_large")
 
 
 def test_a_client_that_asks_first_is_told_that_its_body_is_too_long(shared):
-    answer = raw(shared.service, head(shared.service, shared.live.key,
-                                      "Content-Length: 99999999\nExpect: 100-continue"))
+    lines = "Content-Length: 99999999\nExpect: 100-continue"
+    answer = raw(shared.service, head(shared.live.key, lines))
     answer.expect(413, "payload_too_large")
 
 
@@ -270,7 +269,7 @@ def test_an_endless_body_is_refused_as_soon_as_it_is_too_long(shared, content_ty
         for _ in range(ENDLESS // 65536):
             yield b"10000\r\n" + b"x" * 65536 + b"\r\n"
             sent.append(65536)
-    answer = raw(shared.service, head(shared.service, shared.live.key,
+    answer = raw(shared.service, head(shared.live.key,
                                       "Transfer-Encoding: chunked", content_type), more=endless)
     assert answer is None or answer.expect(413, "payload_too_large")
     assert sum(sent) < ENDLESS - 65536, "it listened to the end"
@@ -280,7 +279,7 @@ def test_a_body_that_stops_coming_is_not_registered(shared):
     ref = fresh()
     body = b'{"client_ref":"%s","payload":{}}' % ref.encode()
     with socket.create_connection(("127.0.0.1", shared.service.port)) as link:
-        text = head(shared.service, shared.live.key, f"Content-Length: {len(body)}")
+        text = head(shared.live.key, f"Content-Length: {len(body)}")
         link.sendall(text.replace("\n", "\r\n").encode() + body[:-1])
     shared.live.register({}, ref).expect(201)
 
@@ -289,7 +288,8 @@ def test_a_body_that_stops_coming_is_not_registered(shared):
 
 @pytest.mark.parametrize("lines", [
     "Content-Length: 2\nContent-Length: 2", "Content-Length: 2\nContent-Length: 3",
-    "Content-Length: 2\nTransfer-Encoding: chunked", "Transfer-Encoding: chunked\nContent-Length: 2",
+    "Content-Length: 2\nTransfer-Encoding: chunked",
+    "Transfer-Encoding: chunked\nContent-Length: 2",
     "Content-Length: -1", "Content-Length: +2", "Content-Length: 2x", "Content-Length: 0x2",
     "Content-Length: 99999999999999999999", "Transfer-Encoding: gzip, chunked",
     "Transfer-Encoding: identity", "Transfer-Encoding: chunked\nTransfer-Encoding: chunked",
@@ -298,7 +298,7 @@ def test_a_request_whose_length_is_ambiguous_is_refused_and_the_connection_close
     smuggled = b"GET /v1/channel HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n\r\n" \
         % shared.live.key.encode()
     with socket.create_connection(("127.0.0.1", shared.service.port), timeout=20) as link:
-        text = head(shared.service, shared.live.key, lines).replace("\n", "\r\n").encode()
+        text = head(shared.live.key, lines).replace("\n", "\r\n").encode()
         link.sendall(text + b"{}" + smuggled)
         received = b""
         try:
@@ -338,8 +338,8 @@ def test_requests_on_one_connection_are_answered_in_order(shared):
 
 # ---- the order of the checks ----
 
-def test_the_key_comes_before_everything_about_the_request(anyone, shared_hash):
-    too_long = raw(anyone.service, head(anyone.service, "none", "Content-Length: 99999999"))
+def test_the_key_comes_before_everything_about_the_request(anyone):
+    too_long = raw(anyone.service, head("none", "Content-Length: 99999999"))
     too_long.expect(401, "invalid_key")
     headers = {"Content-Type": "nonsense"}
     anyone.post("/v1/events", b"{", headers=headers).expect(401, "invalid_key")

@@ -7,8 +7,9 @@ import client as names
 from client import Client, run
 
 PATHS = {
-    "/events": {"get", "post"}, "/events/{event_id}": {"get"}, "/events/{event_id}/content": {"get"},
-    "/channel": {"get"}, "/account/balance": {"get"}, "/certifications": {"get", "post"},
+    "/events": {"get", "post"}, "/events/{event_id}": {"get"},
+    "/events/{event_id}/content": {"get"}, "/channel": {"get"}, "/account/balance": {"get"},
+    "/certifications": {"get", "post"},
     "/certifications/{certification_id}": {"get"},
 }
 COMMON = {"401", "403", "429", "503"}

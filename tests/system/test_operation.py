@@ -62,7 +62,7 @@ def test_a_free_port_is_taken_when_none_is_named(tmp_path):
         assert process.wait(40) == 0
 
 
-def test_a_second_service_on_the_same_data_is_refused(service, tmp_path):
+def test_a_second_service_on_the_same_data_is_refused(service):
     done = run("dev", "--data", service.data, "--listen", f"127.0.0.1:{free_port()}", "--set",
                f"service.admin_listen=127.0.0.1:{free_port()}")
     assert done.returncode in (1, 2), done.stderr

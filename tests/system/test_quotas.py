@@ -149,7 +149,6 @@ def test_20_test_certifications_a_day(start):
     assert len({item["verification_code"] for item in items}) == 21
 
 
-
 def test_live_keys_have_no_such_quotas(start):
     service = start()
     channel = service.new_channel(credits=PER_DAY * 2)

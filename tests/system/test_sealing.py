@@ -34,7 +34,8 @@ def sealed(service):
         channel.live.sealed(last["event_id"])
         if count == 3:
             service.admin("channel", "configure", channel.id, "--declarant", "Another \u00e9",
-                          "--description", "A \"text\" with\nlines", "--supplementary-info", "\u20ac")
+                          "--description", "A \"text\" with\nlines", "--supplementary-info",
+                          "\u20ac")
     channel.events = [channel.live.event(event["event_id"])
                       for event in channel.live.walk("/v1/events", 100)]
     yield channel

@@ -107,6 +107,18 @@ CREATE TABLE client_refs (
 	sequence BIGINT NOT NULL,
 	PRIMARY KEY (account, chain, ref_hash, sequence)
 ) WITHOUT ROWID;
+-- Entries that are still to be moved there, in order of arrival: two tables that take turns
+-- (settings: fresh_client_refs names the one that takes new entries).
+CREATE TABLE fresh_client_refs_0 (
+	account BIGINT NOT NULL,
+	event BIGINT NOT NULL,
+	ref_hash BIGINT NOT NULL
+);
+CREATE TABLE fresh_client_refs_1 (
+	account BIGINT NOT NULL,
+	event BIGINT NOT NULL,
+	ref_hash BIGINT NOT NULL
+);
 
 -- Events not yet paid, in the order in which purchases settle them.
 CREATE TABLE unpaid_events (

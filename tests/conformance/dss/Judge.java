@@ -1,0 +1,227 @@
+import eu.europa.esig.dss.diagnostic.DiagnosticData;
+import eu.europa.esig.dss.diagnostic.SignatureWrapper;
+import eu.europa.esig.dss.diagnostic.TimestampWrapper;
+import eu.europa.esig.dss.diagnostic.jaxb.XmlDigestMatcher;
+import eu.europa.esig.dss.diagnostic.jaxb.XmlSignatureScope;
+import eu.europa.esig.dss.enumerations.ASiCContainerType;
+import eu.europa.esig.dss.enumerations.DigestMatcherType;
+import eu.europa.esig.dss.enumerations.Indication;
+import eu.europa.esig.dss.enumerations.SignatureLevel;
+import eu.europa.esig.dss.enumerations.SignatureScopeType;
+import eu.europa.esig.dss.model.FileDocument;
+import eu.europa.esig.dss.model.x509.CertificateToken;
+import eu.europa.esig.dss.simplereport.SimpleReport;
+import eu.europa.esig.dss.spi.validation.CommonCertificateVerifier;
+import eu.europa.esig.dss.spi.x509.CommonTrustedCertificateSource;
+import eu.europa.esig.dss.validation.SignedDocumentValidator;
+import eu.europa.esig.dss.validation.reports.Reports;
+import java.io.ByteArrayInputStream;
+import java.io.File;
+import java.io.InputStream;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.security.cert.Certificate;
+import java.security.cert.CertificateFactory;
+import java.security.cert.X509Certificate;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Set;
+import java.util.TreeSet;
+import java.util.stream.Collectors;
+import java.util.zip.ZipFile;
+
+/**
+ * Has the European Commission's Digital Signature Service judge reports and evidence archives.
+ *
+ * <p>usage: Judge TRUST.pem (signed|stamped|altered) FILE...
+ *
+ * <p>Of a signed file level B is expected, of a stamped one level T, and of an altered one that it
+ * is refused. Prints a line "ok ..." or "FAIL ..." for each check, with DSS's words indented below.
+ */
+public final class Judge {
+	private final CommonTrustedCertificateSource roots = new CommonTrustedCertificateSource();
+	private final byte[] lenientPolicy;
+	private boolean failed;
+
+	private Judge(Path trust) throws Exception {
+		try (InputStream in = Files.newInputStream(trust)) {
+			for (Certificate root : CertificateFactory.getInstance("X.509").generateCertificates(in))
+				roots.addCertificate(new CertificateToken((X509Certificate) root));
+		}
+		lenientPolicy = lenient();
+	}
+
+	/** DSS's own policy, but certificates of which no revocation data is at hand are a warning. */
+	private static byte[] lenient() throws Exception {
+		try (InputStream in = Judge.class.getResourceAsStream("/policy/constraint.xml")) {
+			String policy = new String(in.readAllBytes(), StandardCharsets.UTF_8);
+			String changed = policy
+				.replace("<RevocationDataAvailable Level=\"FAIL\"",
+					"<RevocationDataAvailable Level=\"WARN\"")
+				.replace("<AcceptableRevocationDataFound Level=\"FAIL\"",
+					"<AcceptableRevocationDataFound Level=\"WARN\"");
+			if (changed.equals(policy))
+				throw new IllegalStateException("the policy has no rules about revocation data");
+			return changed.getBytes(StandardCharsets.UTF_8);
+		}
+	}
+
+	/** policy null: DSS's own. */
+	private Reports validate(File file, byte[] policy) {
+		CommonCertificateVerifier verifier = new CommonCertificateVerifier();
+		verifier.setTrustedCertSources(roots);
+		SignedDocumentValidator validator =
+			SignedDocumentValidator.fromDocument(new FileDocument(file));
+		validator.setCertificateVerifier(verifier);
+		return policy == null ? validator.validateDocument()
+			: validator.validateDocument(new ByteArrayInputStream(policy));
+	}
+
+	private void check(String label, List<String> faults) {
+		System.out.println((faults.isEmpty() ? "ok   " : "FAIL ") + label);
+		faults.forEach(fault -> System.out.println("       " + fault));
+		failed |= !faults.isEmpty();
+	}
+
+	private static void require(boolean good, List<String> faults, String fault) {
+		if (!good)
+			faults.add(fault);
+	}
+
+	private static String describe(XmlDigestMatcher reference) {
+		return reference.getType() + " " + reference.getDocumentName() + " "
+			+ (reference.isDataFound() ? "found" : "not found") + ", "
+			+ (reference.isDataIntact() ? "intact" : "not intact");
+	}
+
+	private static void references(List<XmlDigestMatcher> references, List<String> faults) {
+		require(!references.isEmpty(), faults, "no reference data");
+		for (XmlDigestMatcher reference : references)
+			require(reference.isDataFound() && reference.isDataIntact(), faults,
+				describe(reference));
+	}
+
+	private static List<String> format(DiagnosticData data, SignatureWrapper signature,
+			boolean archive, boolean stamped) {
+		List<String> faults = new ArrayList<>();
+		SignatureLevel level = archive
+			? stamped ? SignatureLevel.CAdES_BASELINE_T : SignatureLevel.CAdES_BASELINE_B
+			: stamped ? SignatureLevel.PAdES_BASELINE_T : SignatureLevel.PAdES_BASELINE_B;
+		require(signature.getSignatureFormat() == level, faults,
+			"the format is " + signature.getSignatureFormat());
+		require(signature.isStructuralValidationValid(), faults,
+			String.join("; ", signature.getStructuralValidationMessages()));
+		require(signature.isBLevelTechnicallyValid(), faults, "level B is not valid");
+		require(!stamped || signature.isTLevelTechnicallyValid(), faults, "level T is not valid");
+		ASiCContainerType container = data.getContainerType();
+		require(container == (archive ? ASiCContainerType.ASiC_E : null), faults,
+			"the container is " + container);
+		return faults;
+	}
+
+	private static List<String> integrity(SignatureWrapper signature, boolean stamped) {
+		List<String> faults = new ArrayList<>();
+		require(signature.isSignatureIntact(), faults, "the signature is not intact");
+		require(signature.isSignatureValid(), faults, "the signature is not valid");
+		require(signature.isSigningCertificateIdentified(), faults, "the signer is not identified");
+		require(signature.isTrustedChain(), faults, "the signer's chain is not trusted");
+		references(signature.getDigestMatchers(), faults);
+		List<TimestampWrapper> stamps = signature.getSignatureTimestamps();
+		require(stamps.size() == (stamped ? 1 : 0), faults, stamps.size() + " timestamps");
+		for (TimestampWrapper stamp : stamps) {
+			require(stamp.isSignatureIntact() && stamp.isSignatureValid(), faults,
+				"the timestamp's signature is not valid");
+			require(stamp.isMessageImprintDataFound() && stamp.isMessageImprintDataIntact(),
+				faults, "the timestamp's imprint is another");
+			require(stamp.isTrustedChain(), faults, "the timestamp's chain is not trusted");
+		}
+		return faults;
+	}
+
+	private static List<String> coverage(File file, SignatureWrapper signature, boolean archive)
+			throws Exception {
+		List<String> faults = new ArrayList<>();
+		if (!archive) {
+			Set<SignatureScopeType> scopes = signature.getSignatureScopes().stream()
+				.map(XmlSignatureScope::getScope).collect(Collectors.toSet());
+			require(scopes.equals(Set.of(SignatureScopeType.FULL)), faults, "scopes " + scopes);
+			require(!signature.arePdfModificationsDetected(), faults, "modifications of the PDF");
+			return faults;
+		}
+		Set<String> covered = signature.getDigestMatchers().stream()
+			.filter(reference -> reference.getType() == DigestMatcherType.MANIFEST_ENTRY)
+			.map(XmlDigestMatcher::getDocumentName).collect(Collectors.toCollection(TreeSet::new));
+		try (ZipFile zip = new ZipFile(file)) {
+			Set<String> entries = zip.stream().map(entry -> entry.getName())
+				.filter(name -> !name.equals("mimetype") && !name.startsWith("META-INF/"))
+				.collect(Collectors.toCollection(TreeSet::new));
+			require(covered.equals(entries), faults,
+				"the signature covers " + covered + ", the archive has " + entries);
+		}
+		return faults;
+	}
+
+	private static String words(SimpleReport report, String id) {
+		return report.getIndication(id)
+			+ (report.getSubIndication(id) == null ? "" : "/" + report.getSubIndication(id))
+			+ report.getAdESValidationErrors(id).stream().map(message -> message.getValue())
+				.collect(Collectors.joining(" ", ": ", ""));
+	}
+
+	private void genuine(File file, String name, boolean stamped) throws Exception {
+		boolean archive = name.endsWith(".zip");
+		Reports strict = validate(file, null);
+		DiagnosticData data = strict.getDiagnosticData();
+		if (data.getSignatures().size() != 1) {
+			check(name + ": one signature", List.of(data.getSignatures().size() + " found"));
+			return;
+		}
+		SignatureWrapper signature = data.getSignatures().get(0);
+		check(name + ": " + signature.getSignatureFormat()
+			+ (archive ? " in " + data.getContainerType() : ""),
+			format(data, signature, archive, stamped));
+		check(name + ": signature" + (stamped ? ", timestamp" : "") + " and "
+			+ signature.getDigestMatchers().size() + " references intact, chains trusted",
+			integrity(signature, stamped));
+		check(name + ": everything is covered", coverage(file, signature, archive));
+
+		SimpleReport report = validate(file, lenientPolicy).getSimpleReport();
+		List<String> faults = new ArrayList<>();
+		require(report.getIndication(signature.getId()) == Indication.TOTAL_PASSED, faults,
+			words(report, signature.getId()));
+		check(name + ": TOTAL_PASSED without revocation data", faults);
+		System.out.println("note " + name + ": by DSS's own policy "
+			+ words(strict.getSimpleReport(), signature.getId()));
+	}
+
+	private void altered(File file, String name) {
+		List<String> faults = new ArrayList<>();
+		String how;
+		try {
+			Reports reports = validate(file, lenientPolicy);
+			SimpleReport report = reports.getSimpleReport();
+			List<String> ids = report.getSignatureIdList();
+			for (String id : ids)
+				require(report.getIndication(id) == Indication.TOTAL_FAILED, faults,
+					words(report, id));
+			how = ids.isEmpty() ? "no signature found" : words(report, ids.get(0));
+		} catch (RuntimeException refusal) {
+			how = refusal.getMessage();
+		}
+		check(name + ": refused (" + how + ")", faults);
+	}
+
+	public static void main(String[] arguments) throws Exception {
+		Judge judge = new Judge(Path.of(arguments[0]));
+		for (int i = 2; i < arguments.length; i++) {
+			File file = new File(arguments[i]);
+			String name = file.getParentFile().getName() + "/" + file.getName();
+			if (arguments[1].equals("altered"))
+				judge.altered(file, name);
+			else
+				judge.genuine(file, name, arguments[1].equals("stamped"));
+		}
+		System.exit(judge.failed ? 1 : 0);
+	}
+}
