@@ -20,7 +20,7 @@
 
 #define CONNECTIONS_MAX 2048
 #define THREADS_MAX 16
-#define CONNECTION_MEMORY 32768
+#define CONNECTION_MEMORY 16384
 
 static const char body[] =
     "{\"event_id\":\"evt_01k9x2m4q7r5t8v0w3y6z1a2b4\","

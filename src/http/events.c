@@ -134,6 +134,49 @@ static int get_event(struct exchange *exchange, struct error *error)
 
 /* ---- its content ---- */
 
+#define DIGEST_PART_SIZE ((size_t)64 * 1024)
+
+static int digest_object(struct exchange *exchange, const char *object, struct sha256 *ret_digest,
+                         struct error *error)
+{
+	struct content_reader *reader;
+	uint64_t size;
+	char *part = arena_alloc(&exchange->arena, DIGEST_PART_SIZE);
+	struct digest_stream *digest = part ? digest_begin() : NULL;
+	if (!digest)
+		return error_set(error, ERR_NO_MEMORY, MSG_NONE, NULL);
+	int64_t got = content_read_begin(exchange->service->content, object, 0, &reader, &size, error);
+	if (got == 0) {
+		while ((got = content_read(reader, part, DIGEST_PART_SIZE, error)) > 0)
+			digest_add(digest, part, (size_t)got);
+		content_read_end(reader);
+	}
+	if (got < 0) {
+		digest_cancel(digest);
+		return error_cause(error, got == ERR_NOT_FOUND ? ERR_CORRUPT : (int)got,
+		                   "the content object %s cannot be read", object);
+	}
+	*ret_digest = digest_end(digest);
+	return 0;
+}
+
+/* The digest of what is served is the event's: what was altered where it is kept is not what was
+ * declared. */
+static int check_content(struct exchange *exchange, const struct event *event, struct error *error)
+{
+	struct sha256 digest;
+	int result = 0;
+	if (event->content_object)
+		result = digest_object(exchange, event->content_object, &digest, error);
+	else
+		digest = sha256_of(event->content.data, event->content.size);
+	if (!result && memcmp(digest.bytes, event->hash, SHA256_SIZE) != 0)
+		result = error_cause(error, ERR_CORRUPT, "the content of %s (%s) does not have its hash",
+		                     event->event_id,
+		                     event->content_object ? event->content_object : "in the store");
+	return result;
+}
+
 static int get_content(struct exchange *exchange, struct error *error)
 {
 	struct event event;
@@ -142,6 +185,9 @@ static int get_content(struct exchange *exchange, struct error *error)
 		return result;
 	if (event.modality != MODALITY_CONTENT)
 		return error_set(error, ERR_NOT_FOUND, MSG_NONE, NULL);
+	result = check_content(exchange, &event, error);
+	if (result)
+		return result;
 	answer_with(exchange, 200, event.file_name ? "application/octet-stream" : "application/json",
 	            event.content);
 	if (event.content_object)

@@ -3,6 +3,7 @@
 import http.client
 import re
 import resource
+import sqlite3
 import subprocess
 import time
 
@@ -119,6 +120,32 @@ def test_what_is_the_services_own_fault_has_an_incident_that_the_log_explains(st
     assert logged[0]["request_id"] == english.headers["X-Request-Id"]
     assert stored[0].name not in english.body.decode(), "the cause is never in the body"
     assert stored[0].name not in spanish.body.decode()
+
+
+def test_content_altered_where_it_is_kept_is_not_served_as_what_was_declared(start):
+    """The digest of the returned content equals the event's hash, or nothing is returned."""
+    service = start()
+    channel = service.new_channel()
+    content = b"declared " * 20000
+    file = channel.live.register_file(content).expect(201).json
+    small = channel.live.register({"a": 1}, "small").expect(201).json
+    stored = [path for path in (service.data / "content").rglob("*")
+              if path.is_file() and path.stat().st_size == len(content)]
+    stored[0].chmod(0o600)
+    target = f"/v1/events/{file['event_id']}/content"
+    for altered in (content[:-1] + b"X", content[:-1], content + b"X", b""):
+        stored[0].write_bytes(altered)
+        channel.live.get(target).expect(500, "internal")
+        channel.live.call("HEAD", target).expect(500)
+    stored[0].write_bytes(content)
+    assert channel.live.get(target).expect(200).body == content
+    assert service.stop() == 0
+    store = sqlite3.connect(service.data / "constancia.db")
+    store.execute("UPDATE events SET content = ? WHERE client_ref = 'small'", (b'{"a":2}',))
+    store.commit()
+    store.close()
+    service.start()
+    channel.live.content(small["event_id"]).expect(500, "internal")
 
 
 def test_a_store_that_cannot_be_written_acknowledges_nothing(start):

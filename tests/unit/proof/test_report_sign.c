@@ -281,6 +281,39 @@ static void takes_only_lower_case_digits(void **state)
 	expect_invalid(buf_slice(&signed_file));
 }
 
+/* EN 319 142-1 section 6.3: the time is in /M alone. */
+static void takes_no_signing_time(void **state)
+{
+	sample_ordinary(&sample, 1);
+	render_and_sign(LANGUAGE_ENGLISH);
+	char *digits = strstr(memmem(signed_file.data, signed_file.size, "/Type /Sig ", 11),
+	                      "/Contents <") + 11;
+	BUF_AUTO struct buf covered;
+	BUF_AUTO struct buf cms;
+	buf_init(&covered, signed_file.size);
+	buf_add(&covered, signed_file.data, (size_t)(digits - 1 - signed_file.data));
+	const char *resumes = digits + 2 * PDF_CMS_SIZE_MAX + 1;
+	buf_add(&covered, resumes, (size_t)(signed_file.data + signed_file.size - resumes));
+	struct sha256 digest = sha256_of(covered.data, covered.size);
+	for (int timed = 0; timed < 2; timed++) {
+		buf_init(&cms, PDF_CMS_SIZE_MAX);
+		assert_int_equal(
+		    cms_create(&digest, timed ? SIGNED_AT_US : TIME_NONE, &signing, &cms, NULL), 0);
+		while (cms.size < PDF_CMS_SIZE_MAX)
+			buf_add_byte(&cms, 0);
+		char after = digits[2 * PDF_CMS_SIZE_MAX];
+		hex_encode(cms.data, PDF_CMS_SIZE_MAX, digits);
+		digits[2 * PDF_CMS_SIZE_MAX] = after;
+		struct pdf_facts facts;
+		struct error error = {0};
+		int result = pdf_check(buf_slice(&signed_file), (struct slice){0}, &facts, &error);
+		assert_int_equal(result, timed ? ERR_INVALID_EVIDENCE : 0);
+		if (timed)
+			assert_non_null(strstr(error.cause, "signing-time"));
+		buf_free(&cms);
+	}
+}
+
 static void asks_a_live_report_for_a_timestamp(void **state)
 {
 	signing.timestamp = NULL;
@@ -339,6 +372,7 @@ int main(void)
 	    cmocka_unit_test(finds_every_flipped_bit),
 	    cmocka_unit_test(finds_what_is_cut_off_or_added),
 	    cmocka_unit_test(takes_only_lower_case_digits),
+	    cmocka_unit_test(takes_no_signing_time),
 	    cmocka_unit_test(asks_a_live_report_for_a_timestamp),
 	    cmocka_unit_test(leaves_nothing_when_it_cannot_sign),
 	};

@@ -9,6 +9,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "base/clock.h"
 #include "base/json.h"
 #include "proof/archive_lines.h"
 #include "proof/zip_shape.h"
@@ -106,6 +107,55 @@ static void other_roots_do_not_vouch(void **state)
 	assert_true(fixture_finds(&result, VERIFY_WRONG, "rounds/rounds-000001.ndjson.gz line 1", ""));
 	verify_result_free(&result);
 	fixture_close(&other);
+}
+
+/* The archive at `from` with another signature: right, but dated `signing_time_us`. */
+static void sign_again(const char *from, const char *to, int64_t signing_time_us)
+{
+	struct cms_signer signer;
+	struct cms_signing signing = fixture_signing(&fixture, MODE_LIVE, &signer);
+	struct zip_reader *reader;
+	struct zip_writer *writer;
+	struct zip_sum sum;
+	assert_int_equal(zip_open(from, &reader, NULL), 0);
+	assert_int_equal(zip_create(to, ZIP_BYTES_MAX, ZIP_ENTRIES_MAX, &writer, NULL), 0);
+	for (uint32_t i = 0; i < zip_count(reader); i++) {
+		const struct zip_entry *entry = zip_at(reader, i);
+		char name[ZIP_NAME_MAX + 1];
+		BUF_AUTO struct buf content;
+		buf_init(&content, 1 << 20);
+		snprintf(name, sizeof name, "%.*s", (int)entry->name.size, entry->name.data);
+		if (i + 1 == zip_count(reader))
+			assert_int_equal(cms_create(&sum.sha256, signing_time_us, &signing, &content, NULL), 0);
+		else
+			assert_int_equal(zip_entry_load(reader, entry, 1 << 20, &content, NULL), 0);
+		assert_int_equal(zip_add(writer, name, buf_slice(&content), &sum, NULL), 0);
+	}
+	assert_int_equal(zip_finish(writer, &sum, NULL), 0);
+	zip_writer_free(writer);
+	zip_reader_free(reader);
+}
+
+static void the_signing_time_is_the_time_of_issue(void **state)
+{
+	struct fixture_plan plan = {MODE_LIVE, 5, 1, 5, 5, false, 0, FAULT_NONE};
+	struct fixture_archive made;
+	int64_t before = clock_now_us();
+	make("dated", &plan, &made);
+	int64_t wrong[] = {TIME_NONE, before - US_PER_SECOND, clock_now_us() + US_PER_SECOND};
+	char path[FIXTURE_PATH_SIZE];
+	const char *one = path;
+	snprintf(path, sizeof path, "%s/dated-again.zip", fixture.directory);
+	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+		struct verify_result result;
+		sign_again(made.path, path, wrong[i]);
+		fixture_verify(&one, 1, fixture.trust, &result);
+		expect(&result, 1);
+		assert_int_equal(result.wrong, 1);
+		assert_true(fixture_finds(&result, VERIFY_WRONG, "META-INF/signature001.p7s",
+		                          "signing-time"));
+		verify_result_free(&result);
+	}
 }
 
 /* Behind right digests and a right signature: what the writer's owner himself may have done. */
@@ -527,6 +577,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(whole_archives_are_valid),
 	    cmocka_unit_test(other_roots_do_not_vouch),
+	    cmocka_unit_test(the_signing_time_is_the_time_of_issue),
 	    cmocka_unit_test(faults_are_named_where_they_are),
 	    cmocka_unit_test(too_many_rounds_are_found),
 	    cmocka_unit_test(genesis_is_bound_to_event_one),
