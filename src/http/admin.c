@@ -23,21 +23,28 @@ static int write_ready(struct http_server *server, struct buf *out)
 	struct error error = {0};
 	struct service_counts counts = {0};
 	int store = store_ready(server->service->store, &error);
+	struct error clock_error = {0};
+	int clock = service_clock_ready(server->service, &clock_error);
 	bool draining = atomic_load(&server->draining);
+	bool ready = !store && !clock && !draining;
 	service_read_counts(server->service, &counts);
 	struct json_writer writer = {.out = out};
 	json_begin_object(&writer, NULL);
-	json_boolean(&writer, "ready", !store && !draining);
+	json_boolean(&writer, "ready", ready);
 	json_begin_array(&writer, "reasons");
 	if (store)
 		json_text(&writer, NULL,
 		          *error.cause ? error.cause : error_message(&error, LANGUAGE_ENGLISH));
+	if (clock)
+		json_text(&writer, NULL, clock_error.cause);
 	if (draining)
 		json_text(&writer, NULL, "the service is stopping");
 	json_end_array(&writer);
 	json_begin_array(&writer, "warnings");
 	if (sealing_late(server, &counts))
 		json_text(&writer, NULL, "no segment could be sealed for a while; events stay pending");
+	if (!clock && !counts.clock_synchronized)
+		json_text(&writer, NULL, "the system clock is not synchronized; seals say so");
 	json_end_array(&writer);
 	json_text(&writer, "promise", store_promise(server->service->store));
 	json_integer(&writer, "queue_length", (int64_t)counts.queue_length);
@@ -46,7 +53,7 @@ static int write_ready(struct http_server *server, struct buf *out)
 	else
 		json_null(&writer, "last_seal_at");
 	json_end_object(&writer);
-	return !store && !draining ? 200 : 503;
+	return ready ? 200 : 503;
 }
 
 /* ---- /metrics ---- */
@@ -85,6 +92,10 @@ static int write_metrics(struct http_server *server, struct buf *out)
 	        counts.certifications_completed);
 	counter(out, "certifications_failed_total", "Certifications failed for good.",
 	        counts.certifications_failed);
+	metrics_line(out, "clock_synchronized", "gauge", "1 while the kernel calls its clock synchronized.",
+	             counts.clock_synchronized);
+	metrics_line(out, "clock_max_error_seconds", "gauge", "The kernel's bound of the clock's error.",
+	             (double)counts.clock_max_error_us / 1e6);
 	metrics_line(out, "store_ready", "gauge", "1 while the store can acknowledge writes.",
 	             store_ready(server->service->store, NULL) == 0);
 	return 200;

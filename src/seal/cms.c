@@ -113,7 +113,23 @@ static bool add_digest_algorithm(SignedData *data)
 	return false;
 }
 
-/* Everything but the signature. Takes the certificates over. */
+static int compare_encodings(const X509 *const *a, const X509 *const *b)
+{
+	unsigned char *der_a = NULL;
+	unsigned char *der_b = NULL;
+	int size_a = i2d_X509(*a, &der_a);
+	int size_b = i2d_X509(*b, &der_b);
+	/* Neither starts the other: their sizes stand in front. */
+	int order = size_a > 0 && size_b > 0
+	                ? memcmp(der_a, der_b, (size_t)(size_a < size_b ? size_a : size_b))
+	                : 0;
+
+	OPENSSL_free(der_a);
+	OPENSSL_free(der_b);
+	return order;
+}
+
+/* Everything but the signature. Takes the certificates over, in DER's order of a SET. */
 static SignedContent *make_content(const struct sha256 *digest, int64_t signing_time_us,
                                    STACK_OF(X509) **certificates)
 {
@@ -130,6 +146,8 @@ static SignedContent *make_content(const struct sha256 *digest, int64_t signing_
 	}
 	if (ASN1_INTEGER_set(content->data->version, 1) != 1 || !add_digest_algorithm(content->data))
 		return NULL;
+	sk_X509_set_cmp_func(*certificates, compare_encodings);
+	sk_X509_sort(*certificates);
 	sk_X509_pop_free(content->data->certificates, X509_free);
 	content->data->certificates = *certificates;
 	*certificates = NULL;

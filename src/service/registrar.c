@@ -31,6 +31,10 @@ int register_submit(struct service *service, struct pending_registration *pendin
                     struct error *error)
 {
 	struct registrar *registrar = service->registrar;
+	bool live = pending->registration.chain % 2 == MODE_LIVE;
+	int result = live ? service_clock_ready(service, error) : OK;
+	if (result != OK)
+		return result;
 	pending->next = NULL;
 	pthread_mutex_lock(&registrar->mutex);
 	bool refused = registrar->stopping || registrar->length >= QUEUE_MAX;

@@ -1,5 +1,6 @@
 #include "service/service.h"
 
+#include "seal/clock_state.h"
 #include "service/keys.h"
 #include "service/registrar.h"
 
@@ -35,6 +36,13 @@ void service_close(struct service *service)
 	service->store = NULL;
 }
 
+int service_clock_ready(const struct service *service, struct error *error)
+{
+	if (!service->settings->seal_strict_clock || clock_state_read().synchronized)
+		return OK;
+	return error_cause(error, ERR_UNAVAILABLE, "the system clock is not synchronized");
+}
+
 void service_read_counts(struct service *service, struct service_counts *ret)
 {
 	registrar_read_counts(service->registrar, ret);
@@ -45,4 +53,7 @@ void service_read_counts(struct service *service, struct service_counts *ret)
 	ret->certifications_completed = atomic_load(&jobs->certifications_completed);
 	ret->certifications_failed = atomic_load(&jobs->certifications_failed);
 	ret->last_seal_us = atomic_load(&jobs->last_seal_us);
+	struct clock_state clock = clock_state_read();
+	ret->clock_synchronized = clock.synchronized;
+	ret->clock_max_error_us = clock.max_error_us;
 }

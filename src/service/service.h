@@ -120,12 +120,17 @@ int verification_lookup(struct service *service, struct slice code, const struct
                         struct buf *out, struct error *error);
 
 /* ---- state for /readyz and /metrics ---- */
+/* ERR_UNAVAILABLE while the system clock is not synchronized and seal.strict_clock asks for that;
+ * live registrations are refused then. */
+int service_clock_ready(const struct service *service, struct error *error);
 struct service_counts {
 	uint64_t registered, replayed, conflicts, refused, batches, batch_failures;
 	uint64_t sealed_segments, seal_rounds, seal_failures;
 	uint64_t certifications_completed, certifications_failed;
 	int64_t last_seal_us;
 	uint64_t queue_length;
+	bool clock_synchronized;
+	int64_t clock_max_error_us; /* the kernel's bound */
 };
 void service_read_counts(struct service *service, struct service_counts *ret);
 

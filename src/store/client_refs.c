@@ -187,7 +187,8 @@ int client_refs_open(struct db_connection *connection, size_t gathered_max,
 		client_refs_close(refs);
 		return result;
 	}
-	qsort(refs->moving.items, refs->moving.count, sizeof *refs->moving.items, compare_entries);
+	if (refs->moving.count > 0)
+		qsort(refs->moving.items, refs->moving.count, sizeof *refs->moving.items, compare_entries);
 	*ret = refs;
 	return OK;
 }
