@@ -5,6 +5,7 @@
 
 #include "service/admin_call.h"
 #include "service/backup.h"
+#include "service/check_segment.h"
 #include "store/inspect.h"
 
 #define PROBLEMS_SHOWN_MAX 1000
@@ -20,6 +21,7 @@ struct check {
 	char *chunk;
 	int64_t problems;
 	int64_t objects;
+	int64_t last_round;
 };
 
 static void hear_problem(void *context, const char *text)
@@ -76,6 +78,17 @@ static int check_event_content(void *context, const struct event *event)
 	return code;
 }
 
+static int check_one_segment(void *context, int64_t account, int64_t chain, int64_t number)
+{
+	struct check *check = context;
+	struct error error = {0};
+	int code = check_segment(check->call->admin->store, account, chain, number, &check->last_round,
+	                         &error);
+	if (code)
+		hear_problem(check, *error.cause ? error.cause : error_message(&error, LANGUAGE_ENGLISH));
+	return code;
+}
+
 static int check_issued(void *context, const struct named_object *object)
 {
 	struct check *check = context;
@@ -95,6 +108,7 @@ static int check_all(struct check *check, struct check_report *report)
 	bool content = !admin_given(check->call, "no_content");
 	struct check_listener listener = {.problem = hear_problem,
 	                                  .content = content ? check_event_content : NULL,
+	                                  .segment = check_one_segment,
 	                                  .context = check};
 	int code = store_check(store, &listener, report, check->error);
 	if ((code && code != ERR_CORRUPT) || !content)

@@ -141,7 +141,7 @@ static void check_documents(struct check *check, const struct chain_head *head)
 static void check_segments(struct check *check, struct db_connection *reader)
 {
 	struct db_query *query =
-	    db_query(reader, "SELECT segment_id, first_sequence, last_sequence, document FROM segments "
+	    db_query(reader, "SELECT segment_id, first_sequence, last_sequence, document, number FROM segments "
 	                     "WHERE account = $1 AND chain = $2 ORDER BY number");
 	db_bind_integer(query, check->account);
 	db_bind_integer(query, check->chain);
@@ -167,6 +167,9 @@ static void check_segments(struct check *check, struct db_connection *reader)
 		struct sha256 hash = sha256_of(document.data, document.size);
 		hex_encode(hash.bytes, SHA256_SIZE, previous);
 		last = db_integer(query, 2);
+		if (check->listener->segment)
+			check->listener->segment(check->listener->context, check->account, check->chain,
+			                         db_integer(query, 4));
 		check->report.segments++;
 	}
 	db_end(query, NULL);

@@ -146,6 +146,10 @@ def check_signature(entries, manifest, trust):
                           f"{directory}/p7s")
         require(manifest["mode"] == "test" or "id-smime-aa-timeStampToken" in text,
                 "signature001.p7s", "no timestamp")
+        issued = time_of(manifest["issued_at"])
+        stated = re.search(r"object: signingTime .*\s+set:\s+UTCTIME:(.*) GMT", text)
+        require(stated and issued.replace(microsecond=0) == datetime.datetime.strptime(
+            stated[1], "%b %d %H:%M:%S %Y"), "signature001.p7s", "signing-time")
 
 
 def check_manifest(entries):

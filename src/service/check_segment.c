@@ -1,0 +1,80 @@
+#include "service/check_segment.h"
+
+#include <stdlib.h>
+
+#include "seal/timestamp.h"
+#include "service/segment.h"
+
+#define SEGMENT_MEMORY_MAX ((size_t)16 << 20)
+
+static int fault(const struct segment_record *segment, const char *words, struct error *error)
+{
+	return error_cause(error, ERR_CORRUPT, "segment %s: %s", segment->segment_id, words);
+}
+
+/* Leaves from the events and the seal document to the kept nodes and the root. */
+static int check_tree(struct store *store, const struct segment_record *segment,
+                      struct arena *arena, struct error *error)
+{
+	size_t events = (size_t)(segment->last_sequence - segment->first_sequence + 1);
+	if (segment->last_sequence < segment->first_sequence || events >= SEGMENT_LEAVES_MAX)
+		return fault(segment, "its range is not possible", error);
+	struct sha256 *leaves = arena_alloc(arena, (events + 1) * sizeof *leaves);
+	struct sha256 *nodes = arena_alloc(arena, SEGMENT_NODES_MAX * sizeof *nodes);
+	if (!leaves || !nodes)
+		return ERR_NO_MEMORY;
+	int result = store_read_chain_hashes(store, segment->account, segment->chain,
+	                                     segment->first_sequence, segment->last_sequence, leaves,
+	                                     error);
+	if (result != OK)
+		return result;
+	leaves[events] = sha256_of(segment->document.data, segment->document.size);
+	size_t node_count;
+	struct sha256 root;
+	result = segment_build(leaves, events + 1, nodes, &node_count, &root);
+	if (result != OK)
+		return result;
+	if (!slice_equal(segment->nodes, slice_make(nodes, node_count * sizeof *nodes)) ||
+	    !sha256_equal(&root, &segment->root))
+		return fault(segment, "its tree does not follow from its events", error);
+	return OK;
+}
+
+static int check_round(struct store *store, const struct segment_record *segment,
+                       int64_t *last_round, struct arena *arena, struct error *error)
+{
+	struct tree_proof path;
+	struct round_record round;
+	int result = segment_path(segment, &path, error);
+	if (result == OK)
+		result = store_get_round(store, segment->round, arena, &round, error);
+	if (result == ERR_NOT_FOUND)
+		return fault(segment, "its round is missing", error);
+	if (result != OK)
+		return result;
+	struct sha256 root = tree_proof_root(&path);
+	if (!sha256_equal(&path.leaf, &segment->root) || !sha256_equal(&root, &round.root))
+		return fault(segment, "its path does not lead to its round's root", error);
+	if (round.round == *last_round)
+		return OK;
+	struct timestamp_facts facts;
+	struct sha256 token_hash = sha256_of(round.token.data, round.token.size);
+	if (!sha256_equal(&token_hash, &round.token_hash) ||
+	    timestamp_verify_token(round.token, &round.root, slice_make(NULL, 0), &facts, NULL) != OK ||
+	    facts.gen_time_us != round.sealed_at_us)
+		return fault(segment, "the timestamp of its round is not valid", error);
+	*last_round = round.round;
+	return OK;
+}
+
+int check_segment(struct store *store, int64_t account, int64_t chain, int64_t number,
+                  int64_t *last_round, struct error *error)
+{
+	ARENA_AUTO struct arena arena;
+	arena_init(&arena, SEGMENT_MEMORY_MAX);
+	struct segment_record segment;
+	int result = store_get_segment(store, account, chain, number, &arena, &segment, error);
+	if (result == OK)
+		result = check_tree(store, &segment, &arena, error);
+	return result == OK ? check_round(store, &segment, last_round, &arena, error) : result;
+}
