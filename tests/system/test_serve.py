@@ -1,0 +1,100 @@
+"""A real deployment's commands, and what depends on the machine's clock."""
+
+import json
+import signal
+import sqlite3
+import subprocess
+import urllib.request
+
+from client import BINARY, eventually, free_port, run
+
+
+def write_settings(directory):
+    ports = free_port(), free_port()
+    path = directory / "constancia.conf"
+    path.write_text(f"[service]\ndata_dir = {directory}/data\nlisten = 127.0.0.1:{ports[0]}\n"
+                    f"admin_listen = 127.0.0.1:{ports[1]}\n[tsa]\nurl = embedded:\n")
+    return path, ports
+
+
+def ready_page(port):
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz") as answer:
+            return json.load(answer)
+    except urllib.error.URLError:
+        return None
+
+
+def test_init_then_serve_then_sigterm(tmp_path):
+    path, (port, admin_port) = write_settings(tmp_path)
+    before = run("serve", "--config", path)
+    assert before.returncode != 0 and "constancia init" in before.stderr
+    assert run("init", "--config", path).returncode == 0
+    log = open(tmp_path / "log", "w+", encoding="utf-8")
+    process = subprocess.Popen([BINARY, "serve", "--config", str(path)], stderr=log,
+                               stdout=subprocess.DEVNULL)
+    try:
+        page = eventually(lambda: ready_page(admin_port), "the service is ready")
+        assert page["ready"] is True and page["promise"] == "durable"
+        account = json.loads(run("account", "create", "--name", "A", "--credits", "5", "--json",
+                                 "--config", path).stdout)
+        channel = json.loads(run("channel", "create", "--account", account["account_id"], "--name",
+                                 "C", "--declarant", "D", "--modality", "content", "--json",
+                                 "--config", path).stdout)
+        key = json.loads(run("key", "create", "--channel", channel["channel_id"], "--mode", "live",
+                             "--json", "--config", path).stdout)["key"]
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{port}/v1/events", b'{"client_ref":"a","payload":{}}',
+            {"Authorization": f"Bearer {key}", "Content-Type": "application/json"})
+        with urllib.request.urlopen(request) as answer:
+            assert answer.status == 201 and json.load(answer)["sequence"] == 1
+    finally:
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(40) == 0
+    log.seek(0)
+    events = [json.loads(line)["event"] for line in log]
+    assert "receipts_not_replicated" in events
+    assert "development_timestamp_authority" in events
+
+
+def test_a_strict_clock_holds_back_live_registrations_alone(start):
+    service = start(seal__strict_clock="true")
+    synchronized = "\nconstancia_clock_synchronized 1\n" in service.monitor("/metrics")[1]
+    channel = service.new_channel()
+    channel.test.register({}).expect(201)
+    if synchronized:
+        channel.live.register({}).expect(201)
+        assert service.monitor("/readyz")[0] == 200
+    else:
+        channel.live.register({}).expect(503, "temporarily_unavailable")
+        status, text = service.monitor("/readyz")
+        assert status == 503 and json.loads(text)["reasons"] == [
+            "the system clock is not synchronized"]
+    channel.close()
+
+
+def test_store_check_recomputes_segments_up_to_their_timestamps(start):
+    service = start(seal__interval="1s")
+    channel = service.new_channel()
+    event = channel.live.register({}).expect(201).json["event_id"]
+    channel.live.sealed(event)
+    service.stop()
+    assert service.admin("store", "check")["valid"] is True
+    changes = ["UPDATE segments SET nodes = zeroblob(length(nodes))",
+               "UPDATE segments SET root = zeroblob(32)",
+               "UPDATE seal_rounds SET root = zeroblob(32)",
+               "UPDATE seal_rounds SET sealed_at = sealed_at + 1",
+               "UPDATE seal_rounds SET token = substr(token, 1, length(token) - 1) || x'00'"]
+    path = service.data / "constancia.db"
+    whole = path.read_bytes()
+    for change in changes:
+        with sqlite3.connect(path) as database:
+            database.execute(change)
+        database.close()
+        report = run("store", "check", "--json", "--data", service.data)
+        assert report.returncode == 1, change
+        assert "segment" in json.loads(report.stdout)["problems"][0]
+        for suffix in ("-wal", "-shm"):
+            (service.data / f"constancia.db{suffix}").unlink(missing_ok=True)
+        path.write_bytes(whole)
+    channel.close()
