@@ -137,8 +137,8 @@ static void check_documents(struct check *check, const struct chain_head *head)
 }
 
 /* Segments follow each other without a gap up to the sealed sequence, and each seal document names
- * the digest of the one before. */
-static void check_segments(struct check *check, struct db_connection *reader)
+ * the digest of the one before. The last one's number. */
+static int64_t check_segments(struct check *check, struct db_connection *reader)
 {
 	struct db_query *query =
 	    db_query(reader, "SELECT segment_id, first_sequence, last_sequence, document, number FROM segments "
@@ -146,6 +146,7 @@ static void check_segments(struct check *check, struct db_connection *reader)
 	db_bind_integer(query, check->account);
 	db_bind_integer(query, check->chain);
 	int64_t last = 0;
+	int64_t number = 0;
 	char previous[2 * SHA256_SIZE + 1] = "";
 	while (db_step(query)) {
 		ARENA_AUTO struct arena arena;
@@ -167,9 +168,7 @@ static void check_segments(struct check *check, struct db_connection *reader)
 		struct sha256 hash = sha256_of(document.data, document.size);
 		hex_encode(hash.bytes, SHA256_SIZE, previous);
 		last = db_integer(query, 2);
-		if (check->listener->segment)
-			check->listener->segment(check->listener->context, check->account, check->chain,
-			                         db_integer(query, 4));
+		number = db_integer(query, 4);
 		check->report.segments++;
 	}
 	db_end(query, NULL);
@@ -178,6 +177,7 @@ static void check_segments(struct check *check, struct db_connection *reader)
 	if (sealed != last)
 		problem(check, "chain %lld: sealed up to %lld, but its segments end at %lld",
 		        (long long)check->chain, (long long)sealed, (long long)last);
+	return number;
 }
 
 /* key_usage against the events, in one view. */
@@ -223,12 +223,16 @@ static int check_chain(struct check *check, struct error *error)
 		        check->channel.channel_id, mode_text(check->chain % 2 ? MODE_TEST : MODE_LIVE));
 	struct db_connection *reader = db_take_reader(check->store->db);
 	result = db_begin(reader, error);
+	int64_t segments = 0;
 	if (result == OK) {
 		check_usage(check, reader);
-		check_segments(check, reader);
+		segments = check_segments(check, reader);
 		result = db_failure(reader);
 	}
 	db_give(reader);
+	/* With the connection given back: the listener takes one of its own. */
+	for (int64_t number = 1; number <= segments && result == OK && check->listener->segment; number++)
+		check->listener->segment(check->listener->context, check->account, check->chain, number);
 	check->report.chains++;
 	return result;
 }

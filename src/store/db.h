@@ -30,7 +30,8 @@ void db_close(struct db *db);
 
 /* The writer: blocks, in order of arrival, until the connection is free. Never fails. */
 struct db_connection *db_take_writer(struct db *db);
-/* A read-only connection with a consistent view from db_begin on; blocks while all are taken. */
+/* A read-only connection with a consistent view from db_begin on; blocks while all are taken, so
+ * nobody may take a second one while holding one. */
 struct db_connection *db_take_reader(struct db *db);
 /* Gives back; an open transaction is rolled back. NULL-safe. */
 void db_give(struct db_connection *connection);

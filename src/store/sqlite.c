@@ -14,11 +14,11 @@
 /* SQLite 3.40 can corrupt its log when two connections write or checkpoint at once: so exactly one
  * connection does both, the others are read-only, and automatic checkpoints are off. */
 
-#define READER_COUNT 4
+#define READER_COUNT 8
 #define QUERY_CACHE_MAX 256
 #define PARAMETERS_MAX 31
 #define WRITER_CACHE_KIB 32768
-#define READER_CACHE_KIB 2048
+#define READER_CACHE_KIB 1024
 /* The log is moved into the file once it has grown past this many pages of 4 KiB. */
 #define LOG_PAGES_MAX 8192
 
