@@ -60,9 +60,12 @@ static int compare_object(struct check *check, const char *name, int64_t size_by
 		return (int)got;
 	if ((int64_t)size == size_bytes && memcmp(found.bytes, expected, SHA256_SIZE) == 0)
 		return OK;
-	snprintf(text, PROBLEM_SIZE_MAX,
-	         "object %s: its %" PRIu64 " bytes are not the %" PRId64 " bytes recorded", name, size,
-	         size_bytes);
+	if ((int64_t)size == size_bytes)
+		snprintf(text, PROBLEM_SIZE_MAX, "object %s does not have its digest", name);
+	else
+		snprintf(text, PROBLEM_SIZE_MAX,
+		         "object %s has %" PRIu64 " bytes where %" PRId64 " are recorded", name, size,
+		         size_bytes);
 	return ERR_CORRUPT;
 }
 

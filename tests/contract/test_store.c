@@ -16,7 +16,7 @@
 
 struct fixture {
 	char directory[64];
-	char url[128];
+	char url[256];
 	struct store *store;
 	struct arena arena;
 	char account_id[ID_SIZE];
