@@ -37,10 +37,8 @@ static int move_credits(struct db_connection *connection, int64_t account,
 {
 	ARENA_AUTO struct arena arena;
 	arena_init(&arena, MOVEMENT_MEMORY_MAX);
-	char day[11];
-	time_day_key(now_us, day);
 	struct ledger_account state = {0};
-	int code = store_load_account(connection, account, day, &arena, &state, error);
+	int code = store_load_account(connection, account, &arena, &state, error);
 	if (code)
 		return code;
 	bool revert = strcmp(movement->kind, "revert") == 0;

@@ -226,11 +226,8 @@ static int refund(struct db_connection *connection, const struct certification *
 		return OK;
 	ARENA_AUTO struct arena arena;
 	arena_init(&arena, FAIL_MEMORY_MAX);
-	char day[11];
-	time_day_key(now_us, day);
 	struct ledger_account account;
-	int result = store_load_account(connection, certification->account, day, &arena, &account,
-	                                error);
+	int result = store_load_account(connection, certification->account, &arena, &account, error);
 	struct ledger_result moved = {0};
 	int64_t settled = 0;
 	if (!result)

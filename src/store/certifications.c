@@ -355,8 +355,7 @@ static int accept(struct db_connection *connection, const char *prefix,
 	char day[11];
 	time_day_key(certification->requested_at_us, day);
 	struct ledger_account account;
-	int result = store_load_account(connection, certification->account, day, &arena, &account,
-	                                error);
+	int result = store_load_account(connection, certification->account, &arena, &account, error);
 	if (!result)
 		result = take_number(connection, certification, error);
 	if (!result)

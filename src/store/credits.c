@@ -1,22 +1,17 @@
 #include "base/clock.h"
 #include "store/internal.h"
 
-static int load_thresholds(struct db_connection *connection, struct arena *arena,
+static int load_thresholds(struct db_connection *connection, size_t count, struct arena *arena,
                            struct ledger_account *account, struct error *error)
 {
-	struct db_query *query =
-	    db_query(connection, "SELECT count(*) FROM balance_thresholds WHERE account = $1");
-	db_bind_integer(query, account->account);
-	size_t count = db_step(query) ? (size_t)db_integer(query, 0) : 0;
-	int result = db_end(query, error);
-	if (result != OK || count == 0)
-		return result;
 	account->thresholds = arena_alloc(arena, count * sizeof *account->thresholds);
 	if (!account->thresholds)
 		return ERR_NO_MEMORY;
-	query = db_query(connection, "SELECT threshold_id, credits, armed FROM balance_thresholds "
-	                             "WHERE account = $1 ORDER BY threshold_id");
+	struct db_query *query =
+	    db_query(connection, "SELECT threshold_id, credits, armed FROM balance_thresholds "
+	                         "WHERE account = $1 ORDER BY threshold_id");
 	db_bind_integer(query, account->account);
+	int result = OK;
 	while (account->threshold_count < count && db_step(query)) {
 		struct ledger_threshold *threshold = &account->thresholds[account->threshold_count++];
 		struct slice id = db_text(query, 0);
@@ -30,14 +25,16 @@ static int load_thresholds(struct db_connection *connection, struct arena *arena
 	return ended != OK ? ended : result;
 }
 
-int store_load_account(struct db_connection *connection, int64_t account, const char *day,
-                       struct arena *arena, struct ledger_account *ret, struct error *error)
+int store_load_account(struct db_connection *connection, int64_t account, struct arena *arena,
+                       struct ledger_account *ret, struct error *error)
 {
 	struct db_query *query = db_query(
-	    connection, "SELECT balance, unpaid_events, unpaid_limit, last_entry, last_unpaid "
+	    connection, "SELECT balance, unpaid_events, unpaid_limit, last_entry, last_unpaid, "
+	                "(SELECT count(*) FROM balance_thresholds WHERE account = $1) "
 	                "FROM accounts WHERE account = $1 FOR UPDATE");
 	db_bind_integer(query, account);
 	bool found = db_step(query);
+	size_t thresholds = 0;
 	*ret = (struct ledger_account){.account = account};
 	if (found) {
 		ret->balance = db_integer(query, 0);
@@ -45,22 +42,28 @@ int store_load_account(struct db_connection *connection, int64_t account, const 
 		ret->unpaid_limit = db_integer(query, 2);
 		ret->last_entry = db_integer(query, 3);
 		ret->last_unpaid = db_integer(query, 4);
+		thresholds = (size_t)db_integer(query, 5);
 	}
 	int result = db_end(query, error);
 	if (result != OK)
 		return result;
 	if (!found)
 		return ERR_NOT_FOUND;
-	query = db_query(connection, "SELECT events, content_bytes FROM test_usage "
-	                             "WHERE account = $1 AND day = $2");
-	db_bind_integer(query, account);
+	return thresholds ? load_thresholds(connection, thresholds, arena, ret, error) : OK;
+}
+
+int store_load_test_usage(struct db_connection *connection, const char *day,
+                          struct ledger_account *account, struct error *error)
+{
+	struct db_query *query = db_query(connection, "SELECT events, content_bytes FROM test_usage "
+	                                              "WHERE account = $1 AND day = $2");
+	db_bind_integer(query, account->account);
 	db_bind_string(query, day);
 	if (db_step(query)) {
-		ret->test_events_today = db_integer(query, 0);
-		ret->test_bytes_today = db_integer(query, 1);
+		account->test_events_today = db_integer(query, 0);
+		account->test_bytes_today = db_integer(query, 1);
 	}
-	result = db_end(query, error);
-	return result == OK ? load_thresholds(connection, arena, ret, error) : result;
+	return db_end(query, error);
 }
 
 static int save_thresholds(struct db_connection *connection, const struct ledger_account *account,

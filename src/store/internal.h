@@ -31,10 +31,13 @@ int store_write_entries(struct db_connection *connection, struct ledger_account 
 int store_write_notices(struct db_connection *connection, int64_t account,
                         const struct ledger_notice *notices, enum mode mode, int64_t now_us,
                         struct error *error);
-/* Loads what ledger rules need of an account, with its thresholds, locked FOR UPDATE. `day` is the
- * UTC day of test quotas. chains and limits stay empty. */
-int store_load_account(struct db_connection *connection, int64_t account, const char *day,
-                       struct arena *arena, struct ledger_account *ret, struct error *error);
+/* Loads what the ledger's rules need of an account, with its thresholds, locked FOR UPDATE. chains,
+ * limits and test usage stay empty. */
+int store_load_account(struct db_connection *connection, int64_t account, struct arena *arena,
+                       struct ledger_account *ret, struct error *error);
+/* What test events used up of the quotas of a UTC day. */
+int store_load_test_usage(struct db_connection *connection, const char *day,
+                          struct ledger_account *account, struct error *error);
 /* Writes balance, counts, marks and changed thresholds back. */
 int store_save_account(struct db_connection *connection, const struct ledger_account *account,
                        int64_t now_us, struct error *error);

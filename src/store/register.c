@@ -254,13 +254,23 @@ static int load_limits(struct batch *batch, struct ledger_account *account, stru
 	return result;
 }
 
+static bool has_test_chain(const struct ledger_account *account)
+{
+	for (size_t i = 0; i < account->chain_count; i++)
+		if (account->chains[i]->mode == MODE_TEST)
+			return true;
+	return false;
+}
+
 static int load(struct batch *batch, struct account_batch *part, struct error *error)
 {
 	int64_t account = part->account.account;
-	int result = store_load_account(batch->connection, account, batch->day, batch->arena,
-	                                &part->account, error);
+	int result =
+	    store_load_account(batch->connection, account, batch->arena, &part->account, error);
 	if (result == OK)
 		result = load_chains(batch, part, error);
+	if (result == OK && has_test_chain(&part->account))
+		result = store_load_test_usage(batch->connection, batch->day, &part->account, error);
 	if (result == OK)
 		result = load_limits(batch, &part->account, error);
 	for (struct batch_item *item = part->first; item && result == OK; item = item->next) {
