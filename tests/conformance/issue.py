@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Has a running service issue the evidence that the validators judge.
 
-usage: issue.py PROGRAM READY_FILE DIRECTORY
+usage: issue.py PROGRAM READY_FILE DIRECTORY [CASE]
 
 Declares JSON with texts chosen to hurt whoever prints or parses them, files and bare digests, on
 live and test chains, and writes what is handed over for each certification to DIRECTORY/CASE:
-report-en.pdf, report-es.pdf, evidence.zip, the content parts, certification.json.
+report-en.pdf, report-es.pdf, evidence.zip, the content parts, certification.json. With CASE, one
+small certification of that name.
 """
 
 import hashlib
@@ -58,10 +59,10 @@ class Issuer:
         """Answers the channel's id, its live and its test key."""
         flags = [text for name, value in texts.items()
                  for text in (f"--{name.replace('_', '-')}", value)]
-        made = self.admin("channel", "create", "--account", account, "--modality", modality, *flags)
-        return (made["channel_id"],
-                *(self.admin("key", "create", "--channel", made["channel_id"], "--mode", mode)["key"]
-                  for mode in ("live", "test")))
+        made = self.admin("channel", "create", "--account", account, "--modality", modality,
+                          *flags)["channel_id"]
+        return (made, *(self.admin("key", "create", "--channel", made, "--mode", mode)["key"]
+                        for mode in ("live", "test")))
 
     def call(self, key, path, body=None, content_type="application/json"):
         if body is not None and not isinstance(body, bytes):
@@ -105,11 +106,11 @@ class Issuer:
 
     def declare_hostile(self, key):
         for text in HOSTILE:
-            last = self.declare(key, {text: text, "numbers": NUMBERS, "controls": CONTROLS}, text,
-                                "0001-01-01T00:00:00Z" if "PDF" in text
-                                else "2026-01-31T23:59:59.999999+14:00")
+            self.declare(key, {text: text, "numbers": NUMBERS, "controls": CONTROLS}, text,
+                         "0001-01-01T00:00:00Z" if "PDF" in text
+                         else "2026-01-31T23:59:59.999999+14:00")
         self.declare_file(key, "niño ☃ (1).pdf", b"%PDF-1.4\n" + bytes(range(256)) * 40)
-        return self.declare_file(key, "empty.bin", b"") or last
+        return self.declare_file(key, "empty.bin", b"")
 
     def certify(self, key, case, first, last):
         accepted = self.call(key, "/certifications", {"seq_from": first, "seq_to": last})
@@ -134,10 +135,14 @@ class Issuer:
               flush=True)
 
 
-def main():
-    if len(sys.argv) != 4:
-        sys.exit(__doc__)
-    issuer = Issuer(*sys.argv[1:])
+def issue_one(issuer, case):
+    channel = issuer.ready["channels"]["content"]
+    for text in HOSTILE[:3]:
+        last = issuer.declare(channel["live_key"], {"text": text}, text)
+    issuer.certify(channel["live_key"], case, 1, last)
+
+
+def issue_all(issuer):
     account = issuer.admin("account", "create", "--name", "Conformance", "--credits", "10000",
                            "--rate", "1000")["account_id"]
     plain = issuer.channel(account, "content", name="Delivery notes", declarant="Example S.L.")
@@ -172,6 +177,16 @@ def main():
     for i in range(640):
         last = issuer.declare(plain[1], {"order": i})
     issuer.certify(plain[1], "live-long", 1, last)
+
+
+def main():
+    if len(sys.argv) not in (4, 5):
+        sys.exit(__doc__)
+    issuer = Issuer(*sys.argv[1:4])
+    if len(sys.argv) == 5:
+        issue_one(issuer, sys.argv[4])
+    else:
+        issue_all(issuer)
 
 
 main()
