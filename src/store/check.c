@@ -1,6 +1,7 @@
 #include <stdio.h>
 
 #include "base/json.h"
+#include "store/client_refs.h"
 #include "store/internal.h"
 
 #define CHAINS_AT_ONCE 256
@@ -279,19 +280,14 @@ static int check_client_refs(struct check *check, struct error *error)
 {
 	struct db_connection *reader = db_take_reader(check->store->db);
 	int result = db_begin(reader, error);
-	struct db_query *query = db_query(
-	    reader,
-	    "SELECT (SELECT COALESCE(sum(last_sequence), 0) FROM chains), "
-	    "(SELECT count(*) FROM client_refs) + (SELECT count(*) FROM "
-	    "(SELECT * FROM fresh_client_refs_0 UNION ALL SELECT * FROM fresh_client_refs_1) AS fresh "
-	    "WHERE NOT EXISTS (SELECT 1 FROM client_refs WHERE client_refs.account = fresh.account "
-	    "AND client_refs.chain = fresh.event >> 40 AND client_refs.ref_hash = fresh.ref_hash "
-	    "AND client_refs.sequence = fresh.event & 1099511627775))");
-	if (db_step(query) && db_integer(query, 0) != db_integer(query, 1))
-		problem(check, "%lld entries of client_refs for %lld events",
-		        (long long)db_integer(query, 1), (long long)db_integer(query, 0));
+	int64_t events = number_of(reader, "SELECT COALESCE(sum(last_sequence), 0) FROM chains "
+	                                   "WHERE $1 = $1", 0, -1);
+	int64_t entries = 0;
 	if (result == OK)
-		result = db_end(query, error);
+		result = client_refs_count(reader, &entries, error);
+	if (result == OK && entries != events)
+		problem(check, "%lld entries of client_refs for %lld events", (long long)entries,
+		        (long long)events);
 	db_give(reader);
 	return result;
 }

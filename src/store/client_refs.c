@@ -12,11 +12,13 @@
 #define MOVED_AT_LEAST 32
 #define SLOTS_FIRST ((size_t)1 << 10)
 
+/* As it also stands in the small tables, many in a row. */
 struct entry {
 	int64_t account;
 	int64_t event; /* chain and sequence; 0: an empty slot */
 	int64_t ref_hash;
 };
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the store's files are little-endian");
 
 struct entry_list {
 	struct entry *items;
@@ -143,9 +145,20 @@ static size_t moving_from(const struct entry_list *moving, const struct entry *k
 
 static struct db_query *select_table(struct db_connection *connection, int table)
 {
-	return table == 0
-	           ? db_query(connection, "SELECT account, event, ref_hash FROM fresh_client_refs_0")
-	           : db_query(connection, "SELECT account, event, ref_hash FROM fresh_client_refs_1");
+	return table == 0 ? db_query(connection, "SELECT entries FROM fresh_client_refs_0")
+	                  : db_query(connection, "SELECT entries FROM fresh_client_refs_1");
+}
+
+static int load_entry(struct client_refs *refs, int table, const struct entry *entry)
+{
+	if (table != refs->table)
+		return list_add(&refs->moving, entry);
+	int result = slots_reserve(refs, 1);
+	if (result != OK)
+		return result;
+	slot_put(refs, entry);
+	refs->gathered++;
+	return OK;
 }
 
 static int load_table(struct client_refs *refs, struct db_connection *connection, int table,
@@ -154,15 +167,12 @@ static int load_table(struct client_refs *refs, struct db_connection *connection
 	int result = OK;
 	struct db_query *query = select_table(connection, table);
 	while (result == OK && db_step(query)) {
-		struct entry entry = {db_integer(query, 0), db_integer(query, 1), db_integer(query, 2)};
-		if (table != refs->table) {
-			result = list_add(&refs->moving, &entry);
-			continue;
-		}
-		result = slots_reserve(refs, 1);
-		if (result == OK) {
-			slot_put(refs, &entry);
-			refs->gathered++;
+		struct slice entries = db_blob(query, 0);
+		for (size_t at = 0; at + sizeof(struct entry) <= entries.size && result == OK;
+		     at += sizeof(struct entry)) {
+			struct entry entry;
+			memcpy(&entry, entries.data + at, sizeof entry);
+			result = entry.event ? load_entry(refs, table, &entry) : ERR_CORRUPT;
 		}
 	}
 	int ended = db_end(query, error);
@@ -249,22 +259,23 @@ int client_refs_find(struct client_refs *refs, struct db_connection *connection,
 
 /* ---- adding and moving ---- */
 
-int client_refs_add(struct client_refs *refs, struct db_connection *connection, int64_t account,
-                    int64_t chain, int64_t ref_hash, int64_t sequence, struct error *error)
+int client_refs_add(struct client_refs *refs, int64_t account, int64_t chain, int64_t ref_hash,
+                    int64_t sequence)
 {
 	struct entry entry = {account, event_number(chain, sequence), ref_hash};
-	int result = list_add(&refs->added, &entry);
-	if (result != OK)
-		return result;
+	return list_add(&refs->added, &entry);
+}
+
+static int write_added(struct client_refs *refs, struct db_connection *connection,
+                       struct error *error)
+{
+	if (refs->added.count == 0)
+		return OK;
 	struct db_query *query =
 	    refs->table == 0
-	        ? db_query(connection, "INSERT INTO fresh_client_refs_0(account, event, ref_hash) "
-	                               "VALUES ($1, $2, $3)")
-	        : db_query(connection, "INSERT INTO fresh_client_refs_1(account, event, ref_hash) "
-	                               "VALUES ($1, $2, $3)");
-	db_bind_integer(query, account);
-	db_bind_integer(query, entry.event);
-	db_bind_integer(query, ref_hash);
+	        ? db_query(connection, "INSERT INTO fresh_client_refs_0(entries) VALUES ($1)")
+	        : db_query(connection, "INSERT INTO fresh_client_refs_1(entries) VALUES ($1)");
+	db_bind_blob(query, refs->added.items, refs->added.count * sizeof *refs->added.items);
 	return db_execute(query, NULL, error);
 }
 
@@ -302,10 +313,12 @@ static int turn_tables(struct client_refs *refs, struct db_connection *connectio
 	return db_execute(query, NULL, error);
 }
 
-int client_refs_move(struct client_refs *refs, struct db_connection *connection,
-                     struct error *error)
+int client_refs_write(struct client_refs *refs, struct db_connection *connection,
+                      struct error *error)
 {
 	int result = slots_reserve(refs, refs->added.count);
+	if (result == OK)
+		result = write_added(refs, connection, error);
 	size_t left = refs->moving.count - refs->moved;
 	size_t count = refs->added.count * MOVED_PER_NEW + MOVED_AT_LEAST;
 	refs->move_to = refs->moved + (count < left ? count : left);
@@ -368,4 +381,30 @@ void client_refs_committed(struct client_refs *refs)
 void client_refs_rolled_back(struct client_refs *refs)
 {
 	forget_transaction(refs);
+}
+
+int client_refs_count(struct db_connection *connection, int64_t *ret_count, struct error *error)
+{
+	struct client_refs *refs;
+	int result = client_refs_open(connection, CLIENT_REFS_GATHERED, &refs, error);
+	if (result != OK)
+		return result;
+	struct db_query *query = db_query(connection, "SELECT count(*) FROM client_refs");
+	*ret_count = db_step(query) ? db_integer(query, 0) : 0;
+	result = db_end(query, error);
+	/* Gathered entries are never in the tree; of those that move, the tree has some already. */
+	*ret_count += (int64_t)refs->gathered;
+	for (size_t i = 0; i < refs->moving.count && result == OK; i++) {
+		const struct entry *entry = &refs->moving.items[i];
+		query = db_query(connection, "SELECT 1 FROM client_refs WHERE account = $1 AND chain = $2 "
+		                             "AND ref_hash = $3 AND sequence = $4");
+		db_bind_integer(query, entry->account);
+		db_bind_integer(query, chain_of(entry));
+		db_bind_integer(query, entry->ref_hash);
+		db_bind_integer(query, entry->event & EVENT_SEQUENCE_MAX);
+		*ret_count += !db_step(query);
+		result = db_end(query, error);
+	}
+	client_refs_close(refs);
+	return result;
 }

@@ -32,12 +32,15 @@ int64_t client_ref_hash(struct slice client_ref);
 int client_refs_find(struct client_refs *refs, struct db_connection *connection, int64_t account,
                      int64_t chain, int64_t ref_hash, int64_t *ret_sequences, size_t max,
                      size_t *ret_count, struct error *error);
-int client_refs_add(struct client_refs *refs, struct db_connection *connection, int64_t account,
-                    int64_t chain, int64_t ref_hash, int64_t sequence, struct error *error);
-/* Moves some entries on; once in every batch, after its additions. */
-int client_refs_move(struct client_refs *refs, struct db_connection *connection,
-                     struct error *error);
+int client_refs_add(struct client_refs *refs, int64_t account, int64_t chain, int64_t ref_hash,
+                    int64_t sequence);
+/* Writes the additions and moves some entries on; once in every batch. */
+int client_refs_write(struct client_refs *refs, struct db_connection *connection,
+                      struct error *error);
 void client_refs_committed(struct client_refs *refs);
 void client_refs_rolled_back(struct client_refs *refs);
+
+/* All entries of the store, wherever they stand, each once; for checking, on any connection. */
+int client_refs_count(struct db_connection *connection, int64_t *ret_count, struct error *error);
 
 #endif

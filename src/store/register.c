@@ -326,8 +326,7 @@ static int write_event(struct batch *batch, int64_t account, const struct batch_
 	int result = db_execute(query, NULL, error);
 	if (result != OK)
 		return result;
-	return client_refs_add(batch->refs, batch->connection, account, given->chain, item->ref_hash,
-	                       request->sequence, error);
+	return client_refs_add(batch->refs, account, given->chain, item->ref_hash, request->sequence);
 }
 
 static int write_unpaid(struct batch *batch, struct ledger_account *account,
@@ -608,7 +607,7 @@ int store_register(struct store *store, struct registration **items, size_t coun
 	for (struct account_batch *part = batch.accounts; part && result == OK; part = part->next)
 		result = register_part(&batch, part, error);
 	if (result == OK)
-		result = client_refs_move(store->client_refs, batch.connection, error);
+		result = client_refs_write(store->client_refs, batch.connection, error);
 	if (result == OK)
 		result = db_commit(batch.connection, error);
 	if (result == OK)

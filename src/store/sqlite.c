@@ -457,10 +457,8 @@ bool db_step(struct db_query *query)
 int db_end(struct db_query *query, struct error *error)
 {
 	struct db_connection *connection = query->connection;
-	if (query->statement) {
+	if (query->statement)
 		sqlite3_reset(query->statement);
-		sqlite3_clear_bindings(query->statement);
-	}
 	return report(connection, error);
 }
 

@@ -110,14 +110,10 @@ CREATE TABLE client_refs (
 -- Entries that are still to be moved there, in order of arrival: two tables that take turns
 -- (settings: fresh_client_refs names the one that takes new entries).
 CREATE TABLE fresh_client_refs_0 (
-	account BIGINT NOT NULL,
-	event BIGINT NOT NULL,
-	ref_hash BIGINT NOT NULL
+	entries BLOB NOT NULL         -- of a batch; each: account, event, ref_hash, little-endian
 );
 CREATE TABLE fresh_client_refs_1 (
-	account BIGINT NOT NULL,
-	event BIGINT NOT NULL,
-	ref_hash BIGINT NOT NULL
+	entries BLOB NOT NULL
 );
 
 -- Events not yet paid, in the order in which purchases settle them.

@@ -75,10 +75,10 @@ static void one_batch(struct client_refs *refs, struct db_connection *connection
 		one->chain = random_below(CHAINS);
 		one->hash = (int64_t)random_below(400) - 200;
 		one->sequence = ++sequences[one->chain];
-		assert_int_equal(client_refs_add(refs, connection, account_of(one->chain), one->chain,
-		                                 one->hash, one->sequence, NULL), OK);
+		assert_int_equal(client_refs_add(refs, account_of(one->chain), one->chain, one->hash,
+		                                 one->sequence), OK);
 	}
-	assert_int_equal(client_refs_move(refs, connection, NULL), OK);
+	assert_int_equal(client_refs_write(refs, connection, NULL), OK);
 	if (fail) {
 		db_rollback(connection);
 		client_refs_rolled_back(refs);
@@ -121,6 +121,9 @@ static void finds_what_was_committed(void **state)
 	assert_int_equal(db_end(query, NULL), OK);
 	for (size_t i = 0; i < known_count; i++)
 		assert_found(refs, connection, known[i].chain, known[i].hash);
+	int64_t count;
+	assert_int_equal(client_refs_count(connection, &count, NULL), OK);
+	assert_int_equal(count, known_count);
 	client_refs_close(refs);
 	db_give(connection);
 	store_close(store);
