@@ -20,7 +20,7 @@ MAY_INCLUDE = {
     "cli": {"base", "net", "ledger", "store", "content", "seal", "proof", "service", "jobs", "http"},
 }
 # The engine's own headers stay inside the store, but for those who wait on a commit of their own.
-PRIVATE = {"store/internal.h", "store/read_event.h", "store/schema.h", "ledger/notice.h"}
+PRIVATE = {"store/internal.h", "store/read_event.h", "store/register_batch.h", "store/client_refs.h", "store/schema.h", "ledger/notice.h"}
 
 
 def faults(root):

@@ -1,0 +1,52 @@
+/* A batch of registrations between loading, deciding and writing; shared by register*.c alone. */
+#ifndef STORE_REGISTER_BATCH_H
+#define STORE_REGISTER_BATCH_H
+
+#include "store/client_refs.h"
+#include "store/internal.h"
+
+/* One item of a batch beside the ledger's request. */
+struct batch_item {
+	struct registration *registration;
+	struct ledger_request request;
+	int64_t ref_hash;
+	struct batch_item *next; /* of the same account, in order of arrival */
+};
+
+/* A chain head as loaded; the ledger sees its first member. */
+struct loaded_chain {
+	struct ledger_chain ledger;
+	bool sealed; /* no live event waits for a seal */
+};
+
+/* What a batch holds of one account. */
+struct account_batch {
+	struct ledger_account account;
+	struct batch_item *first;
+	struct batch_item **end;
+	size_t count;
+	struct account_batch *next;
+};
+
+struct batch {
+	struct db_connection *connection;
+	struct client_refs *refs;
+	struct arena *arena;
+	int64_t now_us;
+	char day[PERIOD_KEY_SIZE];
+	struct account_batch *accounts;
+};
+
+/* A request that the ledger let in as a new event. */
+static inline bool batch_item_is_new(const struct batch_item *item)
+{
+	return item->request.result == OK && !item->request.replayed;
+}
+
+/* Everything that the ledger must know of an account's items, locked in one fixed order. */
+int register_load(struct batch *batch, struct account_batch *part, struct error *error);
+/* Everything that the ledger decided. */
+int register_write(struct batch *batch, struct account_batch *part,
+                   const struct ledger_result *decided, struct error *error);
+
+#endif

@@ -1,0 +1,251 @@
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "store/register_batch.h"
+
+static int load_chain(struct batch *batch, struct loaded_chain *loaded, int64_t account,
+                      struct error *error)
+{
+	struct ledger_chain *chain = &loaded->ledger;
+	struct db_query *query = db_query(
+	    batch->connection,
+	    "SELECT chains.last_sequence, last_received_at, last_chain_hash, channel_id, "
+	    "config_version, modality, config_hash, sealed_sequence FROM chains "
+	    "JOIN channels ON channels.account = chains.account AND channels.channel = $3 "
+	    "JOIN channel_configs ON channel_configs.account = chains.account "
+	    "AND channel_configs.channel = channels.channel "
+	    "AND channel_configs.version = channels.config_version "
+	    "WHERE chains.account = $1 AND chains.chain = $2 FOR UPDATE");
+	db_bind_integer(query, account);
+	db_bind_integer(query, chain->chain);
+	db_bind_integer(query, chain->channel);
+	bool found = db_step(query);
+	if (found) {
+		chain->last_sequence = db_integer(query, 0);
+		chain->last_received_at_us = db_integer(query, 1);
+		chain->last_chain_hash = store_sha256(db_blob(query, 2));
+		struct slice id = db_text(query, 3);
+		chain->channel_id = arena_copy(batch->arena, id.data, id.size);
+		chain->config_version = db_integer(query, 4);
+		found = modality_parse(db_text(query, 5), &chain->modality);
+		chain->config_hash = store_sha256(db_blob(query, 6));
+		loaded->sealed = chain->mode == MODE_LIVE && db_integer(query, 7) == chain->last_sequence;
+	}
+	int result = db_end(query, error);
+	if (result != OK)
+		return result;
+	if (!found)
+		return error_cause(error, ERR_CORRUPT, "chain %lld is not whole",
+		                   (long long)chain->chain);
+	return chain->channel_id ? OK : ERR_NO_MEMORY;
+}
+
+static int compare_chain_numbers(const void *a, const void *b)
+{
+	int64_t left = *(const int64_t *)a;
+	int64_t right = *(const int64_t *)b;
+	return (left > right) - (left < right);
+}
+
+static int compare_chains(const void *a, const void *b)
+{
+	const struct ledger_chain *left = *(struct ledger_chain *const *)a;
+	const struct ledger_chain *right = *(struct ledger_chain *const *)b;
+	return (left->chain > right->chain) - (left->chain < right->chain);
+}
+
+/* The chains of an account's items, each once, in order of their numbers: the fixed order of
+ * locks. */
+static int load_chains(struct batch *batch, struct account_batch *part, struct error *error)
+{
+	int64_t *numbers = arena_alloc(batch->arena, part->count * sizeof *numbers);
+	struct loaded_chain *chains = arena_alloc(batch->arena, part->count * sizeof *chains);
+	struct ledger_account *account = &part->account;
+	account->chains = arena_alloc(batch->arena, part->count * sizeof *account->chains);
+	if (!numbers || !chains || !account->chains)
+		return ERR_NO_MEMORY;
+	size_t count = 0;
+	for (struct batch_item *item = part->first; item; item = item->next)
+		numbers[count++] = item->registration->chain;
+	qsort(numbers, count, sizeof *numbers, compare_chain_numbers);
+	int result = OK;
+	for (size_t i = 0; i < count && result == OK; i++) {
+		if (i > 0 && numbers[i] == numbers[i - 1])
+			continue;
+		struct loaded_chain *chain = &chains[account->chain_count];
+		chain->ledger.chain = numbers[i];
+		chain->ledger.channel = numbers[i] / 2;
+		chain->ledger.mode = numbers[i] % 2 ? MODE_TEST : MODE_LIVE;
+		account->chains[account->chain_count++] = &chain->ledger;
+		result = load_chain(batch, chain, account->account, error);
+	}
+	for (struct batch_item *item = part->first; item && result == OK; item = item->next) {
+		struct ledger_chain wanted = {.chain = item->registration->chain};
+		struct ledger_chain *key = &wanted;
+		struct ledger_chain **found = bsearch(&key, account->chains, account->chain_count,
+		                                      sizeof *account->chains, compare_chains);
+		item->request.chain = *found;
+	}
+	return result;
+}
+
+/* Whether an event with this number holds the same client_ref; fills what is known of it. */
+static int look_at_candidate(struct batch *batch, int64_t account, const struct registration *item,
+                             int64_t sequence, struct ledger_known *known, struct error *error)
+{
+	struct db_query *query =
+	    db_query(batch->connection, "SELECT client_ref, hash, occurred_at FROM events "
+	                                "WHERE account = $1 AND event = $2");
+	db_bind_integer(query, account);
+	db_bind_integer(query, event_number(item->chain, sequence));
+	if (db_step(query) && slice_equal(db_text(query, 0), item->client_ref)) {
+		struct slice hash = db_blob(query, 1);
+		known->sequence = sequence;
+		known->hash_algorithm = hash.size == SHA512_SIZE ? HASH_SHA512 : HASH_SHA256;
+		memcpy(known->hash, hash.data, hash_algorithm_size(known->hash_algorithm));
+		known->occurred_at_us = db_is_null(query, 2) ? TIME_NONE : db_integer(query, 2);
+	}
+	return db_end(query, error);
+}
+
+#define CANDIDATES_MAX 64 /* equal 64-bit hashes of different client_refs */
+
+static int load_known(struct batch *batch, int64_t account, struct batch_item *item,
+                      struct error *error)
+{
+	int64_t candidates[CANDIDATES_MAX];
+	size_t count = 0;
+	item->ref_hash = client_ref_hash(item->registration->client_ref);
+	int result = client_refs_find(batch->refs, batch->connection, account,
+	                              item->registration->chain, item->ref_hash, candidates,
+	                              CANDIDATES_MAX, &count, error);
+	for (size_t i = 0; i < count && result == OK && !item->request.known.sequence; i++)
+		result = look_at_candidate(batch, account, item->registration, candidates[i],
+		                           &item->request.known, error);
+	return result;
+}
+
+static const struct ledger_chain *chain_of_channel(const struct ledger_account *account,
+                                                   int64_t channel)
+{
+	struct ledger_chain wanted = {.chain = chain_number(channel, MODE_LIVE)};
+	struct ledger_chain *key = &wanted;
+	struct ledger_chain **found = bsearch(&key, account->chains, account->chain_count,
+	                                      sizeof *account->chains, compare_chains);
+	return found ? *found : NULL;
+}
+
+static int load_limit_use(struct batch *batch, const struct ledger_account *account,
+                          struct ledger_limit *limit, struct error *error)
+{
+	/* '~' is after every digit: "2026-01" to "2026-01~" is the month's days. */
+	char first[PERIOD_KEY_SIZE];
+	char last[PERIOD_KEY_SIZE + 1];
+	period_key(limit->period, batch->now_us, first);
+	snprintf(last, sizeof last, "%s~", first);
+	struct db_query *query =
+	    limit->key ? db_query(batch->connection,
+	                          "SELECT COALESCE(sum(events), 0) FROM key_usage WHERE account = $1 "
+	                          "AND channel = $2 AND day BETWEEN $3 AND $4 AND key = $5")
+	               : db_query(batch->connection,
+	                          "SELECT COALESCE(sum(events), 0) FROM key_usage WHERE account = $1 "
+	                          "AND channel = $2 AND day BETWEEN $3 AND $4");
+	db_bind_integer(query, account->account);
+	db_bind_integer(query, limit->channel);
+	db_bind_string(query, first);
+	db_bind_string(query, last);
+	if (limit->key)
+		db_bind_integer(query, limit->key);
+	if (db_step(query))
+		limit->used = db_integer(query, 0);
+	return db_end(query, error);
+}
+
+static int count_limits(struct batch *batch, int64_t account, size_t *ret_count,
+                        struct error *error)
+{
+	struct db_query *query = db_query(
+	    batch->connection, "SELECT count(*) FROM consumption_limits WHERE account = $1");
+	db_bind_integer(query, account);
+	*ret_count = db_step(query) ? (size_t)db_integer(query, 0) : 0;
+	return db_end(query, error);
+}
+
+/* The limits of the channels that the batch touches. */
+static int load_limits(struct batch *batch, struct ledger_account *account, struct error *error)
+{
+	size_t count;
+	int result = count_limits(batch, account->account, &count, error);
+	if (result != OK || count == 0)
+		return result;
+	account->limits = arena_alloc(batch->arena, count * sizeof *account->limits);
+	if (!account->limits)
+		return ERR_NO_MEMORY;
+	struct db_query *query = db_query(
+	    batch->connection,
+	    "SELECT limit_id, consumption_limits.channel, consumption_limits.key, period, max_events, "
+	    "action, notified_period, key_id FROM consumption_limits "
+	    "LEFT JOIN api_keys ON api_keys.key = consumption_limits.key "
+	    "WHERE consumption_limits.account = $1");
+	db_bind_integer(query, account->account);
+	while (account->limit_count < count && db_step(query)) {
+		const struct ledger_chain *chain = chain_of_channel(account, db_integer(query, 1));
+		if (!chain)
+			continue;
+		struct ledger_limit *limit = &account->limits[account->limit_count++];
+		struct slice id = db_text(query, 0);
+		struct slice key_id = db_text(query, 7);
+		struct slice notified = db_text(query, 6);
+		limit->limit_id = arena_copy(batch->arena, id.data, id.size);
+		limit->channel = chain->channel;
+		limit->channel_id = chain->channel_id;
+		limit->key = db_integer(query, 2);
+		limit->key_id = arena_copy(batch->arena, key_id.data, key_id.size);
+		period_parse(db_text(query, 3), &limit->period);
+		limit->max_events = db_integer(query, 4);
+		limit->block = slice_is(db_text(query, 5), "block");
+		snprintf(limit->notified_period, sizeof limit->notified_period, "%.*s",
+		         (int)notified.size, notified.data);
+		if (!limit->limit_id || !limit->key_id)
+			result = ERR_NO_MEMORY;
+	}
+	int ended = db_end(query, error);
+	if (ended != OK || result != OK)
+		return ended != OK ? ended : result;
+	for (size_t i = 0; i < account->limit_count && result == OK; i++)
+		result = load_limit_use(batch, account, &account->limits[i], error);
+	return result;
+}
+
+static bool has_test_chain(const struct ledger_account *account)
+{
+	for (size_t i = 0; i < account->chain_count; i++)
+		if (account->chains[i]->mode == MODE_TEST)
+			return true;
+	return false;
+}
+
+int register_load(struct batch *batch, struct account_batch *part, struct error *error)
+{
+	int64_t account = part->account.account;
+	int result =
+	    store_load_account(batch->connection, account, batch->arena, &part->account, error);
+	if (result == OK)
+		result = load_chains(batch, part, error);
+	if (result == OK && has_test_chain(&part->account))
+		result = store_load_test_usage(batch->connection, batch->day, &part->account, error);
+	if (result == OK)
+		result = load_limits(batch, &part->account, error);
+	for (struct batch_item *item = part->first; item && result == OK; item = item->next) {
+		const struct registration *given = item->registration;
+		item->request.key = given->key;
+		item->request.key_id = given->key_id;
+		item->request.client_ref = given->client_ref;
+		item->request.occurred_at_us = given->occurred_at_us;
+		item->request.hash_algorithm = given->hash_algorithm;
+		memcpy(item->request.hash, given->hash, hash_algorithm_size(given->hash_algorithm));
+		item->request.content_bytes = given->content_bytes > 0 ? given->content_bytes : 0;
+		result = load_known(batch, account, item, error);
+	}
+	return result;
+}
