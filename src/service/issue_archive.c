@@ -71,22 +71,12 @@ static int add_event(void *context, const struct event *event)
 		return error_cause(work->error, ERR_CORRUPT, "event %" PRId64 " has version %" PRId64
 		                   ", which is not in the range", event->sequence,
 		                   event->config_version);
-	struct event_facts facts = {
-	    .channel_id = event->channel_id,
-	    .chain = event->mode,
-	    .sequence = event->sequence,
-	    .event_id = slice_of(event->event_id),
-	    .client_ref = event->client_ref,
-	    .received_at_us = event->received_at_us,
-	    .occurred_at_us = event->occurred_at_us,
-	    .modality = event->modality,
-	    .hash_algorithm = event->hash_algorithm,
-	    .hash = event->hash,
-	    .config_version = event->config_version,
-	    .config_hash = configuration->digest,
-	    .previous_chain_hash = work->previous,
-	};
+	struct event_facts facts = event_facts_of(event, &configuration->digest, &work->previous);
 	int result = archive_add_event(work->archive, &facts, work->error);
+	struct sha256 chain_hash = archive_last_chain_hash(work->archive);
+	if (!result && !sha256_equal(&chain_hash, &event->chain_hash))
+		result = error_cause(work->error, ERR_CORRUPT, "event %s does not have its chain hash",
+		                     event->event_id);
 	work->previous = event->chain_hash;
 	if (!result)
 		result = keep_row(issue, event);

@@ -85,21 +85,7 @@ static int check_event(void *context, const struct event *event)
 		        (long long)event->config_version);
 		return OK;
 	}
-	struct event_facts facts = {
-	    .channel_id = event->channel_id,
-	    .chain = event->mode,
-	    .sequence = event->sequence,
-	    .event_id = slice_of(event->event_id),
-	    .client_ref = event->client_ref,
-	    .received_at_us = event->received_at_us,
-	    .occurred_at_us = event->occurred_at_us,
-	    .modality = config->facts.modality,
-	    .hash_algorithm = event->hash_algorithm,
-	    .hash = event->hash,
-	    .config_version = event->config_version,
-	    .config_hash = config->hash,
-	    .previous_chain_hash = check->chain_hash,
-	};
+	struct event_facts facts = event_facts_of(event, &config->hash, &check->chain_hash);
 	struct sha256 chain_hash = event_chain_hash(&facts, &check->record);
 	if (!sha256_equal(&chain_hash, &event->chain_hash))
 		problem(check, "event %s: its chain_hash does not follow from its record",

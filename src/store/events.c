@@ -44,6 +44,26 @@ void read_event_row(struct db_query *query, bool with_content, struct event *eve
 	event_id_make(event->channel_id, event->mode, event->sequence, event->event_id);
 }
 
+struct event_facts event_facts_of(const struct event *event, const struct sha256 *config_hash,
+                                  const struct sha256 *previous_chain_hash)
+{
+	return (struct event_facts){
+	    .channel_id = event->channel_id,
+	    .chain = event->mode,
+	    .sequence = event->sequence,
+	    .event_id = slice_of(event->event_id),
+	    .client_ref = event->client_ref,
+	    .received_at_us = event->received_at_us,
+	    .occurred_at_us = event->occurred_at_us,
+	    .modality = event->modality,
+	    .hash_algorithm = event->hash_algorithm,
+	    .hash = event->hash,
+	    .config_version = event->config_version,
+	    .config_hash = *config_hash,
+	    .previous_chain_hash = *previous_chain_hash,
+	};
+}
+
 /* ---- the segment that covers an event, remembered while events pass in order ---- */
 
 struct cover {

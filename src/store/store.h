@@ -106,6 +106,10 @@ struct event {
 	int64_t content_bytes;    /* -1: hash-only */
 };
 
+/* The sealed facts of an event; what they point to is the event's. */
+struct event_facts event_facts_of(const struct event *event, const struct sha256 *config_hash,
+                                  const struct sha256 *previous_chain_hash);
+
 struct event_filter {
 	int64_t from_us;  /* TIME_NONE: none; inclusive */
 	int64_t to_us;    /* exclusive */
