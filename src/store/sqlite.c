@@ -17,8 +17,8 @@
 #define READER_COUNT 8
 #define QUERY_CACHE_MAX 256
 #define PARAMETERS_MAX 31
-#define WRITER_CACHE_KIB 32768
-#define READER_CACHE_KIB 1024
+#define WRITER_CACHE_KIB 16384
+#define READER_CACHE_KIB 512
 /* The log is moved into the file once it has grown past this many pages of 4 KiB. */
 #define LOG_PAGES_MAX 8192
 
