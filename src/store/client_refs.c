@@ -29,7 +29,7 @@ struct entry_list {
 struct client_refs {
 	size_t gathered_max;
 	int table;               /* which of the two takes new entries */
-	struct entry *slots;     /* its entries: open addressing, at most half full */
+	struct entry *slots;     /* its entries: open addressing, at most three quarters full */
 	size_t slot_count;       /* a power of two */
 	size_t gathered;
 	struct entry_list moving; /* the other table's, sorted as the tree is */
@@ -108,7 +108,7 @@ static void slot_put(struct client_refs *refs, const struct entry *entry)
 static int slots_reserve(struct client_refs *refs, size_t more)
 {
 	size_t count = refs->slot_count ? refs->slot_count : SLOTS_FIRST;
-	while (count < (refs->gathered + more) * 2)
+	while (count * 3 < (refs->gathered + more) * 4)
 		count *= 2;
 	if (count == refs->slot_count)
 		return OK;
@@ -364,7 +364,8 @@ static void forget_transaction(struct client_refs *refs)
 
 void client_refs_committed(struct client_refs *refs)
 {
-	assert((refs->gathered + refs->added.count) * 2 <= refs->slot_count || !refs->added.count);
+	assert((refs->gathered + refs->added.count) * 4 <= refs->slot_count * 3 ||
+	       !refs->added.count);
 	for (size_t i = 0; i < refs->added.count; i++)
 		slot_put(refs, &refs->added.items[i]);
 	refs->gathered += refs->added.count;
