@@ -104,6 +104,7 @@ int main(int count, char **arguments)
 {
 	static const struct option options[] = {{"port", required_argument, NULL, 'p'},
 	                                        {"threads", required_argument, NULL, 't'},
+	                                        {"help", no_argument, NULL, 'h'},
 	                                        {NULL, 0, NULL, 0}};
 	static const int one = 1;
 	struct sockaddr_in address = {.sin_family = AF_INET,
@@ -115,6 +116,9 @@ int main(int count, char **arguments)
 			address.sin_port = htons((uint16_t)atoi(optarg));
 		else if (option == 't')
 			threads = (unsigned)atoi(optarg);
+		else if (option == 'h')
+			return puts("bench-ceiling [--port PORT] [--threads N]   answer at once, until the "
+			            "standard input ends") < 0;
 		else
 			return 2;
 	}

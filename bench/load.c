@@ -24,6 +24,16 @@
 
 #include "histogram.h"
 
+static const char usage[] =
+    "bench-load --url URL [OPTIONS]   load an HTTP/1.1 service in a closed loop\n\n"
+    "  --connections N     keep-alive connections (1)\n"
+    "  --seconds S         how long, or\n"
+    "  --requests N        how many requests\n"
+    "  --keys-file FILE    API keys, one a line; a request takes the next one\n"
+    "  --payload-bytes N   size of a declared payload\n"
+    "  --method POST|GET\n"
+    "  --json              one JSON document instead of a line";
+
 #define KEYS_MAX 100000
 #define CONNECTIONS_MAX 4096
 #define HEAD_SIZE 8192
@@ -402,6 +412,7 @@ static void read_options(int count, char **arguments)
 	                                        {"payload-bytes", required_argument, NULL, 'p'},
 	                                        {"method", required_argument, NULL, 'm'},
 	                                        {"json", no_argument, NULL, 'j'},
+	                                        {"help", no_argument, NULL, 'h'},
 	                                        {NULL, 0, NULL, 0}};
 	for (int option; (option = getopt_long(count, arguments, "", options, NULL)) != -1;)
 		switch (option) {
@@ -413,6 +424,7 @@ static void read_options(int count, char **arguments)
 		case 'p': payload_size = strtoul(optarg, NULL, 10); break;
 		case 'm': method = optarg; break;
 		case 'j': json = true; break;
+		case 'h': puts(usage); exit(0);
 		default: exit(2);
 		}
 	if (!url || optind != count || connection_count < 1 || connection_count > CONNECTIONS_MAX ||
