@@ -82,10 +82,6 @@ int event_proof_json(struct service *service, int64_t account, int64_t chain,
                      struct error *error);
 
 /* ---- certifications (certify.c) ---- */
-struct certification_query {
-	const struct key_identity *key;
-	enum language language;
-};
 /* Accepts a request: checks, freezes the range, charges the fee, writes the job. Gives the
  * Certification record as JSON. */
 int certification_request(struct service *service, const struct key_identity *key,

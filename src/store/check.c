@@ -271,6 +271,8 @@ static int check_client_refs(struct check *check, struct error *error)
 	int64_t entries = 0;
 	if (result == OK)
 		result = client_refs_count(reader, &entries, error);
+	if (result == OK)
+		result = db_failure(reader);
 	if (result == OK && entries != events)
 		problem(check, "%lld entries of client_refs for %lld events", (long long)entries,
 		        (long long)events);
@@ -330,6 +332,8 @@ static int check_accounts(struct check *check, struct error *error)
 			result = db_end(query, error);
 		if (found && result == OK)
 			check_account(check, reader, account, id, balance, unpaid);
+		if (result == OK)
+			result = db_failure(reader);
 		db_give(reader);
 	}
 	return result;
@@ -356,6 +360,8 @@ static int check_certifications(struct check *check, struct error *error)
 	int result = db_end(query, error);
 	check->report.certifications =
 	    number_of(reader, "SELECT count(*) FROM certifications WHERE $1 = $1", 0, -1);
+	if (result == OK)
+		result = db_failure(reader);
 	db_give(reader);
 	return result;
 }

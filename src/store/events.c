@@ -292,6 +292,8 @@ int read_event(struct db_connection *connection, int64_t account, int64_t chain,
 	struct cover cover;
 	cover_begin(&cover, connection, account, chain);
 	cover_event(&cover, &event);
+	if (db_failure(connection) != OK)
+		return error_cause(error, db_failure(connection), "the segment of an event");
 	*ret = event;
 	return OK;
 }
