@@ -74,10 +74,8 @@ static void register_batch(struct store *store, size_t chains, size_t batch)
 		memcpy(items[i].hash, hash.bytes, SHA256_SIZE);
 		pointers[i] = &items[i];
 	}
-	check(store_register(store, pointers, batch, clock_now_us(), &error), &error);
-	struct db_connection *writer = db_take_writer(store_db(store));
-	check(db_maintain(writer, &error), &error);
-	db_give(writer);
+	check(store_register(store, 0, pointers, batch, clock_now_us(), &error), &error);
+	check(db_maintain(store_db(store), &error), &error);
 }
 
 int main(int argc, char **argv)
@@ -97,7 +95,7 @@ int main(int argc, char **argv)
 	struct store *store;
 	struct error error;
 	error_clear(&error);
-	check(store_open(url, true, &store, &error), &error);
+	check(store_open(&(struct db_options){.url = url, .create = true}, &store, &error), &error);
 	prepare(store, chains);
 	int64_t total = 0;
 	for (long step = 0; step < steps; step++) {

@@ -6,7 +6,7 @@ import re
 import sys
 
 ENTRY = re.compile(r'^SETTING\((\w+), (\w+), (\w+), "(.*?)", "(.*)"\)$')
-KINDS = {"TEXT": "text", "LIST": "list", "INTEGER": "number", "DURATION": "duration",
+KINDS = {"TEXT": "text", "SECRET": "secret", "LIST": "list", "INTEGER": "number", "DURATION": "duration",
          "BOOLEAN": "boolean"}
 
 

@@ -13,14 +13,16 @@ MAY_INCLUDE = {
     "store": {"base", "ledger"},
     "content": {"base", "net"},
     "seal": {"base", "net"},
+    "payment": {"base", "net"},
     "proof": {"base", "ledger", "content", "seal"},
-    "service": {"base", "net", "ledger", "store", "content", "seal", "proof"},
-    "jobs": {"base", "net", "ledger", "store", "content", "seal", "proof", "service"},
-    "http": {"base", "net", "ledger", "store", "content", "service"},
-    "cli": {"base", "net", "ledger", "store", "content", "seal", "proof", "service", "jobs", "http"},
+    "service": {"base", "payment", "net", "ledger", "store", "content", "seal", "proof"},
+    "jobs": {"base", "payment", "net", "ledger", "store", "content", "seal", "proof", "service"},
+    "http": {"base", "payment", "net", "ledger", "store", "content", "service"},
+    "cli": {"base", "payment", "net", "ledger", "store", "content", "seal", "proof", "service", "jobs", "http"},
 }
 # The engine's own headers stay inside the store, but for those who wait on a commit of their own.
-PRIVATE = {"store/internal.h", "store/read_event.h", "store/register_batch.h", "store/client_refs.h", "store/schema.h", "ledger/notice.h"}
+PRIVATE = {"store/internal.h", "store/read_event.h", "store/register_batch.h", "store/fan_out.h", "store/client_refs.h", "store/schema.h", "store/money.h", "ledger/notice.h",
+           "payment/provider.h", "payment/stripe.h"}
 
 
 def faults(root):

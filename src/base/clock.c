@@ -227,3 +227,26 @@ int time_parse(struct slice text, const char *field, int64_t *ret_us, struct err
 	*ret_us = time_us;
 	return OK;
 }
+
+bool duration_parse(struct slice text, int64_t *ret_us)
+{
+	static const struct {
+		const char *unit;
+		int64_t us;
+	} units[] = {{"ms", 1000},
+	             {"s", 1000000},
+	             {"m", INT64_C(60000000)},
+	             {"h", INT64_C(3600000000)},
+	             {"d", INT64_C(86400000000)}};
+	int64_t number = 0;
+	size_t at = 0;
+	while (at < text.size && at < 12 && text.data[at] >= '0' && text.data[at] <= '9')
+		number = number * 10 + (text.data[at++] - '0');
+	if (at == 0)
+		return false;
+	struct slice unit = slice_make(text.data + at, text.size - at);
+	for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+		if (slice_is(unit, units[i].unit))
+			return !__builtin_mul_overflow(number, units[i].us, ret_us);
+	return false;
+}

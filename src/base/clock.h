@@ -2,6 +2,7 @@
 #ifndef BASE_CLOCK_H
 #define BASE_CLOCK_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/buf.h"
@@ -25,6 +26,9 @@ void time_format(int64_t time_us, char text[TIME_TEXT_SIZE]);
  * sentence naming `field`. */
 int time_parse(struct slice text, const char *field, int64_t *ret_us, struct error *error)
     __attribute__((warn_unused_result));
+
+/* A duration as people write it ("500ms", "60s", "5m", "2h", "7d"), in microseconds. */
+bool duration_parse(struct slice text, int64_t *ret_us);
 
 /* UTC day "YYYY-MM-DD" and month "YYYY-MM", and the first moment of the next day and month. */
 void time_day_key(int64_t time_us, char key[11]);

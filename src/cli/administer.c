@@ -78,12 +78,14 @@ static int run_here(const struct settings *settings, const struct admin_operatio
 	struct json *json;
 	struct admin admin = {.settings = settings};
 	int code = json_parse(&arena, arguments, NULL, &json, error);
+	struct db_options options = settings_store(settings, false);
+	struct content_options content = settings_content(settings, false);
 	if (!code)
-		code = store_open(settings->store_url, false, &admin.store, error);
+		code = store_open(&options, &admin.store, error);
 	if (code)
 		return code;
 	if (strncmp(operation->name, "store ", 6) == 0)
-		code = content_open(settings->content_url, false, &admin.content, error);
+		code = content_open_with(&content, &admin.content, error);
 	if (!code)
 		code = admin_run(&admin, operation, json, result, error);
 	if (admin.content)

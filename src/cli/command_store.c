@@ -56,7 +56,8 @@ int command_migrate(const struct command_line *line)
 	int exit_code = command_settings(line, &line->sources, &config);
 	if (exit_code)
 		return exit_code;
-	int code = store_migrate(config.settings.store_url, dry_run, &steps, &error);
+	struct db_options options = settings_store(&config.settings, false);
+	int code = store_migrate(&options, dry_run, &steps, &error);
 	if (!code)
 		code = buf_check(&steps);
 	if (code)
@@ -81,8 +82,8 @@ int command_restore(const struct command_line *line)
 		            error_cause(&error, ERR_IO, "making %s: %s", config.settings.service_data_dir,
 		                        strerror(errno)),
 		            &error);
-	int code = backup_restore(directory, config.settings.store_url, config.settings.content_url,
-	                          &facts, &error);
+	struct content_options content = settings_content(&config.settings, true);
+	int code = backup_restore(directory, config.settings.store_url, &content, &facts, &error);
 	if (code)
 		return fail(line, code, &error);
 	char time[TIME_TEXT_SIZE];

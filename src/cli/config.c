@@ -18,7 +18,7 @@
 #define REPORT_MAX ((size_t)64 * 1024)
 #define ORIGIN_MAX 64
 
-enum setting_type { TEXT, LIST, INTEGER, DURATION, BOOLEAN };
+enum setting_type { TEXT, SECRET, LIST, INTEGER, DURATION, BOOLEAN };
 
 struct setting {
 	const char *section;
@@ -54,29 +54,6 @@ static const struct setting *find_dotted(const char *name)
 
 /* ---- values ---- */
 
-bool duration_parse(struct slice text, int64_t *ret_us)
-{
-	static const struct {
-		const char *unit;
-		int64_t us;
-	} units[] = {{"ms", 1000},
-	             {"s", 1000000},
-	             {"m", INT64_C(60000000)},
-	             {"h", INT64_C(3600000000)},
-	             {"d", INT64_C(86400000000)}};
-	int64_t number = 0;
-	size_t at = 0;
-	while (at < text.size && at < 12 && text.data[at] >= '0' && text.data[at] <= '9')
-		number = number * 10 + (text.data[at++] - '0');
-	if (at == 0)
-		return false;
-	struct slice unit = slice_make(text.data + at, text.size - at);
-	for (size_t i = 0; i < sizeof units / sizeof *units; i++)
-		if (slice_is(unit, units[i].unit))
-			return !__builtin_mul_overflow(number, units[i].us, ret_us);
-	return false;
-}
-
 int listen_port(const char *text)
 {
 	const char *colon = strrchr(text, ':');
@@ -110,6 +87,7 @@ static const char *put_value(const struct setting *setting, const char *text, vo
 {
 	switch (setting->type) {
 	case TEXT:
+	case SECRET:
 	case LIST:
 		*(const char **)field = text;
 		return NULL;
@@ -437,6 +415,10 @@ void config_print(const struct config *config, struct buf *out)
 			section = known[i].section;
 		}
 		print_comment(known[i].comment, out);
+		if (known[i].type == SECRET && *config->texts[i]) {
+			buf_printf(out, "#%s = (not shown; given by %s)\n", known[i].key, config->origins[i]);
+			continue;
+		}
 		bool given = config->origins[i] != NULL;
 		buf_printf(out, "%s%s = %s\n", given ? "" : "#", known[i].key, config->texts[i]);
 	}
@@ -454,7 +436,8 @@ void config_print_json(const struct config *config, struct buf *out)
 			json_begin_object(&writer, known[i].section);
 			section = known[i].section;
 		}
-		json_text(&writer, known[i].key, config->texts[i]);
+		bool hidden = known[i].type == SECRET && *config->texts[i];
+		json_text(&writer, known[i].key, hidden ? "********" : config->texts[i]);
 	}
 	json_end_object(&writer);
 	json_end_object(&writer);

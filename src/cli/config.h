@@ -7,6 +7,7 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
+#include "base/clock.h"
 #include "service/settings.h"
 
 #define CONFIG_SETS_MAX 200
@@ -46,8 +47,6 @@ void config_print(const struct config *config, struct buf *out);
 /* The same as JSON: {"section":{"key":"value as written",…},…} and a line feed. */
 void config_print_json(const struct config *config, struct buf *out);
 
-/* A duration as people write it ("500ms", "60s", "5m", "2h", "7d"), in microseconds. */
-bool duration_parse(struct slice text, int64_t *ret_us);
 /* "127.0.0.1:8080", "[::1]:0", "localhost:80": the port, -1 when it is not that. */
 int listen_port(const char *text);
 

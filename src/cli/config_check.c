@@ -4,10 +4,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "cli/config.h"
 #include "net/address.h"
 #include "seal/authority.h"
+#include "service/webhook.h"
 
 struct check {
 	const struct settings *settings;
@@ -80,10 +82,11 @@ static void check_schedule(const struct check *check)
 	struct slice item;
 	int64_t wait_us;
 	bool good = *rest != '\0';
+	unsigned count = 0;
 	while (good && next_item(&rest, &item))
-		good = duration_parse(item, &wait_us);
+		good = duration_parse(item, &wait_us) && ++count <= WEBHOOK_WAITS_MAX;
 	if (!good)
-		fault(check, "webhook.schedule", "must list durations such as 1m,5m,30m");
+		fault(check, "webhook.schedule", "must list 1 to 20 durations such as 1m,5m,30m");
 }
 
 /* ---- addresses ---- */
@@ -121,11 +124,29 @@ static void check_service(const struct check *check)
 static void check_stores(const struct check *check)
 {
 	const char *store = check->settings->store_url;
-	const char *content = check->settings->content_url;
 	if (*store && !starts_with(slice_of(store), "sqlite:"))
 		fault(check, "store.url", "must be sqlite:PATH");
-	if (*content && !starts_with(slice_of(content), "file:"))
-		fault(check, "content.url", "must be file:DIRECTORY");
+}
+
+static void check_content(const struct check *check, bool serving)
+{
+	const struct settings *settings = check->settings;
+	struct error error = {0};
+	bool remote = content_url_is_remote(settings->content_url);
+	if (*settings->content_url && content_url_check(settings->content_url, &error))
+		fault(check, "content.url", error_message(&error, LANGUAGE_ENGLISH));
+	if (remote && serving && !*settings->content_access_key)
+		fault(check, "content.access_key", "must be set for an s3: address");
+	if (remote && serving && !*settings->content_secret_key)
+		fault(check, "content.secret_key", "must be set for an s3: address");
+	if (!remote && settings->content_presigned_links)
+		fault(check, "content.presigned_links", "needs an s3: address in content.url");
+	if (settings->content_presigned_links &&
+	    settings->certification_link_lifetime > CONTENT_LINK_LIFETIME_MAX_US)
+		fault(check, "certification.link_lifetime",
+		      "must be 7d or shorter with content.presigned_links");
+	check_networks(check, "content.allow_networks", settings->content_allow_networks);
+	check_range(check, "content.timeout", settings->content_timeout / US_PER_SECOND, 1, 600);
 }
 
 /* ---- authorities and keys ---- */
@@ -204,6 +225,10 @@ static void check_numbers(const struct check *check)
 	check_duration(check, "seal.interval", settings->seal_interval, 50000, "50ms");
 	check_duration(check, "certification.link_lifetime", settings->certification_link_lifetime,
 	               1000000, "1s");
+	check_duration(check, "webhook.timeout", settings->webhook_timeout, 100000, "100ms");
+	if (settings->webhook_timeout > 60 * US_PER_SECOND)
+		fault(check, "webhook.timeout", "must be 60s or shorter");
+	check_duration(check, "webhook.keep", settings->webhook_keep, 1000000, "1s");
 	check_duration(check, "certification.give_up_after", settings->certification_give_up_after,
 	               1000000, "1s");
 }
@@ -214,6 +239,7 @@ void config_check(const struct settings *settings, bool serving, config_problem 
 	struct check check = {settings, problem, context};
 	check_service(&check);
 	check_stores(&check);
+	check_content(&check, serving);
 	check_numbers(&check);
 	check_authorities(&check, serving);
 	check_signer(&check, serving);

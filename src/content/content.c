@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/digest.h"
@@ -13,7 +14,7 @@
 #define COPY_SIZE 65536
 #define RANDOM_CHARACTERS 30
 
-static const struct content_driver *const drivers[] = {&content_file_driver};
+static const struct content_driver *const drivers[] = {&content_file_driver, &content_s3_driver};
 
 static bool character_valid(char c)
 {
@@ -47,15 +48,59 @@ static int refuse_name(struct error *error)
 	return error_cause(error, ERR_INTERNAL, "not the name of a content object");
 }
 
-int content_open(const char *url, bool create, struct content_store **ret_store,
-                 struct error *error)
+static const struct content_driver *find_driver(const char *url, const char **ret_place)
 {
 	for (size_t i = 0; i < sizeof drivers / sizeof *drivers; i++) {
 		size_t size = strlen(drivers[i]->scheme);
-		if (strncmp(url, drivers[i]->scheme, size) == 0 && url[size])
-			return drivers[i]->open(url + size, create, ret_store, error);
+		if (strncmp(url, drivers[i]->scheme, size) == 0 && url[size]) {
+			*ret_place = url + size;
+			return drivers[i];
+		}
 	}
-	return error_set(error, ERR_VALIDATION, MSG_CONTENT_URL, url, NULL);
+	return NULL;
+}
+
+int content_open_with(const struct content_options *options, struct content_store **ret_store,
+                      struct error *error)
+{
+	const char *place = NULL;
+	const struct content_driver *driver = find_driver(options->url, &place);
+	if (!driver)
+		return error_set(error, ERR_VALIDATION, MSG_CONTENT_URL, options->url, NULL);
+	return driver->open(options, place, ret_store, error);
+}
+
+int content_open(const char *url, bool create, struct content_store **ret_store,
+                 struct error *error)
+{
+	struct content_options options = {.url = url, .create = create};
+	return content_open_with(&options, ret_store, error);
+}
+
+int content_url_check(const char *url, struct error *error)
+{
+	const char *place = NULL;
+	const struct content_driver *driver = find_driver(url, &place);
+	if (!driver)
+		return error_set(error, ERR_VALIDATION, MSG_CONTENT_URL, url, NULL);
+	return driver->check_place ? driver->check_place(place, error) : 0;
+}
+
+bool content_url_is_remote(const char *url)
+{
+	const char *place = NULL;
+	const struct content_driver *driver = find_driver(url, &place);
+	return driver && driver->remote;
+}
+
+bool content_is_remote(const struct content_store *store)
+{
+	return store->driver->remote;
+}
+
+int content_ready(struct content_store *store, struct error *error)
+{
+	return store->driver->ready ? store->driver->ready(store, error) : 0;
 }
 
 void content_close(struct content_store *store)
@@ -109,20 +154,36 @@ static int copy_file(int descriptor, struct content_writer *writer, struct error
 	}
 }
 
-int content_put_file(struct content_store *store, const char *path, const char *name,
-                     struct error *error)
+static int put_by_writer(struct content_store *store, int descriptor, const char *name,
+                         struct error *error)
 {
-	int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	if (descriptor < 0)
-		return error_cause(error, ERR_IO, "opening a finished file: %s", strerrordesc_np(errno));
 	struct content_writer *writer = NULL;
 	int result = content_write_begin(store, &writer, error);
 	if (!result)
 		result = copy_file(descriptor, writer, error);
-	close(descriptor);
 	if (!result)
 		return content_write_commit(writer, name, error);
 	content_write_abort(writer);
+	return result;
+}
+
+int content_put_file(struct content_store *store, const char *path, const char *name,
+                     struct error *error)
+{
+	int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	struct stat status;
+	int result;
+	if (descriptor < 0)
+		return error_cause(error, ERR_IO, "opening a finished file: %s", strerrordesc_np(errno));
+	if (!store->driver->put)
+		result = put_by_writer(store, descriptor, name, error);
+	else if (!content_name_valid(name))
+		result = refuse_name(error);
+	else if (fstat(descriptor, &status) < 0)
+		result = error_cause(error, ERR_IO, "reading a finished file: %s", strerrordesc_np(errno));
+	else
+		result = store->driver->put(store, descriptor, (uint64_t)status.st_size, name, error);
+	close(descriptor);
 	return result;
 }
 
@@ -151,6 +212,16 @@ int content_read_descriptor(struct content_store *store, const char *name, uint6
 	if (!store->driver->read_descriptor || !content_name_valid(name))
 		return -1;
 	return store->driver->read_descriptor(store, name, ret_size);
+}
+
+int content_make_link(struct content_store *store, const char *name,
+                      const struct content_link *link, struct buf *out, struct error *error)
+{
+	if (!content_name_valid(name))
+		return refuse_name(error);
+	if (!store->driver->make_link)
+		return error_cause(error, ERR_REFUSED, "content: this store has no links of its own");
+	return store->driver->make_link(store, name, link, out, error);
 }
 
 int content_delete(struct content_store *store, const char *name, struct error *error)

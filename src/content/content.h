@@ -1,10 +1,12 @@
 /* The content store: declared files and large JSON, and issued documents. One contract, several
- * implementations, chosen by `content.url`: file:DIR here, S3 later.
+ * implementations, chosen by `content.url`: file:DIR, or s3://BUCKET/PREFIX?… for any service that
+ * speaks the S3 protocol.
  *
  * Objects have names of ours, "area/aa/rest": letters, digits, '-', '_', '.', in at most 8 parts
  * that do not start with a dot, less than 200 bytes; any other is our own mistake, ERR_INTERNAL.
  * They are written once and never changed. An object exists under its name only when it is
- * whole and durable: file: temporary name, write, fsync, rename, fsync of the directory.
+ * whole and durable: file: temporary name, write, fsync, rename, fsync of the directory; S3: the
+ * service has acknowledged it.
  * Every function is thread safe; a writer or reader is used by one thread at a time. */
 #ifndef CONTENT_CONTENT_H
 #define CONTENT_CONTENT_H
@@ -22,13 +24,38 @@ struct content_store;
 struct content_writer;
 struct content_reader;
 
-/* "file:DIR"; the directory is made when `create`. ERR_VALIDATION names what is wrong in the URL.
- */
+/* What an address needs beside itself. All text is copied. Zeroed members have their defaults. */
+struct content_options {
+	const char *url;
+	bool create;                 /* file: makes the directory */
+	const char *spool_directory; /* S3: of what is on its way there; NULL: /tmp */
+	const char *access_key;      /* S3: needed, with secret_key */
+	const char *secret_key;
+	const char *allow_networks;  /* S3: private networks in which it may stand */
+	int timeout_ms;              /* S3: longest wait while nothing moves; 0: 10,000 */
+};
+
+/* file:DIR, or s3://BUCKET[/PREFIX]?endpoint=URL&region=NAME (docs/operations.md has all of it). S3
+ * is not asked anything yet. ERR_VALIDATION names what is wrong. */
+int content_open_with(const struct content_options *options, struct content_store **ret_store,
+                      struct error *error) __attribute__((warn_unused_result));
+/* The same with an address alone. */
 int content_open(const char *url, bool create, struct content_store **ret_store,
                  struct error *error);
 void content_close(struct content_store *store);
+/* Whether an address can be used, without looking at what is there. ERR_VALIDATION. */
+int content_url_check(const char *url, struct error *error) __attribute__((warn_unused_result));
+/* Whether an address is of a store across a network, which needs the other options. */
+bool content_url_is_remote(const char *url);
 
-/* ERR_NO_SPACE when the disk is full, ERR_IO otherwise; after a failure only abort is left. */
+/* Whether reading, finishing and deleting may wait for a network. content_write never does. */
+bool content_is_remote(const struct content_store *store);
+/* 0, or why nothing can be stored or read now; asks a remote store when it has not answered for a
+ * while, and then may wait. */
+int content_ready(struct content_store *store, struct error *error);
+
+/* ERR_NO_SPACE when there is no room, ERR_NETWORK when a remote store does not answer as it should
+ * after several tries, ERR_IO otherwise; after a failure only abort is left. */
 int content_write_begin(struct content_store *store, struct content_writer **ret_writer,
                         struct error *error) __attribute__((warn_unused_result));
 int content_write(struct content_writer *writer, const void *data, size_t size,
@@ -46,18 +73,31 @@ int content_put_file(struct content_store *store, const char *path, const char *
 int content_read_begin(struct content_store *store, const char *name, uint64_t offset,
                        struct content_reader **ret_reader, uint64_t *ret_size,
                        struct error *error) __attribute__((warn_unused_result));
-/* Up to `size` bytes; 0 at the end; negative on error. */
+/* Up to `size` bytes; 0 at the end; negative on error: fewer bytes than ret_size said are one. */
 int64_t content_read(struct content_reader *reader, void *data, size_t size, struct error *error);
 void content_read_end(struct content_reader *reader); /* NULL-safe */
 /* A file descriptor the caller closes, for implementations that have one, else -1. */
 int content_read_descriptor(struct content_store *store, const char *name, uint64_t *ret_size);
+
+/* A link under which anybody can fetch the object from the store itself until it expires. */
+struct content_link {
+	const char *content_type;
+	const char *file_name; /* saved under it: plain characters */
+	int64_t now_us;
+	int64_t lifetime_us; /* at most 7 days */
+};
+#define CONTENT_LINK_LIFETIME_MAX_US (INT64_C(7) * 86400 * 1000000)
+/* Appends the link; ERR_REFUSED where the store has none (file:). Waits for nothing. */
+int content_make_link(struct content_store *store, const char *name,
+                      const struct content_link *link, struct buf *out, struct error *error)
+    __attribute__((warn_unused_result));
 
 /* 0 also when there was none. */
 int content_delete(struct content_store *store, const char *name, struct error *error);
 /* A fresh unique name in an area: "area/xx/<30 random characters>". */
 void content_fresh_name(const char *area, char name[CONTENT_NAME_MAX]);
 /* Calls `visit` for every object whose last change is older than `older_than_us` ago; it may
- * delete. Leftover temporary files of that age are removed. Stops at the first non-zero answer. */
+ * delete. Leftover temporary files and unfinished uploads of that age are removed. Stops at the first non-zero answer. */
 int content_sweep(struct content_store *store, int64_t older_than_us,
                   int (*visit)(void *context, const char *name), void *context,
                   struct error *error);

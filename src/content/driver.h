@@ -8,10 +8,13 @@
 
 struct content_driver {
 	const char *scheme; /* "file:" */
+	bool remote;
 	/* `place` is what follows the scheme, never empty. */
-	int (*open)(const char *place, bool create, struct content_store **ret_store,
-	            struct error *error);
+	int (*open)(const struct content_options *options, const char *place,
+	            struct content_store **ret_store, struct error *error);
+	int (*check_place)(const char *place, struct error *error); /* NULL: any will do */
 	void (*close)(struct content_store *store);
+	int (*ready)(struct content_store *store, struct error *error); /* NULL: always */
 
 	int (*write_begin)(struct content_store *store, struct content_writer **ret_writer,
 	                   struct error *error);
@@ -19,6 +22,9 @@ struct content_driver {
 	/* Leaves the writer to be freed by write_abort, which is always called behind it. */
 	int (*write_commit)(struct content_writer *writer, const char *name, struct error *error);
 	void (*write_abort)(struct content_writer *writer);
+	/* From the start of a regular file; NULL: by a writer. */
+	int (*put)(struct content_store *store, int descriptor, uint64_t size, const char *name,
+	           struct error *error);
 
 	int (*read_begin)(struct content_store *store, const char *name, uint64_t offset,
 	                  struct content_reader **ret_reader, uint64_t *ret_size, struct error *error);
@@ -27,6 +33,9 @@ struct content_driver {
 	/* NULL where there are no descriptors. */
 	int (*read_descriptor)(struct content_store *store, const char *name, uint64_t *ret_size);
 
+	int (*make_link)(struct content_store *store, const char *name,
+	                 const struct content_link *link, struct buf *out,
+	                 struct error *error); /* NULL: has none */
 	int (*delete)(struct content_store *store, const char *name, struct error *error);
 	int (*sweep)(struct content_store *store, int64_t older_than_us,
 	             int (*visit)(void *context, const char *name), void *context,
@@ -46,6 +55,7 @@ struct content_reader {
 };
 
 extern const struct content_driver content_file_driver;
+extern const struct content_driver content_s3_driver;
 
 /* Whether `name` is an object's name: see content.h. */
 bool content_name_valid(const char *name);

@@ -124,11 +124,11 @@ static int open_root(const char *place, bool create, int *ret_root)
 	return 0;
 }
 
-static int file_open(const char *place, bool create, struct content_store **ret_store,
-                     struct error *error)
+static int file_open(const struct content_options *options, const char *place,
+                     struct content_store **ret_store, struct error *error)
 {
 	DESCRIPTOR_AUTO int root = -1;
-	if (open_root(place, create, &root) < 0)
+	if (open_root(place, options->create, &root) < 0)
 		return error_set(error, ERR_VALIDATION, MSG_CONTENT_DIRECTORY, place,
 		                 strerrordesc_np(errno), NULL);
 	DESCRIPTOR_AUTO int incoming = open_directory(root, INCOMING, true);

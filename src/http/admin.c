@@ -92,6 +92,16 @@ static int write_metrics(struct http_server *server, struct buf *out)
 	        counts.certifications_completed);
 	counter(out, "certifications_failed_total", "Certifications failed for good.",
 	        counts.certifications_failed);
+	counter(out, "purchases_paid_total", "Purchases whose credits were added by payments.",
+	        counts.purchases_paid);
+	counter(out, "topups_completed_total", "Automatic top-ups completed.", counts.topups_completed);
+	counter(out, "topups_failed_total", "Automatic top-ups failed and turned off.",
+	        counts.topups_failed);
+	counter(out, "payments_unknown_total", "Tries at a payment whose outcome was not known.",
+	        counts.payments_unknown);
+	metrics_line(out, "unbalanced_accounts", "gauge",
+	             "Accounts whose balance was not the sum of their entries at the last look.",
+	             (double)counts.unbalanced_accounts);
 	metrics_line(out, "clock_synchronized", "gauge", "1 while the kernel calls its clock synchronized.",
 	             counts.clock_synchronized);
 	metrics_line(out, "clock_max_error_seconds", "gauge", "The kernel's bound of the clock's error.",

@@ -33,6 +33,16 @@ void issuer_init(struct issuer *issuer, struct service *service, const char *nod
                  const char *directory, int number);
 worker_run_function issuer_run;
 
+/* ---- topup.c: decides automatic top-ups and tries payments ---- */
+#define TOPUP_COUNT 4 /* a provider that does not answer holds up to so many */
+struct topup {
+	struct service *service;
+	char holder[HOLDER_SIZE]; /* of leases: the same after a restart */
+	bool decides;             /* one of them does */
+};
+void topup_init(struct topup *topup, struct service *service, const char *node, int number);
+worker_run_function topup_run;
+
 /* ---- housekeeping.c ---- */
 struct housekeeping {
 	struct service *service;

@@ -12,9 +12,11 @@ struct jobs {
 	struct service *service;
 	struct sealer sealer;
 	struct issuer issuers[ISSUER_COUNT];
+	struct topup topups[TOPUP_COUNT];
 	struct housekeeping housekeeping;
 	struct worker *sealer_worker;
 	struct worker *issuer_workers[ISSUER_COUNT];
+	struct worker *topup_workers[TOPUP_COUNT];
 	struct worker *housekeeping_worker;
 };
 
@@ -29,6 +31,13 @@ static void wake_issuer(void *context)
 	struct jobs *jobs = context;
 	for (int i = 0; i < ISSUER_COUNT; i++)
 		worker_wake(jobs->issuer_workers[i]);
+}
+
+static void wake_topup(void *context)
+{
+	struct jobs *jobs = context;
+	for (int i = 0; i < TOPUP_COUNT; i++)
+		worker_wake(jobs->topup_workers[i]);
 }
 
 /* The node's name in leases: the same after a restart, so that it takes up what it left. */
@@ -57,6 +66,8 @@ static int start_workers(struct jobs *jobs, struct error *error)
 		                      error);
 	if (!result)
 		result = worker_start("sealer", sealer_run, &jobs->sealer, &jobs->sealer_worker, error);
+	for (int i = TOPUP_COUNT - 1; i >= 0 && !result; i--)
+		result = worker_start("topup", topup_run, &jobs->topups[i], &jobs->topup_workers[i], error);
 	if (!result)
 		result = worker_start("housekeeping", housekeeping_run, &jobs->housekeeping,
 		                      &jobs->housekeeping_worker, error);
@@ -78,10 +89,13 @@ int jobs_start(struct service *service, struct jobs **ret_jobs, struct error *er
 		result = sealer_init(&jobs->sealer, service, node);
 	for (int i = 0; i < ISSUER_COUNT; i++)
 		issuer_init(&jobs->issuers[i], service, node, directory, i);
+	for (int i = 0; i < TOPUP_COUNT; i++)
+		topup_init(&jobs->topups[i], service, node, i);
 	/* Before the threads exist, since these read the functions; nobody else does yet. */
 	service->wake_context = jobs;
 	service->wake_issuer = wake_issuer;
 	service->wake_sealer = wake_sealer;
+	service->wake_topup = wake_topup;
 	if (!result)
 		result = start_workers(jobs, error);
 	if (result) {
@@ -98,14 +112,19 @@ void jobs_stop(struct jobs *jobs)
 		return;
 	worker_ask_to_stop(jobs->housekeeping_worker);
 	worker_ask_to_stop(jobs->sealer_worker);
+	for (int i = 0; i < TOPUP_COUNT; i++)
+		worker_ask_to_stop(jobs->topup_workers[i]);
 	for (int i = 0; i < ISSUER_COUNT; i++)
 		worker_ask_to_stop(jobs->issuer_workers[i]);
 	/* The sealer wakes the issuers, so it ends first. */
 	worker_end(jobs->sealer_worker);
+	for (int i = 0; i < TOPUP_COUNT; i++)
+		worker_end(jobs->topup_workers[i]);
 	worker_end(jobs->housekeeping_worker);
 	for (int i = 0; i < ISSUER_COUNT; i++)
 		worker_end(jobs->issuer_workers[i]);
 	jobs->service->wake_sealer = NULL;
+	jobs->service->wake_topup = NULL;
 	jobs->service->wake_issuer = NULL;
 	jobs->service->wake_context = NULL;
 	sealer_free(&jobs->sealer);

@@ -1,6 +1,5 @@
-#include "net/http.h"
+#include "net/transfer.h"
 
-#include <curl/curl.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <strings.h>
@@ -11,21 +10,8 @@
 #define TIMEOUT_DEFAULT_MS 10000
 #define ANSWER_DEFAULT 65536
 
-/* One exchange on one easy handle. Prepared and finished apart from being performed, so that a
- * multi handle can drive it as well. */
-struct transfer {
-	const struct http_request *request;
+struct http_session {
 	CURL *easy;
-	struct curl_slist *headers;
-	struct http_answer answer;
-	size_t limit;
-	bool over;
-	bool too_many_headers;
-	bool opened;  /* at least one address was permitted */
-	bool refused; /* at least one was not */
-	char refused_address[ADDRESS_TEXT_SIZE];
-	enum address_kind refused_kind;
-	char reason[CURL_ERROR_SIZE];
 };
 
 static pthread_once_t curl_started = PTHREAD_ONCE_INIT;
@@ -34,6 +20,12 @@ static CURLcode curl_start_result;
 static void curl_start(void)
 {
 	curl_start_result = curl_global_init(CURL_GLOBAL_DEFAULT);
+}
+
+int transfer_init(void)
+{
+	pthread_once(&curl_started, curl_start);
+	return curl_start_result == CURLE_OK ? 0 : ERR_NO_MEMORY;
 }
 
 static curl_socket_t open_guarded(void *context, curlsocktype purpose,
@@ -76,9 +68,21 @@ static size_t take_header(char *data, size_t one, size_t size, void *context)
 	return size;
 }
 
+static bool is_taken_elsewhere(const struct transfer *transfer)
+{
+	long status = 0;
+
+	return transfer->request->take &&
+	       curl_easy_getinfo(transfer->easy, CURLINFO_RESPONSE_CODE, &status) == CURLE_OK &&
+	       status >= 200 && status <= 299;
+}
+
 static size_t take_body(char *data, size_t one, size_t size, void *context)
 {
 	struct transfer *transfer = context;
+	const struct http_request *request = transfer->request;
+	if (is_taken_elsewhere(transfer))
+		return request->take(request->take_context, slice_make(data, size)) ? size : size + 1;
 	struct buf *body = &transfer->answer.body;
 	size_t room = transfer->limit - body->size;
 
@@ -90,6 +94,30 @@ static size_t take_body(char *data, size_t one, size_t size, void *context)
 		return size;
 	transfer->over = true;
 	return size + 1; /* anything but size ends the exchange */
+}
+
+static size_t give_body(char *data, size_t one, size_t size, void *context)
+{
+	struct transfer *transfer = context;
+	const struct http_upload *upload = transfer->request->upload;
+	uint64_t left = upload->size - transfer->uploaded;
+	size_t wanted = left < one * size ? (size_t)left : one * size;
+
+	if (wanted == 0)
+		return 0;
+	size_t given = upload->read(upload->context, transfer->uploaded, data, wanted);
+	transfer->uploaded += given;
+	return given > 0 ? given : CURL_READFUNC_ABORT;
+}
+
+static int seek_body(void *context, curl_off_t offset, int origin)
+{
+	struct transfer *transfer = context;
+
+	if (origin != SEEK_SET || offset < 0 || (uint64_t)offset > transfer->request->upload->size)
+		return CURL_SEEKFUNC_FAIL;
+	transfer->uploaded = (uint64_t)offset;
+	return CURL_SEEKFUNC_OK;
 }
 
 static void answer_init(struct http_answer *answer, size_t limit)
@@ -107,9 +135,12 @@ void http_answer_free(struct http_answer *answer)
 	buf_free(&answer->headers);
 }
 
-static void transfer_free(struct transfer *transfer)
+void transfer_free(struct transfer *transfer)
 {
-	curl_easy_cleanup(transfer->easy);
+	if (!transfer->request->session)
+		curl_easy_cleanup(transfer->easy);
+	else if (transfer->easy)
+		curl_easy_reset(transfer->easy); /* forgets options, keeps connections */
 	curl_slist_free_all(transfer->headers);
 	http_answer_free(&transfer->answer);
 }
@@ -153,6 +184,19 @@ static int add_headers(struct transfer *transfer, struct error *error)
 	return result;
 }
 
+static CURLcode set_upload(struct transfer *transfer)
+{
+	CURL *easy = transfer->easy;
+	CURLcode code = curl_easy_setopt(easy, CURLOPT_UPLOAD, 1L);
+
+	code |= curl_easy_setopt(easy, CURLOPT_INFILESIZE_LARGE,
+	                         (curl_off_t)transfer->request->upload->size);
+	code |= curl_easy_setopt(easy, CURLOPT_READFUNCTION, give_body);
+	code |= curl_easy_setopt(easy, CURLOPT_READDATA, transfer);
+	code |= curl_easy_setopt(easy, CURLOPT_SEEKFUNCTION, seek_body);
+	return code | curl_easy_setopt(easy, CURLOPT_SEEKDATA, transfer);
+}
+
 static CURLcode set_method(CURL *easy, const struct http_request *request)
 {
 	const char *method = request->method;
@@ -178,7 +222,10 @@ static CURLcode set_credentials(CURL *easy, const struct http_request *request)
 		code |= curl_easy_setopt(easy, CURLOPT_HTTPAUTH, (long)CURLAUTH_BEARER);
 		code |= curl_easy_setopt(easy, CURLOPT_XOAUTH2_BEARER, request->bearer);
 	} else if (request->user) {
-		code |= curl_easy_setopt(easy, CURLOPT_HTTPAUTH, (long)CURLAUTH_BASIC);
+		if (request->aws_sigv4)
+			code |= curl_easy_setopt(easy, CURLOPT_AWS_SIGV4, request->aws_sigv4);
+		else
+			code |= curl_easy_setopt(easy, CURLOPT_HTTPAUTH, (long)CURLAUTH_BASIC);
 		code |= curl_easy_setopt(easy, CURLOPT_USERNAME, request->user);
 		code |= curl_easy_setopt(easy, CURLOPT_PASSWORD,
 		                         request->password ? request->password : "");
@@ -212,6 +259,11 @@ static CURLcode set_options(struct transfer *transfer)
 	code |= curl_easy_setopt(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
 	code |= curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, timeout_ms);
 	code |= curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, connect_ms);
+	if (request->stall_timeout_ms > 0) {
+		code |= curl_easy_setopt(easy, CURLOPT_LOW_SPEED_LIMIT, 1L);
+		code |= curl_easy_setopt(easy, CURLOPT_LOW_SPEED_TIME,
+		                         (request->stall_timeout_ms + 999L) / 1000);
+	}
 	code |= curl_easy_setopt(easy, CURLOPT_USERAGENT, "constancia/" CONSTANCIA_VERSION);
 	code |= curl_easy_setopt(easy, CURLOPT_HTTPHEADER, transfer->headers);
 	code |= curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, open_guarded);
@@ -221,12 +273,14 @@ static CURLcode set_options(struct transfer *transfer)
 	code |= curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, take_body);
 	code |= curl_easy_setopt(easy, CURLOPT_WRITEDATA, transfer);
 	code |= curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, transfer->reason);
+	if (request->upload)
+		code |= set_upload(transfer);
 	code |= set_credentials(easy, request);
 	return code | set_method(easy, request);
 }
 
-static int transfer_prepare(struct transfer *transfer, const struct http_request *request,
-                            struct error *error)
+int transfer_prepare(struct transfer *transfer, const struct http_request *request,
+                     struct error *error)
 {
 	transfer->request = request;
 	transfer->limit = request->answer_limit > 0 ? request->answer_limit : ANSWER_DEFAULT;
@@ -234,7 +288,9 @@ static int transfer_prepare(struct transfer *transfer, const struct http_request
 	if (!request->url || strlen(request->url) > HTTP_URL_MAX)
 		return error_cause(error, ERR_VALIDATION, "no URL, or one over %d bytes", HTTP_URL_MAX);
 	pthread_once(&curl_started, curl_start);
-	if (curl_start_result == CURLE_OK)
+	if (request->session)
+		transfer->easy = request->session->easy;
+	else if (curl_start_result == CURLE_OK)
 		transfer->easy = curl_easy_init();
 	if (!transfer->easy)
 		return ERR_NO_MEMORY;
@@ -266,8 +322,8 @@ static int transfer_failure(const struct transfer *transfer, CURLcode code, stru
 }
 
 /* The answer goes to the caller when there is a whole one. */
-static int transfer_finish(struct transfer *transfer, CURLcode code, struct http_answer *ret_answer,
-                           struct error *error)
+int transfer_finish(struct transfer *transfer, CURLcode code, struct http_answer *ret_answer,
+                    struct error *error)
 {
 	struct http_answer *answer = &transfer->answer;
 	char *address = NULL;
@@ -301,6 +357,27 @@ int http_send(const struct http_request *request, struct http_answer *ret_answer
 	}
 	transfer_free(&transfer);
 	return result;
+}
+
+struct http_session *http_session_open(void)
+{
+	struct http_session *session = malloc(sizeof *session);
+
+	pthread_once(&curl_started, curl_start);
+	if (session)
+		session->easy = curl_start_result == CURLE_OK ? curl_easy_init() : NULL;
+	if (!session || session->easy)
+		return session;
+	free(session);
+	return NULL;
+}
+
+void http_session_close(struct http_session *session)
+{
+	if (!session)
+		return;
+	curl_easy_cleanup(session->easy);
+	free(session);
 }
 
 struct slice http_answer_header(const struct http_answer *answer, const char *name)

@@ -1,9 +1,10 @@
 /* One outbound HTTP exchange, blocking (libcurl).
  *
- * Only http and https, redirects are never followed, no proxy, no cookies, no connection is reused,
- * and the guard sees the address really connected to, so a name that resolves to something else at
- * the second look gains nothing. Every function may be called from any thread; requests and answers
- * belong to one thread at a time. Nothing is global but libcurl's own initialization. */
+ * Only http and https, redirects are never followed, no proxy, no cookies, no connection is reused
+ * but within a session, and the guard sees the address really connected to, so a name that resolves
+ * to something else at the second look gains nothing. Every function may be called from any thread;
+ * requests, answers and sessions belong to one thread at a time. Nothing is global but libcurl's own
+ * initialization. */
 #ifndef NET_HTTP_H
 #define NET_HTTP_H
 
@@ -19,6 +20,22 @@
 #define HTTP_URL_MAX 2048
 #define HTTP_REQUEST_HEADERS_MAX 32
 
+/* Keeps connections open from one exchange to the next with the same server. Every exchange of a
+ * session must have the same guard: a connection that is used again is not judged again. */
+struct http_session;
+/* NULL without memory. */
+struct http_session *http_session_open(void) __attribute__((warn_unused_result));
+void http_session_close(struct http_session *session); /* NULL-safe */
+
+/* A body that is not in memory: `read` fills `data` from `offset` of the body on and gives how many
+ * bytes it put there, 0 when it cannot go on (ERR_NETWORK). Parts may be asked for again, when the
+ * connection was cut and opened anew. */
+struct http_upload {
+	size_t (*read)(void *context, uint64_t offset, void *data, size_t size);
+	void *context;
+	uint64_t size;
+};
+
 /* All text is the caller's and is only read during http_send. NULL or 0 means "not used" unless
  * said otherwise. */
 struct http_request {
@@ -28,14 +45,26 @@ struct http_request {
 	const char *const *headers; /* "Name: value", without line ends */
 	size_t header_count;
 	struct slice body;
+	const struct http_upload *upload; /* instead of `body` */
+	/* The body of an answer of 200 to 299 goes here, not into the answer, as it comes; false ends
+	 * the exchange (ERR_NETWORK). What came before an exchange failed was given too. */
+	bool (*take)(void *context, struct slice part);
+	void *take_context;
+	struct http_session *session; /* NULL: a connection of its own */
 	int timeout_ms;         /* for everything, resolution included; 0: 10,000 */
 	int connect_timeout_ms; /* 0: timeout_ms */
+	int stall_timeout_ms;   /* nothing moves for so long, in whole seconds upwards; 0: timeout_ms */
 	size_t answer_limit;    /* bytes of body; 0: 65,536 */
 	bool cut_over_limit;    /* a longer body is cut there and the exchange counts; else it fails */
 	bool allow_http;        /* plain http too; else https alone */
 	const char *user;       /* Basic, with password */
 	const char *password;
 	const char *bearer;
+	/* "aws:amz:REGION:s3": user and password are an access key and its secret, and sign the request
+	 * (AWS Signature Version 4). libcurl 7.88 signs the path and the query as they stand, so the
+	 * query must be sorted, with '=' behind every name, and escaped as that standard wants; and the
+	 * header x-amz-content-sha256 must be among `headers`. */
+	const char *aws_sigv4;
 	const char *client_certificate; /* PEM file, with client_key */
 	const char *client_key;
 	const char *authority_file;        /* PEM roots for TLS; NULL: the system's */

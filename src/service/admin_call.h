@@ -60,6 +60,8 @@ void admin_list_end(struct json_writer *out, bool more);
 extern const struct admin_operation admin_account_operations[];
 extern const struct admin_operation admin_channel_operations[];
 extern const struct admin_operation admin_limit_operations[];
+extern const struct admin_operation admin_webhook_operations[];
+extern const struct admin_operation admin_purchase_operations[];
 extern const struct admin_operation admin_evidence_operations[];
 extern const struct admin_operation admin_store_operations[];
 

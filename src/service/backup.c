@@ -267,19 +267,19 @@ int backup_make(struct store *store, struct content_store *content, const char *
 	return code;
 }
 
-static int restore_content(const char *directory, const char *store_url, const char *content_url,
-                           struct error *error)
+static int restore_content(const char *directory, const char *store_url,
+                           const struct content_options *content, struct error *error)
 {
 	char url[PATH_MAX];
 	snprintf(url, sizeof url, "file:%s/content", directory);
 	struct store *store = NULL;
 	struct content_store *from = NULL, *to = NULL;
 	struct backup_facts counted = {0};
-	int code = store_open(store_url, false, &store, error);
+	int code = store_open(&(struct db_options){.url = store_url}, &store, error);
 	if (!code)
 		code = content_open(url, false, &from, error);
 	if (!code)
-		code = content_open(content_url, true, &to, error);
+		code = content_open_with(content, &to, error);
 	if (!code)
 		code = copy_objects(store, from, to, &counted, error);
 	if (to)
@@ -303,8 +303,9 @@ static int make_parent(const char *path, struct error *error)
 	return OK;
 }
 
-int backup_restore(const char *directory, const char *store_url, const char *content_url,
-                   struct backup_facts *ret, struct error *error)
+int backup_restore(const char *directory, const char *store_url,
+                   const struct content_options *content, struct backup_facts *ret,
+                   struct error *error)
 {
 	static const char scheme[] = "sqlite:";
 	if (strncmp(store_url, scheme, sizeof scheme - 1) != 0 || strlen(directory) > DIRECTORY_MAX)
@@ -336,7 +337,7 @@ int backup_restore(const char *directory, const char *store_url, const char *con
 		return code;
 	}
 	if (facts.content_objects >= 0)
-		code = restore_content(directory, store_url, content_url, error);
+		code = restore_content(directory, store_url, content, error);
 	if (!code)
 		*ret = facts;
 	return code;

@@ -27,8 +27,9 @@ int backup_make(struct store *store, struct content_store *content, const char *
     __attribute__((warn_unused_result));
 /* Checks the backup's own digest and brings database and objects back to where the settings say; no
  * database may be there yet. */
-int backup_restore(const char *directory, const char *store_url, const char *content_url,
-                   struct backup_facts *ret, struct error *error)
+int backup_restore(const char *directory, const char *store_url,
+                   const struct content_options *content, struct backup_facts *ret,
+                   struct error *error)
     __attribute__((warn_unused_result));
 
 #endif

@@ -97,7 +97,7 @@ static void handle_batch(struct registrar *registrar, size_t count)
 	struct store *store = registrar->service->store;
 	struct error error;
 	error_clear(&error);
-	int result = store_register(store, registrar->items, count, clock_now_us(), &error);
+	int result = store_register(store, 0, registrar->items, count, clock_now_us(), &error);
 	if (result != OK)
 		log_failure(registrar, &error, count);
 	atomic_fetch_add_explicit(&registrar->batches, 1, memory_order_relaxed);
@@ -111,10 +111,8 @@ static void handle_batch(struct registrar *registrar, size_t count)
 		count_outcome(registrar, item);
 		registrar->taken[i]->done(registrar->taken[i]);
 	}
-	struct db_connection *writer = db_take_writer(store_db(store));
-	if (db_maintain(writer, &error) != OK)
+	if (db_maintain(store_db(store), &error) != OK)
 		log_error("checkpoint_failed", "cause", error.cause);
-	db_give(writer);
 }
 
 static void *registrar_run(void *argument)

@@ -4,16 +4,34 @@
 #include "service/keys.h"
 #include "service/registrar.h"
 
+static int open_payments(const struct settings *settings, struct payment_provider **ret,
+                         struct error *error)
+{
+	struct payment_settings given = {
+		.provider = settings->payment_provider,
+		.stripe_url = settings->payment_stripe_url,
+		.stripe_key = settings->payment_stripe_key,
+		.stripe_webhook_secret = settings->payment_stripe_webhook_secret,
+		.allow_networks = settings->payment_allow_networks,
+		.return_url = settings->payment_return_url,
+	};
+	return payment_provider_open(&given, ret, error);
+}
+
 int service_open(const struct settings *settings, bool create, struct service *ret_service,
                  struct error *error)
 {
 	struct service *service = ret_service;
 	service->settings = settings;
-	int result = store_open(settings->store_url, create, &service->store, error);
+	struct db_options options = settings_store(settings, create);
+	int result = store_open(&options, &service->store, error);
+	struct content_options content = settings_content(settings, create);
 	if (result == OK)
-		result = content_open(settings->content_url, create, &service->content, error);
+		result = content_open_with(&content, &service->content, error);
 	if (result == OK)
 		result = store_get_secret(service->store, "link_secret", &service->link_secret, error);
+	if (result == OK)
+		result = open_payments(settings, &service->payments, error);
 	if (result == OK) {
 		service->keys = key_cache_make();
 		result = service->keys ? registrar_start(service, &service->registrar, error)
@@ -28,10 +46,12 @@ void service_close(struct service *service)
 {
 	registrar_stop(service->registrar);
 	key_cache_free(service->keys);
+	payment_provider_close(service->payments);
 	content_close(service->content);
 	store_close(service->store);
 	service->registrar = NULL;
 	service->keys = NULL;
+	service->payments = NULL;
 	service->content = NULL;
 	service->store = NULL;
 }
@@ -53,6 +73,11 @@ void service_read_counts(struct service *service, struct service_counts *ret)
 	ret->certifications_completed = atomic_load(&jobs->certifications_completed);
 	ret->certifications_failed = atomic_load(&jobs->certifications_failed);
 	ret->last_seal_us = atomic_load(&jobs->last_seal_us);
+	ret->purchases_paid = atomic_load(&jobs->purchases_paid);
+	ret->topups_completed = atomic_load(&jobs->topups_completed);
+	ret->topups_failed = atomic_load(&jobs->topups_failed);
+	ret->payments_unknown = atomic_load(&jobs->payments_unknown);
+	ret->unbalanced_accounts = atomic_load(&jobs->unbalanced_accounts);
 	struct clock_state clock = clock_state_read();
 	ret->clock_synchronized = clock.synchronized;
 	ret->clock_max_error_us = clock.max_error_us;

@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 
 #include "content/content.h"
+#include "payment/payment.h"
 #include "service/settings.h"
 #include "store/store.h"
 
@@ -19,6 +20,9 @@ struct job_counters {
 	atomic_uint_fast64_t sealed_segments, seal_rounds, seal_failures;
 	atomic_uint_fast64_t certifications_completed, certifications_failed;
 	atomic_int_fast64_t last_seal_us; /* wall clock; 0: none since the start */
+	atomic_uint_fast64_t purchases_paid, topups_completed, topups_failed;
+	atomic_uint_fast64_t payments_unknown;     /* tries whose outcome was not known */
+	atomic_int_fast64_t unbalanced_accounts; /* at the last look */
 };
 
 struct service {
@@ -27,12 +31,14 @@ struct service {
 	struct content_store *content;
 	struct signer *signer;               /* the process that holds the keys */
 	struct authorities *authorities;  /* used by the sealer and for signature timestamps */
+	struct payment_provider *payments;
 	struct registrar *registrar;
 	struct key_cache *keys;
 	struct sha256 link_secret;           /* MAC key of download links */
 	struct job_counters job_counters;
 	void (*wake_sealer)(void *context);  /* a certification waits for a seal */
 	void (*wake_issuer)(void *context);
+	void (*wake_topup)(void *context);   /* a payment is to be tried */
 	void *wake_context;
 };
 
@@ -124,6 +130,8 @@ struct service_counts {
 	uint64_t sealed_segments, seal_rounds, seal_failures;
 	uint64_t certifications_completed, certifications_failed;
 	int64_t last_seal_us;
+	uint64_t purchases_paid, topups_completed, topups_failed, payments_unknown;
+	int64_t unbalanced_accounts;
 	uint64_t queue_length;
 	bool clock_synchronized;
 	int64_t clock_max_error_us; /* the kernel's bound */

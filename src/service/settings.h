@@ -6,7 +6,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "content/content.h"
+#include "store/db.h"
+
 #define SETTING_FIELD_TEXT const char *
+#define SETTING_FIELD_SECRET const char *
 #define SETTING_FIELD_LIST const char *
 #define SETTING_FIELD_INTEGER int64_t
 #define SETTING_FIELD_DURATION int64_t
@@ -19,5 +23,29 @@ struct settings {
 #include "service/settings.def"
 #undef SETTING
 };
+
+static inline struct db_options settings_store(const struct settings *settings, bool create)
+{
+	return (struct db_options){
+	    .url = settings->store_url,
+	    .create = create,
+	    .require_replicas = (unsigned)settings->store_require_replicas,
+	    .commit_timeout_us = settings->store_commit_timeout,
+	};
+}
+
+/* What is on its way to a remote store waits in the data directory, in files without a name. */
+static inline struct content_options settings_content(const struct settings *settings, bool create)
+{
+	return (struct content_options){
+	    .url = settings->content_url,
+	    .create = create,
+	    .spool_directory = settings->service_data_dir,
+	    .access_key = settings->content_access_key,
+	    .secret_key = settings->content_secret_key,
+	    .allow_networks = settings->content_allow_networks,
+	    .timeout_ms = (int)(settings->content_timeout / 1000),
+	};
+}
 
 #endif

@@ -57,8 +57,8 @@ static int move_credits(struct db_connection *connection, int64_t account,
 		code = store_write_entries(connection, &state, result.entries, now_us, error);
 	if (!code)
 		code = store_write_notices(connection, account, result.notices, MODE_LIVE, now_us, error);
-	if (!code)
-		code = store_save_account(connection, &state, now_us, error);
+	if (!code) /* an operator's doing, not the owner's */
+		code = store_save_account(connection, &state, TIME_NONE, error);
 	if (!code)
 		*ret = (struct credit_outcome){state.balance, state.unpaid_events, settled};
 	return code;

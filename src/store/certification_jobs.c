@@ -242,7 +242,7 @@ static int refund(struct db_connection *connection, const struct certification *
 		result = store_write_notices(connection, certification->account, moved.notices, MODE_LIVE,
 		                             now_us, error);
 	if (!result)
-		result = store_save_account(connection, &account, now_us, error);
+		result = store_save_account(connection, &account, TIME_NONE, error);
 	return result;
 }
 

@@ -1,4 +1,5 @@
 #include "base/clock.h"
+#include "store/fan_out.h"
 #include "store/internal.h"
 
 static int load_thresholds(struct db_connection *connection, size_t count, struct arena *arena,
@@ -85,17 +86,18 @@ static int save_thresholds(struct db_connection *connection, const struct ledger
 }
 
 int store_save_account(struct db_connection *connection, const struct ledger_account *account,
-                       int64_t now_us, struct error *error)
+                       int64_t active_us, struct error *error)
 {
 	struct db_query *query = db_query(
 	    connection, "UPDATE accounts SET balance = $2, unpaid_events = $3, last_entry = $4, "
-	                "last_unpaid = $5, active_at = $6 WHERE account = $1");
+	                "last_unpaid = $5, active_at = CASE WHEN $6 < 0 THEN active_at ELSE $6 END "
+	                "WHERE account = $1");
 	db_bind_integer(query, account->account);
 	db_bind_integer(query, account->balance);
 	db_bind_integer(query, account->unpaid_events);
 	db_bind_integer(query, account->last_entry);
 	db_bind_integer(query, account->last_unpaid);
-	db_bind_integer(query, now_us - now_us % US_PER_DAY);
+	db_bind_integer(query, active_us == TIME_NONE ? -1 : active_us - active_us % US_PER_DAY);
 	int result = db_execute(query, NULL, error);
 	return result == OK ? save_thresholds(connection, account, error) : result;
 }
@@ -134,21 +136,26 @@ int store_write_notices(struct db_connection *connection, int64_t account,
                         const struct ledger_notice *notices, enum mode mode, int64_t now_us,
                         struct error *error)
 {
-	int result = OK;
+	struct fan_out out;
+	int result = notices ? fan_out_open(connection, account, &out, error) : OK;
 	for (const struct ledger_notice *notice = notices; notice && result == OK;
 	     notice = notice->next) {
 		char id[ID_SIZE];
 		store_fresh_id("ntc_", id);
 		struct db_query *query =
 		    db_query(connection, "INSERT INTO notices(account, notice_id, type, mode, created_at, "
-		                         "data) VALUES ($1, $2, $3, $4, $5, $6)");
+		                         "data) VALUES ($1, $2, $3, $4, $5, $6) RETURNING notice");
 		db_bind_integer(query, account);
 		db_bind_string(query, id);
 		db_bind_string(query, notice_type_text(notice->type));
 		db_bind_string(query, mode_text(mode));
 		db_bind_integer(query, now_us);
 		db_bind_text(query, notice->data);
-		result = db_execute(query, NULL, error);
+		int64_t number = db_step(query) ? db_integer(query, 0) : 0;
+		result = db_end(query, error);
+		if (result == OK)
+			result = fan_out_notice(connection, &out, number, notice_type_text(notice->type),
+			                        now_us, error);
 	}
 	return result;
 }

@@ -1,13 +1,19 @@
-/* The database driver contract: one small interface over SQLite and, later, PostgreSQL.
+/* The database contract: one small interface over the embedded engine (SQLite) and the server
+ * engine (PostgreSQL). db.c hands each call to the driver that the address names.
  *
- * The store's queries are written once, in the SQL that both engines speak: parameters $1, $2, …;
+ * Nearly all queries are written once, in the SQL that both engines speak: parameters $1, $2, …;
  * BIGINT, TEXT, BLOB; INSERT … ON CONFLICT; RETURNING. A driver adapts what differs (`FOR UPDATE`
  * is dropped on SQLite, where one connection writes).
  *
- * A database has ONE writer connection per sequencer (SQLite: exactly one for the process, which
- * also checkpoints) and several read-only ones. A connection is used by one thread at a time; the
- * store takes and gives them back. Statements are prepared once per connection and cached by the
- * address of their text, so texts must be string literals.
+ * Three uses of a connection:
+ * - the WRITER of administration and jobs: its transactions exclude each other, over all nodes;
+ * - a REGISTRAR, one for each sequencer: on the server its transactions run beside the writer's,
+ *   so whoever reads and changes what registration changes locks the account's row first;
+ * - READERS: a consistent view from db_begin on.
+ * On SQLite registrar and writer are one connection, which also checkpoints.
+ *
+ * A connection is used by one thread at a time. Statements are prepared once per connection and
+ * cached by the address of their text, so texts must be string literals.
  *
  * Errors are sticky within a transaction: after a failure every later call answers the same error
  * and the transaction can only be rolled back. */
@@ -24,39 +30,68 @@ struct db;            /* a database: file or server */
 struct db_connection; /* one connection */
 struct db_query;      /* a statement being bound and stepped */
 
-/* Opens; for SQLite the file and its directory are created when `create`. */
-int db_open(const char *url, bool create, struct db **ret_db, struct error *error);
-void db_close(struct db *db);
+struct db_options {
+	const char *url;           /* sqlite:PATH, postgresql://… */
+	bool create;               /* SQLite: makes the file and its directory */
+	unsigned require_replicas; /* server: synchronous standbys without which nothing is written */
+	int64_t commit_timeout_us; /* server: longest wait for a commit; 0: 5 s */
+};
+int db_open(const struct db_options *options, struct db **ret_db, struct error *error);
+void db_close(struct db *db); /* NULL-safe */
 
-/* The writer: blocks, in order of arrival, until the connection is free. Never fails. */
+/* Whether other processes write to it too. */
+bool db_is_shared(const struct db *db);
+/* How many registrars it serves at a time. */
+unsigned db_registrar_count(const struct db *db);
+/* "durable": on the disk of one machine; "replicated": on a standby, too, when a commit answers. */
+const char *db_promise(const struct db *db);
+/* ERR_UNAVAILABLE with the reason in its cause while commits could not be acknowledged. */
+int db_ready(struct db *db, struct error *error);
+
+/* The writer: blocks, in order of arrival, until a connection is free. Never fails. */
 struct db_connection *db_take_writer(struct db *db);
-/* A read-only connection with a consistent view from db_begin on; blocks while all are taken, so
- * nobody may take a second one while holding one. */
+/* Registrar `number`, counted from 0. */
+struct db_connection *db_take_registrar(struct db *db, unsigned number);
+/* A read-only connection; blocks while all are taken, so nobody may take a second one while
+ * holding one. */
 struct db_connection *db_take_reader(struct db *db);
 /* Gives back; an open transaction is rolled back. NULL-safe. */
 void db_give(struct db_connection *connection);
+struct db *db_of(struct db_connection *connection);
 
 int db_begin(struct db_connection *connection, struct error *error);
-/* Durable on return (and replicated where asked for). ERR_UNKNOWN_OUTCOME: nobody knows. */
+/* Durable on return, and replicated where asked for. ERR_UNKNOWN_OUTCOME: nobody knows. */
 int db_commit(struct db_connection *connection, struct error *error);
 void db_rollback(struct db_connection *connection);
 /* The first error since db_begin, 0 if none. */
 int db_failure(const struct db_connection *connection);
+/* Whether the failed transaction lost to another one (deadlock, serialization) and may win when it
+ * is tried again from its begin. */
+bool db_may_retry(const struct db_connection *connection);
 
 /* Several statements without parameters, for schema work. */
 int db_run(struct db_connection *connection, const char *sql, struct error *error);
+/* Whether the schema has a table. */
+int db_has_table(struct db_connection *connection, const char *name, bool *ret_present,
+                 struct error *error);
 
 /* A query: db_query, bind in order, step while it answers true. Finished by db_end, or by the next
  * db_query of the same text. Texts and blobs read stay valid until the next step. */
 struct db_query *db_query(struct db_connection *connection, const char *literal_sql);
+/* The same for results of any length, which are then read in portions; within a transaction. */
+struct db_query *db_query_long(struct db_connection *connection, const char *literal_sql);
 void db_bind_integer(struct db_query *query, int64_t value);
 void db_bind_text(struct db_query *query, struct slice text);
 void db_bind_string(struct db_query *query, const char *text); /* NULL: NULL */
 void db_bind_blob(struct db_query *query, const void *data, size_t size); /* data NULL: NULL */
 void db_bind_null(struct db_query *query);
+/* Bound as far as it goes: the server may work on it while other queries are made. Several sent
+ * queries cost one round trip; each is then stepped as usual. Elsewhere: nothing. */
+void db_send(struct db_query *query);
 bool db_step(struct db_query *query);
-/* Steps to the end and finishes; 0 or the connection's error. Changed rows in *ret_changes (may be
- * NULL). */
+/* Steps to the end and finishes; 0 or the connection's error. Changed rows in *ret_changes. With
+ * NULL for ret_changes a server may run it later: what goes wrong then shows at a later call, at
+ * the latest at the commit. */
 int db_execute(struct db_query *query, int64_t *ret_changes, struct error *error);
 int db_end(struct db_query *query, struct error *error);
 
@@ -65,12 +100,33 @@ bool db_is_null(struct db_query *query, int column);
 struct slice db_text(struct db_query *query, int column); /* empty for NULL */
 struct slice db_blob(struct db_query *query, int column);
 
+/* A parameter of many values, for statements that only the server gets: `= ANY($1)`,
+ * `unnest($1, …)`. The memory is the array's own. */
+#define DB_ARRAY_HEADER_SIZE 20
+enum db_type { DB_INTEGERS, DB_TEXTS, DB_BLOBS };
+struct db_array {
+	enum db_type type;
+	size_t count;
+	bool has_null;
+	struct buf wire; /* room for the header, then for each: 4 bytes of length and the value */
+};
+void db_array_init(struct db_array *array, enum db_type type);
+void db_array_clear(struct db_array *array); /* empties it, keeps the memory */
+void db_array_free(struct db_array *array);
+void db_array_add_integer(struct db_array *array, int64_t value);
+void db_array_add_bytes(struct db_array *array, const void *data, size_t size); /* NULL: NULL */
+void db_array_add_null(struct db_array *array);
+void db_bind_array(struct db_query *query, struct db_array *array);
+
 /* Housekeeping of the engine between transactions: SQLite moves its log into the file when it has
- * grown past its cap. Called by the sequencer with the writer taken. */
-int db_maintain(struct db_connection *writer, struct error *error);
-/* Copies a consistent snapshot into `path` while serving. */
+ * grown past its cap. Called by the sequencer. */
+int db_maintain(struct db *db, struct error *error);
+/* Copies a consistent snapshot into the file `path` while serving. */
 int db_backup(struct db *db, const char *path, struct error *error);
 /* After an I/O error in a commit nothing may be acknowledged any more: true once that happened. */
 bool db_is_poisoned(const struct db *db);
+
+struct schema;
+const struct schema *db_schema(const struct db *db);
 
 #endif

@@ -5,13 +5,16 @@
 #include "store/db.h"
 #include "store/store.h"
 
-struct client_refs;
+struct sequencer;
 
 struct store {
 	struct db *db;
-	struct client_refs *client_refs; /* of the one sequencer */
-	struct arena batch_arena; /* of the one sequencer */
+	struct sequencer *sequencers; /* store_sequencer_count */
 };
+
+/* What registering keeps in memory, from opening to closing. */
+int register_open(struct store *store, struct error *error);
+void register_close(struct store *store);
 
 /* events.event = chain << EVENT_SEQUENCE_BITS | sequence */
 #define EVENT_SEQUENCE_BITS 40
@@ -38,9 +41,10 @@ int store_load_account(struct db_connection *connection, int64_t account, struct
 /* What test events used up of the quotas of a UTC day. */
 int store_load_test_usage(struct db_connection *connection, const char *day,
                           struct ledger_account *account, struct error *error);
-/* Writes balance, counts, marks and changed thresholds back. */
+/* Writes balance, counts, marks and changed thresholds back. active_us: when its owner registered,
+ * certified or bought; TIME_NONE: somebody else moved its credits. */
 int store_save_account(struct db_connection *connection, const struct ledger_account *account,
-                       int64_t now_us, struct error *error);
+                       int64_t active_us, struct error *error);
 /* Removes the `count` oldest unpaid events of an account: they are paid now. */
 int store_settle(struct db_connection *connection, int64_t account, int64_t count,
                  struct error *error);

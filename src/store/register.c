@@ -1,4 +1,5 @@
 #include <assert.h>
+#include <stdlib.h>
 
 #include "store/read_event.h"
 #include "store/register_batch.h"
@@ -43,6 +44,7 @@ static int give_outcome(struct batch *batch, const struct ledger_account *accoun
 	const struct ledger_request *request = &item->request;
 	given->result = request->result;
 	given->replayed = request->replayed;
+	error_clear(&given->error);
 	given->error.code = request->result;
 	if (request->result == ERR_TEST_QUOTA)
 		given->error.retry_after_seconds = test_quota_wait_seconds(batch->now_us);
@@ -120,28 +122,93 @@ static int sort_by_account(struct batch *batch, struct registration **items, siz
 	return OK;
 }
 
-int store_register(struct store *store, struct registration **items, size_t count,
-                   int64_t now_us, struct error *error)
+/* The embedded engine has tables of its own for the client_refs. */
+static int write_client_refs(struct batch *batch, int result, struct error *error)
 {
-	assert(count > 0);
-	arena_reset(&store->batch_arena);
-	struct batch batch = {.refs = store->client_refs, .arena = &store->batch_arena, .now_us = now_us};
+	struct client_refs *refs = batch->sequencer->client_refs;
+	return refs && result == OK ? client_refs_write(refs, batch->connection, error) : result;
+}
+
+static void end_client_refs(struct batch *batch, int result)
+{
+	struct client_refs *refs = batch->sequencer->client_refs;
+	if (refs && result == OK)
+		client_refs_committed(refs);
+	else if (refs)
+		client_refs_rolled_back(refs);
+}
+
+static int try_batch(struct store *store, unsigned sequencer, struct registration **items,
+                     size_t count, int64_t now_us, bool *ret_may_retry, struct error *error)
+{
+	struct batch batch = {.sequencer = &store->sequencers[sequencer], .now_us = now_us};
+	batch.arena = &batch.sequencer->arena;
+	arena_reset(batch.arena);
 	period_key(PERIOD_DAY, now_us, batch.day);
 	int result = sort_by_account(&batch, items, count);
 	if (result != OK)
 		return result;
-	batch.connection = db_take_writer(store->db);
+	batch.connection = db_take_registrar(store->db, sequencer);
 	result = db_begin(batch.connection, error);
 	for (struct account_batch *part = batch.accounts; part && result == OK; part = part->next)
 		result = register_part(&batch, part, error);
-	if (result == OK)
-		result = client_refs_write(store->client_refs, batch.connection, error);
+	result = write_client_refs(&batch, result, error);
 	if (result == OK)
 		result = db_commit(batch.connection, error);
-	if (result == OK)
-		client_refs_committed(store->client_refs);
-	else
-		client_refs_rolled_back(store->client_refs);
+	end_client_refs(&batch, result);
+	*ret_may_retry = result != OK && db_may_retry(batch.connection);
 	db_give(batch.connection);
 	return result;
+}
+
+#define TRIES_MAX 4
+
+int store_register(struct store *store, unsigned sequencer, struct registration **items,
+                   size_t count, int64_t now_us, struct error *error)
+{
+	assert(count > 0);
+	bool may_retry = true;
+	int result = ERR_UNAVAILABLE;
+	for (int tries = 0; tries < TRIES_MAX && result != OK && may_retry; tries++) {
+		may_retry = false;
+		result = try_batch(store, sequencer, items, count, now_us, &may_retry, error);
+	}
+	return result;
+}
+
+/* ---- what is kept ---- */
+
+#define BATCH_ARENA_MAX ((size_t)256 << 20)
+
+static int open_sequencer(struct store *store, struct sequencer *sequencer, struct error *error)
+{
+	arena_init(&sequencer->arena, BATCH_ARENA_MAX);
+	if (db_is_shared(store->db))
+		return event_columns_open(&sequencer->columns);
+	struct db_connection *reader = db_take_reader(store->db);
+	int result =
+	    client_refs_open(reader, CLIENT_REFS_GATHERED, &sequencer->client_refs, error);
+	db_give(reader);
+	return result;
+}
+
+int register_open(struct store *store, struct error *error)
+{
+	unsigned count = store_sequencer_count(store);
+	store->sequencers = calloc(count, sizeof *store->sequencers);
+	int result = store->sequencers ? OK : ERR_NO_MEMORY;
+	for (unsigned i = 0; i < count && result == OK; i++)
+		result = open_sequencer(store, &store->sequencers[i], error);
+	return result;
+}
+
+void register_close(struct store *store)
+{
+	unsigned count = store->sequencers ? store_sequencer_count(store) : 0;
+	for (unsigned i = 0; i < count; i++) {
+		client_refs_close(store->sequencers[i].client_refs);
+		event_columns_close(store->sequencers[i].columns);
+		arena_free(&store->sequencers[i].arena);
+	}
+	free(store->sequencers);
 }

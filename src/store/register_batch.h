@@ -28,9 +28,16 @@ struct account_batch {
 	struct account_batch *next;
 };
 
+/* What is kept for the batches of one sequencer. */
+struct sequencer {
+	struct arena arena;              /* of the batch */
+	struct client_refs *client_refs; /* embedded engine alone */
+	struct event_columns *columns;   /* server alone */
+};
+
 struct batch {
 	struct db_connection *connection;
-	struct client_refs *refs;
+	struct sequencer *sequencer;
 	struct arena *arena;
 	int64_t now_us;
 	char day[PERIOD_KEY_SIZE];
@@ -42,6 +49,17 @@ static inline bool batch_item_is_new(const struct batch_item *item)
 {
 	return item->request.result == OK && !item->request.replayed;
 }
+
+/* The engines differ in two things: how the events that hold given client_refs are found, and how
+ * many events are written at once. */
+int register_find_known(struct batch *batch, struct account_batch *part, struct error *error);
+int register_write_events(struct batch *batch, struct account_batch *part, struct error *error);
+int register_find_known_server(struct batch *batch, struct account_batch *part,
+                               struct error *error);
+int register_write_events_server(struct batch *batch, struct account_batch *part,
+                                 struct error *error);
+int event_columns_open(struct event_columns **ret);
+void event_columns_close(struct event_columns *columns); /* NULL-safe */
 
 /* Everything that the ledger must know of an account's items, locked in one fixed order. */
 int register_load(struct batch *batch, struct account_batch *part, struct error *error);

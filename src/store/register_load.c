@@ -89,42 +89,6 @@ static int load_chains(struct batch *batch, struct account_batch *part, struct e
 	return result;
 }
 
-/* Whether an event with this number holds the same client_ref; fills what is known of it. */
-static int look_at_candidate(struct batch *batch, int64_t account, const struct registration *item,
-                             int64_t sequence, struct ledger_known *known, struct error *error)
-{
-	struct db_query *query =
-	    db_query(batch->connection, "SELECT client_ref, hash, occurred_at FROM events "
-	                                "WHERE account = $1 AND event = $2");
-	db_bind_integer(query, account);
-	db_bind_integer(query, event_number(item->chain, sequence));
-	if (db_step(query) && slice_equal(db_text(query, 0), item->client_ref)) {
-		struct slice hash = db_blob(query, 1);
-		known->sequence = sequence;
-		known->hash_algorithm = hash.size == SHA512_SIZE ? HASH_SHA512 : HASH_SHA256;
-		memcpy(known->hash, hash.data, hash_algorithm_size(known->hash_algorithm));
-		known->occurred_at_us = db_is_null(query, 2) ? TIME_NONE : db_integer(query, 2);
-	}
-	return db_end(query, error);
-}
-
-#define CANDIDATES_MAX 64 /* equal 64-bit hashes of different client_refs */
-
-static int load_known(struct batch *batch, int64_t account, struct batch_item *item,
-                      struct error *error)
-{
-	int64_t candidates[CANDIDATES_MAX];
-	size_t count = 0;
-	item->ref_hash = client_ref_hash(item->registration->client_ref);
-	int result = client_refs_find(batch->refs, batch->connection, account,
-	                              item->registration->chain, item->ref_hash, candidates,
-	                              CANDIDATES_MAX, &count, error);
-	for (size_t i = 0; i < count && result == OK && !item->request.known.sequence; i++)
-		result = look_at_candidate(batch, account, item->registration, candidates[i],
-		                           &item->request.known, error);
-	return result;
-}
-
 static const struct ledger_chain *chain_of_channel(const struct ledger_account *account,
                                                    int64_t channel)
 {
@@ -236,7 +200,7 @@ int register_load(struct batch *batch, struct account_batch *part, struct error 
 		result = store_load_test_usage(batch->connection, batch->day, &part->account, error);
 	if (result == OK)
 		result = load_limits(batch, &part->account, error);
-	for (struct batch_item *item = part->first; item && result == OK; item = item->next) {
+	for (struct batch_item *item = part->first; item; item = item->next) {
 		const struct registration *given = item->registration;
 		item->request.key = given->key;
 		item->request.key_id = given->key_id;
@@ -245,7 +209,9 @@ int register_load(struct batch *batch, struct account_batch *part, struct error 
 		item->request.hash_algorithm = given->hash_algorithm;
 		memcpy(item->request.hash, given->hash, hash_algorithm_size(given->hash_algorithm));
 		item->request.content_bytes = given->content_bytes > 0 ? given->content_bytes : 0;
-		result = load_known(batch, account, item, error);
 	}
-	return result;
+	if (result != OK)
+		return result;
+	return db_is_shared(db_of(batch->connection)) ? register_find_known_server(batch, part, error)
+	                                              : register_find_known(batch, part, error);
 }

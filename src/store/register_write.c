@@ -2,41 +2,6 @@
 
 #include "store/register_batch.h"
 
-static int write_event(struct batch *batch, int64_t account, const struct batch_item *item,
-                       struct error *error)
-{
-	const struct registration *given = item->registration;
-	const struct ledger_request *request = &item->request;
-	struct db_query *query = db_query(
-	    batch->connection,
-	    "INSERT INTO events(event, account, key, client_ref, received_at, occurred_at, hash, "
-	    "config_version, chain_hash, content, file_name, content_object, content_bytes) "
-	    "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)");
-	db_bind_integer(query, event_number(given->chain, request->sequence));
-	db_bind_integer(query, account);
-	db_bind_integer(query, given->key);
-	db_bind_text(query, given->client_ref);
-	db_bind_integer(query, request->received_at_us);
-	if (given->occurred_at_us == TIME_NONE)
-		db_bind_null(query);
-	else
-		db_bind_integer(query, given->occurred_at_us);
-	db_bind_blob(query, given->hash, hash_algorithm_size(given->hash_algorithm));
-	db_bind_integer(query, request->config_version);
-	db_bind_blob(query, request->chain_hash.bytes, SHA256_SIZE);
-	db_bind_blob(query, given->content.size ? given->content.data : NULL, given->content.size);
-	db_bind_string(query, given->file_name);
-	db_bind_string(query, given->content_object);
-	if (given->content_bytes < 0)
-		db_bind_null(query);
-	else
-		db_bind_integer(query, given->content_bytes);
-	int result = db_execute(query, NULL, error);
-	if (result != OK)
-		return result;
-	return client_refs_add(batch->refs, account, given->chain, item->ref_hash, request->sequence);
-}
-
 static int write_unpaid(struct batch *batch, struct ledger_account *account,
                         const struct batch_item *item, struct error *error)
 {
@@ -155,14 +120,12 @@ int register_write(struct batch *batch, struct account_batch *part,
                    const struct ledger_result *decided, struct error *error)
 {
 	struct ledger_account *account = &part->account;
-	int result = OK;
-	for (struct batch_item *item = part->first; item && result == OK; item = item->next) {
-		if (!batch_item_is_new(item))
-			continue;
-		result = write_event(batch, account->account, item, error);
-		if (result == OK && item->request.status == STATUS_UNPAID)
+	bool shared = db_is_shared(db_of(batch->connection));
+	int result = shared ? register_write_events_server(batch, part, error)
+	                    : register_write_events(batch, part, error);
+	for (struct batch_item *item = part->first; item && result == OK; item = item->next)
+		if (batch_item_is_new(item) && item->request.status == STATUS_UNPAID)
 			result = write_unpaid(batch, account, item, error);
-	}
 	for (size_t i = 0; i < account->chain_count && result == OK; i++)
 		if (account->chains[i]->changed)
 			result = write_chain(batch, account->account, account->chains[i], error);

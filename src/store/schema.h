@@ -1,4 +1,4 @@
-/* The numbered steps of the schema, embedded from schema/NNN-name.sql. */
+/* The numbered steps of each engine's schema, embedded from schema/ENGINE/NNN-name.sql. */
 #ifndef STORE_SCHEMA_H
 #define STORE_SCHEMA_H
 
@@ -6,7 +6,11 @@ struct schema_step {
 	const char *name;
 	const char *sql;
 };
-extern const struct schema_step schema_steps[];
-extern const unsigned schema_step_count;
+struct schema {
+	const struct schema_step *steps;
+	unsigned count;
+};
+extern const struct schema sqlite_schema;
+extern const struct schema postgres_schema;
 
 #endif

@@ -1,5 +1,3 @@
-#include "store/db.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -11,37 +9,38 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "store/db_driver.h"
+
 /* SQLite 3.40 can corrupt its log when two connections write or checkpoint at once: so exactly one
  * connection does both, the others are read-only, and automatic checkpoints are off. */
 
 #define READER_COUNT 8
-#define QUERY_CACHE_MAX 256
+#define QUERY_CACHE_MAX 512
 #define PARAMETERS_MAX 31
 #define WRITER_CACHE_KIB 16384
 #define READER_CACHE_KIB 512
 /* The log is moved into the file once it has grown past this many pages of 4 KiB. */
 #define LOG_PAGES_MAX 8192
 
-struct db_query {
-	struct db_connection *connection;
+struct sqlite_query {
+	struct db_query base;
 	const char *sql;
 	sqlite3_stmt *statement;
 	int bound;
 	uint8_t places[PARAMETERS_MAX + 1]; /* $n -> SQLite's index, which goes by first appearance */
 };
 
-struct db_connection {
-	struct db *db;
+struct sqlite_connection {
+	struct db_connection base;
 	sqlite3 *sqlite;
 	bool writer;
 	bool in_transaction;
-	int failure;
-	struct error error;
-	struct db_query queries[QUERY_CACHE_MAX]; /* open addressing by the text's address */
-	struct db_connection *next_free;
+	struct sqlite_query queries[QUERY_CACHE_MAX]; /* open addressing by the text's address */
+	struct sqlite_connection *next_free;
 };
 
-struct db {
+struct sqlite_db {
+	struct db base;
 	char path[PATH_MAX];
 	int lock_file;
 	pthread_mutex_t mutex;
@@ -49,17 +48,36 @@ struct db {
 	uint64_t next_ticket; /* the writer is given in order of arrival */
 	uint64_t turn;
 	pthread_cond_t reader_free;
-	struct db_connection writer;
-	struct db_connection readers[READER_COUNT];
-	struct db_connection *free_readers;
+	struct sqlite_connection writer;
+	struct sqlite_connection readers[READER_COUNT];
+	struct sqlite_connection *free_readers;
 	int log_pages;   /* in the log after the last commit */
 	int moved_pages; /* of them already moved into the file */
-	atomic_bool poisoned;
 };
+
+static struct sqlite_db *sqlite_db(struct db *db)
+{
+	return (struct sqlite_db *)db;
+}
+
+static struct sqlite_connection *sqlite_connection(struct db_connection *connection)
+{
+	return (struct sqlite_connection *)connection;
+}
+
+static struct sqlite_query *sqlite_query(struct db_query *query)
+{
+	return (struct sqlite_query *)query;
+}
+
+static struct sqlite_connection *connection_of(struct sqlite_query *query)
+{
+	return sqlite_connection(query->base.connection);
+}
 
 /* ---- errors ---- */
 
-static int error_from_sqlite(struct db_connection *connection, const char *what)
+static int error_from_sqlite(struct sqlite_connection *connection, const char *what)
 {
 	int code = sqlite3_errcode(connection->sqlite) & 0xff; /* without the extension */
 	int extended = sqlite3_extended_errcode(connection->sqlite);
@@ -78,29 +96,27 @@ static int error_from_sqlite(struct db_connection *connection, const char *what)
 		result = ERR_INTERNAL;
 	if (code == SQLITE_IOERR &&
 	    (extended == SQLITE_IOERR_FSYNC || extended == SQLITE_IOERR_DIR_FSYNC))
-		atomic_store(&connection->db->poisoned, true);
-	return error_cause(&connection->error, result, "%s: %s (%d, errno %d)", what,
+		atomic_store(&connection->base.db->poisoned, true);
+	return error_cause(&connection->base.error, result, "%s: %s (%d, errno %d)", what,
 	                   sqlite3_errmsg(connection->sqlite), extended,
 	                   sqlite3_system_errno(connection->sqlite));
 }
 
-static int fail(struct db_connection *connection, const char *what)
+static int fail(struct sqlite_connection *connection, const char *what)
 {
-	if (connection->failure == OK)
-		connection->failure = error_from_sqlite(connection, what);
-	return connection->failure;
+	if (connection->base.failure == OK)
+		connection->base.failure = error_from_sqlite(connection, what);
+	return connection->base.failure;
 }
 
-static int report(struct db_connection *connection, struct error *error)
+static int report(struct sqlite_connection *connection, struct error *error)
 {
-	if (connection->failure != OK && error)
-		*error = connection->error;
-	return connection->failure;
+	return db_report(&connection->base, error);
 }
 
 /* ---- opening ---- */
 
-static int run(struct db_connection *connection, const char *sql)
+static int run(struct sqlite_connection *connection, const char *sql)
 {
 	if (sqlite3_exec(connection->sqlite, sql, NULL, NULL, NULL) != SQLITE_OK)
 		return fail(connection, sql);
@@ -109,17 +125,17 @@ static int run(struct db_connection *connection, const char *sql)
 
 static int note_log_size(void *context, sqlite3 *sqlite, const char *name, int pages)
 {
-	struct db *db = context;
+	struct sqlite_db *db = context;
 	if (pages < db->log_pages)
 		db->moved_pages = 0; /* the log began anew */
 	db->log_pages = pages;
 	return SQLITE_OK;
 }
 
-static int connection_open(struct db *db, struct db_connection *connection, bool writer,
+static int connection_open(struct sqlite_db *db, struct sqlite_connection *connection, bool writer,
                            struct error *error)
 {
-	connection->db = db;
+	connection->base.db = &db->base;
 	connection->writer = writer;
 	int flags = (writer ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY) |
 	            SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_NOFOLLOW;
@@ -179,7 +195,7 @@ static int sync_directory(const char *path, struct error *error)
 }
 
 /* One process owns the file: a lock beside it, held as long as the process lives. */
-static int take_lock(struct db *db, struct error *error)
+static int take_lock(struct sqlite_db *db, struct error *error)
 {
 	char path[PATH_MAX + 8];
 	snprintf(path, sizeof path, "%s.lock", db->path);
@@ -192,7 +208,7 @@ static int take_lock(struct db *db, struct error *error)
 	return OK;
 }
 
-static int open_connections(struct db *db, struct error *error)
+static int open_connections(struct sqlite_db *db, struct error *error)
 {
 	int result = connection_open(db, &db->writer, true, error);
 	for (int i = 0; i < READER_COUNT && result == OK; i++) {
@@ -203,22 +219,26 @@ static int open_connections(struct db *db, struct error *error)
 	return result;
 }
 
-int db_open(const char *url, bool create, struct db **ret_db, struct error *error)
+static void sqlite_close(struct db *base);
+
+static int sqlite_open(const struct db_options *options, struct db **ret_db, struct error *error)
 {
-	if (strncmp(url, "sqlite:", 7) != 0 || url[7] == '\0' || strlen(url) > PATH_MAX - 16)
-		return error_set(error, ERR_VALIDATION, MSG_STORE_URL, url, NULL);
-	struct db *db = calloc(1, sizeof *db);
+	const char *path = options->url + strlen("sqlite:");
+	if (*path == '\0' || strlen(path) > PATH_MAX - 16)
+		return error_set(error, ERR_VALIDATION, MSG_STORE_URL, options->url, NULL);
+	struct sqlite_db *db = calloc(1, sizeof *db);
 	if (!db)
 		return ERR_NO_MEMORY;
-	snprintf(db->path, sizeof db->path, "%s", url + 7);
+	db->base.driver = &sqlite_driver;
+	snprintf(db->path, sizeof db->path, "%s", path);
 	db->lock_file = -1;
 	pthread_mutex_init(&db->mutex, NULL);
 	pthread_cond_init(&db->turn_changed, NULL);
 	pthread_cond_init(&db->reader_free, NULL);
 	int result = OK;
-	if (!create && access(db->path, F_OK) != 0)
+	if (!options->create && access(db->path, F_OK) != 0)
 		result = error_set(error, ERR_NOT_FOUND, MSG_STORE_ABSENT, db->path, NULL);
-	if (result == OK && create)
+	if (result == OK && options->create)
 		result = make_directory(db->path, error);
 	if (result == OK)
 		result = take_lock(db, error);
@@ -229,24 +249,23 @@ int db_open(const char *url, bool create, struct db **ret_db, struct error *erro
 	if (result == OK)
 		result = sync_directory(db->path, error);
 	if (result != OK) {
-		db_close(db);
+		sqlite_close(&db->base);
 		return result;
 	}
-	*ret_db = db;
+	*ret_db = &db->base;
 	return OK;
 }
 
-static void connection_close(struct db_connection *connection)
+static void connection_close(struct sqlite_connection *connection)
 {
 	for (int i = 0; i < QUERY_CACHE_MAX; i++)
 		sqlite3_finalize(connection->queries[i].statement);
 	sqlite3_close(connection->sqlite);
 }
 
-void db_close(struct db *db)
+static void sqlite_close(struct db *base)
 {
-	if (!db)
-		return;
+	struct sqlite_db *db = sqlite_db(base);
 	for (int i = 0; i < READER_COUNT; i++)
 		connection_close(&db->readers[i]);
 	connection_close(&db->writer);
@@ -260,35 +279,38 @@ void db_close(struct db *db)
 
 /* ---- taking and giving ---- */
 
-struct db_connection *db_take_writer(struct db *db)
+static struct db_connection *sqlite_take_writer(struct db *base)
 {
+	struct sqlite_db *db = sqlite_db(base);
 	pthread_mutex_lock(&db->mutex);
 	uint64_t ticket = db->next_ticket++;
 	while (ticket != db->turn)
 		pthread_cond_wait(&db->turn_changed, &db->mutex);
 	pthread_mutex_unlock(&db->mutex);
-	return &db->writer;
+	return &db->writer.base;
 }
 
-struct db_connection *db_take_reader(struct db *db)
+static struct db_connection *sqlite_take_registrar(struct db *base, unsigned number)
 {
+	return sqlite_take_writer(base);
+}
+
+static struct db_connection *sqlite_take_reader(struct db *base)
+{
+	struct sqlite_db *db = sqlite_db(base);
 	pthread_mutex_lock(&db->mutex);
 	while (!db->free_readers)
 		pthread_cond_wait(&db->reader_free, &db->mutex);
-	struct db_connection *connection = db->free_readers;
+	struct sqlite_connection *connection = db->free_readers;
 	db->free_readers = connection->next_free;
 	pthread_mutex_unlock(&db->mutex);
-	return connection;
+	return &connection->base;
 }
 
-void db_give(struct db_connection *connection)
+static void sqlite_give(struct db_connection *base)
 {
-	if (!connection)
-		return;
-	if (connection->in_transaction)
-		db_rollback(connection);
-	connection->failure = OK;
-	struct db *db = connection->db;
+	struct sqlite_connection *connection = sqlite_connection(base);
+	struct sqlite_db *db = sqlite_db(base->db);
 	pthread_mutex_lock(&db->mutex);
 	if (connection->writer) {
 		db->turn++;
@@ -303,36 +325,44 @@ void db_give(struct db_connection *connection)
 
 /* ---- transactions ---- */
 
-int db_begin(struct db_connection *connection, struct error *error)
+static int sqlite_begin(struct db_connection *base, struct error *error)
 {
-	connection->failure = OK;
-	error_clear(&connection->error);
-	if (connection->writer && atomic_load(&connection->db->poisoned))
+	struct sqlite_connection *connection = sqlite_connection(base);
+	if (connection->writer && db_is_poisoned(base->db))
 		return error_cause(error, ERR_UNAVAILABLE, "an earlier sync failed");
 	struct db_query *begin =
-	    connection->writer ? db_query(connection, "BEGIN IMMEDIATE") : db_query(connection, "BEGIN");
+	    connection->writer ? db_query(base, "BEGIN IMMEDIATE") : db_query(base, "BEGIN");
 	int result = db_execute(begin, NULL, error);
 	connection->in_transaction = result == OK;
 	return result;
 }
 
-int db_commit(struct db_connection *connection, struct error *error)
+static void sqlite_rollback(struct db_connection *base)
 {
-	if (connection->failure != OK) {
-		db_rollback(connection);
-		return report(connection, error);
+	struct sqlite_connection *connection = sqlite_connection(base);
+	if (connection->in_transaction && !sqlite3_get_autocommit(connection->sqlite))
+		sqlite3_exec(connection->sqlite, "ROLLBACK", NULL, NULL, NULL);
+	connection->in_transaction = false;
+}
+
+static int sqlite_commit(struct db_connection *base, struct error *error)
+{
+	struct sqlite_connection *connection = sqlite_connection(base);
+	if (base->failure != OK) {
+		sqlite_rollback(base);
+		return db_report(base, error);
 	}
-	int result = db_execute(db_query(connection, "COMMIT"), NULL, error);
+	int result = db_execute(db_query(base, "COMMIT"), NULL, error);
 	if (result == OK) {
 		connection->in_transaction = false;
 		return OK;
 	}
 	/* A log that could not be written holds no commit mark: the transaction is not there. One that
 	 * could not be synced may come back after a crash: nobody knows. */
-	db_rollback(connection);
+	sqlite_rollback(base);
 	if (result == ERR_IO)
-		atomic_store(&connection->db->poisoned, true);
-	if (db_is_poisoned(connection->db)) {
+		atomic_store(&base->db->poisoned, true);
+	if (db_is_poisoned(base->db)) {
 		if (error)
 			error->code = ERR_UNKNOWN_OUTCOME;
 		return ERR_UNKNOWN_OUTCOME;
@@ -340,40 +370,25 @@ int db_commit(struct db_connection *connection, struct error *error)
 	return result;
 }
 
-void db_rollback(struct db_connection *connection)
+static int sqlite_run(struct db_connection *base, const char *sql, struct error *error)
 {
-	int failure = connection->failure;
-	struct error error = connection->error;
-	if (connection->in_transaction && !sqlite3_get_autocommit(connection->sqlite))
-		sqlite3_exec(connection->sqlite, "ROLLBACK", NULL, NULL, NULL);
-	connection->in_transaction = false;
-	connection->failure = failure;
-	connection->error = error;
-}
-
-int db_failure(const struct db_connection *connection)
-{
-	return connection->failure;
-}
-
-int db_run(struct db_connection *connection, const char *sql, struct error *error)
-{
-	run(connection, sql);
-	return report(connection, error);
+	run(sqlite_connection(base), sql);
+	return db_report(base, error);
 }
 
 /* ---- queries ---- */
 
 /* `FOR UPDATE` is for engines where several connections write. */
-static int prepare(struct db_query *query)
+static int prepare(struct sqlite_query *query)
 {
+	struct sqlite_connection *connection = connection_of(query);
 	static const char suffix[] = " FOR UPDATE";
 	size_t size = strlen(query->sql);
 	if (size > sizeof suffix - 1 && strcmp(query->sql + size - (sizeof suffix - 1), suffix) == 0)
 		size -= sizeof suffix - 1;
-	if (sqlite3_prepare_v3(query->connection->sqlite, query->sql, (int)size,
+	if (sqlite3_prepare_v3(connection->sqlite, query->sql, (int)size,
 	                       SQLITE_PREPARE_PERSISTENT, &query->statement, NULL) != SQLITE_OK)
-		return fail(query->connection, query->sql);
+		return fail(connection, query->sql);
 	int count = sqlite3_bind_parameter_count(query->statement);
 	for (int i = 1; i <= count; i++) {
 		int number = atoi(sqlite3_bind_parameter_name(query->statement, i) + 1);
@@ -385,13 +400,15 @@ static int prepare(struct db_query *query)
 }
 
 /* The place of the next parameter; 0, which SQLite refuses, past the last. */
-static int next_place(struct db_query *query)
+static int next_place(struct sqlite_query *query)
 {
 	return query->bound < PARAMETERS_MAX ? query->places[++query->bound] : 0;
 }
 
-struct db_query *db_query(struct db_connection *connection, const char *literal_sql)
+static struct db_query *sqlite_make_query(struct db_connection *base, const char *literal_sql,
+                                          bool long_result)
 {
+	struct sqlite_connection *connection = sqlite_connection(base);
 	uintptr_t address = (uintptr_t)literal_sql;
 	size_t at = (address >> 4 ^ address >> 12) % QUERY_CACHE_MAX;
 	size_t tried = 0;
@@ -400,9 +417,9 @@ struct db_query *db_query(struct db_connection *connection, const char *literal_
 		if (++tried == QUERY_CACHE_MAX)
 			abort(); /* more texts than the program has */
 	}
-	struct db_query *query = &connection->queries[at];
+	struct sqlite_query *query = &connection->queries[at];
 	if (!query->sql) {
-		query->connection = connection;
+		query->base.connection = base;
 		query->sql = literal_sql;
 	}
 	if (!query->statement)
@@ -410,115 +427,140 @@ struct db_query *db_query(struct db_connection *connection, const char *literal_
 	else
 		sqlite3_reset(query->statement);
 	query->bound = 0;
-	return query;
+	return &query->base;
 }
 
-void db_bind_integer(struct db_query *query, int64_t value)
+static void sqlite_bind_integer(struct db_query *base, int64_t value)
 {
+	struct sqlite_query *query = sqlite_query(base);
 	sqlite3_bind_int64(query->statement, next_place(query), value);
 }
 
-void db_bind_text(struct db_query *query, struct slice text)
+static void sqlite_bind_text_slice(struct db_query *base, struct slice text)
 {
+	struct sqlite_query *query = sqlite_query(base);
 	sqlite3_bind_text(query->statement, next_place(query), text.data ? text.data : "",
 	                  (int)text.size, SQLITE_STATIC);
 }
 
-void db_bind_string(struct db_query *query, const char *text)
+static void sqlite_bind_bytes(struct db_query *base, const void *data, size_t size)
 {
-	if (text)
-		db_bind_text(query, slice_of(text));
-	else
-		db_bind_null(query);
-}
-
-void db_bind_blob(struct db_query *query, const void *data, size_t size)
-{
+	struct sqlite_query *query = sqlite_query(base);
 	sqlite3_bind_blob(query->statement, next_place(query), data, (int)size, SQLITE_STATIC);
 }
 
-void db_bind_null(struct db_query *query)
+static void sqlite_bind_nothing(struct db_query *base)
 {
+	struct sqlite_query *query = sqlite_query(base);
 	sqlite3_bind_null(query->statement, next_place(query));
 }
 
-bool db_step(struct db_query *query)
+static bool sqlite_step(struct db_query *base)
 {
-	if (query->connection->failure != OK || !query->statement)
+	struct sqlite_query *query = sqlite_query(base);
+	if (base->connection->failure != OK || !query->statement)
 		return false;
 	int result = sqlite3_step(query->statement);
 	if (result == SQLITE_ROW)
 		return true;
 	if (result != SQLITE_DONE)
-		fail(query->connection, query->sql);
+		fail(connection_of(query), query->sql);
 	return false;
 }
 
-int db_end(struct db_query *query, struct error *error)
+static int sqlite_end(struct db_query *base, struct error *error)
 {
-	struct db_connection *connection = query->connection;
-	if (query->statement)
-		sqlite3_reset(query->statement);
-	return report(connection, error);
+	if (sqlite_query(base)->statement)
+		sqlite3_reset(sqlite_query(base)->statement);
+	return db_report(base->connection, error);
 }
 
-int db_execute(struct db_query *query, int64_t *ret_changes, struct error *error)
+static int sqlite_execute(struct db_query *base, int64_t *ret_changes, struct error *error)
 {
-	while (db_step(query))
+	while (sqlite_step(base))
 		continue;
 	if (ret_changes)
-		*ret_changes = sqlite3_changes64(query->connection->sqlite);
-	return db_end(query, error);
+		*ret_changes = sqlite3_changes64(connection_of(sqlite_query(base))->sqlite);
+	return sqlite_end(base, error);
 }
 
-int64_t db_integer(struct db_query *query, int column)
+static int64_t sqlite_integer(struct db_query *base, int column)
 {
-	return sqlite3_column_int64(query->statement, column);
+	return sqlite3_column_int64(sqlite_query(base)->statement, column);
 }
 
-bool db_is_null(struct db_query *query, int column)
+static bool sqlite_is_null(struct db_query *base, int column)
 {
-	return sqlite3_column_type(query->statement, column) == SQLITE_NULL;
+	return sqlite3_column_type(sqlite_query(base)->statement, column) == SQLITE_NULL;
 }
 
-struct slice db_text(struct db_query *query, int column)
+static struct slice sqlite_text(struct db_query *base, int column)
 {
-	const void *data = sqlite3_column_text(query->statement, column);
-	return slice_make(data ? data : "", (size_t)sqlite3_column_bytes(query->statement, column));
+	sqlite3_stmt *statement = sqlite_query(base)->statement;
+	const void *data = sqlite3_column_text(statement, column);
+	return slice_make(data ? data : "", (size_t)sqlite3_column_bytes(statement, column));
 }
 
-struct slice db_blob(struct db_query *query, int column)
+static struct slice sqlite_blob(struct db_query *base, int column)
 {
-	const void *data = sqlite3_column_blob(query->statement, column);
-	return slice_make(data ? data : "", (size_t)sqlite3_column_bytes(query->statement, column));
+	sqlite3_stmt *statement = sqlite_query(base)->statement;
+	const void *data = sqlite3_column_blob(statement, column);
+	return slice_make(data ? data : "", (size_t)sqlite3_column_bytes(statement, column));
 }
 
 /* ---- housekeeping ---- */
 
-int db_maintain(struct db_connection *writer, struct error *error)
+static unsigned sqlite_registrar_count(const struct db *base)
 {
-	struct db *db = writer->db;
+	return 1;
+}
+
+static const char *sqlite_promise(const struct db *base)
+{
+	return "durable";
+}
+
+static int sqlite_ready(struct db *base, struct error *error)
+{
+	struct db_connection *reader = sqlite_take_reader(base);
+	struct db_query *query = db_query(reader, "SELECT value FROM settings WHERE name = 'schema'");
+	db_step(query);
+	int result = db_end(query, error);
+	db_give(reader);
+	return result;
+}
+
+static int move_log(struct sqlite_db *db, struct error *error)
+{
 	if (db->log_pages - db->moved_pages < LOG_PAGES_MAX)
 		return OK;
 	int in_log = 0;
 	int moved = 0;
 	/* PASSIVE waits for nobody: it moves what no reader still needs, and the first commit that
 	 * finds the log wholly moved begins it anew. */
-	int result = sqlite3_wal_checkpoint_v2(writer->sqlite, NULL, SQLITE_CHECKPOINT_PASSIVE,
+	int result = sqlite3_wal_checkpoint_v2(db->writer.sqlite, NULL, SQLITE_CHECKPOINT_PASSIVE,
 	                                       &in_log, &moved);
 	if (result == SQLITE_OK || result == SQLITE_BUSY || result == SQLITE_LOCKED) {
 		db->moved_pages = in_log;
 		return OK;
 	}
-	error_from_sqlite(writer, "checkpoint");
+	error_from_sqlite(&db->writer, "checkpoint");
 	if (error)
-		*error = writer->error;
-	return writer->error.code;
+		*error = db->writer.base.error;
+	return db->writer.base.error.code;
 }
 
-int db_backup(struct db *db, const char *path, struct error *error)
+static int sqlite_maintain(struct db *base, struct error *error)
 {
-	struct db_connection *reader = db_take_reader(db);
+	struct db_connection *writer = sqlite_take_writer(base);
+	int result = move_log(sqlite_db(base), error);
+	db_give(writer);
+	return result;
+}
+
+static int sqlite_backup(struct db *base, const char *path, struct error *error)
+{
+	struct db_connection *reader = sqlite_take_reader(base);
 	struct db_query *query = db_query(reader, "VACUUM INTO $1");
 	db_bind_string(query, path);
 	int result = db_execute(query, NULL, error);
@@ -528,7 +570,34 @@ int db_backup(struct db *db, const char *path, struct error *error)
 	return result == OK ? sync_directory(path, error) : result;
 }
 
-bool db_is_poisoned(const struct db *db)
-{
-	return atomic_load(&db->poisoned);
-}
+const struct db_driver sqlite_driver = {
+    .schema = &sqlite_schema,
+    .open = sqlite_open,
+    .close = sqlite_close,
+    .registrar_count = sqlite_registrar_count,
+    .promise = sqlite_promise,
+    .ready = sqlite_ready,
+    .take_writer = sqlite_take_writer,
+    .take_registrar = sqlite_take_registrar,
+    .take_reader = sqlite_take_reader,
+    .give = sqlite_give,
+    .begin = sqlite_begin,
+    .commit = sqlite_commit,
+    .rollback = sqlite_rollback,
+    .run = sqlite_run,
+    .query = sqlite_make_query,
+    .bind_integer = sqlite_bind_integer,
+    .bind_text = sqlite_bind_text_slice,
+    .bind_blob = sqlite_bind_bytes,
+    .bind_null = sqlite_bind_nothing,
+    .step = sqlite_step,
+    .execute = sqlite_execute,
+    .end = sqlite_end,
+    .integer = sqlite_integer,
+    .is_null = sqlite_is_null,
+    .text = sqlite_text,
+    .blob = sqlite_blob,
+    .table_query = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = $1",
+    .maintain = sqlite_maintain,
+    .backup = sqlite_backup,
+};

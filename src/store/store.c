@@ -2,11 +2,8 @@
 #include <stdlib.h>
 
 #include "base/digest.h"
-#include "store/client_refs.h"
 #include "store/internal.h"
 #include "store/schema.h"
-
-#define BATCH_ARENA_MAX ((size_t)256 << 20)
 
 void store_fresh_id(const char *prefix, char id[ID_SIZE])
 {
@@ -26,94 +23,110 @@ void store_fresh_id(const char *prefix, char id[ID_SIZE])
 static int read_schema(struct db_connection *connection, unsigned *ret_applied, char name[64],
                        struct error *error)
 {
-	struct db_query *query = db_query(
-	    connection, "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'settings'");
-	bool present = db_step(query) && db_integer(query, 0) > 0;
-	int result = db_end(query, error);
+	const struct schema *schema = db_schema(db_of(connection));
+	bool present = false;
+	int result = db_has_table(connection, "settings", &present, error);
 	*ret_applied = 0;
 	snprintf(name, 64, "none");
 	if (result != OK || !present)
 		return result;
-	query = db_query(connection, "SELECT value FROM settings WHERE name = 'schema'");
+	struct db_query *query =
+	    db_query(connection, "SELECT value FROM settings WHERE name = 'schema'");
 	if (db_step(query)) {
 		struct slice value = db_text(query, 0);
 		snprintf(name, 64, "%.*s", (int)value.size, value.data);
 	}
 	result = db_end(query, error);
-	for (unsigned i = 0; i < schema_step_count && result == OK; i++)
-		if (strcmp(schema_steps[i].name, name) == 0)
+	for (unsigned i = 0; i < schema->count && result == OK; i++)
+		if (strcmp(schema->steps[i].name, name) == 0)
 			*ret_applied = i + 1;
 	return result;
 }
 
-static int apply_steps(struct db_connection *connection, unsigned first, struct error *error)
+static int unknown_schema(const struct schema *schema, const char *name, struct error *error)
 {
-	int result = db_begin(connection, error);
-	for (unsigned i = first; i < schema_step_count && result == OK; i++) {
-		result = db_run(connection, schema_steps[i].sql, error);
-		struct db_query *query =
-		    db_query(connection, "INSERT INTO settings(name, value) VALUES ('schema', $1) "
-		                         "ON CONFLICT (name) DO UPDATE SET value = excluded.value");
-		db_bind_string(query, schema_steps[i].name);
-		if (result == OK)
-			result = db_execute(query, NULL, error);
-	}
-	return result == OK ? db_commit(connection, error) : result;
+	return error_set(error, ERR_REFUSED, MSG_STORE_SCHEMA, name,
+	                 schema->steps[schema->count - 1].name, NULL);
 }
 
-static int check_schema(struct db *db, bool create, struct error *error)
+static int apply_step(struct db_connection *connection, const struct schema_step *step,
+                      struct error *error)
 {
+	int result = db_run(connection, step->sql, error);
+	if (result != OK)
+		return result;
+	struct db_query *query =
+	    db_query(connection, "INSERT INTO settings(name, value) VALUES ('schema', $1) "
+	                         "ON CONFLICT (name) DO UPDATE SET value = excluded.value");
+	db_bind_string(query, step->name);
+	return db_execute(query, NULL, error);
+}
+
+/* Brings the schema to its last step, from `none` only when `create`. One transaction of the
+ * writer, which excludes other nodes' writers: whoever comes second finds nothing left to do.
+ * The names of the steps go into `out`, which may be NULL. */
+static int move_schema(struct db *db, bool create, bool dry_run, struct buf *out,
+                       struct error *error)
+{
+	const struct schema *schema = db_schema(db);
 	struct db_connection *connection = db_take_writer(db);
-	unsigned applied;
+	unsigned applied = 0;
 	char name[64];
-	int result = read_schema(connection, &applied, name, error);
-	if (result == OK && applied == 0 && create && strcmp(name, "none") == 0)
-		result = apply_steps(connection, 0, error);
-	else if (result == OK && applied != schema_step_count)
-		result = error_set(error, ERR_REFUSED, MSG_STORE_SCHEMA, name,
-		                   schema_steps[schema_step_count - 1].name, NULL);
+	int result = db_begin(connection, error);
+	if (result == OK)
+		result = read_schema(connection, &applied, name, error);
+	if (result == OK && applied == 0 && (!create || strcmp(name, "none") != 0))
+		result = unknown_schema(schema, name, error);
+	for (unsigned i = applied; i < schema->count && result == OK; i++) {
+		if (out)
+			buf_printf(out, "%s\n", schema->steps[i].name);
+		if (!dry_run)
+			result = apply_step(connection, &schema->steps[i], error);
+	}
+	if (result == OK && !dry_run && applied < schema->count)
+		result = db_commit(connection, error);
 	db_give(connection);
 	return result;
 }
 
-int store_migrate(const char *url, bool dry_run, struct buf *out, struct error *error)
+static int check_schema(struct db *db, bool create, struct error *error)
+{
+	struct db_connection *connection = db_take_reader(db);
+	unsigned applied = 0;
+	char name[64];
+	int result = read_schema(connection, &applied, name, error);
+	db_give(connection);
+	if (result != OK || applied == db_schema(db)->count)
+		return result;
+	if (create && applied == 0 && strcmp(name, "none") == 0)
+		return move_schema(db, true, false, NULL, error);
+	return unknown_schema(db_schema(db), name, error);
+}
+
+int store_migrate(const struct db_options *options, bool dry_run, struct buf *out,
+                  struct error *error)
 {
 	struct db *db;
-	int result = db_open(url, false, &db, error);
+	int result = db_open(options, &db, error);
 	if (result != OK)
 		return result;
-	struct db_connection *connection = db_take_writer(db);
-	unsigned applied;
-	char name[64];
-	result = read_schema(connection, &applied, name, error);
-	if (result == OK && applied == 0 && strcmp(name, "none") != 0)
-		result = error_set(error, ERR_REFUSED, MSG_STORE_SCHEMA, name,
-		                   schema_steps[schema_step_count - 1].name, NULL);
-	for (unsigned i = applied; i < schema_step_count && result == OK; i++)
-		buf_printf(out, "%s\n", schema_steps[i].name);
-	if (result == OK && !dry_run && applied < schema_step_count)
-		result = apply_steps(connection, applied, error);
-	db_give(connection);
+	result = move_schema(db, false, dry_run, out, error);
 	db_close(db);
 	return result;
 }
 
 /* ---- opening ---- */
 
-int store_open(const char *url, bool create, struct store **ret_store, struct error *error)
+int store_open(const struct db_options *options, struct store **ret_store, struct error *error)
 {
 	struct store *store = calloc(1, sizeof *store);
 	if (!store)
 		return ERR_NO_MEMORY;
-	arena_init(&store->batch_arena, BATCH_ARENA_MAX);
-	int result = db_open(url, create, &store->db, error);
+	int result = db_open(options, &store->db, error);
 	if (result == OK)
-		result = check_schema(store->db, create, error);
-	if (result == OK) {
-		struct db_connection *reader = db_take_reader(store->db);
-		result = client_refs_open(reader, CLIENT_REFS_GATHERED, &store->client_refs, error);
-		db_give(reader);
-	}
+		result = check_schema(store->db, options->create, error);
+	if (result == OK)
+		result = register_open(store, error);
 	if (result != OK) {
 		store_close(store);
 		return result;
@@ -126,9 +139,8 @@ void store_close(struct store *store)
 {
 	if (!store)
 		return;
-	client_refs_close(store->client_refs);
+	register_close(store);
 	db_close(store->db);
-	arena_free(&store->batch_arena);
 	free(store);
 }
 
@@ -139,19 +151,17 @@ struct db *store_db(struct store *store)
 
 int store_ready(struct store *store, struct error *error)
 {
-	if (db_is_poisoned(store->db))
-		return error_cause(error, ERR_UNAVAILABLE, "an earlier sync of the store failed");
-	struct db_connection *reader = db_take_reader(store->db);
-	struct db_query *query = db_query(reader, "SELECT value FROM settings WHERE name = 'schema'");
-	db_step(query);
-	int result = db_end(query, error);
-	db_give(reader);
-	return result;
+	return db_ready(store->db, error);
 }
 
 const char *store_promise(struct store *store)
 {
-	return "durable";
+	return db_promise(store->db);
+}
+
+unsigned store_sequencer_count(struct store *store)
+{
+	return db_registrar_count(store->db);
 }
 
 int store_get_secret(struct store *store, const char *name, struct sha256 *ret,

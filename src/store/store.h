@@ -11,17 +11,17 @@
 
 #include "base/arena.h"
 #include "ledger/ledger.h"
+#include "store/db.h"
 
 struct store;
-struct db;
 
-/* `sqlite:PATH`. `create` prepares an empty one; an existing schema must be current
- * (store_migrate). */
-int store_open(const char *url, bool create, struct store **ret_store, struct error *error);
+/* `create` prepares an empty one; an existing schema must be current (store_migrate). */
+int store_open(const struct db_options *options, struct store **ret_store, struct error *error);
 void store_close(struct store *store);
 struct db *store_db(struct store *store);
 /* Applies numbered migrations not yet applied; their names into out (one per line). */
-int store_migrate(const char *url, bool dry_run, struct buf *out, struct error *error);
+int store_migrate(const struct db_options *options, bool dry_run, struct buf *out,
+                  struct error *error);
 /* Whether writes can be acknowledged; on ERR_UNAVAILABLE the reason is in error->cause. */
 int store_ready(struct store *store, struct error *error);
 /* A secret of the installation, made at its first use and the same on every node. */
@@ -29,6 +29,9 @@ int store_get_secret(struct store *store, const char *name, struct sha256 *ret,
                      struct error *error);
 /* "durable" (one machine) or "replicated": what a receipt of this store promises. */
 const char *store_promise(struct store *store);
+/* How many batches it registers at a time, each given by a sequencer of its own: those of different
+ * accounts do not wait for each other. */
+unsigned store_sequencer_count(struct store *store);
 
 /* ---- keys, as the guard sees them ---- */
 struct key_identity {
@@ -77,9 +80,10 @@ struct registration {
 	struct arena *arena;          /* of the request; the store allocates the outcome there */
 };
 /* Decides and writes a batch in one durable transaction. Items of several accounts may come
- * together. Not 0: nothing of the batch may be acknowledged. Only one thread at a time. */
-int store_register(struct store *store, struct registration **items, size_t count,
-                   int64_t now_us, struct error *error);
+ * together. Not 0: nothing of the batch may be acknowledged. Only one thread at a time for each
+ * `sequencer`, counted from 0; the events of an account should come through one of them. */
+int store_register(struct store *store, unsigned sequencer, struct registration **items,
+                   size_t count, int64_t now_us, struct error *error);
 
 /* ---- reading ---- */
 struct event {

@@ -1,5 +1,5 @@
 /* The contract of content.h, for whatever implementation its argument names. "file:" alone stands
- * for a fresh directory. */
+ * for a fresh directory. The keys of a service come from the environment, as for the program. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -22,11 +22,26 @@
 static char url[4096];
 static char scratch[] = "/tmp/contract-content-XXXXXX";
 static struct content_store *store;
+static bool remote;
+
+static int open_again(bool create, struct content_store **ret_store)
+{
+	struct content_options options = {
+	    .url = url,
+	    .create = create,
+	    .spool_directory = scratch,
+	    .access_key = getenv("CONSTANCIA_CONTENT_ACCESS_KEY"),
+	    .secret_key = getenv("CONSTANCIA_CONTENT_SECRET_KEY"),
+	    .allow_networks = getenv("CONSTANCIA_CONTENT_ALLOW_NETWORKS"),
+	};
+	return content_open_with(&options, ret_store, NULL);
+}
 
 static int set_up(void **state)
 {
 	(void)state;
-	return content_open(url, true, &store, NULL);
+	remote = content_url_is_remote(url);
+	return open_again(true, &store);
 }
 
 static int tear_down(void **state)
@@ -224,6 +239,69 @@ static void test_put_file(void **state)
 	free(back);
 }
 
+/* More than a reader takes at a time, more than goes in one piece, and an end that is no boundary. */
+static void test_large(void **state)
+{
+	(void)state;
+	enum { SIZE = 20 * 1024 * 1024 + 4321, PIECE = 100000 };
+	char *data = malloc(SIZE), *back = malloc(SIZE + 1);
+	assert_non_null(data);
+	assert_non_null(back);
+	random_bytes(data, SIZE);
+	struct content_writer *writer = NULL;
+	assert_int_equal(content_write_begin(store, &writer, NULL), 0);
+	for (size_t done = 0; done < SIZE; done += PIECE)
+		assert_int_equal(content_write(writer, data + done,
+		                               SIZE - done < PIECE ? SIZE - done : PIECE, NULL), 0);
+	assert_int_equal(content_write_commit(writer, "area/aa/large", NULL), 0);
+	const uint64_t offsets[] = {0, 1, 262144, 5000000, SIZE - 1};
+	for (size_t i = 0; i < sizeof offsets / sizeof *offsets; i++) {
+		struct content_reader *reader = NULL;
+		uint64_t size = 0;
+		size_t done = 0;
+		assert_int_equal(
+		    content_read_begin(store, "area/aa/large", offsets[i], &reader, &size, NULL), 0);
+		assert_int_equal(size, SIZE);
+		for (int64_t got; (got = content_read(reader, back + done, SIZE + 1 - done, NULL)) > 0;)
+			done += (size_t)got;
+		assert_int_equal(done, SIZE - offsets[i]);
+		assert_memory_equal(data + offsets[i], back, done);
+		content_read_end(reader);
+	}
+	free(data);
+	free(back);
+	assert_int_equal(content_delete(store, "area/aa/large", NULL), 0);
+}
+
+static void test_ready(void **state)
+{
+	(void)state;
+	struct error error = {0};
+	assert_int_equal(content_ready(store, &error), 0);
+	assert_string_equal(error.cause, "");
+	assert_int_equal(content_is_remote(store), remote);
+}
+
+static void test_links(void **state)
+{
+	(void)state;
+	BUF_AUTO struct buf link;
+	buf_init(&link, 4096);
+	struct content_link wanted = {.content_type = "application/pdf",
+	                              .file_name = "report.pdf",
+	                              .now_us = INT64_C(1790000000000000),
+	                              .lifetime_us = INT64_C(60000000)};
+	int result = content_make_link(store, "issued/aa/report", &wanted, &link, NULL);
+	if (remote) {
+		assert_int_equal(result, 0);
+		assert_non_null(strstr(link.data, "issued/aa/report?"));
+	} else {
+		assert_int_equal(result, ERR_REFUSED);
+		assert_int_equal(link.size, 0);
+	}
+	assert_int_equal(content_make_link(store, "../x", &wanted, &link, NULL), ERR_INTERNAL);
+}
+
 static void test_descriptor(void **state)
 {
 	(void)state;
@@ -255,16 +333,23 @@ static int see(void *context, const char *name)
 	return seen->answer;
 }
 
+/* A service may tell times in whole seconds. */
+static void become_old(void)
+{
+	usleep(remote ? 3100000 : 30000);
+}
+
 static void test_sweep(void **state)
 {
 	(void)state;
+	const int64_t old_us = remote ? 1000000 : 20000;
 	struct seen seen = {0};
 	struct content_writer *writer = NULL;
 	assert_int_equal(put("sweep/aa/old", "x", 1), 0);
 	assert_int_equal(content_sweep(store, INT64_C(3600000000), see, &seen, NULL), 0);
 	assert_int_equal(seen.count, 0);
-	usleep(30000);
-	assert_int_equal(content_sweep(store, 20000, see, &seen, NULL), 0);
+	become_old();
+	assert_int_equal(content_sweep(store, old_us, see, &seen, NULL), 0);
 	assert_int_equal(seen.wanted, 1);
 	assert_true(seen.count >= 1);
 	/* What is being written is not shown, and lives through a sweep for older things. */
@@ -272,19 +357,19 @@ static void test_sweep(void **state)
 	assert_int_equal(content_write(writer, "new", 3, NULL), 0);
 	int before = seen.count;
 	seen = (struct seen){0};
-	assert_int_equal(content_sweep(store, 20000, see, &seen, NULL), 0);
+	assert_int_equal(content_sweep(store, old_us, see, &seen, NULL), 0);
 	assert_int_equal(seen.count, before);
 	assert_int_equal(content_write_commit(writer, "sweep/bb/new", NULL), 0);
 	/* The first answer that is not zero ends it. */
 	seen = (struct seen){.answer = ERR_UNAVAILABLE};
-	assert_int_equal(content_sweep(store, 20000, see, &seen, NULL), ERR_UNAVAILABLE);
+	assert_int_equal(content_sweep(store, old_us, see, &seen, NULL), ERR_UNAVAILABLE);
 	assert_int_equal(seen.count, 1);
-	usleep(30000);
+	become_old();
 	seen = (struct seen){.delete = true};
-	assert_int_equal(content_sweep(store, 20000, see, &seen, NULL), 0);
+	assert_int_equal(content_sweep(store, old_us, see, &seen, NULL), 0);
 	assert_int_equal(exists("sweep/aa/old"), ERR_NOT_FOUND);
 	seen = (struct seen){0};
-	assert_int_equal(content_sweep(store, 20000, see, &seen, NULL), 0);
+	assert_int_equal(content_sweep(store, old_us, see, &seen, NULL), 0);
 	assert_int_equal(seen.count, 0);
 }
 
@@ -328,7 +413,7 @@ static void test_opened_again(void **state)
 	assert_int_equal(put("area/aa/kept", "kept", 4), 0);
 	content_close(store);
 	store = NULL;
-	assert_int_equal(content_open(url, false, &store, NULL), 0);
+	assert_int_equal(open_again(false, &store), 0);
 	assert_holds("area/aa/kept", 0, "kept", 4);
 	content_close(NULL);
 }
@@ -338,10 +423,14 @@ static void test_urls(void **state)
 	(void)state;
 	struct content_store *none = NULL;
 	struct error error = {0};
-	static const char *const refused[] = {"", "file:", "/tmp", "ftp://x/", "file"};
+	static const char *const refused[] = {"", "file:", "/tmp", "ftp://x/", "file", "s3:", "s3://",
+	                                      "s3://x/?endpoint=x"};
 	for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
 		assert_int_equal(content_open(refused[i], true, &none, &error), ERR_VALIDATION);
+	assert_int_equal(content_open("file", true, &none, &error), ERR_VALIDATION);
 	assert_non_null(strstr(error_message(&error, LANGUAGE_ENGLISH), "'file'"));
+	assert_int_equal(content_url_check("file", NULL), ERR_VALIDATION);
+	assert_int_equal(content_url_check(url, NULL), 0);
 	assert_int_equal(content_open("file:/nonexistent/x", true, &none, &error), ERR_VALIDATION);
 	assert_non_null(strstr(error_message(&error, LANGUAGE_ENGLISH), "/nonexistent/x"));
 	assert_null(none);
@@ -367,6 +456,9 @@ int main(int count, char **arguments)
 	    cmocka_unit_test(test_names),
 	    cmocka_unit_test(test_fresh_names),
 	    cmocka_unit_test(test_put_file),
+	    cmocka_unit_test(test_large),
+	    cmocka_unit_test(test_ready),
+	    cmocka_unit_test(test_links),
 	    cmocka_unit_test(test_descriptor),
 	    cmocka_unit_test(test_sweep),
 	    cmocka_unit_test(test_threads),

@@ -13,13 +13,15 @@ import pathlib
 import re
 import secrets
 import signal
-import socket
 import subprocess
 import time
 import urllib.parse
 
 import jsonschema
 import yaml
+
+import stores
+from ports import reserve_port as free_port
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BINARY = os.environ.get("CONSTANCIA", str(ROOT / "build" / "constancia"))
@@ -55,12 +57,6 @@ HASH = re.compile(r"[0-9a-f]{64}")
 
 def fresh(name="ref"):
     return f"{name}-{secrets.token_hex(8)}"
-
-
-def free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
 
 
 def eventually(question, what, patience=PATIENCE, pause=0.1):
@@ -398,7 +394,7 @@ class Channel:
 
 
 class Service:
-    """A `constancia dev` on a directory of its own."""
+    """A `constancia dev` on a directory of its own, and on a store of the kind that is tested."""
 
     def __init__(self, directory, environment=None, describe=True, **settings):
         self.data = pathlib.Path(directory) / "data"
@@ -407,7 +403,9 @@ class Service:
         self.ready_file = pathlib.Path(directory) / "ready.json"
         self.environment = environment or {}
         self.describe = describe
-        self.settings = {name.replace("__", "."): value for name, value in settings.items()}
+        self.store = None if "store__url" in settings else stores.make(self.data)
+        self.settings = {**(self.store.settings() if self.store else {}),
+                         **{name.replace("__", "."): value for name, value in settings.items()}}
         self.port = free_port()
         self.admin_port = free_port()
         self.public_url = f"http://127.0.0.1:{self.port}"
@@ -416,12 +414,17 @@ class Service:
         self.ready = None
         self.description = None
 
+    def command(self):
+        return ["dev", "--listen", f"127.0.0.1:{self.port}", "--ready-file", str(self.ready_file)]
+
+    def chosen(self):
+        """How a command finds this service and its store."""
+        return ["--data", str(self.data), *(f"--set={name}={value}" for name, value in
+                                            self.settings.items())]
+
     def start(self):
-        command = [BINARY, "dev", "--data", str(self.data), "--listen", f"127.0.0.1:{self.port}",
-                   "--ready-file", str(self.ready_file),
-                   "--set", f"service.admin_listen=127.0.0.1:{self.admin_port}"]
-        for name, value in self.settings.items():
-            command += ["--set", f"{name}={value}"]
+        command = ["setpriv", "--pdeathsig", "KILL", BINARY, *self.command(), *self.chosen(),
+                   f"--set=service.admin_listen=127.0.0.1:{self.admin_port}"]
         clean = {name: value for name, value in os.environ.items()
                  if not name.startswith("CONSTANCIA")}
         self.ready_file.unlink(missing_ok=True)
@@ -468,13 +471,19 @@ class Service:
             self.process.wait()
         self.process = None
 
+    def discard(self):
+        """Ends it, whatever it says to that, and its store."""
+        self.kill()
+        if self.store:
+            self.store.discard()
+
     def log_lines(self):
         return [json.loads(line) for line in self.log.read_text().splitlines()]
 
     # ---- administration ----
 
     def admin(self, *arguments):
-        done = run(*arguments, "--json", "--data", self.data)
+        done = run(*arguments, "--json", *self.chosen())
         if done.returncode:
             raise Refused(done)
         return json.loads(done.stdout)

@@ -1,10 +1,12 @@
 """Services for the tests: one for all, with rates that do not stand in the way, and others with
-settings of their own, started on demand."""
+settings of their own, started on demand. `stores.py` says on which store."""
 
+import contextlib
 import sys
 
 import pytest
 
+import stores
 from client import Client, Service
 
 sys.dont_write_bytecode = True
@@ -17,31 +19,45 @@ def pytest_collection_modifyitems(items):
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "last: looks at what all the other tests left behind")
+    config.addinivalue_line("markers", "sqlite: is about the embedded store")
+    config.addinivalue_line("markers", "postgresql: is about PostgreSQL, whichever store is chosen")
+
+
+def pytest_runtest_setup(item):
+    if item.get_closest_marker("sqlite") and stores.KIND != "sqlite":
+        pytest.skip("about the embedded store")
+
+
+def pytest_sessionfinish():
+    stores.close()
 
 
 @pytest.fixture(scope="session")
 def service(tmp_path_factory):
     running = Service(tmp_path_factory.mktemp("service"), rate__live=100000, rate__test=100000,
                       seal__interval="1s", http__connections_per_address=1000)
-    running.start()
-    yield running
-    assert running.stop() == 0
+    with contextlib.ExitStack() as ending:
+        ending.callback(running.discard)
+        running.start()
+        yield running
+        assert running.stop() == 0
 
 
 @pytest.fixture(scope="module")
 def start(tmp_path_factory):
     """Starts services with settings (section__key=value) that end with the module."""
     running = []
-
-    def start_one(**settings):
-        settings.setdefault("rate__live", 100000)
-        settings.setdefault("rate__test", 100000)
-        one = Service(tmp_path_factory.mktemp("service"), **settings)
-        running.append(one)
-        return one.start()
-    yield start_one
-    codes = [one.stop() for one in running]
-    assert set(codes) <= {0, None}, codes
+    with contextlib.ExitStack() as ending:
+        def start_one(**settings):
+            settings.setdefault("rate__live", 100000)
+            settings.setdefault("rate__test", 100000)
+            one = Service(tmp_path_factory.mktemp("service"), **settings)
+            ending.callback(one.discard)
+            running.append(one)
+            return one.start()
+        yield start_one
+        codes = [one.stop() for one in running]
+        assert set(codes) <= {0, None}, codes
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """The balance, unpaid events and their settlement, and consumption limits."""
 
 import datetime
-import sqlite3
 
 import pytest
 
@@ -241,11 +240,8 @@ def test_a_limit_of_yesterday_or_last_month_does_not_hold_today(start):
     assert service.stop() == 0
     today = datetime.datetime.now(datetime.timezone.utc).date()
     yesterday = today - datetime.timedelta(days=1)
-    store = sqlite3.connect(service.data / "constancia.db")
-    moved = store.execute("UPDATE key_usage SET day = ?", (str(yesterday),)).rowcount
-    assert moved == 2
-    store.commit()
-    store.close()
+    assert service.store.rows("SELECT count(*) FROM key_usage") == [["2"]]
+    service.store.change(f"UPDATE key_usage SET day = '{yesterday}'")
     service.start()
     by_day.live.register().expect(201)
     if yesterday.month == today.month:

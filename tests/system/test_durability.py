@@ -3,12 +3,12 @@
 import http.client
 import re
 import resource
-import sqlite3
 import subprocess
 import time
 
 import pytest
 
+import stores
 from client import Client, eventually
 
 CALLS = "fsync,fdatasync,rename,renameat,renameat2,recvfrom,read,sendto,sendmsg,write,writev"
@@ -140,10 +140,8 @@ def test_content_altered_where_it_is_kept_is_not_served_as_what_was_declared(sta
     stored[0].write_bytes(content)
     assert channel.live.get(target).expect(200).body == content
     assert service.stop() == 0
-    store = sqlite3.connect(service.data / "constancia.db")
-    store.execute("UPDATE events SET content = ? WHERE client_ref = 'small'", (b'{"a":2}',))
-    store.commit()
-    store.close()
+    other = stores.blob(b'{"a":2}')
+    service.store.change(f"UPDATE events SET content = {other} WHERE client_ref = 'small'")
     service.start()
     channel.live.content(small["event_id"]).expect(500, "internal")
 

@@ -6,7 +6,6 @@ import os
 import re
 import signal
 import socket
-import sqlite3
 import stat
 import subprocess
 import threading
@@ -430,11 +429,9 @@ def test_store_check_finds_what_was_altered(start):
     assert service.admin("store", "check")
     assert service.stop() == 0
     assert service.admin("store", "check")
-    store = sqlite3.connect(service.data / "constancia.db")
-    store.execute("UPDATE events SET received_at = received_at + 1 WHERE client_ref = 'e2'")
-    store.commit()
-    store.close()
-    done = run("store", "check", "--json", "--data", service.data)
+    service.store.change(
+        "UPDATE events SET received_at = received_at + 1 WHERE client_ref = 'e2'")
+    done = run("store", "check", "--json", *service.chosen())
     assert done.returncode == 1, (done.stdout, done.stderr)
 
 
@@ -520,6 +517,7 @@ def test_nothing_that_a_client_did_made_the_service_fail(service):
     assert failed == []
 
 
+@pytest.mark.sqlite
 def test_keys_are_stored_as_digests_alone(service, channel):
     channel.live.register().expect(201)
     files = [path for path in service.data.iterdir() if path.name.startswith("constancia.db")]

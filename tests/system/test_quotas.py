@@ -3,7 +3,6 @@
 import datetime
 import hashlib
 import socket
-import sqlite3
 import threading
 
 
@@ -27,10 +26,7 @@ def check_quota_refusal(answer):
 def new_day(service):
     """Stops, moves all use of test quotas to an earlier day, and starts."""
     assert service.stop() == 0
-    store = sqlite3.connect(service.data / "constancia.db")
-    store.execute("UPDATE test_usage SET day = '2001-01-01'")
-    store.commit()
-    store.close()
+    service.store.change("UPDATE test_usage SET day = '2001-01-01'")
     service.start()
 
 
@@ -152,14 +148,10 @@ def test_20_test_certifications_a_day(start):
 def test_live_keys_have_no_such_quotas(start):
     service = start()
     channel = service.new_channel(credits=PER_DAY * 2)
-    store = service.data / "constancia.db"
     channel.test.register().expect(201)
     assert service.stop() == 0
-    connection = sqlite3.connect(store)
-    connection.execute("UPDATE test_usage SET events = ?, content_bytes = ?, certifications = 20",
-                       (PER_DAY, 10 ** 8))
-    connection.commit()
-    connection.close()
+    service.store.change(f"UPDATE test_usage SET events = {PER_DAY}, content_bytes = {10 ** 8}, "
+                         "certifications = 20")
     service.start()
     check_quota_refusal(channel.test.register())
     check_quota_refusal(channel.test.certify(seq_from=1, seq_to=1))

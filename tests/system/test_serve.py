@@ -2,10 +2,10 @@
 
 import json
 import signal
-import sqlite3
 import subprocess
 import urllib.request
 
+import stores
 from client import BINARY, eventually, free_port, run
 
 
@@ -80,21 +80,25 @@ def test_store_check_recomputes_segments_up_to_their_timestamps(start):
     channel.live.sealed(event)
     service.stop()
     assert service.admin("store", "check")["valid"] is True
-    changes = ["UPDATE segments SET nodes = zeroblob(length(nodes))",
-               "UPDATE segments SET root = zeroblob(32)",
-               "UPDATE seal_rounds SET root = zeroblob(32)",
+    store = service.store
+    store.change("CREATE TABLE kept_segments AS SELECT * FROM segments;"
+                 "CREATE TABLE kept_rounds AS SELECT * FROM seal_rounds")
+    ((size,),) = store.rows("SELECT length(nodes) FROM segments")
+    changes = [f"UPDATE segments SET nodes = {stores.blob(bytes(int(size)))}",
+               f"UPDATE segments SET root = {stores.blob(bytes(32))}",
+               f"UPDATE seal_rounds SET root = {stores.blob(bytes(32))}",
                "UPDATE seal_rounds SET sealed_at = sealed_at + 1",
-               "UPDATE seal_rounds SET token = substr(token, 1, length(token) - 1) || x'00'"]
-    path = service.data / "constancia.db"
-    whole = path.read_bytes()
+               "UPDATE seal_rounds SET token = substr(token, 1, length(token) - 1) || "
+               + stores.blob(b"\0")]
     for change in changes:
-        with sqlite3.connect(path) as database:
-            database.execute(change)
-        database.close()
-        report = run("store", "check", "--json", "--data", service.data)
+        store.change(change)
+        report = run("store", "check", "--json", *service.chosen())
         assert report.returncode == 1, change
         assert "segment" in json.loads(report.stdout)["problems"][0]
-        for suffix in ("-wal", "-shm"):
-            (service.data / f"constancia.db{suffix}").unlink(missing_ok=True)
-        path.write_bytes(whole)
+        store.change("UPDATE segments SET nodes = kept.nodes, root = kept.root "
+                     "FROM kept_segments AS kept WHERE kept.segment_id = segments.segment_id;"
+                     "UPDATE seal_rounds SET root = kept.root, sealed_at = kept.sealed_at, "
+                     "token = kept.token FROM kept_rounds AS kept "
+                     "WHERE kept.round = seal_rounds.round")
+    assert service.admin("store", "check")["valid"] is True
     channel.close()

@@ -5,10 +5,13 @@ import http.client
 import json
 import os
 import signal
-import socket
 import subprocess
+import sys
 import time
 import uuid
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from ports import reserve_port as free_port  # noqa: E402
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BINARY = os.environ.get("CONSTANCIA", os.path.join(ROOT, "build", "constancia"))
@@ -21,12 +24,6 @@ class NotStarted(Exception):
 
 class Refused(Exception):
     """An administration command that did not exit 0."""
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 class Service:
@@ -99,8 +96,9 @@ class Service:
 class Client:
     """One connection, opened again after it broke."""
 
-    def __init__(self, port, timeout=30):
+    def __init__(self, port, timeout=30, address="127.0.0.1"):
         self.port = port
+        self.address = address
         self.timeout = timeout
         self.connection = None
 
@@ -112,7 +110,7 @@ class Client:
     def request(self, method, path, key, body=None, content_type="application/json"):
         """(status, headers, bytes); OSError or HTTPException when there was no whole answer."""
         if not self.connection:
-            self.connection = http.client.HTTPConnection("127.0.0.1", self.port,
+            self.connection = http.client.HTTPConnection(self.address, self.port,
                                                          timeout=self.timeout)
         headers = {"Authorization": "Bearer " + key}
         if body is not None:

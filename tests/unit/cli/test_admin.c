@@ -47,7 +47,7 @@ static int set_up(void **state)
 	fixture->settings.service_prefix = "svc";
 	fixture->settings.account_unpaid_limit = 42;
 	fixture->admin.settings = &fixture->settings;
-	assert_int_equal(store_open(fixture->url, true, &fixture->admin.store, NULL), OK);
+	assert_int_equal(store_open(&(struct db_options){.url = fixture->url, .create = true}, &fixture->admin.store, NULL), OK);
 	assert_int_equal(content_open(fixture->content_url, true, &fixture->admin.content, NULL), OK);
 	*state = fixture;
 	return 0;
@@ -246,15 +246,17 @@ static void test_backup_comes_back(void **state)
 	struct fixture other = {0};
 	make_directory(&other);
 	struct backup_facts facts;
-	assert_int_equal(backup_restore(backup, fixture->url, fixture->content_url, &facts,
+	struct content_options fixture_content = {.url = fixture->content_url, .create = true};
+	struct content_options other_content = {.url = other.content_url, .create = true};
+	assert_int_equal(backup_restore(backup, fixture->url, &fixture_content, &facts,
 	                                &fixture->error), ERR_REFUSED);
-	assert_int_equal(backup_restore(backup, other.url, other.content_url, &facts,
+	assert_int_equal(backup_restore(backup, other.url, &other_content, &facts,
 	                                &fixture->error), OK);
 	struct admin_operation const *list = admin_find(slice_of("account list"));
 	struct admin admin = {.settings = &fixture->settings};
 	BUF_AUTO struct buf text_of_list;
 	buf_init(&text_of_list, ADMIN_RESULT_MAX);
-	assert_int_equal(store_open(other.url, false, &admin.store, NULL), OK);
+	assert_int_equal(store_open(&(struct db_options){.url = other.url}, &admin.store, NULL), OK);
 	assert_int_equal(admin_run(&admin, list, NULL, &text_of_list, NULL), OK);
 	store_close(admin.store);
 	struct json *json;
@@ -271,12 +273,12 @@ static void test_backup_comes_back(void **state)
 	fclose(file);
 	snprintf(path, sizeof path, "%s/constancia.db", other.directory);
 	unlink(path);
-	assert_int_equal(backup_restore(backup, other.url, other.content_url, &facts,
+	assert_int_equal(backup_restore(backup, other.url, &other_content, &facts,
 	                                &fixture->error), ERR_CORRUPT);
 	assert_int_not_equal(access(path, F_OK), 0);
 	snprintf(path, sizeof path, "%s/backup.json", backup);
 	unlink(path);
-	assert_int_equal(backup_restore(backup, other.url, other.content_url, &facts,
+	assert_int_equal(backup_restore(backup, other.url, &other_content, &facts,
 	                                &fixture->error), ERR_IO);
 	snprintf(arguments, sizeof arguments, "rm -rf %s", other.directory);
 	assert_int_equal(system(arguments), 0);

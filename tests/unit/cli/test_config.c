@@ -139,7 +139,18 @@ static void test_meanings_are_checked(void **state)
 	assert_set_problem("service.listen=::1:8080", "service.listen: must be address:port");
 	assert_set_problem("service.listen=127.0.0.1:65536", "service.listen: must be address:port");
 	assert_set_problem("store.url=mysql://x", "store.url: must be sqlite:PATH");
-	assert_set_problem("content.url=s3", "content.url: must be file:DIRECTORY");
+	assert_set_problem("content.url=s3", "content.url: The content store's address 's3' is not known");
+	assert_set_problem("content.url=s3://b?x=1", "content.url: 'b' is not the name of an S3 bucket");
+	assert_set_problem("content.url=s3://evidence?x=1", "'x=1' cannot");
+	assert_set_problem("content.url=s3://evidence/../up", "'../up' cannot stand before object names");
+	assert_set_problem("content.url=s3://evidence?endpoint=minio:9000",
+	                   "endpoint must be https://HOST[:PORT]");
+	assert_set_problem("content.url=s3://evidence?region=EU", "'EU' is not a region");
+	assert_set_problem("content.url=s3://evidence?style=dns", "style of an s3: address");
+	assert_set_problem("content.presigned_links=true",
+	                   "content.presigned_links: needs an s3: address in content.url");
+	assert_set_problem("content.timeout=100ms", "content.timeout: must be from 1 to 600");
+	assert_set_problem("content.allow_networks=here", "content.allow_networks: must list networks");
 	assert_set_problem("service.trusted_proxies=10.0.0.1/8", "must list networks");
 	assert_set_problem("tsa.url=gopher://x", "tsa.url: must list");
 	assert_set_problem("tsa.kind=development", "tsa.kind: must list");

@@ -70,7 +70,7 @@ static void register_object(struct slice content, const char *file_name, char *r
 	memcpy(item.hash, hash.bytes, sizeof hash.bytes);
 	struct registration *items[] = {&item};
 	office.sample.now_us += 1000;
-	assert_int_equal(store_register(office.service.store, items, 1, office.sample.now_us, &error),
+	assert_int_equal(store_register(office.service.store, 0, items, 1, office.sample.now_us, &error),
 	                 OK);
 	assert_int_equal(item.result, OK);
 	memcpy(ret_object, object, CONTENT_NAME_MAX);

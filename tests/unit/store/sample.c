@@ -53,7 +53,7 @@ void sample_open(struct sample *sample, enum modality modality, int64_t credits)
 	sample_make_directory(sample);
 	struct store *store;
 	struct error error = {0};
-	assert_int_equal(store_open(sample->url, true, &store, &error), OK);
+	assert_int_equal(store_open(&(struct db_options){.url = sample->url, .create = true}, &store, &error), OK);
 	sample_fill(sample, store, modality, credits);
 }
 
@@ -94,7 +94,7 @@ static void register_batch(struct sample *sample, enum mode mode, size_t count)
 		item->arena = &arena;
 	}
 	sample->now_us += 1000;
-	assert_int_equal(store_register(sample->store, items, count, sample->now_us, &error), OK);
+	assert_int_equal(store_register(sample->store, 0, items, count, sample->now_us, &error), OK);
 	for (size_t i = 0; i < count; i++)
 		assert_int_equal(items[i]->result, OK);
 }

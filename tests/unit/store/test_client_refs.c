@@ -100,7 +100,7 @@ static void finds_what_was_committed(void **state)
 	char url[128];
 	snprintf(url, sizeof url, "sqlite:%s/store.db", directory);
 	struct store *store;
-	assert_int_equal(store_open(url, true, &store, NULL), OK);
+	assert_int_equal(store_open(&(struct db_options){.url = url, .create = true}, &store, NULL), OK);
 	struct db_connection *connection = db_take_writer(store_db(store));
 	struct client_refs *refs;
 	assert_int_equal(client_refs_open(connection, GATHERED, &refs, NULL), OK);

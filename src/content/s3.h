@@ -1,0 +1,155 @@
+/* What the parts of the S3 driver share; content.h is what others see.
+ *
+ * Addresses and signatures (s3_url.c, s3_sign.c), answers in XML (s3_xml.h), one request with its
+ * repetitions (s3_request.c), uploads (s3_write.c), downloads (s3_read.c), listings (s3_sweep.c).
+ * The protocol is Amazon's "S3 API Reference" and "Signature Version 4" as of 2024. */
+#ifndef CONTENT_S3_H
+#define CONTENT_S3_H
+
+#include <pthread.h>
+
+#include "base/arena.h"
+#include "base/digest.h"
+#include "content/driver.h"
+#include "net/http.h"
+
+#define S3_BUCKET_MAX 64
+#define S3_PREFIX_MAX 256
+#define S3_ENDPOINT_MAX 300
+#define S3_REGION_MAX 64
+#define S3_QUERY_MAX 4096
+#define S3_URL_MAX 8192
+#define S3_CODE_MAX 64
+
+#define S3_PART_SIZE ((uint64_t)8 << 20)
+#define S3_SINGLE_MAX ((uint64_t)16 << 20) /* larger objects go in parts */
+#define S3_PARTS_MAX 10000
+#define S3_BLOCK_FIRST ((size_t)256 << 10)  /* what a reader asks for at first, and then */
+#define S3_BLOCK_NEXT ((size_t)4 << 20)
+#define S3_LIST_MAX 1000
+#define S3_ANSWER_MAX ((size_t)4 << 20)
+#define S3_SESSIONS_MAX 32 /* idle ones kept */
+
+/* ---- where (s3_url.c) ---- */
+
+struct s3_place {
+	char bucket[S3_BUCKET_MAX];
+	char prefix[S3_PREFIX_MAX];        /* empty, or ends with '/' */
+	char endpoint[S3_ENDPOINT_MAX];    /* "https://host[:port]" requests go to; bucket host
+	                                      included where that is the style */
+	char links[S3_ENDPOINT_MAX];       /* the same for links that others follow */
+	char region[S3_REGION_MAX];
+	bool path_style;                   /* the bucket is the first part of the path */
+};
+
+/* "//bucket/prefix?endpoint=…": ERR_VALIDATION with a sentence for the operator. */
+int s3_place_parse(const char *text, struct s3_place *ret_place, struct error *error)
+    __attribute__((warn_unused_result));
+/* Percent-escapes as Signature Version 4 wants it; '/' stays only in a path. */
+void s3_escape(struct slice text, bool path, struct buf *out);
+/* endpoint (or links) + path of an object, or of the bucket when `name` is NULL. */
+void s3_add_path(const struct s3_place *place, const char *name, struct buf *out);
+
+/* ---- signatures (s3_sign.c) ---- */
+
+struct s3_signing {
+	const char *access_key;
+	const char *secret_key;
+	const char *region;
+	int64_t now_us;
+};
+
+/* Appends the query of a presigned GET ("X-Amz-Algorithm=…&X-Amz-Signature=…"): `host` as the Host
+ * header will say it, `path` escaped, `overrides` sorted and escaped response-* parameters that
+ * follow X-Amz-SignedHeaders in order, or "". */
+void s3_presign(const struct s3_signing *signing, const char *host, const char *path,
+                const char *overrides, int64_t lifetime_seconds, struct buf *out);
+
+/* ---- the store ---- */
+
+struct s3_store {
+	struct content_store base;
+	struct s3_place place;
+	struct address_guard guard;
+	char *access_key;
+	char *secret_key;
+	char *spool_directory;
+	char signature[S3_REGION_MAX + 16]; /* "aws:amz:REGION:s3" */
+	int timeout_ms;
+	pthread_mutex_t lock; /* of what follows */
+	struct http_session *sessions[S3_SESSIONS_MAX];
+	size_t session_count;
+	int64_t answered_us;  /* monotonic: the last good answer; 0: none yet */
+	int64_t asked_us;     /* monotonic: when s3_ready last asked in vain; 0: never */
+	struct error failure; /* what it was told then */
+};
+
+/* ---- a request (s3_request.c) ---- */
+
+struct s3_request {
+	const char *method;
+	const char *name;  /* of an object; NULL: the bucket */
+	const char *query; /* sorted, escaped, '=' behind each name; NULL: none */
+	const char *headers[8]; /* "name: value"; NULL ends */
+	struct slice body;
+	const struct http_upload *upload; /* instead of body */
+	const struct sha256 *body_sha256; /* NULL: of `body` */
+	const char *checksum; /* what x-amz-checksum-sha256 of the answer must be if it is there */
+	bool (*take)(void *context, struct slice part);
+	void (*restart)(void *context); /* what was taken counts for nothing; before each try */
+	void *context;                  /* of both */
+	uint64_t expected_bytes; /* up or down: lengthens the time it may take in all */
+	bool slow;  /* the service may think for long (CompleteMultipartUpload) */
+	bool probe; /* short, and not repeated */
+};
+
+struct s3_answer {
+	struct http_answer http;
+	char code[S3_CODE_MAX]; /* <Code> of an <Error>; empty: none */
+};
+
+/* Repeats what may pass (no answer, 5xx, 429, …) with growing pauses. OK for 200 to 299 without an
+ * <Error> inside; else ERR_NOT_FOUND (404 of an object), ERR_NO_SPACE, ERR_NETWORK (it may pass),
+ * ERR_IO. The last answer, where one came, is the caller's in any case (s3_answer_free); its status
+ * is 0 where none came. */
+int s3_send(struct s3_store *store, const struct s3_request *request, struct s3_answer *ret_answer,
+            struct error *error) __attribute__((warn_unused_result));
+void s3_answer_free(struct s3_answer *answer); /* NULL-safe, also for a zeroed answer */
+#define S3_ANSWER_AUTO __attribute__((cleanup(s3_answer_free)))
+
+/* The header's value in a string; false when there is none or it does not fit. */
+bool s3_header(const struct s3_answer *answer, const char *name, char *text, size_t size);
+void s3_base64(const struct sha256 *digest, char text[48]);
+/* HEAD. */
+struct s3_object {
+	uint64_t size;
+	char etag[136];
+	char upload[40]; /* S3_UPLOAD_HEADER, or empty */
+};
+#define S3_UPLOAD_HEADER "x-amz-meta-constancia-upload"
+int s3_head(struct s3_store *store, const char *name, struct s3_object *ret_object,
+            struct error *error) __attribute__((warn_unused_result));
+/* An answer that cannot be true: ERR_NETWORK, for nothing is known then. */
+int s3_lie(struct error *error, const char *what);
+int s3_ready(struct content_store *store, struct error *error);
+
+/* ---- the functions of the driver, by file ---- */
+
+int s3_write_begin(struct content_store *store, struct content_writer **ret_writer,
+                   struct error *error);
+int s3_write(struct content_writer *writer, const void *data, size_t size, struct error *error);
+int s3_write_commit(struct content_writer *writer, const char *name, struct error *error);
+void s3_write_abort(struct content_writer *writer);
+int s3_put(struct content_store *store, int descriptor, uint64_t size, const char *name,
+           struct error *error);
+int s3_read_begin(struct content_store *store, const char *name, uint64_t offset,
+                  struct content_reader **ret_reader, uint64_t *ret_size, struct error *error);
+int64_t s3_read(struct content_reader *reader, void *data, size_t size, struct error *error);
+void s3_read_end(struct content_reader *reader);
+int s3_sweep(struct content_store *store, int64_t older_than_us,
+             int (*visit)(void *context, const char *name), void *context, struct error *error);
+/* Gives up an upload in parts; 0 also when there is none. */
+int s3_abort_upload(struct s3_store *store, const char *name, const char *upload_id,
+                    struct error *error);
+
+#endif

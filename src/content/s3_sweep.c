@@ -1,0 +1,137 @@
+/* Listings: what is old, and uploads in parts that nobody finished. */
+#include <string.h>
+
+#include "base/clock.h"
+#include "content/s3.h"
+#include "content/s3_xml.h"
+
+#define PAGE_MEMORY_MAX ((size_t)16 << 20)
+#define TOKEN_MAX 2048
+/* Some services give times in whole seconds, cut off. */
+#define TIME_ROUNDING_US US_PER_SECOND
+
+struct sweep {
+	struct s3_store *store;
+	int64_t before_us;
+	int (*visit)(void *context, const char *name);
+	void *context;
+	struct arena arena;
+	struct error *error;
+};
+
+static void add_parameter(struct buf *query, const char *name, const char *value)
+{
+	if (!value)
+		return;
+	buf_printf(query, "%s%s=", query->size ? "&" : "", name);
+	s3_escape(slice_of(value), false, query);
+}
+
+static int list(struct sweep *sweep, struct buf *query, struct s3_listing *ret_listing)
+{
+	S3_ANSWER_AUTO struct s3_answer answer = {0};
+	if (buf_check(query))
+		return error_cause(sweep->error, ERR_IO, "content: a listing's marker is too long");
+	struct s3_request request = {
+	    .method = "GET", .query = query->data, .expected_bytes = S3_ANSWER_MAX};
+	int result = s3_send(sweep->store, &request, &answer, sweep->error);
+	if (!result)
+		result = s3_xml_listing(buf_slice(&answer.http.body), S3_LIST_MAX, &sweep->arena,
+		                        ret_listing, sweep->error);
+	/* Told apart by the caller: a service may know no such list. */
+	return result && strcmp(answer.code, "NotImplemented") == 0 ? ERR_METHOD : result;
+}
+
+/* The object's name, or NULL for what is not ours. */
+static const char *own_name(const struct sweep *sweep, const struct s3_listed *item)
+{
+	const char *prefix = sweep->store->place.prefix;
+	size_t size = strlen(prefix);
+	if (strncmp(item->key, prefix, size) != 0 || !content_name_valid(item->key + size))
+		return NULL;
+	return item->changed_us + TIME_ROUNDING_US < sweep->before_us ? item->key + size : NULL;
+}
+
+/* Keeps the marker over the arena's end; refuses one that leads nowhere. */
+static int next_marker(struct sweep *sweep, const char *marker, char kept[TOKEN_MAX])
+{
+	if (strlen(marker) >= TOKEN_MAX)
+		return error_cause(sweep->error, ERR_IO, "content: a listing's marker is too long");
+	if (strcmp(marker, kept) == 0)
+		return s3_lie(sweep->error, "a listing that goes on where it began");
+	memcpy(kept, marker, strlen(marker) + 1);
+	return OK;
+}
+
+static int sweep_objects(struct sweep *sweep)
+{
+	char token[TOKEN_MAX] = "";
+	struct s3_listing listing = {.truncated = true};
+	int result = OK;
+	while (!result && listing.truncated) {
+		BUF_AUTO struct buf query;
+		buf_init(&query, S3_QUERY_MAX);
+		add_parameter(&query, "continuation-token", *token ? token : NULL);
+		add_parameter(&query, "encoding-type", "url");
+		add_parameter(&query, "list-type", "2");
+		add_parameter(&query, "max-keys", "1000");
+		add_parameter(&query, "prefix", sweep->store->place.prefix);
+		arena_reset(&sweep->arena);
+		result = list(sweep, &query, &listing);
+		for (size_t i = 0; i < listing.count && !result; i++) {
+			const char *name = own_name(sweep, &listing.items[i]);
+			if (name)
+				result = sweep->visit(sweep->context, name);
+		}
+		if (!result && listing.truncated)
+			result = next_marker(sweep, listing.token, token);
+	}
+	return result == ERR_METHOD ? ERR_IO : result;
+}
+
+static int sweep_uploads(struct sweep *sweep)
+{
+	char key[TOKEN_MAX] = "", upload[TOKEN_MAX] = "";
+	struct s3_listing listing = {.truncated = true};
+	int result = OK;
+	while (!result && listing.truncated) {
+		BUF_AUTO struct buf query;
+		buf_init(&query, S3_QUERY_MAX);
+		add_parameter(&query, "encoding-type", "url");
+		add_parameter(&query, "key-marker", *key ? key : NULL);
+		add_parameter(&query, "max-uploads", "1000");
+		add_parameter(&query, "prefix", sweep->store->place.prefix);
+		add_parameter(&query, "upload-id-marker", *key && *upload ? upload : NULL);
+		buf_add_text(&query, "&uploads=");
+		arena_reset(&sweep->arena);
+		result = list(sweep, &query, &listing);
+		for (size_t i = 0; i < listing.count && !result; i++) {
+			const char *name = own_name(sweep, &listing.items[i]);
+			if (name)
+				result = s3_abort_upload(sweep->store, name, listing.items[i].upload_id,
+				                         sweep->error);
+		}
+		bool same_key = listing.truncated && strcmp(key, listing.key_marker) == 0;
+		if (!result && listing.truncated && !same_key)
+			result = next_marker(sweep, listing.key_marker, key);
+		if (!result && listing.truncated && (same_key || listing.upload_marker))
+			result = next_marker(sweep, listing.upload_marker ? listing.upload_marker : "", upload);
+	}
+	return result == ERR_METHOD ? OK : result;
+}
+
+int s3_sweep(struct content_store *base, int64_t older_than_us,
+             int (*visit)(void *context, const char *name), void *context, struct error *error)
+{
+	struct sweep sweep = {.store = (struct s3_store *)base,
+	                      .before_us = clock_now_us() - older_than_us,
+	                      .visit = visit,
+	                      .context = context,
+	                      .error = error};
+	arena_init(&sweep.arena, PAGE_MEMORY_MAX);
+	int result = sweep_objects(&sweep);
+	if (!result)
+		result = sweep_uploads(&sweep);
+	arena_free(&sweep.arena);
+	return result;
+}

@@ -1,0 +1,497 @@
+#include "jobs/deliverer.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "store/segments.h"
+
+#define LEASE_NAME "deliverer"
+#define LEASE_BEYOND_US (10 * US_PER_SECOND) /* longer than an attempt by so much */
+#define RENEW_US (3 * US_PER_SECOND)
+#define LEASE_RETRY_US US_PER_SECOND
+#define LOOK_US INT64_C(250000)
+#define LOOK_SHARE 20 /* looking takes at most this part of the time */
+#define ROUND_US INT64_C(50000)
+#define LOADED_FRESH_US (2 * US_PER_SECOND)
+#define IDLE_US (2 * US_PER_SECOND)
+#define DRAIN_US (3 * US_PER_SECOND)
+#define LOAD_MEMORY_MAX ((size_t)4 << 20)
+#define BODY_MAX ((size_t)64 * 1024)
+/* Results are recorded in bunches, since every commit waits for the disk: acknowledgments soon,
+ * failures with what else comes, and after a failure to record not at once again. */
+#define RECORD_ACKNOWLEDGED_US INT64_C(20000)
+#define RECORD_US INT64_C(250000)
+#define RECORD_RETRY_US US_PER_SECOND
+#define RECORD_COUNT 512
+
+/* A request under way. */
+struct attempt {
+	struct http_exchange exchange;
+	struct queue_endpoint *endpoint;
+	struct queue_item *item;
+	struct webhook_headers headers;
+	int64_t at_us;
+	char url[];
+};
+
+int deliverer_init(struct deliverer *deliverer, struct service *service, const char *node,
+                   struct error *error)
+{
+	*deliverer = (struct deliverer){.service = service};
+	snprintf(deliverer->holder, sizeof deliverer->holder, "%s", node);
+	queue_init(&deliverer->queue);
+	deliverer->results = calloc(DELIVERER_RESULTS_MAX, sizeof *deliverer->results);
+	if (!deliverer->results)
+		return ERR_NO_MEMORY;
+	return webhook_rules_read(service->settings, &deliverer->rules, error);
+}
+
+static int64_t attempt_max_us(const struct deliverer *deliverer)
+{
+	return deliverer->rules.timeout_ms * INT64_C(1000);
+}
+
+/* ---- recording ---- */
+
+static void forget_results(struct deliverer *deliverer)
+{
+	for (size_t i = 0; i < deliverer->result_count; i++) {
+		const struct attempt_record *record = &deliverer->results[i];
+		struct queue_endpoint *endpoint =
+		    queue_find(&deliverer->queue, record->account, record->endpoint);
+		if (endpoint && record->notice)
+			queue_recorded(endpoint, record->notice);
+	}
+	deliverer->result_count = 0;
+	deliverer->result_acknowledged = false;
+}
+
+static void count_results(struct deliverer *deliverer)
+{
+	struct job_counters *counters = &deliverer->service->job_counters;
+	for (size_t i = 0; i < deliverer->result_count; i++) {
+		const struct attempt_record *record = &deliverer->results[i];
+		if (!record->notice)
+			continue;
+		atomic_fetch_add(record->end == DELIVERY_DONE ? &counters->notices_delivered
+		                                              : &counters->notice_attempts_failed, 1);
+		if (record->end == DELIVERY_USED_UP)
+			atomic_fetch_add(&counters->notices_failed, 1);
+		if (!record->disabled)
+			continue;
+		const struct queue_endpoint *endpoint =
+		    queue_find(&deliverer->queue, record->account, record->endpoint);
+		atomic_fetch_add(&counters->webhooks_disabled, 1);
+		log_warning("webhook_disabled", "endpoint_id", endpoint ? endpoint->endpoint_id : NULL);
+	}
+}
+
+static void record(struct deliverer *deliverer)
+{
+	struct error error = {0};
+	if (deliverer->result_count == 0)
+		return;
+	int result = store_record_attempts(deliverer->service->store, deliverer->results,
+	                                   deliverer->result_count, WEBHOOK_FAILURES_MAX,
+	                                   clock_now_us(), &error);
+	deliverer->recorded_at_us = clock_monotonic_us();
+	deliverer->recording_fails = result != OK;
+	if (result) {
+		log_warning("deliveries_not_recorded", "error", error_code_text(result), "cause",
+		            error.cause);
+		return;
+	}
+	count_results(deliverer);
+	forget_results(deliverer);
+}
+
+/* When what there is must be recorded; INT64_MAX: there is nothing. */
+static int64_t record_at_us(const struct deliverer *deliverer)
+{
+	if (deliverer->result_count == 0)
+		return INT64_MAX;
+	if (deliverer->recording_fails)
+		return deliverer->recorded_at_us + RECORD_RETRY_US;
+	if (deliverer->result_count >= RECORD_COUNT)
+		return 0;
+	return deliverer->results_since_us +
+	       (deliverer->result_acknowledged ? RECORD_ACKNOWLEDGED_US : RECORD_US);
+}
+
+/* Room for another; there is always one, for what is under way has its place reserved. */
+static struct attempt_record *add_result(struct deliverer *deliverer,
+                                         const struct queue_endpoint *endpoint)
+{
+	if (deliverer->result_count == 0)
+		deliverer->results_since_us = clock_monotonic_us();
+	struct attempt_record *record = &deliverer->results[deliverer->result_count++];
+	*record = (struct attempt_record){.account = endpoint->account,
+	                                  .endpoint = endpoint->endpoint};
+	return record;
+}
+
+static bool has_room(const struct deliverer *deliverer)
+{
+	return deliverer->result_count + deliverer->queue.under_way < DELIVERER_RESULTS_MAX;
+}
+
+/* ---- an attempt ---- */
+
+static void sign(const struct deliverer *deliverer, struct attempt *attempt)
+{
+	const struct queue_endpoint *endpoint = attempt->endpoint;
+	char secret[WEBHOOK_SECRET_SIZE], previous[WEBHOOK_SECRET_SIZE];
+	bool two = endpoint->previous_secret_until_us > attempt->at_us;
+	webhook_secret(&deliverer->installation, endpoint->endpoint_id, endpoint->secret_version,
+	               secret);
+	if (two)
+		webhook_secret(&deliverer->installation, endpoint->endpoint_id,
+		               endpoint->secret_version - 1, previous);
+	webhook_sign(&deliverer->rules, attempt->item->delivery.notice_id,
+	             buf_slice(&attempt->item->body), secret, two ? previous : NULL, attempt->at_us,
+	             &attempt->headers);
+	explicit_bzero(secret, sizeof secret);
+	explicit_bzero(previous, sizeof previous);
+}
+
+static bool begin(struct deliverer *deliverer, struct queue_endpoint *endpoint)
+{
+	size_t url_size = strlen(endpoint->url) + 1;
+	struct attempt *attempt = malloc(sizeof *attempt + url_size);
+	if (!attempt)
+		return false;
+	memset(attempt, 0, sizeof *attempt);
+	memcpy(attempt->url, endpoint->url, url_size);
+	attempt->endpoint = endpoint;
+	attempt->item = queue_begin(&deliverer->queue, endpoint);
+	attempt->at_us = clock_now_us();
+	sign(deliverer, attempt);
+	attempt->exchange.request = webhook_request(&deliverer->rules, attempt->url,
+	                                            &attempt->headers, buf_slice(&attempt->item->body));
+	attempt->exchange.context = attempt;
+	http_many_begin(deliverer->many, &attempt->exchange);
+	deliverer->busy_at_us = clock_monotonic_us();
+	return true;
+}
+
+static uint32_t random_number(void)
+{
+	uint32_t number;
+	random_bytes(&number, sizeof number);
+	return number;
+}
+
+static void fill_result(const struct deliverer *deliverer, const struct attempt *attempt,
+                        bool acknowledged, struct attempt_record *record)
+{
+	const struct http_exchange *exchange = &attempt->exchange;
+	const struct delivery *delivery = &attempt->item->delivery;
+	int64_t wait_us = webhook_wait_us(&deliverer->rules, delivery->tries + 1, random_number());
+	struct slice answer = buf_slice(&exchange->answer.body);
+	record->notice = delivery->notice;
+	record->attempts = delivery->attempts;
+	record->tries = delivery->tries;
+	record->at_us = attempt->at_us;
+	record->duration_us = exchange->duration_us;
+	record->end = acknowledged ? DELIVERY_DONE : wait_us < 0 ? DELIVERY_USED_UP : DELIVERY_AGAIN;
+	record->next_at_us = clock_now_us() + wait_us;
+	if (exchange->result) {
+		snprintf(record->error, sizeof record->error, "%s",
+		         *exchange->error.cause ? exchange->error.cause
+		                                : error_code_text(exchange->result));
+		return;
+	}
+	record->http_status = exchange->answer.status;
+	record->answer_size =
+	    (uint16_t)(answer.size < DELIVERY_ANSWER_MAX ? answer.size : DELIVERY_ANSWER_MAX);
+	memcpy(record->answer, answer.data, record->answer_size);
+}
+
+static void attempt_free(struct attempt *attempt)
+{
+	http_answer_free(&attempt->exchange.answer);
+	queue_item_free(attempt->item);
+	free(attempt);
+}
+
+static struct queue_endpoint *end(struct deliverer *deliverer, struct attempt *attempt)
+{
+	struct queue_endpoint *endpoint = attempt->endpoint;
+	bool acknowledged = webhook_is_acknowledged(attempt->exchange.result,
+	                                            &attempt->exchange.answer);
+	struct attempt_record *record = add_result(deliverer, endpoint);
+	fill_result(deliverer, attempt, acknowledged, record);
+	deliverer->result_acknowledged |= acknowledged;
+	queue_end(&deliverer->queue, endpoint, acknowledged, attempt->exchange.duration_us,
+	          clock_monotonic_us());
+	attempt_free(attempt);
+	return endpoint;
+}
+
+/* ---- loading ---- */
+
+static int add_item(struct queue_endpoint *endpoint, const struct delivery *delivery)
+{
+	struct queue_item *item = calloc(1, sizeof *item);
+	if (!item)
+		return ERR_NO_MEMORY;
+	item->delivery = *delivery;
+	buf_init(&item->body, BODY_MAX);
+	webhook_envelope(delivery->notice_id, delivery->type, delivery->created_at_us, delivery->mode,
+	                 delivery->data, &item->body);
+	if (buf_check(&item->body) != OK) {
+		queue_item_free(item);
+		return ERR_NO_MEMORY;
+	}
+	*endpoint->end = item;
+	endpoint->end = &item->next;
+	return OK;
+}
+
+static int take_batch(struct queue_endpoint *endpoint, const struct delivery_batch *batch)
+{
+	char *url = strdup(batch->url);
+	if (!url)
+		return ERR_NO_MEMORY;
+	free(endpoint->url);
+	endpoint->url = url;
+	memcpy(endpoint->endpoint_id, batch->endpoint_id, ID_SIZE);
+	endpoint->secret_version = batch->secret_version;
+	endpoint->previous_secret_until_us = batch->previous_secret_until_us;
+	int result = OK;
+	for (size_t i = 0; i < batch->count && !result; i++)
+		if (!queue_is_unrecorded(endpoint, batch->items[i].notice))
+			result = add_item(endpoint, &batch->items[i]);
+	return result;
+}
+
+static void load(struct deliverer *deliverer, struct queue_endpoint *endpoint, int64_t now_us)
+{
+	ARENA_AUTO struct arena arena;
+	arena_init(&arena, LOAD_MEMORY_MAX);
+	struct error error = {0};
+	struct delivery_batch batch = {0};
+	int64_t limit = queue_load_limit(endpoint);
+	int result = store_load_deliveries(deliverer->service->store, endpoint->account,
+	                                   endpoint->endpoint, clock_now_us(), limit, &arena, &batch,
+	                                   &error);
+	if (!result)
+		result = take_batch(endpoint, &batch);
+	endpoint->loaded_at_us = now_us;
+	endpoint->due = !result && (int64_t)batch.count == limit;
+	if (result && result != ERR_NOT_FOUND)
+		log_warning("deliveries_not_loaded", "error", error_code_text(result), "cause",
+		            error.cause);
+	/* The store calls it due, and nothing is: what it goes by is brought up to date. */
+	bool stale = result == ERR_NOT_FOUND || (!result && batch.count == 0);
+	if (stale && endpoint->unrecorded_count == 0 && has_room(deliverer))
+		add_result(deliverer, endpoint);
+}
+
+static bool lease_outlasts(const struct deliverer *deliverer, int64_t now_us)
+{
+	return deliverer->leased_until_us - now_us > attempt_max_us(deliverer);
+}
+
+static void begin_all(struct deliverer *deliverer, struct queue_endpoint *endpoint)
+{
+	int64_t now_us = clock_monotonic_us();
+	while (lease_outlasts(deliverer, now_us) && has_room(deliverer) &&
+	       queue_may_begin(&deliverer->queue, endpoint, now_us)) {
+		if (endpoint->first && now_us - endpoint->loaded_at_us > LOADED_FRESH_US) {
+			queue_drop_loaded(endpoint); /* address, secret or state may be others now */
+			endpoint->due = true;
+		}
+		if (!endpoint->first && endpoint->due)
+			load(deliverer, endpoint, now_us);
+		if (!endpoint->first || !begin(deliverer, endpoint))
+			return;
+	}
+}
+
+/* ---- whose turn it is ---- */
+
+static int mark_due(void *context, int64_t account, int64_t endpoint)
+{
+	struct deliverer *deliverer = context;
+	struct queue_endpoint *found = queue_endpoint(&deliverer->queue, account, endpoint);
+	if (found)
+		found->due = true;
+	return OK;
+}
+
+static void look(struct deliverer *deliverer)
+{
+	struct error error = {0};
+	int64_t started_us = clock_monotonic_us();
+	if (store_each_due_webhook(deliverer->service->store, clock_now_us(), mark_due, deliverer,
+	                           &error))
+		log_warning("deliveries_not_found", "cause", error.cause);
+	int64_t now_us = clock_monotonic_us();
+	int64_t pause_us = (now_us - started_us) * LOOK_SHARE;
+	deliverer->look_at_us = now_us + (pause_us > LOOK_US ? pause_us : LOOK_US);
+}
+
+/* Who got a request under way goes last in the next round, so that all get places when these are
+ * few. */
+static void go_round(struct deliverer *deliverer)
+{
+	struct delivery_queue *queue = &deliverer->queue;
+	struct queue_endpoint *next;
+	size_t left = queue->count;
+	for (struct queue_endpoint *at = queue->ring.next; left > 0; at = next, left--) {
+		next = at->next;
+		unsigned before = at->under_way;
+		begin_all(deliverer, at);
+		if (at->under_way != before)
+			queue_move_last(queue, at);
+	}
+	int64_t now_us = clock_monotonic_us();
+	queue_forget_idle(queue, now_us);
+	deliverer->round_at_us = now_us + ROUND_US;
+}
+
+/* ---- the lease ---- */
+
+static bool hold_lease(struct deliverer *deliverer)
+{
+	struct error error = {0};
+	bool taken = false;
+	int64_t duration_us = attempt_max_us(deliverer) + LEASE_BEYOND_US;
+	int64_t now_us = clock_monotonic_us();
+	int result = store_take_lease(deliverer->service->store, LEASE_NAME, deliverer->holder,
+	                              clock_now_us(), duration_us, &taken, &error);
+	if (result)
+		log_warning("deliverer_not_leased", "error", error_code_text(result), "cause",
+		            error.cause);
+	else
+		deliverer->leased_until_us = taken ? now_us + duration_us : 0;
+	deliverer->renew_at_us = clock_monotonic_us() + (result ? LEASE_RETRY_US : RENEW_US);
+	/* When the store is away, the lease that was taken before still runs. */
+	return deliverer->leased_until_us > clock_monotonic_us();
+}
+
+/* ---- the work ---- */
+
+static void take_ended(struct deliverer *deliverer, int64_t timeout_us, bool go_on)
+{
+	struct http_exchange *next;
+	for (struct http_exchange *at = http_many_take(deliverer->many, timeout_us); at; at = next) {
+		next = at->next;
+		struct queue_endpoint *endpoint = end(deliverer, at->context);
+		if (go_on && !endpoint->in_doubt) /* else it waits for its turn */
+			begin_all(deliverer, endpoint);
+	}
+}
+
+static int64_t earliest(int64_t a_us, int64_t b_us)
+{
+	return a_us < b_us ? a_us : b_us;
+}
+
+/* Until something is to be done, if nothing ends before. */
+static int64_t time_left(const struct deliverer *deliverer)
+{
+	int64_t at_us = earliest(deliverer->look_at_us,
+	                         earliest(deliverer->round_at_us, deliverer->renew_at_us));
+	int64_t left_us = earliest(at_us, record_at_us(deliverer)) - clock_monotonic_us();
+	return left_us > 0 ? left_us : 0;
+}
+
+static bool is_idle(const struct deliverer *deliverer)
+{
+	return deliverer->queue.under_way == 0 && deliverer->result_count == 0 &&
+	       clock_monotonic_us() - deliverer->busy_at_us > IDLE_US;
+}
+
+static void work(struct deliverer *deliverer, const atomic_bool *stopping)
+{
+	deliverer->busy_at_us = clock_monotonic_us();
+	deliverer->look_at_us = deliverer->round_at_us = 0;
+	while (!atomic_load(stopping) && !is_idle(deliverer)) {
+		int64_t now_us = clock_monotonic_us();
+		if (now_us >= deliverer->renew_at_us && !hold_lease(deliverer))
+			break;
+		if (now_us >= deliverer->look_at_us)
+			look(deliverer);
+		if (now_us >= deliverer->round_at_us)
+			go_round(deliverer);
+		take_ended(deliverer, time_left(deliverer), true);
+		if (clock_monotonic_us() >= record_at_us(deliverer))
+			record(deliverer);
+	}
+}
+
+/* Waits a little for what is under way. */
+static void drain(struct deliverer *deliverer)
+{
+	int64_t end_us = clock_monotonic_us() + DRAIN_US;
+	int64_t left_us;
+	while (deliverer->queue.under_way > 0 && (left_us = end_us - clock_monotonic_us()) > 0)
+		take_ended(deliverer, left_us, false);
+	record(deliverer);
+}
+
+/* What still is under way will be sent again. */
+static void give_up(struct deliverer *deliverer)
+{
+	if (deliverer->queue.under_way > 0) {
+		struct http_exchange *next;
+		for (struct http_exchange *at = http_many_stop(deliverer->many); at; at = next) {
+			next = at->next;
+			attempt_free(at->context);
+		}
+		deliverer->many = NULL;
+	}
+	forget_results(deliverer);
+	queue_clear(&deliverer->queue);
+	queue_init(&deliverer->queue);
+}
+
+static int prepare(struct deliverer *deliverer, struct error *error)
+{
+	if (deliverer->many)
+		return OK;
+	int result = store_get_secret(deliverer->service->store, WEBHOOK_SECRET_NAME,
+	                              &deliverer->installation, error);
+	return result ? result : http_many_start(&deliverer->many, error);
+}
+
+int64_t deliverer_run(void *context, const atomic_bool *stopping)
+{
+	struct deliverer *deliverer = context;
+	struct error error = {0};
+	int64_t due_us = INT64_MAX;
+	int result = store_next_delivery(deliverer->service->store, &due_us, &error);
+	int64_t wait_us = due_us - clock_now_us();
+	if (!result && wait_us > 0)
+		return earliest(wait_us, LOOK_US);
+	if (!result)
+		result = prepare(deliverer, &error);
+	if (result) {
+		log_warning("deliverer_not_started", "error", error_code_text(result), "cause",
+		            error.cause);
+		return LEASE_RETRY_US;
+	}
+	if (!hold_lease(deliverer))
+		return LEASE_RETRY_US;
+	work(deliverer, stopping);
+	drain(deliverer);
+	give_up(deliverer);
+	deliverer->leased_until_us = 0;
+	/* One that cannot be given back runs out. */
+	(void)!store_end_lease(deliverer->service->store, LEASE_NAME, deliverer->holder, NULL);
+	return LOOK_US;
+}
+
+void deliverer_free(struct deliverer *deliverer)
+{
+	if (!deliverer->results)
+		return;
+	(void)!http_many_stop(deliverer->many); /* nothing is under way between runs */
+	queue_clear(&deliverer->queue);
+	free(deliverer->results);
+	explicit_bzero(&deliverer->installation, sizeof deliverer->installation);
+}

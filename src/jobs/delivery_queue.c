@@ -1,0 +1,200 @@
+#include "jobs/delivery_queue.h"
+
+#include <stdlib.h>
+
+#define ENDPOINTS_MAX 100000
+#define SLOW_US (2 * US_PER_SECOND)
+#define PAUSE_FREE_FAILURES 3 /* so many in a row cost no pause */
+#define PAUSE_FIRST_US INT64_C(10000)
+#define PAUSE_MAX_US US_PER_SECOND
+#define DOUBT_KEPT_US (60 * US_PER_SECOND)
+#define LOADED_IN_DOUBT_MAX 2
+
+void queue_item_free(struct queue_item *item)
+{
+	if (!item)
+		return;
+	buf_free(&item->body);
+	free(item);
+}
+
+void queue_init(struct delivery_queue *queue)
+{
+	*queue = (struct delivery_queue){0};
+	queue->ring.next = queue->ring.previous = &queue->ring;
+}
+
+/* ---- the table ---- */
+
+static size_t bucket_of(int64_t account, int64_t endpoint)
+{
+	uint64_t mixed = ((uint64_t)account * UINT64_C(0x9e3779b97f4a7c15)) ^ (uint64_t)endpoint;
+	return (size_t)((mixed * UINT64_C(0x9e3779b97f4a7c15)) >> 52) % QUEUE_BUCKETS;
+}
+
+struct queue_endpoint *queue_find(struct delivery_queue *queue, int64_t account, int64_t endpoint)
+{
+	struct queue_endpoint *at = queue->buckets[bucket_of(account, endpoint)];
+	while (at && (at->account != account || at->endpoint != endpoint))
+		at = at->chain;
+	return at;
+}
+
+struct queue_endpoint *queue_endpoint(struct delivery_queue *queue, int64_t account,
+                                      int64_t endpoint)
+{
+	struct queue_endpoint *found = queue_find(queue, account, endpoint);
+	if (found || queue->count == ENDPOINTS_MAX)
+		return found;
+	found = calloc(1, sizeof *found);
+	if (!found)
+		return NULL;
+	found->account = account;
+	found->endpoint = endpoint;
+	found->end = &found->first;
+	struct queue_endpoint **bucket = &queue->buckets[bucket_of(account, endpoint)];
+	found->chain = *bucket;
+	*bucket = found;
+	found->next = &queue->ring;
+	found->previous = queue->ring.previous;
+	found->next->previous = found->previous->next = found;
+	queue->count++;
+	return found;
+}
+
+static void forget(struct delivery_queue *queue, struct queue_endpoint *endpoint)
+{
+	struct queue_endpoint **link =
+	    &queue->buckets[bucket_of(endpoint->account, endpoint->endpoint)];
+	while (*link != endpoint)
+		link = &(*link)->chain;
+	*link = endpoint->chain;
+	endpoint->previous->next = endpoint->next;
+	endpoint->next->previous = endpoint->previous;
+	queue_drop_loaded(endpoint);
+	free(endpoint->url);
+	free(endpoint);
+	queue->count--;
+}
+
+void queue_clear(struct delivery_queue *queue)
+{
+	while (queue->ring.next != &queue->ring)
+		forget(queue, queue->ring.next);
+}
+
+static bool is_idle(const struct queue_endpoint *endpoint, int64_t monotonic_us)
+{
+	if (endpoint->first || endpoint->due || endpoint->under_way || endpoint->unrecorded_count)
+		return false;
+	return !endpoint->in_doubt || endpoint->not_before_us + DOUBT_KEPT_US < monotonic_us;
+}
+
+void queue_forget_idle(struct delivery_queue *queue, int64_t monotonic_us)
+{
+	struct queue_endpoint *next;
+	for (struct queue_endpoint *at = queue->ring.next; at != &queue->ring; at = next) {
+		next = at->next;
+		if (is_idle(at, monotonic_us))
+			forget(queue, at);
+	}
+}
+
+/* ---- whose turn it is ---- */
+
+bool queue_may_begin(const struct delivery_queue *queue, const struct queue_endpoint *endpoint,
+                     int64_t monotonic_us)
+{
+	if (queue->under_way >= UNDER_WAY_MAX || endpoint->unrecorded_count == UNRECORDED_MAX)
+		return false;
+	if (!endpoint->in_doubt)
+		return endpoint->under_way < UNDER_WAY_ENDPOINT_MAX;
+	return endpoint->under_way == 0 && queue->in_doubt_under_way < UNDER_WAY_IN_DOUBT_MAX &&
+	       monotonic_us >= endpoint->not_before_us;
+}
+
+void queue_move_last(struct delivery_queue *queue, struct queue_endpoint *endpoint)
+{
+	endpoint->previous->next = endpoint->next;
+	endpoint->next->previous = endpoint->previous;
+	endpoint->next = &queue->ring;
+	endpoint->previous = queue->ring.previous;
+	endpoint->previous->next = queue->ring.previous = endpoint;
+}
+
+int64_t queue_load_limit(const struct queue_endpoint *endpoint)
+{
+	return endpoint->unrecorded_count + (endpoint->in_doubt ? LOADED_IN_DOUBT_MAX : LOADED_MAX);
+}
+
+bool queue_is_unrecorded(const struct queue_endpoint *endpoint, int64_t notice)
+{
+	for (unsigned i = 0; i < endpoint->unrecorded_count; i++)
+		if (endpoint->unrecorded[i] == notice)
+			return true;
+	return false;
+}
+
+void queue_drop_loaded(struct queue_endpoint *endpoint)
+{
+	while (endpoint->first) {
+		struct queue_item *item = endpoint->first;
+		endpoint->first = item->next;
+		queue_item_free(item);
+	}
+	endpoint->end = &endpoint->first;
+}
+
+struct queue_item *queue_begin(struct delivery_queue *queue, struct queue_endpoint *endpoint)
+{
+	struct queue_item *item = endpoint->first;
+	endpoint->first = item->next;
+	if (!endpoint->first)
+		endpoint->end = &endpoint->first;
+	endpoint->unrecorded[endpoint->unrecorded_count++] = item->delivery.notice;
+	endpoint->under_way++;
+	queue->under_way++;
+	queue->in_doubt_under_way += endpoint->in_doubt;
+	return item;
+}
+
+static void set_doubt(struct delivery_queue *queue, struct queue_endpoint *endpoint, bool in_doubt)
+{
+	if (endpoint->in_doubt == in_doubt)
+		return;
+	endpoint->in_doubt = in_doubt;
+	if (in_doubt)
+		queue->in_doubt_under_way += endpoint->under_way;
+	else
+		queue->in_doubt_under_way -= endpoint->under_way;
+}
+
+static int64_t pause_after(unsigned failures)
+{
+	if (failures <= PAUSE_FREE_FAILURES)
+		return 0;
+	int64_t pause_us = PAUSE_FIRST_US;
+	for (unsigned i = PAUSE_FREE_FAILURES + 1; i < failures && pause_us < PAUSE_MAX_US; i++)
+		pause_us *= 2;
+	return pause_us < PAUSE_MAX_US ? pause_us : PAUSE_MAX_US;
+}
+
+void queue_end(struct delivery_queue *queue, struct queue_endpoint *endpoint, bool acknowledged,
+               int64_t duration_us, int64_t monotonic_us)
+{
+	endpoint->under_way--;
+	queue->under_way--;
+	queue->in_doubt_under_way -= endpoint->in_doubt;
+	endpoint->failures = acknowledged ? 0 : endpoint->failures + 1;
+	endpoint->not_before_us = monotonic_us + pause_after(endpoint->failures);
+	set_doubt(queue, endpoint, !acknowledged || duration_us > SLOW_US);
+}
+
+void queue_recorded(struct queue_endpoint *endpoint, int64_t notice)
+{
+	for (unsigned i = 0; i < endpoint->unrecorded_count; i++)
+		if (endpoint->unrecorded[i] == notice) {
+			endpoint->unrecorded[i] = endpoint->unrecorded[--endpoint->unrecorded_count];
+			return;
+		}
+}

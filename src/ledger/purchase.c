@@ -1,0 +1,186 @@
+#include "ledger/purchase.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+/* ---- amounts ---- */
+
+#define AMOUNT_DIGITS_MAX 15 /* of the whole part */
+
+static bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+bool amount_parse(struct slice text, int64_t most, int64_t *ret_minor)
+{
+	size_t at = 0;
+	int64_t minor = 0;
+	while (at < text.size && is_digit(text.data[at]) && at < AMOUNT_DIGITS_MAX)
+		minor = minor * 10 + (text.data[at++] - '0');
+	if (at == 0 || (at > 1 && text.data[0] == '0'))
+		return false;
+	size_t behind = text.size - at;
+	if (behind == 1 || behind > 3 || (behind > 0 && text.data[at] != '.'))
+		return false;
+	for (size_t i = 1; i <= 2; i++) {
+		if (i < behind && !is_digit(text.data[at + i]))
+			return false;
+		minor = minor * 10 + (i < behind ? text.data[at + i] - '0' : 0);
+	}
+	if (minor > most)
+		return false;
+	*ret_minor = minor;
+	return true;
+}
+
+void amount_format(int64_t minor, char text[AMOUNT_TEXT_SIZE])
+{
+	assert(minor >= 0);
+	snprintf(text, AMOUNT_TEXT_SIZE, "%" PRId64 ".%02" PRId64, minor / 100, minor % 100);
+}
+
+int64_t amount_tax(int64_t net_minor, int64_t rate)
+{
+	assert(net_minor >= 0 && net_minor <= AMOUNT_MAX && rate >= 0 && rate <= TAX_RATE_MAX);
+	return (net_minor * rate + 5000) / 10000;
+}
+
+/* ---- currencies and pricing regions ---- */
+
+static const char *const currency_names[] = {"EUR", "GBP", "USD"};
+static const char *const region_names[] = {"europe", "united-kingdom", "world"};
+
+static bool find_name(const char *const *names, size_t count, struct slice text, unsigned *ret)
+{
+	for (unsigned i = 0; i < count; i++)
+		if (slice_is(text, names[i])) {
+			*ret = i;
+			return true;
+		}
+	return false;
+}
+
+const char *currency_text(enum currency currency)
+{
+	return currency_names[currency];
+}
+
+bool currency_parse(struct slice text, enum currency *ret)
+{
+	unsigned found;
+	if (!find_name(currency_names, 3, text, &found))
+		return false;
+	*ret = (enum currency)found;
+	return true;
+}
+
+const char *region_text(enum pricing_region region)
+{
+	return region_names[region];
+}
+
+bool region_parse(struct slice text, enum pricing_region *ret)
+{
+	unsigned found;
+	if (!find_name(region_names, 3, text, &found))
+		return false;
+	*ret = (enum pricing_region)found;
+	return true;
+}
+
+enum currency region_currency(enum pricing_region region)
+{
+	static const enum currency currencies[] = {CURRENCY_EUR, CURRENCY_GBP, CURRENCY_USD};
+	return currencies[region];
+}
+
+/* Two letters each. */
+static const char united_kingdom[] = "GBGGGIIMJE";
+static const char europe[] = "ADALATAXBABEBGBYCHCYCZDEDKEEESFIFOFRGFGPGRHRHUIEISITLILTLULVMCMDMEMFMKMQMT"
+                             "NLNOPLPMPTRERORSSESISKSJSMUAVAYT";
+static const char others[] =
+    "AEAFAGAIAMAOAQARASAUAWAZBBBDBFBHBIBJBLBMBNBOBQBRBSBTBVBWBZCACCCDCFCGCICKCLCMCNCOCRCUCVCWCX"
+    "DJDMDODZECEGEHERETFJFKFMGAGDGEGHGLGMGNGQGSGTGUGWGYHKHMHNHTIDILINIOIQIRJMJOJPKEKGKHKIKMKNKPKRKWKYKZ"
+    "LALBLCLKLRLSLYMAMGMHMLMMMNMOMPMRMSMUMVMWMXMYMZNANCNENFNGNINPNRNUNZOMPAPEPFPGPHPKPNPRPSPWPYQARURW"
+    "SASBSCSDSGSHSLSNSOSRSSSTSVSXSYSZTCTDTFTGTHTJTKTLTMTNTOTRTTTVTWTZUGUMUSUYUZVCVEVGVIVNVUWFWSYEZAZMZW";
+
+static bool is_among(const char *countries, struct slice country)
+{
+	if (country.size != 2)
+		return false;
+	for (const char *at = countries; *at; at += 2)
+		if (memcmp(at, country.data, 2) == 0)
+			return true;
+	return false;
+}
+
+bool country_is_known(struct slice country)
+{
+	return is_among(united_kingdom, country) || is_among(europe, country) ||
+	       is_among(others, country);
+}
+
+enum pricing_region country_region(struct slice country)
+{
+	if (is_among(united_kingdom, country))
+		return REGION_UNITED_KINGDOM;
+	return is_among(europe, country) ? REGION_EUROPE : REGION_WORLD;
+}
+
+/* ---- what a purchase may become ---- */
+
+static const char *const state_names[] = {"pending",  "paid",     "canceled",
+                                          "rejected", "refunded", "reverted"};
+
+const char *purchase_state_text(enum purchase_state state)
+{
+	return state_names[state];
+}
+
+bool purchase_state_parse(struct slice text, enum purchase_state *ret)
+{
+	unsigned found;
+	if (!find_name(state_names, 6, text, &found))
+		return false;
+	*ret = (enum purchase_state)found;
+	return true;
+}
+
+static struct purchase_step step_to(enum purchase_state to, int credits)
+{
+	return (struct purchase_step){true, to, credits};
+}
+
+/* Taking back: refunded or reverted, whichever came first stays. */
+static struct purchase_step step_back(enum purchase_state from, enum purchase_state to, bool told)
+{
+	if (from == PURCHASE_PAID)
+		return step_to(to, -1);
+	if (from == PURCHASE_REFUNDED || from == PURCHASE_REVERTED)
+		return (struct purchase_step){told || from == to, from, 0};
+	return (struct purchase_step){told, told ? to : from, 0};
+}
+
+struct purchase_step purchase_step(enum purchase_state from, enum purchase_act act, bool told)
+{
+	bool never_paid = from == PURCHASE_CANCELED || from == PURCHASE_REJECTED;
+	switch (act) {
+	case PURCHASE_PAY:
+		if (from == PURCHASE_PENDING || (never_paid && told))
+			return step_to(PURCHASE_PAID, 1);
+		return (struct purchase_step){told || from == PURCHASE_PAID, from, 0};
+	case PURCHASE_CANCEL:
+	case PURCHASE_REJECT:
+		if (from == PURCHASE_PENDING)
+			return step_to(act == PURCHASE_CANCEL ? PURCHASE_CANCELED : PURCHASE_REJECTED, 0);
+		return (struct purchase_step){told || (act == PURCHASE_CANCEL && from == PURCHASE_CANCELED),
+		                              from, 0};
+	case PURCHASE_REFUND:
+		return step_back(from, PURCHASE_REFUNDED, told);
+	case PURCHASE_REVERT:
+		return step_back(from, PURCHASE_REVERTED, told);
+	}
+	return (struct purchase_step){false, from, 0};
+}

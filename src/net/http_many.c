@@ -1,0 +1,242 @@
+#include "net/http_many.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "net/transfer.h"
+
+#define POLL_MS 60000 /* woken before when there is something */
+#define IDLE_CONNECTIONS_MAX 256L
+
+/* An exchange under way. */
+struct task {
+	struct transfer transfer;
+	struct http_exchange *exchange;
+	int64_t started_us;
+	struct task *next, *previous;
+};
+
+struct list {
+	struct http_exchange *first;
+	struct http_exchange **end;
+};
+
+struct http_many {
+	CURLM *multi;
+	pthread_t thread;
+	atomic_bool stopping;
+	struct task tasks; /* the ring's anchor; the thread's own */
+	pthread_mutex_t mutex;
+	pthread_cond_t some_ended;
+	struct list given; /* under the mutex */
+	struct list ended;
+};
+
+static void list_clear(struct list *list)
+{
+	list->first = NULL;
+	list->end = &list->first;
+}
+
+static void list_append(struct list *list, struct http_exchange *exchange)
+{
+	exchange->next = NULL;
+	*list->end = exchange;
+	list->end = &exchange->next;
+}
+
+/* ---- on the thread ---- */
+
+static void give_back(struct http_many *many, struct http_exchange *exchange)
+{
+	pthread_mutex_lock(&many->mutex);
+	list_append(&many->ended, exchange);
+	pthread_cond_signal(&many->some_ended);
+	pthread_mutex_unlock(&many->mutex);
+}
+
+static void end_task(struct http_many *many, struct task *task, CURLcode code)
+{
+	struct http_exchange *exchange = task->exchange;
+
+	exchange->duration_us = clock_monotonic_us() - task->started_us;
+	exchange->result =
+	    transfer_finish(&task->transfer, code, &exchange->answer, &exchange->error);
+	curl_multi_remove_handle(many->multi, task->transfer.easy);
+	task->previous->next = task->next;
+	task->next->previous = task->previous;
+	transfer_free(&task->transfer);
+	free(task);
+	give_back(many, exchange);
+}
+
+static int prepare(struct task *task)
+{
+	int result = transfer_prepare(&task->transfer, &task->exchange->request,
+	                              &task->exchange->error);
+	CURL *easy = task->transfer.easy;
+
+	if (result)
+		return result;
+	if (curl_easy_setopt(easy, CURLOPT_PRIVATE, task) != CURLE_OK ||
+	    curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1) != CURLE_OK)
+		return error_cause(&task->exchange->error, ERR_INTERNAL, "libcurl does not take an option");
+	return 0;
+}
+
+static void start_task(struct http_many *many, struct http_exchange *exchange)
+{
+	struct task *task = calloc(1, sizeof *task);
+	int result = ERR_NO_MEMORY;
+
+	if (task) {
+		task->exchange = exchange;
+		task->started_us = clock_monotonic_us();
+		result = prepare(task);
+	}
+	if (task && !result && curl_multi_add_handle(many->multi, task->transfer.easy) != CURLM_OK)
+		result = error_cause(&exchange->error, ERR_INTERNAL, "libcurl does not take an exchange");
+	if (!result) {
+		task->next = many->tasks.next;
+		task->previous = &many->tasks;
+		task->next->previous = many->tasks.next = task;
+		return;
+	}
+	if (task)
+		transfer_free(&task->transfer);
+	free(task);
+	exchange->result = result;
+	give_back(many, exchange);
+}
+
+static void start_given(struct http_many *many)
+{
+	pthread_mutex_lock(&many->mutex);
+	struct http_exchange *exchange = many->given.first;
+	list_clear(&many->given);
+	pthread_mutex_unlock(&many->mutex);
+	while (exchange) {
+		struct http_exchange *next = exchange->next;
+		start_task(many, exchange);
+		exchange = next;
+	}
+}
+
+static void end_finished(struct http_many *many)
+{
+	int left;
+	CURLMsg *message;
+
+	while ((message = curl_multi_info_read(many->multi, &left))) {
+		struct task *task = NULL;
+		CURLcode code = message->data.result; /* gone with the handle */
+		if (message->msg == CURLMSG_DONE &&
+		    curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, (char **)&task) == CURLE_OK)
+			end_task(many, task, code);
+	}
+}
+
+static void *run(void *argument)
+{
+	struct http_many *many = argument;
+	int running;
+
+	while (!atomic_load(&many->stopping)) {
+		start_given(many);
+		curl_multi_perform(many->multi, &running);
+		end_finished(many);
+		curl_multi_poll(many->multi, NULL, 0, POLL_MS, NULL);
+	}
+	start_given(many);
+	while (many->tasks.next != &many->tasks)
+		end_task(many, many->tasks.next, CURLE_ABORTED_BY_CALLBACK);
+	return NULL;
+}
+
+/* ---- for the caller ---- */
+
+static void init_condition(pthread_cond_t *condition)
+{
+	pthread_condattr_t attributes;
+
+	pthread_condattr_init(&attributes);
+	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+	pthread_cond_init(condition, &attributes);
+	pthread_condattr_destroy(&attributes);
+}
+
+static void http_many_free(struct http_many *many)
+{
+	curl_multi_cleanup(many->multi);
+	pthread_cond_destroy(&many->some_ended);
+	pthread_mutex_destroy(&many->mutex);
+	free(many);
+}
+
+int http_many_start(struct http_many **ret_many, struct error *error)
+{
+	struct http_many *many = calloc(1, sizeof *many);
+
+	if (!many)
+		return ERR_NO_MEMORY;
+	many->tasks.next = many->tasks.previous = &many->tasks;
+	list_clear(&many->given);
+	list_clear(&many->ended);
+	pthread_mutex_init(&many->mutex, NULL);
+	init_condition(&many->some_ended);
+	int result = transfer_init();
+	if (!result)
+		many->multi = curl_multi_init();
+	if (!many->multi ||
+	    curl_multi_setopt(many->multi, CURLMOPT_MAXCONNECTS, IDLE_CONNECTIONS_MAX) != CURLM_OK ||
+	    pthread_create(&many->thread, NULL, run, many) != 0) {
+		http_many_free(many);
+		return error_cause(error, ERR_NO_MEMORY, "the thread of outbound HTTP cannot start");
+	}
+	pthread_setname_np(many->thread, "http-many");
+	*ret_many = many;
+	return 0;
+}
+
+struct http_exchange *http_many_stop(struct http_many *many)
+{
+	if (!many)
+		return NULL;
+	atomic_store(&many->stopping, true);
+	curl_multi_wakeup(many->multi);
+	pthread_join(many->thread, NULL);
+	struct http_exchange *first = many->ended.first;
+	http_many_free(many);
+	return first;
+}
+
+void http_many_begin(struct http_many *many, struct http_exchange *exchange)
+{
+	exchange->result = 0;
+	exchange->answer = (struct http_answer){0};
+	error_clear(&exchange->error);
+	exchange->duration_us = 0;
+	pthread_mutex_lock(&many->mutex);
+	list_append(&many->given, exchange);
+	pthread_mutex_unlock(&many->mutex);
+	curl_multi_wakeup(many->multi);
+}
+
+struct http_exchange *http_many_take(struct http_many *many, int64_t timeout_us)
+{
+	int64_t until_us = clock_monotonic_us() + timeout_us;
+	struct timespec until = {.tv_sec = until_us / US_PER_SECOND,
+	                         .tv_nsec = until_us % US_PER_SECOND * 1000};
+
+	pthread_mutex_lock(&many->mutex);
+	while (!many->ended.first)
+		if (pthread_cond_timedwait(&many->some_ended, &many->mutex, &until) != 0)
+			break;
+	struct http_exchange *first = many->ended.first;
+	list_clear(&many->ended);
+	pthread_mutex_unlock(&many->mutex);
+	return first;
+}

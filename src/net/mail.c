@@ -1,0 +1,201 @@
+#include "net/mail.h"
+
+#include <curl/curl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <sys/socket.h>
+
+#define CONNECT_TIMEOUT_MS 15000L
+#define URL_MAX 300
+
+/* One message on its way. */
+struct transfer {
+	const struct mail_server *server;
+	struct buf text;
+	size_t sent;
+	char url[2 * URL_MAX];
+	struct curl_slist *recipients;
+	bool opened;  /* at least one address was permitted */
+	bool refused; /* at least one was not */
+	char refused_address[ADDRESS_TEXT_SIZE];
+	enum address_kind refused_kind;
+	char reason[CURL_ERROR_SIZE];
+};
+
+static pthread_once_t curl_started = PTHREAD_ONCE_INIT;
+static CURLcode curl_start_result;
+
+/* libcurl counts its initializations: another module's beside this one does no harm. */
+static void curl_start(void)
+{
+	curl_start_result = curl_global_init(CURL_GLOBAL_DEFAULT);
+}
+
+static const char *or_empty(const char *text)
+{
+	return text ? text : "";
+}
+
+bool mail_url_usable(const char *text)
+{
+	char *scheme = NULL, *host = NULL, *path = NULL, *query = NULL;
+	size_t size = strlen(or_empty(text));
+	for (size_t i = 0; i < size; i++)
+		if (text[i] <= 0x20 || text[i] >= 0x7f || text[i] == '#')
+			return false;
+	CURLU *url = curl_url();
+	const char *authority = size ? strstr(text, "://") : NULL;
+	bool usable = url && size <= URL_MAX && authority && authority[3] != '/' &&
+	              curl_url_set(url, CURLUPART_URL, text, CURLU_DISALLOW_USER) == CURLUE_OK &&
+	              curl_url_get(url, CURLUPART_SCHEME, &scheme, 0) == CURLUE_OK &&
+	              curl_url_get(url, CURLUPART_HOST, &host, 0) == CURLUE_OK &&
+	              curl_url_get(url, CURLUPART_PATH, &path, 0) == CURLUE_OK && *host &&
+	              (strcmp(scheme, "smtp") == 0 || strcmp(scheme, "smtps") == 0) &&
+	              strcmp(path, "/") == 0 &&
+	              curl_url_get(url, CURLUPART_QUERY, &query, 0) == CURLUE_NO_QUERY;
+	curl_free(scheme);
+	curl_free(host);
+	curl_free(path);
+	curl_free(query);
+	curl_url_cleanup(url);
+	return usable;
+}
+
+/* ---- what libcurl calls ---- */
+
+static curl_socket_t open_guarded(void *context, curlsocktype purpose,
+                                  struct curl_sockaddr *address)
+{
+	struct transfer *transfer = context;
+	(void)purpose;
+	if (!address_guard_permits(transfer->server->guard, &address->addr)) {
+		transfer->refused = true;
+		transfer->refused_kind = address_classify(&address->addr);
+		address_text(&address->addr, transfer->refused_address);
+		return CURL_SOCKET_BAD;
+	}
+	transfer->opened = true;
+	return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+}
+
+static size_t give_text(char *data, size_t one, size_t size, void *context)
+{
+	struct transfer *transfer = context;
+	size_t rest = transfer->text.size - transfer->sent;
+	size_t part = one * size < rest ? one * size : rest;
+	memcpy(data, transfer->text.data + transfer->sent, part);
+	transfer->sent += part;
+	return part;
+}
+
+static size_t pass_over(char *data, size_t one, size_t size, void *context)
+{
+	(void)data, (void)context;
+	return one * size;
+}
+
+/* ---- sending ---- */
+
+static CURLcode set_options(struct transfer *transfer, CURL *easy, const char *from)
+{
+	const struct mail_server *server = transfer->server;
+	long timeout_ms = server->timeout_ms > 0 ? server->timeout_ms : MAIL_TIMEOUT_MS;
+	CURLcode code = CURLE_OK;
+
+	code |= curl_easy_setopt(easy, CURLOPT_URL, transfer->url);
+	code |= curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "smtp,smtps");
+	code |= curl_easy_setopt(easy, CURLOPT_PROXY, ""); /* nor one from the environment */
+	code |= curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+	code |= curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
+	code |= curl_easy_setopt(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
+	code |= curl_easy_setopt(easy, CURLOPT_USE_SSL,
+	                         (long)(server->require_tls ? CURLUSESSL_ALL : CURLUSESSL_TRY));
+	code |= curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, timeout_ms);
+	code |= curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, CONNECT_TIMEOUT_MS);
+	code |= curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, open_guarded);
+	code |= curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, transfer);
+	code |= curl_easy_setopt(easy, CURLOPT_READFUNCTION, give_text);
+	code |= curl_easy_setopt(easy, CURLOPT_READDATA, transfer);
+	code |= curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, pass_over);
+	code |= curl_easy_setopt(easy, CURLOPT_UPLOAD, 1L);
+	code |= curl_easy_setopt(easy, CURLOPT_MAIL_FROM, from);
+	code |= curl_easy_setopt(easy, CURLOPT_MAIL_RCPT, transfer->recipients);
+	code |= curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, transfer->reason);
+	if (*or_empty(server->user)) {
+		code |= curl_easy_setopt(easy, CURLOPT_USERNAME, server->user);
+		code |= curl_easy_setopt(easy, CURLOPT_PASSWORD, or_empty(server->password));
+	}
+	if (*or_empty(server->roots))
+		code |= curl_easy_setopt(easy, CURLOPT_CAINFO, server->roots);
+	return code;
+}
+
+/* A 5xx to the recipient or to the whole message is meant for this message; one to the greeting, to
+ * the encryption or to the password is about the server's settings, which an operator may mend. */
+static bool refused_for_good(const struct transfer *transfer, CURLcode code, long status)
+{
+	static const long about_login[] = {530, 534, 535, 538};
+	for (size_t i = 0; i < sizeof about_login / sizeof *about_login; i++)
+		if (status == about_login[i])
+			return false;
+	bool of_message = code == CURLE_SEND_ERROR || transfer->sent == transfer->text.size;
+	return status >= 500 && status <= 599 && of_message;
+}
+
+static int explain(const struct transfer *transfer, CURL *easy, CURLcode code, struct error *error)
+{
+	const char *reason = transfer->reason[0] ? transfer->reason : curl_easy_strerror(code);
+	long status = 0;
+	if (code == CURLE_OUT_OF_MEMORY)
+		return ERR_NO_MEMORY;
+	if (transfer->refused && !transfer->opened)
+		return error_cause(error, ERR_NETWORK, "address %s is %s and not permitted",
+		                   transfer->refused_address, address_kind_text(transfer->refused_kind));
+	if (curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &status) == CURLE_OK &&
+	    refused_for_good(transfer, code, status))
+		return error_cause(error, ERR_REFUSED, "%s (status %ld)", reason, status);
+	return error_cause(error, ERR_NETWORK, "%s (status %ld)", reason, status);
+}
+
+static int perform(struct transfer *transfer, const struct mail_message *message,
+                   struct error *error)
+{
+	char from[MAIL_ADDRESS_MAX + 3];
+	char to[MAIL_ADDRESS_MAX + 3];
+	snprintf(from, sizeof from, "<%s>", message->from);
+	snprintf(to, sizeof to, "<%s>", message->to);
+	size_t size = strlen(transfer->server->url);
+	while (size && transfer->server->url[size - 1] == '/')
+		size--;
+	/* The path is the name that is said in EHLO. */
+	snprintf(transfer->url, sizeof transfer->url, "%.*s/%s", (int)size, transfer->server->url,
+	         strchr(message->from, '@') + 1);
+	pthread_once(&curl_started, curl_start);
+	CURL *easy = curl_start_result == CURLE_OK ? curl_easy_init() : NULL;
+	transfer->recipients = curl_slist_append(NULL, to);
+	int result = easy && transfer->recipients ? OK : ERR_NO_MEMORY;
+	if (!result && set_options(transfer, easy, from) != CURLE_OK)
+		result = error_cause(error, ERR_INTERNAL, "libcurl does not take an option");
+	if (!result) {
+		CURLcode code = curl_easy_perform(easy);
+		if (code != CURLE_OK)
+			result = explain(transfer, easy, code, error);
+	}
+	curl_slist_free_all(transfer->recipients);
+	curl_easy_cleanup(easy);
+	return result;
+}
+
+int mail_send(const struct mail_server *server, const struct mail_message *message,
+              struct error *error)
+{
+	struct transfer transfer = {.server = server};
+	if (!mail_url_usable(server->url))
+		return error_cause(error, ERR_VALIDATION, "mail.url is not smtp://HOST or smtps://HOST");
+	buf_init(&transfer.text, MAIL_MESSAGE_MAX);
+	int result = mail_compose(message, &transfer.text, error);
+	if (!result)
+		result = perform(&transfer, message, error);
+	buf_free(&transfer.text);
+	return result;
+}

@@ -1,0 +1,39 @@
+/* The folder's own: an exchange prepared and finished apart from being performed, for http.c, which
+ * performs one, and http_many.c, which performs many at a time. */
+#ifndef NET_TRANSFER_H
+#define NET_TRANSFER_H
+
+#include <curl/curl.h>
+
+#include "net/http.h"
+
+/* One exchange on one easy handle. Prepared and finished apart from being performed, so that a
+ * multi handle can drive it as well. */
+struct transfer {
+	const struct http_request *request;
+	CURL *easy;
+	struct curl_slist *headers;
+	struct http_answer answer;
+	size_t limit;
+	uint64_t uploaded; /* of request->upload */
+	bool over;
+	bool too_many_headers;
+	bool opened;  /* at least one address was permitted */
+	bool refused; /* at least one was not */
+	char refused_address[ADDRESS_TEXT_SIZE];
+	enum address_kind refused_kind;
+	char reason[CURL_ERROR_SIZE];
+};
+
+/* Before anything else of libcurl; any number of times. 0 or ERR_NO_MEMORY. */
+int transfer_init(void) __attribute__((warn_unused_result));
+/* Sets `easy` up for the request, which must live as long as the transfer. To be freed in any case;
+ * codes as of http_send. */
+int transfer_prepare(struct transfer *transfer, const struct http_request *request,
+                     struct error *error) __attribute__((warn_unused_result));
+/* The answer goes to the caller when there is a whole one. */
+int transfer_finish(struct transfer *transfer, CURLcode code, struct http_answer *ret_answer,
+                    struct error *error) __attribute__((warn_unused_result));
+void transfer_free(struct transfer *transfer);
+
+#endif

@@ -1,0 +1,30 @@
+/* What a provider implements behind payment.h; private to this folder. The order has been checked,
+ * and *ret_result is zeroed, before a driver sees them. */
+#ifndef PAYMENT_PROVIDER_H
+#define PAYMENT_PROVIDER_H
+
+#include "payment/payment.h"
+
+struct payment_driver {
+	const char *name;
+	bool charges;
+	const char *notice_header; /* NULL: sends no notices, read_notice is not called */
+	/* Required. `state` is what the other functions get. */
+	int (*open)(const struct payment_settings *settings, void **ret_state, struct error *error);
+	void (*close)(void *state); /* NULL-safe */
+	int (*charge)(void *state, const struct payment_order *order, struct payment_result *result,
+	              struct error *error);
+	int (*look_up)(void *state, const struct payment_order *order, const char *reference,
+	               int64_t since_us, struct payment_result *result, struct error *error);
+	int (*page)(void *state, const struct payment_order *order, struct payment_result *result,
+	            struct error *error);
+	int (*refund)(void *state, const char *reference, const char *idempotency_key,
+	              struct payment_result *result, struct error *error);
+	/* Optional. */
+	int (*read_notice)(const void *state, struct slice signature, struct slice body, int64_t now_us,
+	                   struct payment_notice *notice, struct error *error);
+};
+
+extern const struct payment_driver payment_manual, payment_stripe;
+
+#endif

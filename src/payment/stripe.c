@@ -1,0 +1,478 @@
+/* Stripe: PaymentIntents confirmed off session, Checkout pages to pay by hand, refunds. */
+#include "payment/stripe.h"
+
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <strings.h>
+
+#include "base/clock.h"
+#include "net/http.h"
+#include "payment/provider.h"
+
+#define API_VERSION "Stripe-Version: 2024-06-20"
+#define SECRET_MAX 255
+#define SECRETS_MAX 1024
+#define ROOT_MAX 512
+#define FORM_MAX 16384
+#define ANSWER_MAX ((size_t)1 << 20)
+#define LIST_PAGE 50
+#define LIST_PAGES_MAX 20
+/* How far back an attempt is looked for while its key may still be repeated. */
+#define LOOK_BACK_US (25 * 3600 * US_PER_SECOND)
+/* Between Stripe's clock and ours. */
+#define CLOCK_SKEW_US (600 * US_PER_SECOND)
+
+struct stripe {
+	char root[ROOT_MAX + 1]; /* without a slash at its end */
+	bool plain_http;
+	struct address_guard guard;
+	char key[SECRET_MAX + 1];
+	char webhook_secrets[SECRETS_MAX + 1];
+	char return_url[HTTP_URL_MAX + 1];
+};
+
+/* ---- opening ---- */
+
+/* Printable ASCII; spaces only in a list. */
+static bool copy_secret(const char *text, bool list, char *copy, size_t size)
+{
+	size_t length = text ? strlen(text) : 0;
+	for (size_t i = 0; i < length; i++)
+		if ((unsigned char)text[i] < (list ? 0x20 : 0x21) || (unsigned char)text[i] >= 0x7f)
+			return false;
+	if (length >= size)
+		return false;
+	memcpy(copy, text ? text : "", length);
+	copy[length] = '\0';
+	return true;
+}
+
+/* The address in "http://127.0.0.1:80/…" or "http://[::1]/…", when there is one. */
+static bool literal_host(const char *url, struct sockaddr_storage *ret)
+{
+	char host[INET6_ADDRSTRLEN] = "";
+	const char *start = url + strlen("http://");
+	bool bracketed = *start == '[';
+	start += bracketed;
+	size_t size = strcspn(start, bracketed ? "]" : ":/?");
+	struct sockaddr_in *four = (struct sockaddr_in *)ret;
+	struct sockaddr_in6 *six = (struct sockaddr_in6 *)ret;
+	memset(ret, 0, sizeof *ret);
+	if (size >= sizeof host)
+		return false;
+	memcpy(host, start, size);
+	if (!bracketed && inet_pton(AF_INET, host, &four->sin_addr) == 1)
+		ret->ss_family = AF_INET;
+	else if (bracketed && inet_pton(AF_INET6, host, &six->sin6_addr) == 1)
+		ret->ss_family = AF_INET6;
+	return ret->ss_family != 0;
+}
+
+/* The key goes over plain http only to where the operator said that it may. */
+static int take_root(struct stripe *stripe, const char *url, struct error *error)
+{
+	struct sockaddr_storage address;
+	size_t size = strlen(url);
+	stripe->plain_http = strncasecmp(url, "http://", 7) == 0;
+	int result = http_url_check(slice_make(url, size), stripe->plain_http, "payment.stripe_url",
+	                            error);
+	if (result)
+		return result;
+	while (size && url[size - 1] == '/')
+		size--;
+	bool allowed = !stripe->plain_http ||
+	               (literal_host(url, &address) &&
+	                network_list_contains(&stripe->guard.allowed, (struct sockaddr *)&address));
+	if (!allowed || size > ROOT_MAX || memchr(url, '?', size))
+		return error_set(error, ERR_VALIDATION, MSG_PAYMENT_URL, NULL);
+	memcpy(stripe->root, url, size);
+	return OK;
+}
+
+static void stripe_close(void *state)
+{
+	struct stripe *stripe = state;
+	if (stripe)
+		explicit_bzero(stripe, sizeof *stripe);
+	free(stripe);
+}
+
+static int take_settings(struct stripe *stripe, const struct payment_settings *settings,
+                         struct error *error)
+{
+	const char *networks = settings->allow_networks ? settings->allow_networks : "";
+	const char *page = settings->return_url ? settings->return_url : "";
+	int result = network_list_parse(slice_of(networks), &stripe->guard.allowed, error);
+	if (!result)
+		result = take_root(stripe, settings->stripe_url ? settings->stripe_url : "", error);
+	if (!result && *page)
+		result = http_url_check(slice_of(page), true, "payment.return_url", error);
+	if (result)
+		return result;
+	snprintf(stripe->return_url, sizeof stripe->return_url, "%s", page);
+	if (!copy_secret(settings->stripe_key, false, stripe->key, sizeof stripe->key) ||
+	    !*stripe->key)
+		return error_set(error, ERR_VALIDATION, MSG_PAYMENT_SECRET, "payment.stripe_key", NULL);
+	if (!copy_secret(settings->stripe_webhook_secret, true, stripe->webhook_secrets,
+	                 sizeof stripe->webhook_secrets) ||
+	    !*stripe->webhook_secrets)
+		return error_set(error, ERR_VALIDATION, MSG_PAYMENT_SECRET, "payment.stripe_webhook_secret",
+		                 NULL);
+	return OK;
+}
+
+static int stripe_open(const struct payment_settings *settings, void **ret_state,
+                       struct error *error)
+{
+	struct stripe *stripe = calloc(1, sizeof *stripe);
+	if (!stripe)
+		return ERR_NO_MEMORY;
+	int result = take_settings(stripe, settings, error);
+	if (result) {
+		stripe_close(stripe);
+		return result;
+	}
+	*ret_state = stripe;
+	return OK;
+}
+
+/* ---- exchanges ---- */
+
+static void add_escaped(struct buf *out, const char *text)
+{
+	for (; *text; text++) {
+		unsigned char byte = (unsigned char)*text;
+		if ((byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') ||
+		    (byte >= '0' && byte <= '9') || strchr("-._~", byte))
+			buf_add_byte(out, (char)byte);
+		else
+			buf_printf(out, "%%%02X", byte);
+	}
+}
+
+/* Names are the program's own; their brackets may stand as they are. */
+static void field(struct buf *form, const char *name, const char *value)
+{
+	if (form->size)
+		buf_add_byte(form, '&');
+	buf_add_text(form, name);
+	buf_add_byte(form, '=');
+	add_escaped(form, value);
+}
+
+static void field_integer(struct buf *form, const char *name, int64_t value)
+{
+	char text[24];
+	snprintf(text, sizeof text, "%lld", (long long)value);
+	field(form, name, text);
+}
+
+static int get(const struct stripe *stripe, const char *path, struct http_answer *ret_answer,
+               struct error *error)
+{
+	char url[HTTP_URL_MAX + 1];
+	int size = snprintf(url, sizeof url, "%s%s", stripe->root, path);
+	if (size < 0 || (size_t)size >= sizeof url)
+		return error_cause(error, ERR_VALIDATION, "an address for Stripe is too long");
+	struct http_request request = {
+	    .url = url,
+	    .headers = (const char *const[]){API_VERSION},
+	    .header_count = 1,
+	    .timeout_ms = PAYMENT_TIMEOUT_MS,
+	    .answer_limit = ANSWER_MAX,
+	    .allow_http = stripe->plain_http,
+	    .bearer = stripe->key,
+	    .guard = &stripe->guard,
+	};
+	return http_send(&request, ret_answer, error);
+}
+
+static int post(const struct stripe *stripe, const char *path, const struct buf *form,
+                const char *idempotency_key, const char *suffix, struct http_answer *ret_answer,
+                struct error *error)
+{
+	char url[HTTP_URL_MAX + 1];
+	char header[PAYMENT_KEY_SIZE + 64];
+	if (buf_check(form))
+		return ERR_NO_MEMORY;
+	snprintf(url, sizeof url, "%s%s", stripe->root, path);
+	snprintf(header, sizeof header, "Idempotency-Key: %s%s", idempotency_key, suffix);
+	struct http_request request = {
+	    .method = "POST",
+	    .url = url,
+	    .content_type = "application/x-www-form-urlencoded",
+	    .headers = (const char *const[]){API_VERSION, header},
+	    .header_count = 2,
+	    .body = buf_slice(form),
+	    .timeout_ms = PAYMENT_TIMEOUT_MS,
+	    .answer_limit = ANSWER_MAX,
+	    .allow_http = stripe->plain_http,
+	    .bearer = stripe->key,
+	    .guard = &stripe->guard,
+	};
+	return http_send(&request, ret_answer, error);
+}
+
+/* What no answer came to is unknown, whatever the cause; only a lack of memory is the caller's. */
+static int no_answer(int result, const struct error *cause, struct payment_result *ret)
+{
+	if (result == ERR_NO_MEMORY)
+		return result;
+	ret->outcome = PAYMENT_UNKNOWN;
+	snprintf(ret->reason, sizeof ret->reason, "no answer: %.200s", cause->cause);
+	return OK;
+}
+
+static int retry_after(const struct http_answer *answer)
+{
+	struct slice text = http_answer_header(answer, "Retry-After");
+	int seconds = 0;
+	for (size_t i = 0; i < text.size; i++) {
+		if (text.data[i] < '0' || text.data[i] > '9' || seconds > 86400)
+			return 0;
+		seconds = seconds * 10 + (text.data[i] - '0');
+	}
+	return seconds;
+}
+
+/* ---- looking up ---- */
+
+/* The list comes newest first and, unlike the search, has a payment as soon as it was made. */
+static int find_attempt(const struct stripe *stripe, const struct payment_order *order,
+                        int64_t since_us, struct payment_result *result, struct error *error)
+{
+	char last[PAYMENT_REFERENCE_SIZE] = "";
+	bool more = true;
+	for (int page = 0; more && page < LIST_PAGES_MAX; page++) {
+		BUF_AUTO struct buf form;
+		buf_init(&form, 1024);
+		field(&form, "customer", order->customer);
+		field_integer(&form, "created[gte]", (since_us - CLOCK_SKEW_US) / US_PER_SECOND);
+		field_integer(&form, "limit", LIST_PAGE);
+		if (*last)
+			field(&form, "starting_after", last);
+		if (buf_check(&form))
+			return ERR_NO_MEMORY;
+		char path[1100];
+		HTTP_ANSWER_AUTO struct http_answer answer = {0};
+		snprintf(path, sizeof path, "/v1/payment_intents?%s", form.data);
+		int code = get(stripe, path, &answer, error);
+		if (code)
+			return code;
+		if (answer.status != 200)
+			return error_cause(error, ERR_NETWORK, "list of payments: status %d", answer.status);
+		bool found = false;
+		code = stripe_find_intent(buf_slice(&answer.body), order, &found, &more, last, result,
+		                          error);
+		if (code || found)
+			return code;
+	}
+	if (more)
+		return error_cause(error, ERR_NETWORK, "too many payments to look through");
+	result->outcome = PAYMENT_NONE;
+	snprintf(result->reason, sizeof result->reason, "no such attempt among the customer's payments");
+	return OK;
+}
+
+static int find_reference(const struct stripe *stripe, const struct payment_order *order,
+                          const char *reference, struct payment_result *result,
+                          struct error *error)
+{
+	BUF_AUTO struct buf path;
+	HTTP_ANSWER_AUTO struct http_answer answer = {0};
+	buf_init(&path, 1024);
+	buf_add_text(&path, "/v1/payment_intents/");
+	add_escaped(&path, reference);
+	if (buf_check(&path))
+		return ERR_NO_MEMORY;
+	int code = get(stripe, path.data, &answer, error);
+	if (code)
+		return code;
+	if (answer.status != 200)
+		return error_cause(error, ERR_NETWORK, "payment %s: status %d", reference, answer.status);
+	stripe_read_charge(answer.status, buf_slice(&answer.body), order, result);
+	return OK;
+}
+
+static int stripe_look_up(void *state, const struct payment_order *order, const char *reference,
+                          int64_t since_us, struct payment_result *result, struct error *error)
+{
+	struct error cause = {0};
+	int code = OK;
+	(void)error;
+	if (*reference)
+		code = find_reference(state, order, reference, result, &cause);
+	else if (*order->customer)
+		code = find_attempt(state, order, since_us, result, &cause);
+	else /* payment_charge sends nothing without a customer */
+		result->outcome = PAYMENT_NONE;
+	return code ? no_answer(code, &cause, result) : OK;
+}
+
+/* ---- pages ---- */
+
+static void page_form(const struct stripe *stripe, const struct payment_order *order,
+                      struct buf *form)
+{
+	char currency[4] = "";
+	for (int i = 0; i < 3; i++)
+		currency[i] = (char)(order->currency[i] | 0x20);
+	field(form, "mode", "payment");
+	if (*order->customer)
+		field(form, "customer", order->customer);
+	field(form, "client_reference_id", order->sale_code);
+	field(form, "metadata[sale_code]", order->sale_code);
+	field(form, "payment_intent_data[metadata][sale_code]", order->sale_code);
+	field(form, "line_items[0][quantity]", "1");
+	field(form, "line_items[0][price_data][currency]", currency);
+	field_integer(form, "line_items[0][price_data][unit_amount]", order->amount_minor);
+	field(form, "line_items[0][price_data][product_data][name]",
+	      *order->description ? order->description : order->sale_code);
+	field(form, "success_url", stripe->return_url);
+}
+
+static int read_page(const struct http_answer *answer, struct payment_result *result)
+{
+	ARENA_AUTO struct arena arena;
+	struct json *json = NULL;
+	arena_init(&arena, STRIPE_JSON_MEMORY);
+	if (answer->status == 200 && !json_parse(&arena, buf_slice(&answer->body), NULL, &json, NULL))
+		stripe_copy(json, "url", result->payment_url, sizeof result->payment_url);
+	if (http_url_check(slice_of(result->payment_url), true, "url", NULL))
+		*result->payment_url = '\0';
+	return answer->status;
+}
+
+static int stripe_page(void *state, const struct payment_order *order,
+                       struct payment_result *result, struct error *error)
+{
+	struct stripe *stripe = state;
+	struct error cause = {0};
+	BUF_AUTO struct buf form;
+	HTTP_ANSWER_AUTO struct http_answer answer = {0};
+	(void)error;
+	if (!*stripe->return_url)
+		return OK;
+	buf_init(&form, FORM_MAX);
+	page_form(stripe, order, &form);
+	int code = post(stripe, "/v1/checkout/sessions", &form, order->idempotency_key, ".page",
+	                &answer, &cause);
+	if (code)
+		return no_answer(code, &cause, result);
+	int status = read_page(&answer, result);
+	if (!*result->payment_url)
+		snprintf(result->reason, sizeof result->reason, "no payment page (status %d)", status);
+	return OK;
+}
+
+/* ---- charging ---- */
+
+static void charge_form(const struct payment_order *order, struct buf *form)
+{
+	char currency[4] = "";
+	for (int i = 0; i < 3; i++)
+		currency[i] = (char)(order->currency[i] | 0x20);
+	field_integer(form, "amount", order->amount_minor);
+	field(form, "currency", currency);
+	field(form, "customer", order->customer);
+	field(form, "payment_method", order->payment_method);
+	field(form, "confirm", "true");
+	field(form, "off_session", "true");
+	field(form, "automatic_payment_methods[enabled]", "true");
+	field(form, "automatic_payment_methods[allow_redirects]", "never");
+	if (*order->description)
+		field(form, "description", order->description);
+	field(form, "metadata[sale_code]", order->sale_code);
+	field(form, "metadata[attempt]", order->idempotency_key);
+}
+
+/* Stripe keeps the first answer to a key, an error of its own too, and gives it again whatever
+ * became of the payment. Then the call is over, and the payment itself can be asked. */
+static bool is_stale(const struct http_answer *answer)
+{
+	return slice_is(http_answer_header(answer, "Idempotent-Replayed"), "true") &&
+	       answer->status >= 500;
+}
+
+static int charge_once(struct stripe *stripe, const struct payment_order *order,
+                       struct payment_result *result)
+{
+	struct error cause = {0};
+	BUF_AUTO struct buf form;
+	HTTP_ANSWER_AUTO struct http_answer answer = {0};
+	buf_init(&form, FORM_MAX);
+	charge_form(order, &form);
+	int code = post(stripe, "/v1/payment_intents", &form, order->idempotency_key, "", &answer,
+	                &cause);
+	if (code)
+		return no_answer(code, &cause, result);
+	stripe_read_charge(answer.status, buf_slice(&answer.body), order, result);
+	if (result->outcome != PAYMENT_UNKNOWN)
+		return OK;
+	result->retry_after_seconds = retry_after(&answer);
+	struct payment_result found = {0};
+	if (is_stale(&answer) &&
+	    find_attempt(stripe, order, clock_now_us() - LOOK_BACK_US, &found, NULL) == OK &&
+	    found.outcome != PAYMENT_NONE && found.outcome != PAYMENT_UNKNOWN)
+		*result = found;
+	return OK;
+}
+
+static int stripe_charge(void *state, const struct payment_order *order,
+                         struct payment_result *result, struct error *error)
+{
+	int code = OK;
+	if (*order->customer && *order->payment_method)
+		code = charge_once(state, order, result);
+	else
+		result->outcome = PAYMENT_METHOD_MISSING;
+	if (code || result->outcome == PAYMENT_UNKNOWN || result->outcome == PAYMENT_PAID ||
+	    result->outcome == PAYMENT_PENDING)
+		return code;
+	struct payment_result page = {0};
+	code = stripe_page(state, order, &page, error);
+	memcpy(result->payment_url, page.payment_url, sizeof page.payment_url);
+	return code;
+}
+
+static int stripe_refund(void *state, const char *reference, const char *idempotency_key,
+                         struct payment_result *result, struct error *error)
+{
+	struct error cause = {0};
+	BUF_AUTO struct buf form;
+	HTTP_ANSWER_AUTO struct http_answer answer = {0};
+	(void)error;
+	buf_init(&form, FORM_MAX);
+	field(&form, "payment_intent", reference);
+	int code = post(state, "/v1/refunds", &form, idempotency_key, "", &answer, &cause);
+	if (code)
+		return no_answer(code, &cause, result);
+	stripe_read_refund(answer.status, buf_slice(&answer.body), result);
+	if (result->outcome == PAYMENT_UNKNOWN)
+		result->retry_after_seconds = retry_after(&answer);
+	return OK;
+}
+
+/* ---- notices ---- */
+
+static int stripe_read_notice(const void *state, struct slice signature, struct slice body,
+                              int64_t now_us, struct payment_notice *notice, struct error *error)
+{
+	const struct stripe *stripe = state;
+	int code = stripe_check_signature(stripe->webhook_secrets, signature, body, now_us, error);
+	return code ? code : stripe_read_event(body, notice, error);
+}
+
+const struct payment_driver payment_stripe = {
+    .name = "stripe",
+    .charges = true,
+    .notice_header = "Stripe-Signature",
+    .open = stripe_open,
+    .close = stripe_close,
+    .charge = stripe_charge,
+    .look_up = stripe_look_up,
+    .page = stripe_page,
+    .refund = stripe_refund,
+    .read_notice = stripe_read_notice,
+};

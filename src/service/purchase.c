@@ -1,0 +1,305 @@
+#include "service/purchase.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/log.h"
+#include "store/purchases.h"
+#include "store/topup.h"
+
+#define PAYMENT_MEMORY_MAX ((size_t)256 << 10)
+/* A try may take two exchanges: asking what became of the one before, and charging. */
+#define LEASE_US (2 * PAYMENT_TIMEOUT_MS * INT64_C(1000) + 15 * US_PER_SECOND)
+#define PAUSE_FIRST_US US_PER_SECOND
+#define PAUSE_MAX_US (600 * US_PER_SECOND)
+/* What the provider has taken on is told by a notice; this is for notices that do not come. */
+#define ASK_INTERVAL_US (300 * US_PER_SECOND)
+#define NEVER_US (100 * 365 * US_PER_DAY)
+/* Until then the last try may still have been on its way when a look-up finds nothing. */
+#define GONE_US (PAYMENT_REPEAT_US + 2 * PAYMENT_TIMEOUT_MS * INT64_C(1000))
+
+/* ---- what came of it, for log and metrics ---- */
+
+static void count_outcome(struct service *service, const char *sale_id,
+                          const struct purchase_outcome *outcome)
+{
+	struct job_counters *counters = &service->job_counters;
+	if (outcome->changed && outcome->state == PURCHASE_PAID)
+		atomic_fetch_add(&counters->purchases_paid, 1);
+	if (outcome->recharge == RECHARGE_COMPLETED)
+		atomic_fetch_add(&counters->topups_completed, 1);
+	if (outcome->recharge == RECHARGE_FAILED)
+		atomic_fetch_add(&counters->topups_failed, 1);
+	if (outcome->changed)
+		log_info("purchase", "sale_id", sale_id, "state", purchase_state_text(outcome->state));
+}
+
+static void wake(struct service *service)
+{
+	if (service->wake_topup)
+		service->wake_topup(service->wake_context);
+}
+
+/* ---- notices ---- */
+
+/* A purchase that was paid under another name is paid twice: somebody must give one back. */
+static void look_for_second_payment(struct service *service, const struct payment_notice *notice)
+{
+	ARENA_AUTO struct arena arena;
+	arena_init(&arena, PAYMENT_MEMORY_MAX);
+	struct purchase_record record;
+	if (store_find_purchase(service->store, slice_of(notice->sale_code), &arena, &record, NULL))
+		return;
+	if (record.reference && strcmp(record.reference, notice->reference) != 0)
+		log_error("purchase_paid_twice", "sale_id", record.sale_id, "reference",
+		          record.reference, "second", notice->reference);
+}
+
+static int apply(struct service *service, const struct payment_notice *notice,
+                 enum purchase_act act, struct error *error)
+{
+	struct purchase_order order = {
+	    .act = act,
+	    .told = true,
+	    .sale_id = slice_of(notice->sale_code),
+	    .reference = notice->reference,
+	    .amount_minor = notice->amount_minor,
+	    .currency = slice_of(notice->currency),
+	};
+	struct purchase_outcome outcome;
+	int result = store_act_on_purchase(service->store, &order, clock_now_us(), &outcome, error);
+	if (result == ERR_REFUSED)
+		log_error("payment_not_applied", "sale_id", notice->sale_code, "reference",
+		          notice->reference, "cause", error_message(error, LANGUAGE_ENGLISH));
+	if (result)
+		return result;
+	count_outcome(service, notice->sale_code, &outcome);
+	if (act == PURCHASE_PAY && !outcome.changed && *notice->sale_code)
+		look_for_second_payment(service, notice);
+	return OK;
+}
+
+int service_payment_notice(struct service *service, const struct payment_notice *notice,
+                           struct error *error)
+{
+	struct error local = {0};
+	error = error ? error : &local;
+	int result = OK;
+	switch (notice->kind) {
+	case PAYMENT_NOTICE_OTHER:
+		return OK;
+	case PAYMENT_NOTICE_PAID:
+		return apply(service, notice, PURCHASE_PAY, error);
+	case PAYMENT_NOTICE_REFUNDED:
+		return apply(service, notice, PURCHASE_REVERT, error);
+	case PAYMENT_NOTICE_FAILED:
+		/* The payment may have been tried again since: its state is what counts. */
+		if (*notice->sale_code)
+			result = store_hurry_payment(service->store, slice_of(notice->idempotency_key),
+			                             slice_of(notice->sale_code), clock_now_us(), error);
+		wake(service);
+		return result;
+	}
+	return OK;
+}
+
+/* ---- deciding ---- */
+
+int service_decide_topups(struct service *service, int64_t now_us, const atomic_bool *stopping,
+                          struct error *error)
+{
+	const char *provider = payment_provider_name(service->payments);
+	int64_t account = 0;
+	while (!atomic_load(stopping)) {
+		enum topup_action action = TOPUP_NOTHING;
+		int result = store_next_due_topup(service->store, account, &account, error);
+		if (result || !account)
+			return result;
+		result = store_run_topup(service->store, account, provider, now_us, &action, error);
+		if (result)
+			return result;
+		if (action == TOPUP_FAIL)
+			atomic_fetch_add(&service->job_counters.topups_failed, 1);
+	}
+	return OK;
+}
+
+/* ---- trying ---- */
+
+struct attempt {
+	struct service *service;
+	const char *holder;
+	struct payment payment;
+	struct payment_result result;
+};
+
+static const char *text(const char *may_be_null)
+{
+	return may_be_null ? may_be_null : "";
+}
+
+static struct payment_order order_of(const struct payment *payment)
+{
+	return (struct payment_order){
+	    .sale_code = payment->sale_id,
+	    .idempotency_key = payment->idempotency_key,
+	    .amount_minor = payment->total_minor,
+	    .currency = currency_text(payment->currency),
+	    .customer = text(payment->customer),
+	    .payment_method = text(payment->payment_method),
+	    .description = payment->description,
+	};
+}
+
+static int call_provider(struct attempt *attempt, struct error *error)
+{
+	struct payment_provider *provider = attempt->service->payments;
+	const struct payment *payment = &attempt->payment;
+	if (payment->action == PAYMENT_GIVE_BACK)
+		return payment_refund(provider, text(payment->reference), payment->idempotency_key,
+		                      &attempt->result, error);
+	struct payment_order order = order_of(payment);
+	int64_t age_us = clock_now_us() - payment->first_try_at_us;
+	if (payment->waiting || age_us >= PAYMENT_REPEAT_US)
+		return payment_look_up(provider, &order, payment->reference, payment->first_try_at_us,
+		                       &attempt->result, error);
+	return payment_charge(provider, &order, &attempt->result, error);
+}
+
+/* False while the outcome is not known. */
+static bool find_end(const struct attempt *attempt, enum payment_end *ret)
+{
+	bool charge = attempt->payment.action == PAYMENT_CHARGE;
+	switch (attempt->result.outcome) {
+	case PAYMENT_PAID:
+		*ret = PAYMENT_END_DONE;
+		return true;
+	case PAYMENT_PENDING:
+		*ret = PAYMENT_END_DONE;
+		return !charge;
+	case PAYMENT_DECLINED:
+	case PAYMENT_ACTION_REQUIRED:
+		*ret = charge ? PAYMENT_END_DECLINED : PAYMENT_END_REJECTED;
+		return true;
+	case PAYMENT_METHOD_MISSING:
+		*ret = charge ? PAYMENT_END_METHOD_MISSING : PAYMENT_END_REJECTED;
+		return true;
+	case PAYMENT_REFUSED:
+		*ret = PAYMENT_END_REJECTED;
+		return true;
+	case PAYMENT_NONE:
+		/* No charge was ever made, and none will be under this key. */
+		*ret = PAYMENT_END_DECLINED;
+		return !attempt->payment.waiting &&
+		       clock_now_us() - attempt->payment.first_try_at_us >= GONE_US;
+	case PAYMENT_UNKNOWN:
+		return false;
+	}
+	return false;
+}
+
+static int64_t pause_after(const struct attempt *attempt)
+{
+	if (attempt->result.outcome == PAYMENT_PENDING)
+		return payment_provider_charges(attempt->service->payments) ? ASK_INTERVAL_US : NEVER_US;
+	int64_t wish_us = attempt->result.retry_after_seconds * US_PER_SECOND;
+	int64_t pause_us = PAUSE_FIRST_US;
+	for (int64_t i = 1; i < attempt->payment.attempts && pause_us < PAUSE_MAX_US; i++)
+		pause_us *= 2;
+	pause_us = pause_us > wish_us ? pause_us : wish_us;
+	return pause_us < PAUSE_MAX_US ? pause_us : PAUSE_MAX_US;
+}
+
+static int give_back(struct attempt *attempt, struct error *error)
+{
+	const struct payment *payment = &attempt->payment;
+	bool waiting = attempt->result.outcome == PAYMENT_PENDING;
+	struct payment_delay delay = {
+	    .next_us = clock_now_us() + pause_after(attempt),
+	    .waiting = waiting,
+	    .reference = attempt->result.reference,
+	    .cause = attempt->result.reason,
+	};
+	if (!waiting) {
+		atomic_fetch_add(&attempt->service->job_counters.payments_unknown, 1);
+		log_warning("payment_outcome_unknown", "idempotency_key", payment->idempotency_key,
+		            "cause", attempt->result.reason);
+	}
+	return store_delay_payment(attempt->service->store, payment, attempt->holder, &delay, error);
+}
+
+static int end(struct attempt *attempt, enum payment_end how, struct error *error)
+{
+	struct service *service = attempt->service;
+	const struct payment *payment = &attempt->payment;
+	const struct payment_result *told = &attempt->result;
+	struct payment_ended ended = {
+	    .end = how,
+	    .outcome = payment_outcome_text(told->outcome),
+	    .reference = payment->action == PAYMENT_CHARGE ? told->reference : NULL,
+	    .payment_url = told->payment_url,
+	    .cause = *told->code ? told->code : told->reason,
+	};
+	struct purchase_outcome outcome;
+	int result = store_end_payment(service->store, payment, attempt->holder, &ended,
+	                               clock_now_us(), &outcome, error);
+	if (result)
+		return result;
+	log_info("payment_over", "idempotency_key", payment->idempotency_key, "outcome",
+	         ended.outcome, "cause", told->reason);
+	count_outcome(service, payment->sale_id, &outcome);
+	return OK;
+}
+
+int service_try_payment(struct service *service, const char *holder, struct error *error)
+{
+	ARENA_AUTO struct arena arena;
+	arena_init(&arena, PAYMENT_MEMORY_MAX);
+	struct attempt attempt = {.service = service, .holder = holder};
+	struct error local = {0};
+	error = error ? error : &local;
+	int result = store_claim_payment(service->store, holder,
+	                                 payment_provider_name(service->payments), clock_now_us(),
+	                                 LEASE_US, &arena, &attempt.payment, error);
+	if (result)
+		return result;
+	result = call_provider(&attempt, error);
+	if (result) {
+		/* Nothing was sent: an order that is not usable, or no memory. */
+		attempt.result = (struct payment_result){
+		    .outcome = result == ERR_VALIDATION ? PAYMENT_REFUSED : PAYMENT_UNKNOWN};
+		snprintf(attempt.result.reason, sizeof attempt.result.reason, "%.200s",
+		         *error->cause ? error->cause : error_message(error, LANGUAGE_ENGLISH));
+	}
+	enum payment_end how;
+	result = find_end(&attempt, &how) ? end(&attempt, how, error) : give_back(&attempt, error);
+	/* Refused: a notice was faster. */
+	return result == ERR_REFUSED ? OK : result;
+}
+
+/* ---- pages ---- */
+
+int service_make_payment_page(struct service *service, struct slice sale_id, struct error *error)
+{
+	ARENA_AUTO struct arena arena;
+	arena_init(&arena, PAYMENT_MEMORY_MAX);
+	struct purchase_record record;
+	int result = store_find_purchase(service->store, sale_id, &arena, &record, error);
+	if (result || record.state != PURCHASE_PENDING)
+		return result;
+	char key[PAYMENT_KEY_SIZE];
+	snprintf(key, sizeof key, "%s-page", record.sale_id);
+	struct payment_order order = {
+	    .sale_code = record.sale_id,
+	    .idempotency_key = key,
+	    .amount_minor = record.amount_minor + record.tax_minor,
+	    .currency = currency_text(record.currency),
+	    .customer = text(record.customer),
+	    .payment_method = text(record.payment_method),
+	    .description = record.description,
+	};
+	struct payment_result made;
+	if (payment_page(service->payments, &order, &made, error) || !*made.payment_url)
+		return OK;
+	return store_set_payment_url(service->store, sale_id, made.payment_url, error);
+}

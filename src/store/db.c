@@ -1,0 +1,285 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "store/db_driver.h"
+
+#define ARRAY_SIZE_MAX ((size_t)256 << 20)
+
+static const struct db_driver *driver_of(const struct db_query *query)
+{
+	return query->connection->db->driver;
+}
+
+int db_open(const struct db_options *options, struct db **ret_db, struct error *error)
+{
+	const char *url = options->url;
+	const struct db_driver *driver = NULL;
+	if (strncmp(url, "sqlite:", 7) == 0)
+		driver = &sqlite_driver;
+	else if (strncmp(url, "postgresql://", 13) == 0 || strncmp(url, "postgres://", 11) == 0)
+		driver = &postgres_driver;
+	if (!driver)
+		return error_set(error, ERR_VALIDATION, MSG_STORE_URL, url, NULL);
+	return driver->open(options, ret_db, error);
+}
+
+void db_close(struct db *db)
+{
+	if (db)
+		db->driver->close(db);
+}
+
+bool db_is_shared(const struct db *db)
+{
+	return db->driver->shared;
+}
+
+unsigned db_registrar_count(const struct db *db)
+{
+	return db->driver->registrar_count(db);
+}
+
+const char *db_promise(const struct db *db)
+{
+	return db->driver->promise(db);
+}
+
+int db_ready(struct db *db, struct error *error)
+{
+	if (db_is_poisoned(db))
+		return error_cause(error, ERR_UNAVAILABLE, "an earlier sync of the store failed");
+	return db->driver->ready(db, error);
+}
+
+bool db_is_poisoned(const struct db *db)
+{
+	return atomic_load(&db->poisoned);
+}
+
+const struct schema *db_schema(const struct db *db)
+{
+	return db->driver->schema;
+}
+
+/* ---- connections and transactions ---- */
+
+struct db_connection *db_take_writer(struct db *db)
+{
+	return db->driver->take_writer(db);
+}
+
+struct db_connection *db_take_registrar(struct db *db, unsigned number)
+{
+	return db->driver->take_registrar(db, number);
+}
+
+struct db_connection *db_take_reader(struct db *db)
+{
+	return db->driver->take_reader(db);
+}
+
+void db_give(struct db_connection *connection)
+{
+	if (!connection)
+		return;
+	connection->db->driver->rollback(connection);
+	connection->failure = OK;
+	connection->db->driver->give(connection);
+}
+
+struct db *db_of(struct db_connection *connection)
+{
+	return connection->db;
+}
+
+int db_begin(struct db_connection *connection, struct error *error)
+{
+	connection->failure = OK;
+	connection->may_retry = false;
+	error_clear(&connection->error);
+	return connection->db->driver->begin(connection, error);
+}
+
+int db_commit(struct db_connection *connection, struct error *error)
+{
+	return connection->db->driver->commit(connection, error);
+}
+
+void db_rollback(struct db_connection *connection)
+{
+	connection->db->driver->rollback(connection);
+}
+
+int db_failure(const struct db_connection *connection)
+{
+	return connection->failure;
+}
+
+bool db_may_retry(const struct db_connection *connection)
+{
+	return connection->may_retry;
+}
+
+/* ---- queries ---- */
+
+int db_run(struct db_connection *connection, const char *sql, struct error *error)
+{
+	return connection->db->driver->run(connection, sql, error);
+}
+
+int db_has_table(struct db_connection *connection, const char *name, bool *ret_present,
+                 struct error *error)
+{
+	struct db_query *query = db_query(connection, connection->db->driver->table_query);
+	db_bind_string(query, name);
+	*ret_present = db_step(query) && db_integer(query, 0) > 0;
+	return db_end(query, error);
+}
+
+struct db_query *db_query(struct db_connection *connection, const char *literal_sql)
+{
+	return connection->db->driver->query(connection, literal_sql, false);
+}
+
+struct db_query *db_query_long(struct db_connection *connection, const char *literal_sql)
+{
+	return connection->db->driver->query(connection, literal_sql, true);
+}
+
+void db_bind_integer(struct db_query *query, int64_t value)
+{
+	driver_of(query)->bind_integer(query, value);
+}
+
+void db_bind_text(struct db_query *query, struct slice text)
+{
+	driver_of(query)->bind_text(query, text);
+}
+
+void db_bind_string(struct db_query *query, const char *text)
+{
+	if (text)
+		db_bind_text(query, slice_of(text));
+	else
+		db_bind_null(query);
+}
+
+void db_bind_blob(struct db_query *query, const void *data, size_t size)
+{
+	if (data)
+		driver_of(query)->bind_blob(query, data, size);
+	else
+		db_bind_null(query);
+}
+
+void db_bind_null(struct db_query *query)
+{
+	driver_of(query)->bind_null(query);
+}
+
+void db_send(struct db_query *query)
+{
+	if (driver_of(query)->send)
+		driver_of(query)->send(query);
+}
+
+bool db_step(struct db_query *query)
+{
+	return driver_of(query)->step(query);
+}
+
+int db_execute(struct db_query *query, int64_t *ret_changes, struct error *error)
+{
+	return driver_of(query)->execute(query, ret_changes, error);
+}
+
+int db_end(struct db_query *query, struct error *error)
+{
+	return driver_of(query)->end(query, error);
+}
+
+int64_t db_integer(struct db_query *query, int column)
+{
+	return driver_of(query)->integer(query, column);
+}
+
+bool db_is_null(struct db_query *query, int column)
+{
+	return driver_of(query)->is_null(query, column);
+}
+
+struct slice db_text(struct db_query *query, int column)
+{
+	return driver_of(query)->text(query, column);
+}
+
+struct slice db_blob(struct db_query *query, int column)
+{
+	return driver_of(query)->blob(query, column);
+}
+
+/* ---- arrays ---- */
+
+void db_array_init(struct db_array *array, enum db_type type)
+{
+	*array = (struct db_array){.type = type};
+	buf_init(&array->wire, ARRAY_SIZE_MAX);
+	db_array_clear(array);
+}
+
+void db_array_clear(struct db_array *array)
+{
+	static const char header[DB_ARRAY_HEADER_SIZE];
+	buf_clear(&array->wire);
+	buf_add(&array->wire, header, sizeof header);
+	array->count = 0;
+	array->has_null = false;
+}
+
+void db_array_free(struct db_array *array)
+{
+	buf_free(&array->wire);
+}
+
+void db_array_add_bytes(struct db_array *array, const void *data, size_t size)
+{
+	if (!data) {
+		db_array_add_null(array);
+		return;
+	}
+	uint8_t length[4] = {(uint8_t)(size >> 24), (uint8_t)(size >> 16), (uint8_t)(size >> 8),
+	                     (uint8_t)size};
+	buf_add(&array->wire, length, sizeof length);
+	buf_add(&array->wire, data, size);
+	array->count++;
+}
+
+void db_array_add_integer(struct db_array *array, int64_t value)
+{
+	uint64_t wire = __builtin_bswap64((uint64_t)value);
+	db_array_add_bytes(array, &wire, sizeof wire);
+}
+
+void db_array_add_null(struct db_array *array)
+{
+	buf_add(&array->wire, "\xff\xff\xff\xff", 4);
+	array->has_null = true;
+	array->count++;
+}
+
+void db_bind_array(struct db_query *query, struct db_array *array)
+{
+	driver_of(query)->bind_array(query, array);
+}
+
+/* ---- housekeeping ---- */
+
+int db_maintain(struct db *db, struct error *error)
+{
+	return db->driver->maintain ? db->driver->maintain(db, error) : OK;
+}
+
+int db_backup(struct db *db, const char *path, struct error *error)
+{
+	return db->driver->backup(db, path, error);
+}

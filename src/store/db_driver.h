@@ -1,0 +1,72 @@
+/* What a database driver provides behind db.h; for db.c and the drivers alone. The functions mean
+ * what their namesakes in db.h mean. A driver's structures begin with these. */
+#ifndef STORE_DB_DRIVER_H
+#define STORE_DB_DRIVER_H
+
+#include <stdatomic.h>
+
+#include "store/db.h"
+#include "store/schema.h"
+
+struct db_driver {
+	const struct schema *schema;
+	bool shared;
+	int (*open)(const struct db_options *options, struct db **ret_db, struct error *error);
+	void (*close)(struct db *db);
+	unsigned (*registrar_count)(const struct db *db);
+	const char *(*promise)(const struct db *db);
+	int (*ready)(struct db *db, struct error *error);
+	struct db_connection *(*take_writer)(struct db *db);
+	struct db_connection *(*take_registrar)(struct db *db, unsigned number);
+	struct db_connection *(*take_reader)(struct db *db);
+	void (*give)(struct db_connection *connection);
+	int (*begin)(struct db_connection *connection, struct error *error);
+	int (*commit)(struct db_connection *connection, struct error *error);
+	void (*rollback)(struct db_connection *connection);
+	int (*run)(struct db_connection *connection, const char *sql, struct error *error);
+	struct db_query *(*query)(struct db_connection *connection, const char *literal_sql,
+	                          bool long_result);
+	void (*bind_integer)(struct db_query *query, int64_t value);
+	void (*bind_text)(struct db_query *query, struct slice text);
+	void (*bind_blob)(struct db_query *query, const void *data, size_t size);
+	void (*bind_null)(struct db_query *query);
+	void (*bind_array)(struct db_query *query, struct db_array *array); /* server only */
+	void (*send)(struct db_query *query);
+	bool (*step)(struct db_query *query);
+	int (*execute)(struct db_query *query, int64_t *ret_changes, struct error *error);
+	int (*end)(struct db_query *query, struct error *error);
+	int64_t (*integer)(struct db_query *query, int column);
+	bool (*is_null)(struct db_query *query, int column);
+	struct slice (*text)(struct db_query *query, int column);
+	struct slice (*blob)(struct db_query *query, int column);
+	const char *table_query; /* counts the tables named $1 */
+	int (*maintain)(struct db *db, struct error *error);
+	int (*backup)(struct db *db, const char *path, struct error *error);
+};
+
+extern const struct db_driver sqlite_driver;
+extern const struct db_driver postgres_driver;
+
+struct db {
+	const struct db_driver *driver;
+	atomic_bool poisoned;
+};
+struct db_connection {
+	struct db *db;
+	int failure; /* the first since the begin */
+	bool may_retry;
+	struct error error;
+};
+struct db_query {
+	struct db_connection *connection;
+};
+
+/* Gives the sticky failure of a connection. */
+static inline int db_report(const struct db_connection *connection, struct error *error)
+{
+	if (connection->failure != OK && error)
+		*error = connection->error;
+	return connection->failure;
+}
+
+#endif

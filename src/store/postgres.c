@@ -1,0 +1,308 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "store/postgres_internal.h"
+
+/* ---- opening ---- */
+
+static struct pg_connection *make_connection(struct pg_db *db, enum pg_use use)
+{
+	struct pg_connection *connection = calloc(1, sizeof *connection);
+	if (!connection)
+		return NULL;
+	connection->base.db = &db->base;
+	connection->use = use;
+	return connection;
+}
+
+static void free_connection(struct pg_connection *connection)
+{
+	if (!connection)
+		return;
+	pg_disconnect(connection);
+	free(connection);
+}
+
+static void close_db(struct db *base)
+{
+	struct pg_db *db = pg_db(base);
+	for (size_t i = 0; i < PG_READERS; i++)
+		free_connection(db->readers[i]);
+	for (size_t i = 0; i < PG_REGISTRARS; i++)
+		free_connection(db->registrars[i]);
+	free_connection(db->writer);
+	pthread_mutex_destroy(&db->mutex);
+	pthread_cond_destroy(&db->turn_changed);
+	pthread_cond_destroy(&db->reader_free);
+	free(db->url);
+	free(db);
+}
+
+static bool make_connections(struct pg_db *db)
+{
+	db->writer = make_connection(db, PG_WRITER);
+	bool made = db->url && db->writer;
+	for (size_t i = 0; i < PG_REGISTRARS; i++) {
+		db->registrars[i] = make_connection(db, PG_REGISTRAR);
+		made = made && db->registrars[i];
+	}
+	for (size_t i = 0; i < PG_READERS; i++) {
+		db->readers[i] = make_connection(db, PG_READER);
+		made = made && db->readers[i];
+		if (!made)
+			break;
+		db->readers[i]->next_free = db->free_readers;
+		db->free_readers = db->readers[i];
+	}
+	return made;
+}
+
+/* The other connections are made when they are used first. */
+static int open_db(const struct db_options *options, struct db **ret_db, struct error *error)
+{
+	struct pg_db *db = calloc(1, sizeof *db);
+	if (!db)
+		return ERR_NO_MEMORY;
+	db->base.driver = &postgres_driver;
+	db->url = strdup(options->url);
+	db->require_replicas = options->require_replicas;
+	db->commit_timeout_us = options->commit_timeout_us ? options->commit_timeout_us : 5000000;
+	pthread_mutex_init(&db->mutex, NULL);
+	pthread_cond_init(&db->turn_changed, NULL);
+	pthread_cond_init(&db->reader_free, NULL);
+	int result = make_connections(db) ? pg_connect(db->readers[0], error) : ERR_NO_MEMORY;
+	if (result != OK) {
+		close_db(&db->base);
+		return result;
+	}
+	*ret_db = &db->base;
+	return OK;
+}
+
+/* ---- taking and giving ---- */
+
+static struct db_connection *take_writer(struct db *base)
+{
+	struct pg_db *db = pg_db(base);
+	pthread_mutex_lock(&db->mutex);
+	uint64_t ticket = db->next_ticket++;
+	while (ticket != db->turn)
+		pthread_cond_wait(&db->turn_changed, &db->mutex);
+	pthread_mutex_unlock(&db->mutex);
+	return &db->writer->base;
+}
+
+static struct db_connection *take_registrar(struct db *base, unsigned number)
+{
+	return &pg_db(base)->registrars[number]->base;
+}
+
+static struct db_connection *take_reader(struct db *base)
+{
+	struct pg_db *db = pg_db(base);
+	pthread_mutex_lock(&db->mutex);
+	while (!db->free_readers)
+		pthread_cond_wait(&db->reader_free, &db->mutex);
+	struct pg_connection *connection = db->free_readers;
+	db->free_readers = connection->next_free;
+	pthread_mutex_unlock(&db->mutex);
+	return &connection->base;
+}
+
+static void give(struct db_connection *base)
+{
+	struct pg_connection *connection = pg_connection(base);
+	struct pg_db *db = pg_db(base->db);
+	pthread_mutex_lock(&db->mutex);
+	if (connection->use == PG_WRITER) {
+		db->turn++;
+		pthread_cond_broadcast(&db->turn_changed);
+	} else if (connection->use == PG_READER) {
+		connection->next_free = db->free_readers;
+		db->free_readers = connection;
+		pthread_cond_signal(&db->reader_free);
+	}
+	pthread_mutex_unlock(&db->mutex);
+}
+
+/* ---- transactions ---- */
+
+/* Held by one writer at a time, over all nodes. Any number will do, if it is always this one. */
+#define LOCK_WRITER "SELECT pg_advisory_xact_lock(4841921623071)"
+
+static bool checks_replicas(const struct pg_connection *connection)
+{
+	return connection->use != PG_READER && pg_db(connection->base.db)->require_replicas > 0;
+}
+
+static int begin(struct db_connection *base, struct error *error)
+{
+	struct pg_connection *connection = pg_connection(base);
+	int result = pg_connect(connection, error);
+	if (result != OK)
+		return base->failure = result;
+	connection->in_transaction = true;
+	pg_say(connection, PG_STATEMENT,
+	       connection->use == PG_READER ? "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+	                                    : "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE");
+	if (checks_replicas(connection))
+		pg_say(connection, PG_REPLICA_CHECK, pg_replica_query);
+	if (connection->use == PG_WRITER)
+		pg_say(connection, PG_STATEMENT, LOCK_WRITER);
+	return db_report(base, error);
+}
+
+/* Puts the connection back between transactions, whatever was under way. */
+static void roll_back(struct db_connection *base)
+{
+	struct pg_connection *connection = pg_connection(base);
+	if (!connection->pg || connection->limbo_since_us)
+		return;
+	int failure = base->failure;
+	struct error error = base->error;
+	if (connection->in_transaction) {
+		pg_sync(connection); /* an aborted pipeline listens again after it */
+		base->failure = OK;
+		pg_say(connection, PG_STATEMENT, "ROLLBACK");
+		pg_sync(connection);
+	}
+	if (!pg_collect(connection, NULL, pg_deadline(connection)) && connection->pg)
+		pg_disconnect(connection);
+	connection->in_transaction = false;
+	base->failure = failure;
+	base->error = error;
+}
+
+static int unknown_outcome(struct pg_connection *connection, struct error *error)
+{
+	connection->base.failure = ERR_UNKNOWN_OUTCOME;
+	connection->base.error.code = ERR_UNKNOWN_OUTCOME;
+	return db_report(&connection->base, error);
+}
+
+/* The transaction's own record in the log makes the commit wait for the standby even when nothing
+ * else was written: a batch of replays is acknowledged only once a standby holds what it found. */
+#define WRITE_SOMETHING "SELECT pg_logical_emit_message(true, 'constancia', '')"
+
+static int commit(struct db_connection *base, struct error *error)
+{
+	struct pg_connection *connection = pg_connection(base);
+	if (base->failure != OK) {
+		roll_back(base);
+		return db_report(base, error);
+	}
+	connection->committed = connection->commit_warned = false;
+	if (connection->use == PG_REGISTRAR)
+		pg_say(connection, PG_STATEMENT, WRITE_SOMETHING);
+	pg_say(connection, PG_COMMIT, "COMMIT");
+	if (checks_replicas(connection)) /* was it still so when the commit was over? */
+		pg_say(connection, PG_REPLICA_CHECK, pg_replica_query);
+	pg_sync(connection);
+	int64_t wait = pg_db(base->db)->commit_timeout_us;
+	bool answered = pg_collect(connection, NULL, clock_monotonic_us() + wait);
+	if (!answered) {
+		/* Never cancelled: the server would commit without the standby. It goes on waiting. */
+		if (connection->pg)
+			connection->limbo_since_us = clock_monotonic_us();
+		return unknown_outcome(connection, error);
+	}
+	if (connection->committed && (connection->commit_warned || base->failure != OK)) {
+		if (connection->commit_warned)
+			pg_fail(connection, ERR_UNKNOWN_OUTCOME, "the wait for the standby was cancelled");
+		connection->in_transaction = false;
+		return unknown_outcome(connection, error);
+	}
+	if (!connection->committed) {
+		pg_fail(connection, ERR_UNAVAILABLE, "the transaction was rolled back");
+		roll_back(base);
+		return db_report(base, error);
+	}
+	connection->in_transaction = false;
+	return OK;
+}
+
+/* Several statements at once need the simple protocol, which has no pipeline. */
+static int run(struct db_connection *base, const char *sql, struct error *error)
+{
+	struct pg_connection *connection = pg_connection(base);
+	if (!connection->in_transaction && pg_connect(connection, error) != OK)
+		return ERR_UNAVAILABLE;
+	pg_sync(connection);
+	if (!pg_collect(connection, NULL, pg_deadline(connection)) || base->failure != OK)
+		return db_report(base, error);
+	if (PQexitPipelineMode(connection->pg) != 1)
+		return pg_fail(connection, ERR_INTERNAL, "the pipeline is not empty");
+	PQsetnonblocking(connection->pg, 0);
+	PGresult *result = PQexec(connection->pg, sql);
+	if (PQresultStatus(result) != PGRES_COMMAND_OK)
+		pg_fail(connection, ERR_REFUSED, "%s", PQresultErrorMessage(result));
+	PQclear(result);
+	PQenterPipelineMode(connection->pg);
+	PQsetnonblocking(connection->pg, 1);
+	return db_report(base, error);
+}
+
+/* ---- state ---- */
+
+static unsigned registrar_count(const struct db *base)
+{
+	return PG_REGISTRARS;
+}
+
+static const char *promise(const struct db *base)
+{
+	return ((const struct pg_db *)base)->require_replicas > 0 ? "replicated" : "durable";
+}
+
+static int ready(struct db *base, struct error *error)
+{
+	struct db_connection *reader = take_reader(base);
+	struct pg_connection *connection = pg_connection(reader);
+	int result = pg_connect(connection, error);
+	if (result == OK) {
+		bool checked = pg_db(base)->require_replicas > 0;
+		pg_say(connection, checked ? PG_REPLICA_CHECK : PG_STATEMENT,
+		       checked ? pg_replica_query : "SELECT 1");
+		pg_sync(connection);
+		if (!pg_collect(connection, NULL, pg_deadline(connection)) && connection->pg)
+			pg_disconnect(connection);
+		result = db_report(reader, error);
+	}
+	db_give(reader);
+	return result;
+}
+
+const struct db_driver postgres_driver = {
+    .schema = &postgres_schema,
+    .shared = true,
+    .open = open_db,
+    .close = close_db,
+    .registrar_count = registrar_count,
+    .promise = promise,
+    .ready = ready,
+    .take_writer = take_writer,
+    .take_registrar = take_registrar,
+    .take_reader = take_reader,
+    .give = give,
+    .begin = begin,
+    .commit = commit,
+    .rollback = roll_back,
+    .run = run,
+    .query = pg_make_query,
+    .bind_integer = pg_bind_integer,
+    .bind_text = pg_bind_text,
+    .bind_blob = pg_bind_blob,
+    .bind_null = pg_bind_null,
+    .bind_array = pg_bind_array,
+    .send = pg_send,
+    .step = pg_step,
+    .execute = pg_execute,
+    .end = pg_end,
+    .integer = pg_integer,
+    .is_null = pg_is_null,
+    .text = pg_text,
+    .blob = pg_blob,
+    .table_query = "SELECT count(*) FROM information_schema.tables "
+                   "WHERE table_schema = current_schema() AND table_name = $1",
+};

@@ -1,0 +1,145 @@
+/* Shared by the files of the PostgreSQL driver alone.
+ *
+ * A connection works in libpq's pipeline mode: statements are sent as they come and their results
+ * are collected when somebody needs one. A transaction costs two round trips: what it reads, and
+ * what it writes together with its COMMIT. */
+#ifndef STORE_POSTGRES_INTERNAL_H
+#define STORE_POSTGRES_INTERNAL_H
+
+#include <libpq-fe.h>
+#include <pthread.h>
+
+#include "store/db_driver.h"
+
+#define QUERIES_MAX 512    /* texts of a connection */
+#define PARAMETERS_MAX 31
+#define WAITING_MAX 1024   /* statements sent whose results were not collected */
+
+enum pg_use { PG_WRITER, PG_REGISTRAR, PG_READER };
+
+struct pg_query {
+	struct db_query base;
+	const char *sql;
+	char name[12]; /* of the prepared statement, of the cursor */
+	bool prepared;
+	bool long_result;
+	bool cursor_open;
+	enum { PG_BINDING, PG_SENT, PG_HERE } state;
+	PGresult *result;
+	int row;
+};
+
+/* What was sent, in order; its results come in the same order. */
+enum pg_kind { PG_STATEMENT, PG_COMMIT, PG_REPLICA_CHECK, PG_SYNC };
+struct pg_waiting {
+	enum pg_kind kind;
+	struct pg_query *query; /* who gets the result, NULL: nobody */
+};
+
+struct pg_connection {
+	struct db_connection base;
+	enum pg_use use;
+	PGconn *pg; /* NULL: not connected */
+	bool in_transaction;
+	bool aborted;       /* a statement failed: the server skips all up to the next sync */
+	bool commit_warned; /* the server said that a commit may not be replicated */
+	bool committed;
+	int64_t limbo_since_us; /* a commit is still waiting since then; 0: none */
+	int64_t retry_at_us;    /* no new attempt to connect before */
+	struct pg_waiting waiting[WAITING_MAX];
+	size_t waiting_first, waiting_count;
+	/* Parameters of the query that is being bound. */
+	struct pg_query *binding;
+	int bound;
+	const char *values[PARAMETERS_MAX];
+	int lengths[PARAMETERS_MAX];
+	int formats[PARAMETERS_MAX];
+	Oid types[PARAMETERS_MAX];
+	uint64_t integers[PARAMETERS_MAX];
+	struct pg_query queries[QUERIES_MAX]; /* open addressing by the text's address */
+	struct pg_connection *next_free;
+};
+
+#define PG_READERS 8
+#define PG_REGISTRARS 4
+
+struct pg_db {
+	struct db base;
+	char *url;
+	unsigned require_replicas;
+	int64_t commit_timeout_us;
+	pthread_mutex_t mutex;
+	pthread_cond_t turn_changed;
+	pthread_cond_t reader_free;
+	uint64_t next_ticket; /* the writer is given in order of arrival */
+	uint64_t turn;
+	struct pg_connection *writer;
+	struct pg_connection *registrars[PG_REGISTRARS];
+	struct pg_connection *readers[PG_READERS];
+	struct pg_connection *free_readers;
+};
+
+static inline struct pg_db *pg_db(struct db *db)
+{
+	return (struct pg_db *)db;
+}
+static inline struct pg_connection *pg_connection(struct db_connection *connection)
+{
+	return (struct pg_connection *)connection;
+}
+static inline struct pg_query *pg_query(struct db_query *query)
+{
+	return (struct pg_query *)query;
+}
+
+/* ---- postgres_link.c: one connection to the server ---- */
+
+/* Connects unless connected. A commit that waits in limbo is looked at first: while it waits, and
+ * shortly after a failed attempt, the answer is ERR_UNAVAILABLE at once. */
+int pg_connect(struct pg_connection *connection, struct error *error);
+/* Forgets the connection; open statements are gone with it. */
+void pg_disconnect(struct pg_connection *connection);
+/* Records the connection's first failure. */
+int pg_fail(struct pg_connection *connection, int code, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* Room for one more statement in the pipeline; false once the connection has failed. */
+bool pg_make_room(struct pg_connection *connection);
+void pg_note_sent(struct pg_connection *connection, enum pg_kind kind, struct pg_query *query);
+/* Sends a statement without parameters whose result nobody needs. */
+void pg_say(struct pg_connection *connection, enum pg_kind kind, const char *sql);
+void pg_sync(struct pg_connection *connection);
+/* Collects results up to that of `until`, or all (NULL). False when the deadline passed or the
+ * connection is lost, which is then recorded and closed. */
+bool pg_collect(struct pg_connection *connection, const struct pg_query *until,
+                int64_t deadline_us);
+/* The deadline of an ordinary statement sent now. */
+int64_t pg_deadline(const struct pg_connection *connection);
+
+/* ---- postgres_query.c: statements ---- */
+struct db_query *pg_make_query(struct db_connection *connection, const char *literal_sql,
+                               bool long_result);
+void pg_bind_integer(struct db_query *query, int64_t value);
+void pg_bind_text(struct db_query *query, struct slice text);
+void pg_bind_blob(struct db_query *query, const void *data, size_t size);
+void pg_bind_null(struct db_query *query);
+void pg_bind_array(struct db_query *query, struct db_array *array);
+void pg_send(struct db_query *query);
+bool pg_step(struct db_query *query);
+int pg_execute(struct db_query *query, int64_t *ret_changes, struct error *error);
+int pg_end(struct db_query *query, struct error *error);
+int64_t pg_integer(struct db_query *query, int column);
+bool pg_is_null(struct db_query *query, int column);
+struct slice pg_text(struct db_query *query, int column);
+struct slice pg_blob(struct db_query *query, int column);
+void pg_forget_queries(struct pg_connection *connection); /* after a lost connection */
+
+/* ---- postgres_replicas.c: what a commit can promise ---- */
+
+/* How many standbys a commit waits for, by a value of synchronous_standby_names: "" 0,
+ * "a, b" 1, "2 (a, b, c)", "FIRST 2 (…)", "ANY 2 (…)". */
+unsigned pg_standbys_waited_for(const char *names);
+extern const char pg_replica_query[];
+/* Judges its one row; OK, or ERR_UNAVAILABLE with the reason as the connection's failure. */
+void pg_judge_replicas(struct pg_connection *connection, const PGresult *row);
+
+#endif

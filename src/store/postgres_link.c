@@ -1,0 +1,301 @@
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "store/postgres_internal.h"
+
+#define CONNECT_PAUSE_US INT64_C(250000)   /* between attempts to connect */
+#define STATEMENT_WAIT_US INT64_C(60000000)
+#define LIMBO_TIMEOUTS 6                   /* commit time-outs after which a commit is given up on */
+
+/* ---- failures ---- */
+
+int pg_fail(struct pg_connection *connection, int code, const char *format, ...)
+{
+	if (connection->base.failure != OK)
+		return connection->base.failure;
+	char text[ERROR_CAUSE_MAX];
+	va_list places;
+	va_start(places, format);
+	vsnprintf(text, sizeof text, format, places);
+	va_end(places);
+	for (char *c = text; *c; c++)
+		if (*c == '\n')
+			*c = ' ';
+	connection->base.failure = code;
+	return error_cause(&connection->base.error, code, "postgresql: %s", text);
+}
+
+static const struct {
+	const char *state; /* SQLSTATE, or its class */
+	int code;
+	bool may_retry;
+} meanings[] = {
+    {"40001", ERR_UNAVAILABLE, true},  /* serialization_failure */
+    {"40P01", ERR_UNAVAILABLE, true},  /* deadlock_detected */
+    {"55P03", ERR_UNAVAILABLE, false}, /* lock_not_available: lock_timeout */
+    {"53100", ERR_NO_SPACE, false},    /* disk_full */
+    {"XX001", ERR_CORRUPT, false},     /* data_corrupted */
+    {"XX002", ERR_CORRUPT, false},     /* index_corrupted */
+    {"23", ERR_REFUSED, false},        /* a constraint */
+    {"22", ERR_INTERNAL, false},       /* a value that cannot be */
+    {"42", ERR_INTERNAL, false},       /* a statement that cannot be */
+    {"0A", ERR_INTERNAL, false},       /* feature_not_supported */
+    {"26", ERR_UNAVAILABLE, false},    /* invalid_sql_statement_name: behind a pooler */
+};
+
+static void fail_by_result(struct pg_connection *connection, const PGresult *result)
+{
+	const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+	const char *primary = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
+	int code = ERR_UNAVAILABLE;
+	bool may_retry = false;
+	for (size_t i = 0; state && i < sizeof meanings / sizeof *meanings; i++) {
+		if (strncmp(state, meanings[i].state, strlen(meanings[i].state)) == 0) {
+			code = meanings[i].code;
+			may_retry = meanings[i].may_retry;
+			break;
+		}
+	}
+	if (connection->base.failure == OK)
+		connection->base.may_retry = may_retry;
+	pg_fail(connection, code, "%s (%s)", primary ? primary : PQresultErrorMessage(result),
+	        state ? state : "no state");
+}
+
+static void lose(struct pg_connection *connection, const char *why)
+{
+	pg_fail(connection, ERR_UNAVAILABLE, "%s: %s", why,
+	        connection->pg ? PQerrorMessage(connection->pg) : "not connected");
+	pg_disconnect(connection);
+}
+
+/* ---- connecting ---- */
+
+/* During a commit a warning says that the wait for the standby was cancelled: what is committed on
+ * this server may be nowhere else. */
+static void hear(void *context, const PGresult *notice)
+{
+	struct pg_connection *connection = context;
+	const char *severity = PQresultErrorField(notice, PG_DIAG_SEVERITY_NONLOCALIZED);
+	if (severity && strcmp(severity, "WARNING") == 0)
+		connection->commit_warned = true;
+}
+
+/* No time-out of the server's may end a commit that waits for its standby, so statement_timeout is
+ * off; waiting for a lock and sitting in an open transaction are bounded. All hot statements look
+ * rows up by an index, whatever the statistics of a young table say. */
+static bool set_up(struct pg_connection *connection)
+{
+	struct pg_db *db = pg_db(connection->base.db);
+	char sql[640];
+	snprintf(sql, sizeof sql,
+	         "SET client_encoding = 'UTF8'; SET synchronous_commit = on; "
+	         "SET statement_timeout = 0; SET lock_timeout = %lld; "
+	         "SET idle_in_transaction_session_timeout = '30s'; SET jit = off; "
+	         "SET enable_seqscan = off; %s",
+	         (long long)(db->commit_timeout_us / 1000),
+	         connection->use == PG_REGISTRAR
+	             ? "SET enable_hashjoin = off; SET enable_mergejoin = off; "
+	               "SET enable_bitmapscan = off; SET plan_cache_mode = force_generic_plan;"
+	             : "");
+	PGresult *result = PQexec(connection->pg, sql);
+	bool done = PQresultStatus(result) == PGRES_COMMAND_OK;
+	PQclear(result);
+	return done && PQenterPipelineMode(connection->pg) == 1 &&
+	       PQsetnonblocking(connection->pg, 1) == 0;
+}
+
+/* Whether the connection is as one wants to find it: nothing under way, nothing broken. */
+static bool is_usable(struct pg_connection *connection)
+{
+	return connection->pg && PQstatus(connection->pg) == CONNECTION_OK;
+}
+
+/* A commit whose outcome nobody knew yet: looks whether it is known now. True while it waits. */
+static bool in_limbo(struct pg_connection *connection)
+{
+	if (connection->limbo_since_us == 0)
+		return false;
+	int64_t longest = LIMBO_TIMEOUTS * pg_db(connection->base.db)->commit_timeout_us;
+	bool alive = is_usable(connection) && PQconsumeInput(connection->pg) == 1;
+	if (alive && PQisBusy(connection->pg) &&
+	    clock_monotonic_us() - connection->limbo_since_us < longest)
+		return true;
+	/* What became of it does not matter here: clients repeat, and find it or not. */
+	pg_disconnect(connection);
+	return false;
+}
+
+int pg_connect(struct pg_connection *connection, struct error *error)
+{
+	struct pg_db *db = pg_db(connection->base.db);
+	if (in_limbo(connection))
+		return error_cause(error, ERR_UNAVAILABLE,
+		                   "postgresql: an earlier commit still waits for its standby");
+	if (is_usable(connection))
+		return OK;
+	pg_disconnect(connection);
+	if (clock_monotonic_us() < connection->retry_at_us)
+		return error_cause(error, ERR_UNAVAILABLE, "postgresql: the server was out of reach");
+	/* The address may say otherwise of all that stands before it. */
+	const char *keywords[] = {"target_session_attrs", "connect_timeout", "tcp_user_timeout",
+	                          "keepalives_idle", "keepalives_interval", "keepalives_count",
+	                          "fallback_application_name", "dbname", NULL};
+	const char *values[] = {"read-write", "3", "5000", "3", "1", "3", "constancia", db->url, NULL};
+	connection->pg = PQconnectdbParams(keywords, values, 1);
+	if (connection->pg && PQstatus(connection->pg) == CONNECTION_OK) {
+		PQsetNoticeReceiver(connection->pg, hear, connection);
+		if (set_up(connection))
+			return OK;
+	}
+	error_cause(error, ERR_UNAVAILABLE, "postgresql: %s",
+	            connection->pg ? PQerrorMessage(connection->pg) : "out of memory");
+	pg_disconnect(connection);
+	connection->retry_at_us = clock_monotonic_us() + CONNECT_PAUSE_US;
+	return ERR_UNAVAILABLE;
+}
+
+void pg_disconnect(struct pg_connection *connection)
+{
+	pg_forget_queries(connection);
+	PQfinish(connection->pg);
+	connection->pg = NULL;
+	connection->in_transaction = false;
+	connection->aborted = false;
+	connection->limbo_since_us = 0;
+	connection->waiting_first = connection->waiting_count = 0;
+}
+
+/* ---- the pipeline ---- */
+
+int64_t pg_deadline(const struct pg_connection *connection)
+{
+	int64_t wait = connection->use == PG_REGISTRAR
+	                   ? 2 * pg_db(connection->base.db)->commit_timeout_us
+	                   : STATEMENT_WAIT_US;
+	return clock_monotonic_us() + wait;
+}
+
+bool pg_make_room(struct pg_connection *connection)
+{
+	if (connection->base.failure != OK)
+		return false;
+	if (!connection->pg) {
+		pg_fail(connection, ERR_UNAVAILABLE, "the connection is lost");
+		return false;
+	}
+	if (connection->waiting_count >= WAITING_MAX - 2)
+		pg_collect(connection, NULL, pg_deadline(connection));
+	return connection->base.failure == OK;
+}
+
+void pg_note_sent(struct pg_connection *connection, enum pg_kind kind, struct pg_query *query)
+{
+	size_t at = (connection->waiting_first + connection->waiting_count++) % WAITING_MAX;
+	connection->waiting[at] = (struct pg_waiting){kind, query};
+}
+
+void pg_say(struct pg_connection *connection, enum pg_kind kind, const char *sql)
+{
+	if (!pg_make_room(connection))
+		return;
+	if (PQsendQueryParams(connection->pg, sql, 0, NULL, NULL, NULL, NULL, 0) == 1)
+		pg_note_sent(connection, kind, NULL);
+	else
+		lose(connection, "sending");
+}
+
+void pg_sync(struct pg_connection *connection)
+{
+	if (!connection->pg)
+		return;
+	if (PQpipelineSync(connection->pg) == 1)
+		pg_note_sent(connection, PG_SYNC, NULL);
+	else
+		lose(connection, "sending");
+}
+
+/* Waits until something can be read, writing what is still to be written. */
+static bool wait_for_input(struct pg_connection *connection, int64_t deadline_us)
+{
+	int unsent = PQflush(connection->pg);
+	if (unsent < 0) {
+		lose(connection, "sending");
+		return false;
+	}
+	int64_t left_us = deadline_us - clock_monotonic_us();
+	struct pollfd socket = {.fd = PQsocket(connection->pg),
+	                        .events = (short)(POLLIN | (unsent ? POLLOUT : 0))};
+	int ready = left_us > 0 ? poll(&socket, 1, (int)(left_us / 1000 + 1)) : 0;
+	if (ready == 0)
+		return false; /* the deadline */
+	if ((ready < 0 && errno != EINTR) || PQconsumeInput(connection->pg) != 1) {
+		lose(connection, "receiving");
+		return false;
+	}
+	return true;
+}
+
+/* Takes one result of the first waiting statement; true when it has them all. */
+static bool take_result(struct pg_connection *connection, struct pg_waiting *first,
+                        PGresult *result)
+{
+	ExecStatusType status = PQresultStatus(result);
+	if (!result)
+		return true;
+	bool good = status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK;
+	if (status == PGRES_FATAL_ERROR) {
+		connection->aborted = true;
+		fail_by_result(connection, result);
+	} else if (status == PGRES_PIPELINE_SYNC) {
+		connection->aborted = false;
+	} else if (good && first->kind == PG_REPLICA_CHECK) {
+		pg_judge_replicas(connection, result);
+	} else if (good && first->kind == PG_COMMIT) {
+		connection->committed = strcmp(PQcmdStatus(result), "COMMIT") == 0;
+	} else if (good && first->query) {
+		PQclear(first->query->result);
+		first->query->result = result;
+		first->query->state = PG_HERE;
+		result = NULL;
+	}
+	PQclear(result);
+	return status == PGRES_PIPELINE_SYNC;
+}
+
+bool pg_collect(struct pg_connection *connection, const struct pg_query *until,
+                int64_t deadline_us)
+{
+	if (connection->pg && connection->waiting_count > 0)
+		PQsendFlushRequest(connection->pg);
+	while (connection->pg && connection->waiting_count > 0) {
+		if (PQisBusy(connection->pg)) {
+			if (wait_for_input(connection, deadline_us))
+				continue;
+			if (connection->pg)
+				pg_fail(connection, ERR_UNAVAILABLE, "no answer in time");
+			return false;
+		}
+		struct pg_waiting *first = &connection->waiting[connection->waiting_first];
+		PGresult *result = PQgetResult(connection->pg);
+		if (!result && first->kind == PG_SYNC)
+			continue; /* the end of the statement before */
+		if (result && PQstatus(connection->pg) == CONNECTION_BAD) {
+			fail_by_result(connection, result);
+			PQclear(result);
+			lose(connection, "receiving");
+			return false;
+		}
+		bool wanted = until && first->query == until;
+		if (!take_result(connection, first, result))
+			continue;
+		connection->waiting_first = (connection->waiting_first + 1) % WAITING_MAX;
+		connection->waiting_count--;
+		if (wanted)
+			return true;
+	}
+	return connection->pg != NULL;
+}

@@ -1,0 +1,345 @@
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "store/postgres_internal.h"
+
+/* Types of the catalogue. */
+#define INT8_OID 20
+#define TEXT_OID 25
+#define BYTEA_OID 17
+#define NUMERIC_OID 1700
+#define INT8_ARRAY_OID 1016
+#define TEXT_ARRAY_OID 1009
+#define BYTEA_ARRAY_OID 1001
+
+#define PORTION 500 /* rows of a long result at a time */
+
+/* ---- making and binding ---- */
+
+static struct pg_query *find_slot(struct pg_connection *connection, const char *literal_sql)
+{
+	uintptr_t address = (uintptr_t)literal_sql;
+	size_t at = (address >> 4 ^ address >> 12) % QUERIES_MAX;
+	for (size_t tried = 0; tried < QUERIES_MAX; tried++, at = (at + 1) % QUERIES_MAX) {
+		struct pg_query *query = &connection->queries[at];
+		if (query->sql && query->sql != literal_sql)
+			continue;
+		if (!query->sql) {
+			query->sql = literal_sql;
+			query->base.connection = &connection->base;
+			snprintf(query->name, sizeof query->name, "q%zu", at);
+		}
+		return query;
+	}
+	abort(); /* more texts than the program has */
+}
+
+static void finish(struct pg_query *query)
+{
+	struct pg_connection *connection = pg_connection(query->base.connection);
+	if (query->state == PG_SENT) /* nobody read it */
+		pg_collect(connection, query, pg_deadline(connection));
+	PQclear(query->result);
+	query->result = NULL;
+	query->state = PG_BINDING;
+	if (!query->cursor_open)
+		return;
+	query->cursor_open = false;
+	char sql[24];
+	snprintf(sql, sizeof sql, "CLOSE %s", query->name);
+	pg_say(connection, PG_STATEMENT, sql);
+}
+
+struct db_query *pg_make_query(struct db_connection *base, const char *literal_sql,
+                               bool long_result)
+{
+	struct pg_connection *connection = pg_connection(base);
+	struct pg_query *query = find_slot(connection, literal_sql);
+	finish(query);
+	query->long_result = long_result;
+	query->row = -1;
+	connection->binding = query;
+	connection->bound = 0;
+	return &query->base;
+}
+
+static int next_place(struct db_query *base)
+{
+	struct pg_connection *connection = pg_connection(base->connection);
+	if (connection->binding != pg_query(base) || connection->bound == PARAMETERS_MAX)
+		abort(); /* the program's own mistake */
+	return connection->bound++;
+}
+
+static void bind(struct db_query *base, Oid type, const void *data, size_t size)
+{
+	struct pg_connection *connection = pg_connection(base->connection);
+	int place = next_place(base);
+	connection->types[place] = type;
+	connection->values[place] = data;
+	connection->lengths[place] = (int)size;
+	connection->formats[place] = 1;
+}
+
+void pg_bind_integer(struct db_query *base, int64_t value)
+{
+	struct pg_connection *connection = pg_connection(base->connection);
+	uint64_t *wire = &connection->integers[connection->bound];
+	*wire = __builtin_bswap64((uint64_t)value);
+	bind(base, INT8_OID, wire, sizeof *wire);
+}
+
+void pg_bind_text(struct db_query *base, struct slice text)
+{
+	bind(base, TEXT_OID, text.data ? text.data : "", text.size);
+}
+
+void pg_bind_blob(struct db_query *base, const void *data, size_t size)
+{
+	bind(base, BYTEA_OID, data, size);
+}
+
+void pg_bind_null(struct db_query *base)
+{
+	bind(base, 0, NULL, 0);
+}
+
+static void put_word(char *wire, uint32_t value)
+{
+	uint32_t word = __builtin_bswap32(value);
+	memcpy(wire, &word, sizeof word);
+}
+
+/* The header: dimensions, whether NULLs are in it, type of the elements, their number, and the
+ * number of the first. */
+void pg_bind_array(struct db_query *base, struct db_array *array)
+{
+	static const Oid elements[] = {INT8_OID, TEXT_OID, BYTEA_OID};
+	static const Oid arrays[] = {INT8_ARRAY_OID, TEXT_ARRAY_OID, BYTEA_ARRAY_OID};
+	struct pg_connection *connection = pg_connection(base->connection);
+	if (buf_check(&array->wire) != OK) {
+		pg_fail(connection, ERR_NO_MEMORY, "a parameter is too large");
+		bind(base, arrays[array->type], NULL, 0);
+		return;
+	}
+	char *wire = array->wire.data;
+	put_word(wire, array->count ? 1 : 0);
+	put_word(wire + 4, array->has_null);
+	put_word(wire + 8, elements[array->type]);
+	put_word(wire + 12, (uint32_t)array->count);
+	put_word(wire + 16, 1);
+	bind(base, arrays[array->type], wire, array->count ? array->wire.size : 12);
+}
+
+void pg_forget_queries(struct pg_connection *connection)
+{
+	for (size_t i = 0; i < QUERIES_MAX; i++) {
+		struct pg_query *query = &connection->queries[i];
+		PQclear(query->result);
+		query->result = NULL;
+		query->state = PG_BINDING;
+		query->prepared = false;
+		query->cursor_open = false;
+	}
+}
+
+/* ---- sending ---- */
+
+static bool prepare(struct pg_connection *connection, struct pg_query *query)
+{
+	if (query->prepared)
+		return true;
+	if (PQsendPrepare(connection->pg, query->name, query->sql, connection->bound,
+	                  connection->types) != 1)
+		return false;
+	pg_note_sent(connection, PG_STATEMENT, NULL);
+	query->prepared = true;
+	return true;
+}
+
+static bool send_statement(struct pg_connection *connection, struct pg_query *query,
+                           struct pg_query *receiver)
+{
+	if (!prepare(connection, query) ||
+	    PQsendQueryPrepared(connection->pg, query->name, connection->bound, connection->values,
+	                        connection->lengths, connection->formats, 1) != 1)
+		return false;
+	pg_note_sent(connection, PG_STATEMENT, receiver);
+	return true;
+}
+
+static bool send_fetch(struct pg_connection *connection, struct pg_query *query)
+{
+	char sql[48];
+	snprintf(sql, sizeof sql, "FETCH %d FROM %s", PORTION, query->name);
+	if (PQsendQueryParams(connection->pg, sql, 0, NULL, NULL, NULL, NULL, 1) != 1)
+		return false;
+	pg_note_sent(connection, PG_STATEMENT, query);
+	return true;
+}
+
+static bool send_cursor(struct pg_connection *connection, struct pg_query *query)
+{
+	char sql[4096];
+	int size = snprintf(sql, sizeof sql, "DECLARE %s NO SCROLL CURSOR FOR %s", query->name,
+	                    query->sql);
+	if (size >= (int)sizeof sql)
+		abort(); /* the program's own text */
+	if (PQsendQueryParams(connection->pg, sql, connection->bound, connection->types,
+	                      connection->values, connection->lengths, connection->formats, 1) != 1)
+		return false;
+	pg_note_sent(connection, PG_STATEMENT, NULL);
+	query->cursor_open = true;
+	return send_fetch(connection, query);
+}
+
+/* A statement that failed to be prepared does not exist. */
+static void forget_failed(struct pg_connection *connection, struct pg_query *query)
+{
+	if (connection->base.failure != OK)
+		query->prepared = false;
+}
+
+static void send(struct pg_connection *connection, struct pg_query *query,
+                 struct pg_query *receiver)
+{
+	if (!pg_make_room(connection))
+		return;
+	bool sent = query->long_result ? send_cursor(connection, query)
+	                               : send_statement(connection, query, receiver);
+	if (!sent) {
+		pg_fail(connection, ERR_UNAVAILABLE, "sending: %s", PQerrorMessage(connection->pg));
+		pg_disconnect(connection);
+		return;
+	}
+	query->state = receiver ? PG_SENT : PG_BINDING;
+	if (!connection->in_transaction)
+		pg_sync(connection);
+}
+
+/* Outside of a transaction a query may be the first thing done with a connection. */
+static bool is_connected(struct pg_connection *connection)
+{
+	struct error error = {0};
+	if (connection->base.failure == OK && !connection->in_transaction &&
+	    pg_connect(connection, &error) != OK) {
+		connection->base.failure = error.code;
+		connection->base.error = error;
+	}
+	return connection->base.failure == OK;
+}
+
+void pg_send(struct db_query *base)
+{
+	struct pg_connection *connection = pg_connection(base->connection);
+	if (is_connected(connection))
+		send(connection, pg_query(base), pg_query(base));
+}
+
+/* ---- reading ---- */
+
+static bool collect(struct pg_connection *connection, struct pg_query *query)
+{
+	if (!pg_collect(connection, query, pg_deadline(connection)) && connection->pg)
+		pg_disconnect(connection);
+	forget_failed(connection, query);
+	return connection->base.failure == OK && query->state == PG_HERE;
+}
+
+static bool more_rows(struct pg_connection *connection, struct pg_query *query)
+{
+	if (!query->long_result || PQntuples(query->result) < PORTION)
+		return false;
+	if (!pg_make_room(connection) || !send_fetch(connection, query))
+		return false;
+	query->state = PG_SENT;
+	query->row = 0;
+	return collect(connection, query) && PQntuples(query->result) > 0;
+}
+
+bool pg_step(struct db_query *base)
+{
+	struct pg_connection *connection = pg_connection(base->connection);
+	struct pg_query *query = pg_query(base);
+	if (query->state == PG_BINDING)
+		pg_send(base);
+	if (connection->base.failure != OK)
+		return false;
+	if (query->state == PG_SENT && !collect(connection, query))
+		return false;
+	if (query->row + 1 < PQntuples(query->result)) {
+		query->row++;
+		return true;
+	}
+	return more_rows(connection, query);
+}
+
+int pg_end(struct db_query *base, struct error *error)
+{
+	finish(pg_query(base));
+	return db_report(base->connection, error);
+}
+
+int pg_execute(struct db_query *base, int64_t *ret_changes, struct error *error)
+{
+	struct pg_connection *connection = pg_connection(base->connection);
+	struct pg_query *query = pg_query(base);
+	if (ret_changes)
+		*ret_changes = 0;
+	if (!is_connected(connection))
+		return db_report(base->connection, error);
+	if (!ret_changes && connection->in_transaction) {
+		send(connection, query, NULL);
+		return db_report(base->connection, error);
+	}
+	send(connection, query, query);
+	if (connection->base.failure == OK && collect(connection, query) && ret_changes)
+		*ret_changes = strtoll(PQcmdTuples(query->result), NULL, 10);
+	return pg_end(base, error);
+}
+
+/* Digits of base 10,000: their number, the weight of the first, the sign, the scale. Fractions are
+ * cut: sums of integers have none. */
+static int64_t read_numeric(const char *wire, int size)
+{
+	uint16_t words[4 + 8] = {0};
+	int count = size / 2 < 12 ? size / 2 : 12;
+	for (int i = 0; i < count; i++)
+		words[i] = (uint16_t)((uint8_t)wire[2 * i] << 8 | (uint8_t)wire[2 * i + 1]);
+	int weight = (int16_t)words[1];
+	int64_t value = 0;
+	for (int i = 0; i <= weight; i++)
+		value = value * 10000 + (i < words[0] && i < 8 ? words[4 + i] : 0);
+	return words[2] == 0x4000 ? -value : value;
+}
+
+int64_t pg_integer(struct db_query *base, int column)
+{
+	struct pg_query *query = pg_query(base);
+	const char *wire = PQgetvalue(query->result, query->row, column);
+	int size = PQgetlength(query->result, query->row, column);
+	if (PQftype(query->result, column) == NUMERIC_OID)
+		return read_numeric(wire, size);
+	int64_t value = size > 0 && (int8_t)wire[0] < 0 ? -1 : 0;
+	for (int i = 0; i < size && i < 8; i++)
+		value = (int64_t)((uint64_t)value << 8 | (uint8_t)wire[i]);
+	return value;
+}
+
+bool pg_is_null(struct db_query *base, int column)
+{
+	struct pg_query *query = pg_query(base);
+	return PQgetisnull(query->result, query->row, column) == 1;
+}
+
+struct slice pg_text(struct db_query *base, int column)
+{
+	struct pg_query *query = pg_query(base);
+	return slice_make(PQgetvalue(query->result, query->row, column),
+	                  (size_t)PQgetlength(query->result, query->row, column));
+}
+
+struct slice pg_blob(struct db_query *base, int column)
+{
+	return pg_text(base, column);
+}

@@ -1,0 +1,66 @@
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "store/postgres_internal.h"
+
+unsigned pg_standbys_waited_for(const char *names)
+{
+	while (isspace((unsigned char)*names))
+		names++;
+	if (*names == '\0')
+		return 0;
+	if (strncasecmp(names, "FIRST", 5) == 0 && strchr(" \t0123456789", names[5]))
+		names += 5;
+	else if (strncasecmp(names, "ANY", 3) == 0 && strchr(" \t0123456789", names[3]))
+		names += 3;
+	char *end;
+	unsigned long number = strtoul(names, &end, 10);
+	while (isspace((unsigned char)*end))
+		end++;
+	/* A number is one only before a list; a standby may be called "2". */
+	return end > names && *end == '(' && number < 1000 ? (unsigned)number : 1;
+}
+
+/* A name is text in the catalogue's own type; the settings are asked for as they are in force in
+ * this session. Standbys count once they stream and the server waits for them. */
+const char pg_replica_query[] =
+    "SELECT current_setting('synchronous_commit'), current_setting('fsync'), "
+    "current_setting('synchronous_standby_names'), "
+    "(SELECT count(*) FROM pg_stat_get_wal_senders() "
+    "WHERE state = 'streaming' AND sync_state IN ('sync', 'quorum')), "
+    "(SELECT count(*) FROM pg_stat_get_wal_senders() WHERE state IS NULL)";
+
+static bool is_text(const PGresult *row, int column, const char *text)
+{
+	return strcmp(PQgetvalue(row, 0, column), text) == 0;
+}
+
+static unsigned count_of(const PGresult *row, int column)
+{
+	return (unsigned)strtoul(PQgetvalue(row, 0, column), NULL, 10);
+}
+
+void pg_judge_replicas(struct pg_connection *connection, const PGresult *row)
+{
+	unsigned wanted = pg_db(connection->base.db)->require_replicas;
+	const char *names = PQgetvalue(row, 0, 2);
+	unsigned waited_for = pg_standbys_waited_for(names);
+	unsigned present = count_of(row, 3);
+	if (!is_text(row, 0, "on") && !is_text(row, 0, "remote_apply"))
+		pg_fail(connection, ERR_UNAVAILABLE, "the server's synchronous_commit is %s, not on",
+		        PQgetvalue(row, 0, 0));
+	else if (!is_text(row, 1, "on"))
+		pg_fail(connection, ERR_UNAVAILABLE, "the server runs with fsync off");
+	else if (waited_for < wanted)
+		pg_fail(connection, ERR_UNAVAILABLE,
+		        "commits wait for %u standbys, store.require_replicas asks for %u: "
+		        "synchronous_standby_names is '%s'", waited_for, wanted, names);
+	else if (present < wanted && count_of(row, 4) > 0)
+		pg_fail(connection, ERR_UNAVAILABLE,
+		        "the state of the standbys is hidden from this role: GRANT pg_read_all_stats");
+	else if (present < wanted)
+		pg_fail(connection, ERR_UNAVAILABLE,
+		        "%u synchronous standbys are connected, store.require_replicas asks for %u",
+		        present, wanted);
+}

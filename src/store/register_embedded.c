@@ -1,0 +1,89 @@
+#include "store/register_batch.h"
+
+/* Whether an event with this number holds the same client_ref; fills what is known of it. */
+static int look_at_candidate(struct batch *batch, int64_t account, const struct registration *item,
+                             int64_t sequence, struct ledger_known *known, struct error *error)
+{
+	struct db_query *query =
+	    db_query(batch->connection, "SELECT client_ref, hash, occurred_at FROM events "
+	                                "WHERE account = $1 AND event = $2");
+	db_bind_integer(query, account);
+	db_bind_integer(query, event_number(item->chain, sequence));
+	if (db_step(query) && slice_equal(db_text(query, 0), item->client_ref)) {
+		struct slice hash = db_blob(query, 1);
+		known->sequence = sequence;
+		known->hash_algorithm = hash.size == SHA512_SIZE ? HASH_SHA512 : HASH_SHA256;
+		memcpy(known->hash, hash.data, hash_algorithm_size(known->hash_algorithm));
+		known->occurred_at_us = db_is_null(query, 2) ? TIME_NONE : db_integer(query, 2);
+	}
+	return db_end(query, error);
+}
+
+#define CANDIDATES_MAX 64 /* equal 64-bit hashes of different client_refs */
+
+static int load_known(struct batch *batch, int64_t account, struct batch_item *item,
+                      struct error *error)
+{
+	int64_t candidates[CANDIDATES_MAX];
+	size_t count = 0;
+	item->ref_hash = client_ref_hash(item->registration->client_ref);
+	int result = client_refs_find(batch->sequencer->client_refs, batch->connection, account,
+	                              item->registration->chain, item->ref_hash, candidates,
+	                              CANDIDATES_MAX, &count, error);
+	for (size_t i = 0; i < count && result == OK && !item->request.known.sequence; i++)
+		result = look_at_candidate(batch, account, item->registration, candidates[i],
+		                           &item->request.known, error);
+	return result;
+}
+
+int register_find_known(struct batch *batch, struct account_batch *part, struct error *error)
+{
+	int result = OK;
+	for (struct batch_item *item = part->first; item && result == OK; item = item->next)
+		result = load_known(batch, part->account.account, item, error);
+	return result;
+}
+
+static int write_event(struct batch *batch, int64_t account, const struct batch_item *item,
+                       struct error *error)
+{
+	const struct registration *given = item->registration;
+	const struct ledger_request *request = &item->request;
+	struct db_query *query = db_query(
+	    batch->connection,
+	    "INSERT INTO events(event, account, key, client_ref, received_at, occurred_at, hash, "
+	    "config_version, chain_hash, content, file_name, content_object, content_bytes) "
+	    "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)");
+	db_bind_integer(query, event_number(given->chain, request->sequence));
+	db_bind_integer(query, account);
+	db_bind_integer(query, given->key);
+	db_bind_text(query, given->client_ref);
+	db_bind_integer(query, request->received_at_us);
+	if (given->occurred_at_us == TIME_NONE)
+		db_bind_null(query);
+	else
+		db_bind_integer(query, given->occurred_at_us);
+	db_bind_blob(query, given->hash, hash_algorithm_size(given->hash_algorithm));
+	db_bind_integer(query, request->config_version);
+	db_bind_blob(query, request->chain_hash.bytes, SHA256_SIZE);
+	db_bind_blob(query, given->content.size ? given->content.data : NULL, given->content.size);
+	db_bind_string(query, given->file_name);
+	db_bind_string(query, given->content_object);
+	if (given->content_bytes < 0)
+		db_bind_null(query);
+	else
+		db_bind_integer(query, given->content_bytes);
+	int result = db_execute(query, NULL, error);
+	if (result != OK)
+		return result;
+	return client_refs_add(batch->sequencer->client_refs, account, given->chain, item->ref_hash, request->sequence);
+}
+
+int register_write_events(struct batch *batch, struct account_batch *part, struct error *error)
+{
+	int result = OK;
+	for (struct batch_item *item = part->first; item && result == OK; item = item->next)
+		if (batch_item_is_new(item))
+			result = write_event(batch, part->account.account, item, error);
+	return result;
+}

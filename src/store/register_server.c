@@ -1,0 +1,165 @@
+/* How a batch finds and writes events on a server: one statement for all of them, its parameters
+ * arrays, because each round trip costs more than an event. */
+#include <stdlib.h>
+
+#include "store/register_batch.h"
+
+/* The parameters of the two statements, kept from batch to batch for their memory. */
+struct event_columns {
+	struct db_array chain, ref_hash; /* what is looked for */
+	struct db_array event, key, new_ref_hash, client_ref, received_at, occurred_at, hash,
+	    config_version, chain_hash, content, file_name, content_object, content_bytes;
+};
+
+static const struct {
+	size_t place;
+	enum db_type type;
+} columns_of_events[] = {
+#define COLUMN(name, type) {offsetof(struct event_columns, name), type}
+    COLUMN(event, DB_INTEGERS),          COLUMN(key, DB_INTEGERS),
+    COLUMN(new_ref_hash, DB_INTEGERS),   COLUMN(client_ref, DB_TEXTS),
+    COLUMN(received_at, DB_INTEGERS),    COLUMN(occurred_at, DB_INTEGERS),
+    COLUMN(hash, DB_BLOBS),              COLUMN(config_version, DB_INTEGERS),
+    COLUMN(chain_hash, DB_BLOBS),        COLUMN(content, DB_BLOBS),
+    COLUMN(file_name, DB_TEXTS),         COLUMN(content_object, DB_TEXTS),
+    COLUMN(content_bytes, DB_INTEGERS),
+#undef COLUMN
+};
+#define COLUMN_COUNT (sizeof columns_of_events / sizeof *columns_of_events)
+
+static struct db_array *column(struct event_columns *columns, size_t number)
+{
+	return (struct db_array *)((char *)columns + columns_of_events[number].place);
+}
+
+int event_columns_open(struct event_columns **ret)
+{
+	struct event_columns *columns = calloc(1, sizeof *columns);
+	if (!columns)
+		return ERR_NO_MEMORY;
+	db_array_init(&columns->chain, DB_INTEGERS);
+	db_array_init(&columns->ref_hash, DB_INTEGERS);
+	for (size_t i = 0; i < COLUMN_COUNT; i++)
+		db_array_init(column(columns, i), columns_of_events[i].type);
+	*ret = columns;
+	return OK;
+}
+
+void event_columns_close(struct event_columns *columns)
+{
+	if (!columns)
+		return;
+	db_array_free(&columns->chain);
+	db_array_free(&columns->ref_hash);
+	for (size_t i = 0; i < COLUMN_COUNT; i++)
+		db_array_free(column(columns, i));
+	free(columns);
+}
+
+/* ---- events that hold given client_refs ---- */
+
+static void fill_known(struct db_query *query, struct batch_item *item)
+{
+	struct ledger_known *known = &item->request.known;
+	struct slice hash = db_blob(query, 3);
+	if (!slice_equal(db_text(query, 2), item->registration->client_ref) || hash.size > DIGEST_SIZE_MAX)
+		return; /* another one with the same 64 bits */
+	known->sequence = db_integer(query, 1) & EVENT_SEQUENCE_MAX;
+	known->hash_algorithm = hash.size == SHA512_SIZE ? HASH_SHA512 : HASH_SHA256;
+	memcpy(known->hash, hash.data, hash.size);
+	known->occurred_at_us = db_is_null(query, 4) ? TIME_NONE : db_integer(query, 4);
+}
+
+int register_find_known_server(struct batch *batch, struct account_batch *part,
+                               struct error *error)
+{
+	struct event_columns *columns = batch->sequencer->columns;
+	struct batch_item **items = arena_alloc(batch->arena, part->count * sizeof *items);
+	if (!items)
+		return ERR_NO_MEMORY;
+	db_array_clear(&columns->chain);
+	db_array_clear(&columns->ref_hash);
+	size_t count = 0;
+	for (struct batch_item *item = part->first; item; item = item->next) {
+		item->ref_hash = client_ref_hash(item->registration->client_ref);
+		db_array_add_integer(&columns->chain, item->registration->chain);
+		db_array_add_integer(&columns->ref_hash, item->ref_hash);
+		items[count++] = item;
+	}
+	struct db_query *query = db_query(
+	    batch->connection,
+	    "SELECT wanted.number, event, client_ref, hash, occurred_at "
+	    "FROM unnest($2::bigint[], $3::bigint[]) WITH ORDINALITY "
+	    "AS wanted(chain, ref_hash, number) "
+	    "JOIN events ON account = $1 AND events.ref_hash = wanted.ref_hash "
+	    "AND event >> 40 = wanted.chain");
+	db_bind_integer(query, part->account.account);
+	db_bind_array(query, &columns->chain);
+	db_bind_array(query, &columns->ref_hash);
+	while (db_step(query)) {
+		size_t number = (size_t)db_integer(query, 0);
+		if (number >= 1 && number <= count)
+			fill_known(query, items[number - 1]);
+	}
+	return db_end(query, error);
+}
+
+/* ---- new events ---- */
+
+static void add_integer_or_null(struct db_array *array, int64_t value, bool present)
+{
+	if (present)
+		db_array_add_integer(array, value);
+	else
+		db_array_add_null(array);
+}
+
+static void add_string(struct db_array *array, const char *text)
+{
+	db_array_add_bytes(array, text, text ? strlen(text) : 0);
+}
+
+static void add_event(struct event_columns *columns, const struct batch_item *item)
+{
+	const struct registration *given = item->registration;
+	const struct ledger_request *request = &item->request;
+	db_array_add_integer(&columns->event, event_number(given->chain, request->sequence));
+	db_array_add_integer(&columns->key, given->key);
+	db_array_add_integer(&columns->new_ref_hash, item->ref_hash);
+	db_array_add_bytes(&columns->client_ref, given->client_ref.data, given->client_ref.size);
+	db_array_add_integer(&columns->received_at, request->received_at_us);
+	add_integer_or_null(&columns->occurred_at, given->occurred_at_us,
+	                    given->occurred_at_us != TIME_NONE);
+	db_array_add_bytes(&columns->hash, given->hash, hash_algorithm_size(given->hash_algorithm));
+	db_array_add_integer(&columns->config_version, request->config_version);
+	db_array_add_bytes(&columns->chain_hash, request->chain_hash.bytes, SHA256_SIZE);
+	db_array_add_bytes(&columns->content, given->content.size ? given->content.data : NULL,
+	                   given->content.size);
+	add_string(&columns->file_name, given->file_name);
+	add_string(&columns->content_object, given->content_object);
+	add_integer_or_null(&columns->content_bytes, given->content_bytes, given->content_bytes >= 0);
+}
+
+int register_write_events_server(struct batch *batch, struct account_batch *part,
+                                 struct error *error)
+{
+	struct event_columns *columns = batch->sequencer->columns;
+	for (size_t i = 0; i < COLUMN_COUNT; i++)
+		db_array_clear(column(columns, i));
+	for (struct batch_item *item = part->first; item; item = item->next)
+		if (batch_item_is_new(item))
+			add_event(columns, item);
+	if (columns->event.count == 0)
+		return OK;
+	struct db_query *query = db_query(
+	    batch->connection,
+	    "INSERT INTO events(account, event, key, ref_hash, client_ref, received_at, occurred_at, "
+	    "hash, config_version, chain_hash, content, file_name, content_object, content_bytes) "
+	    "SELECT $1, * FROM unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::text[], "
+	    "$6::bigint[], $7::bigint[], $8::bytea[], $9::bigint[], $10::bytea[], $11::bytea[], "
+	    "$12::text[], $13::text[], $14::bigint[])");
+	db_bind_integer(query, part->account.account);
+	for (size_t i = 0; i < COLUMN_COUNT; i++)
+		db_bind_array(query, column(columns, i));
+	return db_execute(query, NULL, error);
+}

@@ -1,0 +1,89 @@
+-- Money: how accounts pay, packs on sale, purchases, what is under way at the payment provider, and
+-- automatic top-ups. Amounts are in minor units (cents, pence).
+
+CREATE TABLE account_billing (
+	account BIGINT PRIMARY KEY,
+	country TEXT COLLATE "C",         -- ISO 3166-1 alpha-2
+	region TEXT COLLATE "C",          -- pricing region of its own; NULL: the country's
+	tax_rate BIGINT NOT NULL,     -- hundredths of a percent, on top of net prices
+	customer TEXT COLLATE "C",        -- the provider's name of the customer
+	payment_method TEXT COLLATE "C"   -- the provider's name of the default method
+);
+
+CREATE TABLE packs (
+	account BIGINT NOT NULL,      -- 0: on sale to everybody; else a custom pack of that account
+	number BIGINT NOT NULL,
+	pack_id TEXT COLLATE "C" NOT NULL,
+	name TEXT COLLATE "C" NOT NULL,
+	credits BIGINT NOT NULL,
+	amount BIGINT NOT NULL,       -- net
+	currency TEXT COLLATE "C" NOT NULL, -- EUR, GBP, USD
+	created_at BIGINT NOT NULL,
+	withdrawn_at BIGINT,          -- NULL: on sale
+	PRIMARY KEY (account, number)
+);
+CREATE INDEX packs_by_id ON packs(pack_id);
+
+-- What is bought stands as it was when the purchase was created, whatever becomes of the pack.
+CREATE TABLE purchases (
+	account BIGINT NOT NULL,
+	number BIGINT NOT NULL,
+	sale_id TEXT COLLATE "C" NOT NULL,
+	pack_id TEXT COLLATE "C" NOT NULL,
+	description TEXT COLLATE "C" NOT NULL, -- as the customer reads it; the same in every try of a payment
+	credits BIGINT NOT NULL,
+	amount BIGINT NOT NULL,       -- net
+	tax BIGINT NOT NULL,
+	currency TEXT COLLATE "C" NOT NULL,
+	country TEXT COLLATE "C",
+	customer TEXT COLLATE "C",
+	payment_method TEXT COLLATE "C",
+	provider TEXT COLLATE "C" NOT NULL, -- manual, stripe
+	automatic BIGINT NOT NULL,    -- made by a top-up
+	state TEXT COLLATE "C" NOT NULL,  -- pending, paid, canceled, rejected, refunded, reverted
+	created_at BIGINT NOT NULL,
+	paid_at BIGINT,
+	ended_at BIGINT,              -- canceled, rejected, refunded, reverted
+	paid_entry BIGINT,            -- number of the credit entry that brought the credits
+	returned_entry BIGINT,        -- of the one that took them back
+	reference TEXT COLLATE "C",       -- the provider's name of the payment
+	payment_url TEXT COLLATE "C",     -- page to pay by hand
+	PRIMARY KEY (account, number)
+);
+CREATE INDEX purchases_by_sale ON purchases(sale_id);
+CREATE INDEX purchases_by_reference ON purchases(reference) WHERE reference IS NOT NULL;
+
+-- One row for each attempt at charging or giving back, written before the provider hears of it. Its
+-- idempotency key is the same in every try until the outcome is known.
+CREATE TABLE payments (
+	account BIGINT NOT NULL,
+	number BIGINT NOT NULL,
+	purchase BIGINT NOT NULL,
+	action TEXT COLLATE "C" NOT NULL, -- charge, refund
+	provider TEXT COLLATE "C" NOT NULL,
+	idempotency_key TEXT COLLATE "C" NOT NULL,
+	state TEXT COLLATE "C" NOT NULL,  -- due: to be tried; waiting: taken on by the provider; over
+	created_at BIGINT NOT NULL,
+	first_try_at BIGINT,
+	attempts BIGINT NOT NULL DEFAULT 0,
+	next_try_at BIGINT NOT NULL,  -- leases push it forward
+	lease TEXT COLLATE "C",           -- who works on it
+	reference TEXT COLLATE "C",
+	outcome TEXT COLLATE "C",         -- once over
+	last_error TEXT COLLATE "C",
+	PRIMARY KEY (account, number)
+);
+CREATE INDEX payments_due ON payments(next_try_at) WHERE state <> 'over';
+CREATE INDEX payments_of_purchase ON payments(account, purchase);
+
+CREATE TABLE topups (
+	account BIGINT PRIMARY KEY,
+	enabled BIGINT NOT NULL,
+	threshold BIGINT NOT NULL,    -- credits
+	pack_id TEXT COLLATE "C" NOT NULL,
+	daily_max BIGINT NOT NULL,    -- purchases in a UTC day
+	purchase BIGINT,              -- number of the one under way
+	failed_at BIGINT,             -- the last failure, which turned it off
+	reason TEXT COLLATE "C"
+);
+CREATE INDEX topups_enabled ON topups(account) WHERE enabled = 1 AND purchase IS NULL;

@@ -1,0 +1,97 @@
+"""Where the services of the tests keep what they record. One variable chooses for all of them:
+
+    CONSTANCIA_TEST_STORE=sqlite        a file in each service's data directory (the default)
+    CONSTANCIA_TEST_STORE=postgresql    a fresh database for each service, on a primary with a
+                                        synchronous standby that all tests share
+"""
+
+import os
+import pathlib
+import sqlite3
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+import postgres  # noqa: E402
+
+KIND = os.environ.get("CONSTANCIA_TEST_STORE", "sqlite")
+assert KIND in ("sqlite", "postgresql"), f"CONSTANCIA_TEST_STORE={KIND}"
+
+_cluster = None
+
+
+def cluster():
+    """The shared one, started when it is first asked for. Its disk is never doubted by tests that
+    use it: what survives what is for clusters of their own."""
+    global _cluster
+    if _cluster is None:
+        _cluster = postgres.Cluster(standbys=1, fsync=False, settings={"full_page_writes": "off"})
+        _cluster.start()
+    return _cluster
+
+
+def close():
+    global _cluster
+    if _cluster is not None:
+        _cluster.close()
+    _cluster = None
+
+
+class SqliteStore:
+    def __init__(self, data):
+        self.path = pathlib.Path(data) / "constancia.db"
+
+    def settings(self):
+        return {}
+
+    def change(self, sql):
+        """Statements on a store that nobody serves."""
+        connection = sqlite3.connect(self.path)
+        try:
+            connection.executescript(sql)
+            connection.commit()
+        finally:
+            connection.close()
+
+    def rows(self, sql):
+        connection = sqlite3.connect(f"file:{self.path}?mode=ro", uri=True)
+        try:
+            return [[str(value) for value in row] for row in connection.execute(sql)]
+        finally:
+            connection.close()
+
+    def discard(self):
+        pass
+
+
+class PostgresStore:
+    def __init__(self, data):
+        del data
+        self.cluster = cluster()
+        self.database = self.cluster.create_database()
+
+    def settings(self):
+        return {"store.url": self.cluster.url(self.database)}
+
+    def change(self, sql):
+        self.cluster.primary.query(sql, self.database)
+
+    def rows(self, sql):
+        return self.cluster.primary.rows(sql, self.database)
+
+    def discard(self):
+        if self.cluster is _cluster:
+            self.cluster.drop_database(self.database)
+
+
+def make(data):
+    return (PostgresStore if KIND == "postgresql" else SqliteStore)(data)
+
+
+def text(value):
+    """A literal."""
+    return "'" + value.replace("'", "''") + "'"
+
+
+def blob(value):
+    """A literal of bytes."""
+    return f"'\\x{value.hex()}'" if KIND == "postgresql" else f"x'{value.hex()}'"

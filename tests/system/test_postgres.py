@@ -1,0 +1,332 @@
+"""What a receipt stands for on PostgreSQL: a synchronous standby holds it. One node on a primary and
+a standby of its own, to which things happen."""
+
+import http.client
+import json
+import threading
+
+import pytest
+
+from client import eventually
+from fleet import Fleet, gapless
+from nodes import NotStarted
+from postgres import Cluster
+
+pytestmark = pytest.mark.postgresql
+TIMEOUT = "700ms"
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with Cluster(standbys=1, fsync=False) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def fleet(cluster, tmp_path_factory):
+    with Fleet(tmp_path_factory.mktemp("fleet"), count=1, cluster=cluster,
+               store__commit_timeout=TIMEOUT) as running:
+        yield running
+
+
+@pytest.fixture
+def node(fleet, cluster):
+    """Ready before, and ready again after."""
+    (one,) = fleet.nodes
+    cluster.primary.wait_for_standbys()
+    one.wait("/readyz")
+    yield one
+    assert one.alive()
+
+
+@pytest.fixture
+def channel(fleet, node):
+    made = fleet.new_channel()
+    yield made
+    made.close()
+
+
+def not_ready(node, *words):
+    """Until /readyz is 503 and gives a reason with one of these words."""
+    def look():
+        status, text = node.ask("/readyz")
+        reasons = json.loads(text)["reasons"]
+        return status == 503 and [reason for reason in reasons
+                                  if any(word in reason for word in words)]
+    return eventually(look, f"/readyz says one of {words}")
+
+
+def accepted(channel, client_ref, payload=None):
+    """The event, once the service acknowledges it again."""
+    def look():
+        try:
+            answer = channel.live.register(payload or {}, client_ref)
+        except (OSError, http.client.HTTPException):
+            return None
+        return answer.expect(answer.status).json if answer.status in (200, 201) else None
+    return eventually(look, "it is acknowledged")
+
+
+def refused(channel, client_ref, payload=None):
+    return channel.live.register(payload or {}, client_ref).expect(503, "temporarily_unavailable")
+
+
+# ---- what is said ----
+
+def test_a_replicated_store_says_so(node, channel):
+    status, text = node.ask("/readyz")
+    page = json.loads(text)
+    assert (status, page["ready"], page["promise"], page["reasons"]) == (200, True, "replicated", [])
+    channel.live.register().expect(201)
+    with open(node.log, encoding="utf-8") as log:
+        assert "receipts_not_replicated" not in log.read()
+
+
+# ---- no standby, no receipt ----
+
+def test_without_a_standby_nothing_is_acknowledged_and_readyz_says_why(cluster, node, channel):
+    first = channel.live.register({"n": 1}, "first").expect(201).json
+    cluster.standby.stop("immediate")
+    try:
+        not_ready(node, "standby", "standbys", "replica")
+        english = refused(channel, "second")
+        assert english.message != channel.live.register({}, "second", language="es").message
+        refused(channel, "first", {"n": 1})
+        assert channel.live.event(first["event_id"])["sequence"] == 1, "reading goes on"
+        assert channel.live.walk("/v1/events", 10)[0]["event_id"] == first["event_id"]
+    finally:
+        cluster.standby.start()
+    node.wait("/readyz")
+    assert accepted(channel, "second")["sequence"] == 2
+    assert accepted(channel, "first", {"n": 1})["chain_hash"] == first["chain_hash"]
+
+
+@pytest.mark.parametrize("value", ["off", "local"])
+def test_without_synchronous_commit_nothing_is_acknowledged(cluster, fleet, node, channel, value):
+    """As when an operator changed it: connections that are made later have it."""
+    channel.live.register({}, "before").expect(201)
+    try:
+        cluster.primary.query(f"ALTER DATABASE {fleet.database} SET synchronous_commit = {value}")
+        cluster.primary.terminate_backends(fleet.database)
+
+        def told():
+            answer = channel.live.register({}, "while")
+            status, text = node.ask("/readyz")
+            ready = status == 200 and answer.status in (200, 201)
+            return ready or (answer.status == 503 and "synchronous_commit" in text)
+        eventually(told, "it is refused for its reason, or the service sets it right itself")
+        # A node may insist on its own value; then it must be one that waits for the standby.
+        cluster.standby.freeze()
+        try:
+            refused(channel, "frozen")
+        finally:
+            cluster.standby.thaw()
+    finally:
+        cluster.primary.query(f"ALTER DATABASE {fleet.database} RESET synchronous_commit")
+        cluster.primary.terminate_backends(fleet.database)
+    node.wait("/readyz")
+    accepted(channel, "while")
+
+
+def test_more_standbys_than_there_are_can_be_asked_for(cluster, tmp_path):
+    fleet = Fleet(tmp_path, count=1, cluster=cluster, store__require_replicas=2)
+    (node,) = fleet.nodes
+    try:
+        node.spawn()
+        node.wait("/livez")
+        not_ready(node, "standby", "standbys", "replica")
+    except NotStarted as refusal:
+        assert "standby" in str(refusal)
+    finally:
+        fleet.close()
+        cluster.drop_database(fleet.database)
+
+
+def test_none_can_be_asked_for_and_then_the_promise_is_smaller(tmp_path):
+    with Cluster(standbys=0, fsync=False) as alone, \
+            Fleet(tmp_path, count=1, cluster=alone, store__require_replicas=0) as fleet:
+        (node,) = fleet.nodes
+        status, text = node.ask("/readyz")
+        assert status == 200 and json.loads(text)["promise"] == "durable"
+        fleet.new_channel().live.register().expect(201)
+        with open(node.log, encoding="utf-8") as log:
+            assert "receipts_not_replicated" in log.read()
+
+
+# ---- a commit that waits too long ----
+
+def test_a_frozen_standby_makes_outcomes_unknown_and_a_retry_resolves_them(cluster, node, channel):
+    cluster.standby.freeze()
+    try:
+        refused(channel, "unknown", {"n": 1})
+        refused(channel, "unknown", {"n": 1})
+    finally:
+        cluster.standby.thaw()
+    event = accepted(channel, "unknown", {"n": 1})
+    assert event["sequence"] == 1
+    channel.live.register({"n": 2}, "unknown").expect(409, "client_ref_conflict")
+    assert len(channel.live.walk("/v1/events", 10)) == 1
+    assert channel.live.balance()["balance"] == 999
+    assert node.alive()
+
+
+def make_visible_without_standby(cluster, fleet, channel, ref):
+    """Registers while the standby is frozen, and cancels the wait, so that the row is seen."""
+    answers = []
+    asking = threading.Thread(target=lambda: answers.append(channel.live.register({"n": 1}, ref)))
+    asking.start()
+
+    def visible():
+        cluster.primary.cancel_commits()
+        return fleet.rows(f"SELECT 1 FROM events WHERE client_ref = '{ref}'")
+    eventually(visible, "the event is visible without a standby's word")
+    asking.join()
+    answers[0].expect(503, "temporarily_unavailable")
+
+
+def test_what_is_visible_and_not_replicated_is_not_repeated_as_a_receipt(cluster, fleet, node,
+                                                                         channel):
+    channel.live.register({}, "first").expect(201)
+    cluster.standby.freeze()
+    try:
+        make_visible_without_standby(cluster, fleet, channel, "seen")
+        for _ in range(3):
+            refused(channel, "seen", {"n": 1})
+        # Nor after the back ends, and the node with all it remembers, were started anew.
+        cluster.primary.terminate_backends(fleet.database)
+        refused(channel, "seen", {"n": 1})
+    finally:
+        cluster.standby.thaw()
+    event = accepted(channel, "seen", {"n": 1})
+    assert event["sequence"] == 2
+    ((digest,),) = cluster.standby.rows(
+        "SELECT encode(chain_hash, 'hex') FROM events WHERE client_ref = 'seen'", fleet.database)
+    assert digest == event["chain_hash"]
+    fleet.check()
+
+
+def test_a_node_that_starts_anew_does_not_repeat_it_either(cluster, fleet, node, channel):
+    cluster.standby.freeze()
+    try:
+        make_visible_without_standby(cluster, fleet, channel, "restarted")
+        node.kill()
+        node.spawn()
+        node.wait("/livez")
+        for _ in range(3):
+            refused(channel, "restarted", {"n": 1})
+    finally:
+        cluster.standby.thaw()
+    node.wait("/readyz")
+    assert accepted(channel, "restarted", {"n": 1})["sequence"] == 1
+
+
+def test_cancelled_commits_are_not_acknowledged_while_others_are(cluster, fleet, node, channel):
+    """Cancelled at random while the standby is well: whatever was told is on the standby."""
+    stop, told = threading.Event(), {}
+
+    def register():
+        client = node.client(channel.live_key["key"])
+        n = 0
+        while not stop.is_set():
+            n += 1
+            answer = client.register({"n": n}, f"e{n}")
+            if answer.status == 201:
+                told[f"e{n}"] = answer.json["chain_hash"]
+        client.close()
+    worker = threading.Thread(target=register)
+    worker.start()
+    for _ in range(20):
+        cluster.primary.cancel_commits()
+        cluster.primary.terminate_backends(fleet.database)
+    eventually(lambda: len(told) > 20, "some are acknowledged")
+    stop.set()
+    worker.join()
+    cluster.standby.stop("immediate")
+    cluster.standby.start()
+    eventually(lambda: cluster.standby.answers(), "the standby answers")
+    held = dict(cluster.standby.rows(
+        "SELECT client_ref, encode(chain_hash, 'hex') FROM events", fleet.database))
+    assert {ref: held.get(ref) for ref in told} == told
+    cluster.primary.wait_for_standbys()
+    node.wait("/readyz")
+    gapless(channel.live.walk("/v1/events", 500))
+    fleet.check()
+
+
+# ---- connections and servers that go away ----
+
+def test_terminated_back_ends_are_replaced(cluster, fleet, node, channel):
+    for n in range(5):
+        assert cluster.primary.terminate_backends(fleet.database) >= 0
+        assert accepted(channel, f"e{n}")["sequence"] == n + 1
+        assert channel.live.get("/v1/channel").status in (200, 503)
+    node.wait("/readyz")
+    fleet.cli("store", "check")
+
+
+def test_a_standby_takes_over_and_receipts_outlive_the_primary(cluster, fleet, node, channel):
+    kept = [channel.live.register({"n": n}, f"e{n}").expect(201).json for n in range(20)]
+    cluster.primary.kill()
+    old = cluster.fail_over()
+    not_ready(node, "standby", "standbys", "replica")
+    refused(channel, "later")
+    cluster.rebuild(old)
+    cluster.primary.wait_for_standbys()
+    node.wait("/readyz")
+    assert accepted(channel, "later")["sequence"] == 21
+    for event in kept:
+        assert {**channel.live.event(event["event_id"]), "timestamp": None, "proof": None} == \
+            {**event, "timestamp": None, "proof": None}
+        assert accepted(channel, event["client_ref"], {"n": event["sequence"] - 1})["chain_hash"] \
+            == event["chain_hash"]
+    gapless(channel.live.walk("/v1/events", 500))
+    fleet.check()
+
+
+def test_a_store_that_is_away_makes_no_node_end(cluster, fleet, node, channel):
+    cluster.primary.stop("immediate")
+    try:
+        not_ready(node, "")
+        refused(channel, "away")
+        answer = channel.live.get("/v1/events")
+        assert answer.status in (500, 503), answer
+    finally:
+        cluster.primary.start()
+    node.wait("/readyz")
+    assert accepted(channel, "away")["sequence"] == 1
+
+
+# ---- settings ----
+
+def test_a_password_in_the_address_is_told_to_nobody(cluster, tmp_path):
+    fleet = Fleet(tmp_path, count=0, cluster=cluster)
+    secret = "hunter2-not-for-logs"
+    url = fleet.settings["store.url"].replace("constancia@", f"constancia:{secret}@")
+    fleet.settings["store.url"] = url
+    fleet.add()
+    with fleet:
+        (node,) = fleet.nodes
+        cluster.primary.terminate_backends(fleet.database)
+        eventually(lambda: node.ask("/readyz")[0] == 200, "it is connected again")
+        shown = "".join(node.ask(path)[1] for path in ("/readyz", "/metrics"))
+        with open(node.log, encoding="utf-8") as log:
+            shown += log.read()
+        assert secret not in shown
+    done = node.run("init")
+    assert secret not in done.stdout + done.stderr
+
+
+def test_an_address_that_is_none_is_refused_with_its_reason(cluster, tmp_path):
+    fleet = Fleet(tmp_path, count=1, cluster=cluster)
+    (node,) = fleet.nodes
+    try:
+        for url in ("postgresql://", "postgres//x", "mysql://a/b"):
+            node.settings["store.url"] = url
+            done = node.run("config", "check")
+            assert done.returncode != 0 and "store.url" in done.stdout + done.stderr, url
+        node.settings["store.url"] = cluster.url("no_such_database")
+        done = node.run("serve", timeout=60)
+        assert done.returncode != 0 and "no_such_database" in done.stderr
+    finally:
+        fleet.close()
+        cluster.drop_database(fleet.database)
