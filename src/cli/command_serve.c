@@ -31,10 +31,12 @@ int command_init(const struct command_line *line)
 	node_close(node);
 	if (code)
 		return fail(line, code, &error);
+	char store[1024];
+	db_shown_url(config.settings.store_url, store, sizeof store);
 	if (line->json)
-		printf("{\"store\":\"%s\"}\n", config.settings.store_url);
+		printf("{\"store\":\"%s\"}\n", store);
 	else
-		printf("The store %s is ready. Next: constancia serve.\n", config.settings.store_url);
+		printf("The store %s is ready. Next: constancia serve.\n", store);
 	return 0;
 }
 

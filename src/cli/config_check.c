@@ -8,6 +8,8 @@
 #include "base/log.h"
 #include "cli/config.h"
 #include "net/address.h"
+#include "net/mail.h"
+#include "payment/payment.h"
 #include "seal/authority.h"
 #include "service/webhook.h"
 
@@ -76,9 +78,9 @@ static void check_networks(const struct check *check, const char *setting, const
 		fault(check, setting, "must list networks such as 10.0.0.0/8, 2001:db8::/32");
 }
 
-static void check_schedule(const struct check *check)
+static void check_schedule(const struct check *check, const char *setting, const char *schedule)
 {
-	const char *rest = check->settings->webhook_schedule;
+	const char *rest = schedule;
 	struct slice item;
 	int64_t wait_us;
 	bool good = *rest != '\0';
@@ -86,7 +88,7 @@ static void check_schedule(const struct check *check)
 	while (good && next_item(&rest, &item))
 		good = duration_parse(item, &wait_us) && ++count <= WEBHOOK_WAITS_MAX;
 	if (!good)
-		fault(check, "webhook.schedule", "must list 1 to 20 durations such as 1m,5m,30m");
+		fault(check, setting, "must list 1 to 20 durations such as 1m,5m,30m");
 }
 
 /* ---- addresses ---- */
@@ -123,9 +125,12 @@ static void check_service(const struct check *check)
 
 static void check_stores(const struct check *check)
 {
-	const char *store = check->settings->store_url;
-	if (*store && !starts_with(slice_of(store), "sqlite:"))
-		fault(check, "store.url", "must be sqlite:PATH");
+	const struct settings *settings = check->settings;
+	struct error error = {0};
+	if (*settings->store_url && db_check_url(settings->store_url, &error))
+		fault(check, "store.url", error_message(&error, LANGUAGE_ENGLISH));
+	check_range(check, "store.require_replicas", settings->store_require_replicas, 0, 100);
+	check_range(check, "store.commit_timeout", settings->store_commit_timeout, 100000, 60000000);
 }
 
 static void check_content(const struct check *check, bool serving)
@@ -233,6 +238,52 @@ static void check_numbers(const struct check *check)
 	               1000000, "1s");
 }
 
+/* ---- payments and mail ---- */
+
+static bool is_provider(const char *name)
+{
+	return strcmp(name, "manual") == 0 || strcmp(name, "stripe") == 0;
+}
+
+/* Opening a provider sends nothing, and looks at all its settings. */
+static void check_payment(const struct check *check)
+{
+	const struct settings *settings = check->settings;
+	check_networks(check, "payment.allow_networks", settings->payment_allow_networks);
+	if (!is_provider(settings->payment_provider)) {
+		fault(check, "payment.provider", "must be manual or stripe");
+		return;
+	}
+	struct payment_settings given = {
+		.provider = settings->payment_provider,
+		.stripe_url = settings->payment_stripe_url,
+		.stripe_key = settings->payment_stripe_key,
+		.stripe_webhook_secret = settings->payment_stripe_webhook_secret,
+		.allow_networks = settings->payment_allow_networks,
+		.return_url = settings->payment_return_url,
+	};
+	struct payment_provider *provider = NULL;
+	struct error error = {0};
+	if (payment_provider_open(&given, &provider, &error) != OK)
+		fault(check, "payment.provider", error_message(&error, LANGUAGE_ENGLISH));
+	payment_provider_close(provider);
+}
+
+static void check_mail(const struct check *check, bool serving)
+{
+	const struct settings *settings = check->settings;
+	check_networks(check, "mail.allow_networks", settings->mail_allow_networks);
+	check_schedule(check, "mail.schedule", settings->mail_schedule);
+	if (!*settings->mail_url)
+		return;
+	if (!mail_url_usable(settings->mail_url))
+		fault(check, "mail.url", "must be smtp://HOST:PORT or smtps://HOST, without user or path");
+	if (!mail_address_usable(settings->mail_from))
+		fault(check, "mail.from", "must be an address such as notices@example.org");
+	if (serving && *settings->mail_roots && access(settings->mail_roots, R_OK) != 0)
+		fault(check, "mail.roots", "cannot be read");
+}
+
 void config_check(const struct settings *settings, bool serving, config_problem *problem,
                   void *context)
 {
@@ -244,7 +295,9 @@ void config_check(const struct settings *settings, bool serving, config_problem 
 	check_authorities(&check, serving);
 	check_signer(&check, serving);
 	check_networks(&check, "webhook.allow_networks", settings->webhook_allow_networks);
-	check_schedule(&check);
+	check_schedule(&check, "webhook.schedule", settings->webhook_schedule);
+	check_payment(&check);
+	check_mail(&check, serving);
 	const char *level = settings->log_level;
 	if (strcmp(level, "debug") != 0 && strcmp(level, "info") != 0 &&
 	    strcmp(level, "warning") != 0 && strcmp(level, "error") != 0)

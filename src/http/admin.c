@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include "http/internal.h"
+#include "store/deliveries.h"
 
 #define ADMIN_CONNECTIONS 64
 #define ADMIN_IDLE_SECONDS 30
@@ -63,6 +64,27 @@ static void counter(struct buf *out, const char *name, const char *help, uint64_
 	metrics_line(out, name, "counter", help, (double)value);
 }
 
+static void write_notice_metrics(struct http_server *server, const struct service_counts *counts,
+                                 struct buf *out)
+{
+	struct delivery_counts deliveries = {0};
+	(void)!store_count_deliveries(server->service->store, &deliveries, NULL);
+	counter(out, "notices_delivered_total", "Notices that their receiver acknowledged.",
+	        counts->notices_delivered);
+	counter(out, "notice_attempts_failed_total", "Attempts to deliver that were not acknowledged.",
+	        counts->notice_attempts_failed);
+	counter(out, "notices_failed_total", "Notices whose retries are used up.",
+	        counts->notices_failed);
+	counter(out, "webhooks_disabled_total", "Webhook endpoints disabled for failures.",
+	        counts->webhooks_disabled);
+	metrics_line(out, "notices_waiting", "gauge", "Deliveries that wait, of enabled endpoints.",
+	             (double)deliveries.waiting);
+	metrics_line(out, "notices_held", "gauge", "Deliveries that wait, of disabled endpoints.",
+	             (double)deliveries.held);
+	metrics_line(out, "webhooks_disabled", "gauge", "Webhook endpoints that failures disabled.",
+	             (double)deliveries.disabled);
+}
+
 static int write_metrics(struct http_server *server, struct buf *out)
 {
 	struct service_counts counts = {0};
@@ -92,6 +114,9 @@ static int write_metrics(struct http_server *server, struct buf *out)
 	        counts.certifications_completed);
 	counter(out, "certifications_failed_total", "Certifications failed for good.",
 	        counts.certifications_failed);
+	counter(out, "mails_sent_total", "E-mails that the mail server took.", counts.mails_sent);
+	counter(out, "mails_failed_total", "E-mails given up or, without mail.url, dropped.",
+	        counts.mails_failed);
 	counter(out, "purchases_paid_total", "Purchases whose credits were added by payments.",
 	        counts.purchases_paid);
 	counter(out, "topups_completed_total", "Automatic top-ups completed.", counts.topups_completed);
@@ -102,6 +127,7 @@ static int write_metrics(struct http_server *server, struct buf *out)
 	metrics_line(out, "unbalanced_accounts", "gauge",
 	             "Accounts whose balance was not the sum of their entries at the last look.",
 	             (double)counts.unbalanced_accounts);
+	write_notice_metrics(server, &counts, out);
 	metrics_line(out, "clock_synchronized", "gauge", "1 while the kernel calls its clock synchronized.",
 	             counts.clock_synchronized);
 	metrics_line(out, "clock_max_error_seconds", "gauge", "The kernel's bound of the clock's error.",

@@ -149,11 +149,13 @@ static int rate_refusal(const struct exchange *exchange, struct error *error)
 	return ERR_RATE_LIMITED;
 }
 
-/* Two buckets for an address: public downloads and pages have their own. */
+/* Several buckets for an address: public downloads and pages have their own, and so have the
+ * notices of a payment provider. */
 static bool rate_by_address(struct exchange *exchange, bool open)
 {
 	int64_t rate = exchange->service->settings->rate_live;
-	uint64_t id = address_id(exchange) ^ (open ? UINT64_C(0x5bd1e9955bd1e995) : 0);
+	unsigned bucket = open ? 1 + exchange->operation->bucket : 0;
+	uint64_t id = address_id(exchange) ^ bucket * UINT64_C(0x5bd1e9955bd1e995);
 	exchange->rate = rate_take(exchange->server->limiter, id, rate > 0 ? rate : 1,
 	                           (rate > 0 ? rate : 1) * LIVE_BURST, exchange->started_us);
 	return exchange->rate.allowed;

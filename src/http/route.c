@@ -18,6 +18,7 @@ static const struct route routes[] = {
 	{"/verify/{}", {&operation_verify_code}, GET_ONLY},
 	{"/assets/{}", {&operation_verify_asset}, GET_ONLY},
 	{"/docs/errors", {&operation_error_docs}, GET_ONLY},
+	{"/payments/{}/notices", {NULL, &operation_payment_notice}, "POST"},
 };
 
 static bool match(const char *pattern, struct slice path, struct slice arguments[2])

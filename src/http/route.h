@@ -11,6 +11,7 @@ enum scenario_effect { SCENARIO_NONE, SCENARIO_EVENT, SCENARIO_CERTIFICATION };
 
 struct operation {
 	bool open;   /* needs no key; counted by client address */
+	unsigned bucket; /* open: which one of the address; 0: that of public pages and downloads */
 	bool writes; /* refused while the channel or account is suspended */
 	enum scenario_effect scenario;
 	const char *const *parameters; /* of the query, closed by NULL */
@@ -42,6 +43,6 @@ extern const struct operation operation_register, operation_list_events, operati
 	operation_get_content, operation_get_channel, operation_get_balance, operation_certify,
 	operation_list_certifications, operation_get_certification, operation_download,
 	operation_openapi, operation_verify, operation_verify_code, operation_verify_asset,
-	operation_error_docs;
+	operation_error_docs, operation_payment_notice;
 
 #endif

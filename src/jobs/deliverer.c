@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/log.h"
+#include "base/utf8.h"
 #include "store/segments.h"
 
 #define LEASE_NAME "deliverer"
@@ -198,9 +199,10 @@ static void fill_result(const struct deliverer *deliverer, const struct attempt 
 	record->end = acknowledged ? DELIVERY_DONE : wait_us < 0 ? DELIVERY_USED_UP : DELIVERY_AGAIN;
 	record->next_at_us = clock_now_us() + wait_us;
 	if (exchange->result) {
-		snprintf(record->error, sizeof record->error, "%s",
-		         *exchange->error.cause ? exchange->error.cause
-		                                : error_code_text(exchange->result));
+		const char *cause = *exchange->error.cause ? exchange->error.cause
+		                                           : error_code_text(exchange->result);
+		struct slice kept = utf8_cut(slice_of(cause), DELIVERY_ERROR_MAX);
+		memcpy(record->error, kept.data, kept.size);
 		return;
 	}
 	record->http_status = exchange->answer.status;

@@ -8,12 +8,15 @@
 
 #include "base/log.h"
 #include "jobs/internal.h"
+#include "store/accounts.h"
 #include "store/certifications.h"
+#include "store/deliveries.h"
 
 #define INTERVAL_US (6 * 3600 * US_PER_SECOND)
 /* Content is stored before the event that names it, and documents before their certification is
  * completed: minutes apart at most. */
 #define ORPHAN_AGE_US US_PER_DAY
+#define FORGOTTEN_MAX 200000 /* notices and deliveries at a time */
 #define IDLE_ACCOUNT_US (365 * US_PER_DAY)
 
 /* ---- objects that nothing names ---- */
@@ -71,6 +74,36 @@ static void disable_idle_accounts(struct service *service)
 	}
 }
 
+static void forget_notices(struct service *service)
+{
+	struct error error = {0};
+	int64_t removed = 0;
+	int result = store_forget_notices(service->store,
+	                                  clock_now_us() - service->settings->webhook_keep,
+	                                  FORGOTTEN_MAX, &removed, &error);
+	if (result)
+		log_warning("notices_not_forgotten", "cause", error.cause);
+	if (removed > 0) {
+		char text[24];
+		snprintf(text, sizeof text, "%" PRId64, removed);
+		log_info("notices_forgotten", "rows", text);
+	}
+}
+
+static void look_at_balances(struct service *service, const atomic_bool *stopping)
+{
+	struct error error = {0};
+	int64_t count = 0;
+	int result = store_count_unbalanced(service->store, stopping, &count, &error);
+	if (result) {
+		log_warning("balances_not_checked", "cause", error.cause);
+		return;
+	}
+	atomic_store(&service->job_counters.unbalanced_accounts, count);
+	if (count > 0)
+		log_error("balances_differ", "cause", "store check names the accounts");
+}
+
 int64_t housekeeping_run(void *context, const atomic_bool *stopping)
 {
 	struct housekeeping *housekeeping = context;
@@ -79,6 +112,8 @@ int64_t housekeeping_run(void *context, const atomic_bool *stopping)
 	if (store_forget_usage(housekeeping->service->store, clock_now_us(), &error))
 		log_warning("usage_not_forgotten", "cause", error.cause);
 	disable_idle_accounts(housekeeping->service);
+	look_at_balances(housekeeping->service, stopping);
+	forget_notices(housekeeping->service);
 	return INTERVAL_US;
 }
 

@@ -6,17 +6,23 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "jobs/deliverer.h"
 #include "jobs/internal.h"
+#include "jobs/mailer.h"
 
 struct jobs {
 	struct service *service;
 	struct sealer sealer;
 	struct issuer issuers[ISSUER_COUNT];
 	struct topup topups[TOPUP_COUNT];
+	struct deliverer deliverer;
+	struct mailer mailer;
 	struct housekeeping housekeeping;
 	struct worker *sealer_worker;
 	struct worker *issuer_workers[ISSUER_COUNT];
 	struct worker *topup_workers[TOPUP_COUNT];
+	struct worker *deliverer_worker;
+	struct worker *mailer_worker;
 	struct worker *housekeeping_worker;
 };
 
@@ -69,6 +75,11 @@ static int start_workers(struct jobs *jobs, struct error *error)
 	for (int i = TOPUP_COUNT - 1; i >= 0 && !result; i--)
 		result = worker_start("topup", topup_run, &jobs->topups[i], &jobs->topup_workers[i], error);
 	if (!result)
+		result = worker_start("mailer", mailer_run, &jobs->mailer, &jobs->mailer_worker, error);
+	if (!result)
+		result = worker_start("deliverer", deliverer_run, &jobs->deliverer,
+		                      &jobs->deliverer_worker, error);
+	if (!result)
 		result = worker_start("housekeeping", housekeeping_run, &jobs->housekeeping,
 		                      &jobs->housekeeping_worker, error);
 	return result;
@@ -87,6 +98,10 @@ int jobs_start(struct service *service, struct jobs **ret_jobs, struct error *er
 	int result = make_directory(service->settings, directory, sizeof directory, error);
 	if (!result)
 		result = sealer_init(&jobs->sealer, service, node);
+	if (!result)
+		result = mailer_init(&jobs->mailer, service, node, error);
+	if (!result)
+		result = deliverer_init(&jobs->deliverer, service, node, error);
 	for (int i = 0; i < ISSUER_COUNT; i++)
 		issuer_init(&jobs->issuers[i], service, node, directory, i);
 	for (int i = 0; i < TOPUP_COUNT; i++)
@@ -111,6 +126,8 @@ void jobs_stop(struct jobs *jobs)
 	if (!jobs)
 		return;
 	worker_ask_to_stop(jobs->housekeeping_worker);
+	worker_ask_to_stop(jobs->mailer_worker);
+	worker_ask_to_stop(jobs->deliverer_worker);
 	worker_ask_to_stop(jobs->sealer_worker);
 	for (int i = 0; i < TOPUP_COUNT; i++)
 		worker_ask_to_stop(jobs->topup_workers[i]);
@@ -120,6 +137,8 @@ void jobs_stop(struct jobs *jobs)
 	worker_end(jobs->sealer_worker);
 	for (int i = 0; i < TOPUP_COUNT; i++)
 		worker_end(jobs->topup_workers[i]);
+	worker_end(jobs->mailer_worker);
+	worker_end(jobs->deliverer_worker);
 	worker_end(jobs->housekeeping_worker);
 	for (int i = 0; i < ISSUER_COUNT; i++)
 		worker_end(jobs->issuer_workers[i]);
@@ -128,5 +147,6 @@ void jobs_stop(struct jobs *jobs)
 	jobs->service->wake_issuer = NULL;
 	jobs->service->wake_context = NULL;
 	sealer_free(&jobs->sealer);
+	deliverer_free(&jobs->deliverer);
 	free(jobs);
 }

@@ -20,8 +20,6 @@ struct pass {
 	struct notice_list notices;
 	struct ledger_entry *entries;
 	struct ledger_entry **entries_end;
-	char day[PERIOD_KEY_SIZE];
-	char month[PERIOD_KEY_SIZE];
 };
 
 static uint64_t seen_hash(const struct ledger_request *request)
@@ -112,7 +110,8 @@ static void count_limits(struct pass *pass, const struct ledger_request *request
 		if (!limit_applies(limit, request))
 			continue;
 		limit->used++;
-		const char *key = limit->period == PERIOD_MONTH ? pass->month : pass->day;
+		char key[PERIOD_KEY_SIZE];
+		period_key(limit->period, request->received_at_us, key);
 		if (limit->used < limit->max_events || strcmp(limit->notified_period, key) == 0)
 			continue;
 		notice_consumption_limit(&pass->notices, limit, key);
@@ -210,8 +209,6 @@ static int pass_init(struct pass *pass, size_t count)
 		return ERR_NO_MEMORY;
 	notice_list_init(&pass->notices, pass->arena);
 	pass->entries_end = &pass->entries;
-	period_key(PERIOD_DAY, pass->now_us, pass->day);
-	period_key(PERIOD_MONTH, pass->now_us, pass->month);
 	return OK;
 }
 

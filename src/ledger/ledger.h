@@ -60,7 +60,8 @@ struct ledger_limit {
 	enum period period;
 	bool block;
 	int64_t max_events;
-	int64_t used; /* live events in the period that `now` lies in, before this batch */
+	int64_t used; /* live events of the period in which the channel's next event is received:
+	               * now, or the chain's last received_at if that is later; before this batch */
 	char notified_period[PERIOD_KEY_SIZE];
 	bool changed; /* notified_period */
 };
@@ -143,7 +144,8 @@ struct ledger_notice {
 
 /* A movement of credits; the number within the account is given by its order. */
 struct ledger_entry {
-	const char *kind; /* "events", "settlement", "purchase", "revert", "adjustment", "fee", "fee_refund" */
+	const char *kind; /* "events", "settlement", "purchase", "revert", "adjustment", "fee", "fee_refund",
+	                     "refund" */
 	int64_t credits;  /* signed */
 	int64_t balance;  /* after it */
 	struct ledger_chain *chain; /* "events" */

@@ -1,4 +1,5 @@
 /* Accounts, their credits and their alert thresholds. */
+#include "net/mail.h"
 #include "service/admin_call.h"
 #include "store/accounts.h"
 
@@ -51,8 +52,7 @@ static int check_email(const char *email, struct error *error)
 {
 	if (!email || !*email)
 		return OK;
-	const char *at = strchr(email, '@');
-	if (!at || at == email || !at[1] || strchr(at + 1, '@') || strpbrk(email, " ,;<>\""))
+	if (!mail_address_usable(email))
 		return error_set(error, ERR_USAGE, MSG_ADMIN_BAD_EMAIL, NULL);
 	return OK;
 }

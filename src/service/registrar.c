@@ -8,11 +8,13 @@
 #include "base/log.h"
 #include "store/db.h"
 
-#define QUEUE_MAX 16384
+#define QUEUE_MAX 16384 /* of each sequencer */
 #define BATCH_MAX 1024
 
-struct registrar {
-	struct service *service;
+/* One thread and its queue. */
+struct sequencer {
+	struct registrar *registrar;
+	unsigned number;
 	pthread_t thread;
 	pthread_mutex_t mutex;
 	pthread_cond_t arrived;
@@ -23,8 +25,14 @@ struct registrar {
 	/* Of the thread alone. */
 	struct pending_registration *taken[BATCH_MAX];
 	struct registration *items[BATCH_MAX];
-	/* Written by the thread, read by anybody. */
+};
+
+struct registrar {
+	struct service *service;
+	/* Written by the threads, read by anybody. */
 	atomic_uint_fast64_t registered, replayed, conflicts, refused, batches, batch_failures;
+	unsigned count, started;
+	struct sequencer sequencers[];
 };
 
 int register_submit(struct service *service, struct pending_registration *pending,
@@ -35,40 +43,42 @@ int register_submit(struct service *service, struct pending_registration *pendin
 	int result = live ? service_clock_ready(service, error) : OK;
 	if (result != OK)
 		return result;
+	struct sequencer *sequencer =
+	    &registrar->sequencers[(uint64_t)pending->registration.account % registrar->count];
 	pending->next = NULL;
-	pthread_mutex_lock(&registrar->mutex);
-	bool refused = registrar->stopping || registrar->length >= QUEUE_MAX;
-	bool was_empty = registrar->length == 0;
+	pthread_mutex_lock(&sequencer->mutex);
+	bool refused = sequencer->stopping || sequencer->length >= QUEUE_MAX;
+	bool was_empty = sequencer->length == 0;
 	if (!refused) {
-		*registrar->end = pending;
-		registrar->end = &pending->next;
-		registrar->length++;
+		*sequencer->end = pending;
+		sequencer->end = &pending->next;
+		sequencer->length++;
 	}
-	pthread_mutex_unlock(&registrar->mutex);
+	pthread_mutex_unlock(&sequencer->mutex);
 	if (refused)
 		return error_cause(error, ERR_UNAVAILABLE, "the registration queue is full or closed");
 	if (was_empty)
-		pthread_cond_signal(&registrar->arrived);
+		pthread_cond_signal(&sequencer->arrived);
 	return OK;
 }
 
 /* Waits for work; 0 only when stopping and nothing is left. */
-static size_t take_batch(struct registrar *registrar)
+static size_t take_batch(struct sequencer *sequencer)
 {
 	size_t count = 0;
-	pthread_mutex_lock(&registrar->mutex);
-	while (!registrar->first && !registrar->stopping)
-		pthread_cond_wait(&registrar->arrived, &registrar->mutex);
-	while (registrar->first && count < BATCH_MAX) {
-		struct pending_registration *pending = registrar->first;
-		registrar->first = pending->next;
-		registrar->taken[count] = pending;
-		registrar->items[count++] = &pending->registration;
+	pthread_mutex_lock(&sequencer->mutex);
+	while (!sequencer->first && !sequencer->stopping)
+		pthread_cond_wait(&sequencer->arrived, &sequencer->mutex);
+	while (sequencer->first && count < BATCH_MAX) {
+		struct pending_registration *pending = sequencer->first;
+		sequencer->first = pending->next;
+		sequencer->taken[count] = pending;
+		sequencer->items[count++] = &pending->registration;
 	}
-	if (!registrar->first)
-		registrar->end = &registrar->first;
-	registrar->length -= count;
-	pthread_mutex_unlock(&registrar->mutex);
+	if (!sequencer->first)
+		sequencer->end = &sequencer->first;
+	sequencer->length -= count;
+	pthread_mutex_unlock(&sequencer->mutex);
 	return count;
 }
 
@@ -92,67 +102,88 @@ static void log_failure(struct registrar *registrar, const struct error *error, 
 	log_error("batch_failed", "cause", error->cause, "registrations", number);
 }
 
-static void handle_batch(struct registrar *registrar, size_t count)
+static void handle_batch(struct sequencer *sequencer, size_t count)
 {
+	struct registrar *registrar = sequencer->registrar;
 	struct store *store = registrar->service->store;
 	struct error error;
 	error_clear(&error);
-	int result = store_register(store, 0, registrar->items, count, clock_now_us(), &error);
+	int result = store_register(store, sequencer->number, sequencer->items, count,
+	                            clock_now_us(), &error);
 	if (result != OK)
 		log_failure(registrar, &error, count);
 	atomic_fetch_add_explicit(&registrar->batches, 1, memory_order_relaxed);
 	for (size_t i = 0; i < count; i++) {
-		struct registration *item = registrar->items[i];
+		struct registration *item = sequencer->items[i];
 		if (result != OK) {
 			item->result = error_http_status(result) == 503 ? result : ERR_UNAVAILABLE;
 			item->error = error;
 			item->error.code = item->result;
 		}
 		count_outcome(registrar, item);
-		registrar->taken[i]->done(registrar->taken[i]);
+		sequencer->taken[i]->done(sequencer->taken[i]);
 	}
 	if (db_maintain(store_db(store), &error) != OK)
 		log_error("checkpoint_failed", "cause", error.cause);
 }
 
-static void *registrar_run(void *argument)
+static void *sequencer_run(void *argument)
 {
-	struct registrar *registrar = argument;
+	struct sequencer *sequencer = argument;
 	pthread_setname_np(pthread_self(), "sequencer");
 	size_t count;
-	while ((count = take_batch(registrar)) > 0)
-		handle_batch(registrar, count);
+	while ((count = take_batch(sequencer)) > 0)
+		handle_batch(sequencer, count);
 	return NULL;
+}
+
+static bool sequencer_start(struct registrar *registrar, unsigned number)
+{
+	struct sequencer *sequencer = &registrar->sequencers[number];
+	sequencer->registrar = registrar;
+	sequencer->number = number;
+	sequencer->end = &sequencer->first;
+	pthread_mutex_init(&sequencer->mutex, NULL);
+	pthread_cond_init(&sequencer->arrived, NULL);
+	return pthread_create(&sequencer->thread, NULL, sequencer_run, sequencer) == 0;
 }
 
 int registrar_start(struct service *service, struct registrar **ret, struct error *error)
 {
-	struct registrar *registrar = calloc(1, sizeof *registrar);
+	unsigned count = store_sequencer_count(service->store);
+	struct registrar *registrar =
+	    calloc(1, sizeof *registrar + count * sizeof *registrar->sequencers);
 	if (!registrar)
 		return ERR_NO_MEMORY;
 	registrar->service = service;
-	registrar->end = &registrar->first;
-	pthread_mutex_init(&registrar->mutex, NULL);
-	pthread_cond_init(&registrar->arrived, NULL);
-	if (pthread_create(&registrar->thread, NULL, registrar_run, registrar) != 0) {
-		free(registrar);
-		return error_cause(error, ERR_NO_MEMORY, "the sequencer's thread cannot start");
+	registrar->count = count;
+	while (registrar->started < count && sequencer_start(registrar, registrar->started))
+		registrar->started++;
+	if (registrar->started < count) {
+		registrar_stop(registrar);
+		return error_cause(error, ERR_NO_MEMORY, "a sequencer's thread cannot start");
 	}
 	*ret = registrar;
 	return OK;
+}
+
+static void sequencer_stop(struct sequencer *sequencer)
+{
+	pthread_mutex_lock(&sequencer->mutex);
+	sequencer->stopping = true;
+	pthread_mutex_unlock(&sequencer->mutex);
+	pthread_cond_signal(&sequencer->arrived);
+	pthread_join(sequencer->thread, NULL);
+	pthread_mutex_destroy(&sequencer->mutex);
+	pthread_cond_destroy(&sequencer->arrived);
 }
 
 void registrar_stop(struct registrar *registrar)
 {
 	if (!registrar)
 		return;
-	pthread_mutex_lock(&registrar->mutex);
-	registrar->stopping = true;
-	pthread_mutex_unlock(&registrar->mutex);
-	pthread_cond_signal(&registrar->arrived);
-	pthread_join(registrar->thread, NULL);
-	pthread_mutex_destroy(&registrar->mutex);
-	pthread_cond_destroy(&registrar->arrived);
+	for (unsigned i = 0; i < registrar->started; i++)
+		sequencer_stop(&registrar->sequencers[i]);
 	free(registrar);
 }
 
@@ -164,7 +195,11 @@ void registrar_read_counts(struct registrar *registrar, struct service_counts *r
 	ret->refused = atomic_load(&registrar->refused);
 	ret->batches = atomic_load(&registrar->batches);
 	ret->batch_failures = atomic_load(&registrar->batch_failures);
-	pthread_mutex_lock(&registrar->mutex);
-	ret->queue_length = registrar->length;
-	pthread_mutex_unlock(&registrar->mutex);
+	ret->queue_length = 0;
+	for (unsigned i = 0; i < registrar->started; i++) {
+		struct sequencer *sequencer = &registrar->sequencers[i];
+		pthread_mutex_lock(&sequencer->mutex);
+		ret->queue_length += sequencer->length;
+		pthread_mutex_unlock(&sequencer->mutex);
+	}
 }

@@ -1,6 +1,7 @@
-/* The sequencer: one thread that takes whatever waits as one batch, has it decided and written in
- * one durable transaction, and gives every waiting request its own outcome. A batch grows with the
- * load by itself; a lone client waits for one commit and nothing else. */
+/* The sequencers: each a thread that takes whatever waits as one batch, has it decided and written
+ * in one durable transaction, and gives every waiting request its own outcome. A batch grows with
+ * the load by itself; a lone client waits for one commit and nothing else. An account's requests all
+ * go to one sequencer; how many there are, the store says. */
 #ifndef SERVICE_REGISTRAR_H
 #define SERVICE_REGISTRAR_H
 

@@ -72,7 +72,13 @@ void service_read_counts(struct service *service, struct service_counts *ret)
 	ret->seal_failures = atomic_load(&jobs->seal_failures);
 	ret->certifications_completed = atomic_load(&jobs->certifications_completed);
 	ret->certifications_failed = atomic_load(&jobs->certifications_failed);
+	ret->notices_delivered = atomic_load(&jobs->notices_delivered);
+	ret->notice_attempts_failed = atomic_load(&jobs->notice_attempts_failed);
+	ret->notices_failed = atomic_load(&jobs->notices_failed);
+	ret->webhooks_disabled = atomic_load(&jobs->webhooks_disabled);
 	ret->last_seal_us = atomic_load(&jobs->last_seal_us);
+	ret->mails_sent = atomic_load(&jobs->mails_sent);
+	ret->mails_failed = atomic_load(&jobs->mails_failed);
 	ret->purchases_paid = atomic_load(&jobs->purchases_paid);
 	ret->topups_completed = atomic_load(&jobs->topups_completed);
 	ret->topups_failed = atomic_load(&jobs->topups_failed);

@@ -19,7 +19,10 @@ struct authorities;
 struct job_counters {
 	atomic_uint_fast64_t sealed_segments, seal_rounds, seal_failures;
 	atomic_uint_fast64_t certifications_completed, certifications_failed;
+	atomic_uint_fast64_t notices_delivered, notice_attempts_failed, notices_failed;
+	atomic_uint_fast64_t webhooks_disabled;
 	atomic_int_fast64_t last_seal_us; /* wall clock; 0: none since the start */
+	atomic_uint_fast64_t mails_sent, mails_failed;
 	atomic_uint_fast64_t purchases_paid, topups_completed, topups_failed;
 	atomic_uint_fast64_t payments_unknown;     /* tries whose outcome was not known */
 	atomic_int_fast64_t unbalanced_accounts; /* at the last look */
@@ -129,7 +132,9 @@ struct service_counts {
 	uint64_t registered, replayed, conflicts, refused, batches, batch_failures;
 	uint64_t sealed_segments, seal_rounds, seal_failures;
 	uint64_t certifications_completed, certifications_failed;
+	uint64_t notices_delivered, notice_attempts_failed, notices_failed, webhooks_disabled;
 	int64_t last_seal_us;
+	uint64_t mails_sent, mails_failed;
 	uint64_t purchases_paid, topups_completed, topups_failed, payments_unknown;
 	int64_t unbalanced_accounts;
 	uint64_t queue_length;

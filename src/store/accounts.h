@@ -9,6 +9,8 @@
 #ifndef STORE_ACCOUNTS_H
 #define STORE_ACCOUNTS_H
 
+#include <stdatomic.h>
+
 #include "store/store.h"
 
 /* ---- accounts (accounts.c) ---- */
@@ -94,6 +96,10 @@ struct credit_list {
 /* Newest first; `before` is a number, 0 for the first page. */
 int store_list_credits(struct store *store, struct slice account_id, int64_t before, int64_t limit,
                        struct arena *arena, struct credit_list *ret, struct error *error);
+
+/* How many accounts have a balance that is not the sum of their entries (balances.c): 0. */
+int store_count_unbalanced(struct store *store, const atomic_bool *stopping, int64_t *ret_count,
+                           struct error *error);
 
 /* ---- channels (configure.c) ---- */
 struct channel_record {

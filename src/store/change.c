@@ -114,6 +114,14 @@ int find_channel_number(struct db_connection *connection, struct slice channel_i
 	return row_end(&row, found, MSG_STORE_NO_CHANNEL, channel_id, error);
 }
 
+int lock_account(struct db_connection *connection, int64_t account, struct error *error)
+{
+	struct db_query *query =
+	    db_query(connection, "SELECT account FROM accounts WHERE account = $1 FOR UPDATE");
+	db_bind_integer(query, account);
+	return db_execute(query, NULL, error);
+}
+
 int find_filters(struct db_connection *connection, struct slice account_id,
                  struct slice channel_id, int64_t *ret_account, int64_t *ret_channel,
                  struct error *error)

@@ -35,6 +35,9 @@ int find_account_number(struct db_connection *connection, struct slice account_i
                         int64_t *ret_account, struct error *error);
 int find_channel_number(struct db_connection *connection, struct slice channel_id,
                         int64_t *ret_account, int64_t *ret_channel, struct error *error);
+/* Locks the account's row to the end of the transaction: registration waits, and what it reads and
+ * writes of the account stands still. */
+int lock_account(struct db_connection *connection, int64_t account, struct error *error);
 /* Both, each 0 where the identifier is empty. */
 int find_filters(struct db_connection *connection, struct slice account_id,
                  struct slice channel_id, int64_t *ret_account, int64_t *ret_channel,

@@ -128,7 +128,7 @@ static void check_documents(struct check *check, const struct chain_head *head)
 static int64_t check_segments(struct check *check, struct db_connection *reader)
 {
 	struct db_query *query =
-	    db_query(reader, "SELECT segment_id, first_sequence, last_sequence, document, number FROM segments "
+	    db_query_long(reader, "SELECT segment_id, first_sequence, last_sequence, document, number FROM segments "
 	                     "WHERE account = $1 AND chain = $2 ORDER BY number");
 	db_bind_integer(query, check->account);
 	db_bind_integer(query, check->chain);
@@ -224,13 +224,15 @@ static int check_chain(struct check *check, struct error *error)
 	return result;
 }
 
-static int next_chains(struct store *store, int64_t after, int64_t numbers[][2], size_t *ret_count,
-                       struct error *error)
+static int next_chains(struct store *store, const int64_t after[2], int64_t numbers[][2],
+                       size_t *ret_count, struct error *error)
 {
 	struct db_connection *reader = db_take_reader(store->db);
 	struct db_query *query = db_query(
-	    reader, "SELECT account, chain FROM chains WHERE chain > $1 ORDER BY chain LIMIT $2");
-	db_bind_integer(query, after);
+	    reader, "SELECT account, chain FROM chains WHERE (account, chain) > ($1, $2) "
+	            "ORDER BY account, chain LIMIT $3");
+	db_bind_integer(query, after[0]);
+	db_bind_integer(query, after[1]);
 	db_bind_integer(query, CHAINS_AT_ONCE);
 	*ret_count = 0;
 	while (*ret_count < CHAINS_AT_ONCE && db_step(query)) {
@@ -246,13 +248,13 @@ static int check_chains(struct check *check, struct error *error)
 {
 	int64_t numbers[CHAINS_AT_ONCE][2];
 	size_t count;
-	int64_t after = -1;
+	int64_t after[2] = {-1, -1};
 	int result = OK;
 	do {
 		result = next_chains(check->store, after, numbers, &count, error);
 		for (size_t i = 0; i < count && result == OK; i++) {
-			check->account = numbers[i][0];
-			check->chain = after = numbers[i][1];
+			check->account = after[0] = numbers[i][0];
+			check->chain = after[1] = numbers[i][1];
 			result = check_chain(check, error);
 		}
 	} while (result == OK && count == CHAINS_AT_ONCE);
@@ -282,6 +284,42 @@ static int check_client_refs(struct check *check, struct error *error)
 
 /* ---- money ---- */
 
+/* Each purchase against the entries that brought and took back its credits. */
+static void check_purchases(struct check *check, struct db_connection *reader, int64_t account,
+                            const char *account_id)
+{
+	struct db_query *query = db_query(
+	    reader, "SELECT p.sale_id FROM purchases p"
+	            " LEFT JOIN credit_entries e ON e.account = p.account AND e.number = p.paid_entry"
+	            " LEFT JOIN credit_entries b ON b.account = p.account"
+	            " AND b.number = p.returned_entry"
+	            " WHERE p.account = $1 AND (NOT CASE"
+	            " WHEN p.state = 'paid' THEN p.paid_entry IS NOT NULL AND p.returned_entry IS NULL"
+	            " WHEN p.state IN ('refunded', 'reverted')"
+	            " THEN (p.paid_entry IS NULL) = (p.returned_entry IS NULL)"
+	            " ELSE p.paid_entry IS NULL AND p.returned_entry IS NULL END"
+	            " OR (p.paid_entry IS NOT NULL AND NOT (COALESCE(e.kind, '') = 'purchase'"
+	            " AND e.reference = p.sale_id AND e.credits = p.credits))"
+	            " OR (p.returned_entry IS NOT NULL AND NOT (COALESCE(b.kind, '') ="
+	            " CASE p.state WHEN 'refunded' THEN 'refund' ELSE 'revert' END"
+	            " AND b.reference = p.sale_id AND b.credits = -p.credits)))");
+	db_bind_integer(query, account);
+	while (db_step(query)) {
+		struct slice id = db_text(query, 0);
+		problem(check, "purchase %.*s: its state does not fit its credit entries", (int)id.size,
+		        id.data);
+	}
+	db_end(query, NULL);
+	int64_t entries = number_of(reader, "SELECT count(*) FROM credit_entries WHERE account = $1 "
+	                                    "AND kind IN ('purchase', 'refund')", account, -1);
+	int64_t named = number_of(reader, "SELECT count(paid_entry) + count(CASE WHEN state = "
+	                                  "'refunded' THEN returned_entry END) FROM purchases "
+	                                  "WHERE account = $1", account, -1);
+	if (entries != named)
+		problem(check, "account %s: %lld entries of purchases and refunds, purchases name %lld",
+		        account_id, (long long)entries, (long long)named);
+}
+
 static void check_account(struct check *check, struct db_connection *reader, int64_t account,
                           const char *account_id, int64_t balance, int64_t unpaid)
 {
@@ -303,6 +341,7 @@ static void check_account(struct check *check, struct db_connection *reader, int
 	if (live != paid + unpaid)
 		problem(check, "account %s: %lld live events, but %lld paid and %lld unpaid", account_id,
 		        (long long)live, (long long)paid, (long long)unpaid);
+	check_purchases(check, reader, account, account_id);
 	check->report.accounts++;
 }
 

@@ -280,6 +280,8 @@ static int configure_channel(struct db_connection *connection, struct slice chan
 	struct config_state state = {0};
 	int code = find_channel_number(connection, channel_id, &account, &channel, error);
 	if (!code)
+		code = lock_account(connection, account, error);
+	if (!code)
 		code = load_config(connection, account, channel, channel_id, &arena, &state, error);
 	if (!code)
 		code = apply_change(&state, change, ret_changed, error);

@@ -1,3 +1,4 @@
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,17 +11,47 @@ static const struct db_driver *driver_of(const struct db_query *query)
 	return query->connection->db->driver;
 }
 
+static const struct db_driver *driver_by_url(const char *url)
+{
+	if (strncmp(url, "sqlite:", 7) == 0)
+		return &sqlite_driver;
+	if (strncmp(url, "postgresql://", 13) == 0 || strncmp(url, "postgres://", 11) == 0)
+		return &postgres_driver;
+	return NULL;
+}
+
+/* A password stands in postgresql://user:PASSWORD@host or in password=PASSWORD. */
+void db_shown_url(const char *url, char *text, size_t size)
+{
+	snprintf(text, size, "%s", url);
+	if (driver_by_url(url) == &sqlite_driver)
+		return;
+	char *host = strstr(text, "://");
+	host = host ? host + 3 : text;
+	char *at = memrchr(host, '@', strcspn(host, "/?"));
+	char *colon = at ? memchr(host, ':', (size_t)(at - host)) : NULL;
+	if (colon)
+		memmove(colon, at, strlen(at) + 1);
+	char *word = strstr(text, "password=");
+	if (word)
+		memmove(word + 9, word + 9 + strcspn(word + 9, "&"),
+		        strlen(word + 9 + strcspn(word + 9, "&")) + 1);
+}
+
+int db_check_url(const char *url, struct error *error)
+{
+	const struct db_driver *driver = driver_by_url(url);
+	char shown[256];
+	db_shown_url(url, shown, sizeof shown);
+	if (!driver || driver->check_url(url) != OK)
+		return error_set(error, ERR_VALIDATION, MSG_STORE_URL, shown, NULL);
+	return OK;
+}
+
 int db_open(const struct db_options *options, struct db **ret_db, struct error *error)
 {
-	const char *url = options->url;
-	const struct db_driver *driver = NULL;
-	if (strncmp(url, "sqlite:", 7) == 0)
-		driver = &sqlite_driver;
-	else if (strncmp(url, "postgresql://", 13) == 0 || strncmp(url, "postgres://", 11) == 0)
-		driver = &postgres_driver;
-	if (!driver)
-		return error_set(error, ERR_VALIDATION, MSG_STORE_URL, url, NULL);
-	return driver->open(options, ret_db, error);
+	int result = db_check_url(options->url, error);
+	return result == OK ? driver_by_url(options->url)->open(options, ret_db, error) : result;
 }
 
 void db_close(struct db *db)

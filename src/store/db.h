@@ -36,6 +36,10 @@ struct db_options {
 	unsigned require_replicas; /* server: synchronous standbys without which nothing is written */
 	int64_t commit_timeout_us; /* server: longest wait for a commit; 0: 5 s */
 };
+/* Whether an address can be one: OK, or ERR_VALIDATION with a sentence that shows no secret. */
+int db_check_url(const char *url, struct error *error);
+/* The address as people may see it: without a password. */
+void db_shown_url(const char *url, char *text, size_t size);
 int db_open(const struct db_options *options, struct db **ret_db, struct error *error);
 void db_close(struct db *db); /* NULL-safe */
 

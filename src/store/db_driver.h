@@ -11,6 +11,7 @@
 struct db_driver {
 	const struct schema *schema;
 	bool shared;
+	int (*check_url)(const char *url);
 	int (*open)(const struct db_options *options, struct db **ret_db, struct error *error);
 	void (*close)(struct db *db);
 	unsigned (*registrar_count)(const struct db *db);

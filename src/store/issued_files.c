@@ -162,23 +162,3 @@ int store_forget_usage(struct store *store, int64_t now_us, struct error *error)
 	db_bind_string(query, day);
 	return change_end(connection, db_execute(query, NULL, error), error);
 }
-
-int store_disable_idle_accounts(struct store *store, int64_t before_us, int64_t *ret_count,
-                                struct error *error)
-{
-	struct db_connection *connection;
-	int result = change_begin(store, &connection, error);
-	if (result)
-		return result;
-	/* active_at is by day and follows live registrations; test ones show in the chains. */
-	struct db_query *query = db_query(
-	    connection, "UPDATE accounts SET disabled = 1 WHERE disabled = 0 AND active_at < $1"
-	                " AND NOT EXISTS (SELECT 1 FROM chains c WHERE c.account = accounts.account"
-	                " AND c.last_received_at >= $1)");
-	db_bind_integer(query, before_us - before_us % US_PER_DAY);
-	int64_t changes = 0;
-	result = change_end(connection, db_execute(query, &changes, error), error);
-	if (!result)
-		*ret_count = changes;
-	return result;
-}

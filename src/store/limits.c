@@ -74,6 +74,8 @@ int store_create_limit(struct store *store, struct slice channel_id, struct slic
 	else
 		code = find_channel_number(connection, channel_id, &target.account, &target.channel, error);
 	if (!code)
+		code = lock_account(connection, target.account, error);
+	if (!code)
 		code = insert_limit(connection, &target, limit_id, period, max_events, block, now_us,
 		                    error);
 	code = change_end(connection, code, error);
@@ -198,6 +200,8 @@ int store_create_threshold(struct store *store, struct slice account_id, int64_t
 		return code;
 	int64_t account = 0;
 	code = find_account_number(connection, account_id, &account, error);
+	if (!code)
+		code = lock_account(connection, account, error);
 	if (!code)
 		code = refuse_same_threshold(connection, account, credits, error);
 	if (!code) {

@@ -58,6 +58,14 @@ static bool make_connections(struct pg_db *db)
 	return made;
 }
 
+static int check_url(const char *url)
+{
+	PQconninfoOption *options = PQconninfoParse(url, NULL);
+	int result = options ? OK : ERR_VALIDATION;
+	PQconninfoFree(options);
+	return result;
+}
+
 /* The other connections are made when they are used first. */
 static int open_db(const struct db_options *options, struct db **ret_db, struct error *error)
 {
@@ -276,6 +284,7 @@ static int ready(struct db *base, struct error *error)
 const struct db_driver postgres_driver = {
     .schema = &postgres_schema,
     .shared = true,
+    .check_url = check_url,
     .open = open_db,
     .close = close_db,
     .registrar_count = registrar_count,

@@ -288,12 +288,14 @@ int pg_execute(struct db_query *base, int64_t *ret_changes, struct error *error)
 		*ret_changes = 0;
 	if (!is_connected(connection))
 		return db_report(base->connection, error);
-	if (!ret_changes && connection->in_transaction) {
+	if (!ret_changes && connection->in_transaction && query->state == PG_BINDING) {
 		send(connection, query, NULL);
 		return db_report(base->connection, error);
 	}
-	send(connection, query, query);
-	if (connection->base.failure == OK && collect(connection, query) && ret_changes)
+	if (query->state == PG_BINDING)
+		send(connection, query, query);
+	bool here = query->state == PG_HERE || collect(connection, query);
+	if (here && connection->base.failure == OK && ret_changes)
 		*ret_changes = strtoll(PQcmdTuples(query->result), NULL, 10);
 	return pg_end(base, error);
 }

@@ -20,12 +20,10 @@ static int next_number(struct db_connection *connection, int64_t account, int64_
 }
 
 static void bind_purchase(struct db_query *query, const struct money *money,
-                          const struct new_purchase *given)
+                          const struct new_purchase *given, const char *description)
 {
 	const struct pack_row *pack = given->pack;
 	const struct billing *billing = given->billing;
-	char description[DESCRIPTION_MAX];
-	snprintf(description, sizeof description, "%s (%" PRId64 ")", pack->name, pack->credits);
 	db_bind_string(query, pack->pack_id);
 	db_bind_string(query, description);
 	db_bind_integer(query, pack->credits);
@@ -48,6 +46,9 @@ int insert_purchase(struct money *money, const struct new_purchase *given, int64
 	if (result)
 		return result;
 	store_fresh_id("sal_", ret_sale_id);
+	char description[DESCRIPTION_MAX];
+	snprintf(description, sizeof description, "%s (%" PRId64 ")", given->pack->name,
+	         given->pack->credits);
 	struct db_query *query = db_query(
 		money->connection,
 		"INSERT INTO purchases (account, number, sale_id, pack_id, description, credits, amount,"
@@ -56,7 +57,7 @@ int insert_purchase(struct money *money, const struct new_purchase *given, int64
 	db_bind_integer(query, account);
 	db_bind_integer(query, *ret_number);
 	db_bind_string(query, ret_sale_id);
-	bind_purchase(query, money, given);
+	bind_purchase(query, money, given, description);
 	return db_execute(query, NULL, error);
 }
 
@@ -419,7 +420,13 @@ static int act(struct money *money, const struct purchase_order *order,
 		result = read_purchase_row(money, number, &row, error);
 	if (result)
 		return result;
-	struct purchase_step step = purchase_step(row.state, order->act, order->told);
+	bool asked_back = false;
+	if (order->told && order->act == PURCHASE_REVERT)
+		result = has_open_refund(money, number, &asked_back, error);
+	if (result)
+		return result;
+	struct purchase_step step =
+		purchase_step(row.state, asked_back ? PURCHASE_REFUND : order->act, order->told);
 	result = refuse(money, order, &row, step, error);
 	if (!result)
 		result = step_purchase(money, &row, step, ret, error);

@@ -58,6 +58,8 @@ int register_find_known_server(struct batch *batch, struct account_batch *part,
                                struct error *error);
 int register_write_events_server(struct batch *batch, struct account_batch *part,
                                  struct error *error);
+/* Room for the numbers of the batch's chains; emptied. */
+struct db_array *register_chain_numbers(struct batch *batch);
 int event_columns_open(struct event_columns **ret);
 void event_columns_close(struct event_columns *columns); /* NULL-safe */
 

@@ -3,41 +3,76 @@
 
 #include "store/register_batch.h"
 
-static int load_chain(struct batch *batch, struct loaded_chain *loaded, int64_t account,
-                      struct error *error)
+#define CHAIN_HEADS                                                                                \
+	"SELECT chains.chain, chains.last_sequence, last_received_at, last_chain_hash, channel_id, "   \
+	"config_version, modality, config_hash, sealed_sequence FROM chains "                          \
+	"JOIN channels ON channels.account = chains.account "                                          \
+	"AND channels.channel = chains.chain / 2 "                                                     \
+	"JOIN channel_configs ON channel_configs.account = chains.account "                            \
+	"AND channel_configs.channel = channels.channel "                                              \
+	"AND channel_configs.version = channels.config_version "
+
+static int read_chain(struct batch *batch, struct db_query *query, struct loaded_chain *loaded)
 {
 	struct ledger_chain *chain = &loaded->ledger;
-	struct db_query *query = db_query(
-	    batch->connection,
-	    "SELECT chains.last_sequence, last_received_at, last_chain_hash, channel_id, "
-	    "config_version, modality, config_hash, sealed_sequence FROM chains "
-	    "JOIN channels ON channels.account = chains.account AND channels.channel = $3 "
-	    "JOIN channel_configs ON channel_configs.account = chains.account "
-	    "AND channel_configs.channel = channels.channel "
-	    "AND channel_configs.version = channels.config_version "
-	    "WHERE chains.account = $1 AND chains.chain = $2 FOR UPDATE");
-	db_bind_integer(query, account);
-	db_bind_integer(query, chain->chain);
-	db_bind_integer(query, chain->channel);
-	bool found = db_step(query);
-	if (found) {
-		chain->last_sequence = db_integer(query, 0);
-		chain->last_received_at_us = db_integer(query, 1);
-		chain->last_chain_hash = store_sha256(db_blob(query, 2));
-		struct slice id = db_text(query, 3);
-		chain->channel_id = arena_copy(batch->arena, id.data, id.size);
-		chain->config_version = db_integer(query, 4);
-		found = modality_parse(db_text(query, 5), &chain->modality);
-		chain->config_hash = store_sha256(db_blob(query, 6));
-		loaded->sealed = chain->mode == MODE_LIVE && db_integer(query, 7) == chain->last_sequence;
-	}
-	int result = db_end(query, error);
-	if (result != OK)
-		return result;
-	if (!found)
-		return error_cause(error, ERR_CORRUPT, "chain %lld is not whole",
-		                   (long long)chain->chain);
+	chain->last_sequence = db_integer(query, 1);
+	chain->last_received_at_us = db_integer(query, 2);
+	chain->last_chain_hash = store_sha256(db_blob(query, 3));
+	struct slice id = db_text(query, 4);
+	chain->channel_id = arena_copy(batch->arena, id.data, id.size);
+	chain->config_version = db_integer(query, 5);
+	if (!modality_parse(db_text(query, 6), &chain->modality))
+		return ERR_CORRUPT;
+	chain->config_hash = store_sha256(db_blob(query, 7));
+	loaded->sealed = chain->mode == MODE_LIVE && db_integer(query, 8) == chain->last_sequence;
 	return chain->channel_id ? OK : ERR_NO_MEMORY;
+}
+
+static int not_whole(int64_t chain, struct error *error)
+{
+	return error_cause(error, ERR_CORRUPT, "chain %lld is not whole", (long long)chain);
+}
+
+static int read_heads_one_by_one(struct batch *batch, int64_t account, struct loaded_chain *chains,
+                                 size_t count, struct error *error)
+{
+	int result = OK;
+	for (size_t i = 0; i < count && result == OK; i++) {
+		struct db_query *query = db_query(
+		    batch->connection,
+		    CHAIN_HEADS "WHERE chains.account = $1 AND chains.chain = $2 FOR UPDATE");
+		db_bind_integer(query, account);
+		db_bind_integer(query, chains[i].ledger.chain);
+		int read = db_step(query) ? read_chain(batch, query, &chains[i]) : ERR_CORRUPT;
+		result = db_end(query, error);
+		if (result == OK && read != OK)
+			result = not_whole(chains[i].ledger.chain, error);
+	}
+	return result;
+}
+
+/* On a server: one statement, in the same order. */
+static int read_heads_at_once(struct batch *batch, int64_t account, struct loaded_chain *chains,
+                              size_t count, struct error *error)
+{
+	struct db_array *numbers = register_chain_numbers(batch);
+	for (size_t i = 0; i < count; i++)
+		db_array_add_integer(numbers, chains[i].ledger.chain);
+	struct db_query *query =
+	    db_query(batch->connection, CHAIN_HEADS "WHERE chains.account = $1 AND chains.chain "
+	                                            "= ANY($2) ORDER BY chains.chain "
+	                                            "FOR UPDATE OF chains");
+	db_bind_integer(query, account);
+	db_bind_array(query, numbers);
+	size_t i = 0;
+	int read = OK;
+	for (; i < count && read == OK && db_step(query); i++)
+		read = db_integer(query, 0) == chains[i].ledger.chain
+		           ? read_chain(batch, query, &chains[i]) : ERR_CORRUPT;
+	int result = db_end(query, error);
+	if (result == OK && (read != OK || i < count))
+		return not_whole(chains[i < count ? i : count - 1].ledger.chain, error);
+	return result;
 }
 
 static int compare_chain_numbers(const void *a, const void *b)
@@ -69,7 +104,7 @@ static int load_chains(struct batch *batch, struct account_batch *part, struct e
 		numbers[count++] = item->registration->chain;
 	qsort(numbers, count, sizeof *numbers, compare_chain_numbers);
 	int result = OK;
-	for (size_t i = 0; i < count && result == OK; i++) {
+	for (size_t i = 0; i < count; i++) {
 		if (i > 0 && numbers[i] == numbers[i - 1])
 			continue;
 		struct loaded_chain *chain = &chains[account->chain_count];
@@ -77,8 +112,11 @@ static int load_chains(struct batch *batch, struct account_batch *part, struct e
 		chain->ledger.channel = numbers[i] / 2;
 		chain->ledger.mode = numbers[i] % 2 ? MODE_TEST : MODE_LIVE;
 		account->chains[account->chain_count++] = &chain->ledger;
-		result = load_chain(batch, chain, account->account, error);
 	}
+	result = db_is_shared(db_of(batch->connection))
+	             ? read_heads_at_once(batch, account->account, chains, account->chain_count, error)
+	             : read_heads_one_by_one(batch, account->account, chains, account->chain_count,
+	                                     error);
 	for (struct batch_item *item = part->first; item && result == OK; item = item->next) {
 		struct ledger_chain wanted = {.chain = item->registration->chain};
 		struct ledger_chain *key = &wanted;
@@ -102,10 +140,15 @@ static const struct ledger_chain *chain_of_channel(const struct ledger_account *
 static int load_limit_use(struct batch *batch, const struct ledger_account *account,
                           struct ledger_limit *limit, struct error *error)
 {
+	/* Periods go by received_at, which may be ahead of this clock, on the far side of midnight. */
+	const struct ledger_chain *chain = chain_of_channel(account, limit->channel);
+	int64_t received_at_us = batch->now_us > chain->last_received_at_us
+	                             ? batch->now_us
+	                             : chain->last_received_at_us;
 	/* '~' is after every digit: "2026-01" to "2026-01~" is the month's days. */
 	char first[PERIOD_KEY_SIZE];
 	char last[PERIOD_KEY_SIZE + 1];
-	period_key(limit->period, batch->now_us, first);
+	period_key(limit->period, received_at_us, first);
 	snprintf(last, sizeof last, "%s~", first);
 	struct db_query *query =
 	    limit->key ? db_query(batch->connection,

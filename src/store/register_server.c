@@ -56,6 +56,13 @@ void event_columns_close(struct event_columns *columns)
 	free(columns);
 }
 
+struct db_array *register_chain_numbers(struct batch *batch)
+{
+	struct db_array *numbers = &batch->sequencer->columns->chain;
+	db_array_clear(numbers);
+	return numbers;
+}
+
 /* ---- events that hold given client_refs ---- */
 
 static void fill_known(struct db_query *query, struct batch_item *item)

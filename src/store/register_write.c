@@ -42,9 +42,13 @@ static int compare_keys(const void *a, const void *b)
 	       (left->registration->key < right->registration->key);
 }
 
-static int add_usage(struct batch *batch, int64_t account, const struct registration *given,
+/* All live events of a key in a batch are of one chain, so they were received at one time. */
+static int add_usage(struct batch *batch, int64_t account, const struct batch_item *item,
                      int64_t events, struct error *error)
 {
+	const struct registration *given = item->registration;
+	char day[PERIOD_KEY_SIZE];
+	period_key(PERIOD_DAY, item->request.received_at_us, day);
 	struct db_query *query = db_query(
 	    batch->connection,
 	    "INSERT INTO key_usage(account, channel, key, day, events) VALUES ($1, $2, $3, $4, $5) "
@@ -53,7 +57,7 @@ static int add_usage(struct batch *batch, int64_t account, const struct registra
 	db_bind_integer(query, account);
 	db_bind_integer(query, given->channel);
 	db_bind_integer(query, given->key);
-	db_bind_string(query, batch->day);
+	db_bind_string(query, day);
 	db_bind_integer(query, events);
 	return db_execute(query, NULL, error);
 }
@@ -72,7 +76,7 @@ static int write_usage(struct batch *batch, const struct account_batch *part, st
 	for (size_t i = 0, first = 0; i < count && result == OK; i++) {
 		if (i + 1 < count && compare_keys(&live[i], &live[i + 1]) == 0)
 			continue;
-		result = add_usage(batch, part->account.account, live[i]->registration,
+		result = add_usage(batch, part->account.account, live[i],
 		                   (int64_t)(i + 1 - first), error);
 		first = i + 1;
 	}

@@ -62,7 +62,7 @@ static int read_event_hashes(struct db_connection *connection, int64_t account, 
                              struct error *error)
 {
 	struct db_query *query =
-	    db_query(connection, "SELECT event, chain_hash FROM events"
+	    db_query_long(connection, "SELECT event, chain_hash FROM events"
 	                         " WHERE account = $1 AND event BETWEEN $2 AND $3 ORDER BY event");
 	db_bind_integer(query, account);
 	db_bind_integer(query, event_number(chain, first));

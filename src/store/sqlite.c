@@ -221,11 +221,15 @@ static int open_connections(struct sqlite_db *db, struct error *error)
 
 static void sqlite_close(struct db *base);
 
+static int sqlite_check_url(const char *url)
+{
+	size_t size = strlen(url) - strlen("sqlite:");
+	return size == 0 || size > PATH_MAX - 16 ? ERR_VALIDATION : OK;
+}
+
 static int sqlite_open(const struct db_options *options, struct db **ret_db, struct error *error)
 {
 	const char *path = options->url + strlen("sqlite:");
-	if (*path == '\0' || strlen(path) > PATH_MAX - 16)
-		return error_set(error, ERR_VALIDATION, MSG_STORE_URL, options->url, NULL);
 	struct sqlite_db *db = calloc(1, sizeof *db);
 	if (!db)
 		return ERR_NO_MEMORY;
@@ -572,6 +576,7 @@ static int sqlite_backup(struct db *base, const char *path, struct error *error)
 
 const struct db_driver sqlite_driver = {
     .schema = &sqlite_schema,
+    .check_url = sqlite_check_url,
     .open = sqlite_open,
     .close = sqlite_close,
     .registrar_count = sqlite_registrar_count,

@@ -267,16 +267,18 @@ class Server:
 
 class Cluster:
     """A primary and so many standbys, of which any one makes a commit synchronous. Without
-    standbys, commits wait for none. `fsync=False` is for tests that never doubt the disk."""
+    standbys, commits wait for none. `parent` is the directory to be in, which must let the servers'
+    user through."""
 
     template = None  # of a data directory, made once for the process
 
-    def __init__(self, standbys=1, fsync=True, addresses=("127.0.0.1",), settings=None):
-        self.directory = tempfile.mkdtemp(prefix="constancia-pg-")
+    def __init__(self, standbys=1, addresses=("127.0.0.1",), settings=None,
+                 parent=None):
+        self.directory = tempfile.mkdtemp(prefix="constancia-pg-", dir=parent)
         atexit.register(self.close)
         os.chmod(self.directory, 0o755)
         self.addresses = list(addresses)
-        self.settings = {"fsync": "on" if fsync else "off", **(settings or {})}
+        self.settings = settings or {}
         self.hba_file = os.path.join(self.directory, "hba")
         with open(self.hba_file, "w", encoding="ascii") as file:
             file.write("local all all trust\nlocal replication all trust\n"

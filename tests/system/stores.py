@@ -20,11 +20,11 @@ _cluster = None
 
 
 def cluster():
-    """The shared one, started when it is first asked for. Its disk is never doubted by tests that
-    use it: what survives what is for clusters of their own."""
+    """The shared one, started when it is first asked for. No test that uses it doubts the disk:
+    what survives what is for clusters of their own."""
     global _cluster
     if _cluster is None:
-        _cluster = postgres.Cluster(standbys=1, fsync=False, settings={"full_page_writes": "off"})
+        _cluster = postgres.Cluster(standbys=1, settings={"full_page_writes": "off"})
         _cluster.start()
     return _cluster
 

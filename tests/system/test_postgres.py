@@ -18,7 +18,7 @@ TIMEOUT = "700ms"
 
 @pytest.fixture(scope="module")
 def cluster():
-    with Cluster(standbys=1, fsync=False) as running:
+    with Cluster(standbys=1) as running:
         yield running
 
 
@@ -143,7 +143,7 @@ def test_more_standbys_than_there_are_can_be_asked_for(cluster, tmp_path):
 
 
 def test_none_can_be_asked_for_and_then_the_promise_is_smaller(tmp_path):
-    with Cluster(standbys=0, fsync=False) as alone, \
+    with Cluster(standbys=0) as alone, \
             Fleet(tmp_path, count=1, cluster=alone, store__require_replicas=0) as fleet:
         (node,) = fleet.nodes
         status, text = node.ask("/readyz")

@@ -124,7 +124,7 @@ class PostgresTorture(Torture):
         self.unanswered = 0
         self.machine = network.Machine() if options.network else None
         addresses = ["127.0.0.1"] + ([self.machine.store_here] if self.machine else [])
-        self.cluster = Cluster(standbys=1, fsync=True, addresses=addresses)
+        self.cluster = Cluster(standbys=1, addresses=addresses)
         self.deployment = None
         self.counts = {}
 

@@ -1,0 +1,31 @@
+/* What is read as an amount is written back as the same one. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "fuzz.h"
+#include "ledger/purchase.h"
+
+static void require(bool good, const char *what)
+{
+	if (good)
+		return;
+	fprintf(stderr, "broken: %s\n", what);
+	abort();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct slice given = slice_make((const char *)data, size);
+	int64_t minor = -1;
+	int64_t again = -1;
+	char text[AMOUNT_TEXT_SIZE];
+	if (!amount_parse(given, AMOUNT_TOTAL_MAX, &minor)) {
+		require(minor == -1, "a refusal writes nothing");
+		return 0;
+	}
+	require(minor >= 0 && minor <= AMOUNT_TOTAL_MAX, "it is within its bounds");
+	amount_format(minor, text);
+	require(amount_parse(slice_of(text), AMOUNT_TOTAL_MAX, &again), "it can be read back");
+	require(minor == again, "it is the same amount");
+	return 0;
+}

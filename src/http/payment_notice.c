@@ -1,0 +1,76 @@
+/* POST /payments/{provider}/notices: what the payment provider tells of payments. No API key; the
+ * provider's signature over the body stands for one. */
+#include "base/log.h"
+#include "http/header.h"
+#include "http/internal.h"
+#include "payment/payment.h"
+#include "service/purchase.h"
+
+#define SIGNATURE_MAX 4096
+
+static int begin(struct exchange *exchange, struct error *error)
+{
+	const struct payment_provider *provider = exchange->service->payments;
+	const char *name = payment_notice_header(provider);
+	if (!name || !slice_is(exchange->arguments[0], payment_provider_name(provider)))
+		return error_set(error, ERR_NOT_FOUND, MSG_HTTP_PATH, NULL);
+	if (exchange->head.content_encoding.size &&
+	    !header_name_is(exchange->head.content_encoding, "identity"))
+		return error_set(error, ERR_VALIDATION, MSG_HTTP_CONTENT_ENCODING, NULL);
+	const char *value = MHD_lookup_connection_value(exchange->connection, MHD_HEADER_KIND, name);
+	size_t size = value ? strlen(value) : 0;
+	if (!size || size > SIGNATURE_MAX)
+		return error_set(error, ERR_VALIDATION, MSG_PAYMENT_SIGNATURE, NULL);
+	/* A copy, for the connection may be gone when a worker reads it. */
+	const char *copy = arena_copy(&exchange->arena, value, size);
+	if (!copy)
+		return ERR_NO_MEMORY;
+	exchange->head.signature = slice_make(copy, size);
+	exchange->body_limit = PAYMENT_NOTICE_SIZE_MAX;
+	return 0;
+}
+
+/* A notice that is not for us, or that an operator has to look at, is not wanted again. */
+static bool is_settled(int result)
+{
+	return result == OK || result == ERR_NOT_FOUND || result == ERR_REFUSED;
+}
+
+static const char *kind_text(enum payment_notice_kind kind)
+{
+	static const char *const texts[] = {"other", "paid", "failed", "refunded"};
+	return texts[kind];
+}
+
+static int take_notice(struct exchange *exchange, struct error *error)
+{
+	struct payment_notice notice;
+	struct service *service = exchange->service;
+	int result = payment_read_notice(service->payments, exchange->head.signature,
+	                                 buf_slice(&exchange->body), clock_now_us(), &notice, error);
+	if (result) {
+		log_warning("payment_notice_refused", "request_id", exchange->request_id, "cause",
+		            error_message(error, LANGUAGE_ENGLISH));
+		return result;
+	}
+	result = service_payment_notice(service, &notice, error);
+	if (!is_settled(result))
+		return result;
+	log_info("payment_notice", "notice_id", notice.id, "type", notice.type, "kind",
+	         kind_text(notice.kind), "sale_id", *notice.sale_code ? notice.sale_code : NULL,
+	         "reference", *notice.reference ? notice.reference : NULL, "taken",
+	         result ? "no" : "yes");
+	struct json_writer writer = {.out = &exchange->out};
+	json_begin_object(&writer, NULL);
+	json_boolean(&writer, "received", true);
+	json_end_object(&writer);
+	answer_out(exchange, 200);
+	return 0;
+}
+
+const struct operation operation_payment_notice = {
+	.open = true,
+	.bucket = 1,
+	.begin = begin,
+	.work = take_notice,
+};

@@ -1,0 +1,168 @@
+#include "jobs/mailer.h"
+
+#include <stdio.h>
+
+#include "base/log.h"
+#include "service/mail_templates.h"
+#include "store/mails.h"
+
+#define POLL_US (2 * US_PER_SECOND)
+#define SEND_TIMEOUT_MS 20000
+#define LEASE_US (30 * US_PER_SECOND)
+#define JOB_MEMORY_MAX ((size_t)1 << 20)
+#define TEXT_MAX ((size_t)64 * 1024)
+#define JITTER_PERCENT 10
+
+static int read_schedule(struct mailer *mailer, const char *text, struct error *error)
+{
+	while (text && *text) {
+		size_t size = strcspn(text, ",");
+		struct slice item = slice_make(text, size);
+		while (item.size && item.data[0] == ' ')
+			item = slice_make(item.data + 1, item.size - 1);
+		while (item.size && item.data[item.size - 1] == ' ')
+			item.size--;
+		if (mailer->wait_count == MAIL_WAITS_MAX ||
+		    !duration_parse(item, &mailer->waits_us[mailer->wait_count++]))
+			return error_cause(error, ERR_VALIDATION, "mail.schedule");
+		text += size + (text[size] == ',');
+	}
+	return OK;
+}
+
+int mailer_init(struct mailer *mailer, struct service *service, const char *node,
+                struct error *error)
+{
+	const struct settings *settings = service->settings;
+	*mailer = (struct mailer){.service = service};
+	snprintf(mailer->holder, sizeof mailer->holder, "%.*s#mail", HOLDER_SIZE - 16, node);
+	mailer->server = (struct mail_server){
+		.url = settings->mail_url,
+		.user = settings->mail_user,
+		.password = settings->mail_password,
+		.roots = settings->mail_roots,
+		.require_tls = settings->mail_require_tls,
+		.timeout_ms = SEND_TIMEOUT_MS,
+		.guard = &mailer->guard,
+	};
+	const char *networks = settings->mail_allow_networks ? settings->mail_allow_networks : "";
+	int result = network_list_parse(slice_of(networks), &mailer->guard.allowed, error);
+	return result ? result : read_schedule(mailer, settings->mail_schedule, error);
+}
+
+/* ---- one mail ---- */
+
+static int send_mail(struct mailer *mailer, const struct mail *mail, struct error *error)
+{
+	BUF_AUTO struct buf subject;
+	BUF_AUTO struct buf text;
+	const struct settings *settings = mailer->service->settings;
+	struct mail_facts facts = {
+		.template_name = mail->template_name,
+		.values = mail->values,
+		.service = settings->service_name,
+		.account_id = mail->account_id,
+		.language = mail->language,
+	};
+	buf_init(&subject, MAIL_SUBJECT_MAX);
+	buf_init(&text, TEXT_MAX);
+	int result = mail_template_fill(&facts, &subject, &text, error);
+	if (result)
+		return result;
+	struct mail_message message = {
+		.from = settings->mail_from,
+		.from_name = settings->service_name,
+		.to = mail->recipient,
+		.id = mail->mail_id,
+		.time_us = mail->queued_at_us,
+		.language = mail->language,
+		.subject = buf_slice(&subject),
+		.text = buf_slice(&text),
+	};
+	return mail_send(&mailer->server, &message, error);
+}
+
+static void end(struct mailer *mailer, const struct mail *mail, enum mail_end how,
+                const char *cause)
+{
+	struct error error = {0};
+	int result = store_end_mail(mailer->service->store, mail, mailer->holder, how, cause,
+	                            clock_now_us(), &error);
+	if (result && result != ERR_REFUSED)
+		log_warning("mail_not_ended", "mail_id", mail->mail_id, "cause", error.cause);
+	struct job_counters *counters = &mailer->service->job_counters;
+	if (how == MAIL_SENT) {
+		atomic_fetch_add(&counters->mails_sent, 1);
+		log_info("mail_sent", "mail_id", mail->mail_id, "account_id", mail->account_id, "template",
+		         mail->template_name);
+		return;
+	}
+	atomic_fetch_add(&counters->mails_failed, 1);
+	log_warning(how == MAIL_FAILED ? "mail_failed" : "mail_dropped", "mail_id", mail->mail_id,
+	            "account_id", mail->account_id, "template", mail->template_name, "cause", cause);
+}
+
+/* Several nodes, and a server that comes back, are not met by all mails at once. */
+static int64_t wait_us(const struct mailer *mailer, int64_t attempts)
+{
+	uint32_t random;
+	random_bytes(&random, sizeof random);
+	int64_t wait = mailer->waits_us[attempts];
+	return wait + (int64_t)((double)(wait / 100 * JITTER_PERCENT) * ((double)random / UINT32_MAX));
+}
+
+static void delay(struct mailer *mailer, const struct mail *mail, const char *cause)
+{
+	struct error error = {0};
+	int64_t next_us = clock_now_us() + wait_us(mailer, mail->attempts);
+	int result = store_delay_mail(mailer->service->store, mail, mailer->holder, next_us, cause,
+	                              &error);
+	/* A lease that cannot be given back runs out. */
+	if (result && result != ERR_REFUSED)
+		log_warning("mail_not_released", "mail_id", mail->mail_id, "cause", error.cause);
+	log_warning("mail_delayed", "mail_id", mail->mail_id, "account_id", mail->account_id, "cause",
+	            cause);
+}
+
+static void deliver(struct mailer *mailer, const struct mail *mail)
+{
+	struct error error = {0};
+	if (!mailer->server.url || !*mailer->server.url) {
+		end(mailer, mail, MAIL_DROPPED, "mail.url is empty");
+		return;
+	}
+	if (!mail->recipient || !*mail->recipient) {
+		end(mailer, mail, MAIL_DROPPED, "the account has no e-mail address");
+		return;
+	}
+	int result = send_mail(mailer, mail, &error);
+	if (!result)
+		end(mailer, mail, MAIL_SENT, NULL);
+	else if (result == ERR_REFUSED || result == ERR_VALIDATION ||
+	         mail->attempts >= (int64_t)mailer->wait_count)
+		end(mailer, mail, MAIL_FAILED, *error.cause ? error.cause : error_code_text(result));
+	else
+		delay(mailer, mail, *error.cause ? error.cause : error_code_text(result));
+}
+
+int64_t mailer_run(void *context, const atomic_bool *stopping)
+{
+	struct mailer *mailer = context;
+	ARENA_AUTO struct arena arena;
+	arena_init(&arena, JOB_MEMORY_MAX);
+	while (!atomic_load(stopping)) {
+		struct mail mail;
+		struct error error = {0};
+		arena_reset(&arena);
+		int result = store_claim_mail(mailer->service->store, mailer->holder, clock_now_us(),
+		                              LEASE_US, &arena, &mail, &error);
+		if (result == ERR_NOT_FOUND)
+			break;
+		if (result) {
+			log_warning("mails_not_read", "cause", error.cause);
+			break;
+		}
+		deliver(mailer, &mail);
+	}
+	return POLL_US;
+}

@@ -1,0 +1,25 @@
+/* Sends the mails of the outbox (store/mails.h): one thread a node, one message at a time, each
+ * under a lease, so that several nodes send none twice at the same time. What was not taken is tried
+ * again by mail.schedule, with the same Message-ID. Without mail.url, mails end as dropped. */
+#ifndef JOBS_MAILER_H
+#define JOBS_MAILER_H
+
+#include "jobs/internal.h"
+#include "net/mail.h"
+
+#define MAIL_WAITS_MAX 20
+
+struct mailer {
+	struct service *service;
+	char holder[HOLDER_SIZE];
+	struct mail_server server;
+	struct address_guard guard;
+	int64_t waits_us[MAIL_WAITS_MAX];
+	size_t wait_count;
+};
+/* ERR_VALIDATION: mail.allow_networks or mail.schedule. */
+int mailer_init(struct mailer *mailer, struct service *service, const char *node,
+                struct error *error) __attribute__((warn_unused_result));
+worker_run_function mailer_run;
+
+#endif
