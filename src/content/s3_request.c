@@ -115,9 +115,10 @@ static int judge(const struct s3_request *request, struct s3_answer *answer, boo
 	}
 	memcpy(answer->code, told.code, sizeof answer->code);
 	/* An error behind a good status is one that came while the service was at work. */
-	*ret_again = may_pass(status, told.code) || (status < 300 && is_error);
+	bool full = is_full(status, told.code);
+	*ret_again = !full && (may_pass(status, told.code) || (status < 300 && is_error));
 	int result = *ret_again ? ERR_NETWORK : ERR_IO;
-	if (is_full(status, told.code))
+	if (full)
 		result = ERR_NO_SPACE;
 	else if (is_absent(request, status, told.code))
 		result = ERR_NOT_FOUND;

@@ -89,6 +89,17 @@ static int sweep_objects(struct sweep *sweep)
 	return result == ERR_METHOD ? ERR_IO : result;
 }
 
+/* Several uploads may have the same key. */
+static int next_upload(struct sweep *sweep, const struct s3_listing *listing, char key[TOKEN_MAX],
+                       char upload[TOKEN_MAX])
+{
+	bool same_key = strcmp(key, listing->key_marker) == 0;
+	int result = same_key ? OK : next_marker(sweep, listing->key_marker, key);
+	if (!result && (same_key || listing->upload_marker))
+		result = next_marker(sweep, listing->upload_marker ? listing->upload_marker : "", upload);
+	return result;
+}
+
 static int sweep_uploads(struct sweep *sweep)
 {
 	char key[TOKEN_MAX] = "", upload[TOKEN_MAX] = "";
@@ -111,11 +122,8 @@ static int sweep_uploads(struct sweep *sweep)
 				result = s3_abort_upload(sweep->store, name, listing.items[i].upload_id,
 				                         sweep->error);
 		}
-		bool same_key = listing.truncated && strcmp(key, listing.key_marker) == 0;
-		if (!result && listing.truncated && !same_key)
-			result = next_marker(sweep, listing.key_marker, key);
-		if (!result && listing.truncated && (same_key || listing.upload_marker))
-			result = next_marker(sweep, listing.upload_marker ? listing.upload_marker : "", upload);
+		if (!result && listing.truncated)
+			result = next_upload(sweep, &listing, key, upload);
 	}
 	return result == ERR_METHOD ? OK : result;
 }

@@ -167,12 +167,17 @@ static bool leave_wanted(void *context, const char *path, struct slice text)
 static int read_value(struct slice text, const char *path, char *to, size_t size,
                       struct error *error)
 {
-	struct wanted wanted = {.path = path, .to = to, .size = size};
+	char value[S3_XML_TEXT_MAX];
+	struct wanted wanted = {
+	    .path = path, .to = value, .size = size < sizeof value ? size : sizeof value};
 	struct reading reading = {.leave = leave_wanted, .context = &wanted};
 	int result = read_document(&reading, text);
 	if (!result && !wanted.found)
 		result = ERR_IO;
-	return result ? error_cause(error, result, "content: an answer without a usable %s", path) : OK;
+	if (result)
+		return error_cause(error, result, "content: an answer without a usable %s", path);
+	memcpy(to, value, strlen(value) + 1);
+	return OK;
 }
 
 int s3_xml_upload_id(struct slice text, char *upload_id, size_t size, struct error *error)

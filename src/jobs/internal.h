@@ -3,6 +3,7 @@
 #define JOBS_INTERNAL_H
 
 #include "jobs/jobs.h"
+#include "jobs/keeper.h"
 #include "jobs/worker.h"
 
 #define ISSUER_COUNT 2
@@ -11,18 +12,21 @@
 /* ---- sealer.c ---- */
 struct sealer {
 	struct service *service;
+	struct keeper *keeper;
 	char holder[HOLDER_SIZE];
 	int64_t not_before_us; /* monotonic: after a failure, whoever wakes it */
 	int64_t pause_us;      /* of the last failure; 0: none */
 	struct sha256 *leaves; /* of one segment */
 };
-int sealer_init(struct sealer *sealer, struct service *service, const char *node);
+int sealer_init(struct sealer *sealer, struct service *service, const char *node,
+                struct keeper *keeper);
 void sealer_free(struct sealer *sealer);
 worker_run_function sealer_run;
 
 /* ---- issuer.c ---- */
 struct issuer {
 	struct service *service;
+	struct keeper *keeper;
 	char holder[HOLDER_SIZE]; /* of leases: the same after a restart */
 	char directory[4096];     /* of working files, its own */
 	bool looks_for_overdue;   /* one of them does */
@@ -30,7 +34,7 @@ struct issuer {
 };
 /* `directory` is that of all issuers. */
 void issuer_init(struct issuer *issuer, struct service *service, const char *node,
-                 const char *directory, int number);
+                 const char *directory, int number, struct keeper *keeper);
 worker_run_function issuer_run;
 
 /* ---- topup.c: decides automatic top-ups and tries payments ---- */

@@ -9,8 +9,6 @@
 
 #define POLL_US US_PER_SECOND
 #define OVERDUE_INTERVAL_US (60 * US_PER_SECOND)
-#define LEASE_US (120 * US_PER_SECOND)
-#define RENEW_INTERVAL_US (5 * US_PER_SECOND)
 #define PAUSE_FIRST_US (2 * US_PER_SECOND)
 #define PAUSE_MAX_US (600 * US_PER_SECOND)
 /* One that is old and was tried so often without an answer is not tried again. */
@@ -21,16 +19,16 @@ struct job {
 	struct issuer *issuer;
 	struct certification certification;
 	const atomic_bool *stopping;
-	int64_t renewed_at_us; /* monotonic */
-	int64_t permille;      /* as last written */
-	bool lost;             /* the lease went to another */
+	atomic_int_fast64_t permille;
+	atomic_bool lost; /* the lease went to another */
 };
 
 void issuer_init(struct issuer *issuer, struct service *service, const char *node,
-                 const char *directory, int number)
+                 const char *directory, int number, struct keeper *keeper)
 {
 	*issuer = (struct issuer){
 	    .service = service,
+	    .keeper = keeper,
 	    .looks_for_overdue = number == 0,
 	    /* After a long standstill the sealer goes first. */
 	    .overdue_at_us = clock_monotonic_us() + OVERDUE_INTERVAL_US,
@@ -41,24 +39,31 @@ void issuer_init(struct issuer *issuer, struct service *service, const char *nod
 
 /* ---- while it works ---- */
 
+/* Writes the progress with the lease. Whether the store is well again shows at the end; a lost lease
+ * ends the work at once. */
+static int renew(void *context)
+{
+	struct job *job = context;
+	struct store *store = job->issuer->service->store;
+	int result =
+	    store_renew_certification(store, &job->certification, job->issuer->holder,
+	                              store_now_us(store) + KEPT_LEASE_US, atomic_load(&job->permille),
+	                              NULL);
+	if (result == ERR_REFUSED)
+		atomic_store(&job->lost, true);
+	return result;
+}
+
 static int report_progress(void *context, int64_t permille)
 {
 	struct job *job = context;
 	if (atomic_load(job->stopping))
 		return ERR_UNAVAILABLE;
-	int64_t now_us = clock_monotonic_us();
-	/* The first sign of progress soon, then only what keeps the lease. */
-	bool early = job->permille == 0 && permille > 0;
-	if (!early && now_us - job->renewed_at_us < RENEW_INTERVAL_US)
-		return OK;
-	job->renewed_at_us = now_us;
-	job->permille = permille;
-	int result = store_renew_certification(job->issuer->service->store, &job->certification,
-	                                       job->issuer->holder, clock_now_us() + LEASE_US, permille,
-	                                       NULL);
-	/* Whether the store is well again shows at the end; a lost lease ends the work at once. */
-	job->lost = result == ERR_REFUSED;
-	return job->lost ? result : OK;
+	/* The first sign of progress soon, the others with the lease. */
+	bool early = atomic_exchange(&job->permille, permille) == 0 && permille > 0;
+	if (early)
+		(void)renew(job);
+	return atomic_load(&job->lost) ? ERR_REFUSED : OK;
 }
 
 /* ---- how it ends ---- */
@@ -94,7 +99,7 @@ static void delay(struct job *job, int64_t pause_us, const char *cause)
 {
 	struct error error = {0};
 	int result = store_delay_certification(job->issuer->service->store, &job->certification,
-	                                       job->issuer->holder, clock_now_us() + pause_us, cause,
+	                                       job->issuer->holder, store_now_us(job->issuer->service->store) + pause_us, cause,
 	                                       &error);
 	/* A lease that cannot be given back runs out. */
 	if (result && result != ERR_REFUSED)
@@ -169,12 +174,14 @@ static void work_on(struct job *job, struct arena *arena)
 	struct issue_result issued;
 	struct error error = {0};
 	int result = prepare_directory(issuer, &error);
+	int holding = keeper_hold(issuer->keeper, renew, job);
 	if (!result)
 		result = issue_certification(issuer->service, &job->certification, issuer->directory,
 		                             &watch, arena, &issued, &error);
+	keeper_release(issuer->keeper, holding);
 	if (!result)
 		complete(job, &issued);
-	else if (!job->lost)
+	else if (!atomic_load(&job->lost))
 		end_failed_attempt(job, result, &error);
 	if (remove_tree(issuer->directory, &error))
 		log_warning("working_files_left", "cause", error.cause);
@@ -213,14 +220,14 @@ int64_t issuer_run(void *context, const atomic_bool *stopping)
 		struct job job = {.issuer = issuer, .stopping = stopping};
 		struct error error = {0};
 		int result = store_claim_certification(issuer->service->store, issuer->holder,
-		                                       clock_now_us(), LEASE_US, &arena,
-		                                       &job.certification, &error);
+		                                       store_now_us(issuer->service->store),
+		                                       KEPT_LEASE_US, &arena, &job.certification,
+		                                       &error);
 		if (result) {
 			if (result != ERR_NOT_FOUND)
 				log_warning("certification_not_claimed", "cause", error.cause);
 			break;
 		}
-		job.renewed_at_us = clock_monotonic_us();
 		work_on(&job, &arena);
 	}
 	return POLL_US;

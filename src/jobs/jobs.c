@@ -12,6 +12,7 @@
 
 struct jobs {
 	struct service *service;
+	struct keeper *keeper;
 	struct sealer sealer;
 	struct issuer issuers[ISSUER_COUNT];
 	struct topup topups[TOPUP_COUNT];
@@ -97,13 +98,15 @@ int jobs_start(struct service *service, struct jobs **ret_jobs, struct error *er
 	name_node(service->settings, node);
 	int result = make_directory(service->settings, directory, sizeof directory, error);
 	if (!result)
-		result = sealer_init(&jobs->sealer, service, node);
+		result = keeper_start(&jobs->keeper, error);
+	if (!result)
+		result = sealer_init(&jobs->sealer, service, node, jobs->keeper);
 	if (!result)
 		result = mailer_init(&jobs->mailer, service, node, error);
 	if (!result)
 		result = deliverer_init(&jobs->deliverer, service, node, error);
 	for (int i = 0; i < ISSUER_COUNT; i++)
-		issuer_init(&jobs->issuers[i], service, node, directory, i);
+		issuer_init(&jobs->issuers[i], service, node, directory, i, jobs->keeper);
 	for (int i = 0; i < TOPUP_COUNT; i++)
 		topup_init(&jobs->topups[i], service, node, i);
 	/* Before the threads exist, since these read the functions; nobody else does yet. */
@@ -142,6 +145,7 @@ void jobs_stop(struct jobs *jobs)
 	worker_end(jobs->housekeeping_worker);
 	for (int i = 0; i < ISSUER_COUNT; i++)
 		worker_end(jobs->issuer_workers[i]);
+	keeper_end(jobs->keeper);
 	jobs->service->wake_sealer = NULL;
 	jobs->service->wake_topup = NULL;
 	jobs->service->wake_issuer = NULL;

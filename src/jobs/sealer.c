@@ -13,7 +13,6 @@
 #define ROUND_CHAIN_SEGMENTS_MAX 64
 #define ROUND_MEMORY_MAX ((size_t)16 << 20)
 #define LEASE_NAME "sealer"
-#define LEASE_US (120 * US_PER_SECOND)
 #define PAUSE_FIRST_US US_PER_SECOND
 #define PAUSE_MAX_US (60 * US_PER_SECOND)
 
@@ -31,9 +30,10 @@ struct round {
 	int64_t events;
 };
 
-int sealer_init(struct sealer *sealer, struct service *service, const char *node)
+int sealer_init(struct sealer *sealer, struct service *service, const char *node,
+                struct keeper *keeper)
 {
-	*sealer = (struct sealer){.service = service};
+	*sealer = (struct sealer){.service = service, .keeper = keeper};
 	snprintf(sealer->holder, sizeof sealer->holder, "%s", node);
 	sealer->leaves = malloc((SEGMENT_LEAVES_MAX + 1) * sizeof *sealer->leaves);
 	return sealer->leaves ? OK : ERR_NO_MEMORY;
@@ -261,6 +261,16 @@ static int seal_round(struct sealer *sealer, struct unsealed_chain *chains, size
 
 /* ---- all chains ---- */
 
+static int renew(void *context)
+{
+	struct sealer *sealer = context;
+	struct store *store = sealer->service->store;
+	bool kept = false;
+	int result = store_take_lease(store, LEASE_NAME, sealer->holder, store_now_us(store),
+	                              KEPT_LEASE_US, &kept, NULL);
+	return result || kept ? result : ERR_REFUSED;
+}
+
 /* Goes once through all unsealed chains, in as many rounds as it takes. *ret_backlog: a chain had
  * more than fits into its share. */
 static int seal_pass(struct sealer *sealer, struct unsealed_chain *chains,
@@ -277,12 +287,14 @@ static int seal_pass(struct sealer *sealer, struct unsealed_chain *chains,
 		                             &count, error);
 		if (result || count == 0)
 			break;
-		result = store_take_lease(store, LEASE_NAME, sealer->holder, clock_now_us(), LEASE_US,
-		                          &leased, error);
+		result = store_take_lease(store, LEASE_NAME, sealer->holder, store_now_us(store),
+		                          KEPT_LEASE_US, &leased, error);
 		if (result || !leased)
 			break; /* another node is at it */
 		any = true;
+		int holding = keeper_hold(sealer->keeper, renew, sealer);
 		result = seal_round(sealer, chains, count, &taken, ret_backlog, error);
+		keeper_release(sealer->keeper, holding);
 		if (!result) {
 			after_account = chains[taken - 1].account;
 			after_chain = chains[taken - 1].chain;

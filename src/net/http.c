@@ -120,6 +120,24 @@ static int seek_body(void *context, curl_off_t offset, int origin)
 	return CURL_SEEKFUNC_OK;
 }
 
+/* libcurl's own limit of speed looks at an average of several seconds. */
+static int watch_progress(void *context, curl_off_t down_all, curl_off_t down, curl_off_t up_all,
+                          curl_off_t up)
+{
+	struct transfer *transfer = context;
+	int64_t now_us = clock_monotonic_us();
+
+	(void)down_all;
+	(void)up_all;
+	if (transfer->moved_us == 0 || down + up != transfer->moved) {
+		transfer->moved = down + up;
+		transfer->moved_us = now_us;
+	}
+	transfer->stalled =
+	    now_us - transfer->moved_us > INT64_C(1000) * transfer->request->stall_timeout_ms;
+	return transfer->stalled;
+}
+
 static void answer_init(struct http_answer *answer, size_t limit)
 {
 	*answer = (struct http_answer){0};
@@ -260,9 +278,9 @@ static CURLcode set_options(struct transfer *transfer)
 	code |= curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, timeout_ms);
 	code |= curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, connect_ms);
 	if (request->stall_timeout_ms > 0) {
-		code |= curl_easy_setopt(easy, CURLOPT_LOW_SPEED_LIMIT, 1L);
-		code |= curl_easy_setopt(easy, CURLOPT_LOW_SPEED_TIME,
-		                         (request->stall_timeout_ms + 999L) / 1000);
+		code |= curl_easy_setopt(easy, CURLOPT_NOPROGRESS, 0L);
+		code |= curl_easy_setopt(easy, CURLOPT_XFERINFOFUNCTION, watch_progress);
+		code |= curl_easy_setopt(easy, CURLOPT_XFERINFODATA, transfer);
 	}
 	code |= curl_easy_setopt(easy, CURLOPT_USERAGENT, "constancia/" CONSTANCIA_VERSION);
 	code |= curl_easy_setopt(easy, CURLOPT_HTTPHEADER, transfer->headers);
@@ -313,6 +331,9 @@ static int transfer_failure(const struct transfer *transfer, CURLcode code, stru
 		                   transfer->refused_address, address_kind_text(transfer->refused_kind));
 	if (transfer->too_many_headers)
 		return error_cause(error, ERR_NETWORK, "answer headers over %d bytes", HTTP_HEADERS_MAX);
+	if (transfer->stalled)
+		return error_cause(error, ERR_NETWORK, "nothing moved for %d ms",
+		                   transfer->request->stall_timeout_ms);
 	if (transfer->over)
 		return error_cause(error, ERR_TOO_LARGE, "answer over %zu bytes", transfer->limit);
 	if (!transfer->opened && (code == CURLE_URL_MALFORMAT || code == CURLE_UNSUPPORTED_PROTOCOL ||

@@ -53,7 +53,7 @@ struct http_request {
 	struct http_session *session; /* NULL: a connection of its own */
 	int timeout_ms;         /* for everything, resolution included; 0: 10,000 */
 	int connect_timeout_ms; /* 0: timeout_ms */
-	int stall_timeout_ms;   /* nothing moves for so long, in whole seconds upwards; 0: timeout_ms */
+	int stall_timeout_ms;   /* while nothing moves, to a second; 0: timeout_ms */
 	size_t answer_limit;    /* bytes of body; 0: 65,536 */
 	bool cut_over_limit;    /* a longer body is cut there and the exchange counts; else it fails */
 	bool allow_http;        /* plain http too; else https alone */

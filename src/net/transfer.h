@@ -16,6 +16,9 @@ struct transfer {
 	struct http_answer answer;
 	size_t limit;
 	uint64_t uploaded; /* of request->upload */
+	curl_off_t moved;  /* bytes of both directions, and since when it is so many */
+	int64_t moved_us;
+	bool stalled;
 	bool over;
 	bool too_many_headers;
 	bool opened;  /* at least one address was permitted */

@@ -1,8 +1,8 @@
 /* Charging for a purchase through a payment provider: `manual`, where an operator confirms what
  * came by other means, and `stripe` (PaymentIntents off session).
  *
- * Calls may reach the network, with up to PAYMENT_TIMEOUT_MS for an exchange and a few exchanges, so
- * they have no place inside a transaction.
+ * Calls may reach the network and block for up to PAYMENT_TIMEOUT_MS each, so they have no place
+ * inside a transaction.
  * A provider is used by any number of threads at a time. Nothing is logged here; `reason` and an
  * error's cause are fit for the log and hold no secret.
  *

@@ -15,6 +15,9 @@
 #define SECRETS_MAX 1024
 #define ROOT_MAX 512
 #define FORM_MAX 16384
+/* Leaves time to look behind the answer, or to ask for a page, within the whole call. */
+#define CHARGE_TIMEOUT_US (20 * US_PER_SECOND)
+#define CALL_TIMEOUT_US (PAYMENT_TIMEOUT_MS * INT64_C(1000))
 #define ANSWER_MAX ((size_t)1 << 20)
 #define LIST_PAGE 50
 #define LIST_PAGES_MAX 20
@@ -168,8 +171,20 @@ static void field_integer(struct buf *form, const char *name, int64_t value)
 	field(form, name, text);
 }
 
-static int get(const struct stripe *stripe, const char *path, struct http_answer *ret_answer,
-               struct error *error)
+/* All exchanges of a call end by `until_us` (monotonic). At least 1: 0 would be no limit. */
+static int timeout_ms(int64_t until_us)
+{
+	int64_t rest_ms = (until_us - clock_monotonic_us()) / 1000;
+	return rest_ms > 1 ? (int)rest_ms : 1;
+}
+
+static int64_t call_end(void)
+{
+	return clock_monotonic_us() + CALL_TIMEOUT_US;
+}
+
+static int get(const struct stripe *stripe, const char *path, int64_t until_us,
+               struct http_answer *ret_answer, struct error *error)
 {
 	char url[HTTP_URL_MAX + 1];
 	int size = snprintf(url, sizeof url, "%s%s", stripe->root, path);
@@ -179,7 +194,7 @@ static int get(const struct stripe *stripe, const char *path, struct http_answer
 	    .url = url,
 	    .headers = (const char *const[]){API_VERSION},
 	    .header_count = 1,
-	    .timeout_ms = PAYMENT_TIMEOUT_MS,
+	    .timeout_ms = timeout_ms(until_us),
 	    .answer_limit = ANSWER_MAX,
 	    .allow_http = stripe->plain_http,
 	    .bearer = stripe->key,
@@ -189,8 +204,8 @@ static int get(const struct stripe *stripe, const char *path, struct http_answer
 }
 
 static int post(const struct stripe *stripe, const char *path, const struct buf *form,
-                const char *idempotency_key, const char *suffix, struct http_answer *ret_answer,
-                struct error *error)
+                const char *idempotency_key, const char *suffix, int64_t until_us,
+                struct http_answer *ret_answer, struct error *error)
 {
 	char url[HTTP_URL_MAX + 1];
 	char header[PAYMENT_KEY_SIZE + 64];
@@ -205,7 +220,7 @@ static int post(const struct stripe *stripe, const char *path, const struct buf 
 	    .headers = (const char *const[]){API_VERSION, header},
 	    .header_count = 2,
 	    .body = buf_slice(form),
-	    .timeout_ms = PAYMENT_TIMEOUT_MS,
+	    .timeout_ms = timeout_ms(until_us),
 	    .answer_limit = ANSWER_MAX,
 	    .allow_http = stripe->plain_http,
 	    .bearer = stripe->key,
@@ -240,7 +255,8 @@ static int retry_after(const struct http_answer *answer)
 
 /* The list comes newest first and, unlike the search, has a payment as soon as it was made. */
 static int find_attempt(const struct stripe *stripe, const struct payment_order *order,
-                        int64_t since_us, struct payment_result *result, struct error *error)
+                        int64_t since_us, int64_t until_us, struct payment_result *result,
+                        struct error *error)
 {
 	char last[PAYMENT_REFERENCE_SIZE] = "";
 	bool more = true;
@@ -257,7 +273,7 @@ static int find_attempt(const struct stripe *stripe, const struct payment_order 
 		char path[1100];
 		HTTP_ANSWER_AUTO struct http_answer answer = {0};
 		snprintf(path, sizeof path, "/v1/payment_intents?%s", form.data);
-		int code = get(stripe, path, &answer, error);
+		int code = get(stripe, path, until_us, &answer, error);
 		if (code)
 			return code;
 		if (answer.status != 200)
@@ -286,7 +302,7 @@ static int find_reference(const struct stripe *stripe, const struct payment_orde
 	add_escaped(&path, reference);
 	if (buf_check(&path))
 		return ERR_NO_MEMORY;
-	int code = get(stripe, path.data, &answer, error);
+	int code = get(stripe, path.data, call_end(), &answer, error);
 	if (code)
 		return code;
 	if (answer.status != 200)
@@ -304,7 +320,7 @@ static int stripe_look_up(void *state, const struct payment_order *order, const 
 	if (*reference)
 		code = find_reference(state, order, reference, result, &cause);
 	else if (*order->customer)
-		code = find_attempt(state, order, since_us, result, &cause);
+		code = find_attempt(state, order, since_us, call_end(), result, &cause);
 	else /* payment_charge sends nothing without a customer */
 		result->outcome = PAYMENT_NONE;
 	return code ? no_answer(code, &cause, result) : OK;
@@ -344,26 +360,31 @@ static int read_page(const struct http_answer *answer, struct payment_result *re
 	return answer->status;
 }
 
-static int stripe_page(void *state, const struct payment_order *order,
-                       struct payment_result *result, struct error *error)
+static int make_page(const struct stripe *stripe, const struct payment_order *order,
+                     int64_t until_us, struct payment_result *result)
 {
-	struct stripe *stripe = state;
 	struct error cause = {0};
 	BUF_AUTO struct buf form;
 	HTTP_ANSWER_AUTO struct http_answer answer = {0};
-	(void)error;
 	if (!*stripe->return_url)
 		return OK;
 	buf_init(&form, FORM_MAX);
 	page_form(stripe, order, &form);
 	int code = post(stripe, "/v1/checkout/sessions", &form, order->idempotency_key, ".page",
-	                &answer, &cause);
+	                until_us, &answer, &cause);
 	if (code)
 		return no_answer(code, &cause, result);
 	int status = read_page(&answer, result);
 	if (!*result->payment_url)
 		snprintf(result->reason, sizeof result->reason, "no payment page (status %d)", status);
 	return OK;
+}
+
+static int stripe_page(void *state, const struct payment_order *order,
+                       struct payment_result *result, struct error *error)
+{
+	(void)error;
+	return make_page(state, order, call_end(), result);
 }
 
 /* ---- charging ---- */
@@ -396,15 +417,15 @@ static bool is_stale(const struct http_answer *answer)
 }
 
 static int charge_once(struct stripe *stripe, const struct payment_order *order,
-                       struct payment_result *result)
+                       int64_t until_us, struct payment_result *result)
 {
 	struct error cause = {0};
 	BUF_AUTO struct buf form;
 	HTTP_ANSWER_AUTO struct http_answer answer = {0};
 	buf_init(&form, FORM_MAX);
 	charge_form(order, &form);
-	int code = post(stripe, "/v1/payment_intents", &form, order->idempotency_key, "", &answer,
-	                &cause);
+	int code = post(stripe, "/v1/payment_intents", &form, order->idempotency_key, "",
+	                clock_monotonic_us() + CHARGE_TIMEOUT_US, &answer, &cause);
 	if (code)
 		return no_answer(code, &cause, result);
 	stripe_read_charge(answer.status, buf_slice(&answer.body), order, result);
@@ -413,7 +434,7 @@ static int charge_once(struct stripe *stripe, const struct payment_order *order,
 	result->retry_after_seconds = retry_after(&answer);
 	struct payment_result found = {0};
 	if (is_stale(&answer) &&
-	    find_attempt(stripe, order, clock_now_us() - LOOK_BACK_US, &found, NULL) == OK &&
+	    find_attempt(stripe, order, clock_now_us() - LOOK_BACK_US, until_us, &found, NULL) == OK &&
 	    found.outcome != PAYMENT_NONE && found.outcome != PAYMENT_UNKNOWN)
 		*result = found;
 	return OK;
@@ -423,15 +444,17 @@ static int stripe_charge(void *state, const struct payment_order *order,
                          struct payment_result *result, struct error *error)
 {
 	int code = OK;
+	int64_t until_us = call_end();
+	(void)error;
 	if (*order->customer && *order->payment_method)
-		code = charge_once(state, order, result);
+		code = charge_once(state, order, until_us, result);
 	else
 		result->outcome = PAYMENT_METHOD_MISSING;
 	if (code || result->outcome == PAYMENT_UNKNOWN || result->outcome == PAYMENT_PAID ||
 	    result->outcome == PAYMENT_PENDING)
 		return code;
 	struct payment_result page = {0};
-	code = stripe_page(state, order, &page, error);
+	code = make_page(state, order, until_us, &page);
 	memcpy(result->payment_url, page.payment_url, sizeof page.payment_url);
 	return code;
 }
@@ -445,7 +468,7 @@ static int stripe_refund(void *state, const char *reference, const char *idempot
 	(void)error;
 	buf_init(&form, FORM_MAX);
 	field(&form, "payment_intent", reference);
-	int code = post(state, "/v1/refunds", &form, idempotency_key, "", &answer, &cause);
+	int code = post(state, "/v1/refunds", &form, idempotency_key, "", call_end(), &answer, &cause);
 	if (code)
 		return no_answer(code, &cause, result);
 	stripe_read_refund(answer.status, buf_slice(&answer.body), result);

@@ -18,6 +18,8 @@
 /* Until then the last try may still have been on its way when a look-up finds nothing. */
 #define GONE_US (PAYMENT_REPEAT_US + 2 * PAYMENT_TIMEOUT_MS * INT64_C(1000))
 
+#define EARLY_US (3600 * US_PER_SECOND)
+
 /* ---- what came of it, for log and metrics ---- */
 
 static void count_outcome(struct service *service, const char *sale_id,
@@ -55,6 +57,14 @@ static void look_for_second_payment(struct service *service, const struct paymen
 		          record.reference, "second", notice->reference);
 }
 
+/* A payment taken back whose payment we have not heard of: if that notice is still on its way, this
+ * one must come again behind it. */
+static bool may_be_early(const struct payment_notice *notice, enum purchase_act act, int result)
+{
+	return result == ERR_NOT_FOUND && act == PURCHASE_REVERT && !*notice->sale_code &&
+	       clock_now_us() - notice->created_us < EARLY_US;
+}
+
 static int apply(struct service *service, const struct payment_notice *notice,
                  enum purchase_act act, struct error *error)
 {
@@ -71,6 +81,8 @@ static int apply(struct service *service, const struct payment_notice *notice,
 	if (result == ERR_REFUSED)
 		log_error("payment_not_applied", "sale_id", notice->sale_code, "reference",
 		          notice->reference, "cause", error_message(error, LANGUAGE_ENGLISH));
+	if (may_be_early(notice, act, result))
+		return error_cause(error, ERR_UNAVAILABLE, "%s is not known yet", notice->reference);
 	if (result)
 		return result;
 	count_outcome(service, notice->sale_code, &outcome);

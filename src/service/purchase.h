@@ -8,7 +8,8 @@
 #include "service/service.h"
 
 /* Applies a notice whose signature was checked, however often and in whatever order notices come.
- * 0 also for what needs nothing. ERR_NOT_FOUND: no such purchase here. ERR_REFUSED: less was
+ * 0 also for what needs nothing. ERR_NOT_FOUND: no such purchase here. ERR_UNAVAILABLE: it must come
+ * again. ERR_REFUSED: less was
  * received than the price; nothing changes, and the log tells the operator. */
 int service_payment_notice(struct service *service, const struct payment_notice *notice,
                            struct error *error) __attribute__((warn_unused_result));

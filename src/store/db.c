@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "store/db_driver.h"
 
 #define ARRAY_SIZE_MAX ((size_t)256 << 20)
@@ -73,6 +74,11 @@ unsigned db_registrar_count(const struct db *db)
 const char *db_promise(const struct db *db)
 {
 	return db->driver->promise(db);
+}
+
+int64_t db_now_us(const struct db *db)
+{
+	return db->driver->now_us ? db->driver->now_us(db) : clock_now_us();
 }
 
 int db_ready(struct db *db, struct error *error)

@@ -49,6 +49,9 @@ bool db_is_shared(const struct db *db);
 unsigned db_registrar_count(const struct db *db);
 /* "durable": on the disk of one machine; "replicated": on a standby, too, when a commit answers. */
 const char *db_promise(const struct db *db);
+/* The clock that all processes which write to it share, for leases and due times: microseconds
+ * since 1970. The server's own on a server. Never for evidence. */
+int64_t db_now_us(const struct db *db);
 /* ERR_UNAVAILABLE with the reason in its cause while commits could not be acknowledged. */
 int db_ready(struct db *db, struct error *error);
 

@@ -16,6 +16,7 @@ struct db_driver {
 	void (*close)(struct db *db);
 	unsigned (*registrar_count)(const struct db *db);
 	const char *(*promise)(const struct db *db);
+	int64_t (*now_us)(const struct db *db); /* NULL: this machine's */
 	int (*ready)(struct db *db, struct error *error);
 	struct db_connection *(*take_writer)(struct db *db);
 	struct db_connection *(*take_registrar)(struct db *db, unsigned number);

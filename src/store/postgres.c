@@ -139,6 +139,8 @@ static void give(struct db_connection *base)
 /* Held by one writer at a time, over all nodes. Any number will do, if it is always this one. */
 #define LOCK_WRITER "SELECT pg_advisory_xact_lock(4841921623071)"
 
+#define ASK_CLOCK "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+
 static bool checks_replicas(const struct pg_connection *connection)
 {
 	return connection->use != PG_READER && pg_db(connection->base.db)->require_replicas > 0;
@@ -158,6 +160,8 @@ static int begin(struct db_connection *base, struct error *error)
 		pg_say(connection, PG_REPLICA_CHECK, pg_replica_query);
 	if (connection->use == PG_WRITER)
 		pg_say(connection, PG_STATEMENT, LOCK_WRITER);
+	if (connection->use == PG_WRITER)
+		pg_say(connection, PG_CLOCK, ASK_CLOCK);
 	return db_report(base, error);
 }
 
@@ -263,6 +267,12 @@ static const char *promise(const struct db *base)
 	return ((const struct pg_db *)base)->require_replicas > 0 ? "replicated" : "durable";
 }
 
+static int64_t now_us(const struct db *base)
+{
+	int64_t offset_us = atomic_load(&((const struct pg_db *)base)->clock_offset_us);
+	return offset_us ? clock_monotonic_us() + offset_us : clock_now_us();
+}
+
 static int ready(struct db *base, struct error *error)
 {
 	struct db_connection *reader = take_reader(base);
@@ -289,6 +299,7 @@ const struct db_driver postgres_driver = {
     .close = close_db,
     .registrar_count = registrar_count,
     .promise = promise,
+    .now_us = now_us,
     .ready = ready,
     .take_writer = take_writer,
     .take_registrar = take_registrar,

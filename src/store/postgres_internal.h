@@ -30,7 +30,7 @@ struct pg_query {
 };
 
 /* What was sent, in order; its results come in the same order. */
-enum pg_kind { PG_STATEMENT, PG_COMMIT, PG_REPLICA_CHECK, PG_SYNC };
+enum pg_kind { PG_STATEMENT, PG_COMMIT, PG_REPLICA_CHECK, PG_CLOCK, PG_SYNC };
 struct pg_waiting {
 	enum pg_kind kind;
 	struct pg_query *query; /* who gets the result, NULL: nobody */
@@ -68,6 +68,7 @@ struct pg_db {
 	char *url;
 	unsigned require_replicas;
 	int64_t commit_timeout_us;
+	atomic_int_fast64_t clock_offset_us; /* the server's clock less our monotonic one; 0: unknown */
 	pthread_mutex_t mutex;
 	pthread_cond_t turn_changed;
 	pthread_cond_t reader_free;

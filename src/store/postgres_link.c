@@ -254,6 +254,9 @@ static bool take_result(struct pg_connection *connection, struct pg_waiting *fir
 		connection->aborted = false;
 	} else if (good && first->kind == PG_REPLICA_CHECK) {
 		pg_judge_replicas(connection, result);
+	} else if (good && first->kind == PG_CLOCK) {
+		atomic_store(&pg_db(connection->base.db)->clock_offset_us,
+		             strtoll(PQgetvalue(result, 0, 0), NULL, 10) - clock_monotonic_us());
 	} else if (good && first->kind == PG_COMMIT) {
 		connection->committed = strcmp(PQcmdStatus(result), "COMMIT") == 0;
 	} else if (good && first->query) {

@@ -54,8 +54,9 @@ static inline bool batch_item_is_new(const struct batch_item *item)
  * many events are written at once. */
 int register_find_known(struct batch *batch, struct account_batch *part, struct error *error);
 int register_write_events(struct batch *batch, struct account_batch *part, struct error *error);
-int register_find_known_server(struct batch *batch, struct account_batch *part,
-                               struct error *error);
+struct db_query *register_ask_known_server(struct batch *batch, struct account_batch *part);
+int register_read_known_server(struct batch *batch, struct db_query *query,
+                               struct account_batch *part, struct error *error);
 int register_write_events_server(struct batch *batch, struct account_batch *part,
                                  struct error *error);
 /* Room for the numbers of the batch's chains; emptied. */

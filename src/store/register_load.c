@@ -52,18 +52,24 @@ static int read_heads_one_by_one(struct batch *batch, int64_t account, struct lo
 }
 
 /* On a server: one statement, in the same order. */
-static int read_heads_at_once(struct batch *batch, int64_t account, struct loaded_chain *chains,
-                              size_t count, struct error *error)
+static struct db_query *ask_heads(struct batch *batch, const struct ledger_account *account)
 {
 	struct db_array *numbers = register_chain_numbers(batch);
-	for (size_t i = 0; i < count; i++)
-		db_array_add_integer(numbers, chains[i].ledger.chain);
+	for (size_t i = 0; i < account->chain_count; i++)
+		db_array_add_integer(numbers, account->chains[i]->chain);
 	struct db_query *query =
 	    db_query(batch->connection, CHAIN_HEADS "WHERE chains.account = $1 AND chains.chain "
 	                                            "= ANY($2) ORDER BY chains.chain "
 	                                            "FOR UPDATE OF chains");
-	db_bind_integer(query, account);
+	db_bind_integer(query, account->account);
 	db_bind_array(query, numbers);
+	db_send(query);
+	return query;
+}
+
+static int read_heads(struct batch *batch, struct db_query *query, struct loaded_chain *chains,
+                      size_t count, struct error *error)
+{
 	size_t i = 0;
 	int read = OK;
 	for (; i < count && read == OK && db_step(query); i++)
@@ -91,7 +97,8 @@ static int compare_chains(const void *a, const void *b)
 
 /* The chains of an account's items, each once, in order of their numbers: the fixed order of
  * locks. */
-static int load_chains(struct batch *batch, struct account_batch *part, struct error *error)
+static int list_chains(struct batch *batch, struct account_batch *part,
+                       struct loaded_chain **ret_chains)
 {
 	int64_t *numbers = arena_alloc(batch->arena, part->count * sizeof *numbers);
 	struct loaded_chain *chains = arena_alloc(batch->arena, part->count * sizeof *chains);
@@ -103,7 +110,6 @@ static int load_chains(struct batch *batch, struct account_batch *part, struct e
 	for (struct batch_item *item = part->first; item; item = item->next)
 		numbers[count++] = item->registration->chain;
 	qsort(numbers, count, sizeof *numbers, compare_chain_numbers);
-	int result = OK;
 	for (size_t i = 0; i < count; i++) {
 		if (i > 0 && numbers[i] == numbers[i - 1])
 			continue;
@@ -113,18 +119,20 @@ static int load_chains(struct batch *batch, struct account_batch *part, struct e
 		chain->ledger.mode = numbers[i] % 2 ? MODE_TEST : MODE_LIVE;
 		account->chains[account->chain_count++] = &chain->ledger;
 	}
-	result = db_is_shared(db_of(batch->connection))
-	             ? read_heads_at_once(batch, account->account, chains, account->chain_count, error)
-	             : read_heads_one_by_one(batch, account->account, chains, account->chain_count,
-	                                     error);
-	for (struct batch_item *item = part->first; item && result == OK; item = item->next) {
+	*ret_chains = chains;
+	return OK;
+}
+
+static void give_chains_to_items(struct account_batch *part)
+{
+	struct ledger_account *account = &part->account;
+	for (struct batch_item *item = part->first; item; item = item->next) {
 		struct ledger_chain wanted = {.chain = item->registration->chain};
 		struct ledger_chain *key = &wanted;
 		struct ledger_chain **found = bsearch(&key, account->chains, account->chain_count,
 		                                      sizeof *account->chains, compare_chains);
 		item->request.chain = *found;
 	}
-	return result;
 }
 
 static const struct ledger_chain *chain_of_channel(const struct ledger_account *account,
@@ -168,21 +176,21 @@ static int load_limit_use(struct batch *batch, const struct ledger_account *acco
 	return db_end(query, error);
 }
 
-static int count_limits(struct batch *batch, int64_t account, size_t *ret_count,
-                        struct error *error)
+static struct db_query *ask_limit_count(struct batch *batch, int64_t account)
 {
 	struct db_query *query = db_query(
 	    batch->connection, "SELECT count(*) FROM consumption_limits WHERE account = $1");
 	db_bind_integer(query, account);
-	*ret_count = db_step(query) ? (size_t)db_integer(query, 0) : 0;
-	return db_end(query, error);
+	db_send(query);
+	return query;
 }
 
 /* The limits of the channels that the batch touches. */
-static int load_limits(struct batch *batch, struct ledger_account *account, struct error *error)
+static int load_limits(struct batch *batch, struct db_query *count_query,
+                       struct ledger_account *account, struct error *error)
 {
-	size_t count;
-	int result = count_limits(batch, account->account, &count, error);
+	size_t count = db_step(count_query) ? (size_t)db_integer(count_query, 0) : 0;
+	int result = db_end(count_query, error);
 	if (result != OK || count == 0)
 		return result;
 	account->limits = arena_alloc(batch->arena, count * sizeof *account->limits);
@@ -232,17 +240,8 @@ static bool has_test_chain(const struct ledger_account *account)
 	return false;
 }
 
-int register_load(struct batch *batch, struct account_batch *part, struct error *error)
+static void fill_requests(struct account_batch *part)
 {
-	int64_t account = part->account.account;
-	int result =
-	    store_load_account(batch->connection, account, batch->arena, &part->account, error);
-	if (result == OK)
-		result = load_chains(batch, part, error);
-	if (result == OK && has_test_chain(&part->account))
-		result = store_load_test_usage(batch->connection, batch->day, &part->account, error);
-	if (result == OK)
-		result = load_limits(batch, &part->account, error);
 	for (struct batch_item *item = part->first; item; item = item->next) {
 		const struct registration *given = item->registration;
 		item->request.key = given->key;
@@ -253,8 +252,42 @@ int register_load(struct batch *batch, struct account_batch *part, struct error 
 		memcpy(item->request.hash, given->hash, hash_algorithm_size(given->hash_algorithm));
 		item->request.content_bytes = given->content_bytes > 0 ? given->content_bytes : 0;
 	}
+}
+
+/* On a server the questions go out together, behind the one that locks the account: the answers to
+ * all of them are from after the lock, and cost one round trip. */
+int register_load(struct batch *batch, struct account_batch *part, struct error *error)
+{
+	struct ledger_account *account = &part->account;
+	bool server = db_is_shared(db_of(batch->connection));
+	int64_t number = account->account;
+	struct loaded_chain *chains;
+	int result = list_chains(batch, part, &chains);
 	if (result != OK)
 		return result;
-	return db_is_shared(db_of(batch->connection)) ? register_find_known_server(batch, part, error)
-	                                              : register_find_known(batch, part, error);
+	struct ledger_chain **listed = account->chains;
+	size_t count = account->chain_count;
+	struct db_query *account_query = store_ask_account(batch->connection, number);
+	struct db_query *limits_query = ask_limit_count(batch, number);
+	struct db_query *heads_query = server ? ask_heads(batch, account) : NULL;
+	struct db_query *known_query = server ? register_ask_known_server(batch, part) : NULL;
+	result = store_read_account(account_query, batch->connection, number, batch->arena, account,
+	                            error);
+	account->chains = listed;
+	account->chain_count = count;
+	if (result == OK)
+		result = server ? read_heads(batch, heads_query, chains, count, error)
+		                : read_heads_one_by_one(batch, number, chains, count, error);
+	if (result != OK)
+		return result;
+	give_chains_to_items(part);
+	fill_requests(part);
+	if (has_test_chain(account))
+		result = store_load_test_usage(batch->connection, batch->day, account, error);
+	if (result == OK)
+		result = load_limits(batch, limits_query, account, error);
+	if (result == OK)
+		result = server ? register_read_known_server(batch, known_query, part, error)
+		                : register_find_known(batch, part, error);
+	return result;
 }

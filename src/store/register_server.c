@@ -77,21 +77,15 @@ static void fill_known(struct db_query *query, struct batch_item *item)
 	known->occurred_at_us = db_is_null(query, 4) ? TIME_NONE : db_integer(query, 4);
 }
 
-int register_find_known_server(struct batch *batch, struct account_batch *part,
-                               struct error *error)
+struct db_query *register_ask_known_server(struct batch *batch, struct account_batch *part)
 {
 	struct event_columns *columns = batch->sequencer->columns;
-	struct batch_item **items = arena_alloc(batch->arena, part->count * sizeof *items);
-	if (!items)
-		return ERR_NO_MEMORY;
 	db_array_clear(&columns->chain);
 	db_array_clear(&columns->ref_hash);
-	size_t count = 0;
 	for (struct batch_item *item = part->first; item; item = item->next) {
 		item->ref_hash = client_ref_hash(item->registration->client_ref);
 		db_array_add_integer(&columns->chain, item->registration->chain);
 		db_array_add_integer(&columns->ref_hash, item->ref_hash);
-		items[count++] = item;
 	}
 	struct db_query *query = db_query(
 	    batch->connection,
@@ -103,6 +97,19 @@ int register_find_known_server(struct batch *batch, struct account_batch *part,
 	db_bind_integer(query, part->account.account);
 	db_bind_array(query, &columns->chain);
 	db_bind_array(query, &columns->ref_hash);
+	db_send(query);
+	return query;
+}
+
+int register_read_known_server(struct batch *batch, struct db_query *query,
+                               struct account_batch *part, struct error *error)
+{
+	struct batch_item **items = arena_alloc(batch->arena, part->count * sizeof *items);
+	if (!items)
+		return ERR_NO_MEMORY;
+	size_t count = 0;
+	for (struct batch_item *item = part->first; item; item = item->next)
+		items[count++] = item;
 	while (db_step(query)) {
 		size_t number = (size_t)db_integer(query, 0);
 		if (number >= 1 && number <= count)

@@ -159,6 +159,11 @@ const char *store_promise(struct store *store)
 	return db_promise(store->db);
 }
 
+int64_t store_now_us(const struct store *store)
+{
+	return db_now_us(store->db);
+}
+
 unsigned store_sequencer_count(struct store *store)
 {
 	return db_registrar_count(store->db);

@@ -29,6 +29,8 @@ int store_get_secret(struct store *store, const char *name, struct sha256 *ret,
                      struct error *error);
 /* "durable" (one machine) or "replicated": what a receipt of this store promises. */
 const char *store_promise(struct store *store);
+/* The clock of leases and due times, which all nodes share (db_now_us). */
+int64_t store_now_us(const struct store *store);
 /* How many batches it registers at a time, each given by a sequencer of its own: those of different
  * accounts do not wait for each other. */
 unsigned store_sequencer_count(struct store *store);

@@ -136,6 +136,7 @@ class Deployment:
 
     def __init__(self, directory, binary, settings):
         self.directory = str(directory)
+        os.makedirs(self.directory, exist_ok=True)
         self.binary = str(binary)
         self.nodes = []
         self.settings = {"tsa.url": "embedded:", "rate.live": "1000000", "rate.test": "1000000",

@@ -137,6 +137,7 @@ class Receiver:
         with self.changed:
             self.under_way += 1
             self.most_under_way = max(self.most_under_way, self.under_way)
+            self.changed.notify_all()
         try:
             body = handler.rfile.read(int(handler.headers["Content-Length"]))
             delivery = Delivery(handler.path, handler.headers, body, arrived)

@@ -1,10 +1,11 @@
 """Nodes of one deployment, each with the clients and the administration that a Service has."""
 
 import contextlib
+import json
 import threading
 
 import stores  # finds tests/support
-from client import BINARY, Channel, Client, Description, eventually
+from client import BINARY, Channel, Client, Description
 from nodes import Deployment, Node
 
 
@@ -20,6 +21,10 @@ class FleetNode(Node):
 
     def describe_self(self):
         self.description = Description(Client(self).get("/v1/openapi.yaml").expect(200).body)
+
+    def log_lines(self):
+        with open(self.log, encoding="utf-8") as log:
+            return [json.loads(line) for line in log]
 
     def metric(self, name):
         """A counter of this node, since it was started."""
@@ -142,5 +147,3 @@ def gapless(events):
     times = [event["received_at"] for event in events]
     assert times == sorted(times)
 
-
-__all__ = ["Fleet", "at_once", "eventually", "gapless", "register_everywhere"]

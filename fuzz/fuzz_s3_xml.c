@@ -1,0 +1,48 @@
+/* What an S3 service answers in XML: every reader either finds values within its bounds or refuses.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "content/s3_xml.h"
+#include "fuzz.h"
+
+#define ITEMS_MAX 16
+
+static void require(bool good, const char *what)
+{
+	if (good)
+		return;
+	fprintf(stderr, "broken: %s\n", what);
+	abort();
+}
+
+static void check_listing(struct slice text)
+{
+	ARENA_AUTO struct arena arena;
+	struct s3_listing listing;
+	arena_init(&arena, (size_t)4 << 20);
+	int result = s3_xml_listing(text, ITEMS_MAX, &arena, &listing, NULL);
+	require(result == 0 || result == ERR_IO || result == ERR_NO_MEMORY, "a known result");
+	if (result)
+		return;
+	require(listing.count <= ITEMS_MAX, "no more items than asked for");
+	for (size_t i = 0; i < listing.count; i++)
+		require(listing.items[i].key && strlen(listing.items[i].key) <= S3_XML_TEXT_MAX,
+		        "every item has a key");
+	require(!listing.truncated || listing.token || listing.key_marker, "a cut list goes on");
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct slice text = slice_make(data, size);
+	struct s3_error error = {0};
+	char value[32];
+	if (s3_xml_error(text, &error))
+		require(strlen(error.code) < sizeof error.code, "a code that ends");
+	if (s3_xml_upload_id(text, value, sizeof value, NULL) == 0)
+		require(*value && strlen(value) < sizeof value, "an upload id within its bounds");
+	if (s3_xml_completion(text, value, sizeof value, NULL) == 0)
+		require(*value && strlen(value) < sizeof value, "an ETag within its bounds");
+	check_listing(text);
+	return 0;
+}

@@ -1,0 +1,75 @@
+#include "jobs/keeper.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "jobs/worker.h"
+
+struct holding {
+	keeper_renew_function *renew; /* NULL: free, or lost */
+	void *context;
+	bool taken;
+};
+
+struct keeper {
+	pthread_mutex_t mutex; /* held while a lease is renewed */
+	struct holding holdings[KEEPER_HOLDINGS_MAX];
+	struct worker *worker;
+};
+
+static int64_t renew_all(void *context, const atomic_bool *stopping)
+{
+	struct keeper *keeper = context;
+	for (int i = 0; i < KEEPER_HOLDINGS_MAX && !atomic_load(stopping); i++) {
+		pthread_mutex_lock(&keeper->mutex);
+		struct holding *holding = &keeper->holdings[i];
+		if (holding->renew && holding->renew(holding->context) == ERR_REFUSED)
+			holding->renew = NULL;
+		pthread_mutex_unlock(&keeper->mutex);
+	}
+	return KEEPER_INTERVAL_US;
+}
+
+int keeper_start(struct keeper **ret_keeper, struct error *error)
+{
+	struct keeper *keeper = calloc(1, sizeof *keeper);
+	if (!keeper)
+		return ERR_NO_MEMORY;
+	pthread_mutex_init(&keeper->mutex, NULL);
+	int result = worker_start("keeper", renew_all, keeper, &keeper->worker, error);
+	if (result) {
+		keeper_end(keeper);
+		return result;
+	}
+	*ret_keeper = keeper;
+	return OK;
+}
+
+void keeper_end(struct keeper *keeper)
+{
+	if (!keeper)
+		return;
+	worker_ask_to_stop(keeper->worker);
+	worker_end(keeper->worker);
+	pthread_mutex_destroy(&keeper->mutex);
+	free(keeper);
+}
+
+int keeper_hold(struct keeper *keeper, keeper_renew_function *renew, void *context)
+{
+	pthread_mutex_lock(&keeper->mutex);
+	int at = 0;
+	while (keeper->holdings[at].taken)
+		if (++at == KEEPER_HOLDINGS_MAX)
+			abort(); /* more jobs than the program has */
+	keeper->holdings[at] = (struct holding){renew, context, true};
+	pthread_mutex_unlock(&keeper->mutex);
+	return at;
+}
+
+void keeper_release(struct keeper *keeper, int holding)
+{
+	pthread_mutex_lock(&keeper->mutex);
+	keeper->holdings[holding] = (struct holding){0};
+	pthread_mutex_unlock(&keeper->mutex);
+}

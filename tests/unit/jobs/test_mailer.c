@@ -1,0 +1,264 @@
+/* The mailer and its templates, against a mail server that follows a script. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "jobs/mailer.h"
+#include "sample.h"
+#include "service/mail_templates.h"
+#include "smtp_script.h"
+#include "store/change.h"
+#include "store/mails.h"
+
+/* ---- templates ---- */
+
+static void fill(const char *name, const char *values, enum language language, struct buf *subject,
+                 struct buf *text)
+{
+	struct mail_facts facts = {name, values, "Constancia", "acc_1", language};
+	buf_init(subject, MAIL_SUBJECT_MAX);
+	buf_init(text, 65536);
+	assert_int_equal(mail_template_fill(&facts, subject, text, NULL), OK);
+}
+
+static void test_templates(void **state)
+{
+	BUF_AUTO struct buf subject, text;
+	fill("topup_failed",
+	     "{\"reason\":\"payment_failed\",\"pack_id\":\"pck_1\",\"sale_code\":null,"
+	     "\"payment_url\":\"https://pay.example.org/1?a=b\"}",
+	     LANGUAGE_ENGLISH, &subject, &text);
+	assert_string_equal(subject.data,
+	                    "Constancia: the automatic top-up failed and has been turned off");
+	assert_non_null(strstr(text.data, "of account acc_1 failed: the charge was declined.\n"));
+	assert_non_null(strstr(text.data, "\nPack: pck_1\nYou can pay for it here: https://pay."
+	                                  "example.org/1?a=b\n"));
+	assert_null(strstr(text.data, "Purchase"));
+	assert_null(strchr(text.data, '{'));
+}
+
+static void test_every_template_in_both_languages(void **state)
+{
+	static const char *const names[] = {MAIL_ENDPOINT_DISABLED, MAIL_TOPUP_FAILED,
+	                                    MAIL_ACCOUNT_DISABLED};
+	static const char values[] =
+		"{\"endpoint_id\":\"whk_1\",\"url\":\"https://example.org/hook\",\"reason\":\"daily_limit\","
+		"\"pack_id\":\"pck_1\",\"sale_code\":\"sal_1\",\"payment_url\":\"https://pay.example.org\","
+		"\"active_at\":\"2025-01-01T00:00:00.000000Z\"}";
+	for (size_t i = 0; i < 3; i++) {
+		BUF_AUTO struct buf english, spanish, subject, asunto;
+		fill(names[i], values, LANGUAGE_ENGLISH, &subject, &english);
+		fill(names[i], values, LANGUAGE_SPANISH, &asunto, &spanish);
+		assert_string_not_equal(subject.data, asunto.data);
+		assert_ptr_equal(strstr(english.data, "Hello,\n\n"), english.data);
+		assert_ptr_equal(strstr(spanish.data, "Hola:\n\n"), spanish.data);
+		assert_null(strchr(english.data, '{'));
+		assert_null(strchr(spanish.data, '{'));
+		assert_non_null(strstr(english.data, "acc_1"));
+		assert_non_null(strstr(spanish.data, "acc_1"));
+	}
+}
+
+static void test_values_stay_where_they_belong(void **state)
+{
+	BUF_AUTO struct buf subject, text;
+	fill("endpoint_disabled",
+	     "{\"endpoint_id\":\"whk\\r\\nBcc: x\",\"url\":\"{account}\\nmore\"}", LANGUAGE_ENGLISH,
+	     &subject, &text);
+	assert_null(strpbrk(subject.data, "\r\n"));
+	assert_non_null(strstr(text.data, "\nAddress: {account} more\n"));
+
+	struct mail_facts bad[] = {
+		{"of_another_time", "{}", "Constancia", "acc_1", LANGUAGE_ENGLISH},
+		{"topup_failed", "[]", "Constancia", "acc_1", LANGUAGE_ENGLISH},
+		{"topup_failed", "{", "Constancia", "acc_1", LANGUAGE_ENGLISH},
+		{"endpoint_disabled", "{}", "Constancia", "acc_1", LANGUAGE_ENGLISH},
+	};
+	for (size_t i = 0; i < 4; i++)
+		assert_int_equal(mail_template_fill(&bad[i], &subject, &text, NULL), ERR_VALIDATION);
+}
+
+/* ---- delivery ---- */
+
+struct post {
+	struct sample sample;
+	struct settings settings;
+	struct service service;
+	struct mailer mailer;
+	struct smtp_script script;
+	char url[64];
+	struct arena arena;
+};
+
+static int set_up(void **state)
+{
+	struct post *post = calloc(1, sizeof *post);
+	sample_open(&post->sample, MODALITY_CONTENT, 5);
+	arena_init(&post->arena, (size_t)1 << 20);
+	struct account_change change = ACCOUNT_UNCHANGED;
+	change.email = "owner@example.com";
+	assert_int_equal(store_change_account(post->sample.store, slice_of(post->sample.account_id),
+	                                      &change, 1, NULL),
+	                 OK);
+	post->settings = (struct settings){
+		.service_name = "Constancia",
+		.mail_url = post->url,
+		.mail_from = "notices@example.org",
+		.mail_allow_networks = "127.0.0.0/8",
+		.mail_schedule = "1ms, 1ms",
+	};
+	post->service.settings = &post->settings;
+	post->service.store = post->sample.store;
+	*state = post;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	struct post *post = *state;
+	sample_close(&post->sample);
+	arena_free(&post->arena);
+	free(post);
+	return 0;
+}
+
+static void queue(struct post *post)
+{
+	struct db_connection *connection;
+	assert_int_equal(change_begin(post->sample.store, &connection, NULL), OK);
+	int result = store_queue_mail(connection, post->sample.account, MAIL_ENDPOINT_DISABLED,
+	                              slice_of("{\"endpoint_id\":\"whk_1\",\"url\":\"https://a\"}"),
+	                              clock_now_us(), NULL);
+	assert_int_equal(change_end(connection, result, NULL), OK);
+}
+
+static struct mail_record record_of(struct post *post)
+{
+	struct mail_record *mails;
+	size_t count;
+	assert_int_equal(store_list_mails(post->sample.store, slice_of(post->sample.account_id), 10,
+	                                  &post->arena, &mails, &count, NULL),
+	                 OK);
+	assert_int_equal(count, 1);
+	return mails[0];
+}
+
+/* Until the mail is over. */
+static struct mail_record run(struct post *post, int connections)
+{
+	static const atomic_bool stopping;
+	post->script.connections = connections;
+	if (connections) {
+		smtp_start(&post->script);
+		snprintf(post->url, sizeof post->url, "smtp://127.0.0.1:%d", post->script.port);
+	}
+	assert_int_equal(mailer_init(&post->mailer, &post->service, "node", NULL), OK);
+	queue(post);
+	struct mail_record record;
+	do {
+		mailer_run(&post->mailer, &stopping);
+		record = record_of(post);
+	} while (strcmp(record.state, "waiting") == 0);
+	if (connections)
+		smtp_finish(&post->script);
+	return record;
+}
+
+static int times_heard(const struct post *post, const char *text)
+{
+	int times = 0;
+	for (const char *at = post->script.heard; (at = strstr(at, text)); at++)
+		times++;
+	return times;
+}
+
+static void test_sent_at_once(void **state)
+{
+	struct post *post = *state;
+	struct mail_record record = run(post, 1);
+	assert_string_equal(record.state, "sent");
+	assert_int_equal(record.attempts, 1);
+	assert_int_equal(times_heard(post, "RCPT TO:<owner@example.com>"), 1);
+	assert_int_equal(times_heard(post, "endpoint whk_1"), 2); /* subject and text */
+	assert_int_equal(atomic_load(&post->service.job_counters.mails_sent), 1);
+}
+
+static void test_a_lost_answer_gives_the_same_message_again(void **state)
+{
+	struct post *post = *state;
+	char id[128];
+	post->script.answers[0][SMTP_RCPT] = "451 try later";
+	post->script.answers[1][SMTP_TEXT] = ""; /* cut after the last dot: taken or not? */
+	struct mail_record record = run(post, 3);
+	assert_string_equal(record.state, "sent");
+	assert_int_equal(record.attempts, 3);
+	snprintf(id, sizeof id, "Message-ID: <%s@example.org>", record.mail_id);
+	assert_int_equal(times_heard(post, id), 2);
+	const char *first = strstr(post->script.heard, "Date: ");
+	const char *second = strstr(first + 1, "Date: ");
+	size_t size = (size_t)(strstr(first, "\r\n.\r\n") - first);
+	assert_memory_equal(first, second, size);
+}
+
+static void test_tried_often_enough(void **state)
+{
+	struct post *post = *state;
+	for (int i = 0; i < 3; i++)
+		post->script.answers[i][SMTP_GREETING] = "421 not now";
+	struct mail_record record = run(post, 3);
+	assert_string_equal(record.state, "failed");
+	assert_int_equal(record.attempts, 3);
+	assert_non_null(strstr(record.last_error, "421"));
+	assert_int_equal(atomic_load(&post->service.job_counters.mails_failed), 1);
+}
+
+static void test_refused_for_good(void **state)
+{
+	struct post *post = *state;
+	post->script.answers[0][SMTP_RCPT] = "550 nobody here";
+	struct mail_record record = run(post, 1);
+	assert_string_equal(record.state, "failed");
+	assert_int_equal(record.attempts, 1);
+	assert_non_null(strstr(record.last_error, "550"));
+}
+
+static void test_no_server(void **state)
+{
+	struct post *post = *state;
+	struct mail_record record = run(post, 0);
+	assert_string_equal(record.state, "dropped");
+	assert_string_equal(record.last_error, "mail.url is empty");
+}
+
+static void test_bad_settings(void **state)
+{
+	struct post *post = *state;
+	post->settings.mail_schedule = "soon";
+	assert_int_equal(mailer_init(&post->mailer, &post->service, "node", NULL), ERR_VALIDATION);
+	post->settings.mail_schedule = "1s";
+	post->settings.mail_allow_networks = "somewhere";
+	assert_int_equal(mailer_init(&post->mailer, &post->service, "node", NULL), ERR_VALIDATION);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_templates),
+		cmocka_unit_test(test_every_template_in_both_languages),
+		cmocka_unit_test(test_values_stay_where_they_belong),
+		cmocka_unit_test_setup_teardown(test_sent_at_once, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_a_lost_answer_gives_the_same_message_again, set_up,
+		                                tear_down),
+		cmocka_unit_test_setup_teardown(test_tried_often_enough, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_refused_for_good, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_no_server, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_bad_settings, set_up, tear_down),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
