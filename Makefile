@@ -19,6 +19,7 @@ sanitize: build-sanitize/build.ninja
 # Against validators and services from outside (PyPI, Maven Central, the Go module proxy).
 conformance: deps all
 	@tests/conformance/run build
+	@tests/conformance/stripe/run build
 
 bench: deps all
 	@bench/run --build build

@@ -30,6 +30,7 @@
 struct node {
 	const struct settings *settings;
 	sigset_t signals;
+	int lock_file;
 	struct signer *signer;
 	struct authorities *authorities;
 	struct service service;
@@ -129,6 +130,21 @@ static int start_signer(struct node *node, struct error *error)
 	return signer_start(&options, &node->signer, error);
 }
 
+/* One service for a data directory; the store may be shared by many. */
+static int lock_directory(struct node *node, struct error *error)
+{
+	char path[PATH_MAX];
+	snprintf(path, sizeof path, "%s/node.lock", node->settings->service_data_dir);
+	node->lock_file = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (node->lock_file < 0)
+		return error_cause(error, ERR_IO, "open %s: %s", path, strerror(errno));
+	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+	if (fcntl(node->lock_file, F_OFD_SETLK, &lock) != 0)
+		return error_set(error, ERR_UNAVAILABLE, MSG_DATA_LOCKED,
+		                 node->settings->service_data_dir, NULL);
+	return OK;
+}
+
 int node_open(const struct settings *settings, bool create, struct node **ret_node,
               struct error *error)
 {
@@ -136,6 +152,7 @@ int node_open(const struct settings *settings, bool create, struct node **ret_no
 	if (!node)
 		return ERR_NO_MEMORY;
 	node->settings = settings;
+	node->lock_file = -1;
 	prepare_process(node);
 	int code = OK;
 	if (create && mkdir(settings->service_data_dir, 0700) != 0 && errno != EEXIST)
@@ -145,6 +162,8 @@ int node_open(const struct settings *settings, bool create, struct node **ret_no
 		code = error_set(error, ERR_NOT_FOUND, MSG_STORE_ABSENT, settings->service_data_dir, NULL);
 	if (!code)
 		code = start_signer(node, error);
+	if (!code)
+		code = lock_directory(node, error); /* after the signer, which must not inherit it */
 	if (!code)
 		code = create_authorities(node, error);
 	if (!code)
@@ -260,6 +279,8 @@ void node_close(struct node *node)
 		service_close(&node->service);
 	authorities_free(node->authorities);
 	signer_stop(node->signer);
+	if (node->lock_file >= 0)
+		close(node->lock_file);
 	alarm(0);
 	free(node);
 }

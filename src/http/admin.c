@@ -26,6 +26,9 @@ static int write_ready(struct http_server *server, struct buf *out)
 	int store = store_ready(server->service->store, &error);
 	struct error clock_error = {0};
 	int clock = service_clock_ready(server->service, &clock_error);
+	/* What needs no content store is registered and read without it. */
+	struct error content_error = {0};
+	int content = content_ready(server->service->content, &content_error);
 	bool draining = atomic_load(&server->draining);
 	bool ready = !store && !clock && !draining;
 	service_read_counts(server->service, &counts);
@@ -46,6 +49,10 @@ static int write_ready(struct http_server *server, struct buf *out)
 		json_text(&writer, NULL, "no segment could be sealed for a while; events stay pending");
 	if (!clock && !counts.clock_synchronized)
 		json_text(&writer, NULL, "the system clock is not synchronized; seals say so");
+	if (content)
+		json_text(&writer, NULL,
+		          *content_error.cause ? content_error.cause
+		                               : error_message(&content_error, LANGUAGE_ENGLISH));
 	json_end_array(&writer);
 	json_text(&writer, "promise", store_promise(server->service->store));
 	json_integer(&writer, "queue_length", (int64_t)counts.queue_length);
@@ -134,6 +141,8 @@ static int write_metrics(struct http_server *server, struct buf *out)
 	             (double)counts.clock_max_error_us / 1e6);
 	metrics_line(out, "store_ready", "gauge", "1 while the store can acknowledge writes.",
 	             store_ready(server->service->store, NULL) == 0);
+	metrics_line(out, "content_ready", "gauge", "1 while the content store answers.",
+	             content_ready(server->service->content, NULL) == 0);
 	return 200;
 }
 

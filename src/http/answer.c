@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "http/internal.h"
+#include "http/object_stream.h"
 
 #define RETRY_AFTER_DEFAULT 2
 
@@ -159,21 +160,9 @@ int answer_object(struct exchange *exchange, const char *object, uint64_t offset
 	return result;
 }
 
-static ssize_t read_object(void *context, uint64_t position, char *data, size_t size)
+static struct MHD_Response *make_response(struct exchange *exchange)
 {
-	int64_t got = content_read(context, data, size, NULL);
-	if (got < 0)
-		return MHD_CONTENT_READER_END_WITH_ERROR;
-	return got == 0 ? MHD_CONTENT_READER_END_OF_STREAM : (ssize_t)got;
-}
-
-static void end_object(void *context)
-{
-	content_read_end(context);
-}
-
-static struct MHD_Response *make_response(struct answer *answer)
-{
+	struct answer *answer = &exchange->answer;
 	struct MHD_Response *response;
 	if (answer->descriptor >= 0) {
 		response = MHD_create_response_from_fd_at_offset64(answer->size, answer->descriptor,
@@ -184,10 +173,7 @@ static struct MHD_Response *make_response(struct answer *answer)
 		return response;
 	}
 	if (answer->reader) {
-		response = MHD_create_response_from_callback(answer->size, (size_t)64 * 1024, read_object,
-		                                             answer->reader, end_object);
-		if (!response)
-			content_read_end(answer->reader);
+		response = object_stream_response(exchange, answer->reader, answer->size);
 		answer->reader = NULL;
 		return response;
 	}
@@ -200,7 +186,7 @@ enum MHD_Result answer_queue(struct exchange *exchange)
 	struct header_list list;
 	exchange->draining = atomic_load_explicit(&exchange->server->draining, memory_order_relaxed);
 	collect(exchange, &list);
-	struct MHD_Response *response = make_response(&exchange->answer);
+	struct MHD_Response *response = make_response(exchange);
 	if (!response)
 		return MHD_NO;
 	enum MHD_Result result = MHD_YES;

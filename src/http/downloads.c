@@ -60,6 +60,7 @@ static int download(struct exchange *exchange, struct error *error)
 
 const struct operation operation_download = {
 	.open = true,
+	.content = true,
 	.parameters = (const char *const[]){"expires", "mac", NULL},
 	.work = download,
 };

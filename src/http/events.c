@@ -211,4 +211,4 @@ const struct operation operation_list_events = {
 	.work = list_events,
 };
 const struct operation operation_get_event = {.work = get_event};
-const struct operation operation_get_content = {.work = get_content};
+const struct operation operation_get_content = {.content = true, .work = get_content};

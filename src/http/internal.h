@@ -12,6 +12,7 @@
 
 #define LOOPS 1 /* polling threads; two gave the same on two cores */
 #define WORKERS 2
+#define CONTENT_WORKERS 16 /* for content across a network: they wait, others must not */
 #define WORKER_QUEUE_MAX 512
 #define RATE_BUCKETS 65536
 
@@ -24,6 +25,7 @@ struct http_server {
 	struct metrics metrics;
 	struct rate_limiter *limiter;
 	struct worker_pool *workers;
+	struct worker_pool *content_workers; /* the same where content is here */
 	struct network_list trusted_proxies;
 	uint64_t address_salt[2];
 	/* Header names with the service's prefix, for keys and scenarios. */

@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "http/internal.h"
+#include "http/object_stream.h"
 
 /* Bounds request line and headers too. The library clears it after every request, so less is
  * faster. */
@@ -17,7 +18,7 @@
 
 enum { COMMAND_RUN, COMMAND_DRAIN, COMMAND_STOP };
 
-static void wake(struct loop *loop)
+void loop_wake(struct loop *loop)
 {
 	uint64_t one = 1;
 	while (write(loop->wake_descriptor, &one, sizeof one) < 0 && errno == EINTR)
@@ -56,7 +57,7 @@ void loop_complete(struct exchange *exchange)
 	while (!atomic_compare_exchange_weak_explicit(&loop->completed, &head, exchange,
 	                                              memory_order_release, memory_order_relaxed));
 	if (!head)
-		wake(loop);
+		loop_wake(loop);
 }
 
 static struct exchange *of_job(struct job *job)
@@ -146,6 +147,7 @@ static void end(struct loop *loop)
 	loop->ending = true;
 	while (loop->waiting_first)
 		abandon_first(loop);
+	object_stream_end_all(loop);
 	/* Twice: resumed connections queue their answer, then send it. */
 	for (int i = 0; i < 2; i++)
 		MHD_run(loop->daemon);
@@ -153,6 +155,7 @@ static void end(struct loop *loop)
 	while (loop->out > 0) {
 		wait_events(loop, -1);
 		take_completed(loop);
+		object_stream_take_filled(loop);
 	}
 }
 
@@ -171,6 +174,7 @@ static void *run(void *context)
 		}
 		wait_events(loop, timeout_ms(loop));
 		take_completed(loop);
+		object_stream_take_filled(loop);
 		check_deadlines(loop);
 		MHD_run(loop->daemon);
 	}
@@ -248,14 +252,14 @@ int loop_start(struct loop *loop, struct http_server *server, int listen_descrip
 void loop_drain(struct loop *loop)
 {
 	atomic_store(&loop->command, COMMAND_DRAIN);
-	wake(loop);
+	loop_wake(loop);
 }
 
 void loop_stop(struct loop *loop)
 {
 	if (loop->started) {
 		atomic_store(&loop->command, COMMAND_STOP);
-		wake(loop);
+		loop_wake(loop);
 		pthread_join(loop->thread, NULL);
 	} else if (loop->daemon) {
 		stop_daemon(loop);

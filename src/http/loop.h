@@ -6,6 +6,8 @@
 
 #include "http/exchange.h"
 
+struct object_stream;
+
 struct loop {
 	struct http_server *server;
 	struct MHD_Daemon *daemon;
@@ -13,9 +15,11 @@ struct loop {
 	int poll_descriptor;
 	int wake_descriptor;
 	_Atomic(struct exchange *) completed;
+	_Atomic(struct object_stream *) filled;
+	struct object_stream *streams; /* suspended between two pieces of an object */
 	_Atomic int command;
 	_Atomic int64_t under_way;      /* requests begun and not yet answered */
-	int64_t out;                    /* exchanges that work is done on elsewhere */
+	int64_t out;                    /* exchanges and streams that work is done on elsewhere */
 	struct exchange *waiting_first; /* in order of their deadlines */
 	struct exchange *waiting_last;
 	uint64_t random; /* state for request ids */
@@ -30,6 +34,8 @@ int loop_start(struct loop *loop, struct http_server *server, int listen_descrip
 void loop_wait(struct exchange *exchange);
 /* From any thread, once for each loop_wait; the exchange is the loop's again. */
 void loop_complete(struct exchange *exchange);
+/* Ends the loop's wait; from any thread. */
+void loop_wake(struct loop *loop);
 /* Takes no more connections; may be called from any thread. */
 void loop_drain(struct loop *loop);
 /* Answers 503 to what waits, ends connections, waits for work that is still out, ends the thread.

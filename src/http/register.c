@@ -238,7 +238,7 @@ static void submit_with_content(struct exchange *exchange)
 {
 	loop_wait(exchange);
 	exchange->job.run = store_content;
-	if (worker_submit(exchange->server->workers, &exchange->job))
+	if (worker_submit(exchange->server->content_workers, &exchange->job))
 		return;
 	fail(exchange, error_cause(&exchange->error, ERR_UNAVAILABLE, "the work queue is full"));
 }
@@ -342,7 +342,7 @@ void content_discard(struct exchange *exchange)
 	discard->job.run = run_discard;
 	discard->store = exchange->service->content;
 	memcpy(discard->name, exchange->content_object, sizeof discard->name);
-	if (!worker_submit(exchange->server->workers, &discard->job))
+	if (!worker_submit(exchange->server->content_workers, &discard->job))
 		free(discard); /* swept later */
 }
 

@@ -206,9 +206,11 @@ static void run_work(struct job *job)
 
 void work_submit(struct exchange *exchange)
 {
+	struct http_server *server = exchange->server;
+	bool content = exchange->operation->content;
 	loop_wait(exchange);
 	exchange->job.run = run_work;
-	if (worker_submit(exchange->server->workers, &exchange->job))
+	if (worker_submit(content ? server->content_workers : server->workers, &exchange->job))
 		return;
 	answer_error(exchange,
 	             error_cause(&exchange->error, ERR_UNAVAILABLE, "the work queue is full"));

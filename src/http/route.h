@@ -12,6 +12,7 @@ enum scenario_effect { SCENARIO_NONE, SCENARIO_EVENT, SCENARIO_CERTIFICATION };
 struct operation {
 	bool open;   /* needs no key; counted by client address */
 	unsigned bucket; /* open: which one of the address; 0: that of public pages and downloads */
+	bool content; /* its work reads content, which may be across a network */
 	bool writes; /* refused while the channel or account is suspended */
 	enum scenario_effect scenario;
 	const char *const *parameters; /* of the query, closed by NULL */

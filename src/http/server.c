@@ -103,7 +103,10 @@ static int start(struct http_server *server, struct error *error)
 		return result;
 	server->limiter = rate_limiter_create(RATE_BUCKETS);
 	server->workers = worker_pool_start(WORKERS, WORKER_QUEUE_MAX);
-	if (!server->limiter || !server->workers || error_docs_make(server))
+	server->content_workers = server->workers;
+	if (content_is_remote(server->service->content))
+		server->content_workers = worker_pool_start(CONTENT_WORKERS, WORKER_QUEUE_MAX);
+	if (!server->limiter || !server->workers || !server->content_workers || error_docs_make(server))
 		return error_cause(error, ERR_NO_MEMORY, "no memory or threads for HTTP");
 	result = listen_on("service.listen", settings->service_listen, &server->listen_descriptor,
 	                   &server->port, error);
@@ -169,6 +172,8 @@ void http_stop(struct http_server *server)
 	for (int i = 0; i < LOOPS; i++)
 		loop_stop(&server->loops[i]);
 	admin_stop(server);
+	if (server->content_workers != server->workers)
+		worker_pool_stop(server->content_workers);
 	worker_pool_stop(server->workers);
 	if (server->listen_descriptor >= 0)
 		close(server->listen_descriptor);

@@ -10,6 +10,7 @@
 #include "jobs/internal.h"
 #include "store/accounts.h"
 #include "store/certifications.h"
+#include "store/mails.h"
 #include "store/deliveries.h"
 
 #define INTERVAL_US (6 * 3600 * US_PER_SECOND)
@@ -18,6 +19,7 @@
 #define ORPHAN_AGE_US US_PER_DAY
 #define FORGOTTEN_MAX 200000 /* notices and deliveries at a time */
 #define IDLE_ACCOUNT_US (365 * US_PER_DAY)
+#define MAIL_KEEP_US (90 * US_PER_DAY)
 
 /* ---- objects that nothing names ---- */
 
@@ -104,6 +106,13 @@ static void look_at_balances(struct service *service, const atomic_bool *stoppin
 		log_error("balances_differ", "cause", "store check names the accounts");
 }
 
+static void forget_mails(struct service *service)
+{
+	struct error error = {0};
+	if (store_forget_mails(service->store, clock_now_us() - MAIL_KEEP_US, &error))
+		log_warning("mails_not_forgotten", "cause", error.cause);
+}
+
 int64_t housekeeping_run(void *context, const atomic_bool *stopping)
 {
 	struct housekeeping *housekeeping = context;
@@ -114,6 +123,7 @@ int64_t housekeeping_run(void *context, const atomic_bool *stopping)
 	disable_idle_accounts(housekeeping->service);
 	look_at_balances(housekeeping->service, stopping);
 	forget_notices(housekeeping->service);
+	forget_mails(housekeeping->service);
 	return INTERVAL_US;
 }
 

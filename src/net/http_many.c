@@ -9,7 +9,8 @@
 #include "net/transfer.h"
 
 #define POLL_MS 60000 /* woken before when there is something */
-#define IDLE_CONNECTIONS_MAX 256L
+#define IDLE_CONNECTIONS_MAX 512L
+#define SPARE_MAX 512 /* handles kept for the next exchanges: making one costs more than its use */
 
 /* An exchange under way. */
 struct task {
@@ -28,7 +29,11 @@ struct http_many {
 	CURLM *multi;
 	pthread_t thread;
 	atomic_bool stopping;
-	struct task tasks; /* the ring's anchor; the thread's own */
+	/* The thread's own. */
+	struct task tasks; /* the ring's anchor */
+	struct list finished; /* not given back yet */
+	struct http_session *spare[SPARE_MAX];
+	size_t spare_count;
 	pthread_mutex_t mutex;
 	pthread_cond_t some_ended;
 	struct list given; /* under the mutex */
@@ -50,12 +55,40 @@ static void list_append(struct list *list, struct http_exchange *exchange)
 
 /* ---- on the thread ---- */
 
-static void give_back(struct http_many *many, struct http_exchange *exchange)
+/* All that have finished at once, so that the other thread is woken once. */
+static void give_back(struct http_many *many)
 {
+	if (!many->finished.first)
+		return;
 	pthread_mutex_lock(&many->mutex);
-	list_append(&many->ended, exchange);
+	*many->ended.end = many->finished.first;
+	many->ended.end = many->finished.end;
 	pthread_cond_signal(&many->some_ended);
 	pthread_mutex_unlock(&many->mutex);
+	list_clear(&many->finished);
+}
+
+static struct http_session *take_session(struct http_many *many)
+{
+	return many->spare_count ? many->spare[--many->spare_count] : http_session_open();
+}
+
+static void keep_session(struct http_many *many, struct http_session *session)
+{
+	if (session && many->spare_count < SPARE_MAX)
+		many->spare[many->spare_count++] = session;
+	else
+		http_session_close(session);
+}
+
+static void free_task(struct http_many *many, struct task *task)
+{
+	struct http_session *session = task->exchange->request.session;
+
+	transfer_free(&task->transfer);
+	task->exchange->request.session = NULL;
+	keep_session(many, session);
+	free(task);
 }
 
 static void end_task(struct http_many *many, struct task *task, CURLcode code)
@@ -68,15 +101,17 @@ static void end_task(struct http_many *many, struct task *task, CURLcode code)
 	curl_multi_remove_handle(many->multi, task->transfer.easy);
 	task->previous->next = task->next;
 	task->next->previous = task->previous;
-	transfer_free(&task->transfer);
-	free(task);
-	give_back(many, exchange);
+	free_task(many, task);
+	list_append(&many->finished, exchange);
 }
 
-static int prepare(struct task *task)
+static int prepare(struct http_many *many, struct task *task)
 {
-	int result = transfer_prepare(&task->transfer, &task->exchange->request,
-	                              &task->exchange->error);
+	task->exchange->request.session = take_session(many);
+	int result = ERR_NO_MEMORY;
+	if (task->exchange->request.session)
+		result = transfer_prepare(&task->transfer, &task->exchange->request,
+		                          &task->exchange->error);
 	CURL *easy = task->transfer.easy;
 
 	if (result)
@@ -95,7 +130,7 @@ static void start_task(struct http_many *many, struct http_exchange *exchange)
 	if (task) {
 		task->exchange = exchange;
 		task->started_us = clock_monotonic_us();
-		result = prepare(task);
+		result = prepare(many, task);
 	}
 	if (task && !result && curl_multi_add_handle(many->multi, task->transfer.easy) != CURLM_OK)
 		result = error_cause(&exchange->error, ERR_INTERNAL, "libcurl does not take an exchange");
@@ -106,10 +141,9 @@ static void start_task(struct http_many *many, struct http_exchange *exchange)
 		return;
 	}
 	if (task)
-		transfer_free(&task->transfer);
-	free(task);
+		free_task(many, task);
 	exchange->result = result;
-	give_back(many, exchange);
+	list_append(&many->finished, exchange);
 }
 
 static void start_given(struct http_many *many)
@@ -148,11 +182,13 @@ static void *run(void *argument)
 		start_given(many);
 		curl_multi_perform(many->multi, &running);
 		end_finished(many);
+		give_back(many);
 		curl_multi_poll(many->multi, NULL, 0, POLL_MS, NULL);
 	}
 	start_given(many);
 	while (many->tasks.next != &many->tasks)
 		end_task(many, many->tasks.next, CURLE_ABORTED_BY_CALLBACK);
+	give_back(many);
 	return NULL;
 }
 
@@ -170,6 +206,8 @@ static void init_condition(pthread_cond_t *condition)
 
 static void http_many_free(struct http_many *many)
 {
+	while (many->spare_count)
+		http_session_close(many->spare[--many->spare_count]);
 	curl_multi_cleanup(many->multi);
 	pthread_cond_destroy(&many->some_ended);
 	pthread_mutex_destroy(&many->mutex);
@@ -185,6 +223,7 @@ int http_many_start(struct http_many **ret_many, struct error *error)
 	many->tasks.next = many->tasks.previous = &many->tasks;
 	list_clear(&many->given);
 	list_clear(&many->ended);
+	list_clear(&many->finished);
 	pthread_mutex_init(&many->mutex, NULL);
 	init_condition(&many->some_ended);
 	int result = transfer_init();
@@ -220,9 +259,11 @@ void http_many_begin(struct http_many *many, struct http_exchange *exchange)
 	error_clear(&exchange->error);
 	exchange->duration_us = 0;
 	pthread_mutex_lock(&many->mutex);
+	bool first = !many->given.first;
 	list_append(&many->given, exchange);
 	pthread_mutex_unlock(&many->mutex);
-	curl_multi_wakeup(many->multi);
+	if (first)
+		curl_multi_wakeup(many->multi);
 }
 
 struct http_exchange *http_many_take(struct http_many *many, int64_t timeout_us)

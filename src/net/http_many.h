@@ -13,7 +13,8 @@
 struct http_many;
 
 struct http_exchange {
-	/* Given; what the request points to must live until the exchange is taken back. */
+	/* Given, without a session; what the request points to must live until the exchange is taken
+	 * back. */
 	struct http_request request;
 	void *context;
 	/* Outcome, as of http_send: `answer` is the caller's to free when result is 0. */

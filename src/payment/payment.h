@@ -143,6 +143,7 @@ struct payment_notice {
 	int64_t amount_minor;                    /* PAID: received; REFUNDED: given back; else 0 */
 	char currency[4];                        /* "EUR"; empty where it does not matter */
 	char code[PAYMENT_CODE_SIZE];            /* FAILED: why, as in payment_result */
+	bool by_bank;                            /* REFUNDED: taken back by the customer's bank */
 };
 
 /* Checks the signature over `body` (at most PAYMENT_NOTICE_SIZE_MAX) and reads it. `signature` is

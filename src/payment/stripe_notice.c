@@ -161,8 +161,10 @@ static void read_dispute(const struct json *dispute, struct payment_notice *noti
 	copy_currency(dispute, notice);
 	stripe_copy_id(dispute, "payment_intent", notice->reference, sizeof notice->reference);
 	if (json_get_text(dispute, "status", &status) && slice_is(status, "lost") &&
-	    *notice->reference && json_get_integer(dispute, "amount", &notice->amount_minor))
+	    *notice->reference && json_get_integer(dispute, "amount", &notice->amount_minor)) {
 		notice->kind = PAYMENT_NOTICE_REFUNDED;
+		notice->by_bank = true;
+	}
 }
 
 static void read_object(const struct json *object, struct payment_notice *notice)

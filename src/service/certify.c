@@ -23,7 +23,7 @@ static void write_link(const struct service *service, const struct certification
 		json_null(writer, member);
 		return;
 	}
-	link_make(service, certification->certification_id, document->name, now_us, &link);
+	document_link(service, certification->certification_id, document, now_us, &link);
 	json_slice(writer, member, buf_slice(&link));
 }
 

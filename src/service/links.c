@@ -30,6 +30,25 @@ void link_make(const struct service *service, const char *certification_id, cons
 	buf_add_hex(out, mac.bytes, SHA256_SIZE);
 }
 
+static const char *document_type(enum document_kind kind)
+{
+	return kind == DOCUMENT_REPORT ? "application/pdf" : "application/zip";
+}
+
+void document_link(const struct service *service, const char *certification_id,
+                   const struct document *document, int64_t now_us, struct buf *out)
+{
+	struct content_link link = {
+	    .content_type = document_type(document->kind),
+	    .file_name = document->name,
+	    .now_us = now_us,
+	    .lifetime_us = service->settings->certification_link_lifetime,
+	};
+	if (!service->settings->content_presigned_links ||
+	    content_make_link(service->content, document->object, &link, out, NULL))
+		link_make(service, certification_id, document->name, now_us, out);
+}
+
 bool link_check(const struct service *service, const char *certification_id, const char *name,
                 struct slice expires, struct slice mac, int64_t now_us)
 {
@@ -56,8 +75,7 @@ int issued_file_find(struct service *service, struct slice certification_id, str
 	if (result)
 		return result;
 	struct issued_file file = {
-	    .content_type =
-	        document.kind == DOCUMENT_REPORT ? "application/pdf" : "application/zip",
+	    .content_type = document_type(document.kind),
 	    .size = (uint64_t)document.size_bytes,
 	};
 	if (strlen(document.object) >= sizeof file.object)

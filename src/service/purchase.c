@@ -61,7 +61,7 @@ static void look_for_second_payment(struct service *service, const struct paymen
  * one must come again behind it. */
 static bool may_be_early(const struct payment_notice *notice, enum purchase_act act, int result)
 {
-	return result == ERR_NOT_FOUND && act == PURCHASE_REVERT && !*notice->sale_code &&
+	return result == ERR_NOT_FOUND && act != PURCHASE_PAY && !*notice->sale_code &&
 	       clock_now_us() - notice->created_us < EARLY_US;
 }
 
@@ -103,7 +103,7 @@ int service_payment_notice(struct service *service, const struct payment_notice 
 	case PAYMENT_NOTICE_PAID:
 		return apply(service, notice, PURCHASE_PAY, error);
 	case PAYMENT_NOTICE_REFUNDED:
-		return apply(service, notice, PURCHASE_REVERT, error);
+		return apply(service, notice, notice->by_bank ? PURCHASE_REVERT : PURCHASE_REFUND, error);
 	case PAYMENT_NOTICE_FAILED:
 		/* The payment may have been tried again since: its state is what counts. */
 		if (*notice->sale_code)

@@ -108,6 +108,11 @@ int certification_list(struct service *service, const struct key_identity *key, 
 /* public_url/v1/downloads/<certification id>/<file name>?expires=<unix seconds>&mac=<hex>. */
 void link_make(const struct service *service, const char *certification_id, const char *name,
                int64_t now_us, struct buf *out);
+struct document;
+/* The link of an issued document as answers give it: link_make's, or with content.presigned_links
+ * one that leads to the content store itself. */
+void document_link(const struct service *service, const char *certification_id,
+                   const struct document *document, int64_t now_us, struct buf *out);
 /* False when altered or expired. */
 bool link_check(const struct service *service, const char *certification_id, const char *name,
                 struct slice expires, struct slice mac, int64_t now_us);

@@ -191,7 +191,7 @@ static int change_account(struct db_connection *connection, struct slice account
 	struct db_query *query = db_query(
 		connection,
 		"UPDATE accounts SET name = COALESCE($2, name),"
-		" email = CASE WHEN $3 IS NULL THEN email WHEN $3 = '' THEN NULL ELSE $3 END,"
+		" email = CASE WHEN CAST($3 AS TEXT) IS NULL THEN email WHEN $3 = '' THEN NULL ELSE $3 END,"
 		" language = COALESCE($4, language),"
 		" rate_live = CASE WHEN $5 < 0 THEN rate_live WHEN $5 = 0 THEN NULL ELSE $5 END,"
 		" unpaid_limit = CASE WHEN $6 < 0 THEN unpaid_limit ELSE $6 END,"

@@ -118,7 +118,7 @@ int store_delay_certification(struct store *store, const struct certification *c
 	struct db_query *query = db_query(
 	    connection, "UPDATE certifications SET next_attempt_at = $4, lease = NULL,"
 	                " progress_permille = 0, last_error = COALESCE($5, last_error),"
-	                " attempts = CASE WHEN $5 IS NULL THEN attempts - 1 ELSE attempts END"
+	                " attempts = CASE WHEN CAST($5 AS TEXT) IS NULL THEN attempts - 1 ELSE attempts END"
 	                " WHERE account = $1 AND certification = $2 AND lease = $3"
 	                " AND status = 'processing'");
 	db_bind_integer(query, certification->account);
@@ -259,7 +259,7 @@ static int fail(struct db_connection *connection, const struct certification *ce
 	                " incident_id = $5, last_error = $6, lease = NULL"
 	                " WHERE account = $1 AND certification = $2 AND status = 'processing'"
 	                " AND (lease = $3 OR"
-	                " ($3 IS NULL AND (lease IS NULL OR next_attempt_at <= $4)))");
+	                " (CAST($3 AS TEXT) IS NULL AND (lease IS NULL OR next_attempt_at <= $4)))");
 	db_bind_integer(query, certification->account);
 	db_bind_integer(query, certification->certification);
 	db_bind_string(query, holder);

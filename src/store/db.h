@@ -3,7 +3,8 @@
  *
  * Nearly all queries are written once, in the SQL that both engines speak: parameters $1, $2, …;
  * BIGINT, TEXT, BLOB; INSERT … ON CONFLICT; RETURNING. A driver adapts what differs (`FOR UPDATE`
- * is dropped on SQLite, where one connection writes).
+ * is dropped on SQLite, where one connection writes). A parameter that may be NULL needs a place
+ * that tells its type: a column, or CAST($1 AS TEXT) before IS NULL.
  *
  * Three uses of a connection:
  * - the WRITER of administration and jobs: its transactions exclude each other, over all nodes;

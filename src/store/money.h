@@ -78,14 +78,13 @@ struct purchase_row {
 	enum purchase_state state;
 	const char *provider;
 	const char *payment_url; /* NULL: none */
+	const char *reference;   /* the provider's name of the payment; NULL: not known */
 };
 int read_purchase_row(struct money *money, int64_t number, struct purchase_row *ret,
                       struct error *error);
 /* Carries out what purchase_step allows: state, credits, the end of a top-up's purchase. */
 int step_purchase(struct money *money, struct purchase_row *row, struct purchase_step step,
                   struct purchase_outcome *ret, struct error *error);
-/* Whether the provider is to give it back. */
-int has_open_refund(struct money *money, int64_t purchase, bool *ret, struct error *error);
 /* Every payment of the purchase with this action that is not over ends with the outcome. */
 int close_payments(struct money *money, int64_t purchase, enum payment_action action,
                    const char *outcome, struct error *error);

@@ -65,7 +65,7 @@ static int find_and_hold(struct money *money, struct slice sale_id, struct purch
 	return result ? result : read_purchase_row(money, number, ret, error);
 }
 
-int has_open_refund(struct money *money, int64_t purchase, bool *ret, struct error *error)
+static int has_open_refund(struct money *money, int64_t purchase, bool *ret, struct error *error)
 {
 	struct db_query *query = db_query(
 		money->connection, "SELECT COUNT(*) FROM payments WHERE account = $1 AND purchase = $2"

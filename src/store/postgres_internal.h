@@ -30,10 +30,10 @@ struct pg_query {
 };
 
 /* What was sent, in order; its results come in the same order. */
-enum pg_kind { PG_STATEMENT, PG_COMMIT, PG_REPLICA_CHECK, PG_CLOCK, PG_SYNC };
+enum pg_kind { PG_STATEMENT, PG_PREPARE, PG_COMMIT, PG_REPLICA_CHECK, PG_CLOCK, PG_SYNC };
 struct pg_waiting {
 	enum pg_kind kind;
-	struct pg_query *query; /* who gets the result, NULL: nobody */
+	struct pg_query *query; /* who gets the result or is prepared, NULL: nobody */
 };
 
 struct pg_connection {

@@ -247,6 +247,8 @@ static bool take_result(struct pg_connection *connection, struct pg_waiting *fir
 	if (!result)
 		return true;
 	bool good = status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK;
+	if (first->kind == PG_PREPARE)
+		first->query->prepared = good; /* it failed, or was skipped behind a failure */
 	if (status == PGRES_FATAL_ERROR) {
 		connection->aborted = true;
 		fail_by_result(connection, result);
@@ -259,7 +261,7 @@ static bool take_result(struct pg_connection *connection, struct pg_waiting *fir
 		             strtoll(PQgetvalue(result, 0, 0), NULL, 10) - clock_monotonic_us());
 	} else if (good && first->kind == PG_COMMIT) {
 		connection->committed = strcmp(PQcmdStatus(result), "COMMIT") == 0;
-	} else if (good && first->query) {
+	} else if (good && first->query && first->kind == PG_STATEMENT) {
 		PQclear(first->query->result);
 		first->query->result = result;
 		first->query->state = PG_HERE;
@@ -292,7 +294,7 @@ bool pg_collect(struct pg_connection *connection, const struct pg_query *until,
 			lose(connection, "receiving");
 			return false;
 		}
-		bool wanted = until && first->query == until;
+		bool wanted = until && first->query == until && first->kind == PG_STATEMENT;
 		if (!take_result(connection, first, result))
 			continue;
 		connection->waiting_first = (connection->waiting_first + 1) % WAITING_MAX;

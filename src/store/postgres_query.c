@@ -152,8 +152,8 @@ static bool prepare(struct pg_connection *connection, struct pg_query *query)
 	if (PQsendPrepare(connection->pg, query->name, query->sql, connection->bound,
 	                  connection->types) != 1)
 		return false;
-	pg_note_sent(connection, PG_STATEMENT, NULL);
-	query->prepared = true;
+	pg_note_sent(connection, PG_PREPARE, query);
+	query->prepared = true; /* unless its result says otherwise */
 	return true;
 }
 
@@ -191,13 +191,6 @@ static bool send_cursor(struct pg_connection *connection, struct pg_query *query
 	pg_note_sent(connection, PG_STATEMENT, NULL);
 	query->cursor_open = true;
 	return send_fetch(connection, query);
-}
-
-/* A statement that failed to be prepared does not exist. */
-static void forget_failed(struct pg_connection *connection, struct pg_query *query)
-{
-	if (connection->base.failure != OK)
-		query->prepared = false;
 }
 
 static void send(struct pg_connection *connection, struct pg_query *query,
@@ -242,7 +235,6 @@ static bool collect(struct pg_connection *connection, struct pg_query *query)
 {
 	if (!pg_collect(connection, query, pg_deadline(connection)) && connection->pg)
 		pg_disconnect(connection);
-	forget_failed(connection, query);
 	return connection->base.failure == OK && query->state == PG_HERE;
 }
 

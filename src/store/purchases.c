@@ -257,7 +257,7 @@ int read_purchase_row(struct money *money, int64_t number, struct purchase_row *
 		.arena = &money->arena,
 		.query = db_query(money->connection,
 		                  "SELECT sale_id, pack_id, credits, amount, tax, currency, state,"
-		                  " provider, payment_url FROM purchases"
+		                  " provider, payment_url, reference FROM purchases"
 		                  " WHERE account = $1 AND number = $2")};
 	db_bind_integer(row.query, money->account.account);
 	db_bind_integer(row.query, number);
@@ -270,6 +270,7 @@ int read_purchase_row(struct money *money, int64_t number, struct purchase_row *
 			.tax_minor = db_integer(row.query, 4),
 			.provider = row_string(&row, 7),
 			.payment_url = row_string(&row, 8),
+			.reference = row_string(&row, 9),
 		};
 		store_copy_id(ret->sale_id, db_text(row.query, 0));
 		store_copy_id(ret->pack_id, db_text(row.query, 1));
@@ -408,6 +409,14 @@ static int keep_reference(struct money *money, const struct purchase_row *row,
 	return db_execute(query, NULL, error);
 }
 
+/* Of a purchase that was paid twice by mistake one payment can go back; that leaves it paid. */
+static bool is_of_another_payment(const struct purchase_order *order,
+                                  const struct purchase_row *row)
+{
+	return order->told && order->act != PURCHASE_PAY && row->reference && order->reference &&
+	       strcmp(row->reference, order->reference) != 0;
+}
+
 static int act(struct money *money, const struct purchase_order *order,
                struct purchase_outcome *ret, struct error *error)
 {
@@ -420,13 +429,9 @@ static int act(struct money *money, const struct purchase_order *order,
 		result = read_purchase_row(money, number, &row, error);
 	if (result)
 		return result;
-	bool asked_back = false;
-	if (order->told && order->act == PURCHASE_REVERT)
-		result = has_open_refund(money, number, &asked_back, error);
-	if (result)
-		return result;
-	struct purchase_step step =
-		purchase_step(row.state, asked_back ? PURCHASE_REFUND : order->act, order->told);
+	struct purchase_step step = purchase_step(row.state, order->act, order->told);
+	if (is_of_another_payment(order, &row))
+		step = (struct purchase_step){true, row.state, 0};
 	result = refuse(money, order, &row, step, error);
 	if (!result)
 		result = step_purchase(money, &row, step, ret, error);

@@ -370,9 +370,11 @@ class Cluster:
     # ---- databases ----
 
     def create_database(self, name=None):
-        """An empty database of the service's role."""
+        """An empty database of the service's role, on all servers."""
         name = name or "t" + secrets.token_hex(6)
         self.primary.query(f"CREATE DATABASE {name} OWNER {ROLE}")
+        if self.replicated:  # a client that finds a server without it does not go on to the next
+            self.primary.wait_for_standbys(len(self.standbys))
         return name
 
     def drop_database(self, name):

@@ -92,6 +92,9 @@ def everyone_up(fleet, proxy):
     for node in fleet.nodes:
         node.wait("/readyz")
     channels = [fleet.new_channel() for _ in range(12)]
+    for channel in channels:
+        eventually(lambda channel=channel: proxy.client(channel.test_key["key"]).register().status
+                   == 201, "registrations are answered")
     eventually(lambda: len({home(fleet, proxy, channel) for channel in channels}) == 2,
                "keys lead to both nodes")
 

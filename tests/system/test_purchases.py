@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from client import Client, Refused
+from client import Client, Refused, eventually
 from money import bill, movements, new_pack, new_purchase, notices, purchase, purchases
 from test_credits import check_balance, statuses
 
@@ -236,49 +236,58 @@ def test_purchases_and_events_at_once_lose_no_credit(service):
 # ---- who uses the account ----
 
 
-def age(service, account, days):
-    """As if the owner had not been seen for so long."""
+def age(service, *accounts, days):
+    """As if their owners had not been seen for so long."""
     service.stop()
+    names = ", ".join(f"'{account}'" for account in accounts)
     service.store.change(f"UPDATE accounts SET active_at = active_at - {days} * 86400000000"
-                         f" WHERE account_id = '{account}'")
+                         f" WHERE account_id IN ({names})")
     service.start()
 
 
-def test_only_the_owners_doings_keep_an_account_from_being_dormant(start):
+def test_an_account_is_dormant_after_a_year_and_enabling_starts_another(start):
     service = start(describe=False)
-    accounts = {name: service.new_account(credits=1)
-                for name in ("idle", "adjusted", "buyer", "reverted", "recent")}
+    old, recent, last = (service.new_account() for _ in range(3))
+    age(service, old, last, days=2)
+    age(service, old, recent, days=364)
+
+    def disabled(account):
+        return service.admin("account", "show", account)["disabled"]
+    eventually(lambda: disabled(old), "the idle account is disabled")
+    assert not disabled(recent)
+    assert service.admin("account", "enable", old)["disabled"] is False
+    age(service, last, days=364)  # housekeeping goes through the accounts in order
+    eventually(lambda: disabled(last), "the other idle account is disabled")
+    assert not disabled(old)
+
+
+def test_only_its_owners_doings_count_as_activity(start):
+    service = start(describe=False)
+    accounts = {name: service.new_account(credits=1) for name in ("adjusted", "reverted", "buyer")}
     pack = new_pack(service)
     taken_back = new_purchase(service, accounts["reverted"], pack)
     purchase(service, "pay", taken_back)
     made = new_purchase(service, accounts["buyer"], pack)
-    service.stop()
-    for name, days in (("idle", 366), ("adjusted", 370), ("buyer", 370), ("reverted", 370),
-                       ("recent", 364)):
-        service.store.change(f"UPDATE accounts SET active_at = active_at - {days} * 86400000000"
-                             f" WHERE account_id = '{accounts[name]}'")
-    # Housekeeping comes at the start, before a purchase could be made: look at what would count.
-    service.store.change("UPDATE accounts SET disabled = 1, active_at = active_at"
-                         f" WHERE account_id IN ('{accounts['adjusted']}', '{accounts['buyer']}',"
-                         f" '{accounts['reverted']}')")
-    service.start()
+    age(service, *accounts.values(), days=200)
 
-    def shown(name):
-        return service.admin("account", "show", accounts[name])
-    before = {name: shown(name)["active_at"] for name in accounts}
+    def seen(name):
+        return service.admin("account", "show", accounts[name])["active_at"]
+    before = {name: seen(name) for name in accounts}
     service.admin("credits", "add", accounts["adjusted"], 5, "--reason", "a gift")
     purchase(service, "revert", taken_back)
     purchase(service, "pay", made)
-    assert shown("adjusted")["active_at"] == before["adjusted"]
-    assert shown("reverted")["active_at"] == before["reverted"]
-    assert shown("buyer")["active_at"] > before["buyer"]
-    from client import eventually
-    eventually(lambda: shown("idle")["disabled"], "the idle account is disabled")
-    assert shown("recent")["disabled"] is False
-    enabled = service.admin("account", "enable", accounts["idle"])
-    assert enabled["disabled"] is False and enabled["active_at"] > before["idle"]
-    service.stop()
-    service.start()
-    eventually(lambda: "idle_accounts" not in service.log.read_text().splitlines()[-1],
-               "housekeeping was at work")
-    assert shown("idle")["disabled"] is False
+    assert seen("adjusted") == before["adjusted"]
+    assert seen("reverted") == before["reverted"]
+    assert seen("buyer") > before["buyer"]
+
+
+def test_requesting_a_certification_counts_as_activity(start):
+    service = start(describe=False)
+    channel = service.new_channel()
+    channel.live.register().expect(201)
+    channel.close()
+    age(service, channel.account_id, days=200)
+    before = service.admin("account", "show", channel.account_id)["active_at"]
+    channel.live.certify(seq_from=1, seq_to=1).expect(202)
+    assert service.admin("account", "show", channel.account_id)["active_at"] > before
+    channel.close()

@@ -313,7 +313,7 @@ static void step_act(struct history *history)
 	static const enum purchase_act acts[] = {PURCHASE_PAY, PURCHASE_PAY, PURCHASE_CANCEL,
 	                                         PURCHASE_REFUND, PURCHASE_REVERT};
 	struct purchase_order order = {.act = acts[rand() % 5], .told = rand() % 2};
-	if (order.told && (order.act == PURCHASE_CANCEL || order.act == PURCHASE_REFUND))
+	if (order.act == PURCHASE_CANCEL)
 		order.told = false;
 	char sale_id[ID_SIZE];
 	char reference[32];
@@ -323,13 +323,10 @@ static void step_act(struct history *history)
 	order.reference = order.told ? reference : NULL;
 	order.amount_minor = 121 * purchase->credits - (order.told && rand() % 8 == 0);
 	order.currency = slice_of("EUR");
-	enum purchase_act act = order.told && order.act == PURCHASE_REVERT && purchase->refund_open
-	                            ? PURCHASE_REFUND
-	                            : order.act;
-	struct purchase_step step = purchase_step(purchase->state, act, order.told);
+	struct purchase_step step = purchase_step(purchase->state, order.act, order.told);
 	bool busy = !order.told && step.to != purchase->state &&
 	            (purchase->charge_open || purchase->refund_open);
-	bool short_paid = order.told && act == PURCHASE_PAY && step.credits > 0 &&
+	bool short_paid = order.told && order.act == PURCHASE_PAY && step.credits > 0 &&
 	                  order.amount_minor < 121 * purchase->credits;
 	bool refused = !step.allowed || busy || short_paid;
 	if (!refused) {

@@ -1,0 +1,178 @@
+#include "http/object_stream.h"
+
+#include <stdlib.h>
+#include <sys/socket.h>
+
+#include "base/log.h"
+#include "http/internal.h"
+
+#define PIECE_SIZE ((size_t)256 * 1024)
+#define BLOCK_SIZE ((size_t)64 * 1024)
+
+struct object_stream {
+	struct job job;
+	struct loop *loop;
+	struct MHD_Connection *connection;
+	struct content_reader *reader;
+	struct object_stream *previous, *next; /* the loop's list of suspended ones */
+	struct object_stream *next_filled;
+	bool filling;   /* a worker has it */
+	bool suspended; /* and its connection waits */
+	bool closed;    /* the connection is gone, and the worker's end is waited for */
+	bool over;      /* nothing more comes: the end, or `result` */
+	int64_t result;
+	struct error error;
+	size_t used, size; /* of the piece */
+	char piece[PIECE_SIZE];
+};
+
+static void stream_free(struct object_stream *stream)
+{
+	content_read_end(stream->reader);
+	free(stream);
+}
+
+/* ---- on a worker ---- */
+
+static void give_back(struct object_stream *stream)
+{
+	struct loop *loop = stream->loop;
+	struct object_stream *head = atomic_load_explicit(&loop->filled, memory_order_relaxed);
+	do
+		stream->next_filled = head;
+	while (!atomic_compare_exchange_weak_explicit(&loop->filled, &head, stream,
+	                                              memory_order_release, memory_order_relaxed));
+	if (!head)
+		loop_wake(loop);
+}
+
+static void fill(struct job *job)
+{
+	struct object_stream *stream = (struct object_stream *)job;
+	int64_t got = 1;
+	while (stream->size < PIECE_SIZE && got > 0) {
+		got = content_read(stream->reader, stream->piece + stream->size, PIECE_SIZE - stream->size,
+		                   &stream->error);
+		stream->size += got > 0 ? (size_t)got : 0;
+	}
+	stream->over = got <= 0;
+	stream->result = got < 0 ? got : 0;
+	give_back(stream);
+}
+
+/* ---- on the loop ---- */
+
+static void resume(struct object_stream *stream)
+{
+	struct loop *loop = stream->loop;
+	*(stream->previous ? &stream->previous->next : &loop->streams) = stream->next;
+	if (stream->next)
+		stream->next->previous = stream->previous;
+	stream->previous = stream->next = NULL;
+	stream->suspended = false;
+	MHD_resume_connection(stream->connection);
+}
+
+static void start_filling(struct object_stream *stream)
+{
+	struct loop *loop = stream->loop;
+	stream->used = stream->size = 0;
+	stream->filling = stream->suspended = true;
+	stream->previous = NULL;
+	stream->next = loop->streams;
+	if (loop->streams)
+		loop->streams->previous = stream;
+	loop->streams = stream;
+	loop->out++;
+	MHD_suspend_connection(stream->connection);
+	stream->job.run = fill;
+	if (worker_submit(loop->server->content_workers, &stream->job))
+		return;
+	stream->over = true;
+	stream->result = error_cause(&stream->error, ERR_UNAVAILABLE, "the work queue is full");
+	give_back(stream);
+}
+
+/* libmicrohttpd with MHD_USE_TURBO tells the client nothing before it looks at the socket again. */
+static ssize_t cut(const struct object_stream *stream)
+{
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(stream->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+	if (info)
+		shutdown(info->connect_fd, SHUT_RDWR);
+	return MHD_CONTENT_READER_END_WITH_ERROR;
+}
+
+static ssize_t read_piece(void *context, uint64_t position, char *data, size_t size)
+{
+	struct object_stream *stream = context;
+	(void)position;
+	if (stream->filling) /* resumed to be cut */
+		return cut(stream);
+	if (stream->used < stream->size) {
+		size_t left = stream->size - stream->used;
+		size_t given = left < size ? left : size;
+		memcpy(data, stream->piece + stream->used, given);
+		stream->used += given;
+		return (ssize_t)given;
+	}
+	if (stream->over && !stream->result)
+		return MHD_CONTENT_READER_END_OF_STREAM;
+	if (stream->over)
+		log_warning("download_cut", "cause", stream->error.cause);
+	if (stream->over || stream->loop->ending)
+		return cut(stream);
+	start_filling(stream);
+	return 0;
+}
+
+static void close_stream(void *context)
+{
+	struct object_stream *stream = context;
+	if (stream->filling)
+		stream->closed = true;
+	else
+		stream_free(stream);
+}
+
+void object_stream_take_filled(struct loop *loop)
+{
+	struct object_stream *stream =
+		atomic_exchange_explicit(&loop->filled, NULL, memory_order_acquire);
+	while (stream) {
+		struct object_stream *next = stream->next_filled;
+		loop->out--;
+		stream->filling = false;
+		if (stream->closed)
+			stream_free(stream);
+		else if (stream->suspended)
+			resume(stream);
+		stream = next;
+	}
+}
+
+void object_stream_end_all(struct loop *loop)
+{
+	while (loop->streams)
+		resume(loop->streams);
+}
+
+struct MHD_Response *object_stream_response(struct exchange *exchange,
+                                            struct content_reader *reader, uint64_t size)
+{
+	struct MHD_Response *response = NULL;
+	struct object_stream *stream = malloc(sizeof *stream);
+	if (stream) {
+		memset(stream, 0, offsetof(struct object_stream, piece));
+		stream->loop = exchange->loop;
+		stream->connection = exchange->connection;
+		stream->reader = reader;
+		response = MHD_create_response_from_callback(size, BLOCK_SIZE, read_piece, stream,
+		                                             close_stream);
+	}
+	if (!response) {
+		content_read_end(reader);
+		free(stream);
+	}
+	return response;
+}

@@ -1,0 +1,123 @@
+"""A real SMTP server (aiosmtpd) that keeps what it is given, and that can also misbehave. For tests
+alone.
+
+    server = MailServer()                      listens on 127.0.0.1; .url
+    server.script("451 later", "cut")          what the next messages meet, in order; then they are taken
+    server.messages                            every message that came in whole, an email.message each
+    server.close()
+
+A step of the script:
+    take            take the message
+    cut             keep the message, and close the connection without an answer
+    rcpt CODE TEXT  answer so to RCPT
+    CODE TEXT       answer so to the whole message, which is kept in .turned_down
+
+With certificates (make_certificates) it offers STARTTLS, and wants it, and a password with it.
+"""
+
+import email
+import email.policy
+import pathlib
+import ssl
+import subprocess
+import threading
+
+from aiosmtpd.controller import Controller
+from aiosmtpd.smtp import AuthResult
+
+from ports import reserve_port
+
+
+def make_certificates(directory, name="127.0.0.1"):
+    """A root and a server certificate under it: paths of root, chain and key."""
+    directory = pathlib.Path(directory)
+    root, root_key = directory / "root.pem", directory / "root.key"
+    chain, key, request = directory / "mail.pem", directory / "mail.key", directory / "mail.csr"
+    extensions = directory / "extensions"
+    extensions.write_text(f"subjectAltName=IP:{name}\n")
+
+    def openssl(*arguments):
+        subprocess.run(["openssl", *map(str, arguments)], check=True, capture_output=True)
+    openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
+            "-keyout", root_key, "-out", root, "-subj", "/CN=Test mail root", "-days", 30)
+    openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", key,
+            "-out", request, "-subj", "/CN=mail", "-days", 30)
+    openssl("x509", "-req", "-in", request, "-CA", root, "-CAkey", root_key, "-CAcreateserial",
+            "-out", chain, "-days", 30, "-extfile", extensions)
+    return root, chain, key
+
+
+class Handler:
+    def __init__(self, server):
+        self.server = server
+
+    async def handle_RCPT(self, _smtp, _session, envelope, address, _options):
+        step = self.server.peek()
+        if step.startswith("rcpt "):
+            self.server.next_step()
+            return step[len("rcpt "):]
+        envelope.rcpt_tos.append(address)
+        return "250 ok"
+
+    async def handle_DATA(self, smtp, session, envelope):
+        step = self.server.next_step()
+        message = email.message_from_bytes(envelope.content, policy=email.policy.default)
+        message.sender, message.recipients = envelope.mail_from, envelope.rcpt_tos
+        message.over_tls = session.ssl is not None
+        message.content = envelope.content
+        if step in ("take", "cut"):
+            self.server.messages.append(message)
+        else:
+            self.server.turned_down.append(message)
+        if step == "cut":
+            smtp.transport.abort()
+            return "421 cut"
+        return "250 taken" if step == "take" else step
+
+
+class MailServer:
+    def __init__(self, certificates=None, user=None, password=None):
+        self.messages = []
+        self.turned_down = []
+        self.logins = []
+        self.user, self.password = user, password
+        self._script = []
+        self._lock = threading.Lock()
+        self.port = reserve_port()
+        self.url = f"smtp://127.0.0.1:{self.port}"
+        more = {}
+        if certificates:
+            _root, chain, key = certificates
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(chain, key)
+            more = {"tls_context": context, "require_starttls": True}
+        if user:
+            more |= {"authenticator": self.authenticate, "auth_required": True}
+        self.controller = Controller(Handler(self), hostname="127.0.0.1", port=self.port, **more)
+        self.controller.start()
+
+    def settings(self, **more):
+        """Of a service that uses it, for client.Service."""
+        return {"mail__url": self.url, "mail__from": "notices@example.org",
+                "mail__require_tls": "false", "mail__allow_networks": "127.0.0.0/8",
+                "mail__schedule": "200ms,200ms,200ms,200ms", **more}
+
+    def authenticate(self, _server, _session, _envelope, _mechanism, data):
+        self.logins.append(data.login.decode())
+        right = data.login.decode() == self.user and data.password.decode() == self.password
+        return AuthResult(success=right)
+
+    def script(self, *steps):
+        with self._lock:
+            self._script += steps
+
+    def peek(self):
+        with self._lock:
+            return self._script[0] if self._script else "take"
+
+    def next_step(self):
+        with self._lock:
+            return self._script.pop(0) if self._script else "take"
+
+    def close(self):
+        self.controller.stop()
