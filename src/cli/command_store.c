@@ -83,7 +83,8 @@ int command_restore(const struct command_line *line)
 		                        strerror(errno)),
 		            &error);
 	struct content_options content = settings_content(&config.settings, true);
-	int code = backup_restore(directory, config.settings.store_url, &content, &facts, &error);
+	struct db_options store = settings_store(&config.settings, false);
+	int code = backup_restore(directory, &store, &content, &facts, &error);
 	if (code)
 		return fail(line, code, &error);
 	char time[TIME_TEXT_SIZE];

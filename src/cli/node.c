@@ -244,7 +244,8 @@ int node_wait(struct node *node)
 			log_info("stopping", "signal", signal_number == SIGINT ? "SIGINT" : "SIGTERM");
 			return 0;
 		}
-		if (signal_number == SIGCHLD) {
+		/* A backup's pg_dump is a child, too. */
+		if (signal_number == SIGCHLD && signer_has_ended(node->signer)) {
 			log_error("signer_ended", "consequence", "the program ends, to be started anew");
 			return 1;
 		}

@@ -143,6 +143,9 @@ static int fill_request(const struct s3_store *store, const struct s3_request *r
 	*ret = (struct http_request){
 	    .method = request->method,
 	    .url = url->data,
+	    .content_type = request->upload || strcmp(request->method, "POST") == 0
+	                        ? "application/octet-stream"
+	                        : NULL,
 	    .headers = headers,
 	    .header_count = header_count,
 	    .body = request->body,

@@ -129,6 +129,7 @@ static void start_task(struct http_many *many, struct http_exchange *exchange)
 
 	if (task) {
 		task->exchange = exchange;
+		task->transfer.request = &exchange->request;
 		task->started_us = clock_monotonic_us();
 		result = prepare(many, task);
 	}

@@ -190,6 +190,13 @@ void signer_stop(struct signer *signer)
 	free(signer);
 }
 
+bool signer_has_ended(const struct signer *signer)
+{
+	siginfo_t found = {0};
+	return waitid(P_PID, (id_t)signer->child, &found, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+	       found.si_pid == signer->child;
+}
+
 struct slice signer_certificates(const struct signer *signer)
 {
 	return buf_slice(&signer->certificates);

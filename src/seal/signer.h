@@ -53,6 +53,9 @@ int signer_sign(struct signer *signer, enum signer_purpose purpose, struct slice
 int signer_timestamp(struct signer *signer, struct slice request, struct buf *out,
                      struct error *error) __attribute__((warn_unused_result));
 
+/* Whether the child has ended by itself; it stays to be collected by signer_stop. */
+bool signer_has_ended(const struct signer *signer);
+
 /* PEM, constant during the signer's life, kept by it; no request to the child. */
 struct slice signer_certificates(const struct signer *signer);    /* report signer first */
 struct slice signer_trust(const struct signer *signer);           /* all roots, for --trust files */

@@ -16,6 +16,7 @@
 
 #define COPY_CHUNK ((size_t)256 * 1024)
 #define MANIFEST_MAX ((size_t)64 * 1024)
+#define FIRST_STORE_FILE "constancia.db" /* of manifests that do not name it */
 #define DIRECTORY_MAX 3500 /* leaves room for names below it within PATH_MAX */
 
 static int fail(struct error *error, const char *what, const char *path)
@@ -65,33 +66,24 @@ static int write_all(int descriptor, const char *data, size_t size)
 	return 0;
 }
 
-/* Copies (to NULL: only reads) and gives size and digest; what was copied is synced. */
-static int copy_file(const char *from, const char *to, int64_t *ret_bytes,
-                     struct sha256 *ret_digest, struct error *error)
+static int digest_file(const char *path, int64_t *ret_bytes, struct sha256 *ret_digest,
+                       struct error *error)
 {
-	FILE_AUTO int in = open(from, O_RDONLY | O_CLOEXEC);
-	if (in < 0)
-		return fail(error, "opening", from);
-	FILE_AUTO int out = -1;
-	if (to && (out = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600)) < 0)
-		return fail(error, "creating", to);
+	FILE_AUTO int file = open(path, O_RDONLY | O_CLOEXEC);
+	if (file < 0)
+		return fail(error, "opening", path);
 	struct digest_stream *digest = digest_begin();
 	char *chunk = malloc(COPY_CHUNK);
-	int code = digest && chunk ? OK : ERR_NO_MEMORY;
 	int64_t bytes = 0;
-	ssize_t size = 0;
-	while (!code && (size = read(in, chunk, COPY_CHUNK)) > 0) {
+	ssize_t size = -1;
+	errno = ENOMEM;
+	while (digest && chunk && (size = read(file, chunk, COPY_CHUNK)) > 0) {
 		digest_add(digest, chunk, (size_t)size);
 		bytes += size;
-		if (to && write_all(out, chunk, (size_t)size) != 0)
-			code = fail(error, "writing", to);
 	}
-	if (!code && size < 0)
-		code = fail(error, "reading", from);
-	if (!code && to && fsync(out) != 0)
-		code = fail(error, "syncing", to);
 	free(chunk);
-	if (code) {
+	if (size < 0) {
+		int code = fail(error, "reading", path);
 		digest_cancel(digest);
 		return code;
 	}
@@ -118,15 +110,15 @@ struct object_copy {
 	struct error *error;
 };
 
-static int copy_object(void *context, const struct named_object *object)
+static int copy_object(void *context, const char *name)
 {
 	struct object_copy *copy = context;
 	struct content_reader *reader;
 	struct content_writer *writer;
 	uint64_t size;
-	int code = content_read_begin(copy->from, object->name, 0, &reader, &size, copy->error);
+	int code = content_read_begin(copy->from, name, 0, &reader, &size, copy->error);
 	if (code == ERR_NOT_FOUND)
-		return error_cause(copy->error, ERR_CORRUPT, "object %s is missing", object->name);
+		return error_cause(copy->error, ERR_CORRUPT, "object %s is missing", name);
 	if (code)
 		return code;
 	code = content_write_begin(copy->to, &writer, copy->error);
@@ -148,9 +140,15 @@ static int copy_object(void *context, const struct named_object *object)
 	}
 	copy->facts->content_objects++;
 	copy->facts->content_bytes += bytes;
-	return content_write_commit(writer, object->name, copy->error);
+	return content_write_commit(writer, name, copy->error);
 }
 
+static int copy_named_object(void *context, const struct named_object *object)
+{
+	return copy_object(context, object->name);
+}
+
+/* Those that `store` names, or all that are there (NULL). */
 static int copy_objects(struct store *store, struct content_store *from, struct content_store *to,
                         struct backup_facts *facts, struct error *error)
 {
@@ -158,9 +156,14 @@ static int copy_objects(struct store *store, struct content_store *from, struct 
 	if (!copy.chunk)
 		return ERR_NO_MEMORY;
 	facts->content_objects = facts->content_bytes = 0;
-	int code = store_list_objects(store, OBJECTS_OF_EVENTS, copy_object, &copy, error);
-	if (!code)
-		code = store_list_objects(store, OBJECTS_ISSUED, copy_object, &copy, error);
+	int code;
+	if (store) {
+		code = store_list_objects(store, OBJECTS_OF_EVENTS, copy_named_object, &copy, error);
+		if (!code)
+			code = store_list_objects(store, OBJECTS_ISSUED, copy_named_object, &copy, error);
+	} else {
+		code = content_sweep(from, -US_PER_DAY, copy_object, &copy, error);
+	}
 	free(copy.chunk);
 	return code;
 }
@@ -179,6 +182,7 @@ static int write_manifest(const char *directory, const struct backup_facts *fact
 	json_time(&writer, "created_at", facts->created_at_us);
 	json_text(&writer, "program", "constancia " CONSTANCIA_VERSION);
 	json_integer(&writer, "store_bytes", facts->store_bytes);
+	json_text(&writer, "store_file", facts->store_file);
 	json_hex(&writer, "store_sha256", facts->store_sha256.bytes, SHA256_SIZE);
 	json_integer(&writer, "v", BACKUP_FORMAT);
 	json_end_object(&writer);
@@ -212,7 +216,7 @@ static int read_manifest(const char *directory, struct backup_facts *ret, struct
 	int code = json_parse(&arena, slice_make(text, (size_t)size), NULL, &json, error);
 	if (code)
 		return code;
-	struct slice digest, created;
+	struct slice digest, created, store_file = slice_of(FIRST_STORE_FILE);
 	int64_t version;
 	if (!json_get_integer(json, "v", &version) || version != BACKUP_FORMAT ||
 	    !json_get_integer(json, "store_bytes", &ret->store_bytes) ||
@@ -222,6 +226,9 @@ static int read_manifest(const char *directory, struct backup_facts *ret, struct
 	    !json_get_text(json, "store_sha256", &digest) ||
 	    !hex_decode(digest, ret->store_sha256.bytes, SHA256_SIZE))
 		return error_cause(error, ERR_CORRUPT, "%s is not a manifest of this program", path);
+	(void)json_get_text(json, "store_file", &store_file);
+	snprintf(ret->store_file, sizeof ret->store_file, "%.*s", (int)store_file.size,
+	         store_file.data);
 	return time_parse(created, "created_at", &ret->created_at_us, error);
 }
 
@@ -249,14 +256,15 @@ int backup_make(struct store *store, struct content_store *content, const char *
 		return code;
 	struct backup_facts facts = {.created_at_us = now_us, .content_objects = -1};
 	char path[PATH_MAX];
-	snprintf(path, sizeof path, "%s/constancia.db", directory);
+	snprintf(facts.store_file, sizeof facts.store_file, "%s", db_backup_name(store_db(store)));
+	snprintf(path, sizeof path, "%s/%s", directory, facts.store_file);
 	code = db_backup(store_db(store), path, error);
 	if (!code && chmod(path, 0600) != 0)
 		code = fail(error, "restricting", path);
 	if (!code)
 		code = sync_path(path, error);
 	if (!code)
-		code = copy_file(path, NULL, &facts.store_bytes, &facts.store_sha256, error);
+		code = digest_file(path, &facts.store_bytes, &facts.store_sha256, error);
 	/* Rows are only added, so the store of now names all that its copy names. */
 	if (!code && content)
 		code = backup_content(store, content, directory, &facts, error);
@@ -267,77 +275,74 @@ int backup_make(struct store *store, struct content_store *content, const char *
 	return code;
 }
 
-static int restore_content(const char *directory, const char *store_url,
-                           const struct content_options *content, struct error *error)
+static int check_store_file(const char *path, const struct backup_facts *facts,
+                            struct error *error)
+{
+	int64_t bytes;
+	struct sha256 digest;
+	int code = digest_file(path, &bytes, &digest, error);
+	if (!code && (bytes != facts->store_bytes || !sha256_equal(&digest, &facts->store_sha256)))
+		code = error_cause(error, ERR_CORRUPT, "%s does not match its manifest", path);
+	return code;
+}
+
+static int restore_content(const char *directory, const struct content_options *content,
+                           const struct backup_facts *facts, struct error *error)
 {
 	char url[PATH_MAX];
 	snprintf(url, sizeof url, "file:%s/content", directory);
-	struct store *store = NULL;
 	struct content_store *from = NULL, *to = NULL;
 	struct backup_facts counted = {0};
-	int code = store_open(&(struct db_options){.url = store_url}, &store, error);
-	if (!code)
-		code = content_open(url, false, &from, error);
+	int code = content_open(url, false, &from, error);
 	if (!code)
 		code = content_open_with(content, &to, error);
 	if (!code)
-		code = copy_objects(store, from, to, &counted, error);
+		code = copy_objects(NULL, from, to, &counted, error);
+	if (!code && counted.content_objects < facts->content_objects)
+		code = error_cause(error, ERR_CORRUPT, "the backup has %lld objects, its manifest %lld",
+		                   (long long)counted.content_objects, (long long)facts->content_objects);
 	if (to)
 		content_close(to);
 	if (from)
 		content_close(from);
-	store_close(store);
 	return code;
 }
 
-static int make_parent(const char *path, struct error *error)
+/* Nothing is changed before all of the backup that can be wrong was looked at. */
+static int check_backup(const char *path, const struct db_options *store,
+                        const struct backup_facts *facts, struct error *error)
 {
-	char parent[PATH_MAX];
-	snprintf(parent, sizeof parent, "%s", path);
-	char *slash = strrchr(parent, '/');
-	if (!slash || slash == parent)
-		return OK;
-	*slash = '\0';
-	if (mkdir(parent, 0700) != 0 && errno != EEXIST)
-		return fail(error, "making", parent);
-	return OK;
+	int code = db_check_vacant(store, error);
+	if (code)
+		return code;
+	char shown[256];
+	const char *wanted = db_backup_name_of(store->url);
+	db_shown_url(store->url, shown, sizeof shown);
+	if (strcmp(facts->store_file, wanted) != 0)
+		return error_set(error, ERR_REFUSED, MSG_ADMIN_BACKUP_ENGINE, facts->store_file, shown,
+		                 wanted, NULL);
+	return check_store_file(path, facts, error);
 }
 
-int backup_restore(const char *directory, const char *store_url,
+int backup_restore(const char *directory, const struct db_options *store,
                    const struct content_options *content, struct backup_facts *ret,
                    struct error *error)
 {
-	static const char scheme[] = "sqlite:";
-	if (strncmp(store_url, scheme, sizeof scheme - 1) != 0 || strlen(directory) > DIRECTORY_MAX)
-		return error_set(error, ERR_VALIDATION, MSG_STORE_URL, store_url, NULL);
-	const char *target = store_url + sizeof scheme - 1;
+	if (strlen(directory) > DIRECTORY_MAX)
+		return error_set(error, ERR_USAGE, MSG_ADMIN_DIRECTORY_ABSOLUTE, NULL);
 	struct backup_facts facts = {0};
 	int code = read_manifest(directory, &facts, error);
 	if (code)
 		return code;
-	if (access(target, F_OK) == 0)
-		return error_set(error, ERR_REFUSED, MSG_ADMIN_STORE_EXISTS, target, NULL);
-	char source[PATH_MAX], partial[PATH_MAX];
-	snprintf(source, sizeof source, "%s/constancia.db", directory);
-	if (snprintf(partial, sizeof partial, "%s.restoring", target) >= (int)sizeof partial)
-		return error_set(error, ERR_VALIDATION, MSG_STORE_URL, store_url, NULL);
-	code = make_parent(target, error);
-	if (code)
-		return code;
-	(void)unlink(partial);
-	int64_t bytes;
-	struct sha256 digest;
-	code = copy_file(source, partial, &bytes, &digest, error);
-	if (!code && (bytes != facts.store_bytes || !sha256_equal(&digest, &facts.store_sha256)))
-		code = error_cause(error, ERR_CORRUPT, "%s does not match its manifest", source);
-	if (!code && rename(partial, target) != 0)
-		code = fail(error, "renaming", partial);
-	if (code) {
-		(void)unlink(partial);
-		return code;
-	}
-	if (facts.content_objects >= 0)
-		code = restore_content(directory, store_url, content, error);
+	char path[PATH_MAX];
+	snprintf(path, sizeof path, "%s/%s", directory, facts.store_file);
+	code = check_backup(path, store, &facts, error);
+	if (!code && facts.content_objects >= 0)
+		code = restore_content(directory, content, &facts, error);
+	if (!code)
+		code = db_restore(store, path, error);
+	if (!code)
+		code = store_migrate(store, false, NULL, error);
 	if (!code)
 		*ret = facts;
 	return code;

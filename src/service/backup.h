@@ -1,9 +1,12 @@
 /* A backup: one directory with a consistent copy of the database and of every object in the content
- * store that it names.
- *   constancia.db   the database
- *   content/        the objects, as the file driver lays them out
- *   backup.json     written last: {"content_bytes","content_objects","created_at","program",
- *                   "store_bytes","store_sha256","v"}; without it the backup is not whole
+ * store that it names, wherever both lie.
+ *   constancia.db      the database: a file of SQLite, or
+ *   constancia.pgdump  a dump of PostgreSQL in pg_dump's custom format
+ *   content/           the objects, as the file driver lays them out
+ *   backup.json        written last: {"content_bytes","content_objects","created_at","program",
+ *                      "store_bytes","store_file","store_sha256","v"}; without it the backup is not
+ *                      whole. Without store_file it is constancia.db.
+ * The database is copied before the objects: they are written before the rows that name them.
  * Keys and settings are not part of it. */
 #ifndef SERVICE_BACKUP_H
 #define SERVICE_BACKUP_H
@@ -15,6 +18,7 @@
 
 struct backup_facts {
 	int64_t created_at_us;
+	char store_file[32];
 	int64_t store_bytes;
 	struct sha256 store_sha256;
 	int64_t content_objects; /* -1: the content was left out */
@@ -25,9 +29,10 @@ struct backup_facts {
 int backup_make(struct store *store, struct content_store *content, const char *directory,
                 int64_t now_us, struct backup_facts *ret, struct error *error)
     __attribute__((warn_unused_result));
-/* Checks the backup's own digest and brings database and objects back to where the settings say; no
- * database may be there yet. */
-int backup_restore(const char *directory, const char *store_url,
+/* Checks the backup's own digest and brings objects and database back to where the settings say, the
+ * database last and whole or not at all; then moves an older schema on. ERR_REFUSED when a store is
+ * there already. What fails before the database can be repeated. */
+int backup_restore(const char *directory, const struct db_options *store,
                    const struct content_options *content, struct backup_facts *ret,
                    struct error *error)
     __attribute__((warn_unused_result));

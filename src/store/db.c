@@ -316,7 +316,29 @@ int db_maintain(struct db *db, struct error *error)
 	return db->driver->maintain ? db->driver->maintain(db, error) : OK;
 }
 
+const char *db_backup_name(const struct db *db)
+{
+	return db->driver->backup_name;
+}
+
+const char *db_backup_name_of(const char *url)
+{
+	return driver_by_url(url)->backup_name;
+}
+
 int db_backup(struct db *db, const char *path, struct error *error)
 {
 	return db->driver->backup(db, path, error);
+}
+
+int db_check_vacant(const struct db_options *options, struct error *error)
+{
+	int result = db_check_url(options->url, error);
+	return result == OK ? driver_by_url(options->url)->vacant(options, error) : result;
+}
+
+int db_restore(const struct db_options *options, const char *path, struct error *error)
+{
+	int result = db_check_vacant(options, error);
+	return result == OK ? driver_by_url(options->url)->restore(options, path, error) : result;
 }

@@ -129,8 +129,17 @@ void db_bind_array(struct db_query *query, struct db_array *array);
 /* Housekeeping of the engine between transactions: SQLite moves its log into the file when it has
  * grown past its cap. Called by the sequencer. */
 int db_maintain(struct db *db, struct error *error);
-/* Copies a consistent snapshot into the file `path` while serving. */
+/* Copies a consistent snapshot into the file `path`, which must not exist, while serving: all that
+ * was committed when it began is in it. Each engine has a format of its own. */
 int db_backup(struct db *db, const char *path, struct error *error);
+/* What an engine's copies are called: "constancia.db". */
+const char *db_backup_name(const struct db *db);
+const char *db_backup_name_of(const char *url); /* of a valid address's engine */
+/* OK when nothing is where the address says, so that a copy can be brought back; ERR_REFUSED. */
+int db_check_vacant(const struct db_options *options, struct error *error);
+/* Brings a copy back, whole or not at all, into where nothing is. It is durable on return and
+ * replicated as `options` ask for; ERR_UNKNOWN_OUTCOME: it is there, but no standby has said so. */
+int db_restore(const struct db_options *options, const char *path, struct error *error);
 /* After an I/O error in a commit nothing may be acknowledged any more: true once that happened. */
 bool db_is_poisoned(const struct db *db);
 

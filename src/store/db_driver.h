@@ -43,7 +43,10 @@ struct db_driver {
 	struct slice (*blob)(struct db_query *query, int column);
 	const char *table_query; /* counts the tables named $1 */
 	int (*maintain)(struct db *db, struct error *error);
+	const char *backup_name;
 	int (*backup)(struct db *db, const char *path, struct error *error);
+	int (*vacant)(const struct db_options *options, struct error *error);
+	int (*restore)(const struct db_options *options, const char *path, struct error *error);
 };
 
 extern const struct db_driver sqlite_driver;

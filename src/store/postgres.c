@@ -325,4 +325,8 @@ const struct db_driver postgres_driver = {
     .blob = pg_blob,
     .table_query = "SELECT count(*) FROM information_schema.tables "
                    "WHERE table_schema = current_schema() AND table_name = $1",
+    .backup_name = "constancia.pgdump",
+    .backup = pg_backup,
+    .vacant = pg_vacant,
+    .restore = pg_restore,
 };

@@ -134,6 +134,11 @@ struct slice pg_text(struct db_query *query, int column);
 struct slice pg_blob(struct db_query *query, int column);
 void pg_forget_queries(struct pg_connection *connection); /* after a lost connection */
 
+/* ---- postgres_copy.c: backup and restore ---- */
+int pg_vacant(const struct db_options *options, struct error *error);
+int pg_backup(struct db *base, const char *path, struct error *error);
+int pg_restore(const struct db_options *options, const char *path, struct error *error);
+
 /* ---- postgres_replicas.c: what a commit can promise ---- */
 
 /* How many standbys a commit waits for, by a value of synchronous_standby_names: "" 0,

@@ -58,9 +58,10 @@ static struct db_query *ask_heads(struct batch *batch, const struct ledger_accou
 	for (size_t i = 0; i < account->chain_count; i++)
 		db_array_add_integer(numbers, account->chains[i]->chain);
 	struct db_query *query =
-	    db_query(batch->connection, CHAIN_HEADS "WHERE chains.account = $1 AND chains.chain "
-	                                            "= ANY($2) ORDER BY chains.chain "
-	                                            "FOR UPDATE OF chains");
+	    db_query(batch->connection,
+	             "SELECT heads.* FROM unnest($2::bigint[]) AS wanted(number) CROSS JOIN LATERAL ("
+	             CHAIN_HEADS "WHERE chains.account = $1 AND chains.chain = wanted.number "
+	             "FOR UPDATE OF chains) AS heads");
 	db_bind_integer(query, account->account);
 	db_bind_array(query, numbers);
 	db_send(query);
@@ -70,14 +71,18 @@ static struct db_query *ask_heads(struct batch *batch, const struct ledger_accou
 static int read_heads(struct batch *batch, struct db_query *query, struct loaded_chain *chains,
                       size_t count, struct error *error)
 {
-	size_t i = 0;
+	size_t found = 0;
 	int read = OK;
-	for (; i < count && read == OK && db_step(query); i++)
-		read = db_integer(query, 0) == chains[i].ledger.chain
-		           ? read_chain(batch, query, &chains[i]) : ERR_CORRUPT;
+	while (read == OK && db_step(query)) {
+		size_t i = found; /* they come in the order asked for, but nothing promises it */
+		while (chains[i % count].ledger.chain != db_integer(query, 0))
+			i++;
+		read = read_chain(batch, query, &chains[i % count]);
+		found++;
+	}
 	int result = db_end(query, error);
-	if (result == OK && (read != OK || i < count))
-		return not_whole(chains[i < count ? i : count - 1].ledger.chain, error);
+	if (result == OK && (read != OK || found < count))
+		return not_whole(chains[0].ledger.chain, error);
 	return result;
 }
 

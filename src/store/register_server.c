@@ -77,6 +77,7 @@ static void fill_known(struct db_query *query, struct batch_item *item)
 	known->occurred_at_us = db_is_null(query, 4) ? TIME_NONE : db_integer(query, 4);
 }
 
+/* OFFSET 0 keeps the planner from turning the look-ups around, into a walk over all events. */
 struct db_query *register_ask_known_server(struct batch *batch, struct account_batch *part)
 {
 	struct event_columns *columns = batch->sequencer->columns;
@@ -92,8 +93,9 @@ struct db_query *register_ask_known_server(struct batch *batch, struct account_b
 	    "SELECT wanted.number, event, client_ref, hash, occurred_at "
 	    "FROM unnest($2::bigint[], $3::bigint[]) WITH ORDINALITY "
 	    "AS wanted(chain, ref_hash, number) "
-	    "JOIN events ON account = $1 AND events.ref_hash = wanted.ref_hash "
-	    "AND event >> 40 = wanted.chain");
+	    "CROSS JOIN LATERAL (SELECT event, client_ref, hash, occurred_at FROM events "
+	    "WHERE account = $1 AND events.ref_hash = wanted.ref_hash "
+	    "AND event >> 40 = wanted.chain OFFSET 0) AS found");
 	db_bind_integer(query, part->account.account);
 	db_bind_array(query, &columns->chain);
 	db_bind_array(query, &columns->ref_hash);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "store/db_driver.h"
+#include "store/files.h"
 
 /* SQLite 3.40 can corrupt its log when two connections write or checkpoint at once: so exactly one
  * connection does both, the others are read-only, and automatic checkpoints are off. */
@@ -159,41 +160,6 @@ static int connection_open(struct sqlite_db *db, struct sqlite_connection *conne
 	return report(connection, error);
 }
 
-static int make_directory(const char *path, struct error *error)
-{
-	char directory[PATH_MAX];
-	snprintf(directory, sizeof directory, "%s", path);
-	char *slash = strrchr(directory, '/');
-	if (!slash || slash == directory)
-		return OK;
-	*slash = '\0';
-	if (mkdir(directory, 0700) != 0 && errno != EEXIST)
-		return error_cause(error, ERR_IO, "mkdir %s: %s", directory, strerror(errno));
-	return OK;
-}
-
-static int sync_file(const char *path, struct error *error)
-{
-	int descriptor = open(path, O_RDONLY | O_CLOEXEC);
-	int result = descriptor < 0 || fsync(descriptor) != 0 ? ERR_IO : OK;
-	if (result != OK)
-		error_cause(error, result, "sync of %s: %s", path, strerror(errno));
-	if (descriptor >= 0)
-		close(descriptor);
-	return result;
-}
-
-static int sync_directory(const char *path, struct error *error)
-{
-	char directory[PATH_MAX];
-	snprintf(directory, sizeof directory, "%s", path);
-	char *slash = strrchr(directory, '/');
-	if (!slash)
-		return OK;
-	*slash = '\0';
-	return sync_file(slash == directory ? "/" : directory, error);
-}
-
 /* One process owns the file: a lock beside it, held as long as the process lives. */
 static int take_lock(struct sqlite_db *db, struct error *error)
 {
@@ -243,7 +209,7 @@ static int sqlite_open(const struct db_options *options, struct db **ret_db, str
 	if (!options->create && access(db->path, F_OK) != 0)
 		result = error_set(error, ERR_NOT_FOUND, MSG_STORE_ABSENT, db->path, NULL);
 	if (result == OK && options->create)
-		result = make_directory(db->path, error);
+		result = files_make_parent(db->path, error);
 	if (result == OK)
 		result = take_lock(db, error);
 	mode_t mask = umask(0077);
@@ -251,7 +217,7 @@ static int sqlite_open(const struct db_options *options, struct db **ret_db, str
 		result = open_connections(db, error);
 	umask(mask);
 	if (result == OK)
-		result = sync_directory(db->path, error);
+		result = files_sync_parent(db->path, error);
 	if (result != OK) {
 		sqlite_close(&db->base);
 		return result;
@@ -570,8 +536,35 @@ static int sqlite_backup(struct db *base, const char *path, struct error *error)
 	int result = db_execute(query, NULL, error);
 	db_give(reader);
 	if (result == OK)
-		result = sync_file(path, error);
-	return result == OK ? sync_directory(path, error) : result;
+		result = files_sync(path, error);
+	return result == OK ? files_sync_parent(path, error) : result;
+}
+
+static int sqlite_vacant(const struct db_options *options, struct error *error)
+{
+	const char *path = options->url + strlen("sqlite:");
+	if (access(path, F_OK) == 0)
+		return error_set(error, ERR_REFUSED, MSG_ADMIN_STORE_EXISTS, path, NULL);
+	return OK;
+}
+
+static int sqlite_restore(const struct db_options *options, const char *path, struct error *error)
+{
+	const char *target = options->url + strlen("sqlite:");
+	char partial[PATH_MAX];
+	if (snprintf(partial, sizeof partial, "%s.restoring", target) >= (int)sizeof partial)
+		return error_set(error, ERR_VALIDATION, MSG_STORE_URL, options->url, NULL);
+	int result = files_make_parent(target, error);
+	if (result != OK)
+		return result;
+	(void)unlink(partial);
+	result = files_copy(path, partial, error);
+	if (result == OK && rename(partial, target) != 0)
+		result = error_cause(error, ERR_IO, "renaming %s: %s", partial, strerror(errno));
+	if (result == OK)
+		return files_sync_parent(target, error);
+	(void)unlink(partial);
+	return result;
 }
 
 const struct db_driver sqlite_driver = {
@@ -604,5 +597,8 @@ const struct db_driver sqlite_driver = {
     .blob = sqlite_blob,
     .table_query = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = $1",
     .maintain = sqlite_maintain,
+    .backup_name = "constancia.db",
     .backup = sqlite_backup,
+    .vacant = sqlite_vacant,
+    .restore = sqlite_restore,
 };

@@ -43,9 +43,12 @@ static int read_schema(struct db_connection *connection, unsigned *ret_applied, 
 	return result;
 }
 
-static int unknown_schema(const struct schema *schema, const char *name, struct error *error)
+/* `applied` 0 with a name: a step that this program does not have. */
+static int wrong_schema(const struct schema *schema, unsigned applied, const char *name,
+                        struct error *error)
 {
-	return error_set(error, ERR_REFUSED, MSG_STORE_SCHEMA, name,
+	bool newer = applied == 0 && strcmp(name, "none") != 0;
+	return error_set(error, ERR_REFUSED, newer ? MSG_STORE_SCHEMA_NEWER : MSG_STORE_SCHEMA, name,
 	                 schema->steps[schema->count - 1].name, NULL);
 }
 
@@ -76,7 +79,7 @@ static int move_schema(struct db *db, bool create, bool dry_run, struct buf *out
 	if (result == OK)
 		result = read_schema(connection, &applied, name, error);
 	if (result == OK && applied == 0 && (!create || strcmp(name, "none") != 0))
-		result = unknown_schema(schema, name, error);
+		result = wrong_schema(schema, applied, name, error);
 	for (unsigned i = applied; i < schema->count && result == OK; i++) {
 		if (out)
 			buf_printf(out, "%s\n", schema->steps[i].name);
@@ -100,7 +103,7 @@ static int check_schema(struct db *db, bool create, struct error *error)
 		return result;
 	if (create && applied == 0 && strcmp(name, "none") == 0)
 		return move_schema(db, true, false, NULL, error);
-	return unknown_schema(db_schema(db), name, error);
+	return wrong_schema(db_schema(db), applied, name, error);
 }
 
 int store_migrate(const struct db_options *options, bool dry_run, struct buf *out,

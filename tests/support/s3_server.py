@@ -344,6 +344,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         wanted = {"host", *(name.lower() for name in self.headers if name.lower().startswith("x-amz-"))}
         if not wanted <= set(signed) or signed != sorted(signed):
             raise Refusal(403, "AccessDenied", "headers that are not signed")
+        if not all(name in self.headers for name in signed):
+            raise Refusal(400, "AccessDenied", "headers that are signed and not there")
         stamp = self.headers.get("x-amz-date", "")
         self.check_scope(key, scope, stamp)
         self.payload = self.headers.get("x-amz-content-sha256")
@@ -502,6 +504,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             for name in ("content-type", "content-disposition"):
                 if f"response-{name}" in self.query:
                     headers[name.title()] = self.query[f"response-{name}"]
+            if kind == "stall-later" and first > 0:
+                self.hold()
             if kind == "shift" and part:
                 first, last = first + 1, last
             if kind == "shorten" and part:

@@ -283,27 +283,53 @@ def test_settings_are_checked(shop):
 
 @pytest.mark.parametrize("behaviours", [
     ["lose"], ["cut"], ["cut", "lose"], ["unavailable", "unavailable"], ["rate"], ["conflict"],
-    ["garbage"], ["error_after"], ["error"]])
+    ["garbage"], ["error_after"]])
 def test_a_payment_whose_answer_was_lost_is_made_once(shop, provider, behaviours):
     provider.notices = "hold"  # nobody tells but the provider's answers
     provider.script(*behaviours)
     buyer = Buyer(shop)
     buyer.spend()
-    kind, data = recharged(shop, buyer.account_id)
-    sale, = buyer.sales()
-    if kind == "recharge.auto_completed":
-        bought(buyer, provider)
-        assert (kind, data) == buyer.completed(sale["sale_id"], 14)
-    else:
-        # A provider that keeps answering 500 for the key never charged.
-        assert behaviours == ["error"] and data["reason"] == "payment_failed"
-        assert provider.charges_for(sale["sale_id"]) == []
+    notice = recharged(shop, buyer.account_id)
+    sale, = bought(buyer, provider)
+    assert notice == buyer.completed(sale["sale_id"], 14)
     keys = {key for _, path, key in provider.requests
             if path == "/v1/payment_intents" and key.startswith(sale["sale_id"])}
     assert len(keys) == 1
     provider.deliver_held()
     provider.deliver_held()
-    assert buyer.balance() == (14 if kind == "recharge.auto_completed" else 4)
+    assert buyer.balance() == 14
+    assert len(notices(shop, buyer.account_id, "recharge.")) == 1
+
+
+@pytest.mark.parametrize("behaviour, charged", [("error", False), ("stall", True)])
+def test_once_the_provider_forgets_keys_it_is_only_asked(shop, provider, behaviour, charged):
+    provider.notices = "hold"
+    provider.script(behaviour)
+    buyer = Buyer(shop)
+    buyer.spend()
+    sale = eventually(buyer.sales, "the purchase is begun")[0]
+
+    def tried():
+        return any(key.startswith(sale["sale_id"]) for _, _, key in provider.requests) and \
+            len(provider.charges_for(sale["sale_id"])) == charged
+    eventually(tried, "the payment is tried")
+    shop.kill()
+    number = shop.store.rows("SELECT p.account FROM purchases p"
+                             f" WHERE p.sale_id = '{sale['sale_id']}'")[0][0]
+    shop.store.change("UPDATE payments SET next_try_at = 0,"
+                      f" first_try_at = first_try_at - 21 * 3600000000 WHERE account = {number}")
+    before = len(provider.requests)
+    shop.start()
+    kind, data = recharged(shop, buyer.account_id)
+    assert not [one for one in provider.requests[before:]
+                if one[0] == "POST" and one[1] == "/v1/payment_intents"]
+    if charged:
+        assert (kind, data) == buyer.completed(sale["sale_id"], 14)
+        bought(buyer, provider)
+    else:
+        assert (kind, data["reason"], data["recharge_id"]) \
+            == ("recharge.auto_failed", "payment_failed", sale["sale_id"])
+        assert provider.charges_for(sale["sale_id"]) == []
     assert len(notices(shop, buyer.account_id, "recharge.")) == 1
 
 

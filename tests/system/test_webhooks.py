@@ -3,11 +3,12 @@
 import datetime
 import time
 
+import jsonschema
 import pytest
 
 from client import Refused, eventually
 from hooks import (Owner, Receiver, add_thresholds, attempts, deliveries, ended, new_endpoint)
-from webhook_receiver import signature
+from webhook_receiver import DATA, signature
 
 TODAY = "%Y-%m-%d"
 
@@ -19,10 +20,25 @@ def hooked(start):
 
 
 @pytest.fixture
-def receiver():
+def receiver(hooked):
     with Receiver() as running:
         yield running
         running.check()
+        for delivery in running.deliveries:
+            judge(hooked.description, delivery)
+
+
+def judge(description, delivery):
+    """What comes is as /v1/openapi.yaml describes it, and as no other type is described."""
+    for name, item in description.document["webhooks"].items():
+        media = item["post"]["requestBody"]["content"]["application/json"]
+        validator = jsonschema.Draft202012Validator(media["schema"], resolver=description.resolver)
+        assert validator.is_valid(delivery.record) == (name == delivery.type), (name, delivery.body)
+    headers = {header["name"]: header["schema"] for header in map(
+        description.resolve, description.document["webhooks"][delivery.type]["post"]["parameters"])}
+    assert len(headers) == 3
+    for name, schema in headers.items():
+        jsonschema.validate(delivery.headers[name], schema)
 
 
 def utc_key(pattern):
@@ -519,3 +535,12 @@ def test_old_notices_and_deleted_endpoints_are_forgotten(start):
             eventually(lambda t=table, r=rows:
                        service.store.rows(f"SELECT count(*) FROM {t}") == [[str(r)]],
                        f"{table} has {rows} rows")
+
+
+def test_every_type_of_the_interface_is_described(hooked):
+    described = hooked.description.document["webhooks"]
+    assert set(described) == set(DATA)
+    for name, item in described.items():
+        schema = item["post"]["requestBody"]["content"]["application/json"]["schema"]
+        data = hooked.description.resolve(schema["allOf"][1]["properties"]["data"])
+        assert set(DATA[name]) <= set(data["properties"]), name

@@ -32,6 +32,7 @@ from postgres import Cluster, Failed, eventually
 COMMIT_TIMEOUT = 1.0
 RETRY_PAUSE = 0.05
 RETRY_SECONDS = 90
+CHECK_ATTEMPTS = 10
 SEQUENCE_BITS = 40  # of the number of an event; the rest is its chain's
 
 
@@ -61,12 +62,13 @@ class Fence:
 
 
 class RetryingClient:
-    """Goes to the other node, with the same client_ref, when it is not answered."""
+    """Asks any node, and another one, with the same client_ref, when it is not answered."""
 
-    def __init__(self, torture, number):
+    def __init__(self, torture, random):
         self.torture = torture
+        self.random = random
         self.clients = [Client(node.port, 40, node.address) for node in torture.nodes]
-        self.at = number % len(self.clients)
+        self.at = 0
 
     def close(self):
         for client in self.clients:
@@ -91,6 +93,7 @@ class RetryingClient:
     def register(self, key, declaration):
         """Until it is answered, or the round has been over for long."""
         end = None
+        self.at = self.random.randrange(len(self.clients))
         while True:
             answer = self.ask(key, declaration)
             if answer[0] not in (0, 503):
@@ -104,7 +107,7 @@ class RetryingClient:
 class FaultWorker(Worker):
     def __init__(self, torture, number, seed):
         super().__init__(torture, number, seed)
-        self.client = RetryingClient(torture, number)
+        self.client = RetryingClient(torture, self.random)
 
     def register(self, chain, declaration, good):
         """What is new to this client may have been registered by a try that was not answered."""
@@ -126,7 +129,7 @@ class PostgresTorture(Torture):
         addresses = ["127.0.0.1"] + ([self.machine.store_here] if self.machine else [])
         self.cluster = Cluster(standbys=1, addresses=addresses)
         self.deployment = None
-        self.counts = {}
+        self.counts, self.waits = {}, {}
 
     # ---- before the first round ----
 
@@ -174,10 +177,11 @@ class PostgresTorture(Torture):
 
     def wait_for_progress(self, what, node=None):
         """Registrations go on: some more are answered."""
-        goal = self.progress(node) + 20
+        goal, start = self.progress(node) + 20, time.monotonic()
         try:
             eventually(lambda: self.progress(node) >= goal, what)
             self.report.check(True, "")
+            self.waits[what] = max(self.waits.get(what, 0), time.monotonic() - start)
         except Failed as failure:
             self.report.check(False, f"round {self.round}: {failure}; node1:\n"
                                      f"{self.nodes[0].log_tail(8)}")
@@ -400,11 +404,17 @@ class PostgresTorture(Torture):
         client.close()
 
     def check_store(self, when):
-        try:
-            self.nodes[0].cli("store", "check")
-            self.report.check(True, "")
-        except (Refused, ValueError) as error:
-            self.report.check(False, f"round {self.round}: store check after {when}: {error}")
+        """A connection that was terminated may be found out by it: then once more."""
+        for attempt in range(CHECK_ATTEMPTS):
+            try:
+                self.nodes[0].cli("store", "check")
+                self.report.check(True, "")
+                return
+            except (Refused, ValueError) as error:
+                if "temporarily_unavailable" not in str(error) or attempt == CHECK_ATTEMPTS - 1:
+                    self.report.check(False, f"round {self.round}: store check after {when}: "
+                                             f"{error}")
+                    return
 
     def run(self, rounds):
         self.prepare()
@@ -428,6 +438,8 @@ class PostgresTorture(Torture):
             print(f"{chain.name}: {len(chain.receipts)} acknowledged, "
                   f"{len(chain.unanswered)} asked for and not acknowledged")
         print("faults:", ", ".join(f"{name} {n}" for name, n in sorted(self.counts.items())))
+        for what, seconds in sorted(self.waits.items()):
+            print(f"longest until {what}: {seconds:.1f} s")
         print(f"refused while nothing could be acknowledged: {self.fence.refusals}; "
               f"503 or no answer in all: {self.unanswered}")
         self.report.check(all(chain.receipts for chain in self.chains), "a chain took no event")

@@ -248,9 +248,11 @@ static void test_backup_comes_back(void **state)
 	struct backup_facts facts;
 	struct content_options fixture_content = {.url = fixture->content_url, .create = true};
 	struct content_options other_content = {.url = other.content_url, .create = true};
-	assert_int_equal(backup_restore(backup, fixture->url, &fixture_content, &facts,
+	struct db_options fixture_store = {.url = fixture->url};
+	struct db_options other_store = {.url = other.url};
+	assert_int_equal(backup_restore(backup, &fixture_store, &fixture_content, &facts,
 	                                &fixture->error), ERR_REFUSED);
-	assert_int_equal(backup_restore(backup, other.url, &other_content, &facts,
+	assert_int_equal(backup_restore(backup, &other_store, &other_content, &facts,
 	                                &fixture->error), OK);
 	struct admin_operation const *list = admin_find(slice_of("account list"));
 	struct admin admin = {.settings = &fixture->settings};
@@ -273,12 +275,12 @@ static void test_backup_comes_back(void **state)
 	fclose(file);
 	snprintf(path, sizeof path, "%s/constancia.db", other.directory);
 	unlink(path);
-	assert_int_equal(backup_restore(backup, other.url, &other_content, &facts,
+	assert_int_equal(backup_restore(backup, &other_store, &other_content, &facts,
 	                                &fixture->error), ERR_CORRUPT);
 	assert_int_not_equal(access(path, F_OK), 0);
 	snprintf(path, sizeof path, "%s/backup.json", backup);
 	unlink(path);
-	assert_int_equal(backup_restore(backup, other.url, &other_content, &facts,
+	assert_int_equal(backup_restore(backup, &other_store, &other_content, &facts,
 	                                &fixture->error), ERR_IO);
 	snprintf(arguments, sizeof arguments, "rm -rf %s", other.directory);
 	assert_int_equal(system(arguments), 0);

@@ -138,7 +138,7 @@ static void test_meanings_are_checked(void **state)
 	assert_set_problem("service.listen=8080", "service.listen: must be address:port");
 	assert_set_problem("service.listen=::1:8080", "service.listen: must be address:port");
 	assert_set_problem("service.listen=127.0.0.1:65536", "service.listen: must be address:port");
-	assert_set_problem("store.url=mysql://x", "store.url: must be sqlite:PATH");
+	assert_set_problem("store.url=mysql://x", "store.url: The store address 'mysql://x' is not one of");
 	assert_set_problem("content.url=s3", "content.url: The content store's address 's3' is not known");
 	assert_set_problem("content.url=s3://b?x=1", "content.url: 'b' is not the name of an S3 bucket");
 	assert_set_problem("content.url=s3://evidence?x=1", "'x=1' cannot");
@@ -155,7 +155,12 @@ static void test_meanings_are_checked(void **state)
 	assert_set_problem("tsa.url=gopher://x", "tsa.url: must list");
 	assert_set_problem("tsa.kind=development", "tsa.kind: must list");
 	assert_set_problem("signer.key=/tmp/key.pem", "signer.key and signer.chain belong together");
-	assert_set_problem("webhook.schedule=1m,soon", "webhook.schedule: must list durations");
+	assert_set_problem("webhook.schedule=1m,soon", "webhook.schedule: must list 1 to 20 durations");
+	assert_set_problem("mail.schedule=", "mail.schedule: must list 1 to 20 durations");
+	assert_set_problem("mail.url=mail.example.org", "mail.url: must be smtp://HOST:PORT");
+	assert_set_problem("mail.url=smtp://mail.example.org", "mail.from: must be an address");
+	assert_set_problem("payment.provider=barter", "payment.provider: must be manual or stripe");
+	assert_set_problem("payment.provider=stripe", "The setting payment.stripe_key is needed");
 	assert_set_problem("log.level=loud", "log.level: must be");
 	assert_set_problem("seal.interval=1ms", "seal.interval: must be 50ms or longer");
 	assert_set_problem("rate.live", "write section.key=value");
@@ -202,6 +207,28 @@ static void test_printed_file_reads_back(void **state)
 	unlink(path);
 }
 
+static void test_secrets_are_not_printed(void **state)
+{
+	struct config_sources sources = {.sets = {"payment.stripe_key=sk_hidden", "mail.password=hidden"},
+	                                 .set_count = 2};
+	struct config config;
+	BUF_AUTO struct buf text;
+	BUF_AUTO struct buf json;
+	buf_init(&text, 1 << 20);
+	buf_init(&json, 1 << 20);
+	assert_int_equal(config_load(&sources, &config), OK);
+	config_print(&config, &text);
+	config_print_json(&config, &json);
+	assert_string_equal(config.settings.payment_stripe_key, "sk_hidden");
+	config_free(&config);
+	assert_null(strstr(text.data, "hidden"));
+	assert_non_null(strstr(text.data, "\n#stripe_key = (not shown; given by --set payment.stripe_key)\n"));
+	assert_non_null(strstr(text.data, "\n#stripe_webhook_secret = \n"));
+	assert_null(strstr(json.data, "hidden"));
+	assert_non_null(strstr(json.data, "\"stripe_key\":\"********\""));
+	assert_non_null(strstr(json.data, "\"stripe_webhook_secret\":\"\""));
+}
+
 static void test_durations(void **state)
 {
 	int64_t us = -1;
@@ -235,6 +262,7 @@ int main(void)
 		cmocka_unit_test(test_meanings_are_checked),
 		cmocka_unit_test(test_environment),
 		cmocka_unit_test(test_printed_file_reads_back),
+		cmocka_unit_test(test_secrets_are_not_printed),
 		cmocka_unit_test(test_durations),
 		cmocka_unit_test(test_listen_ports),
 	};

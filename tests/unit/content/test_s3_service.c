@@ -1,5 +1,7 @@
 /* The S3 driver against the scripted service of tests/support/s3_server.py, which checks signatures
- * and checksums and fails as it is told to. Arguments: the store's address, the service's own. */
+ * and checksums and fails as it is told to. Arguments: the store's address, the service's own. S3_TEST_ONLY in the
+ * environment chooses tests by a pattern, S3_TEST_MIB the size of the object that memory is measured
+ * with. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -548,7 +550,6 @@ static void forget_peak(void)
 	close(file);
 }
 
-/* S3_TEST_MIB in the environment takes another size than the ordinary one. */
 static void test_memory_does_not_grow_with_the_object(void **state)
 {
 	(void)state;
@@ -608,6 +609,7 @@ int main(int count, char **arguments)
 	    TEST(test_links),
 	    TEST(test_memory_does_not_grow_with_the_object),
 	};
+	cmocka_set_test_filter(getenv("S3_TEST_ONLY"));
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
 	rmdir(scratch);
 	return failed;
