@@ -117,19 +117,36 @@ int service_payment_notice(struct service *service, const struct payment_notice 
 
 /* ---- deciding ---- */
 
+static bool is_the_stores(int result)
+{
+	return result == ERR_UNAVAILABLE || result == ERR_IO || result == ERR_NO_SPACE ||
+	       result == ERR_UNKNOWN_OUTCOME;
+}
+
 int service_decide_topups(struct service *service, int64_t now_us, const atomic_bool *stopping,
                           struct error *error)
 {
 	const char *provider = payment_provider_name(service->payments);
 	int64_t account = 0;
+	struct error local = {0};
+	error = error ? error : &local;
 	while (!atomic_load(stopping)) {
 		enum topup_action action = TOPUP_NOTHING;
 		int result = store_next_due_topup(service->store, account, &account, error);
 		if (result || !account)
 			return result;
 		result = store_run_topup(service->store, account, provider, now_us, &action, error);
-		if (result)
+		if (is_the_stores(result))
 			return result;
+		if (result) {
+			/* One account's trouble must not keep the others waiting. */
+			char number[24];
+			snprintf(number, sizeof number, "%" PRId64, account);
+			log_error("topup_not_decided", "account", number, "cause",
+			          *error->cause ? error->cause : error_message(error, LANGUAGE_ENGLISH));
+			error_clear(error);
+			continue;
+		}
 		if (action == TOPUP_FAIL)
 			atomic_fetch_add(&service->job_counters.topups_failed, 1);
 	}

@@ -62,6 +62,15 @@ int register_submit(struct service *service, struct pending_registration *pendin
 	return OK;
 }
 
+/* With store.sharded a batch is of one account, so that its transaction stays on one shard: those of
+ * others wait for their turn. Whoever waits longest says whose turn it is. */
+static bool belongs(const struct sequencer *sequencer, const struct pending_registration *pending,
+                    size_t taken)
+{
+	return taken == 0 || !sequencer->registrar->service->settings->store_sharded ||
+	       pending->registration.account == sequencer->items[0]->account;
+}
+
 /* Waits for work; 0 only when stopping and nothing is left. */
 static size_t take_batch(struct sequencer *sequencer)
 {
@@ -69,14 +78,19 @@ static size_t take_batch(struct sequencer *sequencer)
 	pthread_mutex_lock(&sequencer->mutex);
 	while (!sequencer->first && !sequencer->stopping)
 		pthread_cond_wait(&sequencer->arrived, &sequencer->mutex);
-	while (sequencer->first && count < BATCH_MAX) {
-		struct pending_registration *pending = sequencer->first;
-		sequencer->first = pending->next;
+	struct pending_registration **at = &sequencer->first;
+	while (*at && count < BATCH_MAX) {
+		struct pending_registration *pending = *at;
+		if (!belongs(sequencer, pending, count)) {
+			at = &pending->next;
+			continue;
+		}
+		*at = pending->next;
+		if (sequencer->end == &pending->next)
+			sequencer->end = at;
 		sequencer->taken[count] = pending;
 		sequencer->items[count++] = &pending->registration;
 	}
-	if (!sequencer->first)
-		sequencer->end = &sequencer->first;
 	sequencer->length -= count;
 	pthread_mutex_unlock(&sequencer->mutex);
 	return count;

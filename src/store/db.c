@@ -21,22 +21,84 @@ static const struct db_driver *driver_by_url(const char *url)
 	return NULL;
 }
 
-/* A password stands in postgresql://user:PASSWORD@host or in password=PASSWORD. */
+/* ---- addresses as people may see them ---- */
+
+struct shown {
+	char *text;
+	size_t size, used;
+};
+
+static void show(struct shown *shown, const char *from, size_t size)
+{
+	size_t room = shown->size - 1 - shown->used;
+	size = size < room ? size : room;
+	memcpy(shown->text + shown->used, from, size);
+	shown->used += size;
+	shown->text[shown->used] = '\0';
+}
+
+/* The '@' behind user and password, NULL: there are none. Passwords that should have been escaped
+ * are looked for too: one with a slash ends at an '@' that is in no parameter's value. */
+static const char *end_of_credentials(const char *authority)
+{
+	const char *found = memrchr(authority, '@', strcspn(authority, "/"));
+	if (found)
+		return found;
+	const char *word = authority;
+	for (const char *at = authority; *at; at++) {
+		if (*at == '?' || *at == '&')
+			word = at + 1;
+		else if (*at == '@' && !memchr(word, '=', (size_t)(at - word)))
+			found = at;
+	}
+	return found;
+}
+
+/* Up to the '?' of the parameters. */
+static const char *show_server(struct shown *shown, const char *url)
+{
+	const char *authority = strstr(url, "://");
+	authority = authority ? authority + 3 : url;
+	const char *end = end_of_credentials(authority);
+	const char *colon = end ? memchr(authority, ':', (size_t)(end - authority)) : NULL;
+	const char *rest = url;
+	if (colon) {
+		show(shown, url, (size_t)(colon - url));
+		rest = end;
+	}
+	size_t size = strcspn(rest, "?");
+	show(shown, rest, size);
+	return rest + size;
+}
+
+/* Names may be escaped too: what is escaped is not looked at. */
+static bool may_be_secret(const char *name, size_t size)
+{
+	static const char word[] = "password";
+	return memchr(name, '%', size) || memmem(name, size, word, sizeof word - 1);
+}
+
+/* A password stands in postgresql://user:PASSWORD@host, and behind the '?' as password=PASSWORD. */
 void db_shown_url(const char *url, char *text, size_t size)
 {
-	snprintf(text, size, "%s", url);
-	if (driver_by_url(url) == &sqlite_driver)
+	struct shown shown = {text, size, 0};
+	*text = '\0';
+	if (driver_by_url(url) == &sqlite_driver) {
+		show(&shown, url, strlen(url));
 		return;
-	char *host = strstr(text, "://");
-	host = host ? host + 3 : text;
-	char *at = memrchr(host, '@', strcspn(host, "/?"));
-	char *colon = at ? memchr(host, ':', (size_t)(at - host)) : NULL;
-	if (colon)
-		memmove(colon, at, strlen(at) + 1);
-	char *word = strstr(text, "password=");
-	if (word)
-		memmove(word + 9, word + 9 + strcspn(word + 9, "&"),
-		        strlen(word + 9 + strcspn(word + 9, "&")) + 1);
+	}
+	const char *pairs = strstr(url, "://") ? NULL : strstr(url, "password");
+	if (pairs) { /* keyword=value pairs, which are no address here */
+		show(&shown, url, (size_t)(pairs - url));
+		return;
+	}
+	for (const char *at = show_server(&shown, url); *at;) {
+		size_t length = 1 + strcspn(at + 1, "&");
+		size_t name = strcspn(at, "=");
+		bool secret = name < length && may_be_secret(at, name);
+		show(&shown, at, secret ? name + 1 : length);
+		at += length;
+	}
 }
 
 int db_check_url(const char *url, struct error *error)

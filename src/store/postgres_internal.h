@@ -106,8 +106,6 @@ int pg_fail(struct pg_connection *connection, int code, const char *format, ...)
 /* Room for one more statement in the pipeline; false once the connection has failed. */
 bool pg_make_room(struct pg_connection *connection);
 void pg_note_sent(struct pg_connection *connection, enum pg_kind kind, struct pg_query *query);
-/* Sends a statement without parameters whose result nobody needs. */
-void pg_say(struct pg_connection *connection, enum pg_kind kind, const char *sql);
 void pg_sync(struct pg_connection *connection);
 /* Collects results up to that of `until`, or all (NULL). False when the deadline passed or the
  * connection is lost, which is then recorded and closed. */
@@ -132,6 +130,8 @@ int64_t pg_integer(struct db_query *query, int column);
 bool pg_is_null(struct db_query *query, int column);
 struct slice pg_text(struct db_query *query, int column);
 struct slice pg_blob(struct db_query *query, int column);
+/* Sends a literal text without parameters whose result is judged by its kind, if at all. */
+void pg_say(struct pg_connection *connection, enum pg_kind kind, const char *literal_sql);
 void pg_forget_queries(struct pg_connection *connection); /* after a lost connection */
 
 /* ---- postgres_copy.c: backup and restore ---- */

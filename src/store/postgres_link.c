@@ -85,13 +85,17 @@ static void hear(void *context, const PGresult *notice)
 }
 
 /* No time-out of the server's may end a commit that waits for its standby, so statement_timeout is
- * off; waiting for a lock and sitting in an open transaction are bounded. All hot statements look
+ * off; waiting for a lock and sitting in an open transaction are bounded. A transaction in the
+ * middle of a pipeline does not count as idle, so the server is told to find out by TCP when this
+ * node is cut off: the rows that it locked must not be locked for hours. All hot statements look
  * rows up by an index, whatever the statistics of a young table say. */
 static bool set_up(struct pg_connection *connection)
 {
 	struct pg_db *db = pg_db(connection->base.db);
-	char sql[640];
+	char sql[1024];
 	snprintf(sql, sizeof sql,
+	         "SET tcp_keepalives_idle = 3; SET tcp_keepalives_interval = 1; "
+	         "SET tcp_keepalives_count = 3; SET tcp_user_timeout = '6s'; "
 	         "SET client_encoding = 'UTF8'; SET synchronous_commit = on; "
 	         "SET statement_timeout = 0; SET lock_timeout = %lld; "
 	         "SET idle_in_transaction_session_timeout = '30s'; SET jit = off; "
@@ -196,16 +200,6 @@ void pg_note_sent(struct pg_connection *connection, enum pg_kind kind, struct pg
 {
 	size_t at = (connection->waiting_first + connection->waiting_count++) % WAITING_MAX;
 	connection->waiting[at] = (struct pg_waiting){kind, query};
-}
-
-void pg_say(struct pg_connection *connection, enum pg_kind kind, const char *sql)
-{
-	if (!pg_make_room(connection))
-		return;
-	if (PQsendQueryParams(connection->pg, sql, 0, NULL, NULL, NULL, NULL, 0) == 1)
-		pg_note_sent(connection, kind, NULL);
-	else
-		lose(connection, "sending");
 }
 
 void pg_sync(struct pg_connection *connection)

@@ -34,6 +34,12 @@ static struct pg_query *find_slot(struct pg_connection *connection, const char *
 	abort(); /* more texts than the program has */
 }
 
+static void give_up(struct pg_connection *connection)
+{
+	pg_fail(connection, ERR_UNAVAILABLE, "sending: %s", PQerrorMessage(connection->pg));
+	pg_disconnect(connection);
+}
+
 static void finish(struct pg_query *query)
 {
 	struct pg_connection *connection = pg_connection(query->base.connection);
@@ -47,7 +53,12 @@ static void finish(struct pg_query *query)
 	query->cursor_open = false;
 	char sql[24];
 	snprintf(sql, sizeof sql, "CLOSE %s", query->name);
-	pg_say(connection, PG_STATEMENT, sql);
+	if (!pg_make_room(connection))
+		return;
+	if (PQsendQueryParams(connection->pg, sql, 0, NULL, NULL, NULL, NULL, 0) == 1)
+		pg_note_sent(connection, PG_STATEMENT, NULL);
+	else
+		give_up(connection);
 }
 
 struct db_query *pg_make_query(struct db_connection *base, const char *literal_sql,
@@ -201,13 +212,25 @@ static void send(struct pg_connection *connection, struct pg_query *query,
 	bool sent = query->long_result ? send_cursor(connection, query)
 	                               : send_statement(connection, query, receiver);
 	if (!sent) {
-		pg_fail(connection, ERR_UNAVAILABLE, "sending: %s", PQerrorMessage(connection->pg));
-		pg_disconnect(connection);
+		give_up(connection);
 		return;
 	}
 	query->state = receiver ? PG_SENT : PG_BINDING;
 	if (!connection->in_transaction)
 		pg_sync(connection);
+}
+
+void pg_say(struct pg_connection *connection, enum pg_kind kind, const char *literal_sql)
+{
+	struct pg_query *query = find_slot(connection, literal_sql);
+	if (!pg_make_room(connection))
+		return;
+	connection->bound = 0;
+	if (prepare(connection, query) &&
+	    PQsendQueryPrepared(connection->pg, query->name, 0, NULL, NULL, NULL, 0) == 1)
+		pg_note_sent(connection, kind, NULL);
+	else
+		give_up(connection);
 }
 
 /* Outside of a transaction a query may be the first thing done with a connection. */
@@ -294,17 +317,24 @@ int pg_execute(struct db_query *base, int64_t *ret_changes, struct error *error)
 
 /* Digits of base 10,000: their number, the weight of the first, the sign, the scale. Fractions are
  * cut: sums of integers have none. */
-static int64_t read_numeric(const char *wire, int size)
+static int64_t read_numeric(struct pg_connection *connection, const char *wire, int size)
 {
 	uint16_t words[4 + 8] = {0};
 	int count = size / 2 < 12 ? size / 2 : 12;
 	for (int i = 0; i < count; i++)
 		words[i] = (uint16_t)((uint8_t)wire[2 * i] << 8 | (uint8_t)wire[2 * i + 1]);
 	int weight = (int16_t)words[1];
+	int64_t sign = words[2] == 0x4000 ? -1 : 1;
 	int64_t value = 0;
-	for (int i = 0; i <= weight; i++)
-		value = value * 10000 + (i < words[0] && i < 8 ? words[4 + i] : 0);
-	return words[2] == 0x4000 ? -value : value;
+	for (int i = 0; i <= weight; i++) {
+		int64_t digit = i < words[0] && i < 8 ? words[4 + i] : 0;
+		if (__builtin_mul_overflow(value, 10000, &value) ||
+		    __builtin_add_overflow(value, sign * digit, &value)) {
+			pg_fail(connection, ERR_INTERNAL, "a sum does not fit into 64 bits");
+			return 0;
+		}
+	}
+	return value;
 }
 
 int64_t pg_integer(struct db_query *base, int column)
@@ -313,7 +343,7 @@ int64_t pg_integer(struct db_query *base, int column)
 	const char *wire = PQgetvalue(query->result, query->row, column);
 	int size = PQgetlength(query->result, query->row, column);
 	if (PQftype(query->result, column) == NUMERIC_OID)
-		return read_numeric(wire, size);
+		return read_numeric(pg_connection(base->connection), wire, size);
 	int64_t value = size > 0 && (int8_t)wire[0] < 0 ? -1 : 0;
 	for (int i = 0; i < size && i < 8; i++)
 		value = (int64_t)((uint64_t)value << 8 | (uint8_t)wire[i]);

@@ -4,22 +4,28 @@
 
 #include "store/postgres_internal.h"
 
+static const char *skip_space(const char *text)
+{
+	while (isspace((unsigned char)*text))
+		text++;
+	return text;
+}
+
 unsigned pg_standbys_waited_for(const char *names)
 {
-	while (isspace((unsigned char)*names))
-		names++;
+	names = skip_space(names);
 	if (*names == '\0')
 		return 0;
-	if (strncasecmp(names, "FIRST", 5) == 0 && strchr(" \t0123456789", names[5]))
-		names += 5;
-	else if (strncasecmp(names, "ANY", 3) == 0 && strchr(" \t0123456789", names[3]))
-		names += 3;
+	if (strncasecmp(names, "FIRST", 5) == 0 && isspace((unsigned char)names[5]))
+		names = skip_space(names + 5);
+	else if (strncasecmp(names, "ANY", 3) == 0 && isspace((unsigned char)names[3]))
+		names = skip_space(names + 3);
+	if (!isdigit((unsigned char)*names))
+		return 1;
 	char *end;
 	unsigned long number = strtoul(names, &end, 10);
-	while (isspace((unsigned char)*end))
-		end++;
 	/* A number is one only before a list; a standby may be called "2". */
-	return end > names && *end == '(' && number < 1000 ? (unsigned)number : 1;
+	return *skip_space(end) == '(' && number < 1000 ? (unsigned)number : 1;
 }
 
 /* A name is text in the catalogue's own type; the settings are asked for as they are in force in
@@ -27,9 +33,8 @@ unsigned pg_standbys_waited_for(const char *names)
 const char pg_replica_query[] =
     "SELECT current_setting('synchronous_commit'), current_setting('fsync'), "
     "current_setting('synchronous_standby_names'), "
-    "(SELECT count(*) FROM pg_stat_get_wal_senders() "
-    "WHERE state = 'streaming' AND sync_state IN ('sync', 'quorum')), "
-    "(SELECT count(*) FROM pg_stat_get_wal_senders() WHERE state IS NULL)";
+    "count(*) FILTER (WHERE state = 'streaming' AND sync_state IN ('sync', 'quorum')), "
+    "count(*) FILTER (WHERE state IS NULL) FROM pg_stat_get_wal_senders()";
 
 static bool is_text(const PGresult *row, int column, const char *text)
 {

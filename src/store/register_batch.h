@@ -50,8 +50,8 @@ static inline bool batch_item_is_new(const struct batch_item *item)
 	return item->request.result == OK && !item->request.replayed;
 }
 
-/* The engines differ in two things: how the events that hold given client_refs are found, and how
- * many events are written at once. */
+/* The engines differ in how the events that hold given client_refs are found, and in how many rows
+ * are written at once: all on a server, where each statement costs more than its rows. */
 int register_find_known(struct batch *batch, struct account_batch *part, struct error *error);
 int register_write_events(struct batch *batch, struct account_batch *part, struct error *error);
 struct db_query *register_ask_known_server(struct batch *batch, struct account_batch *part);
@@ -61,6 +61,17 @@ int register_write_events_server(struct batch *batch, struct account_batch *part
                                  struct error *error);
 /* Room for the numbers of the batch's chains; emptied. */
 struct db_array *register_chain_numbers(struct batch *batch);
+/* Live events that a key registered in the batch. */
+struct usage {
+	int64_t channel;
+	int64_t key;
+	char day[PERIOD_KEY_SIZE]; /* in which they were received */
+	int64_t events;
+};
+int register_add_usage(struct batch *batch, int64_t account, const struct usage *usage,
+                       size_t count, struct error *error);
+int register_add_usage_server(struct batch *batch, int64_t account, const struct usage *usage,
+                              size_t count, struct error *error);
 int event_columns_open(struct event_columns **ret);
 void event_columns_close(struct event_columns *columns); /* NULL-safe */
 

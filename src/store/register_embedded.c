@@ -87,3 +87,28 @@ int register_write_events(struct batch *batch, struct account_batch *part, struc
 			result = write_event(batch, part->account.account, item, error);
 	return result;
 }
+
+static int add_usage(struct batch *batch, int64_t account, const struct usage *usage,
+                     struct error *error)
+{
+	struct db_query *query = db_query(
+	    batch->connection,
+	    "INSERT INTO key_usage(account, channel, key, day, events) VALUES ($1, $2, $3, $4, $5) "
+	    "ON CONFLICT (account, channel, key, day) DO UPDATE SET events = key_usage.events + "
+	    "excluded.events");
+	db_bind_integer(query, account);
+	db_bind_integer(query, usage->channel);
+	db_bind_integer(query, usage->key);
+	db_bind_string(query, usage->day);
+	db_bind_integer(query, usage->events);
+	return db_execute(query, NULL, error);
+}
+
+int register_add_usage(struct batch *batch, int64_t account, const struct usage *usage,
+                       size_t count, struct error *error)
+{
+	int result = OK;
+	for (size_t i = 0; i < count && result == OK; i++)
+		result = add_usage(batch, account, &usage[i], error);
+	return result;
+}

@@ -4,9 +4,12 @@
 
 #include "store/register_batch.h"
 
-/* The parameters of the two statements, kept from batch to batch for their memory. */
+#define USED_COLUMNS 4
+
+/* The parameters of the statements, kept from batch to batch for their memory. */
 struct event_columns {
 	struct db_array chain, ref_hash; /* what is looked for */
+	struct db_array used[USED_COLUMNS]; /* channel, key, day, events */
 	struct db_array event, key, new_ref_hash, client_ref, received_at, occurred_at, hash,
 	    config_version, chain_hash, content, file_name, content_object, content_bytes;
 };
@@ -39,6 +42,8 @@ int event_columns_open(struct event_columns **ret)
 		return ERR_NO_MEMORY;
 	db_array_init(&columns->chain, DB_INTEGERS);
 	db_array_init(&columns->ref_hash, DB_INTEGERS);
+	for (size_t i = 0; i < USED_COLUMNS; i++)
+		db_array_init(&columns->used[i], i == 2 ? DB_TEXTS : DB_INTEGERS);
 	for (size_t i = 0; i < COLUMN_COUNT; i++)
 		db_array_init(column(columns, i), columns_of_events[i].type);
 	*ret = columns;
@@ -51,6 +56,8 @@ void event_columns_close(struct event_columns *columns)
 		return;
 	db_array_free(&columns->chain);
 	db_array_free(&columns->ref_hash);
+	for (size_t i = 0; i < USED_COLUMNS; i++)
+		db_array_free(&columns->used[i]);
 	for (size_t i = 0; i < COLUMN_COUNT; i++)
 		db_array_free(column(columns, i));
 	free(columns);
@@ -177,5 +184,31 @@ int register_write_events_server(struct batch *batch, struct account_batch *part
 	db_bind_integer(query, part->account.account);
 	for (size_t i = 0; i < COLUMN_COUNT; i++)
 		db_bind_array(query, column(columns, i));
+	return db_execute(query, NULL, error);
+}
+
+/* ---- usage ---- */
+
+int register_add_usage_server(struct batch *batch, int64_t account, const struct usage *usage,
+                              size_t count, struct error *error)
+{
+	struct db_array *used = batch->sequencer->columns->used;
+	for (size_t i = 0; i < USED_COLUMNS; i++)
+		db_array_clear(&used[i]);
+	for (size_t i = 0; i < count; i++) {
+		db_array_add_integer(&used[0], usage[i].channel);
+		db_array_add_integer(&used[1], usage[i].key);
+		db_array_add_bytes(&used[2], usage[i].day, strlen(usage[i].day));
+		db_array_add_integer(&used[3], usage[i].events);
+	}
+	struct db_query *query = db_query(
+	    batch->connection,
+	    "INSERT INTO key_usage(account, channel, key, day, events) "
+	    "SELECT $1, * FROM unnest($2::bigint[], $3::bigint[], $4::text[], $5::bigint[]) "
+	    "ON CONFLICT (account, channel, key, day) "
+	    "DO UPDATE SET events = key_usage.events + excluded.events");
+	db_bind_integer(query, account);
+	for (size_t i = 0; i < USED_COLUMNS; i++)
+		db_bind_array(query, &used[i]);
 	return db_execute(query, NULL, error);
 }

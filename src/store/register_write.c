@@ -42,45 +42,40 @@ static int compare_keys(const void *a, const void *b)
 	       (left->registration->key < right->registration->key);
 }
 
-/* All live events of a key in a batch are of one chain, so they were received at one time. */
-static int add_usage(struct batch *batch, int64_t account, const struct batch_item *item,
-                     int64_t events, struct error *error)
+/* Live events by key: `runs` of equal keys in `live`. All those of a key are of one chain, so they
+ * were received at one time. */
+static size_t count_runs(struct batch_item **live, size_t count, struct usage *runs)
 {
-	const struct registration *given = item->registration;
-	char day[PERIOD_KEY_SIZE];
-	period_key(PERIOD_DAY, item->request.received_at_us, day);
-	struct db_query *query = db_query(
-	    batch->connection,
-	    "INSERT INTO key_usage(account, channel, key, day, events) VALUES ($1, $2, $3, $4, $5) "
-	    "ON CONFLICT (account, channel, key, day) DO UPDATE SET events = key_usage.events + "
-	    "excluded.events");
-	db_bind_integer(query, account);
-	db_bind_integer(query, given->channel);
-	db_bind_integer(query, given->key);
-	db_bind_string(query, day);
-	db_bind_integer(query, events);
-	return db_execute(query, NULL, error);
+	size_t found = 0;
+	qsort(live, count, sizeof *live, compare_keys);
+	for (size_t i = 0; i < count; i++) {
+		if (i == 0 || compare_keys(&live[i - 1], &live[i]) != 0) {
+			struct usage *run = &runs[found++];
+			*run = (struct usage){.channel = live[i]->registration->channel,
+			                      .key = live[i]->registration->key};
+			period_key(PERIOD_DAY, live[i]->request.received_at_us, run->day);
+		}
+		runs[found - 1].events++;
+	}
+	return found;
 }
 
 static int write_usage(struct batch *batch, const struct account_batch *part, struct error *error)
 {
 	struct batch_item **live = arena_alloc(batch->arena, part->count * sizeof *live);
-	if (!live)
+	struct usage *runs = arena_alloc(batch->arena, part->count * sizeof *runs);
+	if (!live || !runs)
 		return ERR_NO_MEMORY;
 	size_t count = 0;
 	for (struct batch_item *item = part->first; item; item = item->next)
 		if (batch_item_is_new(item) && item->request.status != STATUS_TEST)
 			live[count++] = item;
-	qsort(live, count, sizeof *live, compare_keys);
-	int result = OK;
-	for (size_t i = 0, first = 0; i < count && result == OK; i++) {
-		if (i + 1 < count && compare_keys(&live[i], &live[i + 1]) == 0)
-			continue;
-		result = add_usage(batch, part->account.account, live[i],
-		                   (int64_t)(i + 1 - first), error);
-		first = i + 1;
-	}
-	return result;
+	if (count == 0)
+		return OK;
+	count = count_runs(live, count, runs);
+	return db_is_shared(db_of(batch->connection))
+	           ? register_add_usage_server(batch, part->account.account, runs, count, error)
+	           : register_add_usage(batch, part->account.account, runs, count, error);
 }
 
 static int write_test_usage(struct batch *batch, int64_t account,

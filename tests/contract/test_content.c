@@ -13,8 +13,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/digest.h"
 #include "content/content.h"
+#include "net/http.h"
 
 #define THREADS 4
 #define OBJECTS_PER_THREAD 40
@@ -285,6 +287,19 @@ static void test_ready(void **state)
 	assert_int_equal(content_is_remote(store), remote);
 }
 
+static void assert_link_leads_to(const char *link, const char *expected)
+{
+	HTTP_ANSWER_AUTO struct http_answer answer;
+	struct address_guard guard = {.allow_all = true};
+	struct http_request request = {.url = link, .allow_http = true, .guard = &guard};
+	assert_int_equal(http_send(&request, &answer, NULL), 0);
+	assert_int_equal(answer.status, 200);
+	assert_true(slice_is(buf_slice(&answer.body), expected));
+	assert_true(slice_is(http_answer_header(&answer, "Content-Type"), "application/pdf"));
+	assert_true(slice_is(http_answer_header(&answer, "Content-Disposition"),
+	                     "attachment; filename=\"report.pdf\""));
+}
+
 static void test_links(void **state)
 {
 	(void)state;
@@ -292,12 +307,13 @@ static void test_links(void **state)
 	buf_init(&link, 4096);
 	struct content_link wanted = {.content_type = "application/pdf",
 	                              .file_name = "report.pdf",
-	                              .now_us = INT64_C(1790000000000000),
 	                              .lifetime_us = INT64_C(60000000)};
+	wanted.now_us = clock_now_us();
+	assert_int_equal(put("issued/aa/report", "%PDF", 4), 0);
 	int result = content_make_link(store, "issued/aa/report", &wanted, &link, NULL);
 	if (remote) {
 		assert_int_equal(result, 0);
-		assert_non_null(strstr(link.data, "issued/aa/report?"));
+		assert_link_leads_to(link.data, "%PDF");
 	} else {
 		assert_int_equal(result, ERR_REFUSED);
 		assert_int_equal(link.size, 0);

@@ -12,20 +12,21 @@ from client import Client, Service
 sys.dont_write_bytecode = True
 
 
-def pytest_collection_modifyitems(items):
-    """What looks at everything that happened comes last."""
+def pytest_collection_modifyitems(config, items):
+    """What is about the other store is left out; what looks at everything that happened comes
+    last."""
+    others = {"sqlite": "postgresql", "postgresql": "sqlite"}[stores.KIND]
+    left_out = [item for item in items if item.get_closest_marker(others)]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in left_out]
     items.sort(key=lambda item: item.get_closest_marker("last") is not None)
 
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "last: looks at what all the other tests left behind")
     config.addinivalue_line("markers", "sqlite: is about the embedded store")
-    config.addinivalue_line("markers", "postgresql: is about PostgreSQL, whichever store is chosen")
-
-
-def pytest_runtest_setup(item):
-    if item.get_closest_marker("sqlite") and stores.KIND != "sqlite":
-        pytest.skip("about the embedded store")
+    config.addinivalue_line("markers", "postgresql: is about PostgreSQL")
 
 
 def pytest_sessionfinish():

@@ -4,6 +4,7 @@ explains every statement; whatever looks into more than one account's partition 
 
 import collections
 import json
+import pathlib
 import re
 
 import pytest
@@ -146,6 +147,13 @@ def test_every_table_is_led_by_its_account_or_is_named_global(fleet):
         "WHERE indisprimary AND NOT relispartition AND relnamespace = 'public'::regnamespace"))
     for table in partitioned(fleet):
         assert leading.get(table) == "account", table
+
+
+def test_the_documented_statements_distribute_every_table(fleet):
+    text = (pathlib.Path(__file__).resolve().parents[2] / "docs" / "operations.md").read_text()
+    assert set(re.findall(r"create_distributed_table\('(\w+)', 'account'", text)) == \
+        partitioned(fleet)
+    assert set(re.findall(r"create_reference_table\('(\w+)'", text)) == GLOBAL_TABLES
 
 
 @pytest.fixture(scope="module")

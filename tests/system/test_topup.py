@@ -461,6 +461,29 @@ def test_a_notice_that_is_not_the_providers_changes_nothing(shop, provider):
     assert purchase(shop, "show", made)["state"] == "paid"
 
 
+# ---- what the operator sees ----
+
+
+def test_metrics_count_what_came_of_payments(shop, provider):
+    def metric(name):
+        status, text = shop.monitor("/metrics")
+        assert status == 200
+        return [float(line.split()[1]) for line in text.splitlines()
+                if line.startswith(f"constancia_{name} ")][0]
+    names = ("topups_completed_total", "topups_failed_total", "purchases_paid_total",
+             "payments_unknown_total")
+    before = {name: metric(name) for name in names}
+    provider.script("lose")
+    Buyer(shop).spend()
+    eventually(lambda: metric("topups_completed_total") > before["topups_completed_total"],
+               "the top-up is counted")
+    buyer = Buyer(shop, country="")
+    buyer.spend()
+    recharged(shop, buyer.account_id)
+    assert metric("unbalanced_accounts") == 0
+    eventually(lambda: all(metric(name) > before[name] for name in names), "all are counted")
+
+
 # ---- manual ----
 
 

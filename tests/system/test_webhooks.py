@@ -1,6 +1,7 @@
 """Notices: every type end to end, endpoints, retries, isolation, what survives."""
 
 import datetime
+import json
 import time
 
 import jsonschema
@@ -33,7 +34,7 @@ def judge(description, delivery):
     for name, item in description.document["webhooks"].items():
         media = item["post"]["requestBody"]["content"]["application/json"]
         validator = jsonschema.Draft202012Validator(media["schema"], resolver=description.resolver)
-        assert validator.is_valid(delivery.record) == (name == delivery.type), (name, delivery.body)
+        assert validator.is_valid(json.loads(delivery.body)) == (name == delivery.type), (name, delivery.body)
     headers = {header["name"]: header["schema"] for header in map(
         description.resolve, description.document["webhooks"][delivery.type]["post"]["parameters"])}
     assert len(headers) == 3

@@ -40,6 +40,7 @@ class Owner:
 
     def __init__(self, torture, number):
         self.torture, self.random = torture, random.Random(torture.random.getrandbits(64))
+        self.balance = CREDITS  # about
         self.bad = 0.0  # share of answers that do not acknowledge
         self.acknowledged = collections.defaultdict(list)  # id: times
         self.arrived = collections.defaultdict(list)
@@ -80,12 +81,15 @@ class Causer(threading.Thread):
         try:
             while True:
                 owner = self.random.choice(self.torture.owners)
-                credits = self.random.choice([-1, 1]) * self.random.randint(1, 60)
+                down = owner.balance > self.random.randint(0, CREDITS)
+                credits = (-1 if down else 1) * self.random.randint(1, 60)
                 try:
-                    self.torture.admin("credits add", account=owner.account, credits=credits)
+                    moved = self.torture.admin("credits add", account=owner.account,
+                                               credits=credits)
+                    owner.balance = moved["balance"]
                     self.moves += 1
                 except Refused:
-                    pass  # the balance would be negative
+                    owner.balance = 0  # it would be negative
                 time.sleep(self.random.uniform(0, 0.02))
         except (OSError, ValueError):
             pass  # killed, as intended

@@ -32,7 +32,7 @@ from postgres import Cluster, Failed, eventually
 COMMIT_TIMEOUT = 1.0
 RETRY_PAUSE = 0.05
 RETRY_SECONDS = 90
-CHECK_ATTEMPTS = 10
+READ_ATTEMPTS = 20  # as many as there are connections that may be broken
 SEQUENCE_BITS = 40  # of the number of an event; the rest is its chain's
 
 
@@ -102,6 +102,18 @@ class RetryingClient:
                 end = time.monotonic() + RETRY_SECONDS
             if end and time.monotonic() > end:
                 return 503, {}, b""
+
+
+class PatientClient(Client):
+    """For what is read after a fault: a connection to the store that was cut in the meantime may be
+    found out by the request that needs it."""
+
+    def request(self, *arguments):
+        for _ in range(READ_ATTEMPTS):
+            answer = super().request(*arguments)
+            if answer[0] != 503:
+                break
+        return answer
 
 
 class FaultWorker(Worker):
@@ -387,14 +399,14 @@ class PostgresTorture(Torture):
         self.check_replication(rows)
         self.check_ledger()
         for node in self.nodes:
-            client = Client(node.port, address=node.address)
+            client = PatientClient(node.port, address=node.address)
             for chain in self.chains:
                 older = list(chain.receipts)
                 some = self.random.sample(older, min(20, len(older)))
                 fresh = self.random.sample(chain.fresh, min(100, len(chain.fresh)))
                 self.check_receipts(client, chain, list(dict.fromkeys(fresh + some)))
             client.close()
-        client = Client(self.nodes[0].port, address=self.nodes[0].address)
+        client = PatientClient(self.nodes[0].port, address=self.nodes[0].address)
         lists = {chain.name: client.events(chain.key) for chain in self.chains}
         for chain in self.chains:
             self.check_chain(chain, lists[chain.name])
@@ -405,13 +417,13 @@ class PostgresTorture(Torture):
 
     def check_store(self, when):
         """A connection that was terminated may be found out by it: then once more."""
-        for attempt in range(CHECK_ATTEMPTS):
+        for attempt in range(READ_ATTEMPTS):
             try:
                 self.nodes[0].cli("store", "check")
                 self.report.check(True, "")
                 return
             except (Refused, ValueError) as error:
-                if "temporarily_unavailable" not in str(error) or attempt == CHECK_ATTEMPTS - 1:
+                if "temporarily_unavailable" not in str(error) or attempt == READ_ATTEMPTS - 1:
                     self.report.check(False, f"round {self.round}: store check after {when}: "
                                              f"{error}")
                     return

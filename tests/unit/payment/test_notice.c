@@ -172,6 +172,7 @@ static void test_given_back(void **state)
 	                            &notice),
 	                 OK);
 	assert_int_equal(notice.kind, PAYMENT_NOTICE_REFUNDED);
+	assert_false(notice.by_bank);
 	assert_string_equal(notice.reference, "pi_3");
 	assert_string_equal(notice.sale_code, "sal_3");
 	assert_string_equal(notice.currency, "GBP");
@@ -190,6 +191,7 @@ static void test_given_back(void **state)
 	                            &notice),
 	                 OK);
 	assert_int_equal(notice.kind, PAYMENT_NOTICE_REFUNDED);
+	assert_true(notice.by_bank);
 	assert_string_equal(notice.reference, "pi_4");
 	assert_string_equal(notice.sale_code, "");
 	assert_int_equal(read_event(EVENT("charge.dispute.closed",

@@ -1,0 +1,170 @@
+/* The keeper of leases: what it asks for, and when it stops asking. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <time.h>
+
+#include "jobs/keeper.h"
+
+/* A lease whose renewals are counted, with a gate in the way of each. */
+struct lease {
+	pthread_mutex_t mutex;
+	pthread_cond_t changed;
+	int renewals, running;
+	bool closed;
+	int answer;
+	bool released; /* from then on nothing may be asked */
+};
+
+static int renew(void *context)
+{
+	struct lease *lease = context;
+	pthread_mutex_lock(&lease->mutex);
+	assert_false(lease->released);
+	lease->running++;
+	pthread_cond_broadcast(&lease->changed);
+	while (lease->closed)
+		pthread_cond_wait(&lease->changed, &lease->mutex);
+	assert_false(lease->released);
+	lease->running--;
+	lease->renewals++;
+	int answer = lease->answer;
+	pthread_cond_broadcast(&lease->changed);
+	pthread_mutex_unlock(&lease->mutex);
+	return answer;
+}
+
+static void wait_for(struct lease *lease, int renewals, int running)
+{
+	pthread_mutex_lock(&lease->mutex);
+	while (lease->renewals < renewals || lease->running < running)
+		pthread_cond_wait(&lease->changed, &lease->mutex);
+	pthread_mutex_unlock(&lease->mutex);
+}
+
+static void open_gate(struct lease *lease, bool open)
+{
+	pthread_mutex_lock(&lease->mutex);
+	lease->closed = !open;
+	pthread_cond_broadcast(&lease->changed);
+	pthread_mutex_unlock(&lease->mutex);
+}
+
+static int renewals_of(struct lease *lease)
+{
+	pthread_mutex_lock(&lease->mutex);
+	int renewals = lease->renewals;
+	pthread_mutex_unlock(&lease->mutex);
+	return renewals;
+}
+
+#define LEASE(...) {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, __VA_ARGS__}
+
+static int set_up(void **state)
+{
+	struct keeper *keeper = NULL;
+	assert_int_equal(keeper_start(&keeper, NULL), OK);
+	*state = keeper;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	keeper_end(*state);
+	return 0;
+}
+
+/* Each lease is renewed again and again; one that is lost, never more; a failure that passes does
+ * not end it. */
+static void renews_until_a_lease_is_lost(void **state)
+{
+	static struct lease kept = LEASE(.answer = OK), lost = LEASE(.answer = ERR_REFUSED),
+	                    failing = LEASE(.answer = ERR_UNAVAILABLE);
+	int holdings[] = {keeper_hold(*state, renew, &lost), keeper_hold(*state, renew, &failing),
+	                  keeper_hold(*state, renew, &kept)};
+	wait_for(&kept, 2, 0); /* by then the others, which come before it, were asked as often */
+	assert_int_equal(renewals_of(&lost), 1);
+	assert_true(renewals_of(&failing) >= 2);
+	for (int i = 0; i < 3; i++)
+		keeper_release(*state, holdings[i]);
+}
+
+struct releasing {
+	struct keeper *keeper;
+	struct lease *lease;
+	int holding;
+	atomic_bool begun;
+};
+
+static void *release(void *context)
+{
+	struct releasing *releasing = context;
+	atomic_store(&releasing->begun, true);
+	keeper_release(releasing->keeper, releasing->holding);
+	pthread_mutex_lock(&releasing->lease->mutex);
+	releasing->lease->released = true;
+	pthread_mutex_unlock(&releasing->lease->mutex);
+	return NULL;
+}
+
+/* A release waits for the renewal under way: whoever releases may free what renewing needs. */
+static void a_release_waits_for_the_renewal_under_way(void **state)
+{
+	static struct lease lease = LEASE(.closed = true), marker = LEASE(.answer = OK);
+	struct releasing releasing = {.keeper = *state, .lease = &lease,
+	                              .holding = keeper_hold(*state, renew, &lease)};
+	wait_for(&lease, 0, 1);
+	pthread_t thread;
+	assert_int_equal(pthread_create(&thread, NULL, release, &releasing), 0);
+	while (!atomic_load(&releasing.begun))
+		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+	/* Time for a release that does not wait to be seen by renew, which would then fail. */
+	nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
+	open_gate(&lease, true);
+	pthread_join(thread, NULL);
+	assert_int_equal(renewals_of(&lease), 1);
+	int holding = keeper_hold(*state, renew, &marker);
+	wait_for(&marker, 1, 0); /* the place is free again, and asked for by its new holder alone */
+	assert_int_equal(holding, releasing.holding);
+	assert_int_equal(renewals_of(&lease), 1);
+	keeper_release(*state, holding);
+}
+
+static void holds_as_many_as_it_says(void **state)
+{
+	static struct lease leases[KEEPER_HOLDINGS_MAX];
+	int holdings[KEEPER_HOLDINGS_MAX];
+	for (int i = 0; i < KEEPER_HOLDINGS_MAX; i++) {
+		leases[i] = (struct lease)LEASE(.answer = OK);
+		holdings[i] = keeper_hold(*state, renew, &leases[i]);
+		for (int j = 0; j < i; j++)
+			assert_int_not_equal(holdings[i], holdings[j]);
+	}
+	for (int i = 0; i < KEEPER_HOLDINGS_MAX; i++)
+		wait_for(&leases[i], 1, 0);
+	for (int i = 0; i < KEEPER_HOLDINGS_MAX; i++)
+		keeper_release(*state, holdings[i]);
+}
+
+static void ends_with_nothing_held(void **state)
+{
+	keeper_end(NULL);
+	assert_true(KEEPER_INTERVAL_US * 3 < KEPT_LEASE_US); /* two renewals may fail */
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test_setup_teardown(renews_until_a_lease_is_lost, set_up, tear_down),
+	    cmocka_unit_test_setup_teardown(a_release_waits_for_the_renewal_under_way, set_up,
+	                                    tear_down),
+	    cmocka_unit_test_setup_teardown(holds_as_many_as_it_says, set_up, tear_down),
+	    cmocka_unit_test_setup_teardown(ends_with_nothing_held, set_up, tear_down),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

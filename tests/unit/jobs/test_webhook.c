@@ -1,0 +1,159 @@
+/* Notices as they travel: rules, secrets, envelope, signature, types. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "service/webhook.h"
+
+static const struct settings settings = {
+	.service_prefix = "acme",
+	.webhook_schedule = "1m, 5m,30m,2h,6h,12h,24h",
+	.webhook_allow_networks = "10.0.0.0/8",
+	.webhook_timeout = 10 * US_PER_SECOND,
+};
+
+static struct webhook_rules rules_of(const struct settings *given)
+{
+	struct webhook_rules rules;
+	assert_int_equal(webhook_rules_read(given, &rules, NULL), OK);
+	return rules;
+}
+
+static void test_rules(void **state)
+{
+	struct webhook_rules rules = rules_of(&settings);
+	assert_int_equal(rules.wait_count, 7);
+	assert_int_equal(rules.waits_us[1], 5 * 60 * US_PER_SECOND);
+	assert_string_equal(rules.prefix, "ACME");
+	assert_int_equal(rules.timeout_ms, 10000);
+	assert_null(rules.roots_path);
+	assert_false(rules.allow_http);
+	static const char *const bad[] = {"", "1x", "1m,", "1m,,2m", "1m 2m",
+	                                  "1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s"};
+	for (size_t i = 1; i < sizeof bad / sizeof *bad; i++) {
+		struct settings other = settings;
+		other.webhook_schedule = bad[i];
+		bool trailing = strcmp(bad[i], "1m,") == 0; /* nothing behind the last comma */
+		assert_int_equal(webhook_rules_read(&other, &rules, NULL), trailing ? OK : ERR_VALIDATION);
+	}
+}
+
+/* Up to 10 % are added, never taken away. */
+static void test_waits(void **state)
+{
+	static const int64_t seconds[] = {60, 300, 1800, 7200, 21600, 43200, 86400};
+	struct webhook_rules rules = rules_of(&settings);
+	for (size_t i = 0; i < 7; i++) {
+		int64_t least_us = seconds[i] * US_PER_SECOND;
+		assert_int_equal(webhook_wait_us(&rules, (int64_t)i + 1, 0), least_us);
+		assert_int_equal(webhook_wait_us(&rules, (int64_t)i + 1, UINT32_MAX),
+		                 least_us / 10 * 11);
+		int64_t half_us = webhook_wait_us(&rules, (int64_t)i + 1, UINT32_MAX / 2);
+		assert_in_range(half_us, least_us / 100 * 104, least_us / 100 * 106);
+	}
+	assert_int_equal(webhook_wait_us(&rules, 8, 0), -1);
+}
+
+static void test_secrets(void **state)
+{
+	struct sha256 installation = {{1, 2, 3}}, other = {{1, 2, 4}};
+	char a[WEBHOOK_SECRET_SIZE], b[WEBHOOK_SECRET_SIZE];
+	webhook_secret(&installation, "whk_a", 1, a);
+	webhook_secret(&installation, "whk_a", 1, b);
+	assert_string_equal(a, b);
+	assert_int_equal(strlen(a), WEBHOOK_SECRET_SIZE - 1);
+	assert_memory_equal(a, "whsec_", 6);
+	webhook_secret(&installation, "whk_a", 2, b);
+	assert_string_not_equal(a, b);
+	webhook_secret(&installation, "whk_b", 1, b);
+	assert_string_not_equal(a, b);
+	webhook_secret(&other, "whk_a", 1, b);
+	assert_string_not_equal(a, b);
+}
+
+static void test_envelope(void **state)
+{
+	BUF_AUTO struct buf out;
+	buf_init(&out, 1024);
+	webhook_envelope("ntc_1", "balance.low", INT64_C(1767323045678901), "live",
+	                 slice_of("{\"balance\":1}"), &out);
+	assert_string_equal(out.data, "{\"id\":\"ntc_1\",\"type\":\"balance.low\","
+	                              "\"created_at\":\"2026-01-02T03:04:05.678901Z\","
+	                              "\"mode\":\"live\",\"data\":{\"balance\":1}}");
+}
+
+/* Made with: printf '1767323045.%s' BODY | openssl dgst -sha256 -hmac SECRET */
+#define SIGNED_NEW "77f7ab59bd21c4e6025bd4a4bf04bf4ca4b4a798fbd11fbd41fe5b4ad0162b25"
+#define SIGNED_OLD "4df210dcfe4ab32d8d4c7202cc13ca8af76aea5e0697688091051a7df7b30608"
+
+static void test_signatures(void **state)
+{
+	struct webhook_rules rules = rules_of(&settings);
+	struct webhook_headers headers;
+	struct slice body = slice_of("{\"id\":\"ntc_1\"}");
+	int64_t now_us = INT64_C(1767323045999999);
+	webhook_sign(&rules, "ntc_1", body, "whsec_new", NULL, now_us, &headers);
+	assert_string_equal(headers.list[0], "X-ACME-Webhook-Id: ntc_1");
+	assert_string_equal(headers.list[1], "X-ACME-Timestamp: 1767323045");
+	assert_string_equal(headers.list[2], "X-ACME-Signature: v1=" SIGNED_NEW);
+	webhook_sign(&rules, "ntc_1", body, "whsec_new", "whsec_old", now_us, &headers);
+	assert_string_equal(headers.list[2], "X-ACME-Signature: v1=" SIGNED_NEW ",v1=" SIGNED_OLD);
+}
+
+static void test_acknowledgments(void **state)
+{
+	static const struct {
+		int result, status;
+		bool good;
+	} cases[] = {{OK, 200, true},  {OK, 299, true},  {OK, 199, false}, {OK, 300, false},
+	             {OK, 500, false}, {ERR_NETWORK, 200, false}};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct http_answer answer = {.status = cases[i].status};
+		assert_int_equal(webhook_is_acknowledged(cases[i].result, &answer), cases[i].good);
+	}
+}
+
+static void test_types(void **state)
+{
+	static const struct {
+		const char *given, *taken; /* NULL: refused */
+	} cases[] = {
+		{"all", ""},
+		{"balance.low", "balance.low"},
+		{"balance.low, certification.failed", "balance.low,certification.failed"},
+		{"balance.low,balance.low", "balance.low"},
+		{"balance.lo", NULL},
+		{"balance.low,", NULL},
+		{",", NULL},
+		{"", NULL},
+		{"webhook.test", NULL},
+		{"balance.low,all", NULL},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		BUF_AUTO struct buf out;
+		struct error error = {0};
+		buf_init(&out, 512);
+		int result = webhook_types_check(slice_of(cases[i].given), &out, &error);
+		assert_int_equal(result, cases[i].taken ? OK : ERR_USAGE);
+		if (cases[i].taken)
+			assert_true(slice_is(buf_slice(&out), cases[i].taken));
+		else
+			assert_non_null(strstr(error.english, "certification.completed"));
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_rules),         cmocka_unit_test(test_waits),
+		cmocka_unit_test(test_secrets),       cmocka_unit_test(test_envelope),
+		cmocka_unit_test(test_signatures),    cmocka_unit_test(test_acknowledgments),
+		cmocka_unit_test(test_types),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,208 @@
+/* Payments as jobs: one holder at a time, taken over after the lease, resumed after a crash, ended
+ * once, with the same idempotency key throughout. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "sample.h"
+#include "store/packs.h"
+#include "store/purchases.h"
+#include "store/topup.h"
+
+#define LEASE_US (30 * US_PER_SECOND)
+
+struct shop {
+	struct sample sample;
+	struct arena arena;
+	char pack_id[ID_SIZE];
+	int64_t now_us;
+};
+
+/* An account with 3 credits whose top-up has begun a purchase. */
+static int set_up(void **state)
+{
+	static struct shop shop;
+	sample_open(&shop.sample, MODALITY_HASH_ONLY, 3);
+	arena_init(&shop.arena, 1 << 20);
+	shop.now_us = shop.sample.now_us;
+	struct store *store = shop.sample.store;
+	struct slice account = slice_of(shop.sample.account_id);
+	struct pack_record pack = {
+	    .name = "Pack", .credits = 10, .amount_minor = 1000, .currency = CURRENCY_EUR};
+	struct billing_change billing = {.country = "ES", .tax_rate = 2100, .payment_method = "pm_1"};
+	enum topup_action action;
+	assert_int_equal(store_create_pack(store, &pack, shop.now_us, shop.pack_id, NULL), OK);
+	assert_int_equal(store_change_billing(store, account, &billing, NULL), OK);
+	assert_int_equal(store_set_topup(store, account, slice_of(shop.pack_id), 5, 3, NULL), OK);
+	assert_int_equal(store_run_topup(store, shop.sample.account, "stripe", shop.now_us, &action,
+	                                 NULL), OK);
+	assert_int_equal(action, TOPUP_BUY);
+	*state = &shop;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	struct shop *shop = *state;
+	arena_free(&shop->arena);
+	sample_close(&shop->sample);
+	return 0;
+}
+
+static int claim(struct shop *shop, const char *holder, struct payment *payment)
+{
+	return store_claim_payment(shop->sample.store, holder, "stripe", shop->now_us, LEASE_US,
+	                           &shop->arena, payment, NULL);
+}
+
+static int end_paid(struct shop *shop, const struct payment *payment, const char *holder)
+{
+	struct payment_ended ended = {
+	    .end = PAYMENT_END_DONE, .outcome = "paid", .reference = "pi_1"};
+	struct purchase_outcome outcome;
+	return store_end_payment(shop->sample.store, payment, holder, &ended, shop->now_us, &outcome,
+	                         NULL);
+}
+
+static int64_t balance_of(struct shop *shop)
+{
+	struct balance balance;
+	assert_int_equal(store_get_balance(shop->sample.store, shop->sample.account, &balance, NULL),
+	                 OK);
+	return balance.balance;
+}
+
+static void the_order_is_complete(void **state)
+{
+	struct shop *shop = *state;
+	struct payment payment;
+	assert_int_equal(claim(shop, "a", &payment), OK);
+	assert_int_equal(payment.action, PAYMENT_CHARGE);
+	assert_int_equal(payment.total_minor, 1210);
+	assert_int_equal(payment.currency, CURRENCY_EUR);
+	assert_string_equal(payment.payment_method, "pm_1");
+	assert_string_equal(payment.description, "Pack (10)");
+	assert_int_equal(payment.first_try_at_us, shop->now_us);
+	assert_int_equal(payment.attempts, 1);
+	assert_false(payment.waiting);
+	assert_null(payment.customer);
+	assert_memory_equal(payment.idempotency_key, payment.sale_id, strlen(payment.sale_id));
+}
+
+static void one_holder_at_a_time(void **state)
+{
+	struct shop *shop = *state;
+	struct payment first, second;
+	assert_int_equal(claim(shop, "a", &first), OK);
+	assert_int_equal(claim(shop, "b", &second), ERR_NOT_FOUND);
+	shop->now_us += LEASE_US - 1;
+	assert_int_equal(claim(shop, "b", &second), ERR_NOT_FOUND);
+	shop->now_us += 1;
+	assert_int_equal(claim(shop, "b", &second), OK);
+	assert_string_equal(second.idempotency_key, first.idempotency_key);
+	assert_int_equal(second.first_try_at_us, first.first_try_at_us);
+	/* The first one's answer comes too late; the second's counts. */
+	assert_int_equal(end_paid(shop, &first, "a"), ERR_REFUSED);
+	assert_int_equal(balance_of(shop), 3);
+	assert_int_equal(end_paid(shop, &second, "b"), OK);
+	assert_int_equal(end_paid(shop, &second, "b"), ERR_REFUSED);
+	assert_int_equal(balance_of(shop), 13);
+	assert_int_equal(claim(shop, "a", &first), ERR_NOT_FOUND);
+}
+
+static void a_holder_resumes_what_it_held(void **state)
+{
+	struct shop *shop = *state;
+	struct payment payment;
+	/* Not without end: what ends the process each time has to wait for the lease. */
+	for (int i = 1; i <= 5; i++) {
+		assert_int_equal(claim(shop, "a", &payment), OK);
+		assert_int_equal(payment.attempts, i);
+	}
+	assert_int_equal(claim(shop, "a", &payment), ERR_NOT_FOUND);
+	shop->now_us += LEASE_US;
+	assert_int_equal(claim(shop, "a", &payment), OK);
+}
+
+static void an_unknown_outcome_keeps_it_under_way(void **state)
+{
+	struct shop *shop = *state;
+	struct store *store = shop->sample.store;
+	struct payment first, second;
+	struct payment_delay delay = {.next_us = shop->now_us + US_PER_SECOND, .cause = "cut off"};
+	enum topup_action action;
+	assert_int_equal(claim(shop, "a", &first), OK);
+	assert_int_equal(store_delay_payment(store, &first, "b", &delay, NULL), ERR_REFUSED);
+	assert_int_equal(store_delay_payment(store, &first, "a", &delay, NULL), OK);
+	assert_int_equal(claim(shop, "a", &second), ERR_NOT_FOUND);
+	assert_int_equal(store_run_topup(store, shop->sample.account, "stripe", shop->now_us, &action,
+	                                 NULL), OK);
+	assert_int_equal(action, TOPUP_NOTHING);
+	shop->now_us += US_PER_SECOND;
+	assert_int_equal(claim(shop, "b", &second), OK);
+	assert_string_equal(second.idempotency_key, first.idempotency_key);
+	delay.next_us = shop->now_us + US_PER_DAY;
+	delay.waiting = true;
+	delay.reference = "pi_9";
+	assert_int_equal(store_delay_payment(store, &second, "b", &delay, NULL), OK);
+	/* A notice says that something happened. */
+	assert_int_equal(store_hurry_payment(store, slice_of("another"), slice_of(first.sale_id),
+	                                     shop->now_us, NULL), OK);
+	assert_int_equal(claim(shop, "a", &first), ERR_NOT_FOUND);
+	assert_int_equal(store_hurry_payment(store, slice_of(second.idempotency_key),
+	                                     slice_of(second.sale_id), shop->now_us, NULL), OK);
+	assert_int_equal(claim(shop, "a", &first), OK);
+	assert_true(first.waiting);
+	assert_string_equal(first.reference, "pi_9");
+}
+
+static void another_provider_leaves_it_alone(void **state)
+{
+	struct shop *shop = *state;
+	struct payment payment;
+	assert_int_equal(store_claim_payment(shop->sample.store, "a", "manual", shop->now_us, LEASE_US,
+	                                     &shop->arena, &payment, NULL), ERR_NOT_FOUND);
+}
+
+static void one_payment_of_two_can_go_back(void **state)
+{
+	struct shop *shop = *state;
+	struct payment payment;
+	assert_int_equal(claim(shop, "a", &payment), OK);
+	assert_int_equal(end_paid(shop, &payment, "a"), OK);
+	struct purchase_order order = {.act = PURCHASE_REFUND,
+	                               .told = true,
+	                               .sale_id = slice_of(payment.sale_id),
+	                               .reference = "pi_2"};
+	struct purchase_outcome outcome;
+	assert_int_equal(store_act_on_purchase(shop->sample.store, &order, shop->now_us, &outcome,
+	                                       NULL), OK);
+	assert_false(outcome.changed);
+	assert_int_equal(outcome.state, PURCHASE_PAID);
+	assert_int_equal(balance_of(shop), 13);
+	order.sale_id = slice_of("");
+	order.reference = "pi_1";
+	assert_int_equal(store_act_on_purchase(shop->sample.store, &order, shop->now_us, &outcome,
+	                                       NULL), OK);
+	assert_int_equal(outcome.state, PURCHASE_REFUNDED);
+	assert_int_equal(balance_of(shop), 3);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    TEST(the_order_is_complete),
+	    TEST(one_holder_at_a_time),
+	    TEST(a_holder_resumes_what_it_held),
+	    TEST(an_unknown_outcome_keeps_it_under_way),
+	    TEST(another_provider_leaves_it_alone),
+	    TEST(one_payment_of_two_can_go_back),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
