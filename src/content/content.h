@@ -97,7 +97,8 @@ int content_delete(struct content_store *store, const char *name, struct error *
 /* A fresh unique name in an area: "area/xx/<30 random characters>". */
 void content_fresh_name(const char *area, char name[CONTENT_NAME_MAX]);
 /* Calls `visit` for every object whose last change is older than `older_than_us` ago; it may
- * delete. Leftover temporary files and unfinished uploads of that age are removed. Stops at the first non-zero answer. */
+ * delete. Leftover temporary files and unfinished uploads of that age are removed. Stops at the
+ * first non-zero answer. */
 int content_sweep(struct content_store *store, int64_t older_than_us,
                   int (*visit)(void *context, const char *name), void *context,
                   struct error *error);

@@ -56,16 +56,23 @@ enum purchase_state {
 const char *purchase_state_text(enum purchase_state state);
 bool purchase_state_parse(struct slice text, enum purchase_state *ret);
 
-enum purchase_act { PURCHASE_PAY, PURCHASE_CANCEL, PURCHASE_REJECT, PURCHASE_REFUND, PURCHASE_REVERT };
+enum purchase_act {
+	PURCHASE_PAY,
+	PURCHASE_CANCEL,
+	PURCHASE_REJECT,
+	PURCHASE_REFUND,
+	PURCHASE_REVERT
+};
 
 struct purchase_step {
 	bool allowed;            /* false: refused, nothing changes */
 	enum purchase_state to;  /* the same as before: it was done already */
 	int credits;             /* 1: the pack's credits come; -1: they go; 0: none move */
 };
-/* `told`: the provider says that it happened, so that it cannot be refused: notices come late, twice
- * and out of order, and the state must end up as if they had come in order. Money that arrives for a
- * canceled purchase buys its credits; money of which we learn at once that it went back buys none. */
+/* `told`: the provider says that it happened, so that it cannot be refused: notices come late,
+ * twice and out of order, and the state must end up as if they had come in order. Money that
+ * arrives for a canceled purchase buys its credits; money that we only hear of as given back buys
+ * none. */
 struct purchase_step purchase_step(enum purchase_state from, enum purchase_act act, bool told);
 
 #endif

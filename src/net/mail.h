@@ -35,7 +35,7 @@ struct mail_message {
 	const char *from;      /* an address */
 	const char *from_name; /* may be empty */
 	const char *to;        /* an address */
-	const char *id;        /* unique, letters, digits, '_' and '-': Message-ID is <id@domain of from> */
+	const char *id;        /* unique; letters, digits, '_', '-'; Message-ID: <id@domain of from> */
 	int64_t time_us;       /* Date */
 	enum language language;
 	struct slice subject;  /* UTF-8 */

@@ -37,8 +37,8 @@ struct payment_settings {
 	const char *provider;              /* "manual" (also when empty) or "stripe" */
 	const char *stripe_url;            /* https://api.stripe.com */
 	const char *stripe_key;            /* secret */
-	const char *stripe_webhook_secret; /* secret; several, separated by commas, while one is replaced */
-	const char *allow_networks;        /* private networks in which the provider may stand */
+	const char *stripe_webhook_secret; /* secret; several, with commas, while one is replaced */
+	const char *allow_networks;        /* private networks where the provider may stand */
 	const char *return_url;            /* where a payment page leads back to; empty: no pages */
 };
 

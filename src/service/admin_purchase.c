@@ -301,19 +301,6 @@ static int run_purchase_show(const struct admin_call *call, struct json_writer *
 	return show_purchase(call, admin_slice(call, "sale"), NULL, out, error);
 }
 
-static void count_act(const struct admin_call *call, const struct purchase_outcome *outcome)
-{
-	if (!call->admin->service)
-		return;
-	struct job_counters *counters = &call->admin->service->job_counters;
-	if (outcome->changed && outcome->state == PURCHASE_PAID)
-		atomic_fetch_add(&counters->purchases_paid, 1);
-	if (outcome->recharge == RECHARGE_COMPLETED)
-		atomic_fetch_add(&counters->topups_completed, 1);
-	if (outcome->recharge == RECHARGE_FAILED)
-		atomic_fetch_add(&counters->topups_failed, 1);
-}
-
 static int act(const struct admin_call *call, enum purchase_act what, struct json_writer *out,
                struct error *error)
 {
@@ -324,7 +311,8 @@ static int act(const struct admin_call *call, enum purchase_act what, struct jso
 		store_act_on_purchase(call->admin->store, &order, call->now_us, &outcome, error);
 	if (code)
 		return code;
-	count_act(call, &outcome);
+	if (call->admin->service)
+		service_count_purchase(call->admin->service, &outcome);
 	return show_purchase(call, sale_id, &outcome, out, error);
 }
 

@@ -22,8 +22,7 @@
 
 /* ---- what came of it, for log and metrics ---- */
 
-static void count_outcome(struct service *service, const char *sale_id,
-                          const struct purchase_outcome *outcome)
+void service_count_purchase(struct service *service, const struct purchase_outcome *outcome)
 {
 	struct job_counters *counters = &service->job_counters;
 	if (outcome->changed && outcome->state == PURCHASE_PAID)
@@ -32,6 +31,12 @@ static void count_outcome(struct service *service, const char *sale_id,
 		atomic_fetch_add(&counters->topups_completed, 1);
 	if (outcome->recharge == RECHARGE_FAILED)
 		atomic_fetch_add(&counters->topups_failed, 1);
+}
+
+static void tell_outcome(struct service *service, const char *sale_id,
+                         const struct purchase_outcome *outcome)
+{
+	service_count_purchase(service, outcome);
 	if (outcome->changed)
 		log_info("purchase", "sale_id", sale_id, "state", purchase_state_text(outcome->state));
 }
@@ -85,7 +90,7 @@ static int apply(struct service *service, const struct payment_notice *notice,
 		return error_cause(error, ERR_UNAVAILABLE, "%s is not known yet", notice->reference);
 	if (result)
 		return result;
-	count_outcome(service, notice->sale_code, &outcome);
+	tell_outcome(service, notice->sale_code, &outcome);
 	if (act == PURCHASE_PAY && !outcome.changed && *notice->sale_code)
 		look_for_second_payment(service, notice);
 	return OK;
@@ -276,7 +281,7 @@ static int end(struct attempt *attempt, enum payment_end how, struct error *erro
 		return result;
 	log_info("payment_over", "idempotency_key", payment->idempotency_key, "outcome",
 	         ended.outcome, "cause", told->reason);
-	count_outcome(service, payment->sale_id, &outcome);
+	tell_outcome(service, payment->sale_id, &outcome);
 	return OK;
 }
 

@@ -6,10 +6,11 @@
 #define SERVICE_PURCHASE_H
 
 #include "service/service.h"
+#include "store/purchases.h"
 
 /* Applies a notice whose signature was checked, however often and in whatever order notices come.
- * 0 also for what needs nothing. ERR_NOT_FOUND: no such purchase here. ERR_UNAVAILABLE: it must come
- * again. ERR_REFUSED: less was
+ * 0 also for what needs nothing. ERR_NOT_FOUND: no such purchase here. ERR_UNAVAILABLE: it must
+ * come again. ERR_REFUSED: less was
  * received than the price; nothing changes, and the log tells the operator. */
 int service_payment_notice(struct service *service, const struct payment_notice *notice,
                            struct error *error) __attribute__((warn_unused_result));
@@ -23,6 +24,9 @@ int service_decide_topups(struct service *service, int64_t now_us, const atomic_
  * idempotency key. `holder`: of the lease, one for each thread, the same after a restart. */
 int service_try_payment(struct service *service, const char *holder, struct error *error)
     __attribute__((warn_unused_result));
+
+/* Counts for /metrics what an administration command has done. */
+void service_count_purchase(struct service *service, const struct purchase_outcome *outcome);
 
 /* Asks the provider for a page on which a pending purchase can be paid by hand and keeps its
  * address. 0 without a page where the provider has none or does not answer. */

@@ -82,6 +82,9 @@ struct purchase_row {
 };
 int read_purchase_row(struct money *money, int64_t number, struct purchase_row *ret,
                       struct error *error);
+/* Locks the account of the sale code and reads the purchase. */
+int hold_purchase(struct money *money, struct slice sale_id, struct purchase_row *ret,
+                  struct error *error);
 /* Carries out what purchase_step allows: state, credits, the end of a top-up's purchase. */
 int step_purchase(struct money *money, struct purchase_row *row, struct purchase_step step,
                   struct purchase_outcome *ret, struct error *error);

@@ -47,24 +47,6 @@ int insert_payment(struct money *money, int64_t purchase, const char *sale_id,
 	return db_execute(query, NULL, error);
 }
 
-static int find_and_hold(struct money *money, struct slice sale_id, struct purchase_row *ret,
-                         struct error *error)
-{
-	struct row row = {.query = db_query(money->connection,
-	                                    "SELECT account, number FROM purchases WHERE sale_id = $1")};
-	db_bind_text(row.query, sale_id);
-	int64_t account = 0, number = 0;
-	bool found = db_step(row.query);
-	if (found) {
-		account = db_integer(row.query, 0);
-		number = db_integer(row.query, 1);
-	}
-	int result = row_end(&row, found, MSG_STORE_NO_SALE, sale_id, error);
-	if (!result)
-		result = money_hold(money, account, error);
-	return result ? result : read_purchase_row(money, number, ret, error);
-}
-
 static int has_open_refund(struct money *money, int64_t purchase, bool *ret, struct error *error)
 {
 	struct db_query *query = db_query(
@@ -85,7 +67,7 @@ int store_ask_for_refund(struct store *store, struct slice sale_id, int64_t now_
 		return result;
 	struct purchase_row row;
 	bool open = false;
-	result = find_and_hold(&money, sale_id, &row, error);
+	result = hold_purchase(&money, sale_id, &row, error);
 	if (!result && row.state != PURCHASE_PAID)
 		result = error_set(error, ERR_REFUSED, MSG_STORE_SALE_STATE, row.sale_id,
 		                   purchase_state_text(row.state), NULL);
@@ -105,7 +87,7 @@ int store_hurry_payment(struct store *store, struct slice idempotency_key, struc
 	if (result)
 		return result;
 	struct purchase_row row;
-	result = find_and_hold(&money, sale_id, &row, error);
+	result = hold_purchase(&money, sale_id, &row, error);
 	if (!result) {
 		struct db_query *query = db_query(
 			money.connection, "UPDATE payments SET next_try_at = $4 WHERE account = $1"

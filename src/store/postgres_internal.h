@@ -34,6 +34,7 @@ enum pg_kind { PG_STATEMENT, PG_PREPARE, PG_COMMIT, PG_REPLICA_CHECK, PG_CLOCK, 
 struct pg_waiting {
 	enum pg_kind kind;
 	struct pg_query *query; /* who gets the result or is prepared, NULL: nobody */
+	bool answered;
 };
 
 struct pg_connection {

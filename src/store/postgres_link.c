@@ -199,7 +199,7 @@ bool pg_make_room(struct pg_connection *connection)
 void pg_note_sent(struct pg_connection *connection, enum pg_kind kind, struct pg_query *query)
 {
 	size_t at = (connection->waiting_first + connection->waiting_count++) % WAITING_MAX;
-	connection->waiting[at] = (struct pg_waiting){kind, query};
+	connection->waiting[at] = (struct pg_waiting){kind, query, false};
 }
 
 void pg_sync(struct pg_connection *connection)
@@ -280,8 +280,12 @@ bool pg_collect(struct pg_connection *connection, const struct pg_query *until,
 		}
 		struct pg_waiting *first = &connection->waiting[connection->waiting_first];
 		PGresult *result = PQgetResult(connection->pg);
-		if (!result && first->kind == PG_SYNC)
-			continue; /* the end of the statement before */
+		/* Each statement has a result and then an end, a sync only a result. */
+		if (!result && !first->answered) {
+			lose(connection, "out of step");
+			return false;
+		}
+		first->answered = true;
 		if (result && PQstatus(connection->pg) == CONNECTION_BAD) {
 			fail_by_result(connection, result);
 			PQclear(result);

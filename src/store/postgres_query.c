@@ -258,7 +258,9 @@ static bool collect(struct pg_connection *connection, struct pg_query *query)
 {
 	if (!pg_collect(connection, query, pg_deadline(connection)) && connection->pg)
 		pg_disconnect(connection);
-	return connection->base.failure == OK && query->state == PG_HERE;
+	if (query->state != PG_HERE) /* never silently an empty result */
+		pg_fail(connection, ERR_UNAVAILABLE, "a result is missing");
+	return connection->base.failure == OK;
 }
 
 static bool more_rows(struct pg_connection *connection, struct pg_query *query)

@@ -280,6 +280,16 @@ int read_purchase_row(struct money *money, int64_t number, struct purchase_row *
 	return row_end(&row, found, MSG_STORE_NO_SALE, slice_of(""), error);
 }
 
+int hold_purchase(struct money *money, struct slice sale_id, struct purchase_row *ret,
+                  struct error *error)
+{
+	int64_t account, number, created_us;
+	int result = find_sale(money->connection, sale_id, &account, &number, &created_us, error);
+	if (!result)
+		result = money_hold(money, account, error);
+	return result ? result : read_purchase_row(money, number, ret, error);
+}
+
 static int write_step(struct money *money, const struct purchase_row *row, int credits,
                       int64_t entry, struct error *error)
 {

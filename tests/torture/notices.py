@@ -99,7 +99,7 @@ class Torture:
     def __init__(self, options, data):
         self.random = random.Random(options.seed)
         self.report = Report()
-        self.service = Service(data, [f"webhook.schedule={SCHEDULE}", "webhook.timeout=1s"])
+        self.service = Service(data, [f"webhook.schedule={SCHEDULE}"])
         self.owners, self.kills = [], []
         self.moves = 0
 

@@ -1,7 +1,7 @@
 /* The S3 driver against the scripted service of tests/support/s3_server.py, which checks signatures
- * and checksums and fails as it is told to. Arguments: the store's address, the service's own. S3_TEST_ONLY in the
- * environment chooses tests by a pattern, S3_TEST_MIB the size of the object that memory is measured
- * with. */
+ * and checksums and fails as it is told to. Arguments: the store's address, the service's own.
+ * S3_TEST_ONLY in the environment chooses tests by a pattern, S3_TEST_MIB the size of the object
+ * that memory is measured with. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

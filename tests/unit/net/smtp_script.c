@@ -69,7 +69,8 @@ static bool converse(struct smtp_script *script, int client, const char *line)
 		return say(script, client, SMTP_RCPT);
 	if (strncmp(line, "DATA", 4) == 0)
 		return say(script, client, SMTP_DATA) &&
-		       (script->answers[script->served][SMTP_DATA] || (hear_text(script, client) && say(script, client, SMTP_TEXT)));
+		       (script->answers[script->served][SMTP_DATA] ||
+		        (hear_text(script, client) && say(script, client, SMTP_TEXT)));
 	return send(client, "221 bye\r\n", 9, MSG_NOSIGNAL) > 0 && strncmp(line, "QUIT", 4) != 0;
 }
 

@@ -385,6 +385,128 @@ static void test_url_check(void **state)
 	                 ERR_VALIDATION);
 }
 
+static size_t give_letters(void *context, uint64_t offset, void *data, size_t size)
+{
+	(void)context;
+	for (size_t i = 0; i < size; i++)
+		((char *)data)[i] = (char)('a' + (offset + i) % 26);
+	return size;
+}
+
+static bool take_into(void *context, struct slice part)
+{
+	struct buf *taken = context;
+	buf_add_slice(taken, part);
+	return buf_check(taken) == 0;
+}
+
+static void test_streams(void **state)
+{
+	struct script script = {.answer = "HTTP/1.1 200 OK\r\nX-A: b\r\nContent-Length: 5\r\n\r\nhello"};
+	struct http_upload upload = {.read = give_letters, .size = 30000};
+	struct http_session *session = http_session_open();
+	BUF_AUTO struct buf taken;
+	char url[128];
+
+	buf_init(&taken, 100);
+	assert_non_null(session);
+	for (int i = 0; i < 2; i++) { /* the second finds the kept connection closed */
+		HTTP_ANSWER_AUTO struct http_answer answer = {0};
+		memset(script.request, 0, sizeof script.request);
+		script.request_size = 0;
+		start(&script);
+		struct http_request request = request_to(&script, url);
+		request.method = "PUT";
+		request.upload = &upload;
+		request.take = take_into;
+		request.take_context = &taken;
+		request.session = session;
+		request.stall_timeout_ms = 2000;
+		assert_int_equal(http_send(&request, &answer, NULL), 0);
+		finish(&script);
+		assert_int_equal(answer.status, 200);
+		assert_int_equal(answer.body.size, 0);
+		assert_true(slice_is(http_answer_header(&answer, "X-A"), "b"));
+		assert_non_null(strstr(script.request, "PUT /a/../path?q=1 HTTP/1.1\r\n"));
+		const char *body = strstr(script.request, "\r\n\r\n") + 4;
+		assert_int_equal(strlen(body), 30000);
+		assert_memory_equal(body + 29990, "mnopqrstuv", 10);
+	}
+	assert_string_equal(taken.data, "hellohello");
+	http_session_close(session);
+	http_session_close(NULL);
+}
+
+static bool take_nothing(void *context, struct slice part)
+{
+	(void)context;
+	(void)part;
+	return false;
+}
+
+/* What is taken is the body of a good answer alone; refusing it ends the exchange. */
+static void test_streamed_answers(void **state)
+{
+	static const struct {
+		const char *answer;
+		int result;
+	} cases[] = {
+		{"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", ERR_NETWORK},
+		{"HTTP/1.1 404 Not Found\r\nContent-Length: 5\r\n\r\nhello", 0},
+	};
+	for (size_t i = 0; i < 2; i++) {
+		struct script script = {.answer = cases[i].answer};
+		HTTP_ANSWER_AUTO struct http_answer answer = {0};
+		char url[128];
+		start(&script);
+		struct http_request request = request_to(&script, url);
+		request.take = take_nothing;
+		assert_int_equal(http_send(&request, &answer, NULL), cases[i].result);
+		finish(&script);
+		if (!cases[i].result)
+			assert_string_equal(answer.body.data, "hello");
+	}
+}
+
+static void test_stall(void **state)
+{
+	struct script script = {.answer = "", .silent = true};
+	struct error error = {0};
+	struct http_answer answer;
+	char url[128];
+
+	start(&script);
+	struct http_request request = request_to(&script, url);
+	request.timeout_ms = 60000;
+	request.stall_timeout_ms = 100;
+	assert_int_equal(http_send(&request, &answer, &error), ERR_NETWORK);
+	finish(&script);
+	assert_non_null(strstr(error.cause, "nothing moved for 100 ms"));
+}
+
+/* Nothing may be signed that is not sent: some services refuse that. */
+static void test_signed_requests(void **state)
+{
+	struct script script = {.answer = "HTTP/1.1 204 No Content\r\n\r\n"};
+	HTTP_ANSWER_AUTO struct http_answer answer = {0};
+	static const char *const headers[] = {"x-amz-content-sha256: 0"};
+	char url[128];
+
+	start(&script);
+	struct http_request request = request_to(&script, url);
+	request.headers = headers;
+	request.header_count = 1;
+	request.user = "key";
+	request.password = "secret";
+	request.aws_sigv4 = "aws:amz:eu-west-1:s3";
+	assert_int_equal(http_send(&request, &answer, NULL), 0);
+	finish(&script);
+	assert_non_null(strstr(script.request, "\r\nAuthorization: AWS4-HMAC-SHA256 Credential=key/"));
+	assert_non_null(strstr(script.request, "/eu-west-1/s3/aws4_request, "
+	                                       "SignedHeaders=host;x-amz-content-sha256;x-amz-date, "));
+	assert_null(strstr(script.request, "secret"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -399,6 +521,10 @@ int main(void)
 		cmocka_unit_test(test_refused_before_sending),
 		cmocka_unit_test(test_no_proxy_from_environment),
 		cmocka_unit_test(test_url_check),
+		cmocka_unit_test(test_streams),
+		cmocka_unit_test(test_streamed_answers),
+		cmocka_unit_test(test_stall),
+		cmocka_unit_test(test_signed_requests),
 	};
 	if (network_list_parse(slice_of("127.0.0.0/8, ::1"), &loopback.allowed, NULL) != 0)
 		return 1;

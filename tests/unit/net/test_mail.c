@@ -61,7 +61,8 @@ static void test_words_are_encoded(void **state)
 	const char *text = composed(&message, &out);
 	assert_non_null(strstr(text, "From: =?UTF-8?B?Q29uc3RhbmNpYSDDkQ==?=\r\n <notices@"));
 	assert_non_null(strstr(text,
-	                       "Subject: =?UTF-8?B?UmVjYXJnYSBhdXRvbcOhdGljYTogaGEgZmFsbGFkbyB5IHNlIGhh?=\r\n"
+	                       "Subject: =?UTF-8?B?UmVjYXJnYSBhdXRvbcOhdGljYTogaGEgZmFsbGFkbyB5IHNlIGhh"
+	                       "?=\r\n"
 	                       " =?UTF-8?B?IGRlc2FjdGl2YWRvIGRlbCB0b2RvLCBtYcOxYW5hIG3DoXM=?=\r\n"));
 	assert_non_null(strstr(text, "Content-Language: es\r\n"));
 	for (const char *line = text; *line;) {

@@ -206,10 +206,12 @@ static void test_answers(void **state)
 	                                                    "\"payment_intent\":{\"id\":\"pi_1\"}"),
 	     PAYMENT_DECLINED, "insufficient_funds"},
 		{"402 Payment Required\n\n" FAULT("card_error", ",\"code\":\"authentication_required\","
-	                                                    "\"decline_code\":\"authentication_required\""),
+	                                                    "\"decline_code\":"
+	                                                    "\"authentication_required\""),
 	     PAYMENT_ACTION_REQUIRED, "authentication_required"},
 		{"402 Payment Required\n\n" FAULT("card_error", ",\"code\":\"card_declined\","
-	                                                    "\"decline_code\":\"authentication_required\""),
+	                                                    "\"decline_code\":"
+	                                                    "\"authentication_required\""),
 	     PAYMENT_ACTION_REQUIRED, "authentication_required"},
 		{"402 Payment Required\n\n" FAULT("card_error", ",\"code\":\"expired_card\""),
 	     PAYMENT_REFUSED, "expired_card"},
@@ -305,8 +307,9 @@ static void test_a_replayed_error_is_looked_behind(void **state)
 	charge(&script, NULL, &result);
 	assert_int_equal(result.outcome, PAYMENT_PAID);
 	assert_string_equal(result.reference, "pi_1");
-	assert_ptr_equal(strstr(script.requests[1], "GET /v1/payment_intents?customer=cus_1&created[gte]="),
-	                 script.requests[1]);
+	assert_ptr_equal(
+		strstr(script.requests[1], "GET /v1/payment_intents?customer=cus_1&created[gte]="),
+		script.requests[1]);
 
 	struct script none = {
 		.answers = {REPLAYED_500, "200 OK\n\n{\"object\":\"list\",\"has_more\":false,\"data\":[]}"}};
@@ -338,7 +341,8 @@ static void test_looking_up(void **state)
 
 	struct script pages = {
 		.answers = {"200 OK\n\n{\"has_more\":true,\"data\":[{\"id\":\"pi_8\"},{\"id\":\"pi_7\"}]}",
-	                "200 OK\n\n{\"has_more\":true,\"data\":[" INTENT("requires_confirmation", "") "]}"}};
+	                "200 OK\n\n{\"has_more\":true,\"data\":["
+	                INTENT("requires_confirmation", "") "]}"}};
 	look_up(&pages, NULL, &result);
 	assert_int_equal(result.outcome, PAYMENT_DECLINED);
 	assert_non_null(strstr(pages.requests[0],
@@ -346,7 +350,8 @@ static void test_looking_up(void **state)
 	assert_non_null(strstr(pages.requests[1], "&starting_after=pi_7 HTTP"));
 
 	struct script none = {.answers = {"200 OK\n\n{\"has_more\":false,\"data\":[{\"id\":\"pi_7\","
-	                                  "\"metadata\":{\"sale_code\":\"sal_1\",\"attempt\":\"other\"}}]}"}};
+	                                  "\"metadata\":{\"sale_code\":\"sal_1\","
+	                                  "\"attempt\":\"other\"}}]}"}};
 	look_up(&none, "", &result);
 	assert_int_equal(result.outcome, PAYMENT_NONE);
 }

@@ -1,0 +1,139 @@
+"""Old stores move on, on both engines, when several nodes want to move them at the same moment."""
+
+import json
+import pathlib
+import re
+import sqlite3
+import subprocess
+
+import pytest
+
+from client import BINARY
+from nodes import clean_environment
+from postgres import Cluster, ROLE
+
+SCHEMA = pathlib.Path(__file__).resolve().parents[2] / "src" / "store" / "schema"
+STEPS = sorted(path.stem for path in (SCHEMA / "postgres").glob("*.sql"))
+PROCESSES = 8
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with Cluster(standbys=0) as running:
+        yield running
+
+
+class Old:
+    """A store with the first step's schema."""
+
+    def __init__(self, engine, cluster, directory):
+        self.engine, self.cluster, self.directory = engine, cluster, directory
+        sql = (SCHEMA / engine / f"{STEPS[0]}.sql").read_text(encoding="utf-8")
+        if engine == "postgres":
+            self.database = cluster.create_database()
+            self.url = cluster.url(self.database)
+        else:
+            self.url = f"sqlite:{directory}/constancia.db"
+        self.change(sql + f"INSERT INTO settings VALUES ('schema', '{STEPS[0]}');")
+
+    def change(self, sql):
+        if self.engine == "postgres":
+            self.cluster.primary.query(f"SET ROLE {ROLE}; {sql}", self.database)
+            return
+        with sqlite3.connect(f"{self.directory}/constancia.db") as connection:
+            connection.executescript(sql)
+
+    def schema(self):
+        sql = "SELECT value FROM settings WHERE name = 'schema'"
+        if self.engine == "postgres":
+            return self.cluster.primary.query(sql, self.database)
+        with sqlite3.connect(f"{self.directory}/constancia.db") as connection:
+            return connection.execute(sql).fetchone()[0]
+
+    def spawn(self, *words):
+        return subprocess.Popen(
+            [BINARY, *words, "--json", f"--set=store.url={self.url}", "--set=tsa.url=embedded:",
+             f"--set=service.data_dir={self.directory}", "--set=store.require_replicas=0"],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=clean_environment())
+
+    def run(self, *words):
+        process = self.spawn(*words)
+        out, err = process.communicate(timeout=120)
+        return process.returncode, out, err
+
+
+@pytest.fixture(params=["postgres", "sqlite"])
+def old(request, cluster, tmp_path):
+    return Old(request.param, cluster, tmp_path)
+
+
+def test_a_dry_run_tells_the_steps_and_takes_none(old):
+    assert STEPS[1:], "there is something to do"
+    for words in (("migrate",), ("store", "migrate")):
+        code, out, err = old.run(*words, "--dry-run")
+        assert (code, json.loads(out)) == (0, {"applied": False, "steps": STEPS[1:]}), err
+    assert old.schema() == STEPS[0]
+
+
+def test_an_old_store_is_refused_with_what_to_do(old):
+    code, _, err = old.run("init")
+    assert code == 1 and "store migrate" in err and STEPS[0] in err
+
+
+def test_many_move_it_at_once_and_each_step_is_taken_once(old):
+    started = [old.spawn("migrate") for _ in range(PROCESSES)]
+    ended = [process.communicate(timeout=120) for process in started]
+    applied = []
+    for process, (out, err) in zip(started, ended):
+        if process.returncode == 0:
+            told = json.loads(out)
+            applied += told["steps"]
+            assert told["applied"] == bool(told["steps"])
+        else:
+            assert old.engine == "sqlite", err
+            assert "in use by another process" in err
+    assert applied == STEPS[1:], "one took them all, the others found nothing left to do"
+    assert old.schema() == STEPS[-1]
+    code, out, err = old.run("migrate")
+    assert (code, json.loads(out)) == (0, {"applied": False, "steps": []}), err
+    code, _, err = old.run("init")
+    assert code == 0, err
+    code, out, err = old.run("store", "check")
+    assert code == 0 and json.loads(out)["valid"] is True, err
+
+
+def test_many_nodes_prepare_one_empty_store(cluster, tmp_path):
+    database = cluster.create_database()
+    url = cluster.url(database)
+    started = [subprocess.Popen(
+        [BINARY, "init", f"--set=store.url={url}", f"--set=service.data_dir={tmp_path}/{number}",
+         "--set=store.require_replicas=0", "--set=tsa.url=embedded:"], stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, text=True, env=clean_environment()) for number in range(PROCESSES)]
+    for process in started:
+        _, err = process.communicate(timeout=120)
+        assert process.returncode == 0, err
+    assert cluster.primary.query("SELECT value FROM settings WHERE name = 'schema'",
+                                 database) == STEPS[-1]
+
+
+def test_a_newer_store_is_refused_by_an_older_program(old):
+    old.change("UPDATE settings SET value = '999-later' WHERE name = 'schema';")
+    for words in (("serve",), ("init",), ("migrate",), ("migrate", "--dry-run"), ("store", "check")):
+        code, _, err = old.run(*words)
+        assert code not in (0, None) and "999-later" in err and "newer program" in err, (words, err)
+        assert "store migrate" not in err
+    assert old.schema() == "999-later"
+
+
+def test_a_step_that_fails_leaves_the_schema_as_it_was(old):
+    """The table of a later step is there already."""
+    later = (SCHEMA / old.engine / f"{STEPS[-1]}.sql").read_text(encoding="utf-8")
+    table = re.search(r"CREATE TABLE (\w+)", later)[1]
+    old.change(f"CREATE TABLE {table} (x BIGINT);")
+    code, _, err = old.run("migrate")
+    assert code != 0 and table in err
+    assert old.schema() == STEPS[0]
+    old.change(f"DROP TABLE {table};")
+    code, _, err = old.run("migrate")
+    assert code == 0, err
+    assert old.schema() == STEPS[-1]

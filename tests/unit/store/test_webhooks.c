@@ -1,0 +1,380 @@
+/* Notices queued for endpoints, and what becomes of them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "sample.h"
+#include "store/deliveries.h"
+#include "store/segments.h"
+#include "store/webhooks.h"
+
+#define FAILURES_MAX 5
+
+struct fixture {
+	struct sample sample;
+	struct arena arena;
+	struct error error;
+	int64_t account, endpoint; /* of the last endpoint that was made */
+	char endpoint_id[ID_SIZE];
+};
+
+static int set_up(void **state)
+{
+	struct fixture *fixture = calloc(1, sizeof *fixture);
+	arena_init(&fixture->arena, (size_t)64 << 20);
+	sample_open(&fixture->sample, MODALITY_CONTENT, 100);
+	*state = fixture;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	struct fixture *fixture = *state;
+	sample_close(&fixture->sample);
+	arena_free(&fixture->arena);
+	free(fixture);
+	return 0;
+}
+
+static struct webhook_record find(struct fixture *fixture)
+{
+	struct webhook_record record;
+	assert_int_equal(store_find_webhook(fixture->sample.store, slice_of(fixture->endpoint_id),
+	                                    &fixture->arena, &record, &fixture->error), OK);
+	return record;
+}
+
+static void add_endpoint(struct fixture *fixture, const char *types)
+{
+	assert_int_equal(store_create_webhook(fixture->sample.store,
+	                                      slice_of(fixture->sample.account_id),
+	                                      "https://example.org/hook", types,
+	                                      fixture->sample.now_us, fixture->endpoint_id,
+	                                      &fixture->error), OK);
+	struct webhook_record record = find(fixture);
+	fixture->account = record.account;
+	fixture->endpoint = record.endpoint;
+}
+
+static void add_threshold(struct fixture *fixture, int64_t credits)
+{
+	char threshold_id[ID_SIZE];
+	assert_int_equal(store_create_threshold(fixture->sample.store,
+	                                        slice_of(fixture->sample.account_id), credits,
+	                                        threshold_id, &fixture->error), OK);
+}
+
+static void move(struct fixture *fixture, int64_t credits)
+{
+	struct credit_movement movement = {.credits = credits, .kind = "adjustment"};
+	struct credit_outcome outcome;
+	fixture->sample.now_us += 1000;
+	assert_int_equal(store_move_credits(fixture->sample.store,
+	                                    slice_of(fixture->sample.account_id), &movement,
+	                                    fixture->sample.now_us, &outcome, &fixture->error), OK);
+}
+
+/* Causes a notice for each threshold below 90. */
+static void cause(struct fixture *fixture)
+{
+	move(fixture, -95);
+	move(fixture, 95);
+}
+
+static int collect(void *context, int64_t account, int64_t endpoint)
+{
+	struct fixture *fixture = context;
+	assert_int_equal(account, fixture->account);
+	assert_int_equal(endpoint, fixture->endpoint);
+	return 77;
+}
+
+static bool is_due(struct fixture *fixture, int64_t at_us)
+{
+	int result = store_each_due_webhook(fixture->sample.store, at_us, collect, fixture,
+	                                    &fixture->error);
+	assert_true(result == OK || result == 77);
+	return result == 77;
+}
+
+static struct delivery_batch load(struct fixture *fixture, int64_t at_us, size_t expected)
+{
+	struct delivery_batch batch;
+	assert_int_equal(store_load_deliveries(fixture->sample.store, fixture->account,
+	                                       fixture->endpoint, at_us, 100, &fixture->arena, &batch,
+	                                       &fixture->error), OK);
+	assert_int_equal(batch.count, expected);
+	return batch;
+}
+
+static struct attempt_record result_of(struct fixture *fixture, const struct delivery *delivery,
+                                       enum delivery_end end, int64_t next_us)
+{
+	return (struct attempt_record){
+	    .account = fixture->account,
+	    .endpoint = fixture->endpoint,
+	    .notice = delivery->notice,
+	    .attempts = delivery->attempts,
+	    .tries = delivery->tries,
+	    .end = end,
+	    .at_us = fixture->sample.now_us,
+	    .duration_us = 10,
+	    .next_at_us = next_us,
+	    .http_status = end == DELIVERY_DONE ? 200 : 0,
+	    .error = "no answer",
+	};
+}
+
+static void record(struct fixture *fixture, struct attempt_record *records, size_t count)
+{
+	int result = store_record_attempts(fixture->sample.store, records, count, FAILURES_MAX,
+	                                   fixture->sample.now_us, &fixture->error);
+	if (result)
+		print_error("%s\n", fixture->error.cause);
+	assert_int_equal(result, OK);
+}
+
+static void record_one(struct fixture *fixture, const struct delivery *delivery,
+                       enum delivery_end end, int64_t next_us)
+{
+	struct attempt_record one = result_of(fixture, delivery, end, next_us);
+	record(fixture, &one, 1);
+}
+
+static void test_a_notice_is_queued_once_for_who_wants_it_then(void **state)
+{
+	struct fixture *fixture = *state;
+	add_threshold(fixture, 10);
+	move(fixture, -95);
+	move(fixture, 95);
+	add_endpoint(fixture, "certification.completed");
+	add_endpoint(fixture, "balance.low,certification.failed");
+	int64_t now_us = fixture->sample.now_us;
+	assert_false(is_due(fixture, now_us + US_PER_DAY));
+	cause(fixture);
+	now_us = fixture->sample.now_us;
+	int64_t next_us;
+	assert_int_equal(store_next_delivery(fixture->sample.store, &next_us, NULL), OK);
+	assert_true(next_us <= now_us && is_due(fixture, next_us) && !is_due(fixture, next_us - 1));
+	struct delivery_batch batch = load(fixture, now_us, 1);
+	assert_string_equal(batch.url, "https://example.org/hook");
+	assert_string_equal(batch.endpoint_id, fixture->endpoint_id);
+	assert_string_equal(batch.items[0].type, "balance.low");
+	assert_string_equal(batch.items[0].mode, "live");
+	assert_memory_equal(batch.items[0].notice_id, "ntc_", 4);
+}
+
+static void test_attempts_are_recorded_once_whatever_is_repeated(void **state)
+{
+	struct fixture *fixture = *state;
+	add_threshold(fixture, 10);
+	add_endpoint(fixture, NULL);
+	cause(fixture);
+	int64_t now_us = fixture->sample.now_us, later_us = now_us + 60 * US_PER_SECOND;
+	struct delivery delivery = load(fixture, now_us, 1).items[0];
+	for (int i = 0; i < 3; i++) /* as after a commit of unknown outcome */
+		record_one(fixture, &delivery, DELIVERY_AGAIN, later_us);
+	load(fixture, later_us - 1, 0);
+	assert_false(is_due(fixture, later_us - 1));
+	assert_true(is_due(fixture, later_us));
+	struct delivery again = load(fixture, later_us, 1).items[0];
+	assert_int_equal(again.attempts, 1);
+	record_one(fixture, &again, DELIVERY_DONE, 0);
+	record_one(fixture, &again, DELIVERY_USED_UP, 0); /* by whoever lost the lease */
+	struct webhook_record endpoint = find(fixture);
+	assert_int_equal(endpoint.failures, 0);
+	assert_int_equal(endpoint.waiting, 0);
+	struct delivery_list list;
+	assert_int_equal(store_list_deliveries(fixture->sample.store, slice_of(fixture->endpoint_id),
+	                                       "delivered", 0, 10, &fixture->arena, &list, NULL), OK);
+	assert_int_equal(list.count, 1);
+	assert_int_equal(list.items[0].attempts, 2);
+	assert_int_equal(list.items[0].last.http_status, 200);
+	struct attempt_list attempts;
+	assert_int_equal(store_list_attempts(fixture->sample.store, slice_of(fixture->endpoint_id),
+	                                     slice_of(again.notice_id), &fixture->arena, &attempts,
+	                                     NULL), OK);
+	assert_int_equal(attempts.count, 2);
+	assert_string_equal(attempts.items[0].error, "no answer");
+	assert_int_equal(store_next_delivery(fixture->sample.store, &now_us, NULL), OK);
+	assert_true(now_us == INT64_MAX);
+}
+
+static void test_failures_in_a_row_disable_and_an_acknowledgment_between_them_does_not(void **state)
+{
+	struct fixture *fixture = *state;
+	for (int64_t credits = 10; credits < 19; credits++)
+		add_threshold(fixture, credits);
+	add_endpoint(fixture, NULL);
+	cause(fixture);
+	struct delivery_batch batch = load(fixture, fixture->sample.now_us, 9);
+	for (int i = 0; i < 9; i++) {
+		struct attempt_record one = result_of(fixture, &batch.items[i],
+		                                      i == 3 ? DELIVERY_DONE : DELIVERY_USED_UP, 0);
+		record(fixture, &one, 1);
+		record(fixture, &one, 1); /* counted once */
+		struct webhook_record endpoint = find(fixture);
+		assert_int_equal(endpoint.failures, i < 3 ? i + 1 : i == 3 ? 0 : i - 3);
+		assert_int_equal(endpoint.disabled_at_us != TIME_NONE, i == 8);
+	}
+	struct delivery_counts counts;
+	assert_int_equal(store_count_deliveries(fixture->sample.store, &counts, NULL), OK);
+	assert_int_equal(counts.disabled, 1);
+}
+
+static void test_the_order_of_the_ends_counts_within_one_transaction(void **state)
+{
+	struct fixture *fixture = *state;
+	for (int64_t credits = 10; credits < 16; credits++)
+		add_threshold(fixture, credits);
+	add_endpoint(fixture, NULL);
+	cause(fixture);
+	struct delivery_batch batch = load(fixture, fixture->sample.now_us, 6);
+	struct attempt_record records[6];
+	for (int i = 0; i < 6; i++) { /* the acknowledgment came last, and is given first */
+		records[i] = result_of(fixture, &batch.items[i],
+		                       i == 0 ? DELIVERY_DONE : DELIVERY_USED_UP, 0);
+		records[i].at_us += i == 0 ? 1000 : i;
+	}
+	record(fixture, records, 6);
+	int disabled = 0;
+	for (int i = 0; i < 6; i++)
+		disabled += records[i].disabled;
+	assert_int_equal(disabled, 1);
+	assert_true(find(fixture).disabled_by_failures);
+}
+
+static void test_a_disabled_endpoint_keeps_what_waits(void **state)
+{
+	struct fixture *fixture = *state;
+	add_threshold(fixture, 10);
+	add_endpoint(fixture, NULL);
+	cause(fixture);
+	struct store *store = fixture->sample.store;
+	int64_t now_us = fixture->sample.now_us;
+	struct slice id = slice_of(fixture->endpoint_id);
+	struct delivery delivery = load(fixture, now_us, 1).items[0];
+	assert_int_equal(store_enable_webhook(store, id, false, now_us, NULL), OK);
+	assert_false(is_due(fixture, now_us));
+	struct delivery_batch batch;
+	assert_int_equal(store_load_deliveries(store, fixture->account, fixture->endpoint, now_us, 10,
+	                                       &fixture->arena, &batch, NULL), ERR_NOT_FOUND);
+	record_one(fixture, &delivery, DELIVERY_AGAIN, now_us + 5); /* was under way */
+	assert_false(is_due(fixture, now_us + 10));
+	cause(fixture); /* not for it */
+	assert_int_equal(store_replay_notice(store, slice_of(delivery.notice_id), id, now_us, NULL),
+	                 ERR_REFUSED);
+	assert_int_equal(store_enable_webhook(store, id, true, now_us, NULL), OK);
+	assert_true(is_due(fixture, now_us + 10));
+	load(fixture, now_us + 10, 1);
+}
+
+static void test_a_replay_begins_a_fresh_schedule(void **state)
+{
+	struct fixture *fixture = *state;
+	add_threshold(fixture, 10);
+	add_endpoint(fixture, NULL);
+	cause(fixture);
+	struct store *store = fixture->sample.store;
+	int64_t now_us = fixture->sample.now_us;
+	struct slice id = slice_of(fixture->endpoint_id);
+	struct delivery delivery = load(fixture, now_us, 1).items[0];
+	record_one(fixture, &delivery, DELIVERY_AGAIN, now_us);
+	delivery = load(fixture, now_us, 1).items[0];
+	assert_int_equal(delivery.tries, 1);
+	assert_int_equal(store_replay_notice(store, slice_of(delivery.notice_id), id, now_us, NULL),
+	                 OK);
+	record_one(fixture, &delivery, DELIVERY_USED_UP, 0); /* was under way, before the replay */
+	delivery = load(fixture, now_us, 1).items[0];
+	assert_int_equal(delivery.tries, 0);
+	record_one(fixture, &delivery, DELIVERY_DONE, 0);
+	load(fixture, now_us, 0);
+	assert_int_equal(store_replay_notice(store, slice_of(delivery.notice_id), id, now_us + 9,
+	                                     NULL), OK);
+	delivery = load(fixture, now_us + 9, 1).items[0];
+	assert_int_equal(delivery.tries, 0);
+	assert_int_equal(delivery.attempts, 2);
+}
+
+static void test_what_is_stale_is_brought_up_to_date(void **state)
+{
+	struct fixture *fixture = *state;
+	add_threshold(fixture, 10);
+	add_endpoint(fixture, NULL);
+	cause(fixture);
+	int64_t now_us = fixture->sample.now_us;
+	struct delivery delivery = load(fixture, now_us, 1).items[0];
+	record_one(fixture, &delivery, DELIVERY_AGAIN, now_us + 50);
+	assert_int_equal(store_replay_notice(fixture->sample.store, slice_of(delivery.notice_id),
+	                                     slice_of(fixture->endpoint_id), now_us, NULL), OK);
+	delivery = load(fixture, now_us, 1).items[0];
+	struct attempt_record nothing = {.account = fixture->account, .endpoint = fixture->endpoint};
+	record(fixture, &nothing, 1);
+	assert_true(is_due(fixture, now_us)); /* it is due indeed */
+	record_one(fixture, &delivery, DELIVERY_AGAIN, now_us + 70);
+	record(fixture, &nothing, 1);
+	assert_false(is_due(fixture, now_us + 69));
+	assert_int_equal(find(fixture).waiting, 1);
+}
+
+static void test_what_is_deleted_and_what_is_old_goes(void **state)
+{
+	struct fixture *fixture = *state;
+	add_threshold(fixture, 10);
+	add_endpoint(fixture, NULL);
+	struct store *store = fixture->sample.store;
+	int64_t removed;
+	cause(fixture);
+	int64_t now_us = fixture->sample.now_us;
+	assert_int_equal(store_forget_notices(store, now_us + 1, 1000, &removed, NULL), OK);
+	assert_int_equal(removed, 0); /* the endpoint waits for it */
+	struct delivery delivery = load(fixture, now_us, 1).items[0];
+	record_one(fixture, &delivery, DELIVERY_DONE, 0);
+	assert_int_equal(store_forget_notices(store, now_us - US_PER_SECOND, 1000, &removed, NULL), OK);
+	assert_int_equal(removed, 0);
+	assert_int_equal(store_forget_notices(store, now_us + 1, 1000, &removed, NULL), OK);
+	assert_int_equal(removed, 1);
+	cause(fixture);
+	assert_int_equal(store_delete_webhook(store, slice_of(fixture->endpoint_id), now_us, NULL), OK);
+	assert_false(is_due(fixture, now_us + US_PER_DAY));
+	assert_int_equal(store_forget_notices(store, 0, 1000, &removed, NULL), OK);
+	assert_int_equal(removed, 2); /* the delivery and the endpoint; the notice is young */
+	assert_int_equal(store_forget_notices(store, INT64_MAX, 1000, &removed, NULL), OK);
+	assert_int_equal(removed, 1);
+}
+
+static void test_only_one_node_delivers_and_another_takes_over(void **state)
+{
+	struct fixture *fixture = *state;
+	struct store *store = fixture->sample.store;
+	bool taken;
+	assert_int_equal(store_take_lease(store, "deliverer", "a", 1000, 100, &taken, NULL), OK);
+	assert_true(taken);
+	assert_int_equal(store_take_lease(store, "deliverer", "b", 1099, 100, &taken, NULL), OK);
+	assert_false(taken);
+	assert_int_equal(store_take_lease(store, "deliverer", "b", 1100, 100, &taken, NULL), OK);
+	assert_true(taken);
+	assert_int_equal(store_take_lease(store, "deliverer", "a", 1150, 100, &taken, NULL), OK);
+	assert_false(taken);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+	const struct CMUnitTest tests[] = {
+		TEST(test_a_notice_is_queued_once_for_who_wants_it_then),
+		TEST(test_attempts_are_recorded_once_whatever_is_repeated),
+		TEST(test_failures_in_a_row_disable_and_an_acknowledgment_between_them_does_not),
+		TEST(test_the_order_of_the_ends_counts_within_one_transaction),
+		TEST(test_a_disabled_endpoint_keeps_what_waits),
+		TEST(test_a_replay_begins_a_fresh_schedule),
+		TEST(test_what_is_stale_is_brought_up_to_date),
+		TEST(test_what_is_deleted_and_what_is_old_goes),
+		TEST(test_only_one_node_delivers_and_another_takes_over),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
