@@ -406,6 +406,19 @@ static void print_comment(const char *comment, struct buf *out)
 	buf_add_byte(out, '\n');
 }
 
+/* Secrets, and an address of the store that has a password in it. */
+static bool is_hidden(const struct config *config, size_t setting)
+{
+	char shown[4096];
+	const char *text = config->texts[setting];
+	if (known[setting].type == SECRET)
+		return *text != '\0';
+	if (strcmp(known[setting].section, "store") != 0 || strcmp(known[setting].key, "url") != 0)
+		return false;
+	db_shown_url(text, shown, sizeof shown);
+	return strcmp(shown, text) != 0;
+}
+
 void config_print(const struct config *config, struct buf *out)
 {
 	const char *section = "";
@@ -415,7 +428,7 @@ void config_print(const struct config *config, struct buf *out)
 			section = known[i].section;
 		}
 		print_comment(known[i].comment, out);
-		if (known[i].type == SECRET && *config->texts[i]) {
+		if (is_hidden(config, i)) {
 			buf_printf(out, "#%s = (not shown; given by %s)\n", known[i].key, config->origins[i]);
 			continue;
 		}
@@ -436,8 +449,7 @@ void config_print_json(const struct config *config, struct buf *out)
 			json_begin_object(&writer, known[i].section);
 			section = known[i].section;
 		}
-		bool hidden = known[i].type == SECRET && *config->texts[i];
-		json_text(&writer, known[i].key, hidden ? "********" : config->texts[i]);
+		json_text(&writer, known[i].key, is_hidden(config, i) ? "********" : config->texts[i]);
 	}
 	json_end_object(&writer);
 	json_end_object(&writer);

@@ -195,10 +195,12 @@ static void fill_result(const struct deliverer *deliverer, const struct attempt 
 	record->notice = delivery->notice;
 	record->attempts = delivery->attempts;
 	record->tries = delivery->tries;
-	record->at_us = attempt->at_us;
+	/* From when it really began: it may have waited for its thread. */
+	int64_t now_us = clock_now_us();
+	record->at_us = now_us - exchange->duration_us;
 	record->duration_us = exchange->duration_us;
 	record->end = acknowledged ? DELIVERY_DONE : wait_us < 0 ? DELIVERY_USED_UP : DELIVERY_AGAIN;
-	record->next_at_us = clock_now_us() + wait_us;
+	record->next_at_us = now_us + wait_us;
 	if (exchange->result) {
 		const char *cause = *exchange->error.cause ? exchange->error.cause
 		                                           : error_code_text(exchange->result);

@@ -532,3 +532,12 @@ def test_keys_are_stored_as_digests_alone(service, channel):
 
 def test_the_data_directory_is_closed_to_others(service):
     assert stat.S_IMODE(os.stat(service.data).st_mode) & 0o007 == 0
+
+
+def test_a_password_in_the_address_of_the_store_is_not_shown(tmp_path):
+    given = ["--data", tmp_path, "--set", "tsa.url=embedded:", "--set",
+             "store.url=postgresql://someone:geheim@127.0.0.1:1/none"]
+    for words in (["config", "print"], ["config", "print", "--json"], ["init"]):
+        done = run(*words, *given)
+        assert "geheim" not in done.stdout + done.stderr
+    assert done.returncode != 0
