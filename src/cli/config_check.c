@@ -296,6 +296,8 @@ void config_check(const struct settings *settings, bool serving, config_problem 
 	check_signer(&check, serving);
 	check_networks(&check, "webhook.allow_networks", settings->webhook_allow_networks);
 	check_schedule(&check, "webhook.schedule", settings->webhook_schedule);
+	if (serving && *settings->webhook_roots && access(settings->webhook_roots, R_OK) != 0)
+		fault(&check, "webhook.roots", "cannot be read");
 	check_payment(&check);
 	check_mail(&check, serving);
 	const char *level = settings->log_level;

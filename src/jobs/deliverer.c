@@ -331,11 +331,13 @@ static void look(struct deliverer *deliverer)
 {
 	struct error error = {0};
 	int64_t started_us = clock_monotonic_us();
-	if (store_each_due_webhook(deliverer->service->store, clock_now_us(), mark_due, deliverer,
-	                           &error))
-		log_warning("deliveries_not_found", "cause", error.cause);
+	int result = store_each_due_webhook(deliverer->service->store, clock_now_us(), mark_due,
+	                                    deliverer, &error);
+	if (result)
+		log_warning("deliveries_not_found", "error", error_code_text(result), "cause",
+		            error.cause);
 	int64_t now_us = clock_monotonic_us();
-	int64_t pause_us = (now_us - started_us) * LOOK_SHARE;
+	int64_t pause_us = result ? LEASE_RETRY_US : (now_us - started_us) * LOOK_SHARE;
 	deliverer->look_at_us = now_us + (pause_us > LOOK_US ? pause_us : LOOK_US);
 }
 

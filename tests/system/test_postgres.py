@@ -328,7 +328,7 @@ def test_an_address_that_is_none_is_refused_with_its_reason(cluster, tmp_path):
     fleet = Fleet(tmp_path, count=1, cluster=cluster)
     (node,) = fleet.nodes
     try:
-        for url in ("postgresql://", "postgres//x", "mysql://a/b"):
+        for url in ("postgresql://[", "postgresql://h/d?no_such_word=1", "postgres//x", "mysql://a/b"):
             node.settings["store.url"] = url
             done = node.run("config", "check")
             assert done.returncode != 0 and "store.url" in done.stdout + done.stderr, url
