@@ -21,7 +21,7 @@ MAY_INCLUDE = {
     "cli": {"base", "payment", "net", "ledger", "store", "content", "seal", "proof", "service", "jobs", "http"},
 }
 # The engine's own headers stay inside the store, but for those who wait on a commit of their own.
-PRIVATE = {"store/internal.h", "store/read_event.h", "store/register_batch.h", "store/fan_out.h", "net/transfer.h", "store/client_refs.h", "store/schema.h", "store/money.h", "ledger/notice.h",
+PRIVATE = {"store/internal.h", "store/read_event.h", "store/register_batch.h", "store/fan_out.h", "store/files.h", "net/transfer.h", "store/client_refs.h", "store/schema.h", "store/money.h", "ledger/notice.h",
            "payment/provider.h", "payment/stripe.h"}
 
 

@@ -114,7 +114,7 @@ static int64_t wait_us(const struct mailer *mailer, int64_t attempts)
 static void delay(struct mailer *mailer, const struct mail *mail, const char *cause)
 {
 	struct error error = {0};
-	int64_t next_us = clock_now_us() + wait_us(mailer, mail->attempts);
+	int64_t next_us = store_now_us(mailer->service->store) + wait_us(mailer, mail->attempts);
 	int result = store_delay_mail(mailer->service->store, mail, mailer->holder, next_us, cause,
 	                              &error);
 	/* A lease that cannot be given back runs out. */
@@ -154,7 +154,8 @@ int64_t mailer_run(void *context, const atomic_bool *stopping)
 		struct mail mail;
 		struct error error = {0};
 		arena_reset(&arena);
-		int result = store_claim_mail(mailer->service->store, mailer->holder, clock_now_us(),
+		int result = store_claim_mail(mailer->service->store, mailer->holder,
+		                              store_now_us(mailer->service->store),
 		                              LEASE_US, &arena, &mail, &error);
 		if (result == ERR_NOT_FOUND)
 			break;

@@ -249,7 +249,7 @@ static int give_back(struct attempt *attempt, struct error *error)
 	const struct payment *payment = &attempt->payment;
 	bool waiting = attempt->result.outcome == PAYMENT_PENDING;
 	struct payment_delay delay = {
-	    .next_us = clock_now_us() + pause_after(attempt),
+	    .next_us = store_now_us(attempt->service->store) + pause_after(attempt),
 	    .waiting = waiting,
 	    .reference = attempt->result.reference,
 	    .cause = attempt->result.reason,
@@ -293,7 +293,8 @@ int service_try_payment(struct service *service, const char *holder, struct erro
 	struct error local = {0};
 	error = error ? error : &local;
 	int result = store_claim_payment(service->store, holder,
-	                                 payment_provider_name(service->payments), clock_now_us(),
+	                                 payment_provider_name(service->payments),
+	                                 store_now_us(service->store),
 	                                 LEASE_US, &arena, &attempt.payment, error);
 	if (result)
 		return result;

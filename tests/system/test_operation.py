@@ -465,6 +465,18 @@ def test_a_backup_taken_while_serving_can_be_brought_back(start, tmp_path):
     restored.discard()
 
 
+def test_the_end_of_the_signing_process_is_the_end_of_the_service(start):
+    """Its supervisor starts both anew."""
+    service = start()
+    (signer,) = [int(child) for task in (f"/proc/{service.process.pid}/task",)
+                 for thread in os.listdir(task)
+                 for child in open(f"{task}/{thread}/children", encoding="ascii").read().split()]
+    os.kill(signer, signal.SIGKILL)
+    assert service.process.wait(40) == 1
+    assert any(line["event"] == "signer_ended" for line in service.log_lines())
+    service.process = None
+
+
 # ---- watching it ----
 
 def test_livez_readyz_and_metrics_answer_the_operator(service, channel):
