@@ -196,7 +196,7 @@ static void fill_result(const struct deliverer *deliverer, const struct attempt 
 	record->attempts = delivery->attempts;
 	record->tries = delivery->tries;
 	/* From when it really began: it may have waited for its thread. */
-	int64_t now_us = clock_now_us();
+	int64_t now_us = store_now_us(deliverer->service->store);
 	record->at_us = now_us - exchange->duration_us;
 	record->duration_us = exchange->duration_us;
 	record->end = acknowledged ? DELIVERY_DONE : wait_us < 0 ? DELIVERY_USED_UP : DELIVERY_AGAIN;
@@ -280,7 +280,7 @@ static void load(struct deliverer *deliverer, struct queue_endpoint *endpoint, i
 	struct delivery_batch batch = {0};
 	int64_t limit = queue_load_limit(endpoint);
 	int result = store_load_deliveries(deliverer->service->store, endpoint->account,
-	                                   endpoint->endpoint, clock_now_us(), limit, &arena, &batch,
+	                                   endpoint->endpoint, store_now_us(deliverer->service->store), limit, &arena, &batch,
 	                                   &error);
 	if (!result)
 		result = take_batch(endpoint, &batch);
@@ -331,7 +331,7 @@ static void look(struct deliverer *deliverer)
 {
 	struct error error = {0};
 	int64_t started_us = clock_monotonic_us();
-	int result = store_each_due_webhook(deliverer->service->store, clock_now_us(), mark_due,
+	int result = store_each_due_webhook(deliverer->service->store, store_now_us(deliverer->service->store), mark_due,
 	                                    deliverer, &error);
 	if (result)
 		log_warning("deliveries_not_found", "error", error_code_text(result), "cause",
@@ -369,7 +369,7 @@ static bool hold_lease(struct deliverer *deliverer)
 	int64_t duration_us = attempt_max_us(deliverer) + LEASE_BEYOND_US;
 	int64_t now_us = clock_monotonic_us();
 	int result = store_take_lease(deliverer->service->store, LEASE_NAME, deliverer->holder,
-	                              clock_now_us(), duration_us, &taken, &error);
+	                              store_now_us(deliverer->service->store), duration_us, &taken, &error);
 	if (result)
 		log_warning("deliverer_not_leased", "error", error_code_text(result), "cause",
 		            error.cause);
@@ -472,7 +472,7 @@ int64_t deliverer_run(void *context, const atomic_bool *stopping)
 	struct error error = {0};
 	int64_t due_us = INT64_MAX;
 	int result = store_next_delivery(deliverer->service->store, &due_us, &error);
-	int64_t wait_us = due_us - clock_now_us();
+	int64_t wait_us = due_us - store_now_us(deliverer->service->store);
 	if (!result && wait_us > 0)
 		return earliest(wait_us, LOOK_US);
 	if (!result)

@@ -2,35 +2,67 @@
 settings of their own, started on demand. `stores.py` says on which store."""
 
 import contextlib
+import re
 import sys
 
 import pytest
 
 import stores
-from client import Client, Service
+from client import Client, Description, Service
 
 sys.dont_write_bytecode = True
 
 
 def pytest_collection_modifyitems(config, items):
-    """What is about the other store is left out; what looks at everything that happened comes
-    last."""
+    """What is about the other store is left out."""
     others = {"sqlite": "postgresql", "postgresql": "sqlite"}[stores.KIND]
     left_out = [item for item in items if item.get_closest_marker(others)]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in left_out]
-    items.sort(key=lambda item: item.get_closest_marker("last") is not None)
 
 
 def pytest_configure(config):
-    config.addinivalue_line("markers", "last: looks at what all the other tests left behind")
     config.addinivalue_line("markers", "sqlite: is about the embedded store")
     config.addinivalue_line("markers", "postgresql: is about PostgreSQL")
 
 
-def pytest_sessionfinish():
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node):
+    """What a worker process saw, when the tests are shared out among several."""
+    seen = getattr(node, "workeroutput", {})
+    Description.named.update(seen.get("named", ()))
+    Description.judged.update(seen.get("judged", ()))
+
+
+def pytest_sessionfinish(session, exitstatus):
+    """At the end of the whole suite every operation that is described was judged once."""
     stores.close()
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput.update(named=sorted(Description.named),
+                                           judged=sorted(Description.judged))
+    elif exitstatus == 0 and session.testscollected > 500:
+        missing = Description.named - Description.judged
+        if missing or not Description.named:
+            print(f"\nno answer of these operations was judged: {sorted(missing)}")
+            session.exitstatus = 1
+
+
+def judge_log(service):
+    """What the tests left in the log of their service: JSON lines, no failure of the service's own,
+    and no secret."""
+    text = service.log.read_text()
+    lines = service.log_lines()
+    assert lines, "it says something"
+    for line in lines:
+        assert isinstance(line, dict)
+        assert {"level", "time"} <= set(line) or {"level", "ts"} <= set(line), line
+        assert line["level"] != "error", line
+    for secret in service.secrets:
+        assert secret not in text
+        assert secret[9:-6] not in text, "nor a part of one"
+    assert "PRIVATE KEY" not in text and "mac=" not in text
+    assert not re.search(r"svc_(live|test)_[0-9A-Za-z]{30,}", text)
 
 
 @pytest.fixture(scope="session")
@@ -42,6 +74,7 @@ def service(tmp_path_factory):
         running.start()
         yield running
         assert running.stop() == 0
+        judge_log(running)
 
 
 @pytest.fixture(scope="module")

@@ -5,8 +5,8 @@ import json
 import threading
 
 import stores  # finds tests/support
-from client import BINARY, Channel, Client, Description
-from nodes import Deployment, Node
+from client import BINARY, Channel, Client, Description, eventually
+from nodes import Deployment, Node, Refused
 
 
 class FleetNode(Node):
@@ -104,7 +104,13 @@ class Fleet(Deployment):
         return self.cluster.primary.number(sql, self.database)
 
     def check(self):
-        assert self.cli("store", "check")["valid"] is True
+        def valid():
+            try:
+                return self.cli("store", "check")["valid"] is True
+            except Refused as refusal:  # by a connection that was cut before
+                assert "temporarily_unavailable" in str(refusal), refusal
+                return False
+        eventually(valid, "the store is looked through")
 
 
 def at_once(tasks):
