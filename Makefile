@@ -14,7 +14,9 @@ test: deps all
 # All tests again under the address and undefined-behaviour sanitizers.
 sanitize: build-sanitize/build.ninja
 	@ninja -C build-sanitize
-	@scripts/test build-sanitize
+	@scripts/test build-sanitize on-server tests/system/test_registration.py \
+		tests/system/test_replay.py tests/system/test_lists.py tests/system/test_credits.py \
+		tests/system/test_certifications.py tests/system/test_postgres.py
 
 # Against validators and services from outside (PyPI, Maven Central, the Go module proxy).
 conformance: deps all
