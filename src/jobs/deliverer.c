@@ -279,9 +279,9 @@ static void load(struct deliverer *deliverer, struct queue_endpoint *endpoint, i
 	struct error error = {0};
 	struct delivery_batch batch = {0};
 	int64_t limit = queue_load_limit(endpoint);
-	int result = store_load_deliveries(deliverer->service->store, endpoint->account,
-	                                   endpoint->endpoint, store_now_us(deliverer->service->store), limit, &arena, &batch,
-	                                   &error);
+	struct store *store = deliverer->service->store;
+	int result = store_load_deliveries(store, endpoint->account, endpoint->endpoint,
+	                                   store_now_us(store), limit, &arena, &batch, &error);
 	if (!result)
 		result = take_batch(endpoint, &batch);
 	endpoint->loaded_at_us = now_us;
@@ -331,8 +331,8 @@ static void look(struct deliverer *deliverer)
 {
 	struct error error = {0};
 	int64_t started_us = clock_monotonic_us();
-	int result = store_each_due_webhook(deliverer->service->store, store_now_us(deliverer->service->store), mark_due,
-	                                    deliverer, &error);
+	struct store *store = deliverer->service->store;
+	int result = store_each_due_webhook(store, store_now_us(store), mark_due, deliverer, &error);
 	if (result)
 		log_warning("deliveries_not_found", "error", error_code_text(result), "cause",
 		            error.cause);

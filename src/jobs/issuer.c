@@ -98,9 +98,9 @@ static int fail(struct issuer *issuer, const struct certification *certification
 static void delay(struct job *job, int64_t pause_us, const char *cause)
 {
 	struct error error = {0};
-	int result = store_delay_certification(job->issuer->service->store, &job->certification,
-	                                       job->issuer->holder, store_now_us(job->issuer->service->store) + pause_us, cause,
-	                                       &error);
+	struct store *store = job->issuer->service->store;
+	int result = store_delay_certification(store, &job->certification, job->issuer->holder,
+	                                       store_now_us(store) + pause_us, cause, &error);
 	/* A lease that cannot be given back runs out. */
 	if (result && result != ERR_REFUSED)
 		log_warning("certification_not_released", "certification_id",

@@ -128,8 +128,8 @@ static void check_documents(struct check *check, const struct chain_head *head)
 static int64_t check_segments(struct check *check, struct db_connection *reader)
 {
 	struct db_query *query =
-	    db_query_long(reader, "SELECT segment_id, first_sequence, last_sequence, document, number FROM segments "
-	                     "WHERE account = $1 AND chain = $2 ORDER BY number");
+	    db_query_long(reader, "SELECT segment_id, first_sequence, last_sequence, document, number "
+	                          "FROM segments WHERE account = $1 AND chain = $2 ORDER BY number");
 	db_bind_integer(query, check->account);
 	db_bind_integer(query, check->chain);
 	int64_t last = 0;
