@@ -1,6 +1,7 @@
 """Automatic top-up and payments by a provider, which is scripted: every reason of
 recharge.auto_failed, lost answers, notices late, twice and out of order, kill -9."""
 
+import os
 import random
 import sys
 import time
@@ -507,14 +508,15 @@ def test_without_a_provider_an_operator_confirms_what_a_top_up_has_begun(service
 
 
 def test_a_node_that_is_killed_in_the_middle_of_charging_charges_once(start, provider):
-    """kill -9 with top-ups under way, again and again; what was charged is in the balances."""
+    """kill -9 with top-ups under way, again and again; what was charged is in the balances. How often
+    is for CONSTANCIA_TEST_KILLS to say."""
     seed = random.randrange(2 ** 32)
     print(f"seed {seed}", file=sys.stderr)
     choose = random.Random(seed)
     service = start(**provider.settings(), describe=False)
     provider.webhook_url = None
     buyers = [Buyer(service, daily_max=1000) for _ in range(6)]
-    for _ in range(12):
+    for _ in range(int(os.environ.get("CONSTANCIA_TEST_KILLS", "12"))):
         provider.script(*(choose.choice(["pay", "pay", "lose", "cut", "unavailable", "error_after"])
                           for _ in range(6)))
         for buyer in buyers:
