@@ -87,8 +87,12 @@ static int check_one_segment(void *context, int64_t account, int64_t chain, int6
 	struct error error = {0};
 	int code = check_segment(check->call->admin->store, account, chain, number, &check->last_round,
 	                         &error);
-	if (code)
+	if (code == ERR_CORRUPT || code == ERR_NOT_FOUND) {
 		hear_problem(check, *error.cause ? error.cause : error_message(&error, LANGUAGE_ENGLISH));
+		return ERR_CORRUPT;
+	}
+	if (code && check->error)
+		*check->error = error;
 	return code;
 }
 

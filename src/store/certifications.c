@@ -191,7 +191,7 @@ int store_list_config_versions(struct store *store, int64_t account, int64_t cha
 		         : next_version_at(connection, account, chain, at, version, last);
 	}
 	if (!result && db_failure(connection))
-		result = error_cause(error, db_failure(connection), "configuration versions of a range");
+		result = db_tell_failure(connection, error);
 	result = look_end(connection, result);
 	if (!result)
 		*ret_count = count;

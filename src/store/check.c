@@ -11,6 +11,7 @@ struct check {
 	struct store *store;
 	const struct check_listener *listener;
 	struct check_report report;
+	struct db_connection *reader; /* taken now, NULL: none */
 	/* Of the chain at hand. */
 	int64_t account;
 	int64_t chain;
@@ -30,8 +31,21 @@ static void problem(struct check *check, const char *format, ...)
 	va_start(arguments, format);
 	vsnprintf(text, sizeof text, format, arguments);
 	va_end(arguments);
+	if (check->reader && db_failure(check->reader) != OK)
+		return; /* what could not be read proves nothing */
 	check->report.problems++;
 	check->listener->problem(check->listener->context, text);
+}
+
+static struct db_connection *take_reader(struct check *check)
+{
+	return check->reader = db_take_reader(check->store->db);
+}
+
+static void give_reader(struct check *check)
+{
+	db_give(check->reader);
+	check->reader = NULL;
 }
 
 /* One integer from one row; 0 when the row is absent or null. */
@@ -57,18 +71,23 @@ static const struct channel_config *config_of(const struct check *check, int64_t
 	return NULL;
 }
 
-static void check_content(struct check *check, const struct event *event)
+/* What a listener found wrong does not end the check; what it could not look at does. */
+static int go_on(int result)
 {
-	if (event->content_object) {
-		if (check->listener->content)
-			check->listener->content(check->listener->context, event);
-		return;
-	}
+	return result == ERR_CORRUPT ? OK : result;
+}
+
+static int check_content(struct check *check, const struct event *event)
+{
+	if (event->content_object)
+		return check->listener->content
+		           ? go_on(check->listener->content(check->listener->context, event)) : OK;
 	if (event->content_bytes < 0)
-		return;
+		return OK;
 	struct sha256 hash = sha256_of(event->content.data, event->content.size);
 	if (event->hash_algorithm != HASH_SHA256 || memcmp(hash.bytes, event->hash, SHA256_SIZE) != 0)
 		problem(check, "event %s: its content does not have its hash", event->event_id);
+	return OK;
 }
 
 static int check_event(void *context, const struct event *event)
@@ -90,14 +109,14 @@ static int check_event(void *context, const struct event *event)
 	if (!sha256_equal(&chain_hash, &event->chain_hash))
 		problem(check, "event %s: its chain_hash does not follow from its record",
 		        event->event_id);
-	check_content(check, event);
+	int result = check_content(check, event);
 	check->sequence = event->sequence;
 	check->received_at_us = event->received_at_us;
 	check->chain_hash = event->chain_hash;
 	check->report.events++;
 	if (check->listener->progress && check->report.events % PROGRESS_EVENTS == 0)
 		check->listener->progress(check->listener->context, check->report.events);
-	return OK;
+	return result;
 }
 
 /* ---- chains ---- */
@@ -208,7 +227,7 @@ static int check_chain(struct check *check, struct error *error)
 	    !sha256_equal(&check->chain_hash, &head.last_chain_hash))
 		problem(check, "channel %s, %s chain: its head is not its last event",
 		        check->channel.channel_id, mode_text(check->chain % 2 ? MODE_TEST : MODE_LIVE));
-	struct db_connection *reader = db_take_reader(check->store->db);
+	struct db_connection *reader = take_reader(check);
 	result = db_begin(reader, error);
 	int64_t segments = 0;
 	if (result == OK) {
@@ -216,10 +235,11 @@ static int check_chain(struct check *check, struct error *error)
 		segments = check_segments(check, reader);
 		result = db_failure(reader);
 	}
-	db_give(reader);
+	give_reader(check);
 	/* With the connection given back: the listener takes one of its own. */
 	for (int64_t number = 1; number <= segments && result == OK && check->listener->segment; number++)
-		check->listener->segment(check->listener->context, check->account, check->chain, number);
+		result = go_on(check->listener->segment(check->listener->context, check->account,
+		                                        check->chain, number));
 	check->report.chains++;
 	return result;
 }
@@ -266,7 +286,7 @@ static int check_chains(struct check *check, struct error *error)
 /* Every event has one entry, in the tree or on its way there. */
 static int check_client_refs(struct check *check, struct error *error)
 {
-	struct db_connection *reader = db_take_reader(check->store->db);
+	struct db_connection *reader = take_reader(check);
 	int result = db_begin(reader, error);
 	int64_t events = number_of(reader, "SELECT COALESCE(sum(last_sequence), 0) FROM chains "
 	                                   "WHERE $1 = $1", 0, -1);
@@ -278,7 +298,7 @@ static int check_client_refs(struct check *check, struct error *error)
 	if (result == OK && entries != events)
 		problem(check, "%lld entries of client_refs for %lld events", (long long)entries,
 		        (long long)events);
-	db_give(reader);
+	give_reader(check);
 	return result;
 }
 
@@ -351,7 +371,7 @@ static int check_accounts(struct check *check, struct error *error)
 	bool found = true;
 	int result = OK;
 	while (found && result == OK) {
-		struct db_connection *reader = db_take_reader(check->store->db);
+		struct db_connection *reader = take_reader(check);
 		result = db_begin(reader, error);
 		struct db_query *query = db_query(
 		    reader, "SELECT account, account_id, balance, unpaid_events FROM accounts "
@@ -373,14 +393,14 @@ static int check_accounts(struct check *check, struct error *error)
 			check_account(check, reader, account, id, balance, unpaid);
 		if (result == OK)
 			result = db_failure(reader);
-		db_give(reader);
+		give_reader(check);
 	}
 	return result;
 }
 
 static int check_certifications(struct check *check, struct error *error)
 {
-	struct db_connection *reader = db_take_reader(check->store->db);
+	struct db_connection *reader = take_reader(check);
 	struct db_query *query = db_query(
 	    reader, "SELECT certification_id FROM certifications "
 	            "LEFT JOIN chains ON chains.account = certifications.account "
@@ -401,7 +421,7 @@ static int check_certifications(struct check *check, struct error *error)
 	    number_of(reader, "SELECT count(*) FROM certifications WHERE $1 = $1", 0, -1);
 	if (result == OK)
 		result = db_failure(reader);
-	db_give(reader);
+	give_reader(check);
 	return result;
 }
 

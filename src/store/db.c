@@ -214,6 +214,11 @@ int db_failure(const struct db_connection *connection)
 	return connection->failure;
 }
 
+int db_tell_failure(const struct db_connection *connection, struct error *error)
+{
+	return db_report(connection, error);
+}
+
 bool db_may_retry(const struct db_connection *connection)
 {
 	return connection->may_retry;

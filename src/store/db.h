@@ -73,6 +73,8 @@ int db_commit(struct db_connection *connection, struct error *error);
 void db_rollback(struct db_connection *connection);
 /* The first error since db_begin, 0 if none. */
 int db_failure(const struct db_connection *connection);
+/* The same, with what was said of it. */
+int db_tell_failure(const struct db_connection *connection, struct error *error);
 /* Whether the failed transaction lost to another one (deadlock, serialization) and may win when it
  * is tried again from its begin. */
 bool db_may_retry(const struct db_connection *connection);

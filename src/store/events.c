@@ -293,7 +293,7 @@ int read_event(struct db_connection *connection, int64_t account, int64_t chain,
 	cover_begin(&cover, connection, account, chain);
 	cover_event(&cover, &event);
 	if (db_failure(connection) != OK)
-		return error_cause(error, db_failure(connection), "the segment of an event");
+		return db_tell_failure(connection, error);
 	*ret = event;
 	return OK;
 }

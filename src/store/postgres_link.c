@@ -112,10 +112,12 @@ static bool set_up(struct pg_connection *connection)
 	       PQsetnonblocking(connection->pg, 1) == 0;
 }
 
-/* Whether the connection is as one wants to find it: nothing under way, nothing broken. */
+/* Looks, too, whether the server has closed it since: else whoever comes first would find out. The
+ * first look may see the server's last words, the second that nothing follows. */
 static bool is_usable(struct pg_connection *connection)
 {
-	return connection->pg && PQstatus(connection->pg) == CONNECTION_OK;
+	return connection->pg && PQconsumeInput(connection->pg) == 1 &&
+	       PQconsumeInput(connection->pg) == 1 && PQstatus(connection->pg) == CONNECTION_OK;
 }
 
 /* A commit whose outcome nobody knew yet: looks whether it is known now. True while it waits. */
@@ -124,7 +126,7 @@ static bool in_limbo(struct pg_connection *connection)
 	if (connection->limbo_since_us == 0)
 		return false;
 	int64_t longest = LIMBO_TIMEOUTS * pg_db(connection->base.db)->commit_timeout_us;
-	bool alive = is_usable(connection) && PQconsumeInput(connection->pg) == 1;
+	bool alive = is_usable(connection);
 	if (alive && PQisBusy(connection->pg) &&
 	    clock_monotonic_us() - connection->limbo_since_us < longest)
 		return true;
