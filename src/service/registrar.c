@@ -22,7 +22,8 @@ struct sequencer {
 	struct pending_registration **end;
 	size_t length;
 	bool stopping;
-	/* Of the thread alone. */
+	/* Of the thread alone: its batch. */
+	size_t count;
 	struct pending_registration *taken[BATCH_MAX];
 	struct registration *items[BATCH_MAX];
 };
@@ -64,36 +65,63 @@ int register_submit(struct service *service, struct pending_registration *pendin
 
 /* With store.sharded a batch is of one account, so that its transaction stays on one shard: those of
  * others wait for their turn. Whoever waits longest says whose turn it is. */
-static bool belongs(const struct sequencer *sequencer, const struct pending_registration *pending,
-                    size_t taken)
+static bool belongs(const struct sequencer *sequencer, const struct pending_registration *pending)
 {
-	return taken == 0 || !sequencer->registrar->service->settings->store_sharded ||
+	return sequencer->count == 0 || !sequencer->registrar->service->settings->store_sharded ||
 	       pending->registration.account == sequencer->items[0]->account;
 }
 
-/* Waits for work; 0 only when stopping and nothing is left. */
-static size_t take_batch(struct sequencer *sequencer)
+static bool is_listed(const int64_t *accounts, size_t count, int64_t account)
 {
-	size_t count = 0;
-	pthread_mutex_lock(&sequencer->mutex);
-	while (!sequencer->first && !sequencer->stopping)
-		pthread_cond_wait(&sequencer->arrived, &sequencer->mutex);
+	for (size_t i = 0; i < count; i++)
+		if (accounts[i] == account)
+			return true;
+	return false;
+}
+
+/* Moves what may join the batch out of the queue, whose mutex is held; `accounts` NULL: of all. */
+static void take_waiting(struct sequencer *sequencer, const int64_t *accounts, size_t account_count)
+{
 	struct pending_registration **at = &sequencer->first;
-	while (*at && count < BATCH_MAX) {
+	while (*at && sequencer->count < BATCH_MAX) {
 		struct pending_registration *pending = *at;
-		if (!belongs(sequencer, pending, count)) {
+		bool joins = accounts ? is_listed(accounts, account_count, pending->registration.account)
+		                      : belongs(sequencer, pending);
+		if (!joins) {
 			at = &pending->next;
 			continue;
 		}
 		*at = pending->next;
 		if (sequencer->end == &pending->next)
 			sequencer->end = at;
-		sequencer->taken[count] = pending;
-		sequencer->items[count++] = &pending->registration;
+		sequencer->length--;
+		sequencer->taken[sequencer->count] = pending;
+		sequencer->items[sequencer->count++] = &pending->registration;
 	}
-	sequencer->length -= count;
+}
+
+/* Waits for work; false only when stopping and nothing is left. */
+static bool take_batch(struct sequencer *sequencer)
+{
+	sequencer->count = 0;
+	pthread_mutex_lock(&sequencer->mutex);
+	while (!sequencer->first && !sequencer->stopping)
+		pthread_cond_wait(&sequencer->arrived, &sequencer->mutex);
+	take_waiting(sequencer, NULL, 0);
 	pthread_mutex_unlock(&sequencer->mutex);
-	return count;
+	return sequencer->count > 0;
+}
+
+/* The store has the accounts now: what has come for them since is of this batch. */
+static void grow_batch(struct registration_batch *batch, const int64_t *accounts,
+                       size_t account_count)
+{
+	struct sequencer *sequencer = batch->context;
+	pthread_mutex_lock(&sequencer->mutex);
+	take_waiting(sequencer, accounts, account_count);
+	pthread_mutex_unlock(&sequencer->mutex);
+	batch->count = sequencer->count;
+	batch->now_us = clock_now_us();
 }
 
 static void count_outcome(struct registrar *registrar, const struct registration *item)
@@ -116,18 +144,22 @@ static void log_failure(struct registrar *registrar, const struct error *error, 
 	log_error("batch_failed", "cause", error->cause, "registrations", number);
 }
 
-static void handle_batch(struct sequencer *sequencer, size_t count)
+static void handle_batch(struct sequencer *sequencer)
 {
 	struct registrar *registrar = sequencer->registrar;
 	struct store *store = registrar->service->store;
 	struct error error;
 	error_clear(&error);
-	int result = store_register(store, sequencer->number, sequencer->items, count,
-	                            clock_now_us(), &error);
+	struct registration_batch batch = {.items = sequencer->items,
+	                                   .count = sequencer->count,
+	                                   .now_us = clock_now_us(),
+	                                   .grow = grow_batch,
+	                                   .context = sequencer};
+	int result = store_register_batch(store, sequencer->number, &batch, &error);
 	if (result != OK)
-		log_failure(registrar, &error, count);
+		log_failure(registrar, &error, sequencer->count);
 	atomic_fetch_add_explicit(&registrar->batches, 1, memory_order_relaxed);
-	for (size_t i = 0; i < count; i++) {
+	for (size_t i = 0; i < sequencer->count; i++) {
 		struct registration *item = sequencer->items[i];
 		if (result != OK) {
 			item->result = error_http_status(result) == 503 ? result : ERR_UNAVAILABLE;
@@ -145,9 +177,8 @@ static void *sequencer_run(void *argument)
 {
 	struct sequencer *sequencer = argument;
 	pthread_setname_np(pthread_self(), "sequencer");
-	size_t count;
-	while ((count = take_batch(sequencer)) > 0)
-		handle_batch(sequencer, count);
+	while (take_batch(sequencer))
+		handle_batch(sequencer);
 	return NULL;
 }
 

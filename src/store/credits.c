@@ -26,20 +26,14 @@ static int load_thresholds(struct db_connection *connection, size_t count, struc
 	return ended != OK ? ended : result;
 }
 
-struct db_query *store_ask_account(struct db_connection *connection, int64_t account)
+int store_load_account(struct db_connection *connection, int64_t account, struct arena *arena,
+                       struct ledger_account *ret, struct error *error)
 {
 	struct db_query *query = db_query(
 	    connection, "SELECT balance, unpaid_events, unpaid_limit, last_entry, last_unpaid, "
 	                "(SELECT count(*) FROM balance_thresholds WHERE account = $1) "
 	                "FROM accounts WHERE account = $1 FOR UPDATE");
 	db_bind_integer(query, account);
-	db_send(query);
-	return query;
-}
-
-int store_read_account(struct db_query *query, struct db_connection *connection, int64_t account,
-                       struct arena *arena, struct ledger_account *ret, struct error *error)
-{
 	bool found = db_step(query);
 	size_t thresholds = 0;
 	*ret = (struct ledger_account){.account = account};
@@ -57,13 +51,6 @@ int store_read_account(struct db_query *query, struct db_connection *connection,
 	if (!found)
 		return ERR_NOT_FOUND;
 	return thresholds ? load_thresholds(connection, thresholds, arena, ret, error) : OK;
-}
-
-int store_load_account(struct db_connection *connection, int64_t account, struct arena *arena,
-                       struct ledger_account *ret, struct error *error)
-{
-	return store_read_account(store_ask_account(connection, account), connection, account, arena,
-	                          ret, error);
 }
 
 int store_load_test_usage(struct db_connection *connection, const char *day,

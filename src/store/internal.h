@@ -36,10 +36,6 @@ int store_write_notices(struct db_connection *connection, int64_t account,
                         struct error *error);
 /* Loads what the ledger's rules need of an account, with its thresholds, locked FOR UPDATE. chains,
  * limits and test usage stay empty. */
-struct db_query *store_ask_account(struct db_connection *connection, int64_t account); /* sent */
-int store_read_account(struct db_query *query, struct db_connection *connection, int64_t account,
-                       struct arena *arena, struct ledger_account *ret, struct error *error);
-/* Both at once. */
 int store_load_account(struct db_connection *connection, int64_t account, struct arena *arena,
                        struct ledger_account *ret, struct error *error);
 /* What test events used up of the quotas of a UTC day. */

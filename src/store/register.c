@@ -95,31 +95,66 @@ static int register_part(struct batch *batch, struct account_batch *part, struct
 	return result;
 }
 
-static int sort_by_account(struct batch *batch, struct registration **items, size_t count)
+/* The part of an account, made when it is its first item. */
+static struct account_batch *part_of(struct batch *batch, int64_t account)
+{
+	struct account_batch **place = &batch->accounts;
+	while (*place && (*place)->account.account < account)
+		place = &(*place)->next;
+	if (*place && (*place)->account.account == account)
+		return *place;
+	struct account_batch *part = arena_alloc(batch->arena, sizeof *part);
+	if (!part)
+		return NULL;
+	part->account.account = account;
+	part->end = &part->first;
+	part->next = *place;
+	*place = part;
+	batch->account_count++;
+	return part;
+}
+
+/* Sorts items into the parts of their accounts. */
+static int add_items(struct batch *batch, struct registration **items, size_t count)
 {
 	struct batch_item *all = arena_alloc(batch->arena, count * sizeof *all);
 	if (!all)
 		return ERR_NO_MEMORY;
-	struct account_batch **place;
 	for (size_t i = 0; i < count; i++) {
-		for (place = &batch->accounts; *place; place = &(*place)->next)
-			if ((*place)->account.account >= items[i]->account)
-				break;
-		if (!*place || (*place)->account.account != items[i]->account) {
-			struct account_batch *part = arena_alloc(batch->arena, sizeof *part);
-			if (!part)
-				return ERR_NO_MEMORY;
-			part->account.account = items[i]->account;
-			part->end = &part->first;
-			part->next = *place;
-			*place = part;
-		}
+		struct account_batch *part = part_of(batch, items[i]->account);
+		if (!part)
+			return ERR_NO_MEMORY;
 		all[i].registration = items[i];
-		*(*place)->end = &all[i];
-		(*place)->end = &all[i].next;
-		(*place)->count++;
+		*part->end = &all[i];
+		part->end = &all[i].next;
+		part->count++;
 	}
 	return OK;
+}
+
+/* Locks and reads the accounts, in the one order that everybody keeps: of their numbers. */
+static int load_accounts(struct batch *batch, struct error *error)
+{
+	int result = OK;
+	for (struct account_batch *part = batch->accounts; part && result == OK; part = part->next)
+		result = store_load_account(batch->connection, part->account.account, batch->arena,
+		                            &part->account, error);
+	return result;
+}
+
+/* Takes in what has come for the accounts while they were waited for. */
+static int grow(struct batch *batch, struct registration_batch *given)
+{
+	int64_t *accounts = arena_alloc(batch->arena, batch->account_count * sizeof *accounts);
+	if (!accounts)
+		return ERR_NO_MEMORY;
+	size_t count = 0;
+	for (struct account_batch *part = batch->accounts; part; part = part->next)
+		accounts[count++] = part->account.account;
+	size_t before = given->count;
+	given->grow(given, accounts, count);
+	return given->count > before ? add_items(batch, given->items + before, given->count - before)
+	                             : OK;
 }
 
 /* The embedded engine has tables of its own for the client_refs. */
@@ -138,18 +173,23 @@ static void end_client_refs(struct batch *batch, int result)
 		client_refs_rolled_back(refs);
 }
 
-static int try_batch(struct store *store, unsigned sequencer, struct registration **items,
-                     size_t count, int64_t now_us, bool *ret_may_retry, struct error *error)
+static int try_batch(struct store *store, unsigned sequencer, struct registration_batch *given,
+                     bool *ret_may_retry, struct error *error)
 {
-	struct batch batch = {.sequencer = &store->sequencers[sequencer], .now_us = now_us};
+	struct batch batch = {.sequencer = &store->sequencers[sequencer]};
 	batch.arena = &batch.sequencer->arena;
 	arena_reset(batch.arena);
-	period_key(PERIOD_DAY, now_us, batch.day);
-	int result = sort_by_account(&batch, items, count);
+	int result = add_items(&batch, given->items, given->count);
 	if (result != OK)
 		return result;
 	batch.connection = db_take_registrar(store->db, sequencer);
 	result = db_begin(batch.connection, error);
+	if (result == OK)
+		result = load_accounts(&batch, error);
+	if (result == OK && given->grow && db_is_shared(store->db))
+		result = grow(&batch, given);
+	batch.now_us = given->now_us;
+	period_key(PERIOD_DAY, batch.now_us, batch.day);
 	for (struct account_batch *part = batch.accounts; part && result == OK; part = part->next)
 		result = register_part(&batch, part, error);
 	result = write_client_refs(&batch, result, error);
@@ -163,17 +203,24 @@ static int try_batch(struct store *store, unsigned sequencer, struct registratio
 
 #define TRIES_MAX 4
 
-int store_register(struct store *store, unsigned sequencer, struct registration **items,
-                   size_t count, int64_t now_us, struct error *error)
+int store_register_batch(struct store *store, unsigned sequencer, struct registration_batch *batch,
+                         struct error *error)
 {
-	assert(count > 0);
+	assert(batch->count > 0);
 	bool may_retry = true;
 	int result = ERR_UNAVAILABLE;
 	for (int tries = 0; tries < TRIES_MAX && result != OK && may_retry; tries++) {
 		may_retry = false;
-		result = try_batch(store, sequencer, items, count, now_us, &may_retry, error);
+		result = try_batch(store, sequencer, batch, &may_retry, error);
 	}
 	return result;
+}
+
+int store_register(struct store *store, unsigned sequencer, struct registration **items,
+                   size_t count, int64_t now_us, struct error *error)
+{
+	struct registration_batch batch = {.items = items, .count = count, .now_us = now_us};
+	return store_register_batch(store, sequencer, &batch, error);
 }
 
 /* ---- what is kept ---- */

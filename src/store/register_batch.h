@@ -41,7 +41,8 @@ struct batch {
 	struct arena *arena;
 	int64_t now_us;
 	char day[PERIOD_KEY_SIZE];
-	struct account_batch *accounts;
+	struct account_batch *accounts; /* in order of their numbers */
+	size_t account_count;
 };
 
 /* A request that the ledger let in as a new event. */
@@ -75,7 +76,8 @@ int register_add_usage_server(struct batch *batch, int64_t account, const struct
 int event_columns_open(struct event_columns **ret);
 void event_columns_close(struct event_columns *columns); /* NULL-safe */
 
-/* Everything that the ledger must know of an account's items, locked in one fixed order. */
+/* What else the ledger must know of the items of an account, which is locked and read already;
+ * chains are locked in the order of their numbers. */
 int register_load(struct batch *batch, struct account_batch *part, struct error *error);
 /* Everything that the ledger decided. */
 int register_write(struct batch *batch, struct account_batch *part,

@@ -259,30 +259,21 @@ static void fill_requests(struct account_batch *part)
 	}
 }
 
-/* On a server the questions go out together, behind the one that locks the account: the answers to
- * all of them are from after the lock, and cost one round trip. */
+/* On a server the questions go out together and cost one round trip. */
 int register_load(struct batch *batch, struct account_batch *part, struct error *error)
 {
 	struct ledger_account *account = &part->account;
 	bool server = db_is_shared(db_of(batch->connection));
-	int64_t number = account->account;
 	struct loaded_chain *chains;
 	int result = list_chains(batch, part, &chains);
 	if (result != OK)
 		return result;
-	struct ledger_chain **listed = account->chains;
-	size_t count = account->chain_count;
-	struct db_query *account_query = store_ask_account(batch->connection, number);
-	struct db_query *limits_query = ask_limit_count(batch, number);
+	struct db_query *limits_query = ask_limit_count(batch, account->account);
 	struct db_query *heads_query = server ? ask_heads(batch, account) : NULL;
 	struct db_query *known_query = server ? register_ask_known_server(batch, part) : NULL;
-	result = store_read_account(account_query, batch->connection, number, batch->arena, account,
-	                            error);
-	account->chains = listed;
-	account->chain_count = count;
-	if (result == OK)
-		result = server ? read_heads(batch, heads_query, chains, count, error)
-		                : read_heads_one_by_one(batch, number, chains, count, error);
+	result = server ? read_heads(batch, heads_query, chains, account->chain_count, error)
+	                : read_heads_one_by_one(batch, account->account, chains,
+	                                        account->chain_count, error);
 	if (result != OK)
 		return result;
 	give_chains_to_items(part);

@@ -81,9 +81,22 @@ struct registration {
 	struct event *event;          /* in `arena`, when result is OK */
 	struct arena *arena;          /* of the request; the store allocates the outcome there */
 };
+struct registration_batch {
+	struct registration **items;
+	size_t count;
+	int64_t now_us; /* no item was received later */
+	/* Where others write too, an account may have to be waited for. So once its accounts are the
+	 * batch's own, it may grow: appends to `items` what has come for these accounts by now, and
+	 * brings count and now_us up to date. NULL: it stays as it is. */
+	void (*grow)(struct registration_batch *batch, const int64_t *accounts, size_t account_count);
+	void *context; /* of grow */
+};
 /* Decides and writes a batch in one durable transaction. Items of several accounts may come
  * together. Not 0: nothing of the batch may be acknowledged. Only one thread at a time for each
  * `sequencer`, counted from 0; the events of an account should come through one of them. */
+int store_register_batch(struct store *store, unsigned sequencer, struct registration_batch *batch,
+                         struct error *error);
+/* The same for a batch that does not grow. */
 int store_register(struct store *store, unsigned sequencer, struct registration **items,
                    size_t count, int64_t now_us, struct error *error);
 

@@ -523,7 +523,7 @@ def test_a_node_that_is_killed_in_the_middle_of_charging_charges_once(start, pro
             buyer.channel.close()
             client = Client(service, buyer.channel.live_key["key"])
             for _ in range(choose.randrange(1, 8)):
-                client.register().expect(201)
+                assert client.register().status in (201, 402)  # while the provider is away
             client.close()
         time.sleep(choose.random() * 1.6)
         service.kill()

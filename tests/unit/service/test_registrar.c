@@ -24,19 +24,19 @@ static struct {
 	size_t item_count, done;
 } seen = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
-int __wrap_store_register(struct store *store, unsigned sequencer, struct registration **items,
-                          size_t count, int64_t now_us, struct error *error);
+int __wrap_store_register_batch(struct store *store, unsigned sequencer,
+                                struct registration_batch *batch, struct error *error);
 unsigned __wrap_store_sequencer_count(struct store *store);
 struct db *__wrap_store_db(struct store *store);
 int __wrap_db_maintain(struct db *db, struct error *error);
 
-int __wrap_store_register(struct store *store, unsigned sequencer, struct registration **items,
-                          size_t count, int64_t now_us, struct error *error)
+int __wrap_store_register_batch(struct store *store, unsigned sequencer,
+                                struct registration_batch *batch, struct error *error)
 {
 	pthread_mutex_lock(&seen.mutex);
-	seen.sizes[seen.begun++] = count;
-	for (size_t i = 0; i < count; i++)
-		seen.items[seen.item_count++] = items[i]->occurred_at_us;
+	seen.sizes[seen.begun++] = batch->count;
+	for (size_t i = 0; i < batch->count; i++)
+		seen.items[seen.item_count++] = batch->items[i]->occurred_at_us;
 	pthread_cond_broadcast(&seen.changed);
 	while (seen.closed)
 		pthread_cond_wait(&seen.changed, &seen.mutex);
