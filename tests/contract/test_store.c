@@ -404,6 +404,35 @@ static void limits_hold_across_batches_and_periods(void **state)
 	assert_clean(fixture);
 }
 
+static void add_late_one(struct registration_batch *batch, const int64_t *accounts,
+                         size_t account_count)
+{
+	struct registration *late = batch->context;
+	assert_int_equal(account_count, 1);
+	assert_int_equal(accounts[0], late->account);
+	batch->items[batch->count++] = late;
+	batch->now_us = NOW + 7;
+}
+
+/* Where accounts may have to be waited for, what came meanwhile joins, and was received later. */
+static void a_batch_grows_while_it_waits(void **state)
+{
+	struct fixture *fixture = *state;
+	struct registration first = item_make(fixture, &fixture->channel, MODE_LIVE, "a");
+	struct registration late = item_make(fixture, &fixture->channel, MODE_LIVE, "b");
+	struct registration *list[2] = {&first};
+	struct registration_batch batch = {
+	    .items = list, .count = 1, .now_us = NOW, .grow = add_late_one, .context = &late};
+	assert_int_equal(store_register_batch(fixture->store, 0, &batch, NULL), OK);
+	bool grown = db_is_shared(store_db(fixture->store));
+	assert_int_equal(batch.count, grown ? 2 : 1);
+	assert_int_equal(first.event->sequence, 1);
+	assert_int_equal(first.event->received_at_us, grown ? NOW + 7 : NOW);
+	if (grown)
+		assert_int_equal(late.event->sequence, 2);
+	assert_int_equal(assert_clean(fixture).events, grown ? 2 : 1);
+}
+
 /* A batch that cannot be written whole leaves nothing behind. */
 static void a_failed_batch_leaves_nothing(void **state)
 {
@@ -529,6 +558,7 @@ int main(int argc, char **argv)
 	    cmocka_unit_test_setup_teardown(one_process_at_a_time, set_up, tear_down),
 	    cmocka_unit_test_setup_teardown(secrets_last, set_up, tear_down),
 	    cmocka_unit_test_setup_teardown(limits_hold_across_batches_and_periods, set_up, tear_down),
+	    cmocka_unit_test_setup_teardown(a_batch_grows_while_it_waits, set_up, tear_down),
 	    cmocka_unit_test_setup_teardown(a_failed_batch_leaves_nothing, set_up, tear_down),
 	    cmocka_unit_test_setup_teardown(a_backup_goes_on, set_up, tear_down),
 	    cmocka_unit_test_setup_teardown(half_a_backup_does_not_come_back, set_up, tear_down),

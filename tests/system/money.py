@@ -34,7 +34,12 @@ def bill(service, account_id, **flags):
 
 def movements(service, account_id):
     """(kind, credits, balance, reference), oldest first."""
-    listed = service.admin("credits", "list", account_id)["data"]
+    listed, more, before = [], True, ()
+    while more:
+        page = service.admin("credits", "list", account_id, "--limit", "1000", *before)
+        listed += page["data"]
+        more = page["has_more"]
+        before = ("--before", str(listed[-1]["number"])) if listed else ()
     return [(one["kind"], one["credits"], one["balance"], one["reference"])
             for one in reversed(listed)]
 
