@@ -1,8 +1,8 @@
 /* Shared by the files of the PostgreSQL driver alone.
  *
  * A connection works in libpq's pipeline mode: statements are sent as they come and their results
- * are collected when somebody needs one. A transaction costs two round trips: what it reads, and
- * what it writes together with its COMMIT. */
+ * are collected when somebody needs one. So all that a transaction writes goes to the server
+ * together with its COMMIT, and what it reads in few round trips. */
 #ifndef STORE_POSTGRES_INTERNAL_H
 #define STORE_POSTGRES_INTERNAL_H
 
