@@ -4,6 +4,7 @@
 
 #include "base/json.h"
 #include "proof/archive_lines.h"
+#include "proof/xml_text.h"
 
 const char *archive_stream_text(enum archive_stream stream)
 {
@@ -164,28 +165,6 @@ void archive_manifest_write(const struct archive_manifest *manifest, struct buf 
 	json_end_object(&writer);
 }
 
-static void add_escaped(struct buf *out, const char *text)
-{
-	for (; *text; text++) {
-		switch (*text) {
-		case '&':
-			buf_add_text(out, "&amp;");
-			break;
-		case '<':
-			buf_add_text(out, "&lt;");
-			break;
-		case '>':
-			buf_add_text(out, "&gt;");
-			break;
-		case '"':
-			buf_add_text(out, "&quot;");
-			break;
-		default:
-			buf_add_byte(out, *text);
-		}
-	}
-}
-
 void archive_asic_begin(struct buf *out)
 {
 	buf_add_text(out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
@@ -200,7 +179,7 @@ void archive_asic_file(const struct archive_file *file, struct buf *out)
 	char digest[64] = {0};
 	EVP_EncodeBlock((unsigned char *)digest, file->sum.sha256.bytes, SHA256_SIZE);
 	buf_add_text(out, "<asic:DataObjectReference URI=\"");
-	add_escaped(out, file->path);
+	xml_add_text(out, file->path);
 	buf_add_text(out, "\"><ds:DigestMethod"
 	                  " Algorithm=\"http://www.w3.org/2001/04/xmlenc#sha256\"/><ds:DigestValue>");
 	buf_add_text(out, digest);

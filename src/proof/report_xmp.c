@@ -1,30 +1,12 @@
 #include "proof/report_finish.h"
 
 #include "base/clock.h"
-
-static void add_escaped(struct buf *out, const char *text)
-{
-	for (const char *c = text; *c; c++)
-		switch (*c) {
-		case '&':
-			buf_add_text(out, "&amp;");
-			break;
-		case '<':
-			buf_add_text(out, "&lt;");
-			break;
-		case '>':
-			buf_add_text(out, "&gt;");
-			break;
-		default:
-			/* Identifiers and titles: XML takes no control characters. */
-			buf_add_byte(out, (unsigned char)*c < ' ' ? ' ' : *c);
-		}
-}
+#include "proof/xml_text.h"
 
 static void add_text(struct buf *out, const char *name, const char *text)
 {
 	buf_printf(out, "   <" REPORT_XMP_PREFIX ":%s>", name);
-	add_escaped(out, text);
+	xml_add_text(out, text);
 	buf_printf(out, "</" REPORT_XMP_PREFIX ":%s>\n", name);
 }
 
@@ -129,9 +111,9 @@ void report_xmp(const struct report_facts *facts, enum language language, const 
 	             "   <pdfuaid:part>1</pdfuaid:part>\n"
 	             "   <dc:format>application/pdf</dc:format>\n"
 	             "   <dc:title><rdf:Alt><rdf:li xml:lang=\"x-default\">");
-	add_escaped(out, title);
+	xml_add_text(out, title);
 	buf_add_text(out, "</rdf:li></rdf:Alt></dc:title>\n   <dc:creator><rdf:Seq><rdf:li>");
-	add_escaped(out, facts->service_name);
+	xml_add_text(out, facts->service_name);
 	buf_printf(out,
 	           "</rdf:li></rdf:Seq></dc:creator>\n"
 	           "   <dc:language><rdf:Bag><rdf:li>%s</rdf:li></rdf:Bag></dc:language>\n"
