@@ -530,14 +530,16 @@ def test_a_node_that_is_killed_in_the_middle_of_charging_charges_once(start, pro
         service.kill()
         service.start()
 
-    def settled():
-        for buyer in buyers:
-            shown = buyer.topup()
-            if shown["sale_id"] or (shown["enabled"] and buyer.balance() < THRESHOLD):
-                return False
-        return True
+    def unsettled():
+        shown = [(buyer.topup(), buyer.balance(), buyer.sales()[0]) for buyer in buyers]
+        return [one for one in shown
+                if one[0]["sale_id"] or (one[0]["enabled"] and one[1] < THRESHOLD)]
     # Each kill counts as an attempt, and pauses between attempts grow up to ten minutes.
-    eventually(settled, "all top-ups are settled", patience=120 if rounds <= 12 else 700)
+    try:
+        eventually(lambda: not unsettled(), "all top-ups are settled",
+                   patience=120 if rounds <= 12 else 700)
+    except AssertionError as failure:
+        raise AssertionError(unsettled()) from failure
     for buyer in buyers:
         sales = buyer.sales()
         told = notices(service, buyer.account_id, "recharge.")
