@@ -115,6 +115,11 @@ class PaymentProvider(http.server.ThreadingHTTPServer):
 
     # ---- payments ----
 
+    def recover(self):
+        """Forgets what was still to come of the script."""
+        with self._lock:
+            self._script.clear()
+
     def next_behaviour(self):
         with self._lock:
             return self._script.pop(0) if self._script else self.behaviour
