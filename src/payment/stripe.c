@@ -432,10 +432,13 @@ static int charge_once(struct stripe *stripe, const struct payment_order *order,
 	if (result->outcome != PAYMENT_UNKNOWN)
 		return OK;
 	result->retry_after_seconds = retry_after(&answer);
+	if (!is_stale(&answer))
+		return OK;
 	struct payment_result found = {0};
-	if (is_stale(&answer) &&
-	    find_attempt(stripe, order, clock_now_us() - LOOK_BACK_US, until_us, &found, NULL) == OK &&
-	    found.outcome != PAYMENT_NONE && found.outcome != PAYMENT_UNKNOWN)
+	code = find_attempt(stripe, order, clock_now_us() - LOOK_BACK_US, until_us, &found, &cause);
+	if (code)
+		return no_answer(code, &cause, result);
+	if (found.outcome != PAYMENT_NONE && found.outcome != PAYMENT_UNKNOWN)
 		*result = found;
 	return OK;
 }

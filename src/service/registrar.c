@@ -71,12 +71,16 @@ static bool belongs(const struct sequencer *sequencer, const struct pending_regi
 	       pending->registration.account == sequencer->items[0]->account;
 }
 
+static int compare_numbers(const void *a, const void *b)
+{
+	int64_t left = *(const int64_t *)a;
+	int64_t right = *(const int64_t *)b;
+	return (left > right) - (left < right);
+}
+
 static bool is_listed(const int64_t *accounts, size_t count, int64_t account)
 {
-	for (size_t i = 0; i < count; i++)
-		if (accounts[i] == account)
-			return true;
-	return false;
+	return bsearch(&account, accounts, count, sizeof account, compare_numbers) != NULL;
 }
 
 /* Moves what may join the batch out of the queue, whose mutex is held; `accounts` NULL: of all. */

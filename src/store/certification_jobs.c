@@ -68,10 +68,7 @@ int store_claim_certification(struct store *store, const char *holder, int64_t n
 	db_bind_integer(query, now_us + lease_us);
 	db_bind_integer(query, seen_us);
 	db_bind_integer(query, certification.attempts);
-	int64_t changes = 0;
-	result = change_end(connection, db_execute(query, &changes, error), error);
-	if (!result && changes != 1)
-		return ERR_NOT_FOUND; /* another was faster */
+	result = change_end_one(connection, query, error); /* none: another was faster */
 	if (!result) {
 		certification.attempts++;
 		*ret = certification;
@@ -102,9 +99,8 @@ int store_renew_certification(struct store *store, const struct certification *c
 	db_bind_string(query, holder);
 	db_bind_integer(query, until_us);
 	db_bind_integer(query, progress_permille);
-	int64_t changes = 0;
-	result = change_end(connection, db_execute(query, &changes, error), error);
-	return !result && changes != 1 ? lost(certification, error) : result;
+	result = change_end_one(connection, query, error);
+	return result == ERR_NOT_FOUND ? lost(certification, error) : result;
 }
 
 int store_delay_certification(struct store *store, const struct certification *certification,
@@ -126,9 +122,8 @@ int store_delay_certification(struct store *store, const struct certification *c
 	db_bind_string(query, holder);
 	db_bind_integer(query, next_us);
 	db_bind_string(query, cause);
-	int64_t changes = 0;
-	result = change_end(connection, db_execute(query, &changes, error), error);
-	return !result && changes != 1 ? lost(certification, error) : result;
+	result = change_end_one(connection, query, error);
+	return result == ERR_NOT_FOUND ? lost(certification, error) : result;
 }
 
 /* ---- ending ---- */

@@ -20,6 +20,13 @@ int change_end(struct db_connection *connection, int code, struct error *error)
 	return code;
 }
 
+int change_end_one(struct db_connection *connection, struct db_query *query, struct error *error)
+{
+	int64_t changes = 0;
+	int code = change_end(connection, db_execute(query, &changes, error), error);
+	return !code && changes != 1 ? ERR_NOT_FOUND : code;
+}
+
 int look_begin(struct store *store, struct db_connection **ret_connection, struct error *error)
 {
 	struct db_connection *connection = db_take_reader(store->db);

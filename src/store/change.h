@@ -9,6 +9,8 @@
 int change_begin(struct store *store, struct db_connection **ret_connection, struct error *error);
 /* Commits when `code` is 0, else rolls back, and gives the connection back. */
 int change_end(struct db_connection *connection, int code, struct error *error);
+/* Runs `query`, the last of the change, and commits; ERR_NOT_FOUND when it changed no row. */
+int change_end_one(struct db_connection *connection, struct db_query *query, struct error *error);
 int look_begin(struct store *store, struct db_connection **ret_connection, struct error *error);
 int look_end(struct db_connection *connection, int code);
 

@@ -120,9 +120,8 @@ int store_end_mail(struct store *store, const struct mail *mail, const char *hol
 	db_bind_string(query, states[end]);
 	db_bind_string(query, cause);
 	db_bind_integer(query, now_us);
-	int64_t changes = 0;
-	result = change_end(connection, db_execute(query, &changes, error), error);
-	return !result && changes != 1 ? lost(mail, error) : result;
+	result = change_end_one(connection, query, error);
+	return result == ERR_NOT_FOUND ? lost(mail, error) : result;
 }
 
 int store_delay_mail(struct store *store, const struct mail *mail, const char *holder,
@@ -141,9 +140,8 @@ int store_delay_mail(struct store *store, const struct mail *mail, const char *h
 	db_bind_string(query, holder);
 	db_bind_integer(query, next_us);
 	db_bind_string(query, cause);
-	int64_t changes = 0;
-	result = change_end(connection, db_execute(query, &changes, error), error);
-	return !result && changes != 1 ? lost(mail, error) : result;
+	result = change_end_one(connection, query, error);
+	return result == ERR_NOT_FOUND ? lost(mail, error) : result;
 }
 
 /* ---- administration ---- */

@@ -205,10 +205,7 @@ int store_claim_payment(struct store *store, const char *holder, const char *pro
 	db_bind_integer(query, now_us);
 	db_bind_integer(query, seen_us);
 	db_bind_integer(query, payment.attempts);
-	int64_t changes = 0;
-	result = change_end(connection, db_execute(query, &changes, error), error);
-	if (!result && changes != 1)
-		return ERR_NOT_FOUND; /* another was faster */
+	result = change_end_one(connection, query, error); /* none: another was faster */
 	if (!result) {
 		payment.attempts++;
 		if (payment.first_try_at_us == TIME_NONE)
@@ -243,9 +240,8 @@ int store_delay_payment(struct store *store, const struct payment *payment, cons
 	db_bind_integer(query, delay->waiting);
 	db_bind_string(query, delay->reference && *delay->reference ? delay->reference : NULL);
 	db_bind_string(query, delay->cause && *delay->cause ? delay->cause : NULL);
-	int64_t changes = 0;
-	result = change_end(connection, db_execute(query, &changes, error), error);
-	return !result && changes != 1 ? lost(payment, error) : result;
+	result = change_end_one(connection, query, error);
+	return result == ERR_NOT_FOUND ? lost(payment, error) : result;
 }
 
 /* ---- ending ---- */

@@ -250,8 +250,8 @@ static int run(struct db_connection *base, const char *sql, struct error *error)
 	if (PQresultStatus(result) != PGRES_COMMAND_OK)
 		pg_fail(connection, ERR_REFUSED, "%s", PQresultErrorMessage(result));
 	PQclear(result);
-	PQenterPipelineMode(connection->pg);
-	PQsetnonblocking(connection->pg, 1);
+	if (PQenterPipelineMode(connection->pg) != 1 || PQsetnonblocking(connection->pg, 1) != 0)
+		pg_fail(connection, ERR_INTERNAL, "the pipeline does not begin anew");
 	return db_report(base, error);
 }
 

@@ -86,8 +86,8 @@ struct registration_batch {
 	size_t count;
 	int64_t now_us; /* no item was received later */
 	/* Where others write too, an account may have to be waited for. So once its accounts are the
-	 * batch's own, it may grow: appends to `items` what has come for these accounts by now, and
-	 * brings count and now_us up to date. NULL: it stays as it is. */
+	 * batch's own, it may grow: appends to `items` what has come for these accounts (sorted) by
+	 * now, and brings count and now_us up to date. NULL: it stays as it is. */
 	void (*grow)(struct registration_batch *batch, const int64_t *accounts, size_t account_count);
 	void *context; /* of grow */
 };
