@@ -10,7 +10,7 @@ import pytest
 from client import eventually
 from fleet import Fleet, gapless
 from nodes import NotStarted, Refused
-from postgres import Cluster
+from postgres import ROLE, Cluster
 
 pytestmark = pytest.mark.postgresql
 TIMEOUT = "700ms"
@@ -270,6 +270,41 @@ def test_terminated_back_ends_are_replaced(cluster, fleet, node, channel):
         assert channel.live.get("/v1/channel").status in (200, 503)
     node.wait("/readyz")
     fleet.cli("store", "check")
+
+
+@pytest.fixture
+def quick_to_see_deadlocks(cluster, fleet):
+    """The service's sessions look for one sooner than others, so that it is they who lose."""
+    cluster.primary.query(f"ALTER ROLE {ROLE} SET deadlock_timeout = '200ms'")
+    cluster.primary.terminate_backends(fleet.database)
+    yield
+    cluster.primary.query(f"ALTER ROLE {ROLE} RESET deadlock_timeout")
+    cluster.primary.terminate_backends(fleet.database)
+
+
+def test_a_batch_that_loses_a_deadlock_is_tried_again(cluster, fleet, node, quick_to_see_deadlocks,
+                                                      channel):
+    accepted(channel, "before")
+    database = fleet.database
+    (account, number), = cluster.primary.rows(
+        f"SELECT account, channel FROM channels WHERE channel_id = '{channel.id}'", database)
+    # It holds the chain, waits until a batch that holds the account waits for that, and then asks
+    # for the account.
+    other = threading.Thread(target=cluster.primary.query, args=(f"""
+        BEGIN;
+        SELECT 1 FROM chains WHERE account = {account} AND chain = {number} * 2 FOR UPDATE;
+        SELECT pg_advisory_lock(77);
+        DO $$ BEGIN WHILE NOT EXISTS (SELECT 1 FROM pg_locks WHERE NOT granted)
+            LOOP PERFORM pg_sleep(0.01); END LOOP; END $$;
+        UPDATE accounts SET name = name WHERE account = {account};
+        COMMIT;""", database))
+    other.start()
+    eventually(lambda: cluster.primary.number(
+        "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = 77"),
+        "the chain is held")
+    assert channel.live.register({}, "contended").expect(201).json["sequence"] == 2
+    other.join()
+    assert "deadlock detected" in cluster.primary.log_tail(20000)
 
 
 def test_a_standby_takes_over_and_receipts_outlive_the_primary(cluster, fleet, node, channel):
