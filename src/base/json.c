@@ -412,8 +412,6 @@ static int parse_value(struct parser *parser, uint32_t depth, struct slice name,
                        struct json **ret_json)
 {
 	skip_space(parser);
-	if (depth > parser->depth_max)
-		return refuse_depth(parser);
 	if (parser->values_left-- == 0)
 		return refuse_count(parser);
 	struct json *json = arena_alloc(parser->arena, sizeof *json);
@@ -424,7 +422,7 @@ static int parse_value(struct parser *parser, uint32_t depth, struct slice name,
 	switch (parser->at < parser->end ? *parser->at : '\0') {
 	case '{':
 	case '[':
-		return parse_group(parser, depth, json);
+		return depth > parser->depth_max ? refuse_depth(parser) : parse_group(parser, depth, json);
 	case '"':
 		json->type = JSON_STRING;
 		return parse_string(parser, &json->text);

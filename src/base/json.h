@@ -40,7 +40,7 @@ struct json {
 };
 
 struct json_limits {
-	uint32_t depth_max; /* the outermost value is level 1; 0: 64; at most 1024 */
+	uint32_t depth_max; /* objects and arrays inside each other; 0: 64; at most 1024 */
 	uint32_t value_max; /* values in all; 0: no limit but the arena's */
 };
 

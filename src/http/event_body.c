@@ -3,7 +3,7 @@
 #include "base/json.h"
 #include "base/utf8.h"
 
-/* The body is level 1, so that the payload's own first level is 2. */
+/* 64 for the payload, which the body is around. */
 #define DEPTH_MAX 65
 
 size_t event_body_limit(enum modality modality)

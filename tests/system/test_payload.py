@@ -94,17 +94,19 @@ def test_a_byte_order_mark_is_refused(shared):
     shared.live.post("/v1/events", body, headers=JSON).expect(400, "validation_error")
 
 
-def nested(levels, kind):
-    """A payload with so many levels, itself the first."""
+def nested(levels, kind, inside):
+    """A payload with so many levels, itself the first, and what stands inside the last."""
     if kind == "objects":
-        return b'{"a":' * (levels - 1) + b"{}" + b"}" * (levels - 1)
-    return b'{"a":' + b"[" * (levels - 1) + b"]" * (levels - 1) + b"}"
+        member = b'"a":' + inside if inside else b""
+        return b'{"a":' * (levels - 1) + b"{" + member + b"}" * levels
+    return b'{"a":' + b"[" * (levels - 1) + inside + b"]" * (levels - 1) + b"}"
 
 
+@pytest.mark.parametrize("inside", [b"", b"1", b'"x"', b"null"])
 @pytest.mark.parametrize("kind", ["objects", "arrays"])
-def test_a_payload_may_nest_64_levels_and_not_65(shared, kind):
-    send(shared.live, nested(64, kind)).expect(201)
-    send(shared.live, nested(65, kind)).expect(400, "validation_error")
+def test_a_payload_may_nest_64_levels_and_not_65(shared, kind, inside):
+    send(shared.live, nested(64, kind, inside)).expect(201)
+    send(shared.live, nested(65, kind, inside)).expect(400, "validation_error")
 
 
 def padded(size):

@@ -252,12 +252,13 @@ static void test_accepted_numbers(void **state)
 	assert_false(signbit(parse(&arena, "-0.0")->number));
 }
 
-static void nest(struct buf *buf, int depth)
+/* Objects and arrays inside each other, and `inside` in the last. */
+static void nest(struct buf *buf, int depth, const char *inside)
 {
 	buf_clear(buf);
 	for (int i = 0; i < depth; i++)
 		buf_add_text(buf, i % 2 ? "{\"a\":" : "[");
-	buf_add_byte(buf, '1');
+	buf_add_text(buf, inside);
 	for (int i = depth - 1; i >= 0; i--)
 		buf_add_byte(buf, i % 2 ? '}' : ']');
 }
@@ -269,17 +270,25 @@ static void test_depth(void **state)
 	struct json *json;
 	arena_init(&arena, 10000000);
 	buf_init(&buf, 10000000);
-	nest(&buf, 63);
-	assert_int_equal(json_parse(&arena, buf_slice(&buf), NULL, &json, NULL), 0);
-	nest(&buf, 64);
+	/* Containers alone count, whatever stands inside the last. */
+	static const char *const scalars[] = {"1", "-0.5e1", "\"a\"", "true", "false", "null"};
+	for (size_t i = 0; i < sizeof scalars / sizeof *scalars; i++) {
+		nest(&buf, 64, scalars[i]);
+		assert_int_equal(json_parse(&arena, buf_slice(&buf), NULL, &json, NULL), 0);
+		nest(&buf, 65, scalars[i]);
+		assert_refused(buf_slice(&buf), NULL, MSG_BASE_JSON_DEPTH, "deeper than 64 levels");
+	}
+	nest(&buf, 64, "[]");
+	assert_refused(buf_slice(&buf), NULL, MSG_BASE_JSON_DEPTH, "deeper than 64 levels");
+	nest(&buf, 64, "{}");
 	assert_refused(buf_slice(&buf), NULL, MSG_BASE_JSON_DEPTH, "deeper than 64 levels");
 	const struct json_limits three = {.depth_max = 3};
-	assert_int_equal(json_parse(&arena, slice_of("[[1]]"), &three, &json, NULL), 0);
-	assert_refused(slice_of("[[ [1]]]"), &three, MSG_BASE_JSON_DEPTH,
+	assert_int_equal(json_parse(&arena, slice_of("[[[1]]]"), &three, &json, NULL), 0);
+	assert_refused(slice_of("[[ [[1]]]]"), &three, MSG_BASE_JSON_DEPTH,
 	               "deeper than 3 levels at byte 5.");
 	/* However much is allowed, the stack is safe. */
 	const struct json_limits all = {.depth_max = UINT32_MAX};
-	nest(&buf, 500000);
+	nest(&buf, 500000, "1");
 	assert_refused(buf_slice(&buf), &all, MSG_BASE_JSON_DEPTH, "deeper than 1024 levels");
 }
 

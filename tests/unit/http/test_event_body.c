@@ -93,13 +93,14 @@ static void test_refused(void **state)
 	}
 }
 
-static char *nested(unsigned depth)
+/* A payload of so many objects inside each other; `inside` stands in the last. */
+static char *nested(unsigned depth, const char *inside)
 {
 	char *body = malloc(depth * 6 + 100);
 	char *at = body + sprintf(body, "{\"client_ref\":\"a\",\"payload\":");
 	for (unsigned i = 1; i < depth; i++)
 		at += sprintf(at, "{\"a\":");
-	at += sprintf(at, "{}");
+	at += sprintf(at, "{%s}", inside);
 	for (unsigned i = 1; i < depth; i++)
 		*at++ = '}';
 	strcpy(at, "}");
@@ -108,12 +109,16 @@ static char *nested(unsigned depth)
 
 static void test_limits(void **state)
 {
-	char *body = nested(64);
-	assert_int_equal(parse(body, MODALITY_CONTENT), 0);
-	free(body);
-	body = nested(65);
-	assert_int_equal(parse(body, MODALITY_CONTENT), ERR_VALIDATION);
-	free(body);
+	static const char *const scalars[] = {"", "\"a\":1", "\"a\":\"b\"", "\"a\":null"};
+	char *body;
+	for (size_t i = 0; i < sizeof scalars / sizeof *scalars; i++) {
+		body = nested(64, scalars[i]);
+		assert_int_equal(parse(body, MODALITY_CONTENT), 0);
+		free(body);
+		body = nested(65, scalars[i]);
+		assert_int_equal(parse(body, MODALITY_CONTENT), ERR_VALIDATION);
+		free(body);
+	}
 
 	/* 262,144 bytes in canonical form pass, one more does not. */
 	size_t room = PAYLOAD_MAX + 200;
