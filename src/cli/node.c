@@ -273,9 +273,9 @@ void node_close(struct node *node)
 	alarm(END_BY_FORCE_S);
 	if (node->http)
 		http_drain(node->http, clock_monotonic_us() + DRAIN_US);
-	jobs_stop(node->jobs);
 	http_stop(node->http);
 	admin_server_stop(node->admin_server);
+	jobs_stop(node->jobs); /* which requests and commands wake */
 	if (node->service_open)
 		service_close(&node->service);
 	authorities_free(node->authorities);

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/epoll.h>
@@ -23,6 +24,18 @@ void loop_wake(struct loop *loop)
 	uint64_t one = 1;
 	while (write(loop->wake_descriptor, &one, sizeof one) < 0 && errno == EINTR)
 		continue;
+}
+
+void loop_hold(struct loop *loop)
+{
+	atomic_fetch_add_explicit(&loop->handing_over, 1, memory_order_relaxed);
+}
+
+void loop_let_go(struct loop *loop, bool wake)
+{
+	if (wake)
+		loop_wake(loop);
+	atomic_fetch_sub_explicit(&loop->handing_over, 1, memory_order_release);
 }
 
 /* ---- waiting ---- */
@@ -50,14 +63,14 @@ void loop_wait(struct exchange *exchange)
 void loop_complete(struct exchange *exchange)
 {
 	struct loop *loop = exchange->loop;
+	loop_hold(loop);
 	/* `job.next` links, since the waiting list's links are the loop's. */
 	struct exchange *head = atomic_load_explicit(&loop->completed, memory_order_relaxed);
 	do
 		exchange->job.next = head ? &head->job : NULL;
 	while (!atomic_compare_exchange_weak_explicit(&loop->completed, &head, exchange,
 	                                              memory_order_release, memory_order_relaxed));
-	if (!head)
-		loop_wake(loop);
+	loop_let_go(loop, !head);
 }
 
 static struct exchange *of_job(struct job *job)
@@ -157,6 +170,8 @@ static void end(struct loop *loop)
 		take_completed(loop);
 		object_stream_take_filled(loop);
 	}
+	while (atomic_load_explicit(&loop->handing_over, memory_order_acquire) > 0)
+		sched_yield();
 }
 
 static void *run(void *context)

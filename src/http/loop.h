@@ -16,6 +16,7 @@ struct loop {
 	int wake_descriptor;
 	_Atomic(struct exchange *) completed;
 	_Atomic(struct object_stream *) filled;
+	_Atomic int handing_over; /* threads that are about to wake the loop, which lives until then */
 	struct object_stream *streams; /* suspended between two pieces of an object */
 	_Atomic int command;
 	_Atomic int64_t under_way;      /* requests begun and not yet answered */
@@ -36,6 +37,10 @@ void loop_wait(struct exchange *exchange);
 void loop_complete(struct exchange *exchange);
 /* Ends the loop's wait; from any thread. */
 void loop_wake(struct loop *loop);
+/* Around what gives the loop something back, from another thread: as soon as the loop has it, it may
+ * be at its end, and must not be gone before it was woken. */
+void loop_hold(struct loop *loop);
+void loop_let_go(struct loop *loop, bool wake);
 /* Takes no more connections; may be called from any thread. */
 void loop_drain(struct loop *loop);
 /* Answers 503 to what waits, ends connections, waits for work that is still out, ends the thread.

@@ -37,13 +37,13 @@ static void stream_free(struct object_stream *stream)
 static void give_back(struct object_stream *stream)
 {
 	struct loop *loop = stream->loop;
+	loop_hold(loop);
 	struct object_stream *head = atomic_load_explicit(&loop->filled, memory_order_relaxed);
 	do
 		stream->next_filled = head;
 	while (!atomic_compare_exchange_weak_explicit(&loop->filled, &head, stream,
 	                                              memory_order_release, memory_order_relaxed));
-	if (!head)
-		loop_wake(loop);
+	loop_let_go(loop, !head);
 }
 
 static void fill(struct job *job)

@@ -124,32 +124,30 @@ int jobs_start(struct service *service, struct jobs **ret_jobs, struct error *er
 	return OK;
 }
 
+static void each_worker(struct jobs *jobs, void (*call)(struct worker *worker))
+{
+	call(jobs->housekeeping_worker);
+	call(jobs->mailer_worker);
+	call(jobs->deliverer_worker);
+	call(jobs->sealer_worker);
+	for (int i = 0; i < TOPUP_COUNT; i++)
+		call(jobs->topup_workers[i]);
+	for (int i = 0; i < ISSUER_COUNT; i++)
+		call(jobs->issuer_workers[i]);
+}
+
 void jobs_stop(struct jobs *jobs)
 {
 	if (!jobs)
 		return;
-	worker_ask_to_stop(jobs->housekeeping_worker);
-	worker_ask_to_stop(jobs->mailer_worker);
-	worker_ask_to_stop(jobs->deliverer_worker);
-	worker_ask_to_stop(jobs->sealer_worker);
-	for (int i = 0; i < TOPUP_COUNT; i++)
-		worker_ask_to_stop(jobs->topup_workers[i]);
-	for (int i = 0; i < ISSUER_COUNT; i++)
-		worker_ask_to_stop(jobs->issuer_workers[i]);
-	/* The sealer wakes the issuers, so it ends first. */
-	worker_end(jobs->sealer_worker);
-	for (int i = 0; i < TOPUP_COUNT; i++)
-		worker_end(jobs->topup_workers[i]);
-	worker_end(jobs->mailer_worker);
-	worker_end(jobs->deliverer_worker);
-	worker_end(jobs->housekeeping_worker);
-	for (int i = 0; i < ISSUER_COUNT; i++)
-		worker_end(jobs->issuer_workers[i]);
-	keeper_end(jobs->keeper);
+	each_worker(jobs, worker_ask_to_stop);
+	each_worker(jobs, worker_join); /* all of them first, for they wake each other */
 	jobs->service->wake_sealer = NULL;
 	jobs->service->wake_topup = NULL;
 	jobs->service->wake_issuer = NULL;
 	jobs->service->wake_context = NULL;
+	each_worker(jobs, worker_free);
+	keeper_end(jobs->keeper);
 	sealer_free(&jobs->sealer);
 	deliverer_free(&jobs->deliverer);
 	free(jobs);

@@ -14,7 +14,8 @@ struct jobs;
 int jobs_start(struct service *service, struct jobs **ret_jobs, struct error *error)
     __attribute__((warn_unused_result));
 /* Asks all to stop and waits: a round ends its exchange with the authority, a certification is
- * given back to be taken up again. The wake functions are unset. NULL-safe. */
+ * given back to be taken up again. The wake functions are unset, so whoever calls them has ended
+ * before: HTTP and the administration. NULL-safe. */
 void jobs_stop(struct jobs *jobs);
 
 #endif

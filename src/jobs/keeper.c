@@ -50,7 +50,8 @@ void keeper_end(struct keeper *keeper)
 	if (!keeper)
 		return;
 	worker_ask_to_stop(keeper->worker);
-	worker_end(keeper->worker);
+	worker_join(keeper->worker);
+	worker_free(keeper->worker);
 	pthread_mutex_destroy(&keeper->mutex);
 	free(keeper);
 }

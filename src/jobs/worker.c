@@ -89,12 +89,18 @@ void worker_ask_to_stop(struct worker *worker)
 	worker_wake(worker);
 }
 
-void worker_end(struct worker *worker)
+void worker_join(struct worker *worker)
 {
 	if (!worker)
 		return;
 	worker_ask_to_stop(worker);
 	pthread_join(worker->thread, NULL);
+}
+
+void worker_free(struct worker *worker)
+{
+	if (!worker)
+		return;
 	pthread_cond_destroy(&worker->changed);
 	pthread_mutex_destroy(&worker->mutex);
 	free(worker);

@@ -22,7 +22,9 @@ int worker_start(const char *name, worker_run_function *run, void *context,
 void worker_wake(struct worker *worker);
 /* Sets the stop flag and wakes; returns at once. NULL-safe. */
 void worker_ask_to_stop(struct worker *worker);
-/* Waits for the end and frees. NULL-safe. */
-void worker_end(struct worker *worker);
+/* Waits for the end of the thread; the worker can still be woken, to no effect. NULL-safe. */
+void worker_join(struct worker *worker);
+/* Once joined, and nobody wakes it any more. NULL-safe. */
+void worker_free(struct worker *worker);
 
 #endif

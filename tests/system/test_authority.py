@@ -3,6 +3,8 @@
 import http.client
 import importlib.util
 import pathlib
+import signal
+import subprocess
 import threading
 
 import pytest
@@ -157,3 +159,24 @@ def test_the_stand_in_itself_answers_as_its_mode_says(stand_in):
     connection = http.client.HTTPConnection("127.0.0.1", server.server_address[1])
     connection.request("POST", "/", b"0\x00")
     assert connection.getresponse().status == 500
+
+
+def test_nobody_is_answered_any_more_once_the_background_work_ends(start, stand_in):
+    """A certification would wake threads that are gone."""
+    server = stand_in("silent")
+    service = start(**settings(server, tsa__timeout="60s"))
+    channel = service.new_channel()
+    channel.live.register({}).expect(201)
+    eventually(lambda: server.count, "a sealing round waits for the authority", PATIENCE)
+    service.process.send_signal(signal.SIGTERM)
+
+    def closed():
+        try:
+            channel.live.certify(seq_from=1, seq_to=1)
+            return False
+        except (OSError, http.client.HTTPException):
+            return True
+    eventually(closed, "HTTP ends", PATIENCE)
+    with pytest.raises(subprocess.TimeoutExpired):
+        service.process.wait(2)
+    assert service.stop() == 0
