@@ -76,6 +76,7 @@ static int open_db(const struct db_options *options, struct db **ret_db, struct 
 	db->url = strdup(options->url);
 	db->require_replicas = options->require_replicas;
 	db->commit_timeout_us = options->commit_timeout_us ? options->commit_timeout_us : 5000000;
+	pg_write_transaction_settings(db);
 	pthread_mutex_init(&db->mutex, NULL);
 	pthread_cond_init(&db->turn_changed, NULL);
 	pthread_cond_init(&db->reader_free, NULL);
@@ -139,13 +140,6 @@ static void give(struct db_connection *base)
 /* Held by one writer at a time, over all nodes. Any number will do, if it is always this one. */
 #define LOCK_WRITER "SELECT pg_advisory_xact_lock(4841921623071)"
 
-#define ASK_CLOCK "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
-
-static bool checks_replicas(const struct pg_connection *connection)
-{
-	return connection->use != PG_READER && pg_db(connection->base.db)->require_replicas > 0;
-}
-
 static int begin(struct db_connection *base, struct error *error)
 {
 	struct pg_connection *connection = pg_connection(base);
@@ -156,12 +150,13 @@ static int begin(struct db_connection *base, struct error *error)
 	pg_say(connection, PG_STATEMENT,
 	       connection->use == PG_READER ? "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 	                                    : "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE");
-	if (checks_replicas(connection))
+	pg_say(connection, PG_STATEMENT, pg_db(base->db)->transaction_settings[connection->use]);
+	if (connection->use != PG_READER)
 		pg_say(connection, PG_REPLICA_CHECK, pg_replica_query);
 	if (connection->use == PG_WRITER)
 		pg_say(connection, PG_STATEMENT, LOCK_WRITER);
 	if (connection->use == PG_WRITER)
-		pg_say(connection, PG_CLOCK, ASK_CLOCK);
+		pg_say(connection, PG_CLOCK, PG_ASK_CLOCK);
 	return db_report(base, error);
 }
 
@@ -208,8 +203,8 @@ static int commit(struct db_connection *base, struct error *error)
 	if (connection->use == PG_REGISTRAR)
 		pg_say(connection, PG_STATEMENT, WRITE_SOMETHING);
 	pg_say(connection, PG_COMMIT, "COMMIT");
-	if (checks_replicas(connection)) /* was it still so when the commit was over? */
-		pg_say(connection, PG_REPLICA_CHECK, pg_replica_query);
+	if (connection->use != PG_READER) /* was it still so when the commit was over? */
+		pg_say(connection, PG_REPLICA_CHECK, pg_committed_query);
 	pg_sync(connection);
 	int64_t wait = pg_db(base->db)->commit_timeout_us;
 	bool answered = pg_collect(connection, NULL, clock_monotonic_us() + wait);
@@ -279,9 +274,8 @@ static int ready(struct db *base, struct error *error)
 	struct pg_connection *connection = pg_connection(reader);
 	int result = pg_connect(connection, error);
 	if (result == OK) {
-		bool checked = pg_db(base)->require_replicas > 0;
-		pg_say(connection, checked ? PG_REPLICA_CHECK : PG_STATEMENT,
-		       checked ? pg_replica_query : "SELECT 1");
+		/* Transactions set synchronous_commit themselves. */
+		pg_say(connection, PG_REPLICA_CHECK, pg_committed_query);
 		pg_sync(connection);
 		if (!pg_collect(connection, NULL, pg_deadline(connection)) && connection->pg)
 			pg_disconnect(connection);

@@ -16,6 +16,8 @@
 #define WAITING_MAX 1024   /* statements sent whose results were not collected */
 
 enum pg_use { PG_WRITER, PG_REGISTRAR, PG_READER };
+#define PG_USES 3
+#define PG_SETTINGS_MAX 1024
 
 struct pg_query {
 	struct db_query base;
@@ -69,6 +71,7 @@ struct pg_db {
 	char *url;
 	unsigned require_replicas;
 	int64_t commit_timeout_us;
+	char transaction_settings[PG_USES][PG_SETTINGS_MAX]; /* statements, by use */
 	atomic_int_fast64_t clock_offset_us; /* the server's clock less our monotonic one; 0: unknown */
 	pthread_mutex_t mutex;
 	pthread_cond_t turn_changed;
@@ -96,9 +99,15 @@ static inline struct pg_query *pg_query(struct db_query *query)
 
 /* ---- postgres_link.c: one connection to the server ---- */
 
+#define PG_ASK_CLOCK "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+/* Takes the answer to that question. */
+void pg_note_clock(struct pg_db *db, const PGresult *row);
 /* Connects unless connected. A commit that waits in limbo is looked at first: while it waits, and
  * shortly after a failed attempt, the answer is ERR_UNAVAILABLE at once. */
 int pg_connect(struct pg_connection *connection, struct error *error);
+/* Fills in the statements that set, for one transaction, what it depends on: behind a pooler it may
+ * run in a session that never heard of this program. */
+void pg_write_transaction_settings(struct pg_db *db);
 /* Forgets the connection; open statements are gone with it. */
 void pg_disconnect(struct pg_connection *connection);
 /* Records the connection's first failure. */
@@ -145,8 +154,9 @@ int pg_restore(const struct db_options *options, const char *path, struct error 
 /* How many standbys a commit waits for, by a value of synchronous_standby_names: "" 0,
  * "a, b" 1, "2 (a, b, c)", "FIRST 2 (…)", "ANY 2 (…)". */
 unsigned pg_standbys_waited_for(const char *names);
-extern const char pg_replica_query[];
-/* Judges its one row; OK, or ERR_UNAVAILABLE with the reason as the connection's failure. */
+extern const char pg_replica_query[];   /* within the transaction */
+extern const char pg_committed_query[]; /* behind its COMMIT */
+/* Judges the one row of either; OK, or ERR_UNAVAILABLE with the reason as the connection's failure. */
 void pg_judge_replicas(struct pg_connection *connection, const PGresult *row);
 
 #endif

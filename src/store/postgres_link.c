@@ -1,3 +1,4 @@
+#include <assert.h>
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -84,29 +85,71 @@ static void hear(void *context, const PGresult *notice)
 		connection->commit_warned = true;
 }
 
-/* No time-out of the server's may end a commit that waits for its standby, so statement_timeout is
- * off; waiting for a lock and sitting in an open transaction are bounded. A transaction in the
- * middle of a pipeline does not count as idle, so the server is told to find out by TCP when this
- * node is cut off: the rows that it locked must not be locked for hours. All hot statements look
- * rows up by an index, whatever the statistics of a young table say. */
+/* What transactions depend on. No time-out of the server's may end a commit that waits for its
+ * standby, so statement_timeout is off; waiting for a lock (commit_timeout) and sitting in an open
+ * transaction are bounded. All hot statements look rows up by an index, whatever the statistics of a
+ * young table say. */
+static const struct {
+	const char *name, *value; /* NULL: the commit's time-out */
+	bool registrar_only;
+} settings[] = {
+    {"synchronous_commit", "on", false},
+    {"statement_timeout", "0", false},
+    {"lock_timeout", NULL, false},
+    {"idle_in_transaction_session_timeout", "30s", false},
+    {"jit", "off", false},
+    {"enable_seqscan", "off", false},
+    {"enable_hashjoin", "off", true},
+    {"enable_mergejoin", "off", true},
+    {"enable_bitmapscan", "off", true},
+    {"plan_cache_mode", "force_generic_plan", true},
+};
+
+static void write_settings(const struct pg_db *db, enum pg_use use, bool for_transaction,
+                           char sql[PG_SETTINGS_MAX])
+{
+	const char *scope = for_transaction ? "true" : "false";
+	size_t size = 0;
+	for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
+		if (settings[i].registrar_only && use != PG_REGISTRAR)
+			continue;
+		char timeout[24];
+		snprintf(timeout, sizeof timeout, "%lld", (long long)(db->commit_timeout_us / 1000));
+		size += (size_t)snprintf(sql + size, PG_SETTINGS_MAX - size,
+		                         "%s set_config('%s', '%s', %s)", size ? "," : "SELECT",
+		                         settings[i].name,
+		                         settings[i].value ? settings[i].value : timeout, scope);
+		assert(size < PG_SETTINGS_MAX);
+	}
+}
+
+void pg_write_transaction_settings(struct pg_db *db)
+{
+	for (int use = 0; use < PG_USES; use++)
+		write_settings(db, (enum pg_use)use, true, db->transaction_settings[use]);
+}
+
+void pg_note_clock(struct pg_db *db, const PGresult *row)
+{
+	atomic_store(&db->clock_offset_us,
+	             strtoll(PQgetvalue(row, 0, 0), NULL, 10) - clock_monotonic_us());
+}
+
+/* A transaction in the middle of a pipeline does not count as idle, so the server is told to find
+ * out by TCP when this node is cut off: the rows that it locked must not be locked for hours. */
 static bool set_up(struct pg_connection *connection)
 {
 	struct pg_db *db = pg_db(connection->base.db);
-	char sql[1024];
+	char session[PG_SETTINGS_MAX], sql[PG_SETTINGS_MAX + 512];
+	write_settings(db, connection->use, false, session);
 	snprintf(sql, sizeof sql,
 	         "SET tcp_keepalives_idle = 3; SET tcp_keepalives_interval = 1; "
 	         "SET tcp_keepalives_count = 3; SET tcp_user_timeout = '6s'; "
-	         "SET client_encoding = 'UTF8'; SET synchronous_commit = on; "
-	         "SET statement_timeout = 0; SET lock_timeout = %lld; "
-	         "SET idle_in_transaction_session_timeout = '30s'; SET jit = off; "
-	         "SET enable_seqscan = off; %s",
-	         (long long)(db->commit_timeout_us / 1000),
-	         connection->use == PG_REGISTRAR
-	             ? "SET enable_hashjoin = off; SET enable_mergejoin = off; "
-	               "SET enable_bitmapscan = off; SET plan_cache_mode = force_generic_plan;"
-	             : "");
+	         "SET client_encoding = 'UTF8'; %s; " PG_ASK_CLOCK, session);
 	PGresult *result = PQexec(connection->pg, sql);
-	bool done = PQresultStatus(result) == PGRES_COMMAND_OK;
+	bool done = PQresultStatus(result) == PGRES_TUPLES_OK;
+	if (done)
+		pg_note_clock(db, result);
 	PQclear(result);
 	return done && PQenterPipelineMode(connection->pg) == 1 &&
 	       PQsetnonblocking(connection->pg, 1) == 0;
@@ -253,8 +296,7 @@ static bool take_result(struct pg_connection *connection, struct pg_waiting *fir
 	} else if (good && first->kind == PG_REPLICA_CHECK) {
 		pg_judge_replicas(connection, result);
 	} else if (good && first->kind == PG_CLOCK) {
-		atomic_store(&pg_db(connection->base.db)->clock_offset_us,
-		             strtoll(PQgetvalue(result, 0, 0), NULL, 10) - clock_monotonic_us());
+		pg_note_clock(pg_db(connection->base.db), result);
 	} else if (good && first->kind == PG_COMMIT) {
 		connection->committed = strcmp(PQcmdStatus(result), "COMMIT") == 0;
 	} else if (good && first->query && first->kind == PG_STATEMENT) {

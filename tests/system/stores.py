@@ -24,7 +24,7 @@ def cluster():
     what survives what is for clusters of their own."""
     global _cluster
     if _cluster is None:
-        _cluster = postgres.Cluster(standbys=1, settings={"full_page_writes": "off"})
+        _cluster = postgres.Cluster(standbys=1)
         _cluster.start()
     return _cluster
 

@@ -36,15 +36,15 @@ static void counts_the_standbys_that_are_waited_for(void **state)
 }
 
 /* A row of pg_replica_query. */
-static PGresult *answer(const char *const values[5])
+static PGresult *answer(const char *const values[6])
 {
-	PGresAttDesc columns[5] = {{0}};
-	static char names[5][2] = {"a", "b", "c", "d", "e"};
-	for (int i = 0; i < 5; i++)
+	PGresAttDesc columns[6] = {{0}};
+	static char names[6][2] = {"a", "b", "c", "d", "e", "f"};
+	for (int i = 0; i < 6; i++)
 		columns[i].name = names[i];
 	PGresult *result = PQmakeEmptyPGresult(NULL, PGRES_TUPLES_OK);
-	assert_int_equal(PQsetResultAttrs(result, 5, columns), 1);
-	for (int i = 0; i < 5; i++) {
+	assert_int_equal(PQsetResultAttrs(result, 6, columns), 1);
+	for (int i = 0; i < 6; i++) {
 		char value[64];
 		strcpy(value, values[i]);
 		assert_int_equal(PQsetvalue(result, 0, i, value, (int)strlen(value)), 1);
@@ -56,22 +56,27 @@ static void judges_what_a_commit_can_promise(void **state)
 {
 	static const struct {
 		unsigned wanted;
-		const char *values[5]; /* synchronous_commit, fsync, names, streaming, hidden */
+		const char *values[6]; /* synchronous_commit, fsync, full_page_writes, names, … */
 		const char *reason;    /* NULL: all is well */
 	} rows[] = {
-	    {1, {"on", "on", "a", "1", "0"}, NULL},
-	    {1, {"remote_apply", "on", "*", "3", "0"}, NULL},
-	    {2, {"on", "on", "ANY 2 (a, b, c)", "3", "0"}, NULL},
-	    {2, {"on", "on", "2 (a, b)", "2", "1"}, NULL},
-	    {1, {"off", "on", "a", "1", "0"}, "synchronous_commit is off"},
-	    {1, {"local", "on", "a", "1", "0"}, "synchronous_commit is local"},
-	    {1, {"remote_write", "on", "a", "1", "0"}, "synchronous_commit is remote_write"},
-	    {1, {"on", "off", "a", "1", "0"}, "fsync"},
-	    {1, {"on", "on", "", "1", "0"}, "wait for 0 standbys"},
-	    {2, {"on", "on", "a, b", "2", "0"}, "wait for 1 standbys"},
-	    {2, {"on", "on", "FIRST 2 (a, b)", "1", "0"}, "1 synchronous standbys are connected"},
-	    {1, {"on", "on", "a", "0", "0"}, "0 synchronous standbys are connected"},
-	    {1, {"on", "on", "a", "0", "1"}, "GRANT pg_read_all_stats"},
+	    {1, {"on", "on", "on", "a", "1", "0"}, NULL},
+	    {1, {"remote_apply", "on", "on", "*", "3", "0"}, NULL},
+	    {2, {"on", "on", "on", "ANY 2 (a, b, c)", "3", "0"}, NULL},
+	    {2, {"on", "on", "on", "2 (a, b)", "2", "1"}, NULL},
+	    {1, {"off", "on", "on", "a", "1", "0"}, "synchronous_commit is off"},
+	    {1, {"local", "on", "on", "a", "1", "0"}, "synchronous_commit is local"},
+	    {1, {"remote_write", "on", "on", "a", "1", "0"}, "synchronous_commit is remote_write"},
+	    {1, {"on", "off", "on", "a", "1", "0"}, "fsync"},
+	    {1, {"on", "on", "off", "a", "1", "0"}, "full_page_writes"},
+	    {0, {"on", "on", "on", "", "0", "0"}, NULL},
+	    {0, {"on", "off", "on", "", "0", "0"}, "fsync"},
+	    {0, {"on", "on", "off", "", "0", "0"}, "full_page_writes"},
+	    {0, {"off", "on", "on", "", "0", "0"}, "synchronous_commit is off"},
+	    {1, {"on", "on", "on", "", "1", "0"}, "wait for 0 standbys"},
+	    {2, {"on", "on", "on", "a, b", "2", "0"}, "wait for 1 standbys"},
+	    {2, {"on", "on", "on", "FIRST 2 (a, b)", "1", "0"}, "1 synchronous standbys are connected"},
+	    {1, {"on", "on", "on", "a", "0", "0"}, "0 synchronous standbys are connected"},
+	    {1, {"on", "on", "on", "a", "0", "1"}, "GRANT pg_read_all_stats"},
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		struct pg_db db = {.require_replicas = rows[i].wanted};
