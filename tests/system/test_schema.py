@@ -90,6 +90,12 @@ def documented():
     return found
 
 
+def test_the_documentation_does_not_promise_what_does_not_work():
+    text = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+    section = text[text.index("\n## Sharding"):]
+    assert section.index("does not work") < section.index("create_distributed_table")
+
+
 def test_the_documentation_distributes_every_table(postgresql, documented):
     assert set(documented) == set(postgresql)
 
