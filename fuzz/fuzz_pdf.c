@@ -34,7 +34,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	require(result == 0 || result == ERR_INVALID_EVIDENCE, "the binding is read or not");
 	if (!result)
 		require_binding(&binding);
-	result = pdf_check(file, (struct slice){0}, &facts, NULL);
+	result = pdf_check(file, &(struct trust_roots){0}, &facts, NULL);
 	require(result == 0 || result == ERR_INVALID_EVIDENCE, "the report is valid or not");
 	if (result)
 		return 0;
@@ -44,7 +44,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	memcpy(longer, data, size);
 	longer[size] = '\n';
-	require(pdf_check(slice_make(longer, size + 1), (struct slice){0}, &facts, NULL) ==
+	require(pdf_check(slice_make(longer, size + 1), &(struct trust_roots){0}, &facts, NULL) ==
 	            ERR_INVALID_EVIDENCE,
 	        "every byte is covered");
 	free(longer);

@@ -14,7 +14,7 @@
 /* A flag; those that every command takes are known anyway. */
 struct option {
 	const char *name;  /* without dashes; NULL ends a list */
-	const char *place; /* how usage shows the value; NULL: a switch */
+	const char *place; /* how usage shows the value; NULL: a switch; "X...": it may be repeated */
 	const char *help;
 };
 
@@ -49,6 +49,9 @@ int command_line_parse(struct command_line *line, const struct option *options, 
                        char **words);
 /* NULL: not given. */
 const char *command_option(const struct command_line *line, const char *name);
+/* All values of a repeatable option, in order; how many. */
+unsigned command_options(const struct command_line *line, const char *name,
+                         const char *values[COMMAND_OPTIONS_MAX]);
 
 /* Tells an error on standard error, as text or as JSON, and gives the exit code. */
 int command_fail(const struct command_line *line, const struct error *error);

@@ -22,9 +22,16 @@ static const struct option *find_option(const struct option *options, const char
 	return NULL;
 }
 
-/* What every command takes goes to its place; the rest is kept for command_option. */
-static int take_option(struct command_line *line, const char *name, const char *value)
+static bool is_repeatable(const struct option *option)
 {
+	size_t size = option->place ? strlen(option->place) : 0;
+	return size > 3 && strcmp(option->place + size - 3, "...") == 0;
+}
+
+/* What every command takes goes to its place; the rest is kept for command_option. */
+static int take_option(struct command_line *line, const struct option *option, const char *value)
+{
+	const char *name = option->name;
 	if (strcmp(name, "json") == 0) {
 		line->json = true;
 	} else if (strcmp(name, "help") == 0) {
@@ -38,7 +45,7 @@ static int take_option(struct command_line *line, const char *name, const char *
 			return command_misused(line, "--set is given more than %d times.", CONFIG_SETS_MAX);
 		line->sources.sets[line->sources.set_count++] = value;
 	} else {
-		if (command_option(line, name))
+		if (!is_repeatable(option) && command_option(line, name))
 			return command_misused(line, "--%s is given twice.", name);
 		if (line->given_count == COMMAND_OPTIONS_MAX)
 			return command_misused(line, "There are too many options.");
@@ -67,7 +74,7 @@ static int parse_option(struct command_line *line, const struct option *options,
 	if (!option->place) {
 		if (value)
 			return command_misused(line, "--%s takes no value.", option->name);
-		return take_option(line, option->name, "true");
+		return take_option(line, option, "true");
 	}
 	if (!value) {
 		if (!next)
@@ -75,7 +82,7 @@ static int parse_option(struct command_line *line, const struct option *options,
 		value = next;
 		*ret_used_next = true;
 	}
-	return take_option(line, option->name, value);
+	return take_option(line, option, value);
 }
 
 int command_line_parse(struct command_line *line, const struct option *options, int count,
@@ -112,6 +119,16 @@ const char *command_option(const struct command_line *line, const char *name)
 		if (strcmp(line->given[i].name, name) == 0)
 			return line->given[i].value;
 	return NULL;
+}
+
+unsigned command_options(const struct command_line *line, const char *name,
+                         const char *values[COMMAND_OPTIONS_MAX])
+{
+	unsigned count = 0;
+	for (unsigned i = 0; i < line->given_count; i++)
+		if (strcmp(line->given[i].name, name) == 0)
+			values[count++] = line->given[i].value;
+	return count;
 }
 
 /* ---- telling ---- */

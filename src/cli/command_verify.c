@@ -4,11 +4,29 @@
 #include "cli/command.h"
 #include "proof/verify.h"
 
+#define ROOTS_MAX ((size_t)16 << 20)
+
 const struct option verify_options[] = {
-	{"trust", "FILE", "PEM roots of the signer and the timestamp authorities; without it who signed "
-	                  "is not established"},
+	{"trust", "FILE", "PEM roots of the signers and of the timestamp authorities; without roots who "
+	                  "signed is not established"},
+	{"trust-signer", "FILE", "PEM roots of the signers alone"},
+	{"trust-timestamps", "FILE", "PEM roots of the timestamp authorities alone"},
+	{"signer", "SHA256...", "only a certificate of this fingerprint may sign; may be repeated"},
 	{0},
 };
+
+struct question {
+	struct buf signer_roots, timestamp_roots;
+	struct trust_roots roots;
+	struct sha256 signers[COMMAND_OPTIONS_MAX];
+	struct verify_options options;
+};
+
+static void question_cleanup(struct question *question)
+{
+	buf_free(&question->signer_roots);
+	buf_free(&question->timestamp_roots);
+}
 
 static void show_progress(void *context, const char *path, uint64_t done, uint64_t total)
 {
@@ -17,16 +35,60 @@ static void show_progress(void *context, const char *path, uint64_t done, uint64
 	*(bool *)context = true;
 }
 
+/* What both options name; NULL data when neither is given. */
+static int read_roots(const struct command_line *line, const char *own, struct buf *text,
+                      struct slice *ret_roots, struct error *error)
+{
+	const char *paths[] = {command_option(line, "trust"), command_option(line, own)};
+	int code = 0;
+	buf_init(text, ROOTS_MAX);
+	for (size_t i = 0; i < 2 && !code; i++)
+		if (paths[i])
+			code = verify_read_roots(paths[i], text, error);
+	if (!code && (paths[0] || paths[1]))
+		*ret_roots = buf_slice(text);
+	return code;
+}
+
+static int read_pins(const struct command_line *line, struct question *question,
+                     struct error *error)
+{
+	const char *values[COMMAND_OPTIONS_MAX];
+	size_t count = command_options(line, "signer", values);
+	for (size_t i = 0; i < count; i++)
+		if (!hex_decode(slice_of(values[i]), question->signers[i].bytes, SHA256_SIZE))
+			return error_cause(error, ERR_USAGE, "--signer takes the 64 hexadecimal digits of a "
+			                                     "certificate's SHA-256");
+	question->options.signers = question->signers;
+	question->options.signer_count = count;
+	return 0;
+}
+
+static int read_question(const struct command_line *line, struct question *question,
+                         struct error *error)
+{
+	int code = read_roots(line, "trust-signer", &question->signer_roots,
+	                      &question->roots.signers, error);
+	if (!code)
+		code = read_roots(line, "trust-timestamps", &question->timestamp_roots,
+		                  &question->roots.timestamps, error);
+	return code ? code : read_pins(line, question, error);
+}
+
 int command_verify(const struct command_line *line)
 {
+	__attribute__((cleanup(question_cleanup))) struct question question = {0};
 	bool shown = false;
-	bool terminal = !line->json && isatty(STDERR_FILENO);
-	struct verify_options options = {.progress = terminal ? show_progress : NULL,
-	                                 .progress_context = &shown};
 	struct verify_result result;
 	struct error error = {0};
-	int code = verify_paths(line->arguments, line->argument_count, command_option(line, "trust"),
-	                        &options, &result, &error);
+	if (!line->json && isatty(STDERR_FILENO)) {
+		question.options.progress = show_progress;
+		question.options.progress_context = &shown;
+	}
+	int code = read_question(line, &question, &error);
+	if (!code)
+		code = verify_paths(line->arguments, line->argument_count, &question.roots,
+		                    &question.options, &result, &error);
 	if (shown)
 		fputs("\r\033[K", stderr);
 	if (code) {

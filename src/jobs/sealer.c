@@ -195,7 +195,7 @@ static int write_round(struct round *round, const struct sha256 *root,
 	struct round_record record = {
 	    .round = round->number,
 	    .root = *root,
-	    .authority = stamped->facts.authority,
+	    .authority = stamped->facts.authority.subject,
 	    .kind = authority_kind_text(stamped->kind),
 	    .sealed_at_us = stamped->facts.gen_time_us,
 	    .obtained_at_us = clock_now_us(),

@@ -155,8 +155,8 @@ static int read_cms(struct slice digits, char *cms, size_t *ret_size, struct err
 	return OK;
 }
 
-static int check_signature(struct slice file, size_t contents_at, struct slice roots_pem,
-                           struct cms_facts *ret_facts, struct error *error)
+static int check_signature(struct slice file, size_t contents_at,
+                           const struct trust_roots *roots, struct cms_facts *ret_facts, struct error *error)
 {
 	char cms[PDF_CMS_SIZE_MAX];
 	size_t size = 0;
@@ -170,7 +170,7 @@ static int check_signature(struct slice file, size_t contents_at, struct slice r
 	digest_add(digest, file.data, contents_at - 1);
 	digest_add(digest, file.data + resumes, file.size - resumes);
 	struct sha256 covered = digest_end(digest);
-	result = cms_verify(slice_make(cms, size), &covered, roots_pem, ret_facts, error);
+	result = cms_verify(slice_make(cms, size), &covered, roots, ret_facts, error);
 	if (!result && ret_facts->signing_time_us != TIME_NONE)
 		result = invalid(error, "has a signing-time attribute, which no PAdES signature may have");
 	return result;
@@ -273,7 +273,7 @@ int pdf_read_binding(struct slice file, struct pdf_binding *ret_binding, struct 
 	return OK;
 }
 
-int pdf_check(struct slice file, struct slice roots_pem, struct pdf_facts *ret_facts,
+int pdf_check(struct slice file, const struct trust_roots *roots, struct pdf_facts *ret_facts,
               struct error *error)
 {
 	struct pdf_facts facts = {0};
@@ -282,7 +282,7 @@ int pdf_check(struct slice file, struct slice roots_pem, struct pdf_facts *ret_f
 		return invalid(error, "is too large");
 	int result = locate(file, &contents_at, &facts.signing_time_us, error);
 	if (!result)
-		result = check_signature(file, contents_at, roots_pem, &facts.signature, error);
+		result = check_signature(file, contents_at, roots, &facts.signature, error);
 	if (!result)
 		result = pdf_read_binding(file, &facts.binding, error);
 	if (!result && facts.binding.chain == MODE_LIVE && !facts.signature.has_timestamp)
@@ -294,7 +294,7 @@ int pdf_check(struct slice file, struct slice roots_pem, struct pdf_facts *ret_f
 	return OK;
 }
 
-int pdf_check_file(const char *path, struct slice roots_pem, struct pdf_facts *ret_facts,
+int pdf_check_file(const char *path, const struct trust_roots *roots, struct pdf_facts *ret_facts,
                    struct error *error)
 {
 	struct stat status;
@@ -322,5 +322,5 @@ int pdf_check_file(const char *path, struct slice roots_pem, struct pdf_facts *r
 	close(fd);
 	if (!result && file.failed)
 		result = invalid(error, "is too large");
-	return result ? result : pdf_check(buf_slice(&file), roots_pem, ret_facts, error);
+	return result ? result : pdf_check(buf_slice(&file), roots, ret_facts, error);
 }

@@ -48,13 +48,12 @@ struct pdf_facts {
 int pdf_read_binding(struct slice file, struct pdf_binding *ret_binding, struct error *error)
     __attribute__((warn_unused_result));
 
-/* Checks a whole file in memory. roots_pem as for cms_verify: with NULL data integrity alone is
- * established. 0 or ERR_INVALID_EVIDENCE with the cause, ERR_NO_MEMORY. */
-int pdf_check(struct slice file, struct slice roots_pem, struct pdf_facts *ret_facts,
+/* Checks a whole file in memory. Roots as for cms_verify. 0 or ERR_INVALID_EVIDENCE with the cause, ERR_NO_MEMORY. */
+int pdf_check(struct slice file, const struct trust_roots *roots, struct pdf_facts *ret_facts,
               struct error *error) __attribute__((warn_unused_result));
 
 /* The same for a file on disk; ERR_IO when it cannot be read. */
-int pdf_check_file(const char *path, struct slice roots_pem, struct pdf_facts *ret_facts,
+int pdf_check_file(const char *path, const struct trust_roots *roots, struct pdf_facts *ret_facts,
                    struct error *error) __attribute__((warn_unused_result));
 
 #endif

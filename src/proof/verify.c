@@ -13,21 +13,26 @@
 #define FINDING_MAX 1024
 #define RESULT_ARENA_MAX ((size_t)16 << 20)
 #define RUN_ARENA_MAX ((size_t)64 << 20)
-#define TRUST_MAX ((size_t)4 << 20)
+#define ROOTS_MAX ((size_t)4 << 20)
 #define PROGRESS_STEP_US (US_PER_SECOND / 5)
 
-/* What a file says is shown, but must not reach a terminal as control characters. */
-static char *copy_visible(struct arena *arena, const char *text)
+void verify_make_visible(char *text)
 {
-	char *copy = arena_text(arena, text);
 	bool valid = utf8_valid(slice_of(text));
-	for (char *at = copy; at && *at; at++) {
+	for (char *at = text; *at; at++) {
 		unsigned char c = (unsigned char)*at;
 		if (c == 0xc2 && (unsigned char)at[1] < 0xa0 && at[1])
 			at[0] = at[1] = '?';
 		else if (c < 0x20 || c == 0x7f || (c >= 0x80 && !valid))
 			*at = '?';
 	}
+}
+
+static char *copy_visible(struct arena *arena, const char *text)
+{
+	char *copy = arena_text(arena, text);
+	if (copy)
+		verify_make_visible(copy);
 	return copy;
 }
 
@@ -84,12 +89,6 @@ void verify_progress(struct run *run, const char *path, uint64_t done, uint64_t 
 		return;
 	run->next_progress_us = now_us + PROGRESS_STEP_US;
 	run->options->progress(run->options->progress_context, path, done, total);
-}
-
-void verify_trust(struct run *run, bool trusted)
-{
-	run->signatures++;
-	run->untrusted |= !trusted;
 }
 
 int verify_canonical(struct slice found, const struct buf *canonical, struct error *error)
@@ -219,16 +218,8 @@ int verify_report(struct run *run, struct input *input)
 	int status = pdf_check_file(input->path, run->roots, &facts, &error);
 	if (status < 0)
 		return verify_add_error(run, input->path, "", status, &error);
-	verify_trust(run, facts.signature.trusted);
-	if (facts.signature.has_timestamp) {
-		run->result->checked.timestamps++;
-		verify_trust(run, facts.signature.timestamp.trusted);
-	} else if (facts.binding.chain == MODE_LIVE) {
-		verify_add(run, VERIFY_WARNING, input->path, "signature",
-		           "the report's signature has no timestamp");
-	}
 	bind_report(run, input, &facts.binding);
-	return 0;
+	return verify_note_signature(run, input->path, "signature", &facts.signature);
 }
 
 /* A part that no archive lists, judged after all archives were read. */
@@ -253,14 +244,14 @@ static void judge_part(struct run *run, const struct input *part)
 	           part->head.certification_id);
 }
 
-static int load_trust(const char *path, struct buf *out, struct error *error)
+int verify_read_roots(const char *path, struct buf *out, struct error *error)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	struct stat facts;
 	int status = 0;
 	if (fd < 0 || fstat(fd, &facts) < 0)
 		status = error_cause(error, ERR_IO, "open %s: %s", path, strerror(errno));
-	else if (!S_ISREG(facts.st_mode) || facts.st_size == 0 || facts.st_size > (off_t)TRUST_MAX)
+	else if (!S_ISREG(facts.st_mode) || facts.st_size == 0 || facts.st_size > (off_t)ROOTS_MAX)
 		status = error_cause(error, ERR_IO, "%s is no PEM file of trusted roots", path);
 	if (status == 0) {
 		char *to = buf_extend(out, (size_t)facts.st_size);
@@ -270,6 +261,11 @@ static int load_trust(const char *path, struct buf *out, struct error *error)
 			status = error_cause(error, ERR_IO, "%s cannot be read", path);
 		else if (!memmem(to, (size_t)facts.st_size, "-----BEGIN CERTIFICATE-----", 27))
 			status = error_cause(error, ERR_IO, "%s holds no PEM certificate", path);
+	}
+	/* Files follow each other, and the last line of one may have no end. */
+	if (status == 0) {
+		buf_add_byte(out, '\n');
+		status = buf_check(out);
 	}
 	if (fd >= 0)
 		close(fd);
@@ -303,15 +299,20 @@ static void conclude(struct run *run)
 	if (run->non_qualified)
 		verify_add(run, VERIFY_WARNING, "", "",
 		           "timestamps come from an authority that is not qualified");
-	if (!run->roots.data && run->signatures > 0)
+	if (run->unknown_signer)
 		verify_add(run, VERIFY_WARNING, "", "",
-		           "who signed was not established: no trusted roots were given (--trust); "
-		           "integrity was checked against the certificates inside");
-	run->result->trusted =
-	    run->roots.data && run->signatures > 0 && !run->untrusted && run->result->wrong == 0;
+		           "who signed was not established: no trusted roots were given for signers "
+		           "(--trust, --trust-signer); integrity was checked against the certificates "
+		           "inside");
+	else if (run->unknown_authority)
+		verify_add(run, VERIFY_WARNING, "", "",
+		           "who gave the time was not established: no trusted roots were given for "
+		           "timestamp authorities (--trust, --trust-timestamps)");
+	run->result->trusted = run->signatures > 0 && !run->unknown_signer &&
+	                       !run->unknown_authority && run->result->wrong == 0;
 }
 
-int verify_paths(const char *const *paths, size_t count, const char *trust,
+int verify_paths(const char *const *paths, size_t count, const struct trust_roots *roots,
                  const struct verify_options *options, struct verify_result *ret_result,
                  struct error *error)
 {
@@ -319,18 +320,15 @@ int verify_paths(const char *const *paths, size_t count, const char *trust,
 		return error_cause(error, ERR_USAGE, "1 to %d files can be checked at once",
 		                   VERIFY_PATHS_MAX);
 	struct verify_result result = {0};
-	struct run run = {.result = &result, .options = options, .input_count = count};
-	BUF_AUTO struct buf roots;
-	buf_init(&roots, TRUST_MAX + 1);
-	int status = trust ? load_trust(trust, &roots, error) : 0;
-	if (status < 0)
-		return status;
-	if (trust)
-		run.roots = buf_slice(&roots);
+	static const struct trust_roots none;
+	struct run run = {.result = &result,
+	                  .options = options,
+	                  .roots = roots ? roots : &none,
+	                  .input_count = count};
 	arena_init(&result.arena, RESULT_ARENA_MAX);
 	arena_init(&run.arena, RUN_ARENA_MAX);
 	run.inputs = calloc(count, sizeof *run.inputs);
-	status = run.inputs ? 0 : ERR_NO_MEMORY;
+	int status = run.inputs ? 0 : ERR_NO_MEMORY;
 	for (size_t i = 0; i < count && status == 0; i++)
 		run.inputs[i].path = paths[i];
 	if (status == 0)

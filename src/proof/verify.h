@@ -14,9 +14,11 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "seal/trust.h"
 
 #define VERIFY_FINDINGS_MAX 1000 /* kept; further ones are counted */
 #define VERIFY_PATHS_MAX 10000
+#define VERIFY_IDENTITIES_MAX 1000 /* of each kind; further ones could not be told: unchecked */
 
 enum verify_severity {
 	VERIFY_WARNING,   /* valid all the same */
@@ -32,6 +34,16 @@ struct verify_finding {
 	struct verify_finding *next;
 };
 
+/* Each certificate that a valid signature or timestamp was made with, once. */
+struct verify_identity {
+	struct certificate_facts identity;
+	struct verify_identity *next;
+};
+struct verify_identities {
+	struct verify_identity *first, *last;
+	size_t count;
+};
+
 struct verify_counts {
 	uint64_t events, segments, timestamps, files, parts, reports;
 };
@@ -41,27 +53,37 @@ struct verify_result {
 	struct verify_finding *first, *last;
 	uint64_t wrong, unchecked, warnings; /* how many, also those beyond VERIFY_FINDINGS_MAX */
 	uint64_t kept;
-	bool trusted; /* roots were given and every signer and authority leads to one of them */
+	bool trusted; /* every signer and authority leads to a root that was given for its kind */
+	struct verify_identities signers;     /* of archives and reports */
+	struct verify_identities authorities; /* of timestamps */
 	struct verify_counts checked;
 };
 
 struct verify_options {
+	/* SHA-256 of the certificates that may sign; none: any that leads to the roots. With these
+	 * alone, without roots of signers, who signed is established too. */
+	const struct sha256 *signers;
+	size_t signer_count;
 	/* Called now and then, at most some times a second; NULL: never. */
 	void (*progress)(void *context, const char *path, uint64_t done, uint64_t total);
 	void *progress_context;
 	bool stop_early; /* at the first thing that is wrong: for who only needs yes or no */
 };
 
-/* Checks all paths together. `trust` is a file with PEM roots of the signer and the timestamp
- * authorities, or NULL. `options` may be NULL. 0 with the result filled, whatever it says;
- * negative only when the check itself could not run (no memory, unreadable trust file). */
-int verify_paths(const char *const *paths, size_t count, const char *trust,
+/* Checks all paths together. `roots` may be NULL: none. `options` may be NULL. 0 with the result
+ * filled, whatever it says (what needs roots that are no certificates is unchecked); negative only
+ * when the check itself could not run: ERR_NO_MEMORY, ERR_USAGE. */
+int verify_paths(const char *const *paths, size_t count, const struct trust_roots *roots,
                  const struct verify_options *options, struct verify_result *ret_result,
                  struct error *error) __attribute__((warn_unused_result));
+/* Appends the PEM certificates of a file, to be used as roots. ERR_IO when there are none. */
+int verify_read_roots(const char *path, struct buf *out, struct error *error)
+    __attribute__((warn_unused_result));
 /* 0 valid, 1 not valid, 2 could not be checked. */
 int verify_exit_code(const struct verify_result *result);
 /* For people (findings in English, the summary in English and Spanish), or one JSON document:
- * {"checked":{…},"could_not_check","findings":[{"path","what","where"}],"trusted","valid",
+ * {"authorities":[{"issuer","not_after","not_before","sha256","subject"}],"checked":{…},
+ * "could_not_check","findings":[{"path","what","where"}],"signers":[…],"trusted","valid",
  * "warnings":[…]}; `findings` holds what is wrong or could not be checked. */
 void verify_print(const struct verify_result *result, bool json, FILE *out);
 void verify_result_free(struct verify_result *result); /* NULL-safe */

@@ -233,19 +233,14 @@ static int check_signature(struct archive_check *check)
 		                    check->run->roots, &facts, &error);
 	if (status < 0)
 		return note(check, ARCHIVE_SIGNATURE_NAME, status, &error);
-	verify_trust(check->run, facts.trusted);
 	if (check->has_manifest &&
 	    facts.signing_time_us !=
 	        check->manifest.facts.issued_at_us / US_PER_SECOND * US_PER_SECOND)
 		wrong(check, ARCHIVE_SIGNATURE_NAME,
 		      "the signing-time is missing or not the manifest's issued_at, in whole seconds");
-	if (facts.has_timestamp) {
-		check->run->result->checked.timestamps++;
-		verify_trust(check->run, facts.timestamp.trusted);
-	} else if (check->has_manifest && check->manifest.facts.mode == MODE_LIVE) {
+	if (!facts.has_timestamp && check->has_manifest && check->manifest.facts.mode == MODE_LIVE)
 		wrong(check, ARCHIVE_SIGNATURE_NAME, "the signature of a live archive needs a timestamp");
-	}
-	return 0;
+	return verify_note_signature(check->run, check->input->path, ARCHIVE_SIGNATURE_NAME, &facts);
 }
 
 static int load_document(struct archive_check *check, const char *name, struct buf *text,

@@ -22,19 +22,22 @@ struct input {
 struct run {
 	struct verify_result *result;
 	const struct verify_options *options;
-	struct slice roots; /* data NULL: none given */
+	const struct trust_roots *roots;
 	struct input *inputs;
 	size_t input_count;
 	struct arena arena; /* what the inputs point to */
 	int64_t next_progress_us;
 	bool development, non_qualified; /* such timestamps were seen */
-	bool untrusted;                  /* some signature led to no root */
+	bool unknown_signer, unknown_authority; /* some led to no root */
 	uint64_t signatures;
 };
 
 /* Records a finding. `where` may be "". */
 void verify_add(struct run *run, enum verify_severity severity, const char *path,
                 const char *where, const char *format, ...) __attribute__((format(printf, 5, 6)));
+/* What a file says is shown, but must not reach a terminal as control characters: these, and what is
+ * no UTF-8, become '?'. */
+void verify_make_visible(char *text);
 /* Records a failed step: evidence that is not valid is wrong, what cannot be read is unchecked.
  * Answers 0, or ERR_NO_MEMORY when the run cannot go on. */
 int verify_add_error(struct run *run, const char *path, const char *where, int status,
@@ -42,8 +45,12 @@ int verify_add_error(struct run *run, const char *path, const char *where, int s
 /* Something is wrong, and nobody wants to know more. */
 bool verify_stopped(const struct run *run);
 void verify_progress(struct run *run, const char *path, uint64_t done, uint64_t total);
-/* Notes what a verified signature or timestamp says about trust. */
-void verify_trust(struct run *run, bool trusted);
+/* Notes who made a verified signature, with its timestamp, or a verified timestamp; and refuses a
+ * signer who is not one of those asked for. 0 or ERR_NO_MEMORY. */
+int verify_note_signature(struct run *run, const char *path, const char *where,
+                          const struct cms_facts *facts) __attribute__((warn_unused_result));
+int verify_note_timestamp(struct run *run, const struct timestamp_facts *facts)
+    __attribute__((warn_unused_result));
 
 /* The lines of a stream of gzipped files ("events/events-000001.ndjson.gz", …) or of one plain
  * entry. */

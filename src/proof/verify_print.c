@@ -1,5 +1,6 @@
 #include <inttypes.h>
 
+#include "base/clock.h"
 #include "base/json.h"
 #include "proof/verify.h"
 
@@ -21,6 +22,22 @@ static void print_findings(const struct verify_result *result, struct json_write
 	json_end_array(writer);
 }
 
+static void print_identities(const struct verify_identities *list, struct json_writer *writer,
+                             const char *name)
+{
+	json_begin_array(writer, name);
+	for (const struct verify_identity *at = list->first; at; at = at->next) {
+		json_begin_object(writer, NULL);
+		json_text(writer, "issuer", at->identity.issuer);
+		json_time(writer, "not_after", at->identity.not_after_us);
+		json_time(writer, "not_before", at->identity.not_before_us);
+		json_hex(writer, "sha256", at->identity.sha256.bytes, SHA256_SIZE);
+		json_text(writer, "subject", at->identity.subject);
+		json_end_object(writer);
+	}
+	json_end_array(writer);
+}
+
 static void print_json(const struct verify_result *result, FILE *out)
 {
 	BUF_AUTO struct buf text;
@@ -28,6 +45,7 @@ static void print_json(const struct verify_result *result, FILE *out)
 	struct json_writer writer = {.out = &text};
 	const struct verify_counts *counts = &result->checked;
 	json_begin_object(&writer, NULL);
+	print_identities(&result->authorities, &writer, "authorities");
 	json_begin_object(&writer, "checked");
 	json_integer(&writer, "events", (int64_t)counts->events);
 	json_integer(&writer, "files", (int64_t)counts->files);
@@ -38,11 +56,25 @@ static void print_json(const struct verify_result *result, FILE *out)
 	json_end_object(&writer);
 	json_boolean(&writer, "could_not_check", verify_exit_code(result) == 2);
 	print_findings(result, &writer, "findings", false);
+	print_identities(&result->signers, &writer, "signers");
 	json_boolean(&writer, "trusted", result->trusted);
 	json_boolean(&writer, "valid", verify_exit_code(result) == 0);
 	print_findings(result, &writer, "warnings", true);
 	json_end_object(&writer);
 	fprintf(out, "%s\n", text.data ? text.data : "");
+}
+
+static void tell_identities(const struct verify_identities *list, const char *label, FILE *out)
+{
+	for (const struct verify_identity *at = list->first; at; at = at->next) {
+		const struct certificate_facts *identity = &at->identity;
+		char digest[2 * SHA256_SIZE + 1], from[TIME_TEXT_SIZE], to[TIME_TEXT_SIZE];
+		hex_encode(identity->sha256.bytes, SHA256_SIZE, digest);
+		time_format(identity->not_before_us, from);
+		time_format(identity->not_after_us, to);
+		fprintf(out, "%s: %s\n    issued by %s\n    valid %.10s to %.10s, SHA-256 %s\n", label,
+		        identity->subject, identity->issuer, from, to, digest);
+	}
 }
 
 static void print_text(const struct verify_result *result, FILE *out)
@@ -56,6 +88,8 @@ static void print_text(const struct verify_result *result, FILE *out)
 	uint64_t all = result->wrong + result->unchecked + result->warnings;
 	if (all > result->kept)
 		fprintf(out, "… %" PRIu64 " more findings\n", all - result->kept);
+	tell_identities(&result->signers, "signed by", out);
+	tell_identities(&result->authorities, "time given by", out);
 	const struct verify_counts *counts = &result->checked;
 	int code = verify_exit_code(result);
 	fprintf(out,

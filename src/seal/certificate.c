@@ -5,6 +5,12 @@
 #include <openssl/pem.h>
 #include <openssl/x509_vfy.h>
 #include <openssl/x509v3.h>
+#include <stdlib.h>
+#include <time.h>
+
+/* 112 bits: RSA of 2,048, SHA-2, and nothing weaker (SSL_CTX_set_security_level(3)). */
+#define SECURITY_LEVEL 2
+#define NAME_SIZE 256 /* in an error */
 
 const char *openssl_reason(void)
 {
@@ -63,22 +69,43 @@ int certificates_write(const STACK_OF(X509) *certificates, struct buf *out)
 	return buf_check(out);
 }
 
-void certificate_subject(const X509 *certificate, char text[SUBJECT_SIZE])
+void certificate_name(const X509_NAME *name, char *text, size_t text_size)
 {
 	unsigned long flags = XN_FLAG_RFC2253 & ~(unsigned long)ASN1_STRFLGS_ESC_MSB;
 	BIO *bio = BIO_new(BIO_s_mem());
 	char *data = NULL;
 	size_t size = 0;
 
-	if (bio && X509_NAME_print_ex(bio, X509_get_subject_name(certificate), 0, flags) >= 0)
+	if (bio && X509_NAME_print_ex(bio, name, 0, flags) >= 0)
 		size = (size_t)BIO_get_mem_data(bio, &data);
-	if (size >= SUBJECT_SIZE)
-		for (size = SUBJECT_SIZE - 1; size > 0 && ((unsigned char)data[size] & 0xc0) == 0x80;)
+	if (size >= text_size)
+		for (size = text_size - 1; size > 0 && ((unsigned char)data[size] & 0xc0) == 0x80;)
 			size--;
 	if (size > 0)
 		memcpy(text, data, size);
 	text[size] = 0;
 	BIO_free(bio);
+}
+
+static int64_t time_of(const ASN1_TIME *time)
+{
+	struct tm parts = {0};
+
+	return ASN1_TIME_to_tm(time, &parts) == 1 ? (int64_t)timegm(&parts) * US_PER_SECOND : TIME_NONE;
+}
+
+void certificate_describe(const X509 *certificate, struct certificate_facts *ret_facts)
+{
+	unsigned int size = SHA256_SIZE;
+
+	*ret_facts = (struct certificate_facts){
+		.not_before_us = time_of(X509_get0_notBefore(certificate)),
+		.not_after_us = time_of(X509_get0_notAfter(certificate)),
+	};
+	certificate_name(X509_get_subject_name(certificate), ret_facts->subject, SUBJECT_SIZE);
+	certificate_name(X509_get_issuer_name(certificate), ret_facts->issuer, SUBJECT_SIZE);
+	if (X509_digest(certificate, EVP_sha256(), ret_facts->sha256.bytes, &size) != 1)
+		abort(); /* no digest without memory, and no identity without digest */
 }
 
 /* By name or, with a name altered, still by key identifier. */
@@ -131,33 +158,6 @@ static bool all_on_path(STACK_OF(X509) *inside, STACK_OF(X509) *path)
 	return true;
 }
 
-/* RFC 3161 section 2.3 wants timeStamping critical and alone. OpenSSL's own check of the purpose
- * overlooks key purposes that it does not know. */
-static bool only_stamps_time(X509 *signer)
-{
-	int critical = 0;
-	EXTENDED_KEY_USAGE *usage = X509_get_ext_d2i(signer, NID_ext_key_usage, &critical, NULL);
-	bool sole = usage && critical == 1 && sk_ASN1_OBJECT_num(usage) == 1 &&
-	            OBJ_obj2nid(sk_ASN1_OBJECT_value(usage, 0)) == NID_time_stamp;
-
-	sk_ASN1_OBJECT_pop_free(usage, ASN1_OBJECT_free);
-	return sole;
-}
-
-static int check_signer(X509 *signer, enum path_purpose purpose, struct error *error)
-{
-	/* Without the extension every usage is allowed, and the call says so. */
-	uint32_t usage = X509_get_key_usage(signer);
-
-	if (!(usage & (KU_DIGITAL_SIGNATURE | KU_NON_REPUDIATION)))
-		return error_cause(error, ERR_INVALID_EVIDENCE, "the certificate's key may not sign");
-	if (purpose == PATH_TIMESTAMP && !only_stamps_time(signer))
-		return error_cause(error, ERR_INVALID_EVIDENCE,
-		                   "the certificate's extended key usage is not timeStamping, critical "
-		                   "and alone");
-	return 0;
-}
-
 static bool set_up(X509_STORE_CTX *context, X509_STORE *store, X509 *signer, STACK_OF(X509) *inside,
                    enum path_purpose purpose, bool rooted, int64_t time_us)
 {
@@ -170,6 +170,7 @@ static bool set_up(X509_STORE_CTX *context, X509_STORE *store, X509 *signer, STA
 	if (!rooted && time_us == TIME_NONE)
 		flags |= X509_V_FLAG_NO_CHECK_TIME;
 	X509_STORE_CTX_set_flags(context, flags);
+	X509_VERIFY_PARAM_set_auth_level(X509_STORE_CTX_get0_param(context), SECURITY_LEVEL);
 	if (time_us != TIME_NONE)
 		X509_STORE_CTX_set_time(context, 0, (time_t)(time_us / US_PER_SECOND));
 	return purpose != PATH_TIMESTAMP ||
@@ -191,12 +192,22 @@ static X509_STORE *make_store(const STACK_OF(X509) *roots, X509 *top)
 	return NULL;
 }
 
+static int tell_path_error(X509_STORE_CTX *context, X509 *signer, struct error *error)
+{
+	X509 *certificate = X509_STORE_CTX_get_current_cert(context);
+	char name[NAME_SIZE];
+
+	certificate_name(X509_get_subject_name(certificate ? certificate : signer), name, sizeof name);
+	return error_cause(error, ERR_INVALID_EVIDENCE, "certificate path, at %s: %s", name,
+	                   X509_verify_cert_error_string(X509_STORE_CTX_get_error(context)));
+}
+
 int certificate_path(X509 *signer, STACK_OF(X509) *inside, const STACK_OF(X509) *roots,
                      enum path_purpose purpose, int64_t time_us, STACK_OF(X509) **ret_path,
                      struct error *error)
 {
 	X509 *top = roots ? NULL : topmost(signer, inside);
-	int result = check_signer(signer, purpose, error);
+	int result = certificate_check_signer(signer, purpose, error);
 
 	if (result == 0 && top)
 		result = check_self_signature(top, error);
@@ -208,9 +219,7 @@ int certificate_path(X509 *signer, STACK_OF(X509) *inside, const STACK_OF(X509) 
 	    !set_up(context, store, signer, inside, purpose, roots != NULL, time_us)) {
 		result = ERR_NO_MEMORY;
 	} else if (X509_verify_cert(context) != 1) {
-		int code = X509_STORE_CTX_get_error(context);
-		result = error_cause(error, ERR_INVALID_EVIDENCE, "certificate path: %s",
-		                     X509_verify_cert_error_string(code));
+		result = tell_path_error(context, signer, error);
 	} else {
 		CERTIFICATES_AUTO STACK_OF(X509) *path = X509_STORE_CTX_get1_chain(context);
 		if (!path) {
@@ -219,6 +228,9 @@ int certificate_path(X509 *signer, STACK_OF(X509) *inside, const STACK_OF(X509) 
 			result = error_cause(error, ERR_INVALID_EVIDENCE,
 			                     "a certificate inside is not on the verified path");
 		} else {
+			result = certificate_check_issuers(path, purpose, error);
+		}
+		if (result == 0) {
 			*ret_path = path;
 			path = NULL;
 		}

@@ -25,13 +25,22 @@ int certificates_read(struct slice pem, STACK_OF(X509) **ret_certificates, struc
 int certificates_write(const STACK_OF(X509) *certificates, struct buf *out);
 
 /* RFC 2253, UTF-8, cut at a character's end. */
-void certificate_subject(const X509 *certificate, char text[SUBJECT_SIZE]);
+void certificate_name(const X509_NAME *name, char *text, size_t size);
+void certificate_describe(const X509 *certificate, struct certificate_facts *ret_facts);
 
 enum path_purpose { PATH_SIGNATURE, PATH_TIMESTAMP };
 
-/* Builds and verifies the path of `signer`. roots NULL: up to the topmost of `inside`, which must
- * carry its own signature if it claims to be self-issued. Every certificate of `inside` must be on
- * the path. time_us TIME_NONE: now with roots, no time without. The path is the caller's. */
+/* What a certificate must allow to be used for that purpose (certificate_purpose.c). */
+int certificate_check_signer(X509 *signer, enum path_purpose purpose, struct error *error);
+/* The same for those above it on a path, and how those were signed themselves. */
+int certificate_check_issuers(const STACK_OF(X509) *path, enum path_purpose purpose,
+                              struct error *error);
+
+/* Builds and verifies the path of `signer`: names, times, path lengths and name constraints, keys
+ * and digests by OpenSSL's security level 2, and the purpose. roots NULL: up to the topmost of
+ * `inside`, which must carry its own signature if it claims to be self-issued. Every certificate of
+ * `inside` must be on the path. time_us TIME_NONE: now with roots, no time without. The path is the
+ * caller's. */
 int certificate_path(X509 *signer, STACK_OF(X509) *inside, const STACK_OF(X509) *roots,
                      enum path_purpose purpose, int64_t time_us, STACK_OF(X509) **ret_path,
                      struct error *error);

@@ -272,12 +272,12 @@ static int read_signing_time(const SignerInfo *signer, int64_t *ret_us, struct e
 	return 0;
 }
 
-int cms_verify(struct slice cms, const struct sha256 *digest, struct slice roots_pem,
+int cms_verify(struct slice cms, const struct sha256 *digest, const struct trust_roots *roots,
                struct cms_facts *ret_facts, struct error *error)
 {
 	SIGNED_CONTENT_AUTO SignedContent *content = NULL;
-	CERTIFICATES_AUTO STACK_OF(X509) *roots = NULL;
-	struct cms_facts facts = {.trusted = roots_pem.data != NULL};
+	CERTIFICATES_AUTO STACK_OF(X509) *signer_roots = NULL;
+	struct cms_facts facts = {.trusted = roots->signers.data != NULL};
 	X509 *signer;
 
 	int result = signed_content_parse(cms, &content, error);
@@ -288,16 +288,16 @@ int cms_verify(struct slice cms, const struct sha256 *digest, struct slice roots
 	SignerInfo *info = signed_content_signer(content);
 	result = read_signing_time(info, &facts.signing_time_us, error);
 	if (result == 0)
-		result = verify_timestamp(info, roots_pem, &facts, error);
-	if (result == 0 && roots_pem.data)
-		result = certificates_read(roots_pem, &roots, error);
+		result = verify_timestamp(info, roots->timestamps, &facts, error);
+	if (result == 0 && roots->signers.data)
+		result = certificates_read(roots->signers, &signer_roots, error);
 	if (result == 0)
 		result = signed_content_verify_path(
-		    content, signer, roots, PATH_SIGNATURE,
+		    content, signer, signer_roots, PATH_SIGNATURE,
 		    facts.has_timestamp ? facts.timestamp.gen_time_us : TIME_NONE, error);
 	if (result != 0)
 		return result;
-	certificate_subject(signer, facts.signer);
+	certificate_describe(signer, &facts.signer);
 	*ret_facts = facts;
 	return 0;
 }

@@ -45,18 +45,19 @@ int cms_create(const struct sha256 *digest, int64_t signing_time_us,
 	__attribute__((warn_unused_result));
 
 struct cms_facts {
-	char signer[SUBJECT_SIZE]; /* subject, RFC 2253, UTF-8 */
-	bool trusted;              /* the signer chains to a root the caller gave */
-	int64_t signing_time_us;   /* as the signer states it; TIME_NONE: not stated */
+	struct certificate_facts signer;
+	bool trusted;            /* the signer chains to a root the caller gave */
+	int64_t signing_time_us; /* as the signer states it; TIME_NONE: not stated */
 	bool has_timestamp;
 	struct timestamp_facts timestamp; /* has its own `trusted` */
 };
 
-/* Verifies strictly; bytes after the DER are refused. With roots (PEM; data not NULL), signer and
- * timestamp must each chain to one of them, the signer as of the timestamp's time or, without
- * one, now. With NULL data: against the certificates inside, integrity alone, `trusted` false. 0 or
- * ERR_INVALID_EVIDENCE, or ERR_VALIDATION for unusable roots, with the cause. */
-int cms_verify(struct slice cms, const struct sha256 *digest, struct slice roots_pem,
+/* Verifies strictly; bytes after the DER are refused. Signer and timestamp must each chain to a root
+ * of their own kind, the signer as of the timestamp's time or, without one, now. Where no roots of a
+ * kind are given: against the certificates inside, integrity alone, `trusted` false. The signer's
+ * certificate must be one for signing documents (certificate.h). 0 or ERR_INVALID_EVIDENCE, or
+ * ERR_VALIDATION for unusable roots, with the cause. */
+int cms_verify(struct slice cms, const struct sha256 *digest, const struct trust_roots *roots,
                struct cms_facts *ret_facts, struct error *error)
 	__attribute__((warn_unused_result));
 

@@ -315,8 +315,9 @@ int signed_content_verify(const SignedContent *content, int type_nid, const stru
 	return result;
 }
 
+/* The first kind names by SHA-1, which old authorities still do and a signer of ours never did. */
 static int check_signing_certificate(const SignerInfo *signer, const STACK_OF(X509) *path,
-                                     struct error *error)
+                                     enum path_purpose purpose, struct error *error)
 {
 	const ASN1_TYPE *first = attribute_value(signer->signed_attributes,
 	                                         NID_id_smime_aa_signingCertificate);
@@ -334,7 +335,7 @@ static int check_signing_certificate(const SignerInfo *signer, const STACK_OF(X5
 		const unsigned char *data = second->value.sequence->data;
 		ess_v2 = d2i_ESS_SIGNING_CERT_V2(NULL, &data, second->value.sequence->length);
 	}
-	readable = (ess || !first) && (ess_v2 || !second);
+	readable = (ess || !first) && (ess_v2 || !second) && (ess_v2 || purpose == PATH_TIMESTAMP);
 	bool bound = readable && OSSL_ESS_check_signing_certs(ess, ess_v2, path, 1) == 1;
 	ESS_SIGNING_CERT_free(ess);
 	ESS_SIGNING_CERT_V2_free(ess_v2);
@@ -353,6 +354,6 @@ int signed_content_verify_path(const SignedContent *content, X509 *signer,
 	int result = certificate_path(signer, content->data->certificates, roots, purpose, time_us,
 	                              &path, error);
 	if (result == 0)
-		result = check_signing_certificate(signed_content_signer(content), path, error);
+		result = check_signing_certificate(signed_content_signer(content), path, purpose, error);
 	return result;
 }

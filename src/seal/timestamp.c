@@ -210,7 +210,7 @@ static int verify_token(struct slice token, struct slice roots_pem, TS_TST_INFO 
 		                                    facts.gen_time_us, error);
 	if (result != 0)
 		return result;
-	certificate_subject(signer, facts.authority);
+	certificate_describe(signer, &facts.authority);
 	*ret_facts = facts;
 	*ret_info = info;
 	info = NULL;

@@ -4,7 +4,8 @@
  * issuer and serial number; the signed attributes content-type, message-digest and signing
  * certificate (ESSCertID or ESSCertIDv2, RFC 5816); no unsigned attributes; no certificate that is
  * not on the verified path; a signer whose extended key usage is critical and timeStamping alone;
- * and an accuracy. Signatures: ECDSA and RSA PKCS#1 v1.5. Certificates are judged as of genTime. */
+ * and an accuracy. Signatures: ECDSA and RSA PKCS#1 v1.5. Certificates are judged as of genTime, and
+ * their keys and digests by OpenSSL's security level 2 (112 bits). */
 #ifndef SEAL_TIMESTAMP_H
 #define SEAL_TIMESTAMP_H
 
@@ -15,10 +16,10 @@
 #include "base/clock.h"
 #include "base/digest.h"
 #include "base/error.h"
+#include "seal/trust.h"
 
 #define TIMESTAMP_REQUEST_MAX 1024
 #define TIMESTAMP_RESPONSE_MAX 65536
-#define SUBJECT_SIZE 512
 
 struct timestamp_facts {
 	int64_t gen_time_us;
@@ -26,7 +27,7 @@ struct timestamp_facts {
 	struct sha256 imprint;
 	char serial[65];            /* hex, lower case, no leading zeros beyond a whole byte */
 	char policy[128];           /* dotted OID */
-	char authority[SUBJECT_SIZE]; /* subject of the signing certificate, RFC 2253, UTF-8 */
+	struct certificate_facts authority;
 	bool trusted;               /* chained to a root the caller gave; false: integrity alone */
 };
 

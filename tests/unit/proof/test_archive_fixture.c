@@ -39,6 +39,8 @@ void fixture_open(struct fixture *fixture)
 		fail_msg("signer: %s", error.cause);
 	snprintf(fixture->trust, sizeof fixture->trust, "%s/trust.pem", fixture->directory);
 	fixture_write(fixture->trust, signer_trust(fixture->signer));
+	fixture->roots = (struct trust_roots){signer_trust(fixture->signer),
+	                                      signer_trust(fixture->signer)};
 }
 
 static void remove_tree(const char *path)
@@ -435,11 +437,11 @@ int fixture_make(struct fixture *fixture, const char *name, const struct fixture
 	return status;
 }
 
-void fixture_verify(const char *const *paths, size_t count, const char *trust,
+void fixture_verify(const char *const *paths, size_t count, const struct trust_roots *roots,
                     struct verify_result *ret_result)
 {
 	struct error error = {0};
-	if (verify_paths(paths, count, trust, NULL, ret_result, &error) < 0)
+	if (verify_paths(paths, count, roots, NULL, ret_result, &error) < 0)
 		fail_msg("verify_paths: %s", error.cause);
 }
 

@@ -10,6 +10,7 @@
 struct fixture {
 	char directory[64];
 	char trust[FIXTURE_PATH_SIZE]; /* PEM of all roots */
+	struct trust_roots roots;      /* the same, for both purposes */
 	struct signer *signer;
 };
 
@@ -73,7 +74,7 @@ struct cms_signing fixture_signing(struct fixture *fixture, enum mode mode,
 void fixture_read(const char *path, struct buf *out);
 void fixture_write(const char *path, struct slice content);
 /* verify_paths that must run. */
-void fixture_verify(const char *const *paths, size_t count, const char *trust,
+void fixture_verify(const char *const *paths, size_t count, const struct trust_roots *roots,
                     struct verify_result *ret_result);
 /* Whether a finding of that severity has both texts in where and what. */
 bool fixture_finds(const struct verify_result *result, enum verify_severity severity,

@@ -30,6 +30,7 @@ static struct cms_signer cms_signer;
 static struct cms_signing signing;
 static struct pdf_signed last_signed;
 static struct buf signed_file;
+static const struct trust_roots no_roots;
 
 static int make_timestamp(void *context, const struct sha256 *imprint, struct buf *out,
                           struct error *error)
@@ -153,15 +154,16 @@ static void is_valid_for_our_check(void **state)
 	for (int language = LANGUAGE_ENGLISH; language <= LANGUAGE_SPANISH; language++) {
 		sample_ordinary(&sample, 12);
 		render_and_sign((enum language)language);
+		struct trust_roots roots = {signer_trust(signer), signer_trust(signer)};
 		struct pdf_facts facts;
 		struct error error = {0};
-		if (pdf_check_file(signed_path, (struct slice){0}, &facts, &error))
+		if (pdf_check_file(signed_path, &no_roots, &facts, &error))
 			fail_msg("%s", error.cause);
 		assert_false(facts.signature.trusted);
-		if (pdf_check_file(signed_path, signer_trust(signer), &facts, &error))
+		if (pdf_check_file(signed_path, &roots, &facts, &error))
 			fail_msg("%s", error.cause);
 		assert_true(facts.signature.trusted && facts.signature.has_timestamp);
-		assert_true(*facts.signature.signer);
+		assert_true(*facts.signature.signer.subject);
 		assert_int_equal(facts.signing_time_us, SIGNED_AT_US);
 		struct sha256 digest = sha256_of(signed_file.data, signed_file.size);
 		assert_true(sha256_equal(&facts.digest, &digest));
@@ -202,7 +204,7 @@ static bool found_with_flip(size_t at, int bit)
 {
 	struct pdf_facts facts;
 	signed_file.data[at] = (char)(signed_file.data[at] ^ (1 << bit));
-	int result = pdf_check(buf_slice(&signed_file), (struct slice){0}, &facts, NULL);
+	int result = pdf_check(buf_slice(&signed_file), &no_roots, &facts, NULL);
 	signed_file.data[at] = (char)(signed_file.data[at] ^ (1 << bit));
 	return result == ERR_INVALID_EVIDENCE;
 }
@@ -218,7 +220,7 @@ static void finds_every_flipped_bit(void **state)
 	sample_ordinary(&sample, 1);
 	render_and_sign(LANGUAGE_ENGLISH);
 	struct pdf_facts facts;
-	assert_int_equal(pdf_check(buf_slice(&signed_file), (struct slice){0}, &facts, NULL), 0);
+	assert_int_equal(pdf_check(buf_slice(&signed_file), &no_roots, &facts, NULL), 0);
 	unsigned seed = (unsigned)clock_now_us();
 	print_message("seed %u\n", seed);
 	const char *text = memmem(signed_file.data, signed_file.size, "/Type /Sig ", 11);
@@ -241,13 +243,13 @@ static void finds_every_flipped_bit(void **state)
 			expect_found(at, bit);
 	for (int i = 0; i < SAMPLED_FLIPS; i++)
 		expect_found((size_t)rand_r(&seed) % begin, rand_r(&seed) % 8);
-	assert_int_equal(pdf_check(buf_slice(&signed_file), (struct slice){0}, &facts, NULL), 0);
+	assert_int_equal(pdf_check(buf_slice(&signed_file), &no_roots, &facts, NULL), 0);
 }
 
 static void expect_invalid(struct slice file)
 {
 	struct pdf_facts facts;
-	assert_int_equal(pdf_check(file, (struct slice){0}, &facts, NULL), ERR_INVALID_EVIDENCE);
+	assert_int_equal(pdf_check(file, &no_roots, &facts, NULL), ERR_INVALID_EVIDENCE);
 }
 
 static void finds_what_is_cut_off_or_added(void **state)
@@ -306,7 +308,7 @@ static void takes_no_signing_time(void **state)
 		digits[2 * PDF_CMS_SIZE_MAX] = after;
 		struct pdf_facts facts;
 		struct error error = {0};
-		int result = pdf_check(buf_slice(&signed_file), (struct slice){0}, &facts, &error);
+		int result = pdf_check(buf_slice(&signed_file), &no_roots, &facts, &error);
 		assert_int_equal(result, timed ? ERR_INVALID_EVIDENCE : 0);
 		if (timed)
 			assert_non_null(strstr(error.cause, "signing-time"));
@@ -323,7 +325,7 @@ static void asks_a_live_report_for_a_timestamp(void **state)
 	sample_hostile(&sample, 1);
 	render_and_sign(LANGUAGE_ENGLISH);
 	struct pdf_facts facts;
-	assert_int_equal(pdf_check(buf_slice(&signed_file), (struct slice){0}, &facts, NULL), 0);
+	assert_int_equal(pdf_check(buf_slice(&signed_file), &no_roots, &facts, NULL), 0);
 	assert_int_equal(facts.binding.chain, MODE_TEST);
 	assert_false(facts.signature.has_timestamp);
 	signing.timestamp = make_timestamp;

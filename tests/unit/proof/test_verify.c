@@ -43,13 +43,13 @@ static void make(const char *name, const struct fixture_plan *plan, struct fixtu
 }
 
 /* The archive and all its parts. */
-static void verify_all(const struct fixture_archive *made, const char *trust,
+static void verify_all(const struct fixture_archive *made, const struct trust_roots *roots,
                        struct verify_result *ret_result)
 {
 	const char *paths[FIXTURE_PARTS_MAX + 1] = {made->path};
 	for (size_t i = 0; i < made->part_count; i++)
 		paths[i + 1] = made->part_paths[i];
-	fixture_verify(paths, made->part_count + 1, trust, ret_result);
+	fixture_verify(paths, made->part_count + 1, roots, ret_result);
 }
 
 static void whole_archives_are_valid(void **state)
@@ -72,7 +72,7 @@ static void whole_archives_are_valid(void **state)
 		struct verify_result result;
 		snprintf(name, sizeof name, "whole-%zu", i);
 		make(name, &plans[i], &made);
-		verify_all(&made, fixture.trust, &result);
+		verify_all(&made, &fixture.roots, &result);
 		expect(&result, 0);
 		assert_true(result.trusted);
 		assert_int_equal(result.checked.events, plans[i].last - plans[i].first + 1);
@@ -100,7 +100,7 @@ static void other_roots_do_not_vouch(void **state)
 	struct verify_result result;
 	make("roots", &plan, &made);
 	fixture_open(&other);
-	verify_all(&made, other.trust, &result);
+	verify_all(&made, &other.roots, &result);
 	expect(&result, 1);
 	assert_false(result.trusted);
 	assert_true(fixture_finds(&result, VERIFY_WRONG, "META-INF/signature001.p7s", ""));
@@ -149,7 +149,7 @@ static void the_signing_time_is_the_time_of_issue(void **state)
 	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
 		struct verify_result result;
 		sign_again(made.path, path, wrong[i]);
-		fixture_verify(&one, 1, fixture.trust, &result);
+		fixture_verify(&one, 1, &fixture.roots, &result);
 		expect(&result, 1);
 		assert_int_equal(result.wrong, 1);
 		assert_true(fixture_finds(&result, VERIFY_WRONG, "META-INF/signature001.p7s",
@@ -196,7 +196,7 @@ static void faults_are_named_where_they_are(void **state)
 		if (cases[i].fault == FAULT_UNUSED_CONFIG)
 			plan.last = 3;
 		make(name, &plan, &made);
-		verify_all(&made, fixture.trust, &result);
+		verify_all(&made, &fixture.roots, &result);
 		if (!fixture_finds(&result, VERIFY_WRONG, cases[i].where, cases[i].what)) {
 			verify_print(&result, false, stderr);
 			fail_msg("fault %d was not found at %s", cases[i].fault, cases[i].where);
@@ -212,7 +212,7 @@ static void too_many_rounds_are_found(void **state)
 	struct fixture_archive made;
 	struct verify_result result;
 	make("rounds", &plan, &made);
-	verify_all(&made, fixture.trust, &result);
+	verify_all(&made, &fixture.roots, &result);
 	expect(&result, 1);
 	assert_true(fixture_finds(&result, VERIFY_WRONG, "rounds/", "more than one round"));
 	verify_result_free(&result);
@@ -224,7 +224,7 @@ static void genesis_is_bound_to_event_one(void **state)
 	struct fixture_archive made;
 	struct verify_result result;
 	make("genesis", &plan, &made);
-	verify_all(&made, fixture.trust, &result);
+	verify_all(&made, &fixture.roots, &result);
 	expect(&result, 1);
 	assert_true(fixture_finds(&result, VERIFY_WRONG, "genesis.json", "event 1"));
 	verify_result_free(&result);
@@ -390,20 +390,20 @@ static void a_part_needs_its_archive(void **state)
 	make("alone", &plan, &made);
 	assert_int_equal(made.part_count, 3);
 	const char *path = made.part_paths[1];
-	fixture_verify(&path, 1, fixture.trust, &result);
+	fixture_verify(&path, 1, &fixture.roots, &result);
 	expect(&result, 2);
 	assert_true(fixture_finds(&result, VERIFY_UNCHECKED, "", "CERT-2026-0000001"));
 	assert_false(result.trusted);
 	verify_result_free(&result);
 
 	path = made.path;
-	fixture_verify(&path, 1, fixture.trust, &result);
+	fixture_verify(&path, 1, &fixture.roots, &result);
 	expect(&result, 0);
 	assert_true(fixture_finds(&result, VERIFY_WARNING, "content-part-002.zip", "not given"));
 	verify_result_free(&result);
 
 	const char *both[] = {made.part_paths[2], made.path};
-	fixture_verify(both, 2, fixture.trust, &result);
+	fixture_verify(both, 2, &fixture.roots, &result);
 	expect(&result, 0);
 	assert_int_equal(result.warnings, 3); /* two parts, and the development authority */
 	verify_result_free(&result);
@@ -418,7 +418,7 @@ static void a_part_of_another_archive_is_found(void **state)
 	plan.part_entries_max = 5;
 	make("other", &plan, &other);
 	const char *both[] = {made.path, other.part_paths[0]};
-	fixture_verify(both, 2, fixture.trust, &result);
+	fixture_verify(both, 2, &fixture.roots, &result);
 	expect(&result, 1);
 	assert_true(fixture_finds(&result, VERIFY_WRONG, "", "lists no part with its SHA-256"));
 	verify_result_free(&result);
@@ -440,8 +440,11 @@ static void what_cannot_be_read_is_not_called_invalid(void **state)
 	fixture_verify(&one, 1, NULL, &result);
 	expect(&result, 2);
 	verify_result_free(&result);
-	assert_int_equal(verify_paths(&one, 1, path, NULL, &result, NULL), ERR_IO);
-	assert_int_equal(verify_paths(&one, 1, "/nonexistent", NULL, &result, NULL), ERR_IO);
+	BUF_AUTO struct buf roots;
+	buf_init(&roots, 1 << 20);
+	assert_int_equal(verify_read_roots(path, &roots, NULL), ERR_IO);
+	assert_int_equal(verify_read_roots("/nonexistent", &roots, NULL), ERR_IO);
+	assert_int_equal(verify_read_roots("/", &roots, NULL), ERR_IO);
 	assert_int_equal(verify_paths(&one, 0, NULL, NULL, &result, NULL), ERR_USAGE);
 }
 
@@ -498,6 +501,15 @@ static void json_has_its_shape(void **state)
 	assert_int_equal(json_member(json, "could_not_check")->type, JSON_FALSE);
 	assert_int_equal(json_member(json, "trusted")->type, JSON_FALSE);
 	struct json *findings = json_member(json, "findings");
+	const struct json *signer = json_member(json, "signers")->first;
+	struct slice subject;
+	assert_true(json_get_text(signer, "subject", &subject));
+	assert_true(slice_is(subject, "CN=Development report signer,"
+	                              "O=Constancia development\\, no legal value"));
+	assert_true(json_get_text(signer, "issuer", &subject));
+	assert_int_equal(signer->count, 5);
+	assert_int_equal(json_member(json, "signers")->count, 1);
+	assert_int_equal(json_member(json, "authorities")->count, 1);
 	assert_int_equal(findings->count, 2);
 	struct slice where;
 	assert_true(json_get_text(findings->first, "path", &where) && slice_is(where, made.path));

@@ -69,7 +69,7 @@ static void report_and_archive_are_bound(void **state)
 {
 	const char *paths[] = {report, archive.path};
 	struct verify_result result;
-	fixture_verify(paths, 2, fixture.trust, &result);
+	fixture_verify(paths, 2, &fixture.roots, &result);
 	if (verify_exit_code(&result) != 0)
 		verify_print(&result, false, stderr);
 	assert_int_equal(verify_exit_code(&result), 0);
@@ -83,7 +83,7 @@ static void report_alone_is_valid_on_its_own(void **state)
 {
 	const char *path = report;
 	struct verify_result result;
-	fixture_verify(&path, 1, fixture.trust, &result);
+	fixture_verify(&path, 1, &fixture.roots, &result);
 	assert_int_equal(verify_exit_code(&result), 0);
 	assert_true(fixture_finds(&result, VERIFY_WARNING, "", "was not given"));
 	verify_result_free(&result);
@@ -95,7 +95,7 @@ static void report_of_another_archive_is_found(void **state)
 	struct verify_result result;
 	assert_int_equal(fixture_make(&fixture, "other", &plan, &other), 0);
 	const char *paths[] = {other.path, report};
-	fixture_verify(paths, 2, fixture.trust, &result);
+	fixture_verify(paths, 2, &fixture.roots, &result);
 	assert_int_equal(verify_exit_code(&result), 1);
 	assert_true(fixture_finds(&result, VERIFY_WRONG, "metadata", "is another"));
 	verify_result_free(&result);
@@ -123,7 +123,7 @@ static void every_fact_is_compared(void **state)
 		make_report(&sample, path);
 		const char *paths[] = {path, archive.path};
 		struct verify_result result;
-		fixture_verify(paths, 2, fixture.trust, &result);
+		fixture_verify(paths, 2, &fixture.roots, &result);
 		if (!fixture_finds(&result, VERIFY_WRONG, "metadata", what[i]))
 			fail_msg("the %s was not compared", what[i]);
 		assert_int_equal(verify_exit_code(&result), 1);

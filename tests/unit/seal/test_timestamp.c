@@ -18,6 +18,7 @@ static struct buf token;
 static struct slice roots;
 
 static const struct slice no_roots;
+static int64_t sample_time_us; /* when it was made: the tests themselves may take long */
 
 static int make_sample(void **state)
 {
@@ -28,6 +29,7 @@ static int make_sample(void **state)
 	signer = development_signer();
 	roots = signer_timestamp_roots(signer);
 	imprint = sha256_of("sample", 6);
+	sample_time_us = clock_now_us();
 	buf_init(&request, TIMESTAMP_REQUEST_MAX);
 	buf_init(&response, TIMESTAMP_RESPONSE_MAX);
 	buf_init(&token, TIMESTAMP_RESPONSE_MAX);
@@ -35,7 +37,7 @@ static int make_sample(void **state)
 	    signer_timestamp(signer, buf_slice(&request), &response, NULL) != 0)
 		return -1;
 	return timestamp_verify_response(buf_slice(&request), buf_slice(&response), roots,
-	                                 clock_now_us(), BOUND_US, &token, &facts, NULL);
+	                                 sample_time_us, BOUND_US, &token, &facts, NULL);
 }
 
 static int drop_sample(void **state)
@@ -65,7 +67,7 @@ static void test_facts(void **state)
 	assert_int_equal(facts.accuracy_us, 1000000);
 	assert_true(facts.gen_time_us <= now_us && facts.gen_time_us > now_us - 60 * US_PER_SECOND);
 	assert_memory_equal(facts.imprint.bytes, imprint.bytes, SHA256_SIZE);
-	assert_string_equal(facts.authority, "CN=Development timestamp authority,"
+	assert_string_equal(facts.authority.subject, "CN=Development timestamp authority,"
 	                                     "O=Constancia development\\, no legal value");
 	assert_int_equal(strlen(facts.serial), 32);
 	assert_ptr_equal(strstr(facts.policy, "2.25."), facts.policy);
@@ -127,7 +129,7 @@ static void test_response_against_request(void **state)
 {
 	struct error error = {0};
 	struct sha256 other_imprint = sha256_of("other", 5);
-	int64_t now_us = clock_now_us();
+	int64_t now_us = sample_time_us;
 	BUF_AUTO struct buf other;
 
 	buf_init(&other, TIMESTAMP_REQUEST_MAX);
@@ -211,8 +213,8 @@ static void test_every_other_length(void **state)
 	copy[response.size] = 0;
 	for (size_t size = 0; size < response.size + 2; size += size < response.size - 8 ? 7 : 1) {
 		struct slice cut = slice_make(copy, size);
-		int result = timestamp_verify_response(buf_slice(&request), cut, roots, clock_now_us(),
-		                                       60 * US_PER_SECOND, NULL, &facts, NULL);
+		int result = timestamp_verify_response(buf_slice(&request), cut, roots, sample_time_us,
+		                                       BOUND_US, NULL, &facts, NULL);
 		assert_int_equal(result, size == response.size ? 0 : ERR_INVALID_EVIDENCE);
 	}
 	free(copy);

@@ -1,0 +1,68 @@
+#include "proof/verify_check.h"
+
+static bool is_noted(const struct verify_identities *list,
+                     const struct certificate_facts *identity)
+{
+	for (const struct verify_identity *at = list->first; at; at = at->next)
+		if (sha256_equal(&at->identity.sha256, &identity->sha256))
+			return true;
+	return false;
+}
+
+static int note(struct run *run, struct verify_identities *list,
+                const struct certificate_facts *identity)
+{
+	if (is_noted(list, identity))
+		return 0;
+	if (list->count == VERIFY_IDENTITIES_MAX) {
+		verify_add(run, VERIFY_UNCHECKED, "", "",
+		           "there are more than %d signers or authorities, too many to be named",
+		           VERIFY_IDENTITIES_MAX);
+		return 0;
+	}
+	struct verify_identity *item = arena_alloc(&run->result->arena, sizeof *item);
+	if (!item)
+		return ERR_NO_MEMORY;
+	item->identity = *identity;
+	char *texts[] = {item->identity.subject, item->identity.issuer};
+	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+		verify_make_visible(texts[i]);
+	if (list->last)
+		list->last->next = item;
+	else
+		list->first = item;
+	list->last = item;
+	list->count++;
+	return 0;
+}
+
+static bool is_pinned(const struct verify_options *options, const struct certificate_facts *signer)
+{
+	for (size_t i = 0; options && i < options->signer_count; i++)
+		if (sha256_equal(&options->signers[i], &signer->sha256))
+			return true;
+	return false;
+}
+
+int verify_note_timestamp(struct run *run, const struct timestamp_facts *facts)
+{
+	run->signatures++;
+	run->result->checked.timestamps++;
+	run->unknown_authority |= !facts->trusted;
+	return note(run, &run->result->authorities, &facts->authority);
+}
+
+int verify_note_signature(struct run *run, const char *path, const char *where,
+                          const struct cms_facts *facts)
+{
+	bool pinned = is_pinned(run->options, &facts->signer);
+	run->signatures++;
+	run->unknown_signer |= !facts->trusted && !pinned;
+	if (run->options && run->options->signer_count > 0 && !pinned)
+		verify_add(run, VERIFY_WRONG, path, where,
+		           "it was signed by %s, who is none of the signers asked for",
+		           facts->signer.subject);
+	int status = note(run, &run->result->signers, &facts->signer);
+	return status == 0 && facts->has_timestamp ? verify_note_timestamp(run, &facts->timestamp)
+	                                           : status;
+}

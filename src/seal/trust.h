@@ -1,0 +1,27 @@
+/* Whom a verifier trusts, and who vouched for what it read. */
+#ifndef SEAL_TRUST_H
+#define SEAL_TRUST_H
+
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/digest.h"
+
+#define SUBJECT_SIZE 512
+
+/* PEM texts; data NULL: none given. Roots of one kind do not vouch for the other. */
+struct trust_roots {
+	struct slice signers;    /* above the certificates that sign archives and reports */
+	struct slice timestamps; /* above those of the timestamp authorities */
+};
+
+/* What a certificate says. */
+struct certificate_facts {
+	char subject[SUBJECT_SIZE]; /* RFC 2253, UTF-8 */
+	char issuer[SUBJECT_SIZE];
+	struct sha256 sha256; /* of its DER: the fingerprint */
+	int64_t not_before_us;
+	int64_t not_after_us;
+};
+
+#endif
