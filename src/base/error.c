@@ -122,6 +122,8 @@ int error_cause(struct error *error, int code, const char *format, ...)
 	va_start(list, format);
 	vsnprintf(error->cause, sizeof error->cause, format, list);
 	va_end(list);
+	/* Others' words, cut anywhere; the server's store takes valid text alone. */
+	utf8_mend(error->cause);
 	return code;
 }
 

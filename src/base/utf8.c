@@ -49,3 +49,15 @@ struct slice utf8_cut(struct slice text, size_t size_max)
 		size--;
 	return slice_make(text.data, size);
 }
+
+void utf8_mend(char *text)
+{
+	size_t size = strlen(text);
+	for (size_t at = 0, step; at < size; at += step) {
+		step = utf8_character(slice_make(text + at, size - at));
+		if (step)
+			continue;
+		text[at] = '?';
+		step = 1;
+	}
+}

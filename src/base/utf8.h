@@ -12,5 +12,7 @@ size_t utf8_character(struct slice text);
 bool utf8_valid(struct slice text);
 /* The longest start of text that has at most size_max bytes and cuts no character. */
 struct slice utf8_cut(struct slice text, size_t size_max);
+/* Puts '?' for every byte that is part of no valid character. */
+void utf8_mend(char *text);
 
 #endif

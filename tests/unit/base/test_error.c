@@ -83,6 +83,13 @@ static void test_cause(void **state)
 	assert_int_equal(error_cause(NULL, ERR_IO, "x"), ERR_IO);
 	assert_string_equal(error_message(NULL, LANGUAGE_ENGLISH),
 	                    error_general_message(ERR_INTERNAL, LANGUAGE_ENGLISH));
+	/* Whatever others said, and wherever it was cut. */
+	char words[2 * ERROR_CAUSE_MAX] = "x\xff";
+	for (size_t i = 2; i + 2 < sizeof words; i += 2)
+		memcpy(words + i, "\xc3\xb1", 3);
+	error_cause(&error, ERR_NETWORK, "%s", words);
+	assert_int_equal(strlen(error.cause), ERROR_CAUSE_MAX - 1);
+	assert_true(utf8_valid(slice_of(error.cause)));
 	error_clear(&error);
 	assert_int_equal(error.code, OK);
 	assert_string_equal(error.cause, "");

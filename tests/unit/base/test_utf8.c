@@ -57,11 +57,25 @@ static void test_valid_and_cut(void **state)
 		assert_int_equal(utf8_cut(text, i).size, expected[i]);
 }
 
+static void test_mended(void **state)
+{
+	static const char *const rows[][2] = {
+	    {"", ""}, {"a\xc3\xb1\xe2\x82\xac", "a\xc3\xb1\xe2\x82\xac"}, {"caf\xc3", "caf?"},
+	    {"\xff\xc3\xb1\xe2\x82z", "?\xc3\xb1??z"}, {"\xed\xa0\x80", "???"}};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		char text[16];
+		strcpy(text, rows[i][0]);
+		utf8_mend(text);
+		assert_string_equal(text, rows[i][1]);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_every_start),
 	    cmocka_unit_test(test_valid_and_cut),
+	    cmocka_unit_test(test_mended),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
