@@ -13,6 +13,7 @@ struct transfer {
 	const struct mail_server *server;
 	struct buf text;
 	size_t sent;
+	bool recipient_said; /* RCPT went out */
 	char url[2 * URL_MAX];
 	struct curl_slist *recipients;
 	bool opened;  /* at least one address was permitted */
@@ -94,6 +95,16 @@ static size_t pass_over(char *data, size_t one, size_t size, void *context)
 	return one * size;
 }
 
+/* libcurl tells of no other way to know what an answer was for. */
+static int watch(CURL *easy, curl_infotype type, char *data, size_t size, void *context)
+{
+	struct transfer *transfer = context;
+	(void)easy;
+	if (type == CURLINFO_HEADER_OUT && size > 5 && memcmp(data, "RCPT ", 5) == 0)
+		transfer->recipient_said = true;
+	return 0;
+}
+
 /* ---- sending ---- */
 
 static CURLcode set_options(struct transfer *transfer, CURL *easy, const char *from)
@@ -121,6 +132,9 @@ static CURLcode set_options(struct transfer *transfer, CURL *easy, const char *f
 	code |= curl_easy_setopt(easy, CURLOPT_MAIL_FROM, from);
 	code |= curl_easy_setopt(easy, CURLOPT_MAIL_RCPT, transfer->recipients);
 	code |= curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, transfer->reason);
+	code |= curl_easy_setopt(easy, CURLOPT_VERBOSE, 1L); /* for `watch`, which prints nothing */
+	code |= curl_easy_setopt(easy, CURLOPT_DEBUGFUNCTION, watch);
+	code |= curl_easy_setopt(easy, CURLOPT_DEBUGDATA, transfer);
 	if (*or_empty(server->user)) {
 		code |= curl_easy_setopt(easy, CURLOPT_USERNAME, server->user);
 		code |= curl_easy_setopt(easy, CURLOPT_PASSWORD, or_empty(server->password));
@@ -131,15 +145,15 @@ static CURLcode set_options(struct transfer *transfer, CURL *easy, const char *f
 }
 
 /* A 5xx to the recipient or to the whole message is meant for this message; one to the greeting, to
- * the encryption or to the password is about the server's settings, which an operator may mend. */
-static bool refused_for_good(const struct transfer *transfer, CURLcode code, long status)
+ * the encryption, to the password or to the sender, which all mails share, is about the settings,
+ * which an operator may mend. */
+static bool refused_for_good(const struct transfer *transfer, long status)
 {
 	static const long about_login[] = {530, 534, 535, 538};
 	for (size_t i = 0; i < sizeof about_login / sizeof *about_login; i++)
 		if (status == about_login[i])
 			return false;
-	bool of_message = code == CURLE_SEND_ERROR || transfer->sent == transfer->text.size;
-	return status >= 500 && status <= 599 && of_message;
+	return status >= 500 && status <= 599 && transfer->recipient_said;
 }
 
 static int explain(const struct transfer *transfer, CURL *easy, CURLcode code, struct error *error)
@@ -152,7 +166,7 @@ static int explain(const struct transfer *transfer, CURL *easy, CURLcode code, s
 		return error_cause(error, ERR_NETWORK, "address %s is %s and not permitted",
 		                   transfer->refused_address, address_kind_text(transfer->refused_kind));
 	if (curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &status) == CURLE_OK &&
-	    refused_for_good(transfer, code, status))
+	    refused_for_good(transfer, status))
 		return error_cause(error, ERR_REFUSED, "%s (status %ld)", reason, status);
 	return error_cause(error, ERR_NETWORK, "%s (status %ld)", reason, status);
 }
