@@ -1,6 +1,7 @@
 #include "jobs/mailer.h"
 
 #include <stdio.h>
+#include <time.h>
 
 #include "base/log.h"
 #include "service/mail_templates.h"
@@ -8,6 +9,7 @@
 
 #define POLL_US (2 * US_PER_SECOND)
 #define SEND_TIMEOUT_MS 20000
+#define END_RETRY_NS 500000000
 #define LEASE_US (30 * US_PER_SECOND)
 #define JOB_MEMORY_MAX ((size_t)1 << 20)
 #define TEXT_MAX ((size_t)64 * 1024)
@@ -82,14 +84,30 @@ static int send_mail(struct mailer *mailer, const struct mail *mail, struct erro
 	return mail_send(&mailer->server, &message, error);
 }
 
-static void end(struct mailer *mailer, const struct mail *mail, enum mail_end how,
-                const char *cause)
+/* What was sent and is not recorded would be sent again once its lease has run out, so a store that
+ * is away is waited for; nothing else could be claimed meanwhile. */
+static void record_end(struct mailer *mailer, const struct mail *mail, enum mail_end how,
+                       const char *cause, const atomic_bool *stopping)
 {
-	struct error error = {0};
-	int result = store_end_mail(mailer->service->store, mail, mailer->holder, how, cause,
-	                            clock_now_us(), &error);
-	if (result && result != ERR_REFUSED)
+	for (;;) {
+		struct error error = {0};
+		int result = store_end_mail(mailer->service->store, mail, mailer->holder, how, cause,
+		                            clock_now_us(), &error);
+		if (!result || result == ERR_REFUSED)
+			return;
 		log_warning("mail_not_ended", "mail_id", mail->mail_id, "cause", error.cause);
+		bool passes = result == ERR_UNAVAILABLE || result == ERR_UNKNOWN_OUTCOME ||
+		              result == ERR_NO_SPACE;
+		if (!passes || atomic_load(stopping))
+			return;
+		nanosleep(&(struct timespec){.tv_nsec = END_RETRY_NS}, NULL);
+	}
+}
+
+static void end(struct mailer *mailer, const struct mail *mail, enum mail_end how,
+                const char *cause, const atomic_bool *stopping)
+{
+	record_end(mailer, mail, how, cause, stopping);
 	struct job_counters *counters = &mailer->service->job_counters;
 	if (how == MAIL_SENT) {
 		atomic_fetch_add(&counters->mails_sent, 1);
@@ -124,23 +142,24 @@ static void delay(struct mailer *mailer, const struct mail *mail, const char *ca
 	            cause);
 }
 
-static void deliver(struct mailer *mailer, const struct mail *mail)
+static void deliver(struct mailer *mailer, const struct mail *mail, const atomic_bool *stopping)
 {
 	struct error error = {0};
 	if (!mailer->server.url || !*mailer->server.url) {
-		end(mailer, mail, MAIL_DROPPED, "mail.url is empty");
+		end(mailer, mail, MAIL_DROPPED, "mail.url is empty", stopping);
 		return;
 	}
 	if (!mail->recipient || !*mail->recipient) {
-		end(mailer, mail, MAIL_DROPPED, "the account has no e-mail address");
+		end(mailer, mail, MAIL_DROPPED, "the account has no e-mail address", stopping);
 		return;
 	}
 	int result = send_mail(mailer, mail, &error);
 	if (!result)
-		end(mailer, mail, MAIL_SENT, NULL);
+		end(mailer, mail, MAIL_SENT, NULL, stopping);
 	else if (result == ERR_REFUSED || result == ERR_VALIDATION ||
 	         mail->attempts >= (int64_t)mailer->wait_count)
-		end(mailer, mail, MAIL_FAILED, *error.cause ? error.cause : error_code_text(result));
+		end(mailer, mail, MAIL_FAILED, *error.cause ? error.cause : error_code_text(result),
+		    stopping);
 	else
 		delay(mailer, mail, *error.cause ? error.cause : error_code_text(result));
 }
@@ -163,7 +182,7 @@ int64_t mailer_run(void *context, const atomic_bool *stopping)
 			log_warning("mails_not_read", "cause", error.cause);
 			break;
 		}
-		deliver(mailer, &mail);
+		deliver(mailer, &mail, stopping);
 	}
 	return POLL_US;
 }

@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "faults.h"
 #include "jobs/mailer.h"
 #include "sample.h"
 #include "service/mail_templates.h"
@@ -206,6 +207,17 @@ static void test_a_lost_answer_gives_the_same_message_again(void **state)
 	assert_memory_equal(first, second, size);
 }
 
+static void test_what_was_sent_is_recorded_once_the_store_is_back(void **state)
+{
+	struct post *post = *state;
+	fault_set(FAULT_COMMIT, 3); /* queued, claimed, ended */
+	struct mail_record record = run(post, 1);
+	assert_true(fault_take());
+	assert_string_equal(record.state, "sent");
+	assert_int_equal(record.attempts, 1);
+	assert_int_equal(times_heard(post, "RCPT TO:"), 1);
+}
+
 static void test_tried_often_enough(void **state)
 {
 	struct post *post = *state;
@@ -255,6 +267,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_sent_at_once, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_a_lost_answer_gives_the_same_message_again, set_up,
 		                                tear_down),
+		cmocka_unit_test_setup_teardown(test_what_was_sent_is_recorded_once_the_store_is_back,
+		                                set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_tried_often_enough, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_refused_for_good, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_no_server, set_up, tear_down),
