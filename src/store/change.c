@@ -129,6 +129,12 @@ int lock_account(struct db_connection *connection, int64_t account, struct error
 	return db_execute(query, NULL, error);
 }
 
+int64_t due_at_once_us(struct db_connection *connection, int64_t now_us)
+{
+	int64_t shared_us = db_now_us(db_of(connection));
+	return now_us < shared_us ? now_us : shared_us;
+}
+
 int find_filters(struct db_connection *connection, struct slice account_id,
                  struct slice channel_id, int64_t *ret_account, int64_t *ret_channel,
                  struct error *error)

@@ -40,6 +40,9 @@ int find_channel_number(struct db_connection *connection, struct slice channel_i
 /* Locks the account's row to the end of the transaction: registration waits, and what it reads and
  * writes of the account stands still. */
 int lock_account(struct db_connection *connection, int64_t account, struct error *error);
+/* When what is queued now is due: now, by the clock that all nodes share (db_now_us), since this
+ * node's, by which now_us was taken, may be ahead of it. */
+int64_t due_at_once_us(struct db_connection *connection, int64_t now_us);
 /* Both, each 0 where the identifier is empty. */
 int find_filters(struct db_connection *connection, struct slice account_id,
                  struct slice channel_id, int64_t *ret_account, int64_t *ret_channel,

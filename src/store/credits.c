@@ -137,7 +137,7 @@ int store_write_notices(struct db_connection *connection, int64_t account,
                         struct error *error)
 {
 	struct fan_out out;
-	int result = notices ? fan_out_open(connection, account, &out, error) : OK;
+	int result = notices ? fan_out_open(connection, account, now_us, &out, error) : OK;
 	for (const struct ledger_notice *notice = notices; notice && result == OK;
 	     notice = notice->next) {
 		char id[ID_SIZE];
@@ -154,8 +154,7 @@ int store_write_notices(struct db_connection *connection, int64_t account,
 		int64_t number = db_step(query) ? db_integer(query, 0) : 0;
 		result = db_end(query, error);
 		if (result == OK)
-			result = fan_out_notice(connection, &out, number, notice_type_text(notice->type),
-			                        now_us, error);
+			result = fan_out_notice(connection, &out, number, notice_type_text(notice->type), error);
 	}
 	return result;
 }

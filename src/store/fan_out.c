@@ -2,10 +2,12 @@
 
 #include <stdio.h>
 
-int fan_out_open(struct db_connection *connection, int64_t account, struct fan_out *ret,
-                 struct error *error)
+#include "store/change.h"
+
+int fan_out_open(struct db_connection *connection, int64_t account, int64_t now_us,
+                 struct fan_out *ret, struct error *error)
 {
-	*ret = (struct fan_out){.account = account};
+	*ret = (struct fan_out){.account = account, .due_us = due_at_once_us(connection, now_us)};
 	struct db_query *query =
 	    db_query(connection, "SELECT endpoint, next_at, types FROM webhook_endpoints"
 	                         " WHERE account = $1 AND disabled_at IS NULL AND deleted_at IS NULL"
@@ -30,19 +32,19 @@ static bool wants(const char *types, const char *type)
 	return !*types || strstr(types, listed);
 }
 
-static int make_due(struct db_connection *connection, int64_t account, int64_t endpoint,
-                    int64_t now_us, struct error *error)
+static int make_due(struct db_connection *connection, const struct fan_out *out, int64_t endpoint,
+                    struct error *error)
 {
 	struct db_query *query = db_query(connection, "UPDATE webhook_endpoints SET next_at = $3"
 	                                              " WHERE account = $1 AND endpoint = $2");
-	db_bind_integer(query, account);
+	db_bind_integer(query, out->account);
 	db_bind_integer(query, endpoint);
-	db_bind_integer(query, now_us);
+	db_bind_integer(query, out->due_us);
 	return db_execute(query, NULL, error);
 }
 
 int fan_out_notice(struct db_connection *connection, struct fan_out *out, int64_t notice,
-                   const char *type, int64_t now_us, struct error *error)
+                   const char *type, struct error *error)
 {
 	int result = OK;
 	for (size_t i = 0; i < out->count && !result; i++) {
@@ -55,12 +57,12 @@ int fan_out_notice(struct db_connection *connection, struct fan_out *out, int64_
 		db_bind_integer(query, out->account);
 		db_bind_integer(query, out->endpoints[i].endpoint);
 		db_bind_integer(query, notice);
-		db_bind_integer(query, now_us);
+		db_bind_integer(query, out->due_us);
 		result = db_execute(query, NULL, error);
-		if (result || out->endpoints[i].next_at_us <= now_us)
+		if (result || out->endpoints[i].next_at_us <= out->due_us)
 			continue;
-		result = make_due(connection, out->account, out->endpoints[i].endpoint, now_us, error);
-		out->endpoints[i].next_at_us = now_us;
+		result = make_due(connection, out, out->endpoints[i].endpoint, error);
+		out->endpoints[i].next_at_us = out->due_us;
 	}
 	return result;
 }

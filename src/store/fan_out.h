@@ -10,6 +10,7 @@
 
 struct fan_out {
 	int64_t account;
+	int64_t due_us;
 	size_t count; /* of enabled endpoints */
 	struct {
 		int64_t endpoint;
@@ -18,10 +19,9 @@ struct fan_out {
 	} endpoints[WEBHOOKS_MAX];
 };
 /* Reads and locks the account's enabled endpoints, in ascending order as everyone does. */
-int fan_out_open(struct db_connection *connection, int64_t account, struct fan_out *ret,
-                 struct error *error) __attribute__((warn_unused_result));
+int fan_out_open(struct db_connection *connection, int64_t account, int64_t now_us,
+                 struct fan_out *ret, struct error *error) __attribute__((warn_unused_result));
 int fan_out_notice(struct db_connection *connection, struct fan_out *out, int64_t notice,
-                   const char *type, int64_t now_us, struct error *error)
-    __attribute__((warn_unused_result));
+                   const char *type, struct error *error) __attribute__((warn_unused_result));
 
 #endif

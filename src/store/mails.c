@@ -21,7 +21,7 @@ int store_queue_mail(struct db_connection *connection, int64_t account, const ch
 	db_bind_string(query, template_name);
 	db_bind_text(query, values);
 	db_bind_integer(query, now_us);
-	db_bind_integer(query, now_us);
+	db_bind_integer(query, due_at_once_us(connection, now_us));
 	return db_execute(query, NULL, error);
 }
 

@@ -296,6 +296,7 @@ static int find_notice(struct db_connection *connection, int64_t account, struct
 static int queue_again(struct db_connection *connection, const struct locked *locked,
                        int64_t notice, int64_t now_us, struct error *error)
 {
+	int64_t due_us = due_at_once_us(connection, now_us);
 	struct db_query *query = db_query(
 	    connection, "INSERT INTO webhook_deliveries (account, endpoint, notice, status, attempts,"
 	                " tries, next_attempt_at) VALUES ($1, $2, $3, 'waiting', 0, 0, $4)"
@@ -304,7 +305,7 @@ static int queue_again(struct db_connection *connection, const struct locked *lo
 	db_bind_integer(query, locked->account);
 	db_bind_integer(query, locked->endpoint);
 	db_bind_integer(query, notice);
-	db_bind_integer(query, now_us);
+	db_bind_integer(query, due_us);
 	int code = db_execute(query, NULL, error);
 	if (code)
 		return code;
@@ -313,7 +314,7 @@ static int queue_again(struct db_connection *connection, const struct locked *lo
 	                             " AND (next_at IS NULL OR next_at > $3)");
 	db_bind_integer(query, locked->account);
 	db_bind_integer(query, locked->endpoint);
-	db_bind_integer(query, now_us);
+	db_bind_integer(query, due_us);
 	return db_execute(query, NULL, error);
 }
 

@@ -99,6 +99,15 @@ static void test_it_goes_with_its_cause(void **state)
 	assert_int_equal(mail.attempts, 0);
 }
 
+/* A node whose clock is ahead queues for all. */
+static void test_due_at_once_by_the_clock_of_all(void **state)
+{
+	struct fixture *fixture = *state;
+	struct mail mail;
+	queue(fixture, "{}", store_now_us(fixture->sample.store) + US_PER_DAY, true);
+	assert_int_equal(claim(fixture, "one", store_now_us(fixture->sample.store), &mail), OK);
+}
+
 static void test_nobody_to_tell(void **state)
 {
 	struct fixture *fixture = *state;
@@ -207,6 +216,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_it_goes_with_its_cause, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_due_at_once_by_the_clock_of_all, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_nobody_to_tell, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_a_lease, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_tries, set_up, tear_down),
