@@ -56,56 +56,86 @@ static int64_t attempt_max_us(const struct deliverer *deliverer)
 
 /* ---- recording ---- */
 
-static void forget_results(struct deliverer *deliverer)
-{
-	for (size_t i = 0; i < deliverer->result_count; i++) {
-		const struct attempt_record *record = &deliverer->results[i];
-		struct queue_endpoint *endpoint =
-		    queue_find(&deliverer->queue, record->account, record->endpoint);
-		if (endpoint && record->notice)
-			queue_recorded(endpoint, record->notice);
-	}
-	deliverer->result_count = 0;
-	deliverer->result_acknowledged = false;
-}
-
-static void count_results(struct deliverer *deliverer)
+static void count_result(struct deliverer *deliverer, const struct attempt_record *record,
+                         struct queue_endpoint *endpoint)
 {
 	struct job_counters *counters = &deliverer->service->job_counters;
-	for (size_t i = 0; i < deliverer->result_count; i++) {
-		const struct attempt_record *record = &deliverer->results[i];
-		if (!record->notice)
-			continue;
-		atomic_fetch_add(record->end == DELIVERY_DONE ? &counters->notices_delivered
-		                                              : &counters->notice_attempts_failed, 1);
-		if (record->end == DELIVERY_USED_UP)
-			atomic_fetch_add(&counters->notices_failed, 1);
-		if (!record->disabled)
-			continue;
-		const struct queue_endpoint *endpoint =
-		    queue_find(&deliverer->queue, record->account, record->endpoint);
-		atomic_fetch_add(&counters->webhooks_disabled, 1);
-		log_warning("webhook_disabled", "endpoint_id", endpoint ? endpoint->endpoint_id : NULL);
+	atomic_fetch_add(record->end == DELIVERY_DONE ? &counters->notices_delivered
+	                                              : &counters->notice_attempts_failed, 1);
+	if (record->end == DELIVERY_USED_UP)
+		atomic_fetch_add(&counters->notices_failed, 1);
+	if (!record->disabled)
+		return;
+	atomic_fetch_add(&counters->webhooks_disabled, 1);
+	log_warning("webhook_disabled", "endpoint_id", endpoint ? endpoint->endpoint_id : NULL);
+	if (endpoint) {
+		queue_drop_loaded(endpoint);
+		endpoint->due = false;
 	}
+}
+
+/* Records `count` results and forgets what it records. */
+static int record_some(struct deliverer *deliverer, struct attempt_record *records, size_t count)
+{
+	struct error error = {0};
+	int result = store_record_attempts(deliverer->service->store, records, count,
+	                                   WEBHOOK_FAILURES_MAX, clock_now_us(), &error);
+	if (result)
+		log_warning("deliveries_not_recorded", "error", error_code_text(result), "cause",
+		            error.cause);
+	for (size_t i = 0; i < count && !result; i++) {
+		if (!records[i].notice)
+			continue;
+		struct queue_endpoint *endpoint =
+		    queue_find(&deliverer->queue, records[i].account, records[i].endpoint);
+		count_result(deliverer, &records[i], endpoint);
+		if (endpoint)
+			queue_recorded(endpoint, records[i].notice);
+	}
+	return result;
+}
+
+/* Whether it may be the rows of one endpoint that cannot be written, and not the store. */
+static bool is_of_one_endpoint(int result)
+{
+	return result == ERR_CORRUPT || result == ERR_INTERNAL || result == ERR_REFUSED ||
+	       result == ERR_NO_MEMORY;
+}
+
+/* Each endpoint's results by themselves, so that a broken one holds up no other; they lie together
+ * already (store_record_attempts). How many stay, moved to the start. */
+static size_t record_each(struct deliverer *deliverer)
+{
+	struct attempt_record *all = deliverer->results;
+	size_t count = deliverer->result_count, kept = 0;
+	int result = OK;
+	for (size_t first = 0, next; first < count; first = next) {
+		for (next = first + 1; next < count && all[next].account == all[first].account &&
+		                       all[next].endpoint == all[first].endpoint;)
+			next++;
+		if (!result || is_of_one_endpoint(result))
+			result = record_some(deliverer, &all[first], next - first);
+		if (!result)
+			continue;
+		memmove(&all[kept], &all[first], (next - first) * sizeof *all);
+		kept += next - first;
+	}
+	return kept;
 }
 
 static void record(struct deliverer *deliverer)
 {
-	struct error error = {0};
 	if (deliverer->result_count == 0)
 		return;
-	int result = store_record_attempts(deliverer->service->store, deliverer->results,
-	                                   deliverer->result_count, WEBHOOK_FAILURES_MAX,
-	                                   clock_now_us(), &error);
+	int result = record_some(deliverer, deliverer->results, deliverer->result_count);
+	if (!result)
+		deliverer->result_count = 0;
+	else if (is_of_one_endpoint(result))
+		deliverer->result_count = record_each(deliverer);
 	deliverer->recorded_at_us = clock_monotonic_us();
-	deliverer->recording_fails = result != OK;
-	if (result) {
-		log_warning("deliveries_not_recorded", "error", error_code_text(result), "cause",
-		            error.cause);
-		return;
-	}
-	count_results(deliverer);
-	forget_results(deliverer);
+	deliverer->recording_fails = deliverer->result_count > 0;
+	if (deliverer->result_count == 0)
+		deliverer->result_acknowledged = false;
 }
 
 /* When what there is must be recorded; INT64_MAX: there is nothing. */
@@ -452,7 +482,8 @@ static void give_up(struct deliverer *deliverer)
 		}
 		deliverer->many = NULL;
 	}
-	forget_results(deliverer);
+	deliverer->result_count = 0;
+	deliverer->result_acknowledged = false;
 	queue_clear(&deliverer->queue);
 	queue_init(&deliverer->queue);
 }

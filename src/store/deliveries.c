@@ -7,8 +7,6 @@
 #include "store/change.h"
 #include "store/mails.h"
 
-#define MAIL_VALUES_SIZE 4096
-
 /* ---- what is due ---- */
 
 int store_each_due_webhook(struct store *store, int64_t now_us,
@@ -146,12 +144,14 @@ static int lock_endpoint(struct recording *recording)
 	return db_end(query, recording->error);
 }
 
+/* Not of a delivery that housekeeping has removed meanwhile: nothing would ever remove it. */
 static int write_attempt(struct recording *recording, const struct attempt_record *record)
 {
 	struct db_query *query = db_query(
 	    recording->connection,
 	    "INSERT INTO webhook_attempts (account, endpoint, notice, attempt, at, duration_us,"
-	    " http_status, error, answer) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)"
+	    " http_status, error, answer) SELECT account, endpoint, notice, $4, $5, $6, $7, $8, $9"
+	    " FROM webhook_deliveries WHERE account = $1 AND endpoint = $2 AND notice = $3"
 	    " ON CONFLICT (account, endpoint, notice, attempt) DO NOTHING");
 	db_bind_integer(query, recording->account);
 	db_bind_integer(query, recording->endpoint);
@@ -216,7 +216,7 @@ static int queue_mail(struct recording *recording)
 	db_bind_integer(query, recording->account);
 	db_bind_integer(query, recording->endpoint);
 	BUF_AUTO struct buf values;
-	buf_init(&values, MAIL_VALUES_SIZE);
+	buf_init(&values, MAIL_VALUES_MAX);
 	struct json_writer writer = {.out = &values};
 	json_begin_object(&writer, NULL);
 	if (db_step(query)) {

@@ -8,7 +8,9 @@
 #include <cmocka.h>
 
 #include "sample.h"
+#include "store/change.h"
 #include "store/deliveries.h"
+#include "store/mails.h"
 #include "store/segments.h"
 #include "store/webhooks.h"
 
@@ -168,6 +170,47 @@ static void test_a_notice_is_queued_once_for_who_wants_it_then(void **state)
 	assert_memory_equal(batch.items[0].notice_id, "ntc_", 4);
 }
 
+/* A node whose clock is ahead queues for all. */
+static void test_due_at_once_by_the_clock_of_all(void **state)
+{
+	struct fixture *fixture = *state;
+	struct store *store = fixture->sample.store;
+	add_threshold(fixture, 10);
+	add_endpoint(fixture, NULL);
+	fixture->sample.now_us = store_now_us(store) + US_PER_DAY;
+	cause(fixture);
+	assert_true(is_due(fixture, store_now_us(store)));
+	struct delivery delivery = load(fixture, store_now_us(store), 1).items[0];
+	record_one(fixture, &delivery, DELIVERY_DONE, 0);
+	assert_int_equal(store_replay_notice(store, slice_of(delivery.notice_id),
+	                                     slice_of(fixture->endpoint_id),
+	                                     fixture->sample.now_us, NULL), OK);
+	assert_true(is_due(fixture, store_now_us(store)));
+	load(fixture, store_now_us(store), 1);
+}
+
+/* Of what housekeeping removed while it was under way nothing is left. */
+static void test_an_attempt_at_what_is_gone_is_not_kept(void **state)
+{
+	struct fixture *fixture = *state;
+	struct store *store = fixture->sample.store;
+	add_threshold(fixture, 10);
+	add_endpoint(fixture, NULL);
+	cause(fixture);
+	struct delivery delivery = load(fixture, fixture->sample.now_us, 1).items[0];
+	assert_int_equal(store_delete_webhook(store, slice_of(fixture->endpoint_id),
+	                                      fixture->sample.now_us, NULL), OK);
+	int64_t removed;
+	assert_int_equal(store_forget_notices(store, 0, 1000, &removed, NULL), OK);
+	record_one(fixture, &delivery, DELIVERY_DONE, 0);
+	struct db_connection *connection;
+	assert_int_equal(look_begin(store, &connection, NULL), OK);
+	struct db_query *query = db_query(connection, "SELECT count(*) FROM webhook_attempts");
+	assert_true(db_step(query));
+	assert_int_equal(db_integer(query, 0), 0);
+	assert_int_equal(look_end(connection, db_end(query, NULL)), OK);
+}
+
 static void test_attempts_are_recorded_once_whatever_is_repeated(void **state)
 {
 	struct fixture *fixture = *state;
@@ -224,6 +267,34 @@ static void test_failures_in_a_row_disable_and_an_acknowledgment_between_them_do
 	struct delivery_counts counts;
 	assert_int_equal(store_count_deliveries(fixture->sample.store, &counts, NULL), OK);
 	assert_int_equal(counts.disabled, 1);
+}
+
+/* The longest address, twice as long in JSON, must not keep anything from being recorded. */
+static void test_the_owner_of_any_address_is_told_that_it_is_disabled(void **state)
+{
+	struct fixture *fixture = *state;
+	struct account_change change = ACCOUNT_UNCHANGED;
+	change.email = "owner@example.org";
+	assert_int_equal(store_change_account(fixture->sample.store,
+	                                      slice_of(fixture->sample.account_id), &change,
+	                                      fixture->sample.now_us, NULL), OK);
+	char url[2049] = "https://example.org/";
+	memset(url + strlen(url), '"', sizeof url - 1 - strlen(url));
+	for (int64_t credits = 10; credits < 15; credits++)
+		add_threshold(fixture, credits);
+	add_endpoint(fixture, NULL);
+	assert_int_equal(store_change_webhook(fixture->sample.store, slice_of(fixture->endpoint_id),
+	                                      url, NULL, NULL), OK);
+	cause(fixture);
+	struct delivery_batch batch = load(fixture, fixture->sample.now_us, 5);
+	for (int i = 0; i < 5; i++)
+		record_one(fixture, &batch.items[i], DELIVERY_USED_UP, 0);
+	assert_true(find(fixture).disabled_by_failures);
+	struct mail_record *mails;
+	size_t count;
+	assert_int_equal(store_list_mails(fixture->sample.store, slice_of(fixture->sample.account_id),
+	                                  10, &fixture->arena, &mails, &count, NULL), OK);
+	assert_int_equal(count, 1);
 }
 
 static void test_the_order_of_the_ends_counts_within_one_transaction(void **state)
@@ -367,6 +438,9 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
 		TEST(test_a_notice_is_queued_once_for_who_wants_it_then),
+		TEST(test_due_at_once_by_the_clock_of_all),
+		TEST(test_an_attempt_at_what_is_gone_is_not_kept),
+		TEST(test_the_owner_of_any_address_is_told_that_it_is_disabled),
 		TEST(test_attempts_are_recorded_once_whatever_is_repeated),
 		TEST(test_failures_in_a_row_disable_and_an_acknowledgment_between_them_does_not),
 		TEST(test_the_order_of_the_ends_counts_within_one_transaction),
