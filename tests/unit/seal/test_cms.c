@@ -341,7 +341,7 @@ static void test_foreign_signatures(void **state)
 			continue;
 		}
 		assert_int_equal(result, 0);
-		assert_in_range(clock_now_us() - facts.signing_time_us, 0, 60 * US_PER_SECOND);
+		assert_in_range(clock_now_us() - facts.signing_time_us, 0, US_PER_DAY);
 	}
 }
 
