@@ -1,5 +1,5 @@
 # The face of the build; meson and ninja do the work.
-.PHONY: all run test sanitize conformance bench fuzz format tidy deps clean
+.PHONY: all run test sanitize coverage conformance bench fuzz format tidy deps clean
 
 all: build/build.ninja
 	@ninja -C build
@@ -17,6 +17,11 @@ sanitize: build-sanitize/build.ninja
 	@scripts/test build-sanitize on-server tests/system/test_registration.py \
 		tests/system/test_replay.py tests/system/test_lists.py tests/system/test_credits.py \
 		tests/system/test_certifications.py tests/system/test_postgres.py
+
+# Which lines and branches of src/ the tests reach.
+coverage: build-coverage/build.ninja
+	@ninja -C build-coverage
+	@scripts/coverage build-coverage
 
 # Against validators and services from outside (PyPI, Maven Central, the Go module proxy).
 conformance: deps all
@@ -46,5 +51,9 @@ build-sanitize/build.ninja: | deps
 	@meson setup build-sanitize -Db_sanitize=address,undefined -Db_lundef=false >/dev/null && \
 		echo "configured build-sanitize/"
 
+build-coverage/build.ninja: | deps
+	@meson setup build-coverage -Db_coverage=true -Doptimization=0 >/dev/null && \
+		echo "configured build-coverage/"
+
 clean:
-	@rm -rf build build-sanitize build-ci build-fuzz
+	@rm -rf build build-sanitize build-coverage build-ci build-fuzz

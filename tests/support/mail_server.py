@@ -6,6 +6,9 @@ alone.
     server.messages                            every message that came in whole, an email.message each
     server.close()
 
+usage: mail_server.py PORT FILE
+Stands alone, and adds a line of JSON to the file for each message before it takes it.
+
 A step of the script:
     take            take the message
     cut             keep the message, and close the connection without an answer
@@ -17,9 +20,11 @@ With certificates (make_certificates) it offers STARTTLS, and wants it, and a pa
 
 import email
 import email.policy
+import json
 import pathlib
 import ssl
 import subprocess
+import sys
 import threading
 
 from aiosmtpd.controller import Controller
@@ -66,7 +71,7 @@ class Handler:
         message.over_tls = session.ssl is not None
         message.content = envelope.content
         if step in ("take", "cut"):
-            self.server.messages.append(message)
+            self.server.keep(message)
         else:
             self.server.turned_down.append(message)
         if step == "cut":
@@ -76,14 +81,15 @@ class Handler:
 
 
 class MailServer:
-    def __init__(self, certificates=None, user=None, password=None):
+    def __init__(self, certificates=None, user=None, password=None, port=None, file=None):
         self.messages = []
         self.turned_down = []
         self.logins = []
         self.user, self.password = user, password
         self._script = []
         self._lock = threading.Lock()
-        self.port = reserve_port()
+        self.file = file
+        self.port = port or reserve_port()
         self.url = f"smtp://127.0.0.1:{self.port}"
         more = {}
         if certificates:
@@ -119,5 +125,23 @@ class MailServer:
         with self._lock:
             return self._script.pop(0) if self._script else "take"
 
+    def keep(self, message):
+        self.messages.append(message)
+        if self.file:
+            self.file.write(json.dumps({"to": message.recipients,
+                                        "subject": message["Subject"]}) + "\n")
+            self.file.flush()
+
     def close(self):
         self.controller.stop()
+
+
+def main():
+    port, path = sys.argv[1:]
+    with open(path, "a", encoding="utf-8") as file:
+        MailServer(port=int(port), file=file)
+        threading.Event().wait()
+
+
+if __name__ == "__main__":
+    main()

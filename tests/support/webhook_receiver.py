@@ -5,6 +5,9 @@ behave badly.
         endpoint = …create an endpoint at receiver.url…
         receiver.secrets = [endpoint["secret"]]
         delivery = receiver.next()
+
+usage: webhook_receiver.py PORT FILE SECRET
+Stands alone, and adds a line of JSON to the file for each notice before it acknowledges it.
 """
 
 import hashlib
@@ -14,6 +17,7 @@ import json
 import re
 import socket
 import ssl
+import sys
 import threading
 import time
 
@@ -249,3 +253,20 @@ class BadReceiver:
 
     def __exit__(self, *_):
         self.close()
+
+
+def main():
+    port, path, secret = sys.argv[1:]
+    with open(path, "a", encoding="utf-8") as file:
+        def answer(delivery):
+            line = {"id": delivery.id, "type": delivery.type, "data": delivery.data,
+                    "problems": problems(delivery.headers, delivery.body, [secret])}
+            file.write(json.dumps(line) + "\n")
+            file.flush()
+            return 200
+        Receiver(port=int(port), answer=answer, secrets=[secret])
+        threading.Event().wait()
+
+
+if __name__ == "__main__":
+    main()
