@@ -1,0 +1,54 @@
+#include "failing.h"
+
+#include <errno.h>
+#include <stddef.h>
+
+int failing_errno = EIO;
+
+static _Thread_local unsigned armed;
+static _Thread_local int countdown;
+static _Thread_local const char *failed;
+
+void failing_arm(unsigned kinds, int at)
+{
+	armed = kinds;
+	countdown = at;
+	failed = NULL;
+}
+
+const char *failing_disarm(void)
+{
+	armed = 0;
+	return failed;
+}
+
+__attribute__((used)) int failing_decide(const char *name, unsigned kind);
+
+int failing_decide(const char *name, unsigned kind)
+{
+	if (!(armed & kind) || failed || --countdown > 0)
+		return 0;
+	failed = name;
+	errno = kind == FAILING_MEMORY ? ENOMEM : failing_errno;
+	return 1;
+}
+
+/* The linker leads every call of NAME here (--wrap), whatever its arguments: they are kept, then it
+ * is called, or its value of failure returned. */
+#define TEXT(x) #x
+#define VALUE(x) TEXT(x)
+#define KIND_MEMORY 1
+#define KIND_FILES 2
+#define KIND_OPENSSL 4
+#define KIND_SQLITE 8
+#define CALL(kind, value, name)                                                                    \
+	__asm__(".text\n.weak __real_" #name "\n.globl __wrap_" #name "\n.type __wrap_" #name ", @function\n"                  \
+	        "__wrap_" #name ":\n\tendbr64\n"                                                       \
+	        "\tpush %rdi\n\tpush %rsi\n\tpush %rdx\n\tpush %rcx\n\tpush %r8\n\tpush %r9\n"          \
+	        "\tpush %rax\n\tlea 1f(%rip), %rdi\n\tmov $" VALUE(KIND_##kind) ", %esi\n"              \
+	        "\tcall failing_decide\n\tmov %eax, %r11d\n"                                            \
+	        "\tpop %rax\n\tpop %r9\n\tpop %r8\n\tpop %rcx\n\tpop %rdx\n\tpop %rsi\n\tpop %rdi\n"     \
+	        "\ttest %r11d, %r11d\n\tjne 2f\n\tjmp __real_" #name "@PLT\n"                           \
+	        "2:\tmov $" #value ", %rax\n\tret\n"                                                    \
+	        ".section .rodata\n1:\t.asciz \"" #name "\"\n.text\n");
+#include "calls.def"

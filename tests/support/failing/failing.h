@@ -1,0 +1,32 @@
+/* Makes one library call of a run fail: each in turn, when a test counts up.
+ *
+ *	for (int at = 1; ; at++) {
+ *		failing_arm(FAILING_MEMORY | FAILING_FILES, at);
+ *		int result = …;
+ *		const char *failed = failing_disarm();
+ *		if (!failed)
+ *			break; // the run has fewer calls: all have had their turn
+ *		…  // what must hold although `failed` failed in the middle
+ *	}
+ *
+ * Only calls that our own code makes are counted, in the thread that armed it; calls.def names them.
+ * An executable gets this by `failing` in its dependencies. */
+#ifndef FAILING_H
+#define FAILING_H
+
+enum failing_kind {
+	FAILING_MEMORY = 1,  /* of the heap: NULL */
+	FAILING_FILES = 2,   /* of the file system: -1 or NULL, with failing_errno */
+	FAILING_OPENSSL = 4, /* 0 or NULL */
+	FAILING_SQLITE = 8,  /* a statement: SQLITE_IOERR */
+};
+
+/* What errno is after a failed call of the file system; EIO unless set. */
+extern int failing_errno;
+
+/* The at-th such call from now on (from 1) fails, once. */
+void failing_arm(unsigned kinds, int at);
+/* The name of the call that failed since, NULL if none did. No call fails any more. */
+const char *failing_disarm(void);
+
+#endif
