@@ -41,7 +41,7 @@ static void verifies_or_says_that_it_could_not(void **state)
 		struct verify_result result = {0};
 		struct error error = {0};
 		failing_arm(FAILING_MEMORY | FAILING_FILES | FAILING_OPENSSL, at);
-		int code = verify_paths(paths, 2, fixture.trust, NULL, &result, &error);
+		int code = verify_paths(paths, 2, &fixture.roots, NULL, &result, &error);
 		const char *failed = failing_disarm();
 		int exit_code = code < 0 ? 2 : verify_exit_code(&result);
 		if (!failed) {
