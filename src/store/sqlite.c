@@ -9,17 +9,30 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/durable.h"
 #include "store/db_driver.h"
-#include "store/files.h"
+#include "store/sqlite_internal.h"
 
 /* SQLite 3.40 can corrupt its log when two connections write or checkpoint at once: so exactly one
- * connection does both, the others are read-only, and automatic checkpoints are off. */
+ * connection does both, the others are read-only, and automatic checkpoints are off.
+ *
+ * What the kernel shows of the files when they are opened may never have reached the disk: an
+ * earlier process's sync failed, or the process was killed before it. So before anything is read
+ * and believed, the log is written again and synced (make_files_durable), then moved into the file
+ * and emptied (move_whole_log). In this order: SQLite relies on a page being in a synced log before
+ * it is written into the file. */
 
 #define READER_COUNT 8
 #define QUERY_CACHE_MAX 512
 #define PARAMETERS_MAX 31
 #define WRITER_CACHE_KIB 16384
 #define READER_CACHE_KIB 512
+#define FIRST_PAGE_MAX 65536
+#define BUSY_PATIENCE_MS 5000
+/* Of SQLite's own: other processes stay locked out while it is open, and the index of the log is in
+ * memory: no file "-shm", which could be out of date, and whose pages need room on the disk when
+ * they are touched. */
+#define VFS "unix-excl"
 /* The log is moved into the file once it has grown past this many pages of 4 KiB. */
 #define LOG_PAGES_MAX 8192
 
@@ -78,6 +91,14 @@ static struct sqlite_connection *connection_of(struct sqlite_query *query)
 
 /* ---- errors ---- */
 
+static int io_error(struct sqlite_connection *connection, int extended)
+{
+	int number = sqlite3_system_errno(connection->sqlite);
+	if (extended == SQLITE_IOERR_NOMEM)
+		return ERR_NO_MEMORY;
+	return number == ENOSPC || number == EDQUOT || number == EFBIG ? ERR_NO_SPACE : ERR_IO;
+}
+
 static int error_from_sqlite(struct sqlite_connection *connection, const char *what)
 {
 	int code = sqlite3_errcode(connection->sqlite) & 0xff; /* without the extension */
@@ -86,7 +107,7 @@ static int error_from_sqlite(struct sqlite_connection *connection, const char *w
 	if (code == SQLITE_FULL)
 		result = ERR_NO_SPACE;
 	else if (code == SQLITE_IOERR)
-		result = sqlite3_system_errno(connection->sqlite) == ENOSPC ? ERR_NO_SPACE : ERR_IO;
+		result = io_error(connection, extended);
 	else if (code == SQLITE_CORRUPT || code == SQLITE_NOTADB)
 		result = ERR_CORRUPT;
 	else if (code == SQLITE_NOMEM)
@@ -140,22 +161,20 @@ static int connection_open(struct sqlite_db *db, struct sqlite_connection *conne
 	connection->writer = writer;
 	int flags = (writer ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY) |
 	            SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_NOFOLLOW;
-	if (sqlite3_open_v2(db->path, &connection->sqlite, flags, NULL) != SQLITE_OK) {
+	if (sqlite3_open_v2(db->path, &connection->sqlite, flags, VFS) != SQLITE_OK) {
 		fail(connection, "open");
 		return report(connection, error);
 	}
 	sqlite3_extended_result_codes(connection->sqlite, 1);
+	sqlite3_busy_timeout(connection->sqlite, BUSY_PATIENCE_MS);
 	char pragmas[256];
 	snprintf(pragmas, sizeof pragmas, "PRAGMA cache_size=-%d; PRAGMA temp_store=MEMORY;",
 	         writer ? WRITER_CACHE_KIB : READER_CACHE_KIB);
 	run(connection, pragmas);
 	if (writer) {
-		run(connection, "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;"
+		run(connection, "PRAGMA synchronous=FULL; PRAGMA journal_mode=WAL;"
 		                "PRAGMA wal_autocheckpoint=0; PRAGMA journal_size_limit=67108864;");
 		sqlite3_wal_hook(connection->sqlite, note_log_size, db);
-	} else {
-		/* A reader meets a busy database only while the writer recovers the log. */
-		sqlite3_busy_timeout(connection->sqlite, 5000);
 	}
 	return report(connection, error);
 }
@@ -174,9 +193,39 @@ static int take_lock(struct sqlite_db *db, struct error *error)
 	return OK;
 }
 
+/* The first page of a new file is not in the log; any other page is, until a good sync. */
+static int make_files_durable(struct sqlite_db *db, struct error *error)
+{
+	char log[SQLITE_PATH_MAX];
+	snprintf(log, sizeof log, "%s" SQLITE_LOG_SUFFIX, db->path);
+	int result = durable_rewrite(log, UINT64_MAX, error);
+	return result == OK ? durable_rewrite(db->path, FIRST_PAGE_MAX, error) : result;
+}
+
+/* The emptied log is synced too: an older one must not be played into a file that has moved on. */
+static int move_whole_log(struct sqlite_db *db, struct error *error)
+{
+	if (sqlite3_wal_checkpoint_v2(db->writer.sqlite, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL,
+	                              NULL) != SQLITE_OK) {
+		fail(&db->writer, "moving the log into the file");
+		return report(&db->writer, error);
+	}
+	char log[SQLITE_PATH_MAX];
+	snprintf(log, sizeof log, "%s" SQLITE_LOG_SUFFIX, db->path);
+	int result = durable_sync(log, error);
+	return result == OK ? durable_sync_above(db->path, error) : result;
+}
+
 static int open_connections(struct sqlite_db *db, struct error *error)
 {
-	int result = connection_open(db, &db->writer, true, error);
+	int result = make_files_durable(db, error);
+	if (result == OK)
+		result = connection_open(db, &db->writer, true, error);
+	if (result == OK)
+		result = move_whole_log(db, error);
+	/* Our own lock is not known to other programs that open the file. */
+	if (result != OK && (sqlite3_errcode(db->writer.sqlite) & 0xff) == SQLITE_BUSY)
+		return error_set(error, ERR_UNAVAILABLE, MSG_STORE_LOCKED, db->path, NULL);
 	for (int i = 0; i < READER_COUNT && result == OK; i++) {
 		result = connection_open(db, &db->readers[i], false, error);
 		db->readers[i].next_free = db->free_readers;
@@ -209,15 +258,16 @@ static int sqlite_open(const struct db_options *options, struct db **ret_db, str
 	if (!options->create && access(db->path, F_OK) != 0)
 		result = error_set(error, ERR_NOT_FOUND, MSG_STORE_ABSENT, db->path, NULL);
 	if (result == OK && options->create)
-		result = files_make_parent(db->path, error);
+		result = durable_make_parent(db->path, error);
 	if (result == OK)
 		result = take_lock(db, error);
+	/* SQLite deletes a log whose file is gone, and with it what it holds. */
+	if (result == OK && access(db->path, F_OK) != 0)
+		result = sqlite_vacant(options, error);
 	mode_t mask = umask(0077);
 	if (result == OK)
 		result = open_connections(db, error);
 	umask(mask);
-	if (result == OK)
-		result = files_sync_parent(db->path, error);
 	if (result != OK) {
 		sqlite_close(&db->base);
 		return result;
@@ -238,6 +288,10 @@ static void sqlite_close(struct db *base)
 	struct sqlite_db *db = sqlite_db(base);
 	for (int i = 0; i < READER_COUNT; i++)
 		connection_close(&db->readers[i]);
+	/* Closing moves the log into the file. A log whose sync failed must not be: the next start
+	 * writes it again first. */
+	if (db_is_poisoned(base))
+		sqlite3_db_config(db->writer.sqlite, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
 	connection_close(&db->writer);
 	if (db->lock_file >= 0)
 		close(db->lock_file);
@@ -525,45 +579,6 @@ static int sqlite_maintain(struct db *base, struct error *error)
 	struct db_connection *writer = sqlite_take_writer(base);
 	int result = move_log(sqlite_db(base), error);
 	db_give(writer);
-	return result;
-}
-
-static int sqlite_backup(struct db *base, const char *path, struct error *error)
-{
-	struct db_connection *reader = sqlite_take_reader(base);
-	struct db_query *query = db_query(reader, "VACUUM INTO $1");
-	db_bind_string(query, path);
-	int result = db_execute(query, NULL, error);
-	db_give(reader);
-	if (result == OK)
-		result = files_sync(path, error);
-	return result == OK ? files_sync_parent(path, error) : result;
-}
-
-static int sqlite_vacant(const struct db_options *options, struct error *error)
-{
-	const char *path = options->url + strlen("sqlite:");
-	if (access(path, F_OK) == 0)
-		return error_set(error, ERR_REFUSED, MSG_ADMIN_STORE_EXISTS, path, NULL);
-	return OK;
-}
-
-static int sqlite_restore(const struct db_options *options, const char *path, struct error *error)
-{
-	const char *target = options->url + strlen("sqlite:");
-	char partial[PATH_MAX];
-	if (snprintf(partial, sizeof partial, "%s.restoring", target) >= (int)sizeof partial)
-		return error_set(error, ERR_VALIDATION, MSG_STORE_URL, options->url, NULL);
-	int result = files_make_parent(target, error);
-	if (result != OK)
-		return result;
-	(void)unlink(partial);
-	result = files_copy(path, partial, error);
-	if (result == OK && rename(partial, target) != 0)
-		result = error_cause(error, ERR_IO, "renaming %s: %s", partial, strerror(errno));
-	if (result == OK)
-		return files_sync_parent(target, error);
-	(void)unlink(partial);
 	return result;
 }
 

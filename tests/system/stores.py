@@ -12,6 +12,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 import postgres  # noqa: E402
+import sqlite_rows  # noqa: E402
 
 KIND = os.environ.get("CONSTANCIA_TEST_STORE", "sqlite")
 assert KIND in ("sqlite", "postgresql"), f"CONSTANCIA_TEST_STORE={KIND}"
@@ -53,11 +54,7 @@ class SqliteStore:
             connection.close()
 
     def rows(self, sql):
-        connection = sqlite3.connect(f"file:{self.path}?mode=ro", uri=True)
-        try:
-            return [[str(value) for value in row] for row in connection.execute(sql)]
-        finally:
-            connection.close()
+        return [[str(value) for value in row] for row in sqlite_rows.rows(str(self.path), sql)]
 
     def discard(self):
         pass

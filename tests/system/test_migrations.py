@@ -1,5 +1,6 @@
 """Old stores move on, on both engines, when several nodes want to move them at the same moment."""
 
+import contextlib
 import json
 import pathlib
 import re
@@ -40,14 +41,15 @@ class Old:
         if self.engine == "postgres":
             self.cluster.primary.query(f"SET ROLE {ROLE}; {sql}", self.database)
             return
-        with sqlite3.connect(f"{self.directory}/constancia.db") as connection:
+        with contextlib.closing(sqlite3.connect(f"{self.directory}/constancia.db")) as connection:
             connection.executescript(sql)
+            connection.commit()
 
     def schema(self):
         sql = "SELECT value FROM settings WHERE name = 'schema'"
         if self.engine == "postgres":
             return self.cluster.primary.query(sql, self.database)
-        with sqlite3.connect(f"{self.directory}/constancia.db") as connection:
+        with contextlib.closing(sqlite3.connect(f"{self.directory}/constancia.db")) as connection:
             return connection.execute(sql).fetchone()[0]
 
     def spawn(self, *words):

@@ -1,0 +1,172 @@
+#include "base/durable.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define COPY_PORTION ((size_t)8 << 20)
+#define REWRITE_PORTION ((size_t)64 << 10)
+#define DIRECTORY_FLAGS (O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+
+static int fail(struct error *error, const char *what, const char *path)
+{
+	bool full = errno == ENOSPC || errno == EDQUOT || errno == EFBIG;
+	return error_cause(error, full ? ERR_NO_SPACE : ERR_IO, "%s %s: %s", what, path,
+	                   strerror(errno));
+}
+
+static void close_file(const int *descriptor)
+{
+	if (*descriptor >= 0)
+		close(*descriptor);
+}
+#define FILE_AUTO __attribute__((cleanup(close_file)))
+
+/* ---- names ---- */
+
+/* The directory that `path` lies in. */
+static void parent_of(const char *path, char parent[PATH_MAX])
+{
+	snprintf(parent, PATH_MAX, "%s", path);
+	size_t size = strlen(parent);
+	while (size > 1 && parent[size - 1] == '/')
+		parent[--size] = '\0';
+	char *slash = strrchr(parent, '/');
+	if (slash)
+		slash[slash == parent] = '\0';
+	else
+		memcpy(parent, ".", sizeof ".");
+}
+
+/* The directory above, -1 where a file system or what may be read ends. */
+static int open_above(int directory)
+{
+	struct stat here, above;
+	int next = openat(directory, "..", DIRECTORY_FLAGS);
+	if (next < 0 || fstat(directory, &here) != 0 || fstat(next, &above) != 0 ||
+	    here.st_dev != above.st_dev || here.st_ino == above.st_ino) {
+		close_file(&next);
+		return -1;
+	}
+	return next;
+}
+
+int durable_sync_above(const char *path, struct error *error)
+{
+	char parent[PATH_MAX];
+	parent_of(path, parent);
+	int directory = open(parent, DIRECTORY_FLAGS);
+	if (directory < 0)
+		return errno == EACCES ? OK : fail(error, "opening", parent);
+	while (directory >= 0) {
+		int result = fsync(directory) == 0 ? OK : fail(error, "syncing above", path);
+		int next = result == OK ? open_above(directory) : -1;
+		close(directory);
+		if (result != OK)
+			return result;
+		directory = next;
+	}
+	return OK;
+}
+
+int durable_make_directory(const char *path, struct error *error)
+{
+	if (mkdir(path, 0700) != 0 && errno != EEXIST)
+		return fail(error, "making", path);
+	return durable_sync_above(path, error);
+}
+
+int durable_make_parent(const char *path, struct error *error)
+{
+	char parent[PATH_MAX];
+	parent_of(path, parent);
+	return durable_make_directory(parent, error);
+}
+
+/* ---- contents ---- */
+
+int durable_sync(const char *path, struct error *error)
+{
+	FILE_AUTO int descriptor = open(path, O_RDONLY | O_CLOEXEC);
+	if (descriptor < 0 || fsync(descriptor) != 0)
+		return fail(error, "syncing", path);
+	return OK;
+}
+
+static bool write_all(int file, struct slice content)
+{
+	while (content.size > 0) {
+		ssize_t size = write(file, content.data, content.size);
+		if (size < 0 && errno == EINTR)
+			continue;
+		if (size < 0)
+			return false;
+		content = slice_make(content.data + size, content.size - (size_t)size);
+	}
+	return true;
+}
+
+/* False and errno. */
+static bool rewrite(int file, uint64_t size_max)
+{
+	char portion[REWRITE_PORTION];
+	for (uint64_t at = 0; at < size_max;) {
+		uint64_t left = size_max - at;
+		ssize_t size = pread(file, portion, left < sizeof portion ? left : sizeof portion,
+		                     (off_t)at);
+		if (size == 0)
+			break;
+		ssize_t written = size < 0 ? -1 : pwrite(file, portion, (size_t)size, (off_t)at);
+		if (written < 0 && errno != EINTR)
+			return false;
+		at += written > 0 ? (uint64_t)written : 0;
+	}
+	return fsync(file) == 0;
+}
+
+int durable_rewrite(const char *path, uint64_t size_max, struct error *error)
+{
+	FILE_AUTO int file = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+	if (file < 0)
+		return errno == ENOENT ? OK : fail(error, "opening", path);
+	if (!rewrite(file, size_max) && !rewrite(file, size_max))
+		return fail(error, "writing again", path);
+	return OK;
+}
+
+int durable_replace(const char *path, mode_t mode, struct slice content, struct error *error)
+{
+	char partial[PATH_MAX];
+	if (snprintf(partial, sizeof partial, "%s.partial", path) >= (int)sizeof partial) {
+		errno = ENAMETOOLONG;
+		return fail(error, "writing", path);
+	}
+	(void)unlink(partial);
+	FILE_AUTO int file = open(partial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (file < 0 || !write_all(file, content) || fchmod(file, mode) != 0 || fsync(file) != 0 ||
+	    rename(partial, path) != 0)
+		return fail(error, "writing", path);
+	return durable_sync_above(path, error);
+}
+
+int durable_copy(const char *from, const char *to, struct error *error)
+{
+	FILE_AUTO int in = open(from, O_RDONLY | O_CLOEXEC);
+	if (in < 0)
+		return fail(error, "opening", from);
+	FILE_AUTO int out = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (out < 0)
+		return fail(error, "creating", to);
+	ssize_t copied;
+	do
+		copied = sendfile(out, in, NULL, COPY_PORTION);
+	while (copied > 0 || (copied < 0 && errno == EINTR));
+	if (copied < 0 || fsync(out) != 0)
+		return fail(error, "writing", to);
+	return OK;
+}

@@ -1,0 +1,57 @@
+/* Backup and restore of the embedded store: copies are files of SQLite, too. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/durable.h"
+#include "store/sqlite_internal.h"
+
+int sqlite_backup(struct db *base, const char *path, struct error *error)
+{
+	struct db_connection *reader = db_take_reader(base);
+	struct db_query *query = db_query(reader, "VACUUM INTO $1");
+	db_bind_string(query, path);
+	int result = db_execute(query, NULL, error);
+	db_give(reader);
+	if (result == OK)
+		result = durable_sync(path, error);
+	return result == OK ? durable_sync_above(path, error) : result;
+}
+
+/* A log or a journal that a store left behind would be played into the one brought back. */
+int sqlite_vacant(const struct db_options *options, struct error *error)
+{
+	static const char *const suffixes[] = {"", SQLITE_LOG_SUFFIX, "-journal"};
+	for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
+		char path[SQLITE_PATH_MAX];
+		struct stat status;
+		snprintf(path, sizeof path, "%s%s", options->url + strlen("sqlite:"), suffixes[i]);
+		if (lstat(path, &status) == 0 && (i == 0 || status.st_size > 0))
+			return error_set(error, ERR_REFUSED, MSG_ADMIN_STORE_EXISTS, path, NULL);
+	}
+	return OK;
+}
+
+int sqlite_restore(const struct db_options *options, const char *path, struct error *error)
+{
+	const char *target = options->url + strlen("sqlite:");
+	char partial[SQLITE_PATH_MAX];
+	snprintf(partial, sizeof partial, "%s.restoring", target);
+	int result = durable_make_parent(target, error);
+	if (result != OK)
+		return result;
+	(void)unlink(partial);
+	result = durable_copy(path, partial, error);
+	if (result == OK && rename(partial, target) != 0)
+		result = error_cause(error, ERR_IO, "renaming %s: %s", partial, strerror(errno));
+	if (result != OK) {
+		(void)unlink(partial);
+		return result;
+	}
+	result = durable_sync_above(target, error);
+	if (result != OK)
+		(void)unlink(target); /* so that the restore can be repeated */
+	return result;
+}

@@ -1,0 +1,17 @@
+/* Shared by the files of the embedded store's driver alone. */
+#ifndef STORE_SQLITE_INTERNAL_H
+#define STORE_SQLITE_INTERNAL_H
+
+#include <limits.h>
+
+#include "store/db.h"
+
+#define SQLITE_LOG_SUFFIX "-wal"
+#define SQLITE_PATH_MAX (PATH_MAX + 16) /* of the file with a suffix */
+
+/* The driver's functions of these names (db.h). */
+int sqlite_backup(struct db *db, const char *path, struct error *error);
+int sqlite_vacant(const struct db_options *options, struct error *error);
+int sqlite_restore(const struct db_options *options, const char *path, struct error *error);
+
+#endif
