@@ -2,9 +2,11 @@
  *
  * An object is written under .incoming, synced, renamed to its place, and the directory of that
  * place is synced. A new directory is made and its parent synced under one lock, so that nobody
- * puts an object into a directory that a power failure could still take away; what an earlier
- * process left unsynced is synced when the store is opened. Every step goes through a descriptor
- * of the directory before it and follows no symbolic link. */
+ * puts an object into a directory that a power failure could still take away. A directory that was
+ * found may be from a process that was killed before it could sync: each directory that holds others
+ * is synced once before the first object goes through it. Objects that were found need no such care:
+ * what is named was synced before, since whoever tries again writes a fresh one. Every step goes
+ * through a descriptor of the directory before it and follows no symbolic link. */
 #include <assert.h>
 #include <dirent.h>
 #include <errno.h>
@@ -18,10 +20,12 @@
 
 #include "base/clock.h"
 #include "base/digest.h"
+#include "base/durable.h"
 #include "content/driver.h"
 
 #define INCOMING ".incoming"
 #define INCOMING_NAME_SIZE 33
+#define SETTLED_MAX 64 /* by far more than there are areas */
 #define DIRECTORY_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
 struct file_store {
@@ -29,6 +33,9 @@ struct file_store {
 	int root;
 	int incoming;
 	pthread_mutex_t making; /* held while a path is walked for writing, and directories are made */
+	/* Under it: paths of directories whose entries all last. Filled anew when full. */
+	char settled[SETTLED_MAX][CONTENT_NAME_MAX];
+	size_t settled_count;
 };
 
 struct file_writer {
@@ -66,23 +73,51 @@ static int fail(struct error *error, const char *what, int number)
 	return error_cause(error, code, "content: %s: %s", what, strerrordesc_np(number));
 }
 
-/* Opens a directory below another; with `make`, makes it durably where it is missing. Gives -1 and
- * errno. */
-static int open_directory(int parent, const char *name, bool make)
+static bool is_settled(const struct file_store *store, const char *path)
 {
-	int descriptor = openat(parent, name, DIRECTORY_FLAGS);
-	if (descriptor >= 0 || errno != ENOENT || !make)
-		return descriptor;
+	for (size_t i = 0; i < store->settled_count; i++)
+		if (strcmp(store->settled[i], path) == 0)
+			return true;
+	return false;
+}
+
+static void note_settled(struct file_store *store, const char *path)
+{
+	if (is_settled(store, path))
+		return;
+	if (store->settled_count == SETTLED_MAX)
+		store->settled_count = 0;
+	snprintf(store->settled[store->settled_count++], CONTENT_NAME_MAX, "%s", path);
+}
+
+/* Makes a directory durably below another. -1 and errno. */
+static int make_directory(int parent, const char *name)
+{
 	if (mkdirat(parent, name, 0700) < 0 && errno != EEXIST)
 		return -1;
-	if (fsync(parent) < 0) {
-		/* An empty directory that may not last must not be found by the next one. */
-		int number = errno;
-		unlinkat(parent, name, AT_REMOVEDIR);
-		errno = number;
+	if (fsync(parent) == 0)
+		return openat(parent, name, DIRECTORY_FLAGS);
+	/* An empty directory that may not last must not be found by the next one. */
+	int number = errno;
+	unlinkat(parent, name, AT_REMOVEDIR);
+	errno = number;
+	return -1;
+}
+
+/* Opens a directory below another, whose path is `parent_path`, so that objects can be put into it:
+ * made where it is missing, and sure to last. -1 and errno. */
+static int open_to_write(struct file_store *store, int parent, const char *parent_path,
+                         const char *name)
+{
+	DESCRIPTOR_AUTO int found = openat(parent, name, DIRECTORY_FLAGS);
+	if (found < 0 && errno != ENOENT)
 		return -1;
-	}
-	return openat(parent, name, DIRECTORY_FLAGS);
+	if (found >= 0 && !is_settled(store, parent_path) && fsync(parent) < 0)
+		return -1;
+	int descriptor = found >= 0 ? take_descriptor(&found) : make_directory(parent, name);
+	if (descriptor >= 0)
+		note_settled(store, parent_path);
+	return descriptor;
 }
 
 /* Opens the directory that holds an object and points at the object's last part. -1 and errno. */
@@ -91,9 +126,12 @@ static int walk(struct file_store *store, const char *name, bool make, const cha
 	DESCRIPTOR_AUTO int at = -1;
 	const char *part = name;
 	for (const char *slash; (slash = strchr(part, '/')); part = slash + 1) {
-		char text[CONTENT_NAME_MAX];
+		char text[CONTENT_NAME_MAX], path[CONTENT_NAME_MAX];
 		snprintf(text, sizeof text, "%.*s", (int)(slash - part), part);
-		int next = open_directory(at < 0 ? store->root : at, text, make);
+		snprintf(path, sizeof path, "%.*s", (int)(part - name), name);
+		int parent = at < 0 ? store->root : at;
+		int next = make ? open_to_write(store, parent, path, text)
+		                : openat(parent, text, DIRECTORY_FLAGS);
 		if (next < 0)
 			return -1;
 		if (at >= 0)
@@ -104,34 +142,26 @@ static int walk(struct file_store *store, const char *name, bool make, const cha
 	return at >= 0 ? take_descriptor(&at) : fcntl(store->root, F_DUPFD_CLOEXEC, 0);
 }
 
-static int open_root(const char *place, bool create, int *ret_root)
+static int open_root(const struct content_options *options, const char *place, int *ret_root,
+                     struct error *error)
 {
-	bool made = create && mkdir(place, 0700) == 0;
-	if (create && !made && errno != EEXIST)
-		return -1;
+	int code = options->create ? durable_make_directory(place, error)
+	                           : durable_sync_above(place, error);
+	if (code)
+		return code;
 	/* The operator's own path may well be a symbolic link; what is below it may not. */
-	DESCRIPTOR_AUTO int root = open(place, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (root < 0)
-		return -1;
-	if (made) {
-		DESCRIPTOR_AUTO int parent = openat(root, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		if (parent < 0 || fsync(parent) < 0)
-			return -1;
-	}
-	if (syncfs(root) < 0)
-		return -1;
-	*ret_root = take_descriptor(&root);
-	return 0;
+	*ret_root = open(place, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return *ret_root < 0 ? ERR_IO : OK;
 }
 
 static int file_open(const struct content_options *options, const char *place,
                      struct content_store **ret_store, struct error *error)
 {
 	DESCRIPTOR_AUTO int root = -1;
-	if (open_root(place, options->create, &root) < 0)
+	if (open_root(options, place, &root, error))
 		return error_set(error, ERR_VALIDATION, MSG_CONTENT_DIRECTORY, place,
 		                 strerrordesc_np(errno), NULL);
-	DESCRIPTOR_AUTO int incoming = open_directory(root, INCOMING, true);
+	DESCRIPTOR_AUTO int incoming = make_directory(root, INCOMING);
 	if (incoming < 0)
 		return error_set(error, ERR_VALIDATION, MSG_CONTENT_DIRECTORY, place,
 		                 strerrordesc_np(errno), NULL);
@@ -141,6 +171,7 @@ static int file_open(const struct content_options *options, const char *place,
 	store->base.driver = &content_file_driver;
 	store->root = take_descriptor(&root);
 	store->incoming = take_descriptor(&incoming);
+	note_settled(store, "");
 	pthread_mutex_init(&store->making, NULL);
 	*ret_store = &store->base;
 	return 0;
@@ -318,7 +349,7 @@ static int sweep_entry(const struct sweep *sweep, int directory, const char *pre
 	if (!content_name_valid(name) || fstatat(directory, entry, &status, AT_SYMLINK_NOFOLLOW) < 0)
 		return 0; /* nothing of ours, or gone meanwhile */
 	if (S_ISDIR(status.st_mode) && !sweep->incoming) {
-		int below = open_directory(directory, entry, false);
+		int below = openat(directory, entry, DIRECTORY_FLAGS);
 		return below < 0 ? fail(sweep->error, "opening a directory", errno)
 		                 : sweep_directory(sweep, below, name);
 	}

@@ -30,13 +30,11 @@ static bool watching;
 static int fail_at, called, fail_with; /* the call of that number fails with that errno */
 
 int __real_fsync(int descriptor);
-int __real_syncfs(int descriptor);
 int __real_renameat(int from, const char *old, int to, const char *name);
 int __real_mkdirat(int directory, const char *name, mode_t mode);
 int __real_openat64(int directory, const char *name, int flags, mode_t mode);
 ssize_t __real_write(int descriptor, const void *data, size_t size);
 int __wrap_fsync(int descriptor);
-int __wrap_syncfs(int descriptor);
 int __wrap_renameat(int from, const char *old, int to, const char *name);
 int __wrap_mkdirat(int directory, const char *name, mode_t mode);
 int __wrap_openat64(int directory, const char *name, int flags, mode_t mode);
@@ -52,7 +50,8 @@ static const char *place(int descriptor)
 	assert_true(size > 0);
 	path[size] = '\0';
 	const char *below = strstr(path, "/store");
-	assert_non_null(below);
+	if (!below)
+		return "ABOVE";
 	below += strlen("/store");
 	if (strncmp(below, "/.incoming/", 11) == 0)
 		return "TEMPORARY";
@@ -64,6 +63,10 @@ static bool step(const char *what, int descriptor, const char *name)
 	if (!watching)
 		return false;
 	size_t used = strlen(steps);
+	static const char above[] = "fsync ABOVE\n"; /* how many there are depends on the machine */
+	if (used >= sizeof above - 1 && strcmp(steps + used - (sizeof above - 1), above) == 0 &&
+	    strcmp(place(descriptor), "ABOVE") == 0)
+		return false;
 	snprintf(steps + used, sizeof steps - used, "%s %s%s%s\n", what, place(descriptor),
 	         name ? " " : "", name ? name : "");
 	if (++called != fail_at)
@@ -75,11 +78,6 @@ static bool step(const char *what, int descriptor, const char *name)
 int __wrap_fsync(int descriptor)
 {
 	return step("fsync", descriptor, NULL) ? -1 : __real_fsync(descriptor);
-}
-
-int __wrap_syncfs(int descriptor)
-{
-	return step("syncfs", descriptor, NULL) ? -1 : __real_syncfs(descriptor);
 }
 
 int __wrap_renameat(int from, const char *old, int to, const char *name)
@@ -194,13 +192,33 @@ static void test_order(void **state)
 	                           "fsync /event/aa\n");
 }
 
-/* Directories that a killed process made and did not sync are synced at the start. */
-static void test_opening_syncs(void **state)
+/* Directories that a killed process made and did not sync are synced before they are relied on:
+ * the store's own and the areas' when it is opened, an area's when it is first written to. Nothing
+ * else on the file system is waited for, nor are its errors ours. */
+static void test_found_directories_are_synced(void **state)
 {
+	assert_int_equal(put(*state, "event/aa/one", 10, NULL), 0);
 	content_close(*state);
 	watch(0, 0);
 	*state = open_store();
-	assert_string_equal(steps, "syncfs /\n");
+	assert_string_equal(steps, "fsync ABOVE\n"
+	                           "mkdir / .incoming\n"
+	                           "fsync /\n");
+	watch(4, EIO); /* behind create, write and fsync of the file */
+	assert_int_equal(put(*state, "event/aa/two", 10, NULL), ERR_IO);
+	static const char *const last[] = {"fsync /event\n", ""};
+	for (size_t i = 0; i < 2; i++) {
+		char expected[256];
+		snprintf(expected, sizeof expected, "create /.incoming\n"
+		                                    "write TEMPORARY\n"
+		                                    "fsync TEMPORARY\n"
+		                                    "%s"
+		                                    "rename /event/aa two\n"
+		                                    "fsync /event/aa\n", last[i]);
+		watch(0, 0);
+		assert_int_equal(put(*state, "event/aa/two", 10, NULL), 0);
+		assert_string_equal(steps, expected);
+	}
 }
 
 /* No step may fail unseen, nothing is left lying about, and a directory whose making failed is
@@ -350,7 +368,7 @@ int main(void)
 		return 2;
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test_setup_teardown(test_order, set_up, tear_down),
-	    cmocka_unit_test_setup_teardown(test_opening_syncs, set_up, tear_down),
+	    cmocka_unit_test_setup_teardown(test_found_directories_are_synced, set_up, tear_down),
 	    cmocka_unit_test_setup_teardown(test_every_step_failing, set_up, tear_down),
 	    cmocka_unit_test_setup_teardown(test_rights, set_up, tear_down),
 	    cmocka_unit_test_setup_teardown(test_no_symbolic_links, set_up, tear_down),
