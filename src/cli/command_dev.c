@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/durable.h"
 #include "base/log.h"
 #include "cli/command.h"
 #include "cli/demo.h"
@@ -111,21 +112,6 @@ static void ready_document(const struct settings *settings, struct node *node,
 	buf_add_byte(out, '\n');
 }
 
-static int write_ready_file(const char *path, struct slice text, struct error *error)
-{
-	char partial[PATH_MAX];
-	if (snprintf(partial, sizeof partial, "%s.partial", path) >= (int)sizeof partial)
-		return error_cause(error, ERR_IO, "the name %s is too long", path);
-	(void)unlink(partial);
-	int file = open(partial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	bool written = file >= 0 && write(file, text.data, text.size) == (ssize_t)text.size;
-	if (file >= 0)
-		close(file);
-	if (!written || rename(partial, path) != 0)
-		return error_cause(error, ERR_IO, "writing %s: %s", path, strerror(errno));
-	return OK;
-}
-
 static void print_welcome(const struct settings *settings, struct node *node,
                           const struct demo *demo)
 {
@@ -158,7 +144,7 @@ static int tell_ready(const struct command_line *line, const struct settings *se
 	int code = buf_check(&text);
 	const char *path = command_option(line, "ready-file");
 	if (!code && path)
-		code = write_ready_file(path, buf_slice(&text), error);
+		code = durable_replace(path, 0600, buf_slice(&text), error);
 	if (code)
 		return code;
 	if (line->json)

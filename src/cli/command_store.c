@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/durable.h"
 #include "cli/command.h"
 #include "service/backup.h"
 
@@ -77,14 +78,12 @@ int command_restore(const struct command_line *line)
 		return exit_code;
 	if (!realpath(line->arguments[0], directory))
 		return command_misused(line, "%s: %s.", line->arguments[0], strerror(errno));
-	if (mkdir(config.settings.service_data_dir, 0700) != 0 && errno != EEXIST)
-		return fail(line,
-		            error_cause(&error, ERR_IO, "making %s: %s", config.settings.service_data_dir,
-		                        strerror(errno)),
-		            &error);
+	int code = durable_make_directory(config.settings.service_data_dir, &error);
+	if (code)
+		return fail(line, code, &error);
 	struct content_options content = settings_content(&config.settings, true);
 	struct db_options store = settings_store(&config.settings, false);
-	int code = backup_restore(directory, &store, &content, &facts, &error);
+	code = backup_restore(directory, &store, &content, &facts, &error);
 	if (code)
 		return fail(line, code, &error);
 	char time[TIME_TEXT_SIZE];

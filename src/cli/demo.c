@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "base/durable.h"
 #include "store/accounts.h"
 
 #define ACCOUNT_NAME "Demonstration"
@@ -30,9 +31,9 @@ void demo_members(const struct demo *demo, struct json_writer *writer)
 
 /* ---- the file ---- */
 
-static void keys_path(const struct admin *admin, const char *suffix, char path[PATH_MAX])
+static void keys_path(const struct admin *admin, char path[PATH_MAX])
 {
-	snprintf(path, PATH_MAX, "%s/demo-keys.json%s", admin->settings->service_data_dir, suffix);
+	snprintf(path, PATH_MAX, "%s/demo-keys.json", admin->settings->service_data_dir);
 }
 
 static void copy_text(const struct json *json, const char *name, char *field, size_t size)
@@ -48,7 +49,7 @@ static void copy_text(const struct json *json, const char *name, char *field, si
 static void read_keys(const struct admin *admin, struct demo *demo)
 {
 	char path[PATH_MAX], text[4096];
-	keys_path(admin, "", path);
+	keys_path(admin, path);
 	int file = open(path, O_RDONLY | O_CLOEXEC);
 	ssize_t size = file >= 0 ? read(file, text, sizeof text) : -1;
 	if (file >= 0)
@@ -80,18 +81,9 @@ static int write_keys(const struct admin *admin, const struct demo *demo, struct
 	int code = buf_check(&text);
 	if (code)
 		return code;
-	char path[PATH_MAX], partial[PATH_MAX];
-	keys_path(admin, "", path);
-	keys_path(admin, ".partial", partial);
-	(void)unlink(partial);
-	int file = open(partial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	bool written = file >= 0 && write(file, text.data, text.size) == (ssize_t)text.size &&
-	               fsync(file) == 0;
-	if (file >= 0)
-		close(file);
-	if (!written || rename(partial, path) != 0)
-		return error_cause(error, ERR_IO, "writing %s: %s", path, strerror(errno));
-	return OK;
+	char path[PATH_MAX];
+	keys_path(admin, path);
+	return durable_replace(path, 0600, buf_slice(&text), error);
 }
 
 /* ---- the store ---- */

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/durable.h"
 #include "base/log.h"
 #include "http/server.h"
 #include "jobs/jobs.h"
@@ -155,11 +156,10 @@ int node_open(const struct settings *settings, bool create, struct node **ret_no
 	node->lock_file = -1;
 	prepare_process(node);
 	int code = OK;
-	if (create && mkdir(settings->service_data_dir, 0700) != 0 && errno != EEXIST)
-		code = error_cause(error, ERR_IO, "making %s: %s", settings->service_data_dir,
-		                   strerror(errno));
 	if (!create && access(settings->service_data_dir, F_OK) != 0)
 		code = error_set(error, ERR_NOT_FOUND, MSG_STORE_ABSENT, settings->service_data_dir, NULL);
+	if (!code)
+		code = durable_make_directory(settings->service_data_dir, error);
 	if (!code)
 		code = start_signer(node, error);
 	if (!code)
@@ -221,16 +221,9 @@ int node_write_trust(struct node *node, struct error *error)
 	int code = buf_check(&roots);
 	if (code)
 		return code;
-	char path[PATH_MAX], partial[PATH_MAX];
+	char path[PATH_MAX];
 	snprintf(path, sizeof path, "%s/trust.pem", node->settings->service_data_dir);
-	snprintf(partial, sizeof partial, "%s/trust.pem.partial", node->settings->service_data_dir);
-	FILE *file = fopen(partial, "we");
-	bool written = file && fwrite(roots.data, 1, roots.size, file) == roots.size;
-	if (file && (fchmod(fileno(file), 0644) != 0 || fclose(file) != 0))
-		written = false;
-	if (!written || rename(partial, path) != 0)
-		return error_cause(error, ERR_IO, "writing %s: %s", path, strerror(errno));
-	return OK;
+	return durable_replace(path, 0644, buf_slice(&roots), error);
 }
 
 /* ---- running and ending ---- */

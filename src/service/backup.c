@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/durable.h"
 #include "base/json.h"
 #include "store/db.h"
 #include "store/inspect.h"
@@ -38,8 +39,9 @@ static int prepare_directory(const char *path, struct error *error)
 {
 	if (*path != '/' || strlen(path) > DIRECTORY_MAX)
 		return error_set(error, ERR_USAGE, MSG_ADMIN_DIRECTORY_ABSOLUTE, NULL);
-	if (mkdir(path, 0700) != 0 && errno != EEXIST)
-		return fail(error, "making", path);
+	int code = durable_make_directory(path, error);
+	if (code)
+		return code;
 	DIR *directory = opendir(path);
 	if (!directory)
 		return fail(error, "opening", path);
@@ -50,20 +52,6 @@ static int prepare_directory(const char *path, struct error *error)
 	if (!empty)
 		return error_set(error, ERR_REFUSED, MSG_ADMIN_DIRECTORY_NOT_EMPTY, path, NULL);
 	return OK;
-}
-
-static int write_all(int descriptor, const char *data, size_t size)
-{
-	while (size) {
-		ssize_t written = write(descriptor, data, size);
-		if (written < 0 && errno == EINTR)
-			continue;
-		if (written < 0)
-			return -1;
-		data += written;
-		size -= (size_t)written;
-	}
-	return 0;
 }
 
 static int digest_file(const char *path, int64_t *ret_bytes, struct sha256 *ret_digest,
@@ -89,14 +77,6 @@ static int digest_file(const char *path, int64_t *ret_bytes, struct sha256 *ret_
 	}
 	*ret_bytes = bytes;
 	*ret_digest = digest_end(digest);
-	return OK;
-}
-
-static int sync_path(const char *path, struct error *error)
-{
-	FILE_AUTO int descriptor = open(path, O_RDONLY | O_CLOEXEC);
-	if (descriptor < 0 || fsync(descriptor) != 0)
-		return fail(error, "syncing", path);
 	return OK;
 }
 
@@ -190,14 +170,9 @@ static int write_manifest(const char *directory, const struct backup_facts *fact
 	int code = buf_check(&text);
 	if (code)
 		return code;
-	char partial[PATH_MAX], path[PATH_MAX];
-	snprintf(partial, sizeof partial, "%s/backup.json.partial", directory);
+	char path[PATH_MAX];
 	snprintf(path, sizeof path, "%s/backup.json", directory);
-	FILE_AUTO int file = open(partial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	if (file < 0 || write_all(file, text.data, text.size) != 0 || fsync(file) != 0 ||
-	    rename(partial, path) != 0)
-		return fail(error, "writing", path);
-	return sync_path(directory, error);
+	return durable_replace(path, 0600, buf_slice(&text), error);
 }
 
 static int read_manifest(const char *directory, struct backup_facts *ret, struct error *error)
@@ -262,7 +237,7 @@ int backup_make(struct store *store, struct content_store *content, const char *
 	if (!code && chmod(path, 0600) != 0)
 		code = fail(error, "restricting", path);
 	if (!code)
-		code = sync_path(path, error);
+		code = durable_sync(path, error);
 	if (!code)
 		code = digest_file(path, &facts.store_bytes, &facts.store_sha256, error);
 	/* Rows are only added, so the store of now names all that its copy names. */
