@@ -70,6 +70,12 @@ static int ask_service(const struct settings *settings, const struct admin_opera
 	return code;
 }
 
+/* Commands about the store look at its objects, unless they are told not to. */
+static bool wants_content(const struct admin_operation *operation, const struct json *arguments)
+{
+	return strncmp(operation->name, "store ", 6) == 0 && !json_member(arguments, "no_content");
+}
+
 static int run_here(const struct settings *settings, const struct admin_operation *operation,
                     struct slice arguments, struct buf *result, struct error *error)
 {
@@ -84,7 +90,7 @@ static int run_here(const struct settings *settings, const struct admin_operatio
 		code = store_open(&options, &admin.store, error);
 	if (code)
 		return code;
-	if (strncmp(operation->name, "store ", 6) == 0)
+	if (wants_content(operation, json))
 		code = content_open_with(&content, &admin.content, error);
 	if (!code)
 		code = admin_run(&admin, operation, json, result, error);
