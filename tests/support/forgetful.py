@@ -1,0 +1,99 @@
+"""A disk that keeps only what was synced, without a file system of its own: forgetful.c, preloaded
+into a service, notes what good syncs covered, and `cut` makes a directory of exactly that."""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+SOURCE = pathlib.Path(__file__).with_name("forgetful.c")
+
+
+def build(directory):
+    """The library to preload."""
+    library = pathlib.Path(directory) / "forgetful.so"
+    subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", library, SOURCE], check=True)
+    return library
+
+
+class Disk:
+    """`root` is where the service keeps its files. Its own name lasts, and nothing else does."""
+
+    def __init__(self, directory, library):
+        self.directory = pathlib.Path(directory)
+        self.library = library
+        self.root = self.directory / "disk"
+        self.state = self.directory / "synced"
+        self.root.mkdir(parents=True)
+        self.state.mkdir()
+
+    def environment(self):
+        asan = os.environ.get("ASAN_OPTIONS", "")
+        return {"LD_PRELOAD": str(self.library), "FORGETFUL_ROOT": str(self.root),
+                "FORGETFUL_STATE": str(self.state),
+                "ASAN_OPTIONS": f"{asan}:verify_asan_link_order=0"}
+
+    def plan(self, what, part, number=1):
+        """fail, kill: the sync of that number whose path has `part`; full: writing there."""
+        partial = self.state / "plan.partial"
+        partial.write_text(f"{what} {number} {part}")
+        partial.rename(self.state / "plan")
+
+    def planned(self):
+        """Whether what was planned has yet to happen."""
+        return (self.state / "plan").exists()
+
+    def forget_plan(self):
+        (self.state / "plan").unlink(missing_ok=True)
+
+    def cut(self):
+        """The power fails: what no sync covered is gone. No process may run on it."""
+        self.forget_plan()
+        directories, top = {}, None
+        for path in self.state.glob("*.entries"):
+            first, *lines = path.read_text().splitlines()
+            key = path.name.removesuffix(".entries")
+            directories[key] = lines
+            if first == str(self.root):
+                top = key
+        kept = self.directory / "kept"
+        kept.mkdir(mode=0o700)
+        self._rebuild(directories, top, kept)
+        shutil.rmtree(self.root)
+        shutil.rmtree(self.state)
+        self.state.mkdir()
+        kept.rename(self.root)
+        subprocess.run([sys.executable, "-B", __file__, self.root], check=True,
+                       env={**os.environ, **self.environment()})
+
+    def _rebuild(self, directories, key, place):
+        for line in directories.get(key, ()):
+            name, entry, kind = line.split("\t")
+            if kind == "d":
+                (place / name).mkdir(mode=0o700)
+                self._rebuild(directories, entry, place / name)
+            elif kind == "f":
+                image = self.state / (entry + ".image")
+                (place / name).touch(mode=0o600)
+                if image.exists():
+                    (place / name).write_bytes(image.read_bytes())
+
+
+def sync_all(root):
+    """What is there now is on the disk: written and synced under forgetful.c."""
+    for directory, _, files in os.walk(root):
+        for name in files:
+            path = pathlib.Path(directory, name)
+            content = path.read_bytes()
+            with open(path, "r+b", buffering=0) as file:
+                if content:
+                    file.write(content)
+                os.fsync(file)
+        descriptor = os.open(directory, os.O_RDONLY)
+        os.fsync(descriptor)
+        os.close(descriptor)
+
+
+if __name__ == "__main__":
+    sync_all(sys.argv[1])
