@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/confine.h"
 #include "cli/command.h"
 
 #define NAME_SIZE 64
@@ -211,6 +212,10 @@ static int count_leading_options(int count, char **words)
 int main(int argc, char **argv)
 {
 	struct command_line line = {.sources = {.environment = environ}};
+	struct error error = {0};
+	error.code = confine_memory(&error); /* settings and the store hold secrets */
+	if (error.code)
+		return command_fail(&line, &error);
 	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
 		line.json |= strcmp(argv[i], "--json") == 0; /* for errors in what stands before it */
 	int leading = count_leading_options(argc - 1, argv + 1);

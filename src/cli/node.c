@@ -161,9 +161,9 @@ int node_open(const struct settings *settings, bool create, struct node **ret_no
 	if (!code)
 		code = durable_make_directory(settings->service_data_dir, error);
 	if (!code)
-		code = start_signer(node, error);
+		code = lock_directory(node, error);
 	if (!code)
-		code = lock_directory(node, error); /* after the signer, which must not inherit it */
+		code = start_signer(node, error);
 	if (!code)
 		code = create_authorities(node, error);
 	if (!code)
@@ -237,8 +237,8 @@ int node_wait(struct node *node)
 			log_info("stopping", "signal", signal_number == SIGINT ? "SIGINT" : "SIGTERM");
 			return 0;
 		}
-		/* A backup's pg_dump is a child, too. */
-		if (signal_number == SIGCHLD && signer_has_ended(node->signer)) {
+		/* A backup's pg_dump is a child, too. Threads exist by now: no new one can be forked. */
+		if (signer_has_ended(node->signer)) {
 			log_error("signer_ended", "consequence", "the program ends, to be started anew");
 			return 1;
 		}

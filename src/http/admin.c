@@ -26,11 +26,13 @@ static int write_ready(struct http_server *server, struct buf *out)
 	int store = store_ready(server->service->store, &error);
 	struct error clock_error = {0};
 	int clock = service_clock_ready(server->service, &clock_error);
+	struct error signer_error = {0};
+	int signer = service_signer_ready(server->service, &signer_error);
 	/* What needs no content store is registered and read without it. */
 	struct error content_error = {0};
 	int content = content_ready(server->service->content, &content_error);
 	bool draining = atomic_load(&server->draining);
-	bool ready = !store && !clock && !draining;
+	bool ready = !store && !clock && !signer && !draining;
 	service_read_counts(server->service, &counts);
 	struct json_writer writer = {.out = out};
 	json_begin_object(&writer, NULL);
@@ -41,6 +43,8 @@ static int write_ready(struct http_server *server, struct buf *out)
 		          *error.cause ? error.cause : error_message(&error, LANGUAGE_ENGLISH));
 	if (clock)
 		json_text(&writer, NULL, clock_error.cause);
+	if (signer)
+		json_text(&writer, NULL, signer_error.cause);
 	if (draining)
 		json_text(&writer, NULL, "the service is stopping");
 	json_end_array(&writer);
@@ -141,6 +145,8 @@ static int write_metrics(struct http_server *server, struct buf *out)
 	             (double)counts.clock_max_error_us / 1e6);
 	metrics_line(out, "store_ready", "gauge", "1 while the store can acknowledge writes.",
 	             store_ready(server->service->store, NULL) == 0);
+	metrics_line(out, "signer_ready", "gauge", "1 while the signing process answers.",
+	             service_signer_ready(server->service, NULL) == 0);
 	metrics_line(out, "content_ready", "gauge", "1 while the content store answers.",
 	             content_ready(server->service->content, NULL) == 0);
 	return 200;

@@ -164,7 +164,7 @@ static int sign_attributes(SignerInfo *signer, const struct cms_signing *signing
 
 	buf_init(&attributes, SIGNER_BYTES_MAX);
 	buf_init(&signature, 4096);
-	int result = signed_attributes_write(signer, &attributes);
+	int result = signed_attributes_write(signer->signed_attributes, &attributes);
 	if (result == 0)
 		result = signing->sign(signing->sign_context, buf_slice(&attributes), &signature, error);
 	if (result == 0)

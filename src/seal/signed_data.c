@@ -62,10 +62,18 @@ int signed_content_write(const SignedContent *content, struct buf *out)
 	return buf_check(out);
 }
 
-int signed_attributes_write(const SignerInfo *signer, struct buf *out)
+STACK_OF(X509_ATTRIBUTE) *signed_attributes_read(struct slice der)
+{
+	const unsigned char *position = (const unsigned char *)der.data;
+
+	return (STACK_OF(X509_ATTRIBUTE) *)ASN1_item_d2i(NULL, &position, (long)der.size,
+	                                                 ASN1_ITEM_rptr(SignedAttributes));
+}
+
+int signed_attributes_write(const STACK_OF(X509_ATTRIBUTE) *attributes, struct buf *out)
 {
 	unsigned char *der = NULL;
-	int size = ASN1_item_i2d((const ASN1_VALUE *)signer->signed_attributes, &der,
+	int size = ASN1_item_i2d((const ASN1_VALUE *)attributes, &der,
 	                         ASN1_ITEM_rptr(SignedAttributes));
 
 	if (size <= 0)
@@ -267,7 +275,7 @@ static int check_signature(const SignerInfo *signer, const EVP_MD *digest, EVP_P
 	int verified = 0;
 
 	buf_init(&attributes, SIGNED_DATA_SIZE_MAX);
-	int result = signed_attributes_write(signer, &attributes);
+	int result = signed_attributes_write(signer->signed_attributes, &attributes);
 	if (result == 0 && !context)
 		result = ERR_NO_MEMORY;
 	if (result == 0 && EVP_DigestVerifyInit(context, NULL, digest, NULL, key) == 1)

@@ -64,7 +64,9 @@ static inline SignerInfo *signed_content_signer(const SignedContent *content)
 }
 
 /* The DER SET of signed attributes, as it is signed (RFC 5652 section 5.4). */
-int signed_attributes_write(const SignerInfo *signer, struct buf *out);
+int signed_attributes_write(const STACK_OF(X509_ATTRIBUTE) *attributes, struct buf *out);
+/* NULL when it is none; BER and what trails it are accepted. */
+STACK_OF(X509_ATTRIBUTE) *signed_attributes_read(struct slice der);
 
 /* Checks everything but the path: content type, versions, algorithms, signed attributes, digest and
  * signature. `detached` is the digest of the content outside; NULL: it is inside. The signer's

@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -13,7 +14,8 @@
 #include "base/clock.h"
 #include "seal/signer_process.h"
 
-#define ANSWER_TIMEOUT_MS 10000
+#define ANSWER_TIMEOUT_MS (SIGNER_TIMEOUT_S * 1000)
+#define LATE_US (SIGNER_TIMEOUT_S * US_PER_SECOND / 4)
 #define START_TIMEOUT_MS 30000
 
 struct signer {
@@ -21,6 +23,7 @@ struct signer {
 	int socket;
 	pid_t child;
 	bool broken; /* an exchange was cut short: what comes next belongs to nobody */
+	atomic_int_fast64_t asked_at_us; /* monotonic: of the exchange at hand; 0: none */
 	struct buf certificates;
 	struct buf trust;
 	struct buf timestamp_roots;
@@ -29,6 +32,9 @@ struct signer {
 static int broken(struct signer *signer, struct error *error, const char *reason)
 {
 	signer->broken = true;
+	/* Whoever supervises the parent's children notices it at once. */
+	if (signer->child > 0)
+		kill(signer->child, SIGKILL);
 	return error_cause(error, ERR_UNAVAILABLE, "signer process: %s", reason);
 }
 
@@ -49,6 +55,18 @@ static int wait_readable(struct signer *signer, int timeout_ms, struct error *er
 	}
 }
 
+static int declined(char outcome)
+{
+	switch (outcome) {
+	case SIGNER_HAS_NO_SPACE:
+		return ERR_NO_SPACE;
+	case SIGNER_ENDS:
+		return ERR_UNAVAILABLE;
+	default:
+		return ERR_REFUSED;
+	}
+}
+
 /* Appends the payload of the next answer. */
 static int receive(struct signer *signer, int timeout_ms, struct buf *out, struct error *error)
 {
@@ -61,9 +79,9 @@ static int receive(struct signer *signer, int timeout_ms, struct buf *out, struc
 		ssize_t size = recv(signer->socket, packet, SIGNER_PACKET_MAX, 0);
 		if (size < SIGNER_ANSWER_HEAD_SIZE) {
 			result = broken(signer, error, size < 0 ? strerror(errno) : "it has ended");
-		} else if (packet[0] != 0) {
-			result = error_cause(error, ERR_REFUSED, "signer process: %.*s", (int)size - 1,
-			                     packet + 1);
+		} else if (packet[0] != SIGNER_DONE) {
+			result = error_cause(error, declined(packet[0]), "signer process: %.*s",
+			                     (int)size - 1, packet + 1);
 		} else {
 			buf_add(out, packet + 1, (size_t)size - 1);
 			result = buf_check(out);
@@ -91,22 +109,77 @@ static int exchange(struct signer *signer, enum signer_request kind, uint8_t pur
 	return receive(signer, ANSWER_TIMEOUT_MS, out, error);
 }
 
+static int ask(struct signer *signer, enum signer_request kind, uint8_t purpose,
+               struct slice payload, struct buf *out, struct error *error)
+{
+	pthread_mutex_lock(&signer->mutex);
+	atomic_store(&signer->asked_at_us, clock_monotonic_us());
+	int result = exchange(signer, kind, purpose, payload, out, error);
+	atomic_store(&signer->asked_at_us, 0);
+	pthread_mutex_unlock(&signer->mutex);
+	return result;
+}
+
 int signer_sign(struct signer *signer, enum signer_purpose purpose, struct slice bytes,
                 struct buf *out, struct error *error)
 {
-	pthread_mutex_lock(&signer->mutex);
-	int result = exchange(signer, SIGNER_REQUEST_SIGN, (uint8_t)purpose, bytes, out, error);
-	pthread_mutex_unlock(&signer->mutex);
-	return result;
+	return ask(signer, SIGNER_REQUEST_SIGN, (uint8_t)purpose, bytes, out, error);
 }
 
 int signer_timestamp(struct signer *signer, struct slice request, struct buf *out,
                      struct error *error)
 {
-	pthread_mutex_lock(&signer->mutex);
-	int result = exchange(signer, SIGNER_REQUEST_TIMESTAMP, 0, request, out, error);
-	pthread_mutex_unlock(&signer->mutex);
+	return ask(signer, SIGNER_REQUEST_TIMESTAMP, 0, request, out, error);
+}
+
+/* `mark` NULL: none is sent. */
+static int ask_mark(struct signer *signer, enum signer_request kind, const char *store_id,
+                    const struct signer_mark *mark, struct slice reason, struct buf *out,
+                    struct error *error)
+{
+	BUF_AUTO struct buf payload;
+
+	buf_init(&payload, SIGNER_BYTES_MAX);
+	buf_add(&payload, store_id, strnlen(store_id, SIGNER_STORE_ID_SIZE));
+	if (mark)
+		buf_add(&payload, mark, sizeof *mark);
+	buf_add_slice(&payload, reason);
+	int result = buf_check(&payload);
+	return result ? result : ask(signer, kind, 0, buf_slice(&payload), out, error);
+}
+
+int signer_get_mark(struct signer *signer, const char *store_id, struct signer_mark *ret_mark,
+                    struct error *error)
+{
+	BUF_AUTO struct buf out;
+
+	buf_init(&out, SIGNER_PACKET_MAX);
+	int result = ask_mark(signer, SIGNER_REQUEST_GET_MARK, store_id, NULL, slice_make(NULL, 0),
+	                      &out, error);
+	if (result == 0 && out.size != sizeof *ret_mark)
+		result = error_cause(error, ERR_INTERNAL, "signer process: not a mark");
+	if (result == 0)
+		memcpy(ret_mark, out.data, sizeof *ret_mark);
 	return result;
+}
+
+int signer_set_mark(struct signer *signer, const char *store_id, const struct signer_mark *mark,
+                    struct error *error)
+{
+	BUF_AUTO struct buf out;
+
+	buf_init(&out, SIGNER_PACKET_MAX);
+	return ask_mark(signer, SIGNER_REQUEST_SET_MARK, store_id, mark, slice_make(NULL, 0), &out,
+	                error);
+}
+
+int signer_accept_mark(struct signer *signer, const char *store_id,
+                       const struct signer_mark *mark, struct slice reason, struct error *error)
+{
+	BUF_AUTO struct buf out;
+
+	buf_init(&out, SIGNER_PACKET_MAX);
+	return ask_mark(signer, SIGNER_REQUEST_ACCEPT_MARK, store_id, mark, reason, &out, error);
 }
 
 static int check_options(const struct signer_options *options, struct error *error)
@@ -195,6 +268,17 @@ bool signer_has_ended(const struct signer *signer)
 	siginfo_t found = {0};
 	return waitid(P_PID, (id_t)signer->child, &found, WEXITED | WNOHANG | WNOWAIT) != 0 ||
 	       found.si_pid == signer->child;
+}
+
+int signer_ready(const struct signer *signer, struct error *error)
+{
+	int64_t asked_at_us = atomic_load(&signer->asked_at_us);
+
+	if (signer_has_ended(signer))
+		return error_cause(error, ERR_UNAVAILABLE, "the signing process has ended");
+	if (asked_at_us != 0 && clock_monotonic_us() - asked_at_us > LATE_US)
+		return error_cause(error, ERR_UNAVAILABLE, "the signing process does not answer");
+	return OK;
 }
 
 struct slice signer_certificates(const struct signer *signer)

@@ -1,11 +1,15 @@
 /* The process that holds the keys.
  *
- * signer_start forks. The child loads (in development: first makes) the keys, gives up the network
- * and everything else it does not need (seccomp), and answers typed requests over a socket pair,
- * one at a time, each at most SIGNER_BYTES_MAX bytes. Before it hands out a signature it appends a
- * line {"time","purpose","sha256"} to DIRECTORY/signer.log and syncs it; what it cannot log it does
- * not sign. It ends when its parent does, or when the socket closes; it ignores SIGINT and SIGTERM,
- * so that a draining parent can still sign.
+ * signer_start forks. The child loads (in development: first makes) the keys, opens its log, gives up
+ * every system call but those that signing and logging need (base/confine.h), and answers typed
+ * requests over a socket pair, one at a time, each at most SIGNER_BYTES_MAX bytes. Before it hands
+ * out a signature it appends a line to DIRECTORY/signer.log and syncs it (signer_log.h); what it
+ * cannot log it does not sign. When its log fails otherwise than for want of space, it ends. It
+ * ends, too, when its parent does, or when the socket closes; it ignores SIGINT and SIGTERM, so that
+ * a draining parent can still sign.
+ *
+ * In the same log it keeps how far each store had come, so that a store that went back is noticed
+ * by something that did not go back with it.
  *
  * Start it from the main thread before other threads exist: the child dies with the thread that
  * forked it. All other functions may be called from any thread. */
@@ -42,19 +46,48 @@ int signer_start(const struct signer_options *options, struct signer **ret_signe
 /* Ends the child and frees. NULL-safe. */
 void signer_stop(struct signer *signer);
 
-/* Each answers ERR_UNAVAILABLE once the child is gone or does not answer within 10 s (the caller
- * may then stop this signer and start another), ERR_REFUSED when the child declines. */
+/* Each answers ERR_REFUSED when the child declines, ERR_NO_SPACE when its log has no room, and
+ * ERR_UNAVAILABLE once the child is gone. One that does not answer within SIGNER_TIMEOUT_S is
+ * killed: what it might answer later belongs to nobody. The caller may then stop this signer and
+ * start another, if it is in a state to fork. */
+#define SIGNER_TIMEOUT_S 20
 
 /* Signs with SHA-256 (ECDSA or RSA PKCS#1 v1.5, as the key is). The bytes must be the DER SET of
- * signed attributes of a CMS. Appends the signature value. */
+ * signed attributes that cms_create writes: content-type id-data, a SHA-256 message-digest, the
+ * signing-certificate-v2 of the signer's own certificate, at most a signing-time besides. Appends
+ * the signature value. */
 int signer_sign(struct signer *signer, enum signer_purpose purpose, struct slice bytes,
                 struct buf *out, struct error *error) __attribute__((warn_unused_result));
 /* The embedded development timestamp authority: DER request in, DER response appended. */
 int signer_timestamp(struct signer *signer, struct slice request, struct buf *out,
                      struct error *error) __attribute__((warn_unused_result));
 
-/* Whether the child has ended by itself; it stays to be collected by signer_stop. */
+/* How far a store had come: its last sealed round; 0 with zeros: none. Stores are named by their
+ * id, SIGNER_STORE_ID_SIZE hex digits; the log of a signing process remembers SIGNER_STORES_MAX of
+ * them, the latest. */
+#define SIGNER_STORE_ID_SIZE 32
+#define SIGNER_STORES_MAX 64
+struct signer_mark {
+	int64_t round;
+	struct sha256 root;
+};
+int signer_get_mark(struct signer *signer, const char *store_id, struct signer_mark *ret_mark,
+                    struct error *error) __attribute__((warn_unused_result));
+/* Moves the mark on, durably. ERR_REFUSED when the store had been further, or at the same round
+ * with another root. */
+int signer_set_mark(struct signer *signer, const char *store_id, const struct signer_mark *mark,
+                    struct error *error) __attribute__((warn_unused_result));
+/* Sets it back, for the reason an operator gives (at most SIGNER_LOG_REASON_MAX bytes, one line);
+ * on record. */
+int signer_accept_mark(struct signer *signer, const char *store_id,
+                       const struct signer_mark *mark, struct slice reason, struct error *error)
+	__attribute__((warn_unused_result));
+
+/* Whether the child has ended; it stays to be collected by signer_stop. */
 bool signer_has_ended(const struct signer *signer);
+/* ERR_UNAVAILABLE with the cause when the child has ended, or has not answered a request for a
+ * quarter of its time. Waits for nothing. */
+int signer_ready(const struct signer *signer, struct error *error);
 
 /* PEM, constant during the signer's life, kept by it; no request to the child. */
 struct slice signer_certificates(const struct signer *signer);    /* report signer first */

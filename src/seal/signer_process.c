@@ -1,7 +1,6 @@
 #include "seal/signer_process.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>
@@ -11,13 +10,16 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/prctl.h>
+#include <time.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/json.h"
+#include "base/confine.h"
 #include "seal/certificate.h"
 #include "seal/development.h"
 #include "seal/file.h"
+#include "seal/signer_attributes.h"
+#include "seal/signer_log.h"
+#include "seal/signer_marks.h"
 
 #define SOCKET_NUMBER 3
 /* In the arc of UUIDs, which needs no registration (ITU-T X.667). */
@@ -33,41 +35,28 @@ struct process {
 	struct identity timestamp; /* key NULL: no embedded authority */
 	struct buf roots;          /* PEM */
 	struct buf timestamp_roots;
-	int log;
+	struct signer_log log;
+	struct signer_marks marks;
 };
 
-/* What a process that only signs never needs. */
-static const int denied_calls[] = {
-	SCMP_SYS(socket), SCMP_SYS(socketpair), SCMP_SYS(connect), SCMP_SYS(bind),
-	SCMP_SYS(listen), SCMP_SYS(accept), SCMP_SYS(accept4), SCMP_SYS(io_uring_setup),
-	SCMP_SYS(execve), SCMP_SYS(execveat), SCMP_SYS(fork), SCMP_SYS(vfork),
-	SCMP_SYS(ptrace), SCMP_SYS(process_vm_readv), SCMP_SYS(process_vm_writev),
-	SCMP_SYS(pidfd_getfd), SCMP_SYS(unshare), SCMP_SYS(setns),
+/* Writing the log, and the socket: what is beyond the basic calls. */
+static const struct confine_call own_calls[] = {
+	{SCMP_SYS(fdatasync), CONFINE_ALWAYS},
+	{SCMP_SYS(ftruncate), CONFINE_ALWAYS},
 };
 
-static int drop_calls(struct error *error)
+int signer_process_confine(struct error *error)
 {
-	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
-	int result = filter ? 0 : -ENOMEM;
-
-	for (size_t i = 0; result == 0 && i < sizeof denied_calls / sizeof *denied_calls; i++)
-		result = seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), denied_calls[i], 0);
-	if (result == 0)
-		result = seccomp_load(filter);
-	if (filter)
-		seccomp_release(filter);
-	if (result == 0)
-		return 0;
-	return error_cause(error, ERR_REFUSED, "seccomp: %s", strerror(-result));
+	return confine_calls(own_calls, sizeof own_calls / sizeof *own_calls, error);
 }
 
 static int isolate(int *socket, pid_t parent, struct error *error)
 {
-	static const int ignored[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE};
+	static const int ignored[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGXFSZ};
 
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent)
 		return error_cause(error, ERR_REFUSED, "the parent is gone");
-	if (prctl(PR_SET_DUMPABLE, 0) != 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
 		return error_cause(error, ERR_REFUSED, "prctl: %s", strerror(errno));
 	prctl(PR_SET_NAME, "signer");
 	for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++)
@@ -80,7 +69,7 @@ static int isolate(int *socket, pid_t parent, struct error *error)
 	*socket = SOCKET_NUMBER;
 	if (close_range(SOCKET_NUMBER + 1, ~0U, 0) != 0)
 		return error_cause(error, ERR_REFUSED, "close_range: %s", strerror(errno));
-	return drop_calls(error);
+	return confine_memory(error);
 }
 
 static int no_passphrase(char *text, int size, int writing, void *context)
@@ -179,80 +168,91 @@ static int load(struct process *process, const struct signer_options *options, s
 	return result == 0 ? buf_check(&process->roots) : result;
 }
 
-static int open_log(struct process *process, const char *directory, struct error *error)
+static bool sign_bytes(EVP_PKEY *key, struct slice bytes, struct buf *out)
 {
-	char path[PATH_MAX];
+	EVP_MD_CTX *context = EVP_MD_CTX_new();
+	const unsigned char *data = (const unsigned char *)bytes.data;
+	size_t size = 0;
+	bool ready = context && EVP_DigestSignInit(context, NULL, EVP_sha256(), NULL, key) == 1 &&
+	             EVP_DigestSign(context, NULL, &size, data, bytes.size) == 1;
+	unsigned char *signature = ready ? (unsigned char *)buf_extend(out, size) : NULL;
+	size_t room = size;
+	bool signed_well =
+	    signature && EVP_DigestSign(context, signature, &size, data, bytes.size) == 1;
 
-	if ((size_t)snprintf(path, sizeof path, "%s/signer.log", directory) >= sizeof path)
-		return error_cause(error, ERR_IO, "path too long");
-	process->log = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (process->log < 0)
-		return error_cause(error, ERR_IO, "%s: %s", path, strerror(errno));
-	return 0;
+	EVP_MD_CTX_free(context);
+	if (signed_well)
+		out->size -= room - size; /* an ECDSA signature is often shorter than its bound */
+	return signed_well;
 }
 
-static bool log_signature(const struct process *process, const char *purpose,
-                          const struct sha256 *digest)
+/* What libraries read from files at their first use they read now. */
+static int try_keys(const struct process *process, struct error *error)
 {
-	BUF_AUTO struct buf line;
-	char now[TIME_TEXT_SIZE];
+	BUF_AUTO struct buf out;
 
-	buf_init(&line, 512);
-	struct json_writer writer = {.out = &line};
-	time_format(clock_now_us(), now);
-	json_begin_object(&writer, NULL);
-	json_text(&writer, "time", now);
-	json_text(&writer, "purpose", purpose);
-	json_hex(&writer, "sha256", digest->bytes, SHA256_SIZE);
-	json_end_object(&writer);
-	buf_add_byte(&line, '\n');
-	return buf_check(&line) == 0 &&
-	       write(process->log, line.data, line.size) == (ssize_t)line.size &&
-	       fdatasync(process->log) == 0;
+	buf_init(&out, SIGNER_PACKET_MAX);
+	tzset();
+	if (!sign_bytes(process->report.key, slice_of("a trial at start"), &out) ||
+	    (process->timestamp.key &&
+	     !sign_bytes(process->timestamp.key, slice_of("a trial at start"), &out)))
+		return error_cause(error, ERR_REFUSED, "the key does not sign: %s", openssl_reason());
+	return OK;
 }
 
-/* Only what can be the signed attributes of a CMS, so that the key signs nothing else. */
-static bool is_der_set(struct slice bytes)
-{
-	const unsigned char *position = (const unsigned char *)bytes.data;
-	long size;
-	int tag, class;
+/* ---- answers ---- */
 
-	int form = ASN1_get_object(&position, &size, &tag, &class, (long)bytes.size);
-	return form == V_ASN1_CONSTRUCTED && tag == V_ASN1_SET && class == V_ASN1_UNIVERSAL &&
-	       (const char *)position + size == bytes.data + bytes.size;
+/* How a request ends: done, or the reason why it is not. */
+struct answer {
+	enum signer_outcome outcome;
+	const char *reason;
+};
+static const struct answer done = {SIGNER_DONE, NULL};
+
+static struct answer refusal(const char *reason)
+{
+	return (struct answer){SIGNER_REFUSES, reason};
 }
 
-static const char *answer_sign(const struct process *process, uint8_t purpose, struct slice bytes,
-                               struct buf *out)
+static struct answer record(struct process *process, const struct signer_log_entry *entry,
+                            struct slice reason)
+{
+	int result = signer_log_add(&process->log, entry, reason, NULL);
+
+	if (result == OK)
+		return done;
+	if (result == ERR_NO_SPACE)
+		return (struct answer){SIGNER_HAS_NO_SPACE, "no space is left for the log"};
+	return (struct answer){SIGNER_ENDS, "the log cannot be written"};
+}
+
+static struct answer record_signature(struct process *process, const char *purpose,
+                                      const struct sha256 *digest)
+{
+	struct signer_log_entry entry = {.purpose = slice_of(purpose), .sha256 = *digest};
+
+	return record(process, &entry, slice_make(NULL, 0));
+}
+
+static struct answer answer_sign(struct process *process, uint8_t purpose, struct slice bytes,
+                                 struct buf *out)
 {
 	static const char *const purposes[] = {
 		[SIGNER_REPORT] = "report",
 		[SIGNER_ARCHIVE] = "archive",
 	};
 	struct sha256 digest = sha256_of(bytes.data, bytes.size);
-	size_t size = 0;
 
 	if (purpose >= sizeof purposes / sizeof *purposes)
-		return "unknown purpose";
-	if (bytes.size == 0 || bytes.size > SIGNER_BYTES_MAX || !is_der_set(bytes))
-		return "not a DER SET of signed attributes";
-	if (!log_signature(process, purposes[purpose], &digest))
-		return "the log cannot be written";
-	EVP_MD_CTX *context = EVP_MD_CTX_new();
-	const unsigned char *data = (const unsigned char *)bytes.data;
-	EVP_PKEY *key = process->report.key;
-	bool signed_well = context &&
-	                   EVP_DigestSignInit(context, NULL, EVP_sha256(), NULL, key) == 1 &&
-	                   EVP_DigestSign(context, NULL, &size, data, bytes.size) == 1;
-	unsigned char *signature = signed_well ? (unsigned char *)buf_extend(out, size) : NULL;
-	size_t room = size;
-	signed_well = signature && EVP_DigestSign(context, signature, &size, data, bytes.size) == 1;
-	EVP_MD_CTX_free(context);
-	if (!signed_well)
-		return "the key does not sign";
-	out->size -= room - size; /* an ECDSA signature is often shorter than its bound */
-	return NULL;
+		return refusal("unknown purpose");
+	const char *problem =
+	    signer_attributes_problem(bytes, sk_X509_value(process->report.certificates, 0));
+	if (problem)
+		return refusal(problem);
+	struct answer logged = record_signature(process, purposes[purpose], &digest);
+	if (logged.outcome != SIGNER_DONE)
+		return logged;
+	return sign_bytes(process->report.key, bytes, out) ? done : refusal("the key does not sign");
 }
 
 static ASN1_INTEGER *random_serial(struct TS_resp_ctx *context, void *data)
@@ -312,55 +312,104 @@ static bool request_imprint(struct slice request, struct sha256 *ret_imprint)
 	return usable;
 }
 
-static const char *answer_timestamp(const struct process *process, struct slice request,
-                                    struct buf *out)
+static struct answer answer_timestamp(struct process *process, struct slice request,
+                                      struct buf *out)
 {
 	struct sha256 imprint;
 	unsigned char *der = NULL;
 
 	if (!process->timestamp.key)
-		return "no embedded timestamp authority";
-	if (request.size == 0 || request.size > TIMESTAMP_REQUEST_MAX ||
-	    !request_imprint(request, &imprint))
-		return "not a timestamp request over SHA-256";
-	if (!log_signature(process, "timestamp", &imprint))
-		return "the log cannot be written";
+		return refusal("no embedded timestamp authority");
+	if (request.size > TIMESTAMP_REQUEST_MAX || !request_imprint(request, &imprint))
+		return refusal("not a timestamp request over SHA-256");
+	struct answer logged = record_signature(process, "timestamp", &imprint);
+	if (logged.outcome != SIGNER_DONE)
+		return logged;
 	TS_RESP *response = make_response(process, request);
 	int size = response ? i2d_TS_RESP(response, &der) : -1;
 	if (size > 0)
 		buf_add(out, der, (size_t)size);
 	OPENSSL_free(der);
 	TS_RESP_free(response);
-	return size > 0 ? NULL : "no timestamp could be made";
+	return size > 0 ? done : refusal("no timestamp could be made");
 }
 
-static bool send_answer(int socket, const char *reason, struct slice payload)
+static struct answer answer_mark(struct process *process, enum signer_request kind,
+                                 struct slice payload, struct buf *out)
+{
+	struct slice store_id = slice_make(payload.data, SIGNER_STORE_ID_SIZE);
+	struct signer_mark mark;
+	size_t head = SIGNER_STORE_ID_SIZE + (kind == SIGNER_REQUEST_GET_MARK ? 0 : sizeof mark);
+
+	if (payload.size < head || !signer_store_id_valid(store_id))
+		return refusal("not a store's mark");
+	struct slice reason = slice_make(payload.data + head, payload.size - head);
+	struct signer_mark known = signer_marks_find(&process->marks, store_id);
+	if (kind == SIGNER_REQUEST_GET_MARK) {
+		buf_add(out, &known, sizeof known);
+		return done;
+	}
+	memcpy(&mark, payload.data + SIGNER_STORE_ID_SIZE, sizeof mark);
+	bool accepting = kind == SIGNER_REQUEST_ACCEPT_MARK;
+	if (mark.round < 0 || reason.size > SIGNER_LOG_REASON_MAX || accepting != (reason.size > 0))
+		return refusal("not a store's mark");
+	bool same = mark.round == known.round && sha256_equal(&mark.root, &known.root);
+	if (same && !accepting)
+		return done;
+	if (mark.round <= known.round && !accepting)
+		return refusal("the store had come further, or had another root");
+	struct signer_log_entry entry = {
+		.purpose = slice_of(accepting ? "rollback_accepted" : "round"),
+		.sha256 = mark.root,
+		.store = store_id,
+		.round = mark.round,
+	};
+	struct answer logged = record(process, &entry, reason);
+	if (logged.outcome == SIGNER_DONE)
+		signer_marks_put(&process->marks, store_id, &mark);
+	return logged;
+}
+
+static bool send_answer(int socket, struct answer answer, struct slice payload)
 {
 	BUF_AUTO struct buf packet;
 
 	buf_init(&packet, SIGNER_PACKET_MAX);
-	buf_add_byte(&packet, reason ? 1 : 0);
-	buf_add_slice(&packet, reason ? slice_of(reason) : payload);
+	buf_add_byte(&packet, (char)answer.outcome);
+	buf_add_slice(&packet, answer.reason ? slice_of(answer.reason) : payload);
 	return buf_check(&packet) == 0 &&
 	       write(socket, packet.data, packet.size) == (ssize_t)packet.size;
 }
 
-static bool answer(const struct process *process, int socket, struct slice packet)
+static struct answer decide(struct process *process, struct slice packet, struct buf *out)
+{
+	if (packet.size <= SIGNER_HEAD_SIZE || packet.size > SIGNER_HEAD_SIZE + SIGNER_BYTES_MAX)
+		return refusal("unknown request");
+	struct slice payload =
+	    slice_make(packet.data + SIGNER_HEAD_SIZE, packet.size - SIGNER_HEAD_SIZE);
+	enum signer_request kind = (enum signer_request)packet.data[0];
+	switch (kind) {
+	case SIGNER_REQUEST_SIGN:
+		return answer_sign(process, (uint8_t)packet.data[1], payload, out);
+	case SIGNER_REQUEST_TIMESTAMP:
+		return answer_timestamp(process, payload, out);
+	case SIGNER_REQUEST_GET_MARK:
+	case SIGNER_REQUEST_SET_MARK:
+	case SIGNER_REQUEST_ACCEPT_MARK:
+		return answer_mark(process, kind, payload, out);
+	}
+	return refusal("unknown request");
+}
+
+/* False when it is to end. */
+static bool serve_one(struct process *process, int socket, struct slice packet)
 {
 	BUF_AUTO struct buf out;
-	const char *reason = "unknown request";
 
 	buf_init(&out, SIGNER_PACKET_MAX - SIGNER_ANSWER_HEAD_SIZE);
-	if (packet.size > SIGNER_HEAD_SIZE) {
-		struct slice payload = slice_make(packet.data + SIGNER_HEAD_SIZE,
-		                                  packet.size - SIGNER_HEAD_SIZE);
-		if (packet.data[0] == SIGNER_REQUEST_SIGN)
-			reason = answer_sign(process, (uint8_t)packet.data[1], payload, &out);
-		else if (packet.data[0] == SIGNER_REQUEST_TIMESTAMP)
-			reason = answer_timestamp(process, payload, &out);
-	}
+	struct answer answer = decide(process, packet, &out);
 	ERR_clear_error();
-	return send_answer(socket, reason, buf_slice(&out));
+	return send_answer(socket, answer, buf_slice(&out)) && answer.outcome != SIGNER_ENDS;
 }
 
 static bool greet(const struct process *process, int socket)
@@ -369,15 +418,28 @@ static bool greet(const struct process *process, int socket)
 
 	buf_init(&certificates, SIGNER_PACKET_MAX - SIGNER_ANSWER_HEAD_SIZE);
 	return certificates_write(process->report.certificates, &certificates) == 0 &&
-	       send_answer(socket, NULL, buf_slice(&certificates)) &&
-	       send_answer(socket, NULL, buf_slice(&process->roots)) &&
-	       send_answer(socket, NULL, buf_slice(&process->timestamp_roots));
+	       send_answer(socket, done, buf_slice(&certificates)) &&
+	       send_answer(socket, done, buf_slice(&process->roots)) &&
+	       send_answer(socket, done, buf_slice(&process->timestamp_roots));
+}
+
+/* Everything that needs a file first, then nothing can be opened any more. */
+static int prepare(struct process *process, const struct signer_options *options,
+                   struct error *error)
+{
+	int result = load(process, options, error);
+	if (result == 0)
+		result = signer_log_open(options->directory, signer_marks_learn, &process->marks,
+		                         &process->log, error);
+	if (result == 0)
+		result = try_keys(process, error);
+	return result == 0 ? signer_process_confine(error) : result;
 }
 
 int signer_process_run(int socket, pid_t parent, const struct signer_options *options)
 {
 	static char packet[SIGNER_PACKET_MAX];
-	struct process process = {.log = -1};
+	static struct process process = {.log = {.file = -1}};
 	struct error error = {0};
 	ssize_t size;
 
@@ -385,17 +447,16 @@ int signer_process_run(int socket, pid_t parent, const struct signer_options *op
 	buf_init(&process.timestamp_roots, PEM_FILE_MAX);
 	int result = isolate(&socket, parent, &error);
 	if (result == 0)
-		result = load(&process, options, &error);
-	if (result == 0)
-		result = open_log(&process, options->directory, &error);
+		result = prepare(&process, options, &error);
 	if (result != 0) {
-		send_answer(socket, error.cause[0] ? error.cause : "out of memory", slice_make(NULL, 0));
+		send_answer(socket, refusal(error.cause[0] ? error.cause : "out of memory"),
+		            slice_make(NULL, 0));
 		return 1;
 	}
 	if (!greet(&process, socket))
 		return 1;
 	while ((size = read(socket, packet, sizeof packet)) > 0 || (size < 0 && errno == EINTR))
-		if (size > 0 && !answer(&process, socket, slice_make(packet, (size_t)size)))
+		if (size > 0 && !serve_one(&process, socket, slice_make(packet, (size_t)size)))
 			return 1;
 	return 0;
 }

@@ -1,8 +1,9 @@
 /* What runs inside the signer process, and its protocol. Inside src/seal only.
  *
  * Packets on a SOCK_SEQPACKET pair, one answer to each request:
- *   request: kind, purpose (0 but for sign), payload
- *   answer:  0 and payload, or 1 and a reason in ASCII
+ *   request: kind, purpose (0 but for sign), payload; of the kinds about marks: the store's id,
+ *            round and root (struct signer_mark), for accept a reason
+ *   answer:  0 and payload, or enum signer_outcome and a reason in ASCII
  * Before the first request the child sends three answers: the report certificates, all roots, the
  * embedded authority's roots (PEM), or one refusal. */
 #ifndef SEAL_SIGNER_PROCESS_H
@@ -12,7 +13,19 @@
 
 #include "seal/signer.h"
 
-enum signer_request { SIGNER_REQUEST_SIGN = 1, SIGNER_REQUEST_TIMESTAMP = 2 };
+enum signer_request {
+	SIGNER_REQUEST_SIGN = 1,
+	SIGNER_REQUEST_TIMESTAMP,
+	SIGNER_REQUEST_GET_MARK, /* the store's id alone; answered by a struct signer_mark */
+	SIGNER_REQUEST_SET_MARK,
+	SIGNER_REQUEST_ACCEPT_MARK,
+};
+enum signer_outcome {
+	SIGNER_DONE,
+	SIGNER_REFUSES,
+	SIGNER_HAS_NO_SPACE,
+	SIGNER_ENDS, /* its log is in an unknown state */
+};
 
 #define SIGNER_HEAD_SIZE 2
 #define SIGNER_ANSWER_HEAD_SIZE 1
@@ -20,5 +33,7 @@ enum signer_request { SIGNER_REQUEST_SIGN = 1, SIGNER_REQUEST_TIMESTAMP = 2 };
 
 /* Serves until the socket closes; answers the exit status. */
 int signer_process_run(int socket, pid_t parent, const struct signer_options *options);
+/* The last step of its isolation: the system calls it keeps. */
+int signer_process_confine(struct error *error) __attribute__((warn_unused_result));
 
 #endif

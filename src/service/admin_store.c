@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "seal/signer_log.h"
 #include "service/admin_call.h"
 #include "service/backup.h"
 #include "service/check_segment.h"
@@ -124,6 +125,23 @@ static int check_all(struct check *check, struct check_report *report)
 	return issued ? issued : code;
 }
 
+/* The chain of what this node's signing process signed. */
+static int check_signer_log(struct check *check, int64_t *ret_lines)
+{
+	const char *directory = check->call->admin->settings->signer_directory;
+	struct signer_log_facts facts = {0};
+	struct error error = {0};
+	int code = signer_log_check(directory, NULL, NULL, &facts, &error);
+	*ret_lines = facts.lines;
+	if (code == ERR_CORRUPT)
+		hear_problem(check, error.cause);
+	else if (code && code != ERR_NOT_FOUND) {
+		*check->error = error;
+		return code;
+	}
+	return OK;
+}
+
 static int run_check(const struct admin_call *call, struct json_writer *out, struct error *error)
 {
 	struct check check = {.call = call, .out = out, .error = error, .chunk = malloc(CHUNK)};
@@ -132,10 +150,14 @@ static int run_check(const struct admin_call *call, struct json_writer *out, str
 	struct check_report report = {0};
 	json_begin_object(out, NULL);
 	json_begin_array(out, "problems");
+	int64_t lines = 0;
 	int code = check_all(&check, &report);
 	free(check.chunk);
 	if (code && code != ERR_CORRUPT)
 		return code;
+	int log_code = check_signer_log(&check, &lines);
+	if (log_code)
+		return log_code;
 	json_end_array(out);
 	json_boolean(out, "valid", code == OK && check.problems == 0);
 	json_integer(out, "problem_count", check.problems);
@@ -145,6 +167,7 @@ static int run_check(const struct admin_call *call, struct json_writer *out, str
 	json_integer(out, "segments", report.segments);
 	json_integer(out, "certifications", report.certifications);
 	json_integer(out, "objects", check.objects);
+	json_integer(out, "signer_log_lines", lines);
 	json_end_object(out);
 	error_clear(error);
 	return OK;
@@ -175,7 +198,7 @@ static int run_backup(const struct admin_call *call, struct json_writer *out, st
 
 const struct admin_operation admin_store_operations[] = {
 	{.name = "store check",
-	 .summary = "recompute every chain, reference and sum, and every stored object's digest",
+	 .summary = "recompute every chain, reference and sum, every stored object's digest, and the signer's log",
 	 .parameters = {ADMIN_FLAG_SWITCH("no_content", "leave the stored objects out")},
 	 .run = run_check},
 	{.name = "store backup",

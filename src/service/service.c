@@ -1,6 +1,7 @@
 #include "service/service.h"
 
 #include "seal/clock_state.h"
+#include "seal/signer.h"
 #include "service/keys.h"
 #include "service/registrar.h"
 
@@ -61,6 +62,11 @@ int service_clock_ready(const struct service *service, struct error *error)
 	if (!service->settings->seal_strict_clock || clock_state_read().synchronized)
 		return OK;
 	return error_cause(error, ERR_UNAVAILABLE, "the system clock is not synchronized");
+}
+
+int service_signer_ready(const struct service *service, struct error *error)
+{
+	return service->signer ? signer_ready(service->signer, error) : OK;
 }
 
 void service_read_counts(struct service *service, struct service_counts *ret)

@@ -133,6 +133,8 @@ int verification_lookup(struct service *service, struct slice code, const struct
 /* ERR_UNAVAILABLE while the system clock is not synchronized and seal.strict_clock asks for that;
  * live registrations are refused then. */
 int service_clock_ready(const struct service *service, struct error *error);
+/* ERR_UNAVAILABLE while the signing process does not answer, or has ended. */
+int service_signer_ready(const struct service *service, struct error *error);
 struct service_counts {
 	uint64_t registered, replayed, conflicts, refused, batches, batch_failures;
 	uint64_t sealed_segments, seal_rounds, seal_failures;

@@ -465,13 +465,66 @@ def test_a_backup_taken_while_serving_can_be_brought_back(start, tmp_path):
     restored.discard()
 
 
+def signer_of(service):
+    """The signing process, by its name among the children."""
+    task = f"/proc/{service.process.pid}/task"
+    children = [child for thread in os.listdir(task)
+                for child in open(f"{task}/{thread}/children", encoding="ascii").read().split()]
+    (signer,) = [int(child) for child in children
+                 if open(f"/proc/{child}/comm", encoding="ascii").read() == "signer\n"]
+    return signer
+
+
+def test_a_standstill_of_the_signing_process_is_shown_and_ends_the_service(start):
+    """It is no answer to wait for one that does not come: its supervisor starts both anew."""
+    service = start(seal__interval="1s")
+    account = service.new_channel()
+    os.kill(signer_of(service), signal.SIGSTOP)
+    account.live.register({"a": 1}, "a").expect(201)  # registration needs no signature
+    account.close()
+
+    def told():
+        status, text = service.monitor("/readyz")
+        return status == 503 and "signing process does not answer" in text
+    eventually(told, "readiness says so")
+    assert "constancia_signer_ready 0" in service.monitor("/metrics")[1]
+    assert service.process.wait(90) == 1
+    assert any(line["event"] == "signer_ended" for line in service.log_lines())
+    service.process = None
+    assert service.start().monitor("/readyz")[0] == 200
+    assert "constancia_signer_ready 1" in service.monitor("/metrics")[1]
+
+
+def test_no_process_that_holds_secrets_leaves_a_core_or_can_be_looked_into(service):
+    for process in (service.process.pid, signer_of(service)):
+        limits = open(f"/proc/{process}/limits", encoding="ascii").read()
+        assert re.search(r"Max core file size +0 +0 ", limits), limits
+        assert os.stat(f"/proc/{process}/mem").st_uid == 0, "what is not dumpable is root's"
+
+
+def test_store_check_recomputes_the_signers_log(start):
+    service = start()
+    assert service.admin("store", "check")["signer_log_lines"] == 0
+    channel = service.new_channel()
+    channel.live.register({"a": 1}, "a").expect(201)
+    channel.close()
+    log = service.data / "signer" / "signer.log"
+    eventually(lambda: log.read_text().count("\n") >= 1, "the round's timestamp is logged")
+    checked = service.admin("store", "check")
+    assert checked["valid"] is True and checked["signer_log_lines"] >= 1
+    assert service.stop() == 0
+    log.write_text(log.read_text() + log.read_text())
+    done = run("store", "check", "--json", *service.chosen())
+    assert done.returncode == 1
+    assert "follows another line" in json.loads(done.stdout)["problems"][0]
+    refused = run("serve", "--set=tsa.url=embedded:", *service.chosen())
+    assert refused.returncode != 0 and "follows another line" in refused.stdout + refused.stderr
+
+
 def test_the_end_of_the_signing_process_is_the_end_of_the_service(start):
     """Its supervisor starts both anew."""
     service = start()
-    (signer,) = [int(child) for task in (f"/proc/{service.process.pid}/task",)
-                 for thread in os.listdir(task)
-                 for child in open(f"{task}/{thread}/children", encoding="ascii").read().split()]
-    os.kill(signer, signal.SIGKILL)
+    os.kill(signer_of(service), signal.SIGKILL)
     assert service.process.wait(40) == 1
     assert any(line["event"] == "signer_ended" for line in service.log_lines())
     service.process = None

@@ -2,19 +2,59 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/mman.h>
+#include <sys/ptrace.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "seal/cms.h"
+#include "seal/signer_process.h"
 #include "seal/timestamp.h"
 
-#define SET "\x31\x05\x02\x03\x01\x02\x03" /* any DER SET */
+/* What cms_create asks to be signed; the development certificate in scratch/signer stays. */
+static struct slice set;
 
-static const struct slice set = {SET, sizeof SET - 1};
+static int keep_attributes(void *context, struct slice bytes, struct buf *out, struct error *error)
+{
+	buf_clear(context);
+	buf_add_slice(context, bytes);
+	return ERR_REFUSED;
+}
+
+static void make_attributes(struct signer *signer, int64_t signing_time_us, struct buf *ret)
+{
+	struct sha256 digest = sha256_of("x", 1);
+	struct cms_signing signing = {.certificates_pem = signer_certificates(signer),
+	                              .sign = keep_attributes,
+	                              .sign_context = ret};
+	BUF_AUTO struct buf out;
+
+	buf_init(&out, 65536);
+	assert_int_equal(cms_create(&digest, signing_time_us, &signing, &out, NULL), ERR_REFUSED);
+	assert_true(ret->size > 0);
+}
+
+static int prepare(void **state)
+{
+	static struct buf attributes;
+
+	scratch_make(state);
+	struct signer *signer = development_signer();
+	buf_init(&attributes, SIGNER_BYTES_MAX);
+	make_attributes(signer, TIME_NONE, &attributes);
+	set = buf_slice(&attributes);
+	signer_stop(signer);
+	return 0;
+}
 
 /* The one child of this process. */
 static pid_t child_pid(void)
@@ -129,19 +169,39 @@ static void test_log(void **state)
 	assert_string_equal(line, "");
 }
 
+static void assert_declined(struct signer *signer, struct slice bytes, const char *cause)
+{
+	struct error error = {0};
+	BUF_AUTO struct buf out;
+
+	buf_init(&out, 4096);
+	assert_int_equal(signer_sign(signer, SIGNER_REPORT, bytes, &out, &error), ERR_REFUSED);
+	if (!strstr(error.cause, cause))
+		fail_msg("%s instead of %s", error.cause, cause);
+	assert_int_equal(out.size, 0);
+}
+
 static void test_refuses(void **state)
 {
 	struct signer *signer = development_signer();
 	struct error error = {0};
-	static const struct slice wrong[] = {{"", 0}, {"text", 4}, {"\x30\x02\x05\x00", 4},
-	                                     {SET "\x00", sizeof SET}, {SET, sizeof SET - 2},
-	                                     {"\x31\x80\x00\x00", 4}};
+	static const struct slice wrong[] = {
+		{"text", 4}, {"\x30\x02\x05\x00", 4}, {"\x31\x02\x05\x00", 4}, {"\x31\x80\x00\x00", 4},
+		{"\x31\x05\x02\x03\x01\x02\x03", 7}};
 	static char large[SIGNER_BYTES_MAX + 1];
-	BUF_AUTO struct buf out;
+	BUF_AUTO struct buf out, longer;
 
 	buf_init(&out, 4096);
+	buf_init(&longer, 4096);
 	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
-		assert_int_equal(signer_sign(signer, SIGNER_REPORT, wrong[i], &out, &error), ERR_REFUSED);
+		assert_declined(signer, wrong[i], "not a DER SET");
+	buf_add_slice(&longer, set);
+	buf_add_byte(&longer, 0);
+	assert_declined(signer, buf_slice(&longer), "not a DER SET");
+	assert_declined(signer, slice_make(set.data, set.size - 1), "not a DER SET");
+	assert_declined(signer, slice_make("\x31\x00", 2), "missing");
+	assert_declined(signer, slice_make("", 0), "unknown request");
+	assert_declined(signer, slice_make(large, sizeof large - 1), "not a DER SET");
 	assert_int_equal(
 		signer_sign(signer, SIGNER_REPORT, slice_make(large, sizeof large), &out, &error),
 		ERR_REFUSED);
@@ -150,6 +210,56 @@ static void test_refuses(void **state)
 	assert_int_equal(out.size, 0);
 	/* and goes on */
 	assert_int_equal(signer_sign(signer, SIGNER_REPORT, set, &out, &error), 0);
+	signer_stop(signer);
+}
+
+/* Replaces the only occurrence of some bytes by as many others. */
+static struct slice altered(struct buf *copy, struct slice from, struct slice by)
+{
+	buf_clear(copy);
+	buf_add_slice(copy, set);
+	char *at = memmem(copy->data, copy->size, from.data, from.size);
+	assert_non_null(at);
+	memcpy(at, by.data, by.size);
+	return buf_slice(copy);
+}
+#define BYTES(text) slice_make(text, sizeof text - 1)
+
+/* A key that vouches for reports must not be had to sign anything else in the shape of a CMS. */
+static void test_signs_only_what_cms_create_makes(void **state)
+{
+	struct signer *signer = development_signer();
+	struct signer_options options = {.development = true};
+	struct signer *stranger = NULL;
+	char directory[256];
+	BUF_AUTO struct buf copy, out;
+
+	buf_init(&copy, 4096);
+	buf_init(&out, 4096);
+	/* id-data as what is signed: TSTInfo, signedData. */
+	assert_declined(signer, altered(&copy, BYTES("\x06\x09\x2a\x86\x48\x86\xf7\x0d\x01\x07\x01"),
+	                                BYTES("\x06\x09\x2a\x86\x48\x86\xf7\x0d\x01\x07\x02")),
+	                "none of those");
+	/* A SHA-1 message digest, with the size as it must then be, would be longer or shorter; another
+	 * type of the same size. */
+	assert_declined(signer, altered(&copy, BYTES("\x04\x20"), BYTES("\x0c\x20")), "none of those");
+	/* An attribute of another kind in place of the message digest. */
+	assert_declined(signer, altered(&copy, BYTES("\xf7\x0d\x01\x09\x04"), BYTES("\xf7\x0d\x01\x09\x02")),
+	                "none of those");
+	/* contentType twice. */
+	make_attributes(signer, clock_now_us(), &copy);
+	assert_int_equal(signer_sign(signer, SIGNER_REPORT, buf_slice(&copy), &out, NULL), 0);
+	char *time = memmem(copy.data, copy.size, "\x17\x0d", 2);
+	assert_non_null(time);
+	time[2] = 'x';
+	assert_declined(signer, buf_slice(&copy), "none of those");
+	/* The reference to another certificate. */
+	strcpy(directory, scratch_path("stranger"));
+	options.directory = directory;
+	assert_int_equal(signer_start(&options, &stranger, NULL), 0);
+	make_attributes(stranger, TIME_NONE, &copy);
+	assert_declined(signer, buf_slice(&copy), "none of those");
+	signer_stop(stranger);
 	signer_stop(signer);
 }
 
@@ -170,6 +280,128 @@ static void test_is_confined(void **state)
 		scratch_read("fds", &out);
 		assert_string_equal(out.data, "0 1 2 3 4 ");
 	}
+	signer_stop(signer);
+}
+
+/* Every call that could open, connect, beget or become something else, in a process that has done
+ * what the signing process does last. The number of the first that is possible; 0: none. */
+static int first_possible(int log)
+{
+	struct error error = {0};
+	char *const words[] = {"/bin/true", NULL};
+	int sockets[2];
+
+	if (signer_process_confine(&error) != 0)
+		return 100;
+	if (openat(AT_FDCWD, "/etc/passwd", O_RDONLY) >= 0 || errno != EPERM)
+		return 1;
+	if (openat(AT_FDCWD, scratch_path("made"), O_WRONLY | O_CREAT, 0600) >= 0 || errno != EPERM)
+		return 2;
+	if (fork() >= 0 || errno != EPERM)
+		return 3;
+	if (syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL) >= 0 || errno != EPERM)
+		return 4;
+	if (socket(AF_INET, SOCK_STREAM, 0) >= 0 || errno != EPERM)
+		return 5;
+	if (socketpair(AF_UNIX, SOCK_STREAM, 0, sockets) == 0 || errno != EPERM)
+		return 6;
+	if (execve(words[0], words, NULL) == 0 || errno != EPERM)
+		return 7;
+	if (mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) != MAP_FAILED)
+		return 8;
+	if (kill(getppid(), 0) == 0 || errno != EPERM)
+		return 9;
+	if (unlink(scratch_path("signer/signer.log")) == 0 || errno != EPERM)
+		return 10;
+	if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) == 0 || errno != EPERM)
+		return 11;
+	if (write(log, "x", 1) != 1 || fdatasync(log) != 0 || !malloc(1 << 20))
+		return 12;
+	return 0;
+}
+
+static void test_gives_up_all_but_what_it_needs(void **state)
+{
+	int status = 0;
+	int log = open(scratch_path("written"), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	pid_t child = fork();
+
+	if (child == 0)
+		_exit(first_possible(log));
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+	close(log);
+}
+
+/* Neither a core file nor the memory itself tells the keys. */
+static void test_leaves_no_core(void **state)
+{
+	struct signer *signer = development_signer();
+	struct rlimit limit = {1, 1};
+
+	assert_int_equal(prlimit(child_pid(), RLIMIT_CORE, NULL, &limit), 0);
+	assert_int_equal(limit.rlim_cur, 0);
+	assert_int_equal(limit.rlim_max, 0);
+	/* What is not dumpable belongs to root in /proc, whoever runs it. */
+	assert_int_equal(scratch_run("test \"$(stat -c %%U /proc/%d/mem)\" = root", (int)child_pid()), 0);
+	signer_stop(signer);
+}
+
+/* A full disk passes: what cannot be logged is not signed, and later it is. */
+static void test_full_log_passes(void **state)
+{
+	struct signer *signer = development_signer();
+	struct error error = {0};
+	struct stat before, after;
+	struct rlimit limit;
+	BUF_AUTO struct buf out;
+
+	buf_init(&out, 4096);
+	assert_int_equal(stat(scratch_path("signer/signer.log"), &before), 0);
+	limit = (struct rlimit){(rlim_t)before.st_size + 40, RLIM_INFINITY};
+	assert_int_equal(prlimit(child_pid(), RLIMIT_FSIZE, &limit, NULL), 0);
+	assert_int_equal(signer_sign(signer, SIGNER_REPORT, set, &out, &error), ERR_NO_SPACE);
+	assert_int_equal(signer_sign(signer, SIGNER_REPORT, set, &out, &error), ERR_NO_SPACE);
+	assert_int_equal(out.size, 0);
+	assert_int_equal(stat(scratch_path("signer/signer.log"), &after), 0);
+	assert_int_equal(after.st_size, before.st_size);
+	limit.rlim_cur = RLIM_INFINITY;
+	assert_int_equal(prlimit(child_pid(), RLIMIT_FSIZE, &limit, NULL), 0);
+	assert_int_equal(signer_sign(signer, SIGNER_REPORT, set, &out, &error), 0);
+	signer_stop(signer);
+	signer_stop(development_signer());
+}
+
+static void test_one_process_holds_the_log(void **state)
+{
+	struct signer *signer = development_signer();
+	struct signer *second = NULL;
+	struct error error = {0};
+	struct signer_options options = {.directory = scratch_path("signer"), .development = true};
+
+	assert_int_equal(signer_start(&options, &second, &error), ERR_REFUSED);
+	assert_non_null(strstr(error.cause, "held by another"));
+	signer_stop(signer);
+}
+
+/* One that stands still is ended, so that whoever watches the children sees it. */
+static void test_standstill(void **state)
+{
+	struct signer *signer = development_signer();
+	struct error error = {0};
+	BUF_AUTO struct buf out;
+
+	buf_init(&out, 4096);
+	assert_int_equal(signer_ready(signer, NULL), 0);
+	kill(child_pid(), SIGSTOP);
+	assert_false(signer_has_ended(signer));
+	assert_int_equal(signer_sign(signer, SIGNER_REPORT, set, &out, &error), ERR_UNAVAILABLE);
+	assert_non_null(strstr(error.cause, "no answer in time"));
+	while (!signer_has_ended(signer))
+		usleep(1000);
+	assert_int_equal(signer_ready(signer, &error), ERR_UNAVAILABLE);
+	assert_int_equal(signer_sign(signer, SIGNER_REPORT, set, &out, &error), ERR_UNAVAILABLE);
 	signer_stop(signer);
 }
 
@@ -236,6 +468,78 @@ static void test_dies_with_its_parent(void **state)
 		usleep(10000);
 	}
 	fail_msg("the signer outlives its parent");
+}
+
+#define STORE "0123456789abcdef0123456789abcdef"
+#define OTHER "ffffffffffffffffffffffffffffffff"
+
+static void assert_mark(struct signer *signer, const char *store, int64_t round, const char *root)
+{
+	struct signer_mark mark = {.round = -1};
+	struct sha256 expected = root ? sha256_of(root, 1) : (struct sha256){0};
+
+	assert_int_equal(signer_get_mark(signer, store, &mark, NULL), 0);
+	assert_int_equal(mark.round, round);
+	assert_memory_equal(&mark.root, &expected, SHA256_SIZE);
+}
+
+static int put_mark(struct signer *signer, const char *store, int64_t round, const char *root)
+{
+	struct signer_mark mark = {round, sha256_of(root, 1)};
+	return signer_set_mark(signer, store, &mark, NULL);
+}
+
+static void test_marks(void **state)
+{
+	struct signer *signer = development_signer();
+	struct signer_mark back = {3, sha256_of("c", 1)};
+
+	assert_mark(signer, STORE, 0, NULL);
+	assert_int_equal(put_mark(signer, STORE, 7, "g"), 0);
+	assert_int_equal(put_mark(signer, STORE, 7, "g"), 0);
+	assert_int_equal(put_mark(signer, STORE, 7, "x"), ERR_REFUSED);
+	assert_int_equal(put_mark(signer, STORE, 6, "f"), ERR_REFUSED);
+	assert_mark(signer, STORE, 7, "g");
+	assert_mark(signer, OTHER, 0, NULL);
+	assert_int_equal(put_mark(signer, OTHER, 1, "a"), 0);
+	assert_int_equal(signer_accept_mark(signer, STORE, &back, slice_make("", 0), NULL), ERR_REFUSED);
+	assert_int_equal(put_mark(signer, "no id", 1, "a"), ERR_REFUSED);
+	signer_stop(signer);
+	signer = development_signer();
+	assert_mark(signer, STORE, 7, "g");
+	assert_mark(signer, OTHER, 1, "a");
+	assert_int_equal(
+	    signer_accept_mark(signer, STORE, &back, slice_of("the disk \"died\""), NULL), 0);
+	assert_mark(signer, STORE, 3, "c");
+	signer_stop(signer);
+	signer = development_signer();
+	assert_mark(signer, STORE, 3, "c");
+	assert_int_equal(put_mark(signer, STORE, 4, "d"), 0);
+	signer_stop(signer);
+	assert_int_equal(scratch_run("grep -c '\"purpose\":\"round\"' signer/signer.log | grep -qx 3"), 0);
+	assert_int_equal(scratch_run("grep -q 'rollback_accepted.*\"reason\":\"the disk' signer/signer.log"), 0);
+}
+
+/* The stores that were touched last are remembered. */
+static void test_many_stores(void **state)
+{
+	struct signer *signer = development_signer();
+	char store[SIGNER_STORE_ID_SIZE + 1];
+
+	assert_int_equal(put_mark(signer, STORE, 9, "i"), 0);
+	for (int i = 0; i < SIGNER_STORES_MAX - 1; i++) {
+		snprintf(store, sizeof store, "%032x", i);
+		assert_int_equal(put_mark(signer, store, 1, "a"), 0);
+	}
+	assert_mark(signer, STORE, 9, "i");
+	assert_int_equal(put_mark(signer, STORE, 10, "j"), 0);
+	assert_int_equal(put_mark(signer, "abababababababababababababababab", 1, "a"), 0);
+	signer_stop(signer);
+	signer = development_signer();
+	assert_mark(signer, STORE, 10, "j");
+	assert_mark(signer, "00000000000000000000000000000000", 0, NULL);
+	assert_mark(signer, "00000000000000000000000000000001", 1, "a");
+	signer_stop(signer);
 }
 
 static void *sign_often(void *context)
@@ -309,12 +613,20 @@ int main(void)
 		cmocka_unit_test(test_signs),
 		cmocka_unit_test(test_log),
 		cmocka_unit_test(test_refuses),
+		cmocka_unit_test(test_signs_only_what_cms_create_makes),
 		cmocka_unit_test(test_is_confined),
+		cmocka_unit_test(test_gives_up_all_but_what_it_needs),
+		cmocka_unit_test(test_leaves_no_core),
+		cmocka_unit_test(test_full_log_passes),
+		cmocka_unit_test(test_one_process_holds_the_log),
+		cmocka_unit_test(test_standstill),
 		cmocka_unit_test(test_log_is_no_link),
 		cmocka_unit_test(test_death),
 		cmocka_unit_test(test_dies_with_its_parent),
+		cmocka_unit_test(test_marks),
+		cmocka_unit_test(test_many_stores),
 		cmocka_unit_test(test_threads),
 		cmocka_unit_test(test_unusable_keys),
 	};
-	return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
+	return cmocka_run_group_tests(tests, prepare, scratch_remove);
 }

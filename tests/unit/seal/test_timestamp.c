@@ -408,7 +408,7 @@ static void sign_again(SignedContent *content, enum forgery forgery)
 	if (forgery != FORGE_NO_MESSAGE_DIGEST)
 		X509at_add1_attr_by_NID(&info->signed_attributes, NID_pkcs9_messageDigest,
 		                        V_ASN1_OCTET_STRING, value, (int)size);
-	assert_int_equal(signed_attributes_write(info, &attributes), 0);
+	assert_int_equal(signed_attributes_write(info->signed_attributes, &attributes), 0);
 	FILE *file = fopen(scratch_path("signer/timestamp.pem"), "r");
 	EVP_PKEY *key = PEM_read_PrivateKey(file, NULL, NULL, NULL);
 	EVP_MD_CTX *context = EVP_MD_CTX_new();

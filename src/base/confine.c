@@ -1,0 +1,94 @@
+#include "base/confine.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <seccomp.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#define OPEN_CHANGES (O_WRONLY | O_RDWR | O_CREAT | O_TRUNC | O_APPEND | (O_TMPFILE & ~O_DIRECTORY))
+
+const struct confine_call confine_basic_calls[] = {
+	{SCMP_SYS(read), CONFINE_ALWAYS},
+	{SCMP_SYS(write), CONFINE_ALWAYS},
+	{SCMP_SYS(readv), CONFINE_ALWAYS},
+	{SCMP_SYS(writev), CONFINE_ALWAYS},
+	{SCMP_SYS(pread64), CONFINE_ALWAYS},
+	{SCMP_SYS(pwrite64), CONFINE_ALWAYS},
+	{SCMP_SYS(lseek), CONFINE_ALWAYS},
+	{SCMP_SYS(fstat), CONFINE_ALWAYS},
+	{SCMP_SYS(close), CONFINE_ALWAYS},
+	{SCMP_SYS(brk), CONFINE_ALWAYS},
+	{SCMP_SYS(mmap), CONFINE_NOT_EXECUTABLE},
+	{SCMP_SYS(mprotect), CONFINE_NOT_EXECUTABLE},
+	{SCMP_SYS(munmap), CONFINE_ALWAYS},
+	{SCMP_SYS(mremap), CONFINE_ALWAYS},
+	{SCMP_SYS(madvise), CONFINE_ALWAYS},
+	{SCMP_SYS(futex), CONFINE_ALWAYS},
+	{SCMP_SYS(sched_yield), CONFINE_ALWAYS},
+	{SCMP_SYS(getrandom), CONFINE_ALWAYS},
+	{SCMP_SYS(clock_gettime), CONFINE_ALWAYS},
+	{SCMP_SYS(clock_nanosleep), CONFINE_ALWAYS},
+	{SCMP_SYS(gettimeofday), CONFINE_ALWAYS},
+	{SCMP_SYS(getpid), CONFINE_ALWAYS},
+	{SCMP_SYS(gettid), CONFINE_ALWAYS},
+	{SCMP_SYS(tgkill), CONFINE_OWN_PROCESS}, /* abort() */
+	{SCMP_SYS(rt_sigaction), CONFINE_ALWAYS},
+	{SCMP_SYS(rt_sigprocmask), CONFINE_ALWAYS},
+	{SCMP_SYS(rt_sigreturn), CONFINE_ALWAYS},
+	{SCMP_SYS(sigaltstack), CONFINE_ALWAYS},
+	{SCMP_SYS(restart_syscall), CONFINE_ALWAYS},
+	{SCMP_SYS(exit), CONFINE_ALWAYS},
+	{SCMP_SYS(exit_group), CONFINE_ALWAYS},
+};
+const size_t confine_basic_count = sizeof confine_basic_calls / sizeof *confine_basic_calls;
+
+int confine_memory(struct error *error)
+{
+	struct rlimit none = {0};
+
+	if (setrlimit(RLIMIT_CORE, &none) != 0)
+		return error_cause(error, ERR_REFUSED, "setrlimit: %s", strerror(errno));
+	if (prctl(PR_SET_DUMPABLE, 0) != 0)
+		return error_cause(error, ERR_REFUSED, "prctl: %s", strerror(errno));
+	return OK;
+}
+
+static int allow(scmp_filter_ctx filter, const struct confine_call *call)
+{
+	switch (call->condition) {
+	case CONFINE_OWN_PROCESS:
+		return seccomp_rule_add(filter, SCMP_ACT_ALLOW, call->call, 1,
+		                        SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)getpid()));
+	case CONFINE_NOT_EXECUTABLE:
+		return seccomp_rule_add(filter, SCMP_ACT_ALLOW, call->call, 1,
+		                        SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
+	case CONFINE_READ_ONLY:
+		return seccomp_rule_add(filter, SCMP_ACT_ALLOW, call->call, 1,
+		                        SCMP_A2(SCMP_CMP_MASKED_EQ, OPEN_CHANGES, 0));
+	case CONFINE_ALWAYS:
+		break;
+	}
+	return seccomp_rule_add(filter, SCMP_ACT_ALLOW, call->call, 0);
+}
+
+int confine_calls(const struct confine_call *calls, size_t count, struct error *error)
+{
+	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(EPERM));
+	int result = filter ? 0 : -ENOMEM;
+
+	for (size_t i = 0; result == 0 && i < confine_basic_count; i++)
+		result = allow(filter, &confine_basic_calls[i]);
+	for (size_t i = 0; result == 0 && i < count; i++)
+		result = allow(filter, &calls[i]);
+	if (result == 0)
+		result = seccomp_load(filter); /* sets no_new_privs, too */
+	if (filter)
+		seccomp_release(filter);
+	if (result == 0)
+		return OK;
+	return error_cause(error, ERR_REFUSED, "seccomp: %s", strerror(-result));
+}

@@ -1,0 +1,320 @@
+#include "seal/signer_log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/durable.h"
+#include "base/json.h"
+
+#define BLOCK_SIZE 65536
+#define LINE_MEMORY_MAX 65536
+#define TAIL_SIZE 16384 /* more than a last line and the page it begins in */
+#define LOCK_PATIENCE_US (5 * US_PER_SECOND)
+
+/* ---- reading ---- */
+
+struct reading {
+	signer_log_visit *visit;
+	void *context;
+	struct signer_log_facts facts;
+	struct arena arena;
+	int64_t file_size;
+	bool chained;
+	bool torn; /* from facts.size on */
+	struct error *error;
+};
+
+static int corrupt(const struct reading *reading, const char *what)
+{
+	return error_cause(reading->error, ERR_CORRUPT, SIGNER_LOG_NAME ", line %lld: %s",
+	                   (long long)reading->facts.lines + 1, what);
+}
+
+/* Whether it has the form of a line. */
+static bool parse(struct reading *reading, struct slice text, struct signer_log_entry *entry,
+                  struct slice *previous)
+{
+	struct json *json = NULL;
+	struct slice digest;
+
+	*entry = (struct signer_log_entry){0};
+	*previous = slice_make(NULL, 0);
+	arena_reset(&reading->arena);
+	if (text.size > SIGNER_LOG_LINE_MAX ||
+	    json_parse(&reading->arena, text, NULL, &json, NULL) != OK ||
+	    !json_get_text(json, "purpose", &entry->purpose) ||
+	    !json_get_text(json, "sha256", &digest) ||
+	    !hex_decode(digest, entry->sha256.bytes, SHA256_SIZE))
+		return false;
+	if (json_get_text(json, "store", &entry->store) &&
+	    (!json_get_integer(json, "round", &entry->round) || entry->round < 0))
+		return false;
+	(void)json_get_text(json, "previous", previous);
+	return true;
+}
+
+/* A line with its line feed. */
+static int take_line(struct reading *reading, struct slice line)
+{
+	struct signer_log_facts *facts = &reading->facts;
+	struct signer_log_entry entry;
+	struct slice previous;
+	struct sha256 named;
+
+	if (!parse(reading, slice_make(line.data, line.size - 1), &entry, &previous)) {
+		/* Its pages may have come to the disk in another order. */
+		reading->torn = facts->size + (int64_t)line.size >= reading->file_size;
+		return reading->torn ? OK : corrupt(reading, "not a line of the log");
+	}
+	if (!previous.data && reading->chained)
+		return corrupt(reading, "it does not name the line before");
+	if (previous.data && (!hex_decode(previous, named.bytes, SHA256_SIZE) ||
+	                      !sha256_equal(&named, &facts->last)))
+		return corrupt(reading, "it follows another line than the one before");
+	reading->chained |= previous.data != NULL;
+	int result = reading->visit ? reading->visit(reading->context, &entry) : OK;
+	if (result != OK)
+		return result;
+	facts->last = sha256_of(line.data, line.size);
+	facts->size += (int64_t)line.size;
+	facts->lines++;
+	return OK;
+}
+
+/* All whole lines of a block; *ret_used: their bytes. */
+static int take_lines(struct reading *reading, struct slice block, size_t *ret_used)
+{
+	int result = OK;
+	size_t used = 0;
+
+	while (result == OK && !reading->torn) {
+		const char *start = block.data + used;
+		const char *end = memchr(start, '\n', block.size - used);
+		if (!end)
+			break;
+		size_t size = (size_t)(end - start) + 1;
+		result = take_line(reading, slice_make(start, size));
+		if (!reading->torn)
+			used += size;
+	}
+	*ret_used = used;
+	return result;
+}
+
+static int read_all(struct reading *reading, int file, char *block)
+{
+	for (;;) {
+		int64_t left = reading->file_size - reading->facts.size;
+		size_t wanted = left < BLOCK_SIZE ? (size_t)left : BLOCK_SIZE;
+		ssize_t size = pread(file, block, wanted, (off_t)reading->facts.size);
+		if (size < 0 || (size_t)size != wanted)
+			return error_cause(reading->error, ERR_IO, "reading " SIGNER_LOG_NAME ": %s",
+			                   size < 0 ? strerror(errno) : "it became shorter");
+		size_t used = 0;
+		int result = take_lines(reading, slice_make(block, wanted), &used);
+		if (result != OK)
+			return result;
+		if (wanted < BLOCK_SIZE) { /* its end */
+			reading->facts.torn_size = left - (int64_t)used;
+			reading->facts.torn = sha256_of(block + used, wanted - used);
+			if (reading->facts.torn_size > SIGNER_LOG_LINE_MAX)
+				return corrupt(reading, "not a line of the log");
+			return OK;
+		}
+		if (used == 0)
+			return corrupt(reading, "not a line of the log");
+	}
+}
+
+int signer_log_read(int file, signer_log_visit *visit, void *context,
+                    struct signer_log_facts *ret_facts, struct error *error)
+{
+	struct reading reading = {.visit = visit, .context = context, .error = error};
+	struct stat found;
+
+	if (fstat(file, &found) != 0 || !S_ISREG(found.st_mode))
+		return error_cause(error, ERR_IO, SIGNER_LOG_NAME " is not a file");
+	char *block = malloc(BLOCK_SIZE);
+	if (!block)
+		return error_cause(error, ERR_NO_MEMORY, "reading " SIGNER_LOG_NAME);
+	reading.file_size = found.st_size;
+	arena_init(&reading.arena, LINE_MEMORY_MAX);
+	int result = read_all(&reading, file, block);
+	arena_free(&reading.arena);
+	free(block);
+	if (result == OK)
+		*ret_facts = reading.facts;
+	return result;
+}
+
+static int make_path(const char *directory, char path[PATH_MAX], struct error *error)
+{
+	if ((size_t)snprintf(path, PATH_MAX, "%s/" SIGNER_LOG_NAME, directory) >= PATH_MAX)
+		return error_cause(error, ERR_IO, "path too long");
+	return OK;
+}
+
+int signer_log_check(const char *directory, signer_log_visit *visit, void *context,
+                     struct signer_log_facts *ret_facts, struct error *error)
+{
+	char path[PATH_MAX];
+
+	int result = make_path(directory, path, error);
+	if (result != OK)
+		return result;
+	int file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	if (file < 0)
+		return error_cause(error, errno == ENOENT ? ERR_NOT_FOUND : ERR_IO, "%s: %s", path,
+		                   strerror(errno));
+	result = signer_log_read(file, visit, context, ret_facts, error);
+	close(file);
+	return result;
+}
+
+/* ---- opening ---- */
+
+/* An ended service's signing process may live a moment longer than it. */
+static int lock(int file, const char *path, struct error *error)
+{
+	int64_t deadline_us = clock_monotonic_us() + LOCK_PATIENCE_US;
+
+	while (flock(file, LOCK_EX | LOCK_NB) != 0) {
+		if (errno != EWOULDBLOCK && errno != EINTR)
+			return error_cause(error, ERR_IO, "%s: %s", path, strerror(errno));
+		if (clock_monotonic_us() > deadline_us)
+			return error_cause(error, ERR_UNAVAILABLE, "%s is held by another signing process",
+			                   path);
+		nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+	}
+	return OK;
+}
+
+static int write_at(int file, struct slice bytes, int64_t offset)
+{
+	while (bytes.size > 0) {
+		ssize_t size = pwrite(file, bytes.data, bytes.size, (off_t)offset);
+		if (size < 0 && errno == EINTR)
+			continue;
+		if (size <= 0)
+			return size == 0 || errno == ENOSPC || errno == EDQUOT || errno == EFBIG
+			           ? ERR_NO_SPACE
+			           : ERR_IO;
+		bytes = slice_make(bytes.data + size, bytes.size - (size_t)size);
+		offset += size;
+	}
+	return OK;
+}
+
+/* Every line but the last was synced before the one behind it was begun. */
+static bool rewrite_tail(int file, int64_t size)
+{
+	char tail[TAIL_SIZE];
+	size_t wanted = size < TAIL_SIZE ? (size_t)size : TAIL_SIZE;
+	int64_t offset = size - (int64_t)wanted;
+
+	return pread(file, tail, wanted, (off_t)offset) == (ssize_t)wanted &&
+	       write_at(file, slice_make(tail, wanted), offset) == OK;
+}
+
+static int settle(struct signer_log *log, const struct signer_log_facts *facts,
+                  const char *directory, struct error *error)
+{
+	if ((facts->torn_size > 0 && ftruncate(log->file, (off_t)facts->size) != 0) ||
+	    !rewrite_tail(log->file, facts->size) || fsync(log->file) != 0)
+		return error_cause(error, ERR_IO, "%s/" SIGNER_LOG_NAME " cannot be made durable: %s",
+		                   directory, strerror(errno));
+	int result = durable_sync(directory, error);
+	if (result != OK)
+		return result;
+	log->size = facts->size;
+	log->last = facts->last;
+	if (facts->torn_size == 0)
+		return OK;
+	struct signer_log_entry torn = {.purpose = slice_of("torn_line"), .sha256 = facts->torn};
+	return signer_log_add(log, &torn, slice_make(NULL, 0), error);
+}
+
+int signer_log_open(const char *directory, signer_log_visit *visit, void *context,
+                    struct signer_log *ret_log, struct error *error)
+{
+	struct signer_log_facts facts = {0};
+	char path[PATH_MAX];
+
+	int result = make_path(directory, path, error);
+	if (result != OK)
+		return result;
+	struct signer_log log = {
+		.file = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600)};
+	if (log.file < 0)
+		return error_cause(error, ERR_IO, "%s: %s", path, strerror(errno));
+	result = lock(log.file, path, error);
+	if (result == OK)
+		result = signer_log_read(log.file, visit, context, &facts, error);
+	if (result == OK)
+		result = settle(&log, &facts, directory, error);
+	if (result == OK)
+		*ret_log = log;
+	else
+		close(log.file);
+	return result;
+}
+
+/* ---- writing ---- */
+
+static void write_line(const struct signer_log *log, const struct signer_log_entry *entry,
+                       struct slice reason, struct buf *line)
+{
+	struct json_writer writer = {.out = line};
+	json_begin_object(&writer, NULL);
+	json_time(&writer, "time", clock_now_us());
+	json_slice(&writer, "purpose", entry->purpose);
+	if (entry->store.size > 0) {
+		json_slice(&writer, "store", entry->store);
+		json_integer(&writer, "round", entry->round);
+	}
+	json_hex(&writer, "sha256", entry->sha256.bytes, SHA256_SIZE);
+	if (reason.size > 0)
+		json_slice(&writer, "reason", reason);
+	json_hex(&writer, "previous", log->last.bytes, SHA256_SIZE);
+	json_end_object(&writer);
+	buf_add_byte(line, '\n');
+}
+
+int signer_log_add(struct signer_log *log, const struct signer_log_entry *entry,
+                   struct slice reason, struct error *error)
+{
+	BUF_AUTO struct buf line;
+
+	buf_init(&line, SIGNER_LOG_LINE_MAX);
+	write_line(log, entry, reason, &line);
+	int result = buf_check(&line);
+	if (result == OK)
+		result = write_at(log->file, buf_slice(&line), log->size);
+	/* A piece of a line would be cut off at the next start, but no line may follow it. */
+	if (result == ERR_NO_SPACE && ftruncate(log->file, (off_t)log->size) != 0)
+		result = ERR_IO;
+	if (result == OK && fdatasync(log->file) != 0)
+		result = ERR_IO;
+	if (result != OK)
+		return error_cause(error, result, "writing " SIGNER_LOG_NAME ": %s",
+		                   result == ERR_NO_SPACE ? "no space is left" : "it failed");
+	log->size += (int64_t)line.size;
+	log->last = sha256_of(line.data, line.size);
+	return OK;
+}
+
+void signer_log_close(struct signer_log *log)
+{
+	if (log->file >= 0)
+		close(log->file);
+	log->file = -1;
+}
