@@ -1,5 +1,6 @@
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -28,7 +29,7 @@ void verify_make_visible(char *text)
 	}
 }
 
-static char *copy_visible(struct arena *arena, const char *text)
+char *verify_visible(struct arena *arena, const char *text)
 {
 	char *copy = arena_text(arena, text);
 	if (copy)
@@ -52,8 +53,9 @@ void verify_add(struct run *run, enum verify_severity severity, const char *path
 	vsnprintf(text, sizeof text, format, arguments);
 	va_end(arguments);
 	struct verify_finding *finding = arena_alloc(&result->arena, sizeof *finding);
-	char *copies[] = {copy_visible(&result->arena, path), copy_visible(&result->arena, where),
-	                  copy_visible(&result->arena, text)};
+	char *copies[] = {verify_visible(&result->arena, path),
+	                  verify_visible(&result->arena, where),
+	                  verify_visible(&result->arena, text)};
 	if (!finding || !copies[0] || !copies[1] || !copies[2])
 		return; /* it is counted, and the count alone decides */
 	*finding = (struct verify_finding){severity, copies[0], copies[1], copies[2], NULL};
@@ -218,6 +220,9 @@ int verify_report(struct run *run, struct input *input)
 	int status = pdf_check_file(input->path, run->roots, &facts, &error);
 	if (status < 0)
 		return verify_add_error(run, input->path, "", status, &error);
+	if (facts.signature.has_timestamp)
+		verify_stated_time(run, input->path, "signature", "its date of signature",
+		                   facts.signing_time_us, facts.signature.timestamp.gen_time_us);
 	bind_report(run, input, &facts.binding);
 	return verify_note_signature(run, input->path, "signature", &facts.signature);
 }
@@ -281,6 +286,8 @@ static int check_all(struct run *run)
 	int status = 0;
 	for (size_t i = 0; i < run->input_count && status == 0; i++)
 		status = open_input(run, &run->inputs[i]);
+	if (status == 0)
+		status = verify_points_plan(run);
 	for (size_t k = 0; k < sizeof order / sizeof *order; k++)
 		for (size_t i = 0; i < run->input_count && status == 0 && !verify_stopped(run); i++)
 			if (run->inputs[i].kind == order[k])
@@ -288,11 +295,20 @@ static int check_all(struct run *run)
 	for (size_t i = 0; i < run->input_count && status == 0; i++)
 		if (run->inputs[i].kind == INPUT_PART)
 			judge_part(run, &run->inputs[i]);
+	if (status == 0)
+		verify_points_conclude(run);
 	return status;
 }
 
 static void conclude(struct run *run)
 {
+	char span[VERIFY_SPAN_SIZE];
+	verify_span(run->coarsest_us, span);
+	if (run->coarse_timestamps > 0)
+		verify_add(run, VERIFY_WARNING, "", "",
+		           "%" PRIu64 " timestamps are coarse: their authorities state an accuracy of up to "
+		           "%s only",
+		           run->coarse_timestamps, span);
 	if (run->development)
 		verify_add(run, VERIFY_WARNING, "", "",
 		           "timestamps come from a development authority: they have no probative value");
@@ -330,11 +346,12 @@ int verify_paths(const char *const *paths, size_t count, const struct trust_root
 	run.inputs = calloc(count, sizeof *run.inputs);
 	int status = run.inputs ? 0 : ERR_NO_MEMORY;
 	for (size_t i = 0; i < count && status == 0; i++)
-		run.inputs[i].path = paths[i];
+		run.inputs[i] = (struct input){.path = paths[i], .signed_at_us = TIME_NONE};
 	if (status == 0)
 		status = check_all(&run);
 	if (status == 0)
 		conclude(&run);
+	verify_points_free(&run);
 	free(run.inputs);
 	arena_free(&run.arena);
 	if (status < 0) {

@@ -13,12 +13,17 @@
 #include <stdio.h>
 
 #include "base/arena.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "seal/trust.h"
 
 #define VERIFY_FINDINGS_MAX 1000 /* kept; further ones are counted */
 #define VERIFY_PATHS_MAX 10000
 #define VERIFY_IDENTITIES_MAX 1000 /* of each kind; further ones could not be told: unchecked */
+
+/* Beyond these a warning says so; nothing is called not valid for it. */
+#define VERIFY_DELAY_MAX_US (3600 * US_PER_SECOND) /* from a stated time to the timestamp on it */
+#define VERIFY_ACCURACY_MAX_US US_PER_SECOND       /* of a timestamp, as its authority states it */
 
 enum verify_severity {
 	VERIFY_WARNING,   /* valid all the same */
@@ -36,12 +41,20 @@ struct verify_finding {
 
 /* Each certificate that a valid signature or timestamp was made with, once. */
 struct verify_identity {
-	struct certificate_facts identity;
+	struct certificate_facts certificate;
 	struct verify_identity *next;
 };
 struct verify_identities {
 	struct verify_identity *first, *last;
 	size_t count;
+};
+
+/* From an event's received_at, which the service states, to the timestamp that proves the event. */
+struct verify_delay {
+	int64_t sequence; /* 0: there is no timestamped event */
+	int64_t received_at_us;
+	int64_t gen_time_us;
+	const char *path; /* of the archive, as given */
 };
 
 struct verify_counts {
@@ -56,6 +69,7 @@ struct verify_result {
 	bool trusted; /* every signer and authority leads to a root that was given for its kind */
 	struct verify_identities signers;     /* of archives and reports */
 	struct verify_identities authorities; /* of timestamps */
+	struct verify_delay longest_delay;
 	struct verify_counts checked;
 };
 
@@ -83,8 +97,8 @@ int verify_read_roots(const char *path, struct buf *out, struct error *error)
 int verify_exit_code(const struct verify_result *result);
 /* For people (findings in English, the summary in English and Spanish), or one JSON document:
  * {"authorities":[{"issuer","not_after","not_before","sha256","subject"}],"checked":{…},
- * "could_not_check","findings":[{"path","what","where"}],"signers":[…],"trusted","valid",
- * "warnings":[…]}; `findings` holds what is wrong or could not be checked. */
+ * "could_not_check","findings":[{"path","what","where"}],"longest_delay":{"gen_time","microseconds",
+ * "path","received_at","sequence"}|null,"signers":[…],"trusted","valid","warnings":[…]}; `findings` holds what is wrong or could not be checked. */
 void verify_print(const struct verify_result *result, bool json, FILE *out);
 void verify_result_free(struct verify_result *result); /* NULL-safe */
 

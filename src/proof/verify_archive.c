@@ -20,6 +20,7 @@ struct archive_check {
 	struct buf scratch;
 	struct archive_manifest manifest;
 	bool has_manifest;
+	enum modality *modalities; /* of the manifest's configurations */
 	bool has_genesis;
 	struct sha256 genesis_hash;
 };
@@ -238,6 +239,11 @@ static int check_signature(struct archive_check *check)
 	        check->manifest.facts.issued_at_us / US_PER_SECOND * US_PER_SECOND)
 		wrong(check, ARCHIVE_SIGNATURE_NAME,
 		      "the signing-time is missing or not the manifest's issued_at, in whole seconds");
+	if (facts.has_timestamp && check->has_manifest) {
+		check->input->signed_at_us = facts.timestamp.gen_time_us;
+		verify_stated_time(check->run, check->input->path, ARCHIVE_SIGNATURE_NAME, "issued_at",
+		                   check->manifest.facts.issued_at_us, facts.timestamp.gen_time_us);
+	}
 	if (!facts.has_timestamp && check->has_manifest && check->manifest.facts.mode == MODE_LIVE)
 		wrong(check, ARCHIVE_SIGNATURE_NAME, "the signature of a live archive needs a timestamp");
 	return verify_note_signature(check->run, check->input->path, ARCHIVE_SIGNATURE_NAME, &facts);
@@ -276,12 +282,13 @@ static int read_genesis(struct archive_check *check, struct error *error)
 		                   "its channel or mode is not the manifest's");
 	check->has_genesis = true;
 	check->genesis_hash = sha256_of(text.data, text.size);
-	return 0;
+	return verify_point_document(check->run, check->input, 0, &check->genesis_hash);
 }
 
-static int read_config(struct archive_check *check, const struct archive_config *listed,
-                       const char *path, struct error *error)
+static int read_config(struct archive_check *check, size_t index, const char *path,
+                       struct error *error)
 {
+	const struct archive_config *listed = &check->manifest.configs[index];
 	BUF_AUTO struct buf text;
 	buf_init(&text, ARCHIVE_DOCUMENT_MAX + 1);
 	struct config_facts config;
@@ -306,7 +313,8 @@ static int read_config(struct archive_check *check, const struct archive_config 
 	    strcmp(config.channel_id, check->manifest.facts.channel_id) != 0)
 		return error_cause(error, ERR_INVALID_EVIDENCE,
 		                   "its channel or version is not the one it stands for");
-	return 0;
+	check->modalities[index] = config.modality;
+	return verify_point_document(check->run, check->input, config.version, &hash);
 }
 
 static int check_documents(struct archive_check *check)
@@ -314,12 +322,16 @@ static int check_documents(struct archive_check *check)
 	struct error error = {0};
 	int status = note(check, ARCHIVE_GENESIS_NAME, read_genesis(check, &error), &error);
 	const struct archive_manifest *manifest = &check->manifest;
+	check->modalities =
+	    arena_alloc(&check->arena, (manifest->config_count + 1) * sizeof *check->modalities);
+	if (!check->modalities)
+		return ERR_NO_MEMORY;
 	for (size_t i = 0; i < manifest->config_count && status == 0; i++) {
 		char path[ZIP_NAME_MAX + 1];
 		archive_config_path(manifest->configs[i].version, path);
 		if (i > 0 && manifest->configs[i - 1].version >= manifest->configs[i].version)
 			wrong(check, ARCHIVE_MANIFEST_NAME, "config_versions is not in ascending order");
-		status = note(check, path, read_config(check, &manifest->configs[i], path, &error),
+		status = note(check, path, read_config(check, i, path, &error),
 		              &error);
 	}
 	return status;
@@ -336,6 +348,15 @@ static void check_manifest_facts(struct archive_check *check)
 	if (by_time == by_sequence)
 		wrong(check, ARCHIVE_MANIFEST_NAME,
 		      "requested_range must give either two times or two sequence numbers");
+	else if (by_time && facts->requested_from_us >= facts->requested_to_us)
+		wrong(check, ARCHIVE_MANIFEST_NAME, "requested_range ends before it begins");
+	else if (by_sequence && (facts->requested_first != facts->first_sequence ||
+	                         facts->requested_last != facts->last_sequence))
+		wrong(check, ARCHIVE_MANIFEST_NAME,
+		      "requested_range asks for events %" PRId64 " to %" PRId64
+		      ", frozen_range holds %" PRId64 " to %" PRId64,
+		      facts->requested_first, facts->requested_last, facts->first_sequence,
+		      facts->last_sequence);
 	int64_t after = 0;
 	for (size_t i = 0; i < facts->part_count; i++) {
 		const struct part_facts *part = &facts->parts[i];
@@ -377,8 +398,8 @@ static int check_contents(struct archive_check *check)
 	if (status < 0 || !check->has_manifest || verify_stopped(check->run))
 		return status;
 	return verify_chain(&(struct chain_input){check->run, check->input, check->zip,
-	                                          &check->manifest, check->has_genesis,
-	                                          check->genesis_hash});
+	                                          &check->manifest, check->modalities,
+	                                          check->has_genesis, check->genesis_hash});
 }
 
 int verify_archive(struct run *run, struct input *input)

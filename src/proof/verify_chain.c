@@ -7,8 +7,6 @@
 #define FINDINGS_MAX 100 /* wrong ones in one chain; then it is given up */
 #define WHERE_MAX 256
 #define ROUND_ID_MAX 128
-/* How far a clock of ours and one of an authority may be apart before we call it impossible. */
-#define CLOCK_TOLERANCE_US (300 * US_PER_SECOND)
 #define EVENTS_PER_PROGRESS 4096
 
 struct round_state {
@@ -37,6 +35,11 @@ struct chain {
 	struct sha256 chain_hash; /* of the event or leaf before */
 	struct sha256 event_hash; /* of the event before */
 	int64_t received_at_us;
+	int64_t segment_received_at_us; /* of the segment's first event in the range; TIME_NONE: none */
+	int64_t segment_sequence;       /* and its sequence */
+	struct verify_delay delay;      /* the longest */
+	int64_t delay_before_us;        /* the timestamp before that one; TIME_NONE: unknown */
+	uint64_t segments, unsynchronized_segments;
 	bool *config_used;
 	uint64_t without_part;    /* events of content that no part holds */
 
@@ -224,6 +227,27 @@ static void check_config(struct chain *chain, const struct event_facts *event)
 	if (!sha256_equal(&found->hash, &event->config_hash))
 		wrong_event(chain, event->sequence, "config_hash",
 		            "it is not the SHA-256 of the configuration document of this version");
+	else if (chain->facts->modalities[found - manifest->configs] != event->modality)
+		wrong_event(chain, event->sequence, "modality",
+		            "it is not that of the configuration document of this version");
+}
+
+static void check_received(struct chain *chain, const struct event_facts *event)
+{
+	const struct archive_facts *range = chain->range;
+	if (event->received_at_us < chain->received_at_us)
+		wrong_event(chain, event->sequence, "received_at",
+		            "it is earlier than that of the event before");
+	if (range->requested_from_us != TIME_NONE && range->requested_to_us != TIME_NONE &&
+	    (event->received_at_us < range->requested_from_us ||
+	     event->received_at_us >= range->requested_to_us))
+		wrong_event(chain, event->sequence, "received_at",
+		            "it is outside of the manifest's requested_range");
+	chain->received_at_us = event->received_at_us;
+	if (chain->segment_received_at_us == TIME_NONE) {
+		chain->segment_received_at_us = event->received_at_us;
+		chain->segment_sequence = event->sequence;
+	}
 }
 
 static void check_event(struct chain *chain, const struct event_facts *event)
@@ -242,10 +266,7 @@ static void check_event(struct chain *chain, const struct event_facts *event)
 	    !sha256_equal(&event->previous_chain_hash, &chain->manifest->previous_chain_hash))
 		wrong_event(chain, event->sequence, "previous_chain_hash",
 		            "it is not the manifest's previous_chain_hash");
-	if (event->received_at_us < chain->received_at_us)
-		wrong_event(chain, event->sequence, "received_at",
-		            "it is earlier than that of the event before");
-	chain->received_at_us = event->received_at_us;
+	check_received(chain, event);
 	check_config(chain, event);
 }
 
@@ -279,6 +300,8 @@ static int take_event(struct chain *chain)
 	status = read_event(chain, line, &error);
 	if (status < 0)
 		status = note(chain, STREAM_EVENTS, status, &error);
+	verify_point_event(chain->run, chain->facts->input, chain->next_sequence, &hash,
+	                   status == 0 ? chain->received_at_us : TIME_NONE);
 	if (chain->events == 0 && !sha256_equal(&hash, &chain->manifest->first_chain_hash))
 		wrong_event(chain, chain->next_sequence, "(the whole line)",
 		            "its SHA-256 is not the manifest's first_chain_hash");
@@ -320,6 +343,7 @@ static int take_leaf(struct chain *chain, int64_t sequence)
 	    !sha256_equal(&hash, &chain->manifest->previous_chain_hash))
 		wrong_at(chain, STREAM_LEAVES, "chain_hash",
 		         "it is not the previous_chain_hash of the range's first event");
+	verify_point_event(chain->run, chain->facts->input, sequence, &hash, TIME_NONE);
 	chain->chain_hash = hash;
 	return 1;
 }
@@ -357,9 +381,13 @@ static int read_round(struct chain *chain, struct slice line, struct error *erro
 		return error_cause(error, ERR_INVALID_EVIDENCE,
 		                   "member 'gen_time' is not the time in the token");
 	if (chain->previous_round.usable &&
-	    chain->previous_round.gen_time_us > round.gen_time_us + CLOCK_TOLERANCE_US)
+	    chain->previous_round.gen_time_us > round.gen_time_us + VERIFY_CLOCK_TOLERANCE_US)
 		return error_cause(error, ERR_INVALID_EVIDENCE,
 		                   "its time is before that of the round in the line before");
+	if (chain->facts->input->signed_at_us != TIME_NONE &&
+	    round.gen_time_us > chain->facts->input->signed_at_us + VERIFY_CLOCK_TOLERANCE_US)
+		return error_cause(error, ERR_INVALID_EVIDENCE,
+		                   "its time is after that of the archive's signature, which covers it");
 	return 0;
 }
 
@@ -399,6 +427,20 @@ static int find_round(struct chain *chain, const char *round_id)
 	}
 }
 
+static void note_delay(struct chain *chain)
+{
+	const struct round_state *round = &chain->round;
+	if (chain->segment_received_at_us == TIME_NONE || !round->usable)
+		return;
+	int64_t longest_us = chain->delay.gen_time_us - chain->delay.received_at_us;
+	if (chain->delay.sequence && round->gen_time_us - chain->segment_received_at_us <= longest_us)
+		return;
+	chain->delay = (struct verify_delay){chain->segment_sequence, chain->segment_received_at_us,
+	                                     round->gen_time_us, chain->facts->input->path};
+	chain->delay_before_us =
+	    chain->previous_round.usable ? chain->previous_round.gen_time_us : TIME_NONE;
+}
+
 static void check_round(struct chain *chain, const struct archive_segment *segment)
 {
 	const struct seal_document *seal = segment->seal;
@@ -420,9 +462,14 @@ static void check_round(struct chain *chain, const struct archive_segment *segme
 		         "it is not the SHA-256 of the token of the round before");
 	}
 	if (chain->received_at_us != TIME_NONE &&
-	    chain->received_at_us > chain->round.gen_time_us + CLOCK_TOLERANCE_US)
+	    chain->received_at_us > chain->round.gen_time_us + VERIFY_CLOCK_TOLERANCE_US)
 		wrong_at(chain, STREAM_SEALS, NULL,
 		         "an event of this segment was received after its timestamp was given");
+	if (!chain->segment_seen && before->usable && chain->range->requested_from_us != TIME_NONE &&
+	    seal->first_sequence == chain->range->first_sequence)
+		chain->facts->input->begin_shown =
+		    before->gen_time_us <= chain->range->requested_from_us;
+	note_delay(chain);
 }
 
 /* What a seal document says, before its events are read. */
@@ -433,6 +480,11 @@ static void check_seal(struct chain *chain, const struct seal_document *seal)
 		wrong_at(chain, seals, "seal.channel_id", "it is not the manifest's channel");
 	if (strcmp(seal->chain, mode_text(chain->range->mode)) != 0)
 		wrong_at(chain, seals, "seal.chain", "it is not the manifest's mode");
+	verify_point_event(chain->run, chain->facts->input, seal->first_sequence - 1,
+	                   &seal->chain_hash_before, TIME_NONE);
+	if (seal->previous_seal_hash)
+		verify_point_seal(chain->run, chain->facts->input, seal->first_sequence - 1,
+		                  seal->first_sequence - 1, seal->previous_seal_hash, NULL);
 	if (chain->segment_seen) {
 		if (!seal->previous_seal_hash ||
 		    !sha256_equal(seal->previous_seal_hash, &chain->seal_hash))
@@ -508,6 +560,9 @@ static int check_segment(struct chain *chain, struct archive_segment *segment,
 		return 0;
 	}
 	check_seal(chain, seal);
+	chain->segments++;
+	chain->unsynchronized_segments += !seal->clock.synchronized;
+	chain->segment_received_at_us = TIME_NONE;
 	int status = collect(chain, seal);
 	if (status <= 0)
 		return status;
@@ -521,6 +576,8 @@ static int check_segment(struct chain *chain, struct archive_segment *segment,
 		return status;
 	if (status == 1)
 		check_round(chain, segment);
+	verify_point_seal(chain->run, chain->facts->input, seal->first_sequence, seal->last_sequence,
+	                  &chain->seal_hash, status == 1 ? &chain->round.token_hash : NULL);
 	chain->segment_seen = true;
 	chain->next_segment_sequence = seal->last_sequence + 1;
 	chain->run->result->checked.segments++;
@@ -595,9 +652,44 @@ static void check_totals(struct chain *chain)
 		           chain->without_part);
 }
 
+/* What a reader must know of the times in a valid archive. */
+static void tell_times(struct chain *chain)
+{
+	const char *path = chain->facts->input->path;
+	const struct verify_delay *delay = &chain->delay;
+	struct verify_delay *longest = &chain->run->result->longest_delay;
+	if (chain->unsynchronized_segments > 0)
+		verify_add(chain->run, VERIFY_WARNING, path, "",
+		           "%" PRIu64 " of %" PRIu64 " segments were sealed while the service's clock was "
+		           "not known to be synchronized: received_at rests on it",
+		           chain->unsynchronized_segments, chain->segments);
+	if (!delay->sequence)
+		return;
+	int64_t delay_us = delay->gen_time_us - delay->received_at_us;
+	if (!longest->sequence || delay_us > longest->gen_time_us - longest->received_at_us)
+		*longest = *delay;
+	if (delay_us <= VERIFY_DELAY_MAX_US)
+		return;
+	char received[TIME_TEXT_SIZE], given[TIME_TEXT_SIZE], before[TIME_TEXT_SIZE] = "";
+	char span[VERIFY_SPAN_SIZE];
+	time_format(delay->received_at_us, received);
+	time_format(delay->gen_time_us, given);
+	verify_span(delay_us, span);
+	bool passed_over = chain->delay_before_us > delay->received_at_us;
+	if (passed_over)
+		time_format(chain->delay_before_us, before);
+	verify_add(chain->run, VERIFY_WARNING, path, "",
+	           "event %" PRId64 " says it was received at %s, but nothing proves it before its "
+	           "timestamp of %s, %s later%s%s",
+	           delay->sequence, received, given, span,
+	           passed_over ? "; the timestamp before, which does not cover it, is of " : "", before);
+}
+
 static int walk(struct chain *chain)
 {
 	int status = 1;
+	verify_point_event(chain->run, chain->facts->input, chain->range->first_sequence - 1,
+	                   &chain->manifest->previous_chain_hash, TIME_NONE);
 	while (chain->range->mode == MODE_LIVE && status == 1)
 		status = take_segment(chain);
 	if (status < 0)
@@ -623,8 +715,10 @@ static int walk(struct chain *chain)
 	}
 	if (status == 0)
 		status = check_ends(chain);
-	if (status == 0)
+	if (status == 0) {
 		check_totals(chain);
+		tell_times(chain);
+	}
 	return status;
 }
 
@@ -638,6 +732,7 @@ int verify_chain(const struct chain_input *facts)
 	    .wrong_before = facts->run->result->wrong,
 	    .next_sequence = facts->manifest->facts.first_sequence,
 	    .received_at_us = TIME_NONE,
+	    .segment_received_at_us = TIME_NONE,
 	};
 	arena_init(&chain.arena, (size_t)8 << 20);
 	arena_init(&chain.seal_arena, (size_t)8 << 20);

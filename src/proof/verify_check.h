@@ -5,6 +5,10 @@
 #include "proof/archive_lines.h"
 #include "proof/verify.h"
 
+/* How far a clock of ours and one of an authority may be apart before we call it impossible. */
+#define VERIFY_CLOCK_TOLERANCE_US (300 * US_PER_SECOND)
+#define VERIFY_SPAN_SIZE 32
+
 enum input_kind { INPUT_OTHER, INPUT_ARCHIVE, INPUT_PART, INPUT_REPORT };
 
 struct input {
@@ -15,6 +19,8 @@ struct input {
 	bool described; /* the facts below could be read */
 	/* Of an archive. */
 	struct archive_manifest manifest; /* without its lists */
+	int64_t signed_at_us;             /* of the signature's timestamp; TIME_NONE: it has none */
+	bool begin_shown;                 /* the event before the range was received before it */
 	/* Of a part. */
 	struct part_head head;
 };
@@ -26,9 +32,14 @@ struct run {
 	struct input *inputs;
 	size_t input_count;
 	struct arena arena; /* what the inputs point to */
+	struct point *points; /* in order: verify_points.c */
+	size_t point_count;
+	void *sealed; /* a tree of documents: verify_points.c */
 	int64_t next_progress_us;
 	bool development, non_qualified; /* such timestamps were seen */
 	bool unknown_signer, unknown_authority; /* some led to no root */
+	uint64_t coarse_timestamps;             /* beyond VERIFY_ACCURACY_MAX_US */
+	int64_t coarsest_us;
 	uint64_t signatures;
 };
 
@@ -38,6 +49,7 @@ void verify_add(struct run *run, enum verify_severity severity, const char *path
 /* What a file says is shown, but must not reach a terminal as control characters: these, and what is
  * no UTF-8, become '?'. */
 void verify_make_visible(char *text);
+char *verify_visible(struct arena *arena, const char *text) __attribute__((warn_unused_result));
 /* Records a failed step: evidence that is not valid is wrong, what cannot be read is unchecked.
  * Answers 0, or ERR_NO_MEMORY when the run cannot go on. */
 int verify_add_error(struct run *run, const char *path, const char *where, int status,
@@ -51,6 +63,12 @@ int verify_note_signature(struct run *run, const char *path, const char *where,
                           const struct cms_facts *facts) __attribute__((warn_unused_result));
 int verify_note_timestamp(struct run *run, const struct timestamp_facts *facts)
     __attribute__((warn_unused_result));
+
+/* "61 s", "30 h", "12 days". */
+void verify_span(int64_t span_us, char text[VERIFY_SPAN_SIZE]);
+/* Compares a time that the signer states ("issued_at") with the timestamp over his signature. */
+void verify_stated_time(struct run *run, const char *path, const char *where, const char *what,
+                        int64_t stated_us, int64_t gen_time_us);
 
 /* The lines of a stream of gzipped files ("events/events-000001.ndjson.gz", …) or of one plain
  * entry. */
@@ -73,6 +91,40 @@ void line_stream_free(struct line_stream *stream); /* NULL-safe */
 int verify_canonical(struct slice found, const struct buf *canonical, struct error *error)
     __attribute__((warn_unused_result));
 
+/* ---- what several archives say of one channel ---- */
+
+/* A place of a chain at which archives are compared: where one of them ends, or begins. As an event
+ * binds all before it, two archives that agree where the shorter one ends agree wherever they
+ * overlap. */
+struct point {
+	const char *channel_id;
+	enum mode chain;
+	int64_t sequence;
+	const char *path;       /* of the first archive that says something here; NULL: none yet */
+	struct sha256 chain_hash;
+	int64_t received_at_us; /* TIME_NONE: not known */
+	const char *seal_path;  /* of the first one that says which segment it is in */
+	struct sha256 seal_hash;
+	const char *token_path;
+	struct sha256 token_hash;
+};
+
+/* Finds the places, before the archives are checked: by their own word. */
+int verify_points_plan(struct run *run) __attribute__((warn_unused_result));
+void verify_points_free(struct run *run);
+/* The chain hash of an event; `received_at_us` TIME_NONE: not known. */
+void verify_point_event(struct run *run, const struct input *archive, int64_t sequence,
+                        const struct sha256 *chain_hash, int64_t received_at_us);
+/* The seal document over the events first to last, and the token over it (NULL: not known). */
+void verify_point_seal(struct run *run, const struct input *archive, int64_t first, int64_t last,
+                       const struct sha256 *seal_hash, const struct sha256 *token_hash);
+/* A document that a channel has once, whoever hands it out: the genesis of a chain (version 0), or a
+ * configuration version. */
+int verify_point_document(struct run *run, const struct input *archive, int64_t version,
+                          const struct sha256 *hash) __attribute__((warn_unused_result));
+/* After all archives: identifiers given twice, and what a range by time leaves open. */
+void verify_points_conclude(struct run *run);
+
 /* Each checks one input whole and records what it finds; 0, or ERR_NO_MEMORY. */
 int verify_archive(struct run *run, struct input *input) __attribute__((warn_unused_result));
 int verify_part(struct run *run, struct input *input) __attribute__((warn_unused_result));
@@ -84,6 +136,7 @@ struct chain_input {
 	struct input *input;
 	struct zip_reader *zip;
 	const struct archive_manifest *manifest;
+	const enum modality *modalities; /* of the manifest's configurations, in their order */
 	bool has_genesis;
 	struct sha256 genesis_hash;
 };

@@ -2,7 +2,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
-#include "proof/verify.h"
+#include "proof/verify_check.h"
 
 #define TEXT_MAX ((size_t)64 << 20)
 
@@ -28,14 +28,29 @@ static void print_identities(const struct verify_identities *list, struct json_w
 	json_begin_array(writer, name);
 	for (const struct verify_identity *at = list->first; at; at = at->next) {
 		json_begin_object(writer, NULL);
-		json_text(writer, "issuer", at->identity.issuer);
-		json_time(writer, "not_after", at->identity.not_after_us);
-		json_time(writer, "not_before", at->identity.not_before_us);
-		json_hex(writer, "sha256", at->identity.sha256.bytes, SHA256_SIZE);
-		json_text(writer, "subject", at->identity.subject);
+		json_text(writer, "issuer", at->certificate.issuer);
+		json_time(writer, "not_after", at->certificate.not_after_us);
+		json_time(writer, "not_before", at->certificate.not_before_us);
+		json_hex(writer, "sha256", at->certificate.sha256.bytes, SHA256_SIZE);
+		json_text(writer, "subject", at->certificate.subject);
 		json_end_object(writer);
 	}
 	json_end_array(writer);
+}
+
+static void print_delay(const struct verify_delay *delay, struct json_writer *writer)
+{
+	if (!delay->sequence) {
+		json_null(writer, "longest_delay");
+		return;
+	}
+	json_begin_object(writer, "longest_delay");
+	json_time(writer, "gen_time", delay->gen_time_us);
+	json_integer(writer, "microseconds", delay->gen_time_us - delay->received_at_us);
+	json_text(writer, "path", delay->path);
+	json_time(writer, "received_at", delay->received_at_us);
+	json_integer(writer, "sequence", delay->sequence);
+	json_end_object(writer);
 }
 
 static void print_json(const struct verify_result *result, FILE *out)
@@ -56,6 +71,7 @@ static void print_json(const struct verify_result *result, FILE *out)
 	json_end_object(&writer);
 	json_boolean(&writer, "could_not_check", verify_exit_code(result) == 2);
 	print_findings(result, &writer, "findings", false);
+	print_delay(&result->longest_delay, &writer);
 	print_identities(&result->signers, &writer, "signers");
 	json_boolean(&writer, "trusted", result->trusted);
 	json_boolean(&writer, "valid", verify_exit_code(result) == 0);
@@ -67,7 +83,7 @@ static void print_json(const struct verify_result *result, FILE *out)
 static void tell_identities(const struct verify_identities *list, const char *label, FILE *out)
 {
 	for (const struct verify_identity *at = list->first; at; at = at->next) {
-		const struct certificate_facts *identity = &at->identity;
+		const struct certificate_facts *identity = &at->certificate;
 		char digest[2 * SHA256_SIZE + 1], from[TIME_TEXT_SIZE], to[TIME_TEXT_SIZE];
 		hex_encode(identity->sha256.bytes, SHA256_SIZE, digest);
 		time_format(identity->not_before_us, from);
@@ -90,6 +106,12 @@ static void print_text(const struct verify_result *result, FILE *out)
 		fprintf(out, "… %" PRIu64 " more findings\n", all - result->kept);
 	tell_identities(&result->signers, "signed by", out);
 	tell_identities(&result->authorities, "time given by", out);
+	const struct verify_delay *delay = &result->longest_delay;
+	char span[VERIFY_SPAN_SIZE];
+	verify_span(delay->gen_time_us - delay->received_at_us, span);
+	if (delay->sequence)
+		fprintf(out, "longest time from reception to timestamp: %s (event %" PRId64 ")\n", span,
+		        delay->sequence);
 	const struct verify_counts *counts = &result->checked;
 	int code = verify_exit_code(result);
 	fprintf(out,

@@ -4,7 +4,7 @@ static bool is_noted(const struct verify_identities *list,
                      const struct certificate_facts *identity)
 {
 	for (const struct verify_identity *at = list->first; at; at = at->next)
-		if (sha256_equal(&at->identity.sha256, &identity->sha256))
+		if (sha256_equal(&at->certificate.sha256, &identity->sha256))
 			return true;
 	return false;
 }
@@ -23,8 +23,8 @@ static int note(struct run *run, struct verify_identities *list,
 	struct verify_identity *item = arena_alloc(&run->result->arena, sizeof *item);
 	if (!item)
 		return ERR_NO_MEMORY;
-	item->identity = *identity;
-	char *texts[] = {item->identity.subject, item->identity.issuer};
+	item->certificate = *identity;
+	char *texts[] = {item->certificate.subject, item->certificate.issuer};
 	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
 		verify_make_visible(texts[i]);
 	if (list->last)
@@ -49,6 +49,9 @@ int verify_note_timestamp(struct run *run, const struct timestamp_facts *facts)
 	run->signatures++;
 	run->result->checked.timestamps++;
 	run->unknown_authority |= !facts->trusted;
+	run->coarse_timestamps += facts->accuracy_us > VERIFY_ACCURACY_MAX_US;
+	if (facts->accuracy_us > run->coarsest_us)
+		run->coarsest_us = facts->accuracy_us;
 	return note(run, &run->result->authorities, &facts->authority);
 }
 

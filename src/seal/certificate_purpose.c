@@ -110,8 +110,8 @@ static bool well_signed(X509 *certificate)
 	       bits >= SECURITY_BITS_MIN;
 }
 
-/* OpenSSL asks authorities neither for basicConstraints nor for their own extended key usage, and
- * takes how the topmost certificate was signed on trust even if that is no root. */
+/* OpenSSL does not ask issuers for their own extended key usage, and takes how the topmost
+ * certificate was signed on trust even if that is no root. */
 int certificate_check_issuers(const STACK_OF(X509) *path, enum path_purpose purpose,
                               struct error *error)
 {
@@ -125,8 +125,6 @@ int certificate_check_issuers(const STACK_OF(X509) *path, enum path_purpose purp
 			return refuse(certificate, "was signed with a digest that is too weak", error);
 		if (i == 0)
 			continue;
-		if (X509_check_ca(certificate) != 1)
-			return refuse(certificate, "is not a certification authority's", error);
 		if (!read_usage(certificate, &usage, &critical) ||
 		    (usage &&
 		     !names_any(usage, purpose == PATH_TIMESTAMP ? time_purposes : document_purposes)))

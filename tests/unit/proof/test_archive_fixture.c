@@ -39,6 +39,8 @@ void fixture_open(struct fixture *fixture)
 		fail_msg("signer: %s", error.cause);
 	snprintf(fixture->trust, sizeof fixture->trust, "%s/trust.pem", fixture->directory);
 	fixture_write(fixture->trust, signer_trust(fixture->signer));
+	fixture->base_us = clock_now_us() - 100 * US_PER_SECOND;
+	strcpy(fixture->certification, FIXTURE_CERTIFICATION);
 	fixture->roots = (struct trust_roots){signer_trust(fixture->signer),
 	                                      signer_trust(fixture->signer)};
 }
@@ -59,9 +61,46 @@ static void remove_tree(const char *path)
 	remove(path);
 }
 
+struct round {
+	char id[32];
+	struct sha256 root;
+	struct buf token;
+	struct sha256 token_hash;
+	int64_t gen_time_us;
+};
+
+struct segment {
+	char id[32];
+	struct seal_document seal;
+	struct sha256 previous_seal, previous_token, hash;
+	struct tree_proof path;
+	size_t round;
+};
+
+struct fixture_seals {
+	struct fixture_plan plan;
+	size_t count;
+	struct segment *segments;
+	struct round *rounds;
+};
+
+void fixture_forget(struct fixture *fixture)
+{
+	struct fixture_seals *seals = fixture->seals;
+	for (size_t i = 0; seals && i < seals->count; i++)
+		buf_free(&seals->rounds[i].token);
+	if (seals) {
+		free(seals->segments);
+		free(seals->rounds);
+	}
+	free(seals);
+	fixture->seals = NULL;
+}
+
 void fixture_close(struct fixture *fixture)
 {
 	signer_stop(fixture->signer);
+	fixture_forget(fixture);
 	remove_tree(fixture->directory);
 }
 
@@ -88,6 +127,8 @@ static int stamp(void *context, const struct sha256 *imprint, struct buf *out,
                  struct error *error)
 {
 	struct fixture *fixture = context;
+	if (fixture->stamp)
+		return fixture->stamp(fixture->stamp_context, imprint, out, error);
 	BUF_AUTO struct buf request, response;
 	buf_init(&request, TIMESTAMP_REQUEST_MAX);
 	buf_init(&response, TIMESTAMP_RESPONSE_MAX);
@@ -117,7 +158,7 @@ struct cms_signing fixture_signing(struct fixture *fixture, enum mode mode,
 
 static bool is_content(const struct maker *maker, int64_t sequence)
 {
-	return maker->plan->content && sequence % 3 != 0;
+	return maker->plan->content && maker->plan->fault != FAULT_MODALITY;
 }
 
 /* Content differs in size, and every other one is a "file". */
@@ -167,8 +208,15 @@ static void event_of(struct maker *maker, int64_t sequence, struct event_facts *
 		event->received_at_us = maker->base_us;
 	if (fault == FAULT_CONFIG_HASH && sequence == 3)
 		event->config_hash.bytes[0] ^= 1;
+	if (fault == FAULT_FORK && sequence == 3)
+		event->occurred_at_us = maker->base_us - 1;
 	if (fault == FAULT_LATE_EVENT && sequence == maker->plan->last)
 		event->received_at_us = clock_now_us() + 4000 * US_PER_SECOND;
+}
+
+static int64_t created_at(const struct maker *maker)
+{
+	return maker->base_us - (maker->plan->fault == FAULT_FORK_GENESIS ? 2001 : 2000);
 }
 
 static void make_chain(struct maker *maker)
@@ -181,13 +229,15 @@ static void make_chain(struct maker *maker)
 		    .modality = maker->plan->content ? MODALITY_CONTENT : MODALITY_HASH_ONLY,
 		    .name = "A channel",
 		    .declarant = "Declarante & Cía \xe2\x82\xac",
-		    .description = i ? "changed" : NULL,
+		    .description = i == 0                                    ? NULL
+		                   : maker->plan->fault == FAULT_FORK_CONFIG ? "another"
+		                                                             : "changed",
 		};
 		buf_init(&maker->configs[i], ARCHIVE_DOCUMENT_MAX);
 		config_document(&config, &maker->configs[i]);
 	}
 	buf_init(&maker->genesis, ARCHIVE_DOCUMENT_MAX);
-	genesis_document(FIXTURE_CHANNEL, maker->plan->mode, maker->base_us - 2000, &maker->genesis);
+	genesis_document(FIXTURE_CHANNEL, maker->plan->mode, created_at(maker), &maker->genesis);
 	buf_init(&maker->scratch, 65536);
 	maker->hashes = calloc((size_t)maker->plan->total + 1, sizeof *maker->hashes);
 	assert_non_null(maker->hashes);
@@ -206,7 +256,7 @@ static struct part_writer *make_parts(struct maker *maker, const char *directory
 	const struct fixture_plan *plan = maker->plan;
 	struct part_writer *writer;
 	assert_int_equal(mkdir(directory, 0700), 0);
-	assert_int_equal(part_writer_begin(directory, FIXTURE_CERTIFICATION, FIXTURE_CHANNEL, 0,
+	assert_int_equal(part_writer_begin(directory, maker->fixture->certification, FIXTURE_CHANNEL, 0,
 	                                   plan->part_entries_max, &writer, NULL), 0);
 	for (int64_t i = plan->first; i <= plan->last; i++) {
 		if (!is_content(maker, i))
@@ -225,22 +275,6 @@ static struct part_writer *make_parts(struct maker *maker, const char *directory
 	return writer;
 }
 
-struct round {
-	char id[32];
-	struct sha256 root;
-	struct buf token;
-	struct sha256 token_hash;
-	int64_t gen_time_us;
-};
-
-struct segment {
-	char id[32];
-	struct seal_document seal;
-	struct sha256 previous_seal, previous_token, hash;
-	struct tree_proof path;
-	size_t round;
-};
-
 /* Seals segment `number`: its own tree, then a round with another chain's segment beside it. */
 static void seal_segment(struct maker *maker, struct segment *segments, struct round *rounds,
                          size_t number)
@@ -257,7 +291,8 @@ static void seal_segment(struct maker *maker, struct segment *segments, struct r
 	    .segment_id = segment->id, .channel_id = FIXTURE_CHANNEL, .chain = mode_text(plan->mode),
 	    .first_sequence = first, .last_sequence = last,
 	    .chain_hash_before = maker->hashes[first - 1], .chain_hash_last = maker->hashes[last],
-	    .clock = {true, 1500, "ntp_adjtime"},
+	    .clock = {plan->fault != FAULT_UNSYNCHRONIZED,
+	              plan->fault == FAULT_FORK_SEAL ? 1501 : 1500, "ntp_adjtime"},
 	};
 	if (number > 0) {
 		segment->previous_seal = segments[number - 1].hash;
@@ -293,9 +328,10 @@ static void seal_segment(struct maker *maker, struct segment *segments, struct r
 	buf_init(&round->token, TIMESTAMP_RESPONSE_MAX);
 	struct timestamp_facts facts;
 	assert_int_equal(stamp(maker->fixture, &round->root, &round->token, NULL), 0);
-	assert_int_equal(timestamp_verify_token(buf_slice(&round->token), &round->root,
-	                                        slice_make(NULL, 0), &facts, NULL), 0);
-	round->gen_time_us = facts.gen_time_us;
+	bool valid = timestamp_verify_token(buf_slice(&round->token), &round->root,
+	                                    slice_make(NULL, 0), &facts, NULL) == 0;
+	assert_true(valid || maker->fixture->stamp); /* an authority of the test's may be a bad one */
+	round->gen_time_us = valid ? facts.gen_time_us : clock_now_us();
 	round->token_hash = sha256_of(round->token.data, round->token.size);
 }
 
@@ -313,7 +349,7 @@ static int add_leaves(struct maker *maker, int64_t from, int64_t to)
 	return status;
 }
 
-static int add_round(struct maker *maker, const struct round *round)
+static int add_round(struct maker *maker, const struct round *round, const struct round *before)
 {
 	struct archive_round facts = {round->id, round->root, "An authority", AUTHORITY_DEVELOPMENT,
 	                              slice_of("request"), buf_slice(&round->token),
@@ -322,7 +358,29 @@ static int add_round(struct maker *maker, const struct round *round)
 		facts.root.bytes[9] ^= 1;
 	if (maker->plan->fault == FAULT_GEN_TIME)
 		facts.gen_time_us++;
+	if (maker->plan->fault == FAULT_ROUND_REPLAY && before)
+		facts.token = buf_slice(&before->token);
 	return archive_add_round(maker->archive, &facts, NULL);
+}
+
+static bool same_chain(const struct fixture_plan *a, const struct fixture_plan *b)
+{
+	return a->mode == b->mode && a->total == b->total && a->segment_size == b->segment_size &&
+	       a->content == b->content && a->fault == b->fault;
+}
+
+static void seal_chain(struct maker *maker, size_t count)
+{
+	struct fixture *fixture = maker->fixture;
+	fixture_forget(fixture);
+	struct fixture_seals *seals = calloc(1, sizeof *seals);
+	assert_non_null(seals);
+	*seals = (struct fixture_seals){*maker->plan, count, calloc(count, sizeof *seals->segments),
+	                                calloc(count, sizeof *seals->rounds)};
+	assert_true(seals->segments && seals->rounds);
+	fixture->seals = seals;
+	for (size_t i = 0; i < count; i++)
+		seal_segment(maker, seals->segments, seals->rounds, i);
 }
 
 static int add_seals(struct maker *maker)
@@ -331,12 +389,10 @@ static int add_seals(struct maker *maker)
 	size_t count = (size_t)((plan->total + plan->segment_size - 1) / plan->segment_size);
 	size_t begin = (size_t)((plan->first - 1) / plan->segment_size);
 	size_t end = (size_t)((plan->last - 1) / plan->segment_size);
-	struct segment *segments = calloc(count, sizeof *segments);
-	struct round *rounds = calloc(count, sizeof *rounds);
-	assert_non_null(segments);
-	assert_non_null(rounds);
-	for (size_t i = 0; i <= end; i++)
-		seal_segment(maker, segments, rounds, i);
+	if (!maker->fixture->seals || !same_chain(&maker->fixture->seals->plan, plan))
+		seal_chain(maker, count);
+	struct segment *segments = maker->fixture->seals->segments;
+	struct round *rounds = maker->fixture->seals->rounds;
 	int status = add_leaves(maker, segments[begin].seal.first_sequence, plan->first - 1);
 	int64_t last = (int64_t)(end + 1) * plan->segment_size;
 	if (status == 0)
@@ -344,18 +400,16 @@ static int add_seals(struct maker *maker)
 	for (size_t i = begin; i <= end && status == 0; i++) {
 		struct archive_segment segment = {&segments[i].seal, &segments[i].path,
 		                                  rounds[segments[i].round].id};
+		struct tree_proof longer = segments[i].path;
+		longer.siblings[longer.count++] = sha256_of("c", 1);
 		if (plan->fault == FAULT_PATH)
-			segments[i].path.siblings[segments[i].path.count++] = sha256_of("c", 1);
+			segment.path = &longer;
 		if (plan->fault != FAULT_SEGMENT_MISSING || i != begin)
 			status = archive_add_segment(maker->archive, &segment, NULL);
 	}
 	size_t ahead = plan->fault == FAULT_ROUND_EXTRA ? 2 : 1;
 	for (size_t i = begin >= ahead ? begin - ahead : 0; i <= end && status == 0; i++)
-		status = add_round(maker, &rounds[i]);
-	for (size_t i = 0; i <= end; i++)
-		buf_free(&rounds[i].token);
-	free(segments);
-	free(rounds);
+		status = add_round(maker, &rounds[i], i > 0 ? &rounds[i - 1] : NULL);
 	return status;
 }
 
@@ -381,7 +435,9 @@ static int write_archive(struct maker *maker, const struct archive_facts *facts,
 	if (status == 0 && plan->mode == MODE_LIVE)
 		status = add_seals(maker);
 	struct cms_signer signer;
-	struct cms_signing signing = fixture_signing(maker->fixture, plan->mode, &signer);
+	struct cms_signing signing = maker->fixture->signing
+	                                 ? *maker->fixture->signing
+	                                 : fixture_signing(maker->fixture, plan->mode, &signer);
 	struct error error = {0};
 	if (status == 0)
 		status = archive_finish(maker->archive, &signing, &made->sum, &error);
@@ -395,23 +451,45 @@ static int write_archive(struct maker *maker, const struct archive_facts *facts,
 	return status;
 }
 
+/* What was asked for, and when it was issued. */
+static void request_range(const struct maker *maker, struct archive_facts *facts)
+{
+	const struct fixture_plan *plan = maker->plan;
+	int64_t first_us = maker->base_us + plan->first * 10, last_us = maker->base_us + plan->last * 10;
+	if (plan->fault == FAULT_REQUESTED)
+		facts->requested_last = 1000;
+	if (plan->fault == FAULT_ISSUED_EARLY)
+		facts->issued_at_us -= 3 * 3600 * US_PER_SECOND;
+	if (plan->fault == FAULT_ISSUED_LATE)
+		facts->issued_at_us += 1000 * US_PER_SECOND;
+	if (plan->fault < FAULT_BY_TIME || plan->fault > FAULT_FROM_EARLY)
+		return;
+	facts->requested_first = facts->requested_last = 0;
+	facts->requested_from_us = plan->fault == FAULT_FROM_LATE    ? first_us + 1
+	                           : plan->fault == FAULT_FROM_EARLY ? first_us - 10
+	                                                             : first_us;
+	facts->requested_to_us = plan->fault == FAULT_TO_EARLY   ? last_us
+	                         : plan->fault == FAULT_TO_FIRST ? first_us - 1
+	                                                         : last_us + 1;
+}
+
 int fixture_make(struct fixture *fixture, const char *name, const struct fixture_plan *plan,
                  struct fixture_archive *ret_archive)
 {
 	struct maker maker = {.fixture = fixture, .plan = plan};
-	maker.base_us = clock_now_us() - 100 * US_PER_SECOND;
+	maker.base_us = fixture->base_us - (plan->fault == FAULT_OLD ? 30 * US_PER_DAY : 0);
 	make_chain(&maker);
 	struct fixture_archive made = {0};
 	char directory[128];
 	snprintf(directory, sizeof directory, "%s/%s", fixture->directory, name);
 	snprintf(made.path, sizeof made.path, "%s.zip", directory);
 	struct archive_facts facts = {
-	    .certification_id = FIXTURE_CERTIFICATION,
+	    .certification_id = fixture->certification,
 	    .verification_code = FIXTURE_CODE,
 	    .channel_id = FIXTURE_CHANNEL,
 	    .mode = plan->mode,
-	    .channel_created_at_us = maker.base_us - (plan->fault == FAULT_GENESIS ? 1999 : 2000),
-	    .issued_at_us = clock_now_us(),
+	    .channel_created_at_us = created_at(&maker) + (plan->fault == FAULT_GENESIS),
+	    .issued_at_us = clock_now_us() + fixture->clock_offset_us,
 	    .requested_from_us = TIME_NONE,
 	    .requested_to_us = TIME_NONE,
 	    .requested_first = plan->first,
@@ -422,6 +500,7 @@ int fixture_make(struct fixture *fixture, const char *name, const struct fixture
 	    .service_prefix = "svc",
 	    .verification_url = "https://example.test/v/SVC-2026-7K3M-Q9XD",
 	};
+	request_range(&maker, &facts);
 	struct part_writer *parts =
 	    plan->content ? make_parts(&maker, directory, &made, &facts.parts) : NULL;
 	facts.part_count = made.part_count;

@@ -384,7 +384,7 @@ static void cut_and_longer_files_are_found(void **state)
 
 static void a_part_needs_its_archive(void **state)
 {
-	struct fixture_plan plan = {MODE_LIVE, 20, 3, 17, 5, true, 6, FAULT_NONE};
+	struct fixture_plan plan = {MODE_LIVE, 20, 3, 14, 5, true, 6, FAULT_NONE};
 	struct fixture_archive made;
 	struct verify_result result;
 	make("alone", &plan, &made);
@@ -411,7 +411,7 @@ static void a_part_needs_its_archive(void **state)
 
 static void a_part_of_another_archive_is_found(void **state)
 {
-	struct fixture_plan plan = {MODE_LIVE, 20, 3, 17, 5, true, 6, FAULT_NONE};
+	struct fixture_plan plan = {MODE_LIVE, 20, 3, 14, 5, true, 6, FAULT_NONE};
 	struct fixture_archive made, other;
 	struct verify_result result;
 	make("mine", &plan, &made);

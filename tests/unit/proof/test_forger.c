@@ -1,0 +1,157 @@
+#include "test_forger.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <openssl/ec.h>
+#include <openssl/pem.h>
+#include <openssl/rsa.h>
+#include <openssl/ts.h>
+#include <openssl/x509v3.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+
+static void add_extension(X509 *certificate, X509 *issuer, const char *text)
+{
+	char name[64];
+	const char *value = strchr(text, '=');
+	X509V3_CTX context;
+	assert_non_null(value);
+	snprintf(name, sizeof name, "%.*s", (int)(value - text), text);
+	X509V3_set_ctx(&context, issuer, certificate, NULL, NULL, 0);
+	X509_EXTENSION *extension = X509V3_EXT_conf(NULL, &context, name, value + 1);
+	assert_non_null(extension);
+	assert_int_equal(X509_add_ext(certificate, extension, -1), 1);
+	X509_EXTENSION_free(extension);
+}
+
+void forger_issue(const struct forger_plan *plan, const struct forger_holder *issuer,
+                  struct forger_holder *ret_holder)
+{
+	static long serial = 100;
+	bool usual = plan->from_days == 0 && plan->to_days == 0;
+	EVP_PKEY *key = plan->rsa_bits ? EVP_RSA_gen((unsigned)plan->rsa_bits) : EVP_EC_gen("P-256");
+	X509 *certificate = X509_new();
+	assert_true(key && certificate);
+	X509 *above = issuer ? issuer->certificate : certificate;
+	X509_set_version(certificate, X509_VERSION_3);
+	ASN1_INTEGER_set(X509_get_serialNumber(certificate), serial++);
+	X509_set_pubkey(certificate, key);
+	X509_time_adj_ex(X509_getm_notBefore(certificate), usual ? -1 : plan->from_days, 0, NULL);
+	X509_time_adj_ex(X509_getm_notAfter(certificate), usual ? 30 : plan->to_days, 0, NULL);
+	X509_NAME_add_entry_by_txt(X509_get_subject_name(certificate), "CN", MBSTRING_UTF8,
+	                           (const unsigned char *)plan->name, -1, -1, 0);
+	X509_set_issuer_name(certificate, X509_get_subject_name(above));
+	for (const char *const *at = plan->extensions; *at; at++)
+		add_extension(certificate, above, *at);
+	assert_true(X509_sign(certificate, issuer ? issuer->key : key,
+	                      plan->digest ? plan->digest : EVP_sha256()) > 0);
+	*ret_holder = (struct forger_holder){certificate, key, issuer};
+}
+
+void forger_free(struct forger_holder *holder)
+{
+	X509_free(holder->certificate);
+	EVP_PKEY_free(holder->key);
+	*holder = (struct forger_holder){0};
+}
+
+static void write_certificate(X509 *certificate, struct buf *out)
+{
+	BIO *bio = BIO_new(BIO_s_mem());
+	char *data;
+	assert_int_equal(PEM_write_bio_X509(bio, certificate), 1);
+	long size = BIO_get_mem_data(bio, &data);
+	buf_add(out, data, (size_t)size);
+	BIO_free(bio);
+	assert_int_equal(buf_check(out), 0);
+}
+
+void forger_chain(const struct forger_holder *holder, struct buf *out)
+{
+	write_certificate(holder->certificate, out);
+	for (holder = holder->issuer; holder && holder->issuer; holder = holder->issuer)
+		write_certificate(holder->certificate, out);
+}
+
+void forger_root(const struct forger_holder *holder, struct buf *out)
+{
+	while (holder->issuer)
+		holder = holder->issuer;
+	write_certificate(holder->certificate, out);
+}
+
+int forger_sign(void *context, struct slice bytes, struct buf *out, struct error *error)
+{
+	const struct forger_holder *holder = context;
+	unsigned char signature[1024];
+	size_t size = sizeof signature;
+	EVP_MD_CTX *digest = EVP_MD_CTX_new();
+	assert_int_equal(EVP_DigestSignInit(digest, NULL, EVP_sha256(), NULL, holder->key), 1);
+	assert_int_equal(EVP_DigestSign(digest, signature, &size, (const unsigned char *)bytes.data,
+	                                bytes.size), 1);
+	EVP_MD_CTX_free(digest);
+	buf_add(out, signature, size);
+	return 0;
+}
+
+static ASN1_INTEGER *next_serial(struct TS_resp_ctx *context, void *data)
+{
+	static long serial = 1;
+	ASN1_INTEGER *number = ASN1_INTEGER_new();
+	ASN1_INTEGER_set(number, serial++);
+	return number;
+}
+
+static int tell_time(struct TS_resp_ctx *context, void *data, long *seconds, long *microseconds)
+{
+	const struct forger_authority *authority = data;
+	int64_t now_us = clock_now_us() + authority->offset_us;
+	*seconds = (long)(now_us / US_PER_SECOND);
+	*microseconds = (long)(now_us % US_PER_SECOND);
+	return 1;
+}
+
+int forger_stamp(void *context, const struct sha256 *imprint, struct buf *out, struct error *error)
+{
+	struct forger_authority *authority = context;
+	BUF_AUTO struct buf request;
+	buf_init(&request, TIMESTAMP_REQUEST_MAX);
+	assert_int_equal(timestamp_request(imprint, NULL, &request, error), 0);
+	TS_RESP_CTX *maker = TS_RESP_CTX_new();
+	ASN1_OBJECT *policy = OBJ_txt2obj("1.2.3.4", 1);
+	STACK_OF(X509) *issuers = sk_X509_new_null();
+	const struct forger_holder *above = authority->holder->issuer;
+	for (; above && above->issuer; above = above->issuer)
+		sk_X509_push(issuers, above->certificate);
+	BIO *bio = BIO_new_mem_buf(request.data, (int)request.size);
+	assert_true(TS_RESP_CTX_set_signer_cert(maker, authority->holder->certificate) &&
+	            TS_RESP_CTX_set_signer_key(maker, authority->holder->key) &&
+	            TS_RESP_CTX_set_certs(maker, issuers) &&
+	            TS_RESP_CTX_set_signer_digest(maker, EVP_sha256()) &&
+	            TS_RESP_CTX_set_ess_cert_id_digest(maker, EVP_sha256()) &&
+	            TS_RESP_CTX_add_md(maker, EVP_sha256()) &&
+	            TS_RESP_CTX_set_def_policy(maker, policy) &&
+	            TS_RESP_CTX_set_accuracy(maker, authority->accuracy_seconds, 0, 0) &&
+	            TS_RESP_CTX_set_clock_precision_digits(maker, 6));
+	TS_RESP_CTX_set_serial_cb(maker, next_serial, NULL);
+	TS_RESP_CTX_set_time_cb(maker, tell_time, authority);
+	TS_RESP *response = TS_RESP_create_response(maker, bio);
+	unsigned char *der = NULL;
+	int size = i2d_TS_RESP(response, &der);
+	struct slice token;
+	assert_true(size > 0);
+	assert_int_equal(timestamp_response_token(slice_make(der, (size_t)size), &token, error), 0);
+	buf_add_slice(out, token);
+	OPENSSL_free(der);
+	TS_RESP_free(response);
+	BIO_free(bio);
+	sk_X509_free(issuers);
+	ASN1_OBJECT_free(policy);
+	TS_RESP_CTX_free(maker);
+	return 0;
+}

@@ -1,0 +1,41 @@
+/* Certificates, signatures and timestamps that someone makes who is not who he should be. */
+#ifndef TEST_FORGER_H
+#define TEST_FORGER_H
+
+#include <openssl/x509.h>
+
+#include "seal/cms.h"
+
+struct forger_plan {
+	const char *name;
+	int rsa_bits;           /* 0: P-256 */
+	const EVP_MD *digest;   /* its issuer signs with; NULL: SHA-256 */
+	int from_days, to_days; /* from now; both 0: -1 to 30 */
+	/* Extensions as in openssl.cnf, "name=value" each; NULL ends the list. */
+	const char *extensions[5];
+};
+
+struct forger_holder {
+	X509 *certificate;
+	EVP_PKEY *key;
+	const struct forger_holder *issuer; /* NULL: itself */
+};
+
+void forger_issue(const struct forger_plan *plan, const struct forger_holder *issuer,
+                  struct forger_holder *ret_holder);
+void forger_free(struct forger_holder *holder);
+/* The holder's certificate, then those above it without the root; or the root alone. */
+void forger_chain(const struct forger_holder *holder, struct buf *out);
+void forger_root(const struct forger_holder *holder, struct buf *out);
+/* A cms_sign_function; the context is the holder. */
+int forger_sign(void *context, struct slice bytes, struct buf *out, struct error *error);
+
+/* A cms_timestamp_function; the context is a struct forger_authority. */
+struct forger_authority {
+	const struct forger_holder *holder;
+	int64_t offset_us; /* of its clock */
+	int accuracy_seconds;
+};
+int forger_stamp(void *context, const struct sha256 *imprint, struct buf *out, struct error *error);
+
+#endif

@@ -1,0 +1,354 @@
+/* Archives that are whole and rightly signed, and say what cannot be or leave something open: of the
+ * range, of the times, and of one chain in several archives. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/json.h"
+#include "test_archive_fixture.h"
+#include "test_forger.h"
+
+static struct fixture fixture;
+
+static int set_up(void **state)
+{
+	fixture_open(&fixture);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	fixture_close(&fixture);
+	return 0;
+}
+
+/* Each archive is a certification of its own. */
+static void make(const struct fixture_plan *plan, struct fixture_archive *made)
+{
+	static int number;
+	char name[40];
+	snprintf(name, sizeof name, "history-%d", ++number);
+	snprintf(fixture.certification, sizeof fixture.certification, "CERT-2026-%07d", number);
+	if (fixture_make(&fixture, name, plan, made) != 0)
+		fail_msg("the archive %s could not be made", name);
+}
+
+static void verify(const char *const *paths, size_t count, int exit_code,
+                   struct verify_result *ret_result)
+{
+	fixture_verify(paths, count, &fixture.roots, ret_result);
+	if (verify_exit_code(ret_result) != exit_code) {
+		verify_print(ret_result, false, stderr);
+		fail_msg("the exit code is not %d", exit_code);
+	}
+}
+
+static void expect_finding(const struct verify_result *result, enum verify_severity severity,
+                           const char *where, const char *what)
+{
+	if (fixture_finds(result, severity, where, what))
+		return;
+	verify_print(result, false, stderr);
+	fail_msg("not found: '%s'", what);
+}
+
+struct expectation {
+	enum fixture_fault fault;
+	int exit_code;
+	const char *where, *what; /* of a finding, or with exit code 0 of a warning; NULL: none */
+};
+
+static void expect_one(const struct expectation *expected)
+{
+	struct fixture_plan plan = {MODE_LIVE, 7, 2, 7, 5, false, 0, expected->fault};
+	struct fixture_archive made;
+	struct verify_result result;
+	make(&plan, &made);
+	const char *path = made.path;
+	verify(&path, 1, expected->exit_code, &result);
+	if (expected->what)
+		expect_finding(&result, expected->exit_code ? VERIFY_WRONG : VERIFY_WARNING,
+		               expected->where, expected->what);
+	else
+		assert_int_equal(result.warnings, 1); /* the development authority */
+	verify_result_free(&result);
+}
+
+static void the_range_is_the_one_asked_for(void **state)
+{
+	static const struct expectation cases[] = {
+	    {FAULT_NONE, 0, "", NULL},
+	    {FAULT_REQUESTED, 1, "manifest.json",
+	     "requested_range asks for events 2 to 1000, frozen_range holds 2 to 7"},
+	    {FAULT_FROM_LATE, 1, "sequence 2 member received_at", "outside of the manifest's"},
+	    {FAULT_TO_EARLY, 1, "sequence 7 member received_at", "outside of the manifest's"},
+	    {FAULT_TO_FIRST, 1, "manifest.json", "ends before it begins"},
+	    {FAULT_BY_TIME, 0, "", "no event of it is missing before its first and after its last one"},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+		expect_one(&cases[i]);
+}
+
+static void stated_times_are_compared_with_proven_ones(void **state)
+{
+	static const struct expectation cases[] = {
+	    {FAULT_OLD, 0, "", "says it was received at 20"},
+	    {FAULT_OLD, 0, "", "30 days later"},
+	    {FAULT_UNSYNCHRONIZED, 0, "", "2 of 2 segments were sealed while the service's clock"},
+	    {FAULT_ISSUED_EARLY, 0, "META-INF/signature001.p7s", "3 hours later"},
+	    {FAULT_ISSUED_LATE, 1, "META-INF/signature001.p7s",
+	     "after the signature's own timestamp"},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+		expect_one(&cases[i]);
+}
+
+/* The second segment's event was there when the first one's timestamp was given, it says. */
+static void a_timestamp_that_passed_an_event_over_is_told(void **state)
+{
+	struct fixture_plan plan = {MODE_LIVE, 7, 6, 7, 5, false, 0, FAULT_OLD};
+	struct fixture_archive made;
+	struct verify_result result;
+	make(&plan, &made);
+	const char *path = made.path;
+	verify(&path, 1, 0, &result);
+	expect_finding(&result, VERIFY_WARNING, "", "the timestamp before, which does not cover it, is");
+	verify_result_free(&result);
+}
+
+static void the_longest_delay_is_reported(void **state)
+{
+	struct fixture_plan plan = {MODE_LIVE, 7, 2, 7, 5, false, 0, FAULT_NONE};
+	struct fixture_archive made;
+	struct verify_result result;
+	make(&plan, &made);
+	const char *path = made.path;
+	verify(&path, 1, 0, &result);
+	assert_int_equal(result.longest_delay.received_at_us,
+	                 fixture.base_us + 10 * result.longest_delay.sequence);
+	char *text = NULL;
+	size_t size = 0;
+	FILE *out = open_memstream(&text, &size);
+	verify_print(&result, true, out);
+	fclose(out);
+	ARENA_AUTO struct arena arena;
+	arena_init(&arena, 1 << 20);
+	struct json *json;
+	int64_t delay_us;
+	assert_int_equal(json_parse(&arena, slice_make(text, size - 1), NULL, &json, NULL), 0);
+	assert_true(json_get_integer(json_member(json, "longest_delay"), "microseconds", &delay_us));
+	assert_int_equal(delay_us,
+	                 result.longest_delay.gen_time_us - result.longest_delay.received_at_us);
+	assert_true(delay_us >= 100 * US_PER_SECOND);
+	free(text);
+	verify_result_free(&result);
+}
+
+static void coarse_timestamps_are_told(void **state)
+{
+	static const struct forger_plan plans[] = {
+	    {.name = "Root", .extensions = {"basicConstraints=critical,CA:TRUE"}},
+	    {.name = "Coarse", .extensions = {"extendedKeyUsage=critical,timeStamping"}},
+	};
+	struct forger_holder root, holder;
+	struct fixture_archive made;
+	struct verify_result result;
+	struct fixture_plan plan = {MODE_LIVE, 7, 2, 7, 5, false, 0, FAULT_NONE};
+	forger_issue(&plans[0], NULL, &root);
+	forger_issue(&plans[1], &root, &holder);
+	struct forger_authority authority = {&holder, 0, 60};
+	fixture_forget(&fixture);
+	fixture.stamp = forger_stamp;
+	fixture.stamp_context = &authority;
+	make(&plan, &made);
+	fixture.stamp = NULL;
+	fixture_forget(&fixture);
+	const char *path = made.path;
+	fixture_verify(&path, 1, NULL, &result);
+	assert_int_equal(verify_exit_code(&result), 0);
+	expect_finding(&result, VERIFY_WARNING, "", "3 timestamps are coarse");
+	expect_finding(&result, VERIFY_WARNING, "", "of up to 60 s only");
+	verify_result_free(&result);
+	forger_free(&holder);
+	forger_free(&root);
+}
+
+static void an_event_is_of_its_configurations_modality(void **state)
+{
+	struct fixture_plan plan = {MODE_TEST, 4, 1, 4, 0, true, 0, FAULT_NONE};
+	struct fixture_archive made;
+	struct verify_result result;
+	make(&plan, &made);
+	const char *path = made.path;
+	verify(&path, 1, 0, &result);
+	verify_result_free(&result);
+	plan.fault = FAULT_MODALITY;
+	make(&plan, &made);
+	path = made.path;
+	verify(&path, 1, 1, &result);
+	expect_finding(&result, VERIFY_WRONG, "sequence 1 member modality", "not that of the config");
+	verify_result_free(&result);
+}
+
+static void a_token_of_another_round_is_refused(void **state)
+{
+	static const struct expectation replay = {
+	    FAULT_ROUND_REPLAY, 1, "rounds/rounds-000001.ndjson.gz line 2", "over something else"};
+	expect_one(&replay);
+}
+
+/* ---- several archives of one channel ---- */
+
+struct pair {
+	struct fixture_plan first, second;
+	const char *what; /* NULL: they agree */
+	const char *where;
+};
+
+static void expect_pair(const struct pair *pair)
+{
+	struct fixture_archive first, second;
+	struct verify_result result;
+	make(&pair->first, &first);
+	make(&pair->second, &second);
+	const char *paths[] = {first.path, second.path};
+	for (int order = 0; order < 2; order++) {
+		verify(paths, 2, pair->what ? 1 : 0, &result);
+		if (pair->what)
+			expect_finding(&result, VERIFY_WRONG, pair->where, pair->what);
+		verify_result_free(&result);
+		paths[0] = second.path;
+		paths[1] = first.path;
+	}
+	for (int i = 0; i < 2; i++) { /* each for itself is spotless */
+		verify(&paths[i], 1, 0, &result);
+		verify_result_free(&result);
+	}
+}
+
+#define LIVE(first, last, fault) {MODE_LIVE, 20, first, last, 5, false, 0, fault}
+#define TEST(first, last, fault) {MODE_TEST, 20, first, last, 0, false, 0, fault}
+
+static void archives_of_one_history_agree(void **state)
+{
+	static const struct pair pairs[] = {
+	    {LIVE(1, 20, FAULT_NONE), LIVE(1, 20, FAULT_NONE), NULL, NULL},
+	    {LIVE(1, 12, FAULT_NONE), LIVE(8, 20, FAULT_NONE), NULL, NULL},
+	    {LIVE(1, 20, FAULT_NONE), LIVE(7, 9, FAULT_NONE), NULL, NULL},
+	    {LIVE(1, 5, FAULT_NONE), LIVE(6, 10, FAULT_NONE), NULL, NULL},
+	    {LIVE(1, 3, FAULT_NONE), LIVE(4, 5, FAULT_NONE), NULL, NULL},
+	    {LIVE(1, 3, FAULT_NONE), LIVE(17, 18, FAULT_NONE), NULL, NULL},
+	    {TEST(1, 12, FAULT_NONE), TEST(8, 20, FAULT_NONE), NULL, NULL},
+	    {TEST(1, 12, FAULT_NONE), TEST(13, 20, FAULT_NONE), NULL, NULL},
+	    {TEST(1, 12, FAULT_NONE), LIVE(1, 12, FAULT_NONE), NULL, NULL}, /* two chains */
+	};
+	for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
+		expect_pair(&pairs[i]);
+}
+
+static void a_fork_does_not_pass(void **state)
+{
+	static const struct pair pairs[] = {
+	    {LIVE(1, 20, FAULT_NONE), LIVE(1, 20, FAULT_FORK), "different histories", ""},
+	    {LIVE(1, 12, FAULT_NONE), LIVE(8, 20, FAULT_FORK), "different histories", ""},
+	    {LIVE(6, 9, FAULT_NONE), LIVE(9, 12, FAULT_FORK), "different histories", ""},
+	    /* The events of one are only leaves, or only what comes before, in the other. */
+	    {LIVE(1, 1, FAULT_NONE), LIVE(3, 4, FAULT_FORK), "different histories", ""},
+	    {LIVE(1, 5, FAULT_NONE), LIVE(6, 10, FAULT_FORK), "different histories", ""},
+	    {LIVE(1, 7, FAULT_NONE), LIVE(11, 20, FAULT_FORK), "different histories", ""},
+	    {TEST(1, 12, FAULT_NONE), TEST(8, 20, FAULT_FORK), "different histories", ""},
+	    {TEST(1, 12, FAULT_NONE), TEST(13, 20, FAULT_FORK), "different histories", ""},
+	    {LIVE(1, 20, FAULT_NONE), LIVE(1, 20, FAULT_FORK_SEAL), "different seals of event", ""},
+	    {LIVE(1, 7, FAULT_NONE), LIVE(11, 20, FAULT_FORK_SEAL), "different seals of event", ""},
+	    {TEST(1, 3, FAULT_NONE), TEST(11, 12, FAULT_FORK_GENESIS), "holds another one",
+	     "genesis.json"},
+	    {TEST(11, 12, FAULT_NONE), TEST(18, 19, FAULT_FORK_CONFIG), "holds another one",
+	     "config/config-000002.json"},
+	};
+	for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
+		expect_pair(&pairs[i]);
+}
+
+/* The same seals, timestamped a second time. */
+static void an_event_has_one_timestamp(void **state)
+{
+	struct fixture_plan plan = LIVE(1, 20, FAULT_NONE);
+	struct fixture_archive first, second;
+	struct verify_result result;
+	plan.segment_size = 20;
+	make(&plan, &first);
+	fixture_forget(&fixture);
+	make(&plan, &second);
+	const char *paths[] = {first.path, second.path};
+	verify(paths, 2, 1, &result);
+	expect_finding(&result, VERIFY_WRONG, "", "different timestamps of event");
+	verify_result_free(&result);
+}
+
+static void a_certification_has_one_archive(void **state)
+{
+	struct fixture_plan plan = LIVE(1, 20, FAULT_NONE);
+	struct fixture_archive first, second;
+	struct verify_result result;
+	make(&plan, &first);
+	assert_int_equal(fixture_make(&fixture, "namesake", &plan, &second), 0);
+	const char *paths[] = {first.path, second.path};
+	verify(paths, 2, 1, &result);
+	expect_finding(&result, VERIFY_WRONG, "", "different archives of one certification");
+	verify_result_free(&result);
+	paths[1] = first.path;
+	verify(paths, 2, 0, &result);
+	verify_result_free(&result);
+}
+
+/* What lies around a range by time, when archives show it. */
+static void neighbours_show_whether_a_range_is_whole(void **state)
+{
+	static const char open[] = "no event of it is missing";
+	struct fixture_plan by_time = TEST(6, 9, FAULT_BY_TIME), too_early = TEST(6, 9, FAULT_FROM_EARLY);
+	struct fixture_plan before = TEST(1, 5, FAULT_NONE), after = TEST(10, 12, FAULT_NONE);
+	struct fixture_archive range, cut, left, right;
+	struct verify_result result;
+	make(&by_time, &range);
+	make(&too_early, &cut);
+	make(&before, &left);
+	make(&after, &right);
+	const char *paths[] = {range.path, left.path, right.path};
+	verify(paths, 1, 0, &result);
+	expect_finding(&result, VERIFY_WARNING, "", "before its first and after its last one");
+	verify_result_free(&result);
+	verify(paths, 2, 0, &result);
+	expect_finding(&result, VERIFY_WARNING, "", "is missing after its last one");
+	verify_result_free(&result);
+	verify(paths, 3, 0, &result);
+	assert_false(fixture_finds(&result, VERIFY_WARNING, "", open));
+	verify_result_free(&result);
+	paths[0] = cut.path;
+	verify(paths, 2, 1, &result);
+	expect_finding(&result, VERIFY_WRONG, "manifest.json", "event 5 in ");
+	verify_result_free(&result);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(the_range_is_the_one_asked_for),
+	    cmocka_unit_test(stated_times_are_compared_with_proven_ones),
+	    cmocka_unit_test(a_timestamp_that_passed_an_event_over_is_told),
+	    cmocka_unit_test(the_longest_delay_is_reported),
+	    cmocka_unit_test(coarse_timestamps_are_told),
+	    cmocka_unit_test(an_event_is_of_its_configurations_modality),
+	    cmocka_unit_test(a_token_of_another_round_is_refused),
+	    cmocka_unit_test(archives_of_one_history_agree),
+	    cmocka_unit_test(a_fork_does_not_pass),
+	    cmocka_unit_test(an_event_has_one_timestamp),
+	    cmocka_unit_test(a_certification_has_one_archive),
+	    cmocka_unit_test(neighbours_show_whether_a_range_is_whole),
+	};
+	return cmocka_run_group_tests(tests, set_up, tear_down);
+}
