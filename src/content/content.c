@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/digest.h"
+#include "base/thread.h"
 #include "content/driver.h"
 
 #define COPY_SIZE 65536
@@ -100,6 +101,7 @@ bool content_is_remote(const struct content_store *store)
 
 int content_ready(struct content_store *store, struct error *error)
 {
+	thread_may_wait();
 	return store->driver->ready ? store->driver->ready(store, error) : 0;
 }
 
@@ -112,17 +114,20 @@ void content_close(struct content_store *store)
 int content_write_begin(struct content_store *store, struct content_writer **ret_writer,
                         struct error *error)
 {
+	thread_may_wait();
 	return store->driver->write_begin(store, ret_writer, error);
 }
 
 int content_write(struct content_writer *writer, const void *data, size_t size,
                   struct error *error)
 {
+	thread_may_wait();
 	return writer->store->driver->write(writer, data, size, error);
 }
 
 int content_write_commit(struct content_writer *writer, const char *name, struct error *error)
 {
+	thread_may_wait();
 	int result = content_name_valid(name)
 	                 ? writer->store->driver->write_commit(writer, name, error)
 	                 : refuse_name(error);
@@ -132,8 +137,10 @@ int content_write_commit(struct content_writer *writer, const char *name, struct
 
 void content_write_abort(struct content_writer *writer)
 {
-	if (writer)
-		writer->store->driver->write_abort(writer);
+	if (!writer)
+		return;
+	thread_may_wait();
+	writer->store->driver->write_abort(writer);
 }
 
 static int copy_file(int descriptor, struct content_writer *writer, struct error *error)
@@ -170,6 +177,7 @@ static int put_by_writer(struct content_store *store, int descriptor, const char
 int content_put_file(struct content_store *store, const char *path, const char *name,
                      struct error *error)
 {
+	thread_may_wait();
 	int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 	struct stat status;
 	int result;
@@ -191,6 +199,7 @@ int content_read_begin(struct content_store *store, const char *name, uint64_t o
                        struct content_reader **ret_reader, uint64_t *ret_size,
                        struct error *error)
 {
+	thread_may_wait();
 	if (!content_name_valid(name))
 		return refuse_name(error);
 	return store->driver->read_begin(store, name, offset, ret_reader, ret_size, error);
@@ -198,17 +207,21 @@ int content_read_begin(struct content_store *store, const char *name, uint64_t o
 
 int64_t content_read(struct content_reader *reader, void *data, size_t size, struct error *error)
 {
+	thread_may_wait();
 	return reader->store->driver->read(reader, data, size, error);
 }
 
 void content_read_end(struct content_reader *reader)
 {
-	if (reader)
-		reader->store->driver->read_end(reader);
+	if (!reader)
+		return;
+	thread_may_wait();
+	reader->store->driver->read_end(reader);
 }
 
 int content_read_descriptor(struct content_store *store, const char *name, uint64_t *ret_size)
 {
+	thread_may_wait();
 	if (!store->driver->read_descriptor || !content_name_valid(name))
 		return -1;
 	return store->driver->read_descriptor(store, name, ret_size);
@@ -226,6 +239,7 @@ int content_make_link(struct content_store *store, const char *name,
 
 int content_delete(struct content_store *store, const char *name, struct error *error)
 {
+	thread_may_wait();
 	if (!content_name_valid(name))
 		return refuse_name(error);
 	return store->driver->delete(store, name, error);
@@ -247,5 +261,6 @@ int content_sweep(struct content_store *store, int64_t older_than_us,
                   int (*visit)(void *context, const char *name), void *context,
                   struct error *error)
 {
+	thread_may_wait();
 	return store->driver->sweep(store, older_than_us, visit, context, error);
 }

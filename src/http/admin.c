@@ -1,13 +1,52 @@
-/* The operator's listener: /livez, /readyz, /metrics. One thread, which may wait. */
-#include <unistd.h>
-
+/* The operator's listener: /livez, /readyz, /metrics. Stores are asked by a worker; when they do not
+ * answer in time, the pages say so and everything else. */
 #include "http/internal.h"
 #include "store/deliveries.h"
 
-#define ADMIN_CONNECTIONS 64
-#define ADMIN_IDLE_SECONDS 30
 #define SEAL_LATE_ROUNDS 5 /* sealing is called late after so many intervals */
-#define PAGE_MAX ((size_t)256 * 1024)
+
+/* What the stores said. */
+struct state {
+	int store, content;
+	struct error store_error, content_error;
+	bool counted;
+	struct delivery_counts deliveries;
+};
+
+/* On a worker. */
+static void ask_stores(struct http_server *server, struct state *state)
+{
+	struct service *service = server->service;
+	state->store = store_ready(service->store, &state->store_error);
+	if (!state->store)
+		atomic_store(&server->store_ready_us, clock_monotonic_us());
+	/* What needs no content store is registered and read without it. One worker alone waits for
+	 * it, so that the store is always asked. */
+	if (atomic_exchange(&server->content_asked, true)) {
+		if (atomic_load(&server->content_failed))
+			state->content = error_cause(&state->content_error, ERR_UNAVAILABLE,
+			                             "the content store did not answer well");
+		return;
+	}
+	state->content = content_ready(service->content, &state->content_error);
+	atomic_store(&server->content_failed, state->content != 0);
+	atomic_store(&server->content_asked, false);
+}
+
+/* They hang: the content store, if the store has answered this request. */
+static void stores_are_late(const struct exchange *exchange, struct state *state)
+{
+	state->content = error_cause(&state->content_error, ERR_UNAVAILABLE,
+	                             "the content store does not answer");
+	if (atomic_load(&exchange->server->store_ready_us) < exchange->started_us)
+		state->store =
+			error_cause(&state->store_error, ERR_UNAVAILABLE, "the store does not answer");
+}
+
+static const char *reason(const struct error *error)
+{
+	return *error->cause ? error->cause : error_message(error, LANGUAGE_ENGLISH);
+}
 
 /* ---- /readyz ---- */
 
@@ -19,28 +58,22 @@ static bool sealing_late(const struct http_server *server, const struct service_
 	       clock_now_us() - counts->last_seal_us > SEAL_LATE_ROUNDS * interval_us;
 }
 
-static int write_ready(struct http_server *server, struct buf *out)
+static int write_ready(struct http_server *server, const struct state *state, struct buf *out)
 {
-	struct error error = {0};
 	struct service_counts counts = {0};
-	int store = store_ready(server->service->store, &error);
 	struct error clock_error = {0};
 	int clock = service_clock_ready(server->service, &clock_error);
 	struct error signer_error = {0};
 	int signer = service_signer_ready(server->service, &signer_error);
-	/* What needs no content store is registered and read without it. */
-	struct error content_error = {0};
-	int content = content_ready(server->service->content, &content_error);
 	bool draining = atomic_load(&server->draining);
-	bool ready = !store && !clock && !signer && !draining;
+	bool ready = !state->store && !clock && !signer && !draining;
 	service_read_counts(server->service, &counts);
 	struct json_writer writer = {.out = out};
 	json_begin_object(&writer, NULL);
 	json_boolean(&writer, "ready", ready);
 	json_begin_array(&writer, "reasons");
-	if (store)
-		json_text(&writer, NULL,
-		          *error.cause ? error.cause : error_message(&error, LANGUAGE_ENGLISH));
+	if (state->store)
+		json_text(&writer, NULL, reason(&state->store_error));
 	if (clock)
 		json_text(&writer, NULL, clock_error.cause);
 	if (signer)
@@ -53,10 +86,8 @@ static int write_ready(struct http_server *server, struct buf *out)
 		json_text(&writer, NULL, "no segment could be sealed for a while; events stay pending");
 	if (!clock && !counts.clock_synchronized)
 		json_text(&writer, NULL, "the system clock is not synchronized; seals say so");
-	if (content)
-		json_text(&writer, NULL,
-		          *content_error.cause ? content_error.cause
-		                               : error_message(&content_error, LANGUAGE_ENGLISH));
+	if (state->content)
+		json_text(&writer, NULL, reason(&state->content_error));
 	json_end_array(&writer);
 	json_text(&writer, "promise", store_promise(server->service->store));
 	json_integer(&writer, "queue_length", (int64_t)counts.queue_length);
@@ -75,11 +106,9 @@ static void counter(struct buf *out, const char *name, const char *help, uint64_
 	metrics_line(out, name, "counter", help, (double)value);
 }
 
-static void write_notice_metrics(struct http_server *server, const struct service_counts *counts,
+static void write_notice_metrics(const struct state *state, const struct service_counts *counts,
                                  struct buf *out)
 {
-	struct delivery_counts deliveries = {0};
-	(void)!store_count_deliveries(server->service->store, &deliveries, NULL);
 	counter(out, "notices_delivered_total", "Notices that their receiver acknowledged.",
 	        counts->notices_delivered);
 	counter(out, "notice_attempts_failed_total", "Attempts to deliver that were not acknowledged.",
@@ -88,15 +117,17 @@ static void write_notice_metrics(struct http_server *server, const struct servic
 	        counts->notices_failed);
 	counter(out, "webhooks_disabled_total", "Webhook endpoints disabled for failures.",
 	        counts->webhooks_disabled);
+	if (!state->counted)
+		return;
 	metrics_line(out, "notices_waiting", "gauge", "Deliveries that wait, of enabled endpoints.",
-	             (double)deliveries.waiting);
+	             (double)state->deliveries.waiting);
 	metrics_line(out, "notices_held", "gauge", "Deliveries that wait, of disabled endpoints.",
-	             (double)deliveries.held);
+	             (double)state->deliveries.held);
 	metrics_line(out, "webhooks_disabled", "gauge", "Webhook endpoints that failures disabled.",
-	             (double)deliveries.disabled);
+	             (double)state->deliveries.disabled);
 }
 
-static int write_metrics(struct http_server *server, struct buf *out)
+static void write_metrics(struct http_server *server, const struct state *state, struct buf *out)
 {
 	struct service_counts counts = {0};
 	service_read_counts(server->service, &counts);
@@ -138,94 +169,68 @@ static int write_metrics(struct http_server *server, struct buf *out)
 	metrics_line(out, "unbalanced_accounts", "gauge",
 	             "Accounts whose balance was not the sum of their entries at the last look.",
 	             (double)counts.unbalanced_accounts);
-	write_notice_metrics(server, &counts, out);
+	write_notice_metrics(state, &counts, out);
 	metrics_line(out, "clock_synchronized", "gauge", "1 while the kernel calls its clock synchronized.",
 	             counts.clock_synchronized);
 	metrics_line(out, "clock_max_error_seconds", "gauge", "The kernel's bound of the clock's error.",
 	             (double)counts.clock_max_error_us / 1e6);
 	metrics_line(out, "store_ready", "gauge", "1 while the store can acknowledge writes.",
-	             store_ready(server->service->store, NULL) == 0);
+	             state->store == 0);
 	metrics_line(out, "signer_ready", "gauge", "1 while the signing process answers.",
 	             service_signer_ready(server->service, NULL) == 0);
 	metrics_line(out, "content_ready", "gauge", "1 while the content store answers.",
-	             content_ready(server->service->content, NULL) == 0);
-	return 200;
+	             state->content == 0);
 }
 
-static int write_live(struct http_server *server, struct buf *out)
+/* ---- the operations ---- */
+
+static bool live(struct exchange *exchange)
 {
-	buf_add_text(out, "{\"live\":true}");
-	return 200;
+	buf_add_text(&exchange->out, "{\"live\":true}");
+	answer_out(exchange, 200);
+	return true;
 }
 
-/* ---- the listener ---- */
-
-static const struct page {
-	const char *path;
-	const char *content_type;
-	int (*write)(struct http_server *server, struct buf *out);
-} pages[] = {
-	{"/livez", "application/json", write_live},
-	{"/readyz", "application/json", write_ready},
-	{"/metrics", "text/plain; version=0.0.4; charset=utf-8", write_metrics},
-};
-
-static enum MHD_Result send_page(struct MHD_Connection *connection, int status,
-                                 const char *content_type, struct buf *body)
+static int ready(struct exchange *exchange, struct error *error)
 {
-	size_t size = body->size;
-	struct MHD_Response *response =
-		MHD_create_response_from_buffer(size, body->data ? body->data : "", MHD_RESPMEM_MUST_COPY);
-	if (!response)
-		return MHD_NO;
-	MHD_add_response_header(response, "Content-Type", content_type);
-	MHD_add_response_header(response, "Cache-Control", "no-store");
-	enum MHD_Result result = MHD_queue_response(connection, (unsigned)status, response);
-	MHD_destroy_response(response);
-	return result;
+	struct state state = {0};
+	ask_stores(exchange->server, &state);
+	answer_out(exchange, write_ready(exchange->server, &state, &exchange->out));
+	return 0;
 }
 
-static enum MHD_Result handle(void *context, struct MHD_Connection *connection, const char *url,
-                              const char *method, const char *version, const char *data,
-                              size_t *size, void **state)
+static void ready_late(struct exchange *exchange)
 {
-	static int seen;
-	struct http_server *server = context;
-	BUF_AUTO struct buf body;
-	buf_init(&body, PAGE_MAX);
-	if (*size) {
-		*size = 0;
-		return MHD_YES;
-	}
-	if (!*state) {
-		*state = &seen; /* answered in the second call, so that the connection stays */
-		return MHD_YES;
-	}
-	if (method_parse(method) != METHOD_GET)
-		return send_page(connection, 405, "application/json", &body);
-	for (size_t i = 0; i < sizeof pages / sizeof *pages; i++) {
-		if (strcmp(url, pages[i].path) == 0) {
-			int status = pages[i].write(server, &body);
-			return send_page(connection, status, pages[i].content_type, &body);
-		}
-	}
-	return send_page(connection, 404, "application/json", &body);
+	struct state state = {0};
+	stores_are_late(exchange, &state);
+	answer_out(exchange, write_ready(exchange->server, &state, &exchange->out));
 }
 
-int admin_start(struct http_server *server, struct error *error)
+static void answer_metrics(struct exchange *exchange, const struct state *state)
 {
-	server->admin = MHD_start_daemon(
-		MHD_USE_EPOLL_INTERNAL_THREAD, 0, NULL, NULL, handle, server, MHD_OPTION_LISTEN_SOCKET,
-		server->admin_descriptor, MHD_OPTION_CONNECTION_LIMIT, (unsigned)ADMIN_CONNECTIONS,
-		MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)ADMIN_IDLE_SECONDS, MHD_OPTION_END);
-	return server->admin ? 0 : error_cause(error, ERR_IO, "the operator's listener does not start");
+	write_metrics(exchange->server, state, &exchange->out);
+	answer_out(exchange, 200);
+	if (exchange->answer.status == 200)
+		exchange->answer.content_type = "text/plain; version=0.0.4; charset=utf-8";
 }
 
-void admin_stop(struct http_server *server)
+static int metrics(struct exchange *exchange, struct error *error)
 {
-	if (!server->admin)
-		return;
-	MHD_stop_daemon(server->admin);
-	server->admin = NULL;
-	server->admin_descriptor = -1; /* closed by the library */
+	struct state state = {0};
+	ask_stores(exchange->server, &state);
+	struct store *store = exchange->service->store;
+	state.counted = store_count_deliveries(store, &state.deliveries, NULL) == OK;
+	answer_metrics(exchange, &state);
+	return 0;
 }
+
+static void metrics_late(struct exchange *exchange)
+{
+	struct state state = {0};
+	stores_are_late(exchange, &state);
+	answer_metrics(exchange, &state);
+}
+
+const struct operation operation_live = {.open = true, .finish = live};
+const struct operation operation_ready = {.open = true, .work = ready, .late = ready_late};
+const struct operation operation_metrics = {.open = true, .work = metrics, .late = metrics_late};

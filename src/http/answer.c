@@ -10,20 +10,17 @@
 
 #define RETRY_AFTER_DEFAULT 2
 
-void answer_drop_object(struct answer *answer)
+void answer_drop_object(struct exchange *exchange)
 {
-	if (answer->descriptor >= 0)
-		close(answer->descriptor);
-	content_read_end(answer->reader);
-	answer->descriptor = -1;
-	answer->reader = NULL;
+	reader_discard(exchange->server, exchange->answer.reader);
+	exchange->answer.reader = NULL;
 }
 
 void answer_with(struct exchange *exchange, int status, const char *content_type, struct slice body)
 {
-	answer_drop_object(&exchange->answer);
-	exchange->answer = (struct answer){
-		.status = status, .content_type = content_type, .body = body, .descriptor = -1};
+	answer_drop_object(exchange);
+	exchange->answer =
+		(struct answer){.status = status, .content_type = content_type, .body = body};
 	exchange->step = STEP_ANSWER;
 }
 
@@ -130,9 +127,11 @@ static void collect(struct exchange *exchange, struct header_list *list)
 	put(list, "Vary", answer->vary ? answer->vary : "Accept-Language");
 	put(list, "Cache-Control", answer->cache ? answer->cache : "no-store");
 	put(list, "X-Request-Id", exchange->request_id);
-	put(list, "RateLimit-Limit", number(list->numbers[0] + 24, rate->limit));
-	put(list, "RateLimit-Remaining", number(list->numbers[1] + 24, rate->remaining));
-	put(list, "RateLimit-Reset", number(list->numbers[2] + 24, rate->reset_seconds));
+	if (!exchange->loop->is_operators) {
+		put(list, "RateLimit-Limit", number(list->numbers[0] + 24, rate->limit));
+		put(list, "RateLimit-Remaining", number(list->numbers[1] + 24, rate->remaining));
+		put(list, "RateLimit-Reset", number(list->numbers[2] + 24, rate->reset_seconds));
+	}
 	if (answer->retry_after_seconds)
 		put(list, "Retry-After", number(list->numbers[3] + 24, answer->retry_after_seconds));
 	for (int i = 0; i < answer->extra_count; i++)
@@ -147,10 +146,7 @@ int answer_object(struct exchange *exchange, const char *object, uint64_t offset
 	struct content_store *store = exchange->service->content;
 	struct answer *answer = &exchange->answer;
 	uint64_t whole = 0;
-	int result = 0;
-	answer->descriptor = content_read_descriptor(store, object, &whole);
-	if (answer->descriptor < 0)
-		result = content_read_begin(store, object, offset, &answer->reader, &whole, error);
+	int result = content_read_begin(store, object, offset, &answer->reader, &whole, error);
 	if (!result && (whole < offset || whole - offset < size))
 		result = error_cause(error, ERR_CORRUPT, "the content object %s is too short", object);
 	else if (result == ERR_NOT_FOUND)
@@ -163,17 +159,8 @@ int answer_object(struct exchange *exchange, const char *object, uint64_t offset
 static struct MHD_Response *make_response(struct exchange *exchange)
 {
 	struct answer *answer = &exchange->answer;
-	struct MHD_Response *response;
-	if (answer->descriptor >= 0) {
-		response = MHD_create_response_from_fd_at_offset64(answer->size, answer->descriptor,
-		                                                   answer->offset);
-		if (!response)
-			close(answer->descriptor);
-		answer->descriptor = -1;
-		return response;
-	}
 	if (answer->reader) {
-		response = object_stream_response(exchange, answer->reader, answer->size);
+		struct MHD_Response *response = object_stream_response(exchange, answer->reader, answer->size);
 		answer->reader = NULL;
 		return response;
 	}

@@ -13,13 +13,14 @@
 
 #include "base/json.h"
 #include "http/event_body.h"
+#include "http/loop.h"
 #include "http/query.h"
 #include "http/rate.h"
 #include "http/worker.h"
 #include "service/service.h"
 
 struct http_server;
-struct loop;
+struct key_lookup;
 struct route;
 struct operation;
 struct upload;
@@ -44,8 +45,7 @@ struct answer {
 	int64_t retry_after_seconds; /* 0: no header */
 	struct slice body;           /* lives as long as the exchange */
 	/* Or a part of an object of the content store. */
-	int descriptor; /* -1: none; the answer's from queueing on */
-	struct content_reader *reader;
+	struct content_reader *reader; /* NULL: none; the answer's from queueing on */
 	uint64_t offset;
 	uint64_t size;
 };
@@ -66,6 +66,7 @@ struct head {
 
 enum step {
 	STEP_HEAD,    /* the request line has come */
+	STEP_KEY,     /* the key has been looked up */
 	STEP_BODY,    /* the operation takes the body */
 	STEP_SWALLOW, /* the body is of no use; what is to be said is said behind it */
 	STEP_SAID,    /* answered around libmicrohttpd while the body still comes; closes at its end */
@@ -85,6 +86,8 @@ struct exchange {
 	enum step step;
 	bool under_way;
 	bool draining;
+	bool suspended;  /* the connection; libmicrohttpd may call all the same, and is not heard */
+	bool body_comes; /* it waits in the middle of its body */
 	_Atomic bool abandoned;
 
 	char request_id[24];
@@ -96,8 +99,13 @@ struct exchange {
 	const struct operation *operation;
 	struct head head;
 	enum language language;
+	struct key_question question;
+	struct key_lookup *lookup;    /* that is waited for */
+	struct exchange *next_asker;  /* of the same */
+	int key_result;
 	struct key_identity key;
 	bool key_known;
+	bool address_charged; /* a token of the address was taken for the look-up */
 	struct rate_state rate;
 
 	struct arena arena;
@@ -109,6 +117,7 @@ struct exchange {
 	struct upload *upload; /* a file that comes */
 
 	struct job job;
+	struct loop_item item;
 	struct pending_registration pending;
 	char content_object[CONTENT_NAME_MAX];
 	bool content_stored; /* content_object exists and no committed event names it yet */
@@ -134,7 +143,7 @@ void answer_error(struct exchange *exchange, int code);
 /* After answer_with: the body is a part of an object of the content store that must exist. */
 int answer_object(struct exchange *exchange, const char *object, uint64_t offset, uint64_t size,
                   struct error *error) __attribute__((warn_unused_result));
-void answer_drop_object(struct answer *answer);
+void answer_drop_object(struct exchange *exchange);
 /* Name and value must live as long as the exchange. */
 void answer_header(struct exchange *exchange, const char *name, const char *value);
 /* Gives the answer to libmicrohttpd. */

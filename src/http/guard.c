@@ -151,13 +151,23 @@ static int rate_refusal(const struct exchange *exchange, struct error *error)
 
 /* Several buckets for an address: public downloads and pages have their own, and so have the
  * notices of a payment provider. */
-static bool rate_by_address(struct exchange *exchange, bool open)
+static int64_t address_rate(const struct exchange *exchange)
 {
 	int64_t rate = exchange->service->settings->rate_live;
+	return rate > 0 ? rate : 1;
+}
+
+/* Several buckets for an address: public downloads and pages have their own, and so have the
+ * notices of a payment provider. The operator's own listener has none. */
+static bool rate_by_address(struct exchange *exchange, bool open)
+{
+	int64_t rate = address_rate(exchange);
 	unsigned bucket = open ? 1 + exchange->operation->bucket : 0;
+	if (exchange->loop->is_operators)
+		return true;
 	uint64_t id = address_id(exchange) ^ bucket * UINT64_C(0x5bd1e9955bd1e995);
-	exchange->rate = rate_take(exchange->server->limiter, id, rate > 0 ? rate : 1,
-	                           (rate > 0 ? rate : 1) * LIVE_BURST, exchange->started_us);
+	exchange->rate = rate_take(exchange->server->limiter, id, rate, rate * LIVE_BURST,
+	                           exchange->started_us);
 	return exchange->rate.allowed;
 }
 
@@ -223,21 +233,15 @@ static struct slice credential(const struct exchange *exchange, char scratch[KEY
 	return slice_make(scratch, colon ? (size_t)(colon - scratch) : size);
 }
 
-static int check_key(struct exchange *exchange, struct error *error)
+static int judge_key(struct exchange *exchange, int result, struct error *error)
 {
-	char scratch[KEY_TEXT_MAX + 4];
-	struct slice text = credential(exchange, scratch);
-	int result = text.size && text.size < KEY_TEXT_MAX
-	                 ? service_identify(exchange->service, text, &exchange->key, error)
-	                 : error_set(error, ERR_INVALID_KEY, MSG_NONE, NULL);
-	explicit_bzero(scratch, sizeof scratch);
 	exchange->key_known = !result;
 	if (result == ERR_ACCOUNT_DISABLED && exchange->key.key) {
 		rate_by_key(exchange);
 		return result;
 	}
 	if (result) {
-		bool allowed = rate_by_address(exchange, false);
+		bool allowed = exchange->address_charged || rate_by_address(exchange, false);
 		bool bad_key = result == ERR_INVALID_KEY || result == ERR_REVOKED_KEY;
 		return bad_key && !allowed ? rate_refusal(exchange, error) : result;
 	}
@@ -246,6 +250,33 @@ static int check_key(struct exchange *exchange, struct error *error)
 	    (exchange->key.account_suspended || exchange->key.channel_suspended))
 		return error_set(error, ERR_SUSPENDED, MSG_NONE, NULL);
 	return allowed ? 0 : rate_refusal(exchange, error);
+}
+
+/* A look-up costs its address a token, which a key of ours gives back: whoever guesses has the
+ * store asked no more often than the rate says. */
+static int charge_look_up(struct exchange *exchange, struct error *error)
+{
+	if (exchange->question.familiar)
+		return GUARD_LOOK_UP;
+	if (!rate_by_address(exchange, false))
+		return rate_refusal(exchange, error);
+	exchange->address_charged = true;
+	return GUARD_LOOK_UP;
+}
+
+static int check_key(struct exchange *exchange, struct error *error)
+{
+	char scratch[KEY_TEXT_MAX + 4];
+	struct slice text = credential(exchange, scratch);
+	int result;
+	bool known = true;
+	if (text.size && text.size < KEY_TEXT_MAX)
+		known = service_key_known(exchange->service, text, &exchange->question, &result,
+		                          &exchange->key, error);
+	else
+		result = error_set(error, ERR_INVALID_KEY, MSG_NONE, NULL);
+	explicit_bzero(scratch, sizeof scratch);
+	return known ? judge_key(exchange, result, error) : charge_look_up(exchange, error);
 }
 
 /* ---- the rest ---- */
@@ -280,9 +311,21 @@ static int not_served(struct exchange *exchange, int code, enum message message,
 	return error_set(error, code, message, NULL);
 }
 
-int guard_check(struct exchange *exchange, const char *method_text, struct error *error)
+/* Behind the key, if one is needed. */
+static int check_rest(struct exchange *exchange, int result, struct error *error)
 {
 	static const char *const none[] = {NULL};
+	const struct operation *operation = exchange->operation;
+	if (!result && !operation->open)
+		result = check_scenario(exchange, error);
+	if (!result)
+		result = query_parse(exchange->query, operation->parameters ? operation->parameters : none,
+		                     &exchange->arena, &exchange->parameters, error);
+	return result;
+}
+
+int guard_check(struct exchange *exchange, const char *method_text, struct error *error)
+{
 	if (exchange->head.framing_broken)
 		return not_served(exchange, ERR_VALIDATION, MSG_HTTP_FRAMING, error);
 	exchange->route = route_find(exchange);
@@ -293,15 +336,17 @@ int guard_check(struct exchange *exchange, const char *method_text, struct error
 	if (!exchange->operation)
 		return not_served(exchange, ERR_METHOD, MSG_NONE, error);
 	const struct operation *operation = exchange->operation;
-	int result = 0;
 	if (!operation->open)
-		result = check_key(exchange, error);
-	else if (!rate_by_address(exchange, true))
-		result = rate_refusal(exchange, error);
-	if (!result && !operation->open)
-		result = check_scenario(exchange, error);
-	if (!result)
-		result = query_parse(exchange->query, operation->parameters ? operation->parameters : none,
-		                     &exchange->arena, &exchange->parameters, error);
-	return result;
+		return check_rest(exchange, check_key(exchange, error), error);
+	if (!rate_by_address(exchange, true))
+		return rate_refusal(exchange, error);
+	return check_rest(exchange, 0, error);
+}
+
+int guard_check_found(struct exchange *exchange, int result, struct error *error)
+{
+	if (exchange->address_charged && (!result || result == ERR_ACCOUNT_DISABLED))
+		rate_give_back(exchange->server->limiter, address_id(exchange),
+		               address_rate(exchange) * LIVE_BURST);
+	return check_rest(exchange, judge_key(exchange, result, error), error);
 }

@@ -12,7 +12,10 @@
 
 #define LOOPS 1 /* polling threads; two gave the same on two cores */
 #define WORKERS 2
-#define CONTENT_WORKERS 16 /* for content across a network: they wait, others must not */
+#define KEY_WORKERS 2
+#define OPERATOR_WORKERS 2
+#define CONTENT_WORKERS 4         /* for what waits for the disk */
+#define REMOTE_CONTENT_WORKERS 16 /* for content across a network */
 #define WORKER_QUEUE_MAX 512
 #define RATE_BUCKETS 65536
 
@@ -25,26 +28,26 @@ struct http_server {
 	struct metrics metrics;
 	struct rate_limiter *limiter;
 	struct worker_pool *workers;
-	struct worker_pool *content_workers; /* the same where content is here */
+	struct worker_pool *content_workers;
+	struct worker_pool *key_workers;
+	struct worker_pool *operator_workers;
 	struct network_list trusted_proxies;
 	uint64_t address_salt[2];
 	/* Header names with the service's prefix, for keys and scenarios. */
 	char key_header[40];
 	char scenario_header[40];
 	struct loop loops[LOOPS];
-	struct MHD_Daemon *admin;
+	struct loop operators_loop;
 	int listen_descriptor;
 	int admin_descriptor;
 	uint16_t port;
 	uint16_t admin_port;
 	_Atomic bool draining;
+	_Atomic bool content_asked, content_failed; /* by /readyz or /metrics; when it last was */
+	_Atomic int64_t store_ready_us; /* monotonic: when the store last said that it is */
 	char *error_docs; /* the page of error codes */
 	size_t error_docs_size;
 };
-
-/* The library's settings come from here for both listeners. */
-int admin_start(struct http_server *server, struct error *error);
-void admin_stop(struct http_server *server);
 
 /* The handler of libmicrohttpd for the public interface, and its companions (request.c). */
 enum MHD_Result request_handle(void *context, struct MHD_Connection *connection, const char *url,
@@ -60,7 +63,15 @@ void request_abandon(struct exchange *exchange);
 /* What an abandoned exchange leaves behind when it comes back at last. */
 void request_tidy(struct exchange *exchange);
 
-/* Uploaded content that no event names (register.c): deletes it on a worker. */
+/* An answer in the middle of a request's body, which is of no use any more. */
+void request_refuse(struct exchange *exchange, int code);
+
+/* ---- discard.c: for any thread; a worker ends or deletes ---- */
+void writer_discard(struct http_server *server, struct content_writer *writer); /* NULL-safe */
+void reader_discard(struct http_server *server, struct content_reader *reader); /* NULL-safe */
+void object_discard(struct http_server *server, const char name[CONTENT_NAME_MAX]);
+
+/* Uploaded content that no event names (register.c): deletes it. */
 void content_discard(struct exchange *exchange);
 void upload_free(struct upload *upload); /* NULL-safe */
 

@@ -10,7 +10,9 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/thread.h"
 #include "http/internal.h"
+#include "http/key_lookup.h"
 #include "http/object_stream.h"
 
 /* Bounds request line and headers too. The library clears it after every request, so less is
@@ -26,19 +28,45 @@ void loop_wake(struct loop *loop)
 		continue;
 }
 
-void loop_hold(struct loop *loop)
+void loop_give(struct loop *loop, struct loop_item *item)
 {
-	atomic_fetch_add_explicit(&loop->handing_over, 1, memory_order_relaxed);
+	/* As soon as the loop has the item it may be at its end, and be gone before it is woken. */
+	atomic_fetch_add_explicit(&loop->giving, 1, memory_order_relaxed);
+	struct loop_item *head = atomic_load_explicit(&loop->given, memory_order_relaxed);
+	do
+		item->next = head;
+	while (!atomic_compare_exchange_weak_explicit(&loop->given, &head, item, memory_order_release,
+	                                              memory_order_relaxed));
+	if (!head)
+		loop_wake(loop);
+	atomic_fetch_sub_explicit(&loop->giving, 1, memory_order_release);
 }
 
-void loop_let_go(struct loop *loop, bool wake)
+static void take_given(struct loop *loop)
 {
-	if (wake)
-		loop_wake(loop);
-	atomic_fetch_sub_explicit(&loop->handing_over, 1, memory_order_release);
+	struct loop_item *item = atomic_exchange_explicit(&loop->given, NULL, memory_order_acquire);
+	while (item) {
+		struct loop_item *next = item->next;
+		loop->out--;
+		item->take(item);
+		item = next;
+	}
 }
 
 /* ---- waiting ---- */
+
+void loop_suspend(struct exchange *exchange)
+{
+	struct loop *loop = exchange->loop;
+	exchange->step = STEP_WAITING;
+	exchange->deadline_us = clock_monotonic_us() + loop->deadline_us;
+	exchange->next = NULL;
+	exchange->previous = loop->waiting_last;
+	*(loop->waiting_last ? &loop->waiting_last->next : &loop->waiting_first) = exchange;
+	loop->waiting_last = exchange;
+	exchange->suspended = true;
+	MHD_suspend_connection(exchange->connection);
+}
 
 static void unlink_waiting(struct loop *loop, struct exchange *exchange)
 {
@@ -47,58 +75,44 @@ static void unlink_waiting(struct loop *loop, struct exchange *exchange)
 	exchange->previous = exchange->next = NULL;
 }
 
+void loop_go_on(struct exchange *exchange)
+{
+	unlink_waiting(exchange->loop, exchange);
+	exchange->suspended = false;
+	MHD_resume_connection(exchange->connection);
+}
+
+static void take_exchange(struct loop_item *item)
+{
+	struct exchange *exchange =
+		(struct exchange *)((char *)item - offsetof(struct exchange, item));
+	if (atomic_load_explicit(&exchange->abandoned, memory_order_relaxed)) {
+		request_tidy(exchange);
+		exchange_free(exchange);
+	} else {
+		loop_go_on(exchange);
+	}
+}
+
 void loop_wait(struct exchange *exchange)
 {
-	struct loop *loop = exchange->loop;
-	exchange->step = STEP_WAITING;
-	exchange->deadline_us = clock_monotonic_us() + exchange->service->settings->http_deadline;
-	exchange->next = NULL;
-	exchange->previous = loop->waiting_last;
-	*(loop->waiting_last ? &loop->waiting_last->next : &loop->waiting_first) = exchange;
-	loop->waiting_last = exchange;
-	loop->out++;
-	MHD_suspend_connection(exchange->connection);
+	exchange->item.take = take_exchange;
+	exchange->loop->out++;
+	loop_suspend(exchange);
 }
 
 void loop_complete(struct exchange *exchange)
 {
-	struct loop *loop = exchange->loop;
-	loop_hold(loop);
-	/* `job.next` links, since the waiting list's links are the loop's. */
-	struct exchange *head = atomic_load_explicit(&loop->completed, memory_order_relaxed);
-	do
-		exchange->job.next = head ? &head->job : NULL;
-	while (!atomic_compare_exchange_weak_explicit(&loop->completed, &head, exchange,
-	                                              memory_order_release, memory_order_relaxed));
-	loop_let_go(loop, !head);
-}
-
-static struct exchange *of_job(struct job *job)
-{
-	return job ? (struct exchange *)((char *)job - offsetof(struct exchange, job)) : NULL;
-}
-
-static void take_completed(struct loop *loop)
-{
-	struct exchange *exchange =
-		atomic_exchange_explicit(&loop->completed, NULL, memory_order_acquire);
-	while (exchange) {
-		struct exchange *next = of_job(exchange->job.next);
-		loop->out--;
-		if (atomic_load_explicit(&exchange->abandoned, memory_order_relaxed)) {
-			request_tidy(exchange);
-			exchange_free(exchange);
-		} else {
-			unlink_waiting(loop, exchange);
-			MHD_resume_connection(exchange->connection);
-		}
-		exchange = next;
-	}
+	loop_give(exchange->loop, &exchange->item);
 }
 
 static void abandon_first(struct loop *loop)
 {
 	struct exchange *exchange = loop->waiting_first;
+	if (exchange->lookup) {
+		key_lookup_leave(exchange);
+		return;
+	}
 	unlink_waiting(loop, exchange);
 	request_abandon(exchange);
 }
@@ -167,10 +181,9 @@ static void end(struct loop *loop)
 	stop_daemon(loop);
 	while (loop->out > 0) {
 		wait_events(loop, -1);
-		take_completed(loop);
-		object_stream_take_filled(loop);
+		take_given(loop);
 	}
-	while (atomic_load_explicit(&loop->handing_over, memory_order_acquire) > 0)
+	while (atomic_load_explicit(&loop->giving, memory_order_acquire) > 0)
 		sched_yield();
 }
 
@@ -179,6 +192,7 @@ static void *run(void *context)
 	struct loop *loop = context;
 	bool quiet = false;
 	pthread_setname_np(pthread_self(), "http-loop");
+	thread_polls();
 	for (;;) {
 		int command = atomic_load(&loop->command);
 		if (command == COMMAND_STOP)
@@ -188,8 +202,7 @@ static void *run(void *context)
 			quiet = true;
 		}
 		wait_events(loop, timeout_ms(loop));
-		take_completed(loop);
-		object_stream_take_filled(loop);
+		take_given(loop);
 		check_deadlines(loop);
 		MHD_run(loop->daemon);
 	}

@@ -4,9 +4,26 @@
 #ifndef HTTP_LOOP_H
 #define HTTP_LOOP_H
 
-#include "http/exchange.h"
+#include <microhttpd.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
 
+#include "base/error.h"
+
+struct exchange;
+struct http_server;
+struct key_lookup;
 struct object_stream;
+struct route;
+struct worker_pool;
+
+/* What another thread gives back to the loop. */
+struct loop_item {
+	void (*take)(struct loop_item *item); /* called in the loop's thread */
+	struct loop_item *next;
+};
 
 struct loop {
 	struct http_server *server;
@@ -14,13 +31,18 @@ struct loop {
 	pthread_t thread;
 	int poll_descriptor;
 	int wake_descriptor;
-	_Atomic(struct exchange *) completed;
-	_Atomic(struct object_stream *) filled;
-	_Atomic int handing_over; /* threads that are about to wake the loop, which lives until then */
+	const struct route *routes;
+	struct worker_pool *workers;
+	int64_t deadline_us; /* of a request that waits */
+	bool is_operators;   /* no rates, and not counted */
+	_Atomic(struct loop_item *) given;
+	_Atomic int giving; /* threads that are about to wake the loop, which lives until then */
 	struct object_stream *streams; /* suspended between two pieces of an object */
+	struct key_lookup *lookups;    /* under way */
+	unsigned lookup_count;
 	_Atomic int command;
 	_Atomic int64_t under_way;      /* requests begun and not yet answered */
-	int64_t out;                    /* exchanges and streams that work is done on elsewhere */
+	int64_t out;                    /* things that loop_give is still to be called for */
 	struct exchange *waiting_first; /* in order of their deadlines */
 	struct exchange *waiting_last;
 	uint64_t random; /* state for request ids */
@@ -28,19 +50,21 @@ struct loop {
 	bool ending; /* of the thread alone: nothing may wait any more */
 };
 
+/* `routes`, `workers`, `deadline_us` and `is_operators` are set before. */
 int loop_start(struct loop *loop, struct http_server *server, int listen_descriptor,
                struct error *error) __attribute__((warn_unused_result));
-/* The request waits for somebody's loop_complete. Call in the loop's thread, before the work is
- * handed over; when it cannot be, complete it at once. */
+/* Suspends the connection until loop_go_on or the deadline. In the loop's thread. */
+void loop_suspend(struct exchange *exchange);
+void loop_go_on(struct exchange *exchange);
+/* The same, and the exchange belongs to somebody else until he calls loop_complete. Before the work
+ * is handed over; when it cannot be, complete it at once. */
 void loop_wait(struct exchange *exchange);
 /* From any thread, once for each loop_wait; the exchange is the loop's again. */
 void loop_complete(struct exchange *exchange);
+/* From any thread: has the item taken in the loop's, which counted it in `out` before. */
+void loop_give(struct loop *loop, struct loop_item *item);
 /* Ends the loop's wait; from any thread. */
 void loop_wake(struct loop *loop);
-/* Around what gives the loop something back, from another thread: as soon as the loop has it, it may
- * be at its end, and must not be gone before it was woken. */
-void loop_hold(struct loop *loop);
-void loop_let_go(struct loop *loop, bool wake);
 /* Takes no more connections; may be called from any thread. */
 void loop_drain(struct loop *loop);
 /* Answers 503 to what waits, ends connections, waits for work that is still out, ends the thread.

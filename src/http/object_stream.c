@@ -6,16 +6,16 @@
 #include "base/log.h"
 #include "http/internal.h"
 
-#define PIECE_SIZE ((size_t)256 * 1024)
-#define BLOCK_SIZE ((size_t)64 * 1024)
+#define PIECE_SIZE ((size_t)128 * 1024)
+#define BLOCK_SIZE ((size_t)32 * 1024)
 
 struct object_stream {
 	struct job job;
+	struct loop_item item;
 	struct loop *loop;
 	struct MHD_Connection *connection;
 	struct content_reader *reader;
 	struct object_stream *previous, *next; /* the loop's list of suspended ones */
-	struct object_stream *next_filled;
 	bool filling;   /* a worker has it */
 	bool suspended; /* and its connection waits */
 	bool closed;    /* the connection is gone, and the worker's end is waited for */
@@ -26,24 +26,13 @@ struct object_stream {
 	char piece[PIECE_SIZE];
 };
 
-static void stream_free(struct object_stream *stream)
-{
-	content_read_end(stream->reader);
-	free(stream);
-}
-
 /* ---- on a worker ---- */
 
-static void give_back(struct object_stream *stream)
+static void end(struct job *job)
 {
-	struct loop *loop = stream->loop;
-	loop_hold(loop);
-	struct object_stream *head = atomic_load_explicit(&loop->filled, memory_order_relaxed);
-	do
-		stream->next_filled = head;
-	while (!atomic_compare_exchange_weak_explicit(&loop->filled, &head, stream,
-	                                              memory_order_release, memory_order_relaxed));
-	loop_let_go(loop, !head);
+	struct object_stream *stream = (struct object_stream *)job;
+	content_read_end(stream->reader);
+	free(stream);
 }
 
 static void fill(struct job *job)
@@ -57,10 +46,16 @@ static void fill(struct job *job)
 	}
 	stream->over = got <= 0;
 	stream->result = got < 0 ? got : 0;
-	give_back(stream);
+	loop_give(stream->loop, &stream->item);
 }
 
 /* ---- on the loop ---- */
+
+static void stream_free(struct object_stream *stream)
+{
+	stream->job.run = end;
+	worker_clear_up(stream->loop->server->content_workers, &stream->job);
+}
 
 static void resume(struct object_stream *stream)
 {
@@ -71,6 +66,17 @@ static void resume(struct object_stream *stream)
 	stream->previous = stream->next = NULL;
 	stream->suspended = false;
 	MHD_resume_connection(stream->connection);
+}
+
+static void take(struct loop_item *item)
+{
+	struct object_stream *stream =
+		(struct object_stream *)((char *)item - offsetof(struct object_stream, item));
+	stream->filling = false;
+	if (stream->closed)
+		stream_free(stream);
+	else if (stream->suspended)
+		resume(stream);
 }
 
 static void start_filling(struct object_stream *stream)
@@ -86,11 +92,12 @@ static void start_filling(struct object_stream *stream)
 	loop->out++;
 	MHD_suspend_connection(stream->connection);
 	stream->job.run = fill;
+	stream->item.take = take;
 	if (worker_submit(loop->server->content_workers, &stream->job))
 		return;
 	stream->over = true;
 	stream->result = error_cause(&stream->error, ERR_UNAVAILABLE, "the work queue is full");
-	give_back(stream);
+	loop_give(stream->loop, &stream->item);
 }
 
 /* libmicrohttpd with MHD_USE_TURBO tells the client nothing before it looks at the socket again. */
@@ -135,22 +142,6 @@ static void close_stream(void *context)
 		stream_free(stream);
 }
 
-void object_stream_take_filled(struct loop *loop)
-{
-	struct object_stream *stream =
-		atomic_exchange_explicit(&loop->filled, NULL, memory_order_acquire);
-	while (stream) {
-		struct object_stream *next = stream->next_filled;
-		loop->out--;
-		stream->filling = false;
-		if (stream->closed)
-			stream_free(stream);
-		else if (stream->suspended)
-			resume(stream);
-		stream = next;
-	}
-}
-
 void object_stream_end_all(struct loop *loop)
 {
 	while (loop->streams)
@@ -171,7 +162,7 @@ struct MHD_Response *object_stream_response(struct exchange *exchange,
 		                                             close_stream);
 	}
 	if (!response) {
-		content_read_end(reader);
+		reader_discard(exchange->server, reader);
 		free(stream);
 	}
 	return response;

@@ -27,5 +27,7 @@ void rate_limiter_free(struct rate_limiter *limiter); /* NULL-safe */
  * least 1; now_us is of the monotonic clock. */
 struct rate_state rate_take(struct rate_limiter *limiter, uint64_t id, int64_t rate,
                             int64_t capacity, int64_t now_us);
+/* Puts a token back into a bucket of so many, if it is still there. */
+void rate_give_back(struct rate_limiter *limiter, uint64_t id, int64_t capacity);
 
 #endif

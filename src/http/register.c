@@ -9,13 +9,17 @@
 #define INLINE_MAX ((size_t)16 * 1024) /* canonical JSON up to it travels in the transaction */
 #define FORM_SLACK ((size_t)64 * 1024) /* what a form may have beside the file */
 #define OCCURRED_AT_MAX 64
+#define PIECE_SIZE ((size_t)256 * 1024) /* of a file, until a worker writes it away */
+#define PIECE_SLACK ((size_t)64 * 1024) /* what may come at once */
 
 enum form_field { FIELD_NONE, FIELD_CLIENT_REF, FIELD_OCCURRED_AT, FIELD_FILE };
 
 struct upload {
 	struct exchange *exchange;
 	struct multipart multipart;
-	struct content_writer *writer;
+	struct content_writer *writer; /* NULL until the first piece is written */
+	struct buf piece;              /* what has come of the file and is not written */
+	int result;                    /* of writing the last piece */
 	struct digest_stream *digest;
 	struct sha256 hash;
 	enum form_field field;
@@ -31,7 +35,8 @@ void upload_free(struct upload *upload)
 {
 	if (!upload)
 		return;
-	content_write_abort(upload->writer);
+	writer_discard(upload->exchange->server, upload->writer);
+	buf_free(&upload->piece);
 	digest_cancel(upload->digest);
 	free(upload);
 }
@@ -64,8 +69,6 @@ static int part_begin(void *context, struct slice name, struct slice file_name, 
 	}
 	if (!result && !(upload->digest = digest_begin()))
 		result = error_set(error, ERR_NO_MEMORY, MSG_NONE, NULL);
-	if (!result)
-		result = content_write_begin(exchange->service->content, &upload->writer, error);
 	return result;
 }
 
@@ -92,7 +95,8 @@ static int part_data(void *context, struct slice data, struct error *error)
 		return error_set(error, ERR_TOO_LARGE, MSG_NONE, NULL);
 	upload->file_size += data.size;
 	digest_add(upload->digest, data.data, data.size);
-	return content_write(upload->writer, data.data, data.size, error);
+	buf_add_slice(&upload->piece, data);
+	return buf_check(&upload->piece) ? error_set(error, ERR_NO_MEMORY, MSG_NONE, NULL) : 0;
 }
 
 static int part_end(void *context, struct error *error)
@@ -121,6 +125,7 @@ static int begin_form(struct exchange *exchange, struct error *error)
 	if (!exchange->upload)
 		return error_set(error, ERR_NO_MEMORY, MSG_NONE, NULL);
 	exchange->upload->exchange = exchange;
+	buf_init(&exchange->upload->piece, PIECE_SIZE + PIECE_SLACK);
 	struct multipart_sink sink = {part_begin, part_data, part_end, exchange->upload};
 	return multipart_begin(&exchange->upload->multipart, exchange->head.content_type,
 	                       &exchange->arena, &sink, error);
@@ -141,12 +146,66 @@ static int begin(struct exchange *exchange, struct error *error)
 	return 0;
 }
 
+/* ---- pieces of a file, on their way to the content store ---- */
+
+/* On a worker. */
+static int write_piece(struct upload *upload, struct content_store *store, struct error *error)
+{
+	int result = upload->writer ? 0 : content_write_begin(store, &upload->writer, error);
+	if (!result)
+		result = content_write(upload->writer, upload->piece.data, upload->piece.size, error);
+	buf_clear(&upload->piece);
+	return result;
+}
+
+static void store_piece(struct job *job)
+{
+	struct exchange *exchange = (struct exchange *)((char *)job - offsetof(struct exchange, job));
+	struct upload *upload = exchange->upload;
+	upload->result = write_piece(upload, exchange->service->content, &exchange->error);
+	loop_complete(exchange);
+}
+
+static void piece_stored(struct loop_item *item)
+{
+	struct exchange *exchange =
+		(struct exchange *)((char *)item - offsetof(struct exchange, item));
+	if (atomic_load(&exchange->abandoned)) {
+		exchange_free(exchange);
+		return;
+	}
+	exchange->body_comes = false;
+	loop_go_on(exchange);
+	exchange->step = STEP_BODY;
+	if (exchange->upload->result)
+		request_refuse(exchange, exchange->upload->result);
+}
+
+/* More of the body comes once the piece is written. */
+static int submit_piece(struct exchange *exchange, struct error *error)
+{
+	if (exchange->loop->ending)
+		return error_cause(error, ERR_UNAVAILABLE, "the server stops");
+	exchange->body_comes = true;
+	loop_wait(exchange);
+	exchange->item.take = piece_stored;
+	exchange->job.run = store_piece;
+	if (worker_submit(exchange->server->content_workers, &exchange->job))
+		return 0;
+	exchange->upload->result = error_cause(error, ERR_UNAVAILABLE, "the work queue is full");
+	loop_complete(exchange);
+	return 0;
+}
+
 static int data(struct exchange *exchange, struct slice part, struct error *error)
 {
-	if (exchange->upload)
-		return multipart_feed(&exchange->upload->multipart, part, error);
-	buf_add_slice(&exchange->body, part);
-	return buf_check(&exchange->body) ? error_set(error, ERR_NO_MEMORY, MSG_NONE, NULL) : 0;
+	struct upload *upload = exchange->upload;
+	if (!upload) {
+		buf_add_slice(&exchange->body, part);
+		return buf_check(&exchange->body) ? error_set(error, ERR_NO_MEMORY, MSG_NONE, NULL) : 0;
+	}
+	int result = multipart_feed(&upload->multipart, part, error);
+	return !result && upload->piece.size >= PIECE_SIZE ? submit_piece(exchange, error) : result;
 }
 
 /* ---- to the sequencer ---- */
@@ -198,29 +257,40 @@ static void submit(struct exchange *exchange)
 		fail(exchange, result);
 }
 
+static int write_canonical(struct exchange *exchange, struct content_writer **ret_writer,
+                           struct error *error)
+{
+	int result = content_write_begin(exchange->service->content, ret_writer, error);
+	if (!result)
+		result = content_write(*ret_writer, exchange->canonical.data, exchange->canonical.size,
+		                       error);
+	buf_free(&exchange->canonical); /* it may take long until the commit */
+	return result;
+}
+
+static int write_rest(struct exchange *exchange, struct content_writer **ret_writer,
+                      struct error *error)
+{
+	struct upload *upload = exchange->upload;
+	int result = write_piece(upload, exchange->service->content, error);
+	buf_free(&upload->piece);
+	*ret_writer = upload->writer;
+	upload->writer = NULL;
+	return result;
+}
+
 /* On a worker: makes the content durable under its name, then queues the registration. */
 static void store_content(struct job *job)
 {
 	struct exchange *exchange = (struct exchange *)((char *)job - offsetof(struct exchange, job));
-	struct content_store *store = exchange->service->content;
 	struct error *error = &exchange->error;
-	struct upload *upload = exchange->upload;
 	struct content_writer *writer = NULL;
-	int result = 0;
 	content_fresh_name("event", exchange->content_object);
-	if (upload) {
-		writer = upload->writer;
-		upload->writer = NULL;
-	} else {
-		result = content_write_begin(store, &writer, error);
-		if (!result) {
-			result =
-				content_write(writer, exchange->canonical.data, exchange->canonical.size, error);
-			if (result)
-				content_write_abort(writer);
-		}
-	}
-	if (!result)
+	int result = exchange->upload ? write_rest(exchange, &writer, error)
+	                              : write_canonical(exchange, &writer, error);
+	if (result)
+		content_write_abort(writer);
+	else
 		result = content_write_commit(writer, exchange->content_object, error);
 	exchange->content_stored = !result;
 	exchange->pending.registration.content_object = exchange->content_object;
@@ -318,32 +388,12 @@ static bool content_unwanted(const struct registration *registration)
 	}
 }
 
-struct discard {
-	struct job job;
-	struct content_store *store;
-	char name[CONTENT_NAME_MAX];
-};
-
-static void run_discard(struct job *job)
-{
-	struct discard *discard = (struct discard *)job;
-	content_delete(discard->store, discard->name, NULL);
-	free(discard);
-}
-
 void content_discard(struct exchange *exchange)
 {
 	if (!exchange->content_stored || !content_unwanted(&exchange->pending.registration))
 		return;
 	exchange->content_stored = false;
-	struct discard *discard = malloc(sizeof *discard);
-	if (!discard)
-		return;
-	discard->job.run = run_discard;
-	discard->store = exchange->service->content;
-	memcpy(discard->name, exchange->content_object, sizeof discard->name);
-	if (!worker_submit(exchange->server->content_workers, &discard->job))
-		free(discard); /* swept later */
+	object_discard(exchange->server, exchange->content_object);
 }
 
 void request_tidy(struct exchange *exchange)

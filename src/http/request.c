@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "http/internal.h"
+#include "http/key_lookup.h"
 
 #define BUFFER_KEEP ((size_t)64 * 1024)
 #define ARENA_KEEP ((size_t)64 * 1024)
@@ -16,7 +17,6 @@ struct exchange *exchange_new(struct http_server *server, struct loop *loop)
 	exchange->server = server;
 	exchange->service = server->service;
 	exchange->loop = loop;
-	exchange->answer.descriptor = -1;
 	arena_init(&exchange->arena, BODY_ARENA_MAX);
 	buf_init(&exchange->body, PAYLOAD_MAX + BODY_SLACK);
 	buf_init(&exchange->canonical, OUT_MAX);
@@ -29,7 +29,7 @@ void exchange_free(struct exchange *exchange)
 	if (!exchange)
 		return;
 	upload_free(exchange->upload);
-	answer_drop_object(&exchange->answer);
+	answer_drop_object(exchange);
 	buf_free(&exchange->body);
 	buf_free(&exchange->canonical);
 	buf_free(&exchange->out);
@@ -52,7 +52,7 @@ void exchange_reset(struct exchange *exchange)
 {
 	upload_free(exchange->upload);
 	exchange->upload = NULL;
-	answer_drop_object(&exchange->answer);
+	answer_drop_object(exchange);
 	trim(&exchange->body);
 	trim(&exchange->canonical);
 	trim(&exchange->out);
@@ -65,11 +65,10 @@ void exchange_reset(struct exchange *exchange)
 	memset(&exchange->answer, 0, sizeof exchange->answer);
 	memset(&exchange->rate, 0, sizeof exchange->rate);
 	memset(&exchange->key, 0, sizeof exchange->key);
-	exchange->answer.descriptor = -1;
 	exchange->step = STEP_HEAD;
 	exchange->route = NULL;
 	exchange->operation = NULL;
-	exchange->key_known = exchange->content_stored = false;
+	exchange->key_known = exchange->content_stored = exchange->address_charged = false;
 	exchange->language = LANGUAGE_ENGLISH;
 	exchange->body_limit = exchange->body_seen = 0;
 }
@@ -84,6 +83,12 @@ static void make_request_id(struct loop *loop, char id[24])
 	hex_encode(&number, sizeof number, id + 4);
 }
 
+static void count_connection(struct loop *loop, int by)
+{
+	if (!loop->is_operators)
+		atomic_fetch_add_explicit(&loop->server->metrics.connections, by, memory_order_relaxed);
+}
+
 void request_connection(void *context, struct MHD_Connection *connection, void **socket_context,
                         enum MHD_ConnectionNotificationCode code)
 {
@@ -94,14 +99,14 @@ void request_connection(void *context, struct MHD_Connection *connection, void *
 		if (client) {
 			client->loop = loop;
 			client->connection = connection;
-			atomic_fetch_add_explicit(&loop->server->metrics.connections, 1, memory_order_relaxed);
+			count_connection(loop, 1);
 		}
 		*socket_context = client;
 	} else if (client) {
 		exchange_free(client->exchange);
 		free(client);
 		*socket_context = NULL;
-		atomic_fetch_sub_explicit(&loop->server->metrics.connections, 1, memory_order_relaxed);
+		count_connection(loop, -1);
 	}
 }
 
@@ -153,36 +158,52 @@ void request_completed(void *context, struct MHD_Connection *connection, void **
 	struct exchange *exchange = client ? client->exchange : NULL;
 	if (!exchange)
 		return;
-	if (exchange->step == STEP_ANSWER || exchange->step == STEP_SAID)
+	bool answered = exchange->step == STEP_ANSWER || exchange->step == STEP_SAID;
+	if (answered && !loop->is_operators)
 		metrics_count(&loop->server->metrics, exchange->answer.status,
 		              clock_monotonic_us() - exchange->started_us);
 	finished(exchange);
 	exchange_reset(exchange);
 }
 
+/* Takes the place of one that is still worked on. */
+static struct exchange *successor(const struct exchange *exchange)
+{
+	struct exchange *fresh = exchange_new(exchange->server, exchange->loop);
+	if (!fresh)
+		return NULL;
+	fresh->client = exchange->client;
+	fresh->connection = exchange->connection;
+	fresh->started_us = exchange->started_us;
+	memcpy(fresh->request_id, exchange->request_id, sizeof fresh->request_id);
+	fresh->route = exchange->route;
+	fresh->operation = exchange->operation;
+	fresh->head = exchange->head;
+	fresh->body_seen = exchange->body_seen;
+	fresh->language = exchange->language;
+	fresh->key = exchange->key;
+	fresh->key_known = exchange->key_known;
+	fresh->rate = exchange->rate;
+	fresh->under_way = exchange->under_way;
+	return fresh;
+}
+
 void request_abandon(struct exchange *exchange)
 {
 	struct client *client = exchange->client;
-	struct exchange *fresh = exchange_new(exchange->server, exchange->loop);
-	client->exchange = fresh;
+	struct MHD_Connection *connection = exchange->connection;
+	struct exchange *fresh = client->exchange = successor(exchange);
 	if (fresh) {
-		fresh->client = client;
-		fresh->connection = exchange->connection;
-		fresh->started_us = exchange->started_us;
-		memcpy(fresh->request_id, exchange->request_id, sizeof fresh->request_id);
-		fresh->route = exchange->route;
-		fresh->operation = exchange->operation;
-		fresh->language = exchange->language;
-		fresh->key = exchange->key;
-		fresh->key_known = exchange->key_known;
-		fresh->rate = exchange->rate;
-		fresh->under_way = exchange->under_way;
 		error_cause(&fresh->error, ERR_UNAVAILABLE, "http.deadline passed, or the server stops");
-		answer_error(fresh, ERR_UNAVAILABLE);
+		if (exchange->body_comes)
+			request_refuse(fresh, ERR_UNAVAILABLE);
+		else if (fresh->operation->late)
+			fresh->operation->late(fresh);
+		else
+			answer_error(fresh, ERR_UNAVAILABLE);
 	} else {
 		finished(exchange);
 	}
-	struct MHD_Connection *connection = exchange->connection;
 	exchange->under_way = false;
 	exchange->client = NULL;
 	exchange->connection = NULL;
@@ -204,13 +225,23 @@ static void run_work(struct job *job)
 	loop_complete(exchange);
 }
 
+/* The connection, and what it read, may be gone when a worker looks at it. */
+static void keep(struct exchange *exchange, struct slice *slice)
+{
+	const char *copy =
+		slice->size ? arena_copy(&exchange->arena, slice->data, slice->size) : NULL;
+	*slice = copy ? slice_make(copy, slice->size) : (struct slice){"", 0};
+}
+
 void work_submit(struct exchange *exchange)
 {
-	struct http_server *server = exchange->server;
 	bool content = exchange->operation->content;
+	keep(exchange, &exchange->head.accept);
+	keep(exchange, &exchange->head.range);
 	loop_wait(exchange);
 	exchange->job.run = run_work;
-	if (worker_submit(content ? server->content_workers : server->workers, &exchange->job))
+	if (worker_submit(content ? exchange->server->content_workers : exchange->loop->workers,
+	                  &exchange->job))
 		return;
 	answer_error(exchange,
 	             error_cause(&exchange->error, ERR_UNAVAILABLE, "the work queue is full"));
@@ -234,8 +265,7 @@ static bool worth_swallowing(const struct exchange *exchange, int code)
 	return head->chunked || head->content_length - exchange->body_seen <= SWALLOW_MAX;
 }
 
-/* A refusal before all of the body has been read. */
-static void refuse(struct exchange *exchange, int code)
+void request_refuse(struct exchange *exchange, int code)
 {
 	answer_error(exchange, code);
 	upload_free(exchange->upload);
@@ -249,11 +279,9 @@ static void refuse(struct exchange *exchange, int code)
 	answer_say_now(exchange);
 }
 
-static enum MHD_Result head_step(struct exchange *exchange, const char *method)
+static enum MHD_Result head_checked(struct exchange *exchange, int result)
 {
 	struct error *error = &exchange->error;
-	guard_read_head(exchange);
-	int result = guard_check(exchange, method, error);
 	const struct operation *operation = exchange->operation;
 	exchange->step = STEP_SWALLOW;
 	exchange->body_limit = BODY_SLACK;
@@ -273,8 +301,28 @@ static enum MHD_Result head_step(struct exchange *exchange, const char *method)
 		answer_error(exchange, result);
 		return answer_queue(exchange); /* and libmicrohttpd closes, for the body was not read */
 	}
-	refuse(exchange, result);
+	request_refuse(exchange, result);
 	return MHD_YES;
+}
+
+static enum MHD_Result head_step(struct exchange *exchange, const char *method)
+{
+	struct error *error = &exchange->error;
+	guard_read_head(exchange);
+	int result = guard_check(exchange, method, error);
+	if (result != GUARD_LOOK_UP)
+		return head_checked(exchange, result);
+	if (exchange->loop->ending)
+		result = error_cause(error, ERR_UNAVAILABLE, "the server stops");
+	else
+		result = key_lookup_begin(exchange, error);
+	return result ? head_checked(exchange, guard_check_found(exchange, result, error)) : MHD_YES;
+}
+
+static enum MHD_Result key_step(struct exchange *exchange)
+{
+	int result = guard_check_found(exchange, exchange->key_result, &exchange->error);
+	return head_checked(exchange, result);
 }
 
 static int take_data(struct exchange *exchange, struct slice data, struct error *error)
@@ -297,11 +345,11 @@ static enum MHD_Result body_step(struct exchange *exchange, struct slice data)
 	case STEP_BODY:
 		result = take_data(exchange, data, &exchange->error);
 		if (result)
-			refuse(exchange, result);
+			request_refuse(exchange, result);
 		return MHD_YES;
 	case STEP_SWALLOW:
 		if (exchange->body_seen > exchange->body_limit)
-			refuse(exchange, ERR_TOO_LARGE);
+			request_refuse(exchange, ERR_TOO_LARGE);
 		return MHD_YES;
 	default: return exchange->body_seen > DISCARD_MAX ? MHD_NO : MHD_YES;
 	}
@@ -343,8 +391,12 @@ enum MHD_Result request_handle(void *context, struct MHD_Connection *connection,
 	struct exchange *exchange = client ? client->exchange : NULL;
 	if (!exchange)
 		return MHD_NO;
+	if (exchange->suspended)
+		return MHD_YES;
 	if (exchange->step == STEP_HEAD)
 		return head_step(exchange, method);
+	if (exchange->step == STEP_KEY)
+		return key_step(exchange);
 	if (*size) {
 		struct slice part = slice_make(data, *size);
 		*size = 0;

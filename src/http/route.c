@@ -4,7 +4,7 @@
 
 #define GET_ONLY "GET, HEAD"
 
-static const struct route routes[] = {
+const struct route public_routes[] = {
 	{"/v1/events", {&operation_list_events, &operation_register}, "GET, HEAD, POST"},
 	{"/v1/events/{}", {&operation_get_event}, GET_ONLY},
 	{"/v1/events/{}/content", {&operation_get_content}, GET_ONLY},
@@ -19,6 +19,14 @@ static const struct route routes[] = {
 	{"/assets/{}", {&operation_verify_asset}, GET_ONLY},
 	{"/docs/errors", {&operation_error_docs}, GET_ONLY},
 	{"/payments/{}/notices", {NULL, &operation_payment_notice}, "POST"},
+	{NULL},
+};
+
+const struct route operators_routes[] = {
+	{"/livez", {&operation_live}, GET_ONLY},
+	{"/readyz", {&operation_ready}, GET_ONLY},
+	{"/metrics", {&operation_metrics}, GET_ONLY},
+	{NULL},
 };
 
 static bool match(const char *pattern, struct slice path, struct slice arguments[2])
@@ -45,8 +53,7 @@ static bool match(const char *pattern, struct slice path, struct slice arguments
 
 const struct route *route_find(struct exchange *exchange)
 {
-	for (const struct route *route = routes; route < routes + sizeof routes / sizeof *routes;
-	     route++) {
+	for (const struct route *route = exchange->loop->routes; route->pattern; route++) {
 		struct slice arguments[2] = {{"", 0}, {"", 0}};
 		if (!match(route->pattern, exchange->path, arguments))
 			continue;

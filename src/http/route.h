@@ -28,6 +28,8 @@ struct operation {
 	int (*work)(struct exchange *exchange, struct error *error);
 	/* After waiting, when nobody has answered yet. */
 	void (*resumed)(struct exchange *exchange);
+	/* Answers when the deadline has passed; NULL: 503. */
+	void (*late)(struct exchange *exchange);
 };
 
 struct route {
@@ -36,7 +38,9 @@ struct route {
 	const char *allow;
 };
 
-/* NULL when no pattern fits; fills exchange->arguments (percent-decoded, in the arena). */
+/* Closed by one without a pattern. */
+extern const struct route public_routes[], operators_routes[];
+/* Of the loop's routes, NULL when no pattern fits; fills exchange->arguments (percent-decoded, in the arena). */
 const struct route *route_find(struct exchange *exchange);
 enum method method_parse(const char *method);
 
@@ -44,6 +48,7 @@ extern const struct operation operation_register, operation_list_events, operati
 	operation_get_content, operation_get_channel, operation_get_balance, operation_certify,
 	operation_list_certifications, operation_get_certification, operation_download,
 	operation_openapi, operation_verify, operation_verify_code, operation_verify_asset,
-	operation_error_docs, operation_payment_notice;
+	operation_error_docs, operation_payment_notice, operation_live, operation_ready,
+	operation_metrics;
 
 #endif

@@ -13,6 +13,7 @@
 
 #define BACKLOG 1024
 #define DRAIN_STEP_NS (5 * 1000 * 1000)
+#define OPERATOR_DEADLINE_US (3 * US_PER_SECOND) /* those who ask /readyz do not wait for long */
 
 /* ---- listening ---- */
 
@@ -92,6 +93,29 @@ static void make_names(struct http_server *server)
 	snprintf(server->scenario_header, sizeof server->scenario_header, "X-%s-Test-Scenario", prefix);
 }
 
+static bool start_workers(struct http_server *server)
+{
+	bool remote = content_is_remote(server->service->content);
+	server->workers = worker_pool_start(WORKERS, WORKER_QUEUE_MAX);
+	server->key_workers = worker_pool_start(KEY_WORKERS, WORKER_QUEUE_MAX);
+	server->operator_workers = worker_pool_start(OPERATOR_WORKERS, WORKER_QUEUE_MAX);
+	server->content_workers =
+		worker_pool_start(remote ? REMOTE_CONTENT_WORKERS : CONTENT_WORKERS, WORKER_QUEUE_MAX);
+	return server->workers && server->key_workers && server->operator_workers &&
+	       server->content_workers;
+}
+
+static int start_operators_loop(struct http_server *server, struct error *error)
+{
+	int64_t deadline_us = server->service->settings->http_deadline;
+	struct loop *loop = &server->operators_loop;
+	loop->routes = operators_routes;
+	loop->workers = server->operator_workers;
+	loop->deadline_us = deadline_us < OPERATOR_DEADLINE_US ? deadline_us : OPERATOR_DEADLINE_US;
+	loop->is_operators = true;
+	return loop_start(loop, server, server->admin_descriptor, error);
+}
+
 static int start(struct http_server *server, struct error *error)
 {
 	const struct settings *settings = server->service->settings;
@@ -102,11 +126,7 @@ static int start(struct http_server *server, struct error *error)
 	if (result)
 		return result;
 	server->limiter = rate_limiter_create(RATE_BUCKETS);
-	server->workers = worker_pool_start(WORKERS, WORKER_QUEUE_MAX);
-	server->content_workers = server->workers;
-	if (content_is_remote(server->service->content))
-		server->content_workers = worker_pool_start(CONTENT_WORKERS, WORKER_QUEUE_MAX);
-	if (!server->limiter || !server->workers || !server->content_workers || error_docs_make(server))
+	if (!server->limiter || !start_workers(server) || error_docs_make(server))
 		return error_cause(error, ERR_NO_MEMORY, "no memory or threads for HTTP");
 	result = listen_on("service.listen", settings->service_listen, &server->listen_descriptor,
 	                   &server->port, error);
@@ -114,10 +134,15 @@ static int start(struct http_server *server, struct error *error)
 		result = listen_on("service.admin_listen", settings->service_admin_listen,
 		                   &server->admin_descriptor, &server->admin_port, error);
 		if (!result)
-			result = admin_start(server, error);
+			result = start_operators_loop(server, error);
 	}
-	for (int i = 0; i < LOOPS && !result; i++)
-		result = loop_start(&server->loops[i], server, server->listen_descriptor, error);
+	for (int i = 0; i < LOOPS && !result; i++) {
+		struct loop *loop = &server->loops[i];
+		loop->routes = public_routes;
+		loop->workers = server->workers;
+		loop->deadline_us = settings->http_deadline;
+		result = loop_start(loop, server, server->listen_descriptor, error);
+	}
 	return result;
 }
 
@@ -171,10 +196,11 @@ void http_stop(struct http_server *server)
 	atomic_store(&server->draining, true);
 	for (int i = 0; i < LOOPS; i++)
 		loop_stop(&server->loops[i]);
-	admin_stop(server);
-	if (server->content_workers != server->workers)
-		worker_pool_stop(server->content_workers);
+	loop_stop(&server->operators_loop);
 	worker_pool_stop(server->workers);
+	worker_pool_stop(server->key_workers);
+	worker_pool_stop(server->operator_workers);
+	worker_pool_stop(server->content_workers); /* the last, for it clears up */
 	if (server->listen_descriptor >= 0)
 		close(server->listen_descriptor);
 	if (server->admin_descriptor >= 0)

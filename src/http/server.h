@@ -1,10 +1,11 @@
 /* The HTTP interface: the public listener with everything of docs/openapi.yaml, and the
  * operator's listener with /livez, /readyz and /metrics.
  *
- * Threads: polling threads of libmicrohttpd parse, check and hash; two workers do what reads the
- * store or waits for the disk, others what waits for content across a network; registrations are
- * answered from the sequencer's thread, which only wakes a polling thread. A request that has waited for `http.deadline` is answered 503, and what
- * comes later finds nobody. http_start, http_drain and http_stop belong to one thread. */
+ * Threads: one polling thread for each listener parses, checks and hashes, and never waits for a
+ * disk or a network (base/thread.h): workers look up keys, read the store, or write and read
+ * content, each kind with threads of its own; registrations are answered from the sequencer's
+ * thread, which only wakes a polling thread. A request that has waited for `http.deadline` is
+ * answered 503, and what comes later finds nobody. http_start, http_drain and http_stop belong to one thread. */
 #ifndef HTTP_SERVER_H
 #define HTTP_SERVER_H
 

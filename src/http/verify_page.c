@@ -204,6 +204,7 @@ static void answer_html(struct exchange *exchange, const struct lookup *lookup,
 	finish_html(exchange, lookup->wanted && !found ? 404 : 200, &page);
 }
 
+/* May wait for the store when something is wanted. */
 static int look_up(struct exchange *exchange, const struct lookup *lookup, struct error *error)
 {
 	bool as_json = header_prefers_json(exchange->head.accept);
@@ -228,7 +229,7 @@ static int look_up(struct exchange *exchange, const struct lookup *lookup, struc
 	return 0;
 }
 
-static int verify(struct exchange *exchange, struct error *error)
+static int parse(struct exchange *exchange, struct lookup *ret_lookup, struct error *error)
 {
 	struct slice sha256;
 	struct lookup lookup = {0};
@@ -241,7 +242,31 @@ static int verify(struct exchange *exchange, struct error *error)
 	    (lookup.by_digest && !hex_decode(sha256, lookup.digest.bytes, SHA256_SIZE)))
 		return error_set(error, ERR_VALIDATION, MSG_HTTP_QUERY_ONE_OF, NULL);
 	hex_encode(lookup.digest.bytes, SHA256_SIZE, lookup.digest_text);
-	return look_up(exchange, &lookup, error);
+	*ret_lookup = lookup;
+	return 0;
+}
+
+static int verify(struct exchange *exchange, struct error *error)
+{
+	struct lookup lookup;
+	int result = parse(exchange, &lookup, error);
+	return result ? result : look_up(exchange, &lookup, error);
+}
+
+/* The page itself needs no store, and is there while that is away. */
+static bool verify_at_once(struct exchange *exchange)
+{
+	struct lookup lookup;
+	int result = parse(exchange, &lookup, &exchange->error);
+	if (!result && lookup.wanted) {
+		work_submit(exchange);
+		return false;
+	}
+	if (!result)
+		result = look_up(exchange, &lookup, &exchange->error);
+	if (result)
+		answer_error(exchange, result);
+	return true;
 }
 
 static int verify_code(struct exchange *exchange, struct error *error)
@@ -253,6 +278,7 @@ static int verify_code(struct exchange *exchange, struct error *error)
 const struct operation operation_verify = {
 	.open = true,
 	.parameters = (const char *const[]){"code", "sha256", NULL},
+	.finish = verify_at_once,
 	.work = verify,
 };
 const struct operation operation_verify_code = {.open = true, .work = verify_code};

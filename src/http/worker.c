@@ -61,19 +61,30 @@ struct worker_pool *worker_pool_start(size_t threads, size_t queue_max)
 	return NULL;
 }
 
-bool worker_submit(struct worker_pool *pool, struct job *job)
+static void append(struct worker_pool *pool, struct job *job)
 {
 	job->next = NULL;
+	*pool->last = job;
+	pool->last = &job->next;
+	pool->length++;
+	pthread_cond_signal(&pool->work);
+}
+
+bool worker_submit(struct worker_pool *pool, struct job *job)
+{
 	pthread_mutex_lock(&pool->lock);
 	bool taken = pool->length < pool->queue_max && !pool->stopping;
-	if (taken) {
-		*pool->last = job;
-		pool->last = &job->next;
-		pool->length++;
-		pthread_cond_signal(&pool->work);
-	}
+	if (taken)
+		append(pool, job);
 	pthread_mutex_unlock(&pool->lock);
 	return taken;
+}
+
+void worker_clear_up(struct worker_pool *pool, struct job *job)
+{
+	pthread_mutex_lock(&pool->lock);
+	append(pool, job);
+	pthread_mutex_unlock(&pool->lock);
 }
 
 size_t worker_queue_length(struct worker_pool *pool)

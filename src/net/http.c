@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/thread.h"
 
 #define TIMEOUT_DEFAULT_MS 10000
 #define ANSWER_DEFAULT 65536
@@ -371,6 +372,7 @@ int http_send(const struct http_request *request, struct http_answer *ret_answer
 {
 	struct transfer transfer = {0};
 	int64_t started_us = clock_monotonic_us();
+	thread_may_wait();
 
 	int result = transfer_prepare(&transfer, request, error);
 	if (result == 0) {

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/thread.h"
 #include "net/transfer.h"
 
 #define POLL_MS 60000 /* woken before when there is something */
@@ -179,6 +180,7 @@ static void *run(void *argument)
 	struct http_many *many = argument;
 	int running;
 
+	thread_polls();
 	while (!atomic_load(&many->stopping)) {
 		start_given(many);
 		curl_multi_perform(many->multi, &running);

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <sys/socket.h>
 
+#include "base/thread.h"
+
 #define CONNECT_TIMEOUT_MS 15000L
 #define URL_MAX 300
 
@@ -191,6 +193,7 @@ static int perform(struct transfer *transfer, const struct mail_message *message
 	if (!result && set_options(transfer, easy, from) != CURLE_OK)
 		result = error_cause(error, ERR_INTERNAL, "libcurl does not take an option");
 	if (!result) {
+		thread_may_wait();
 		CURLcode code = curl_easy_perform(easy);
 		if (code != CURLE_OK)
 			result = explain(transfer, easy, code, error);

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/thread.h"
 #include "seal/signer_process.h"
 
 #define ANSWER_TIMEOUT_MS (SIGNER_TIMEOUT_S * 1000)
@@ -96,6 +97,7 @@ static int exchange(struct signer *signer, enum signer_request kind, uint8_t pur
 {
 	BUF_AUTO struct buf packet;
 
+	thread_may_wait();
 	buf_init(&packet, SIGNER_HEAD_SIZE + SIGNER_BYTES_MAX);
 	buf_add_byte(&packet, (char)kind);
 	buf_add_byte(&packet, (char)purpose);

@@ -6,6 +6,7 @@
 #include <zlib.h>
 
 #define ENTRY_LIFE_US (2 * US_PER_SECOND)
+#define FAILURE_LIFE_US US_PER_SECOND /* of a look-up that failed */
 #define CACHE_SLOTS 8192 /* a power of two; a fresh key takes an older one's slot */
 
 static const char BASE62[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
@@ -62,7 +63,8 @@ bool key_well_formed(const char *prefix, struct slice key)
 struct cache_entry {
 	struct sha256 key_hash;
 	int64_t read_at_us; /* monotonic; 0: empty */
-	int result;         /* OK or ERR_NOT_FOUND */
+	int result;         /* OK, ERR_NOT_FOUND or why the look-up failed */
+	bool familiar;      /* it was a key of ours when it was last found out */
 	struct key_identity identity;
 };
 
@@ -108,18 +110,16 @@ static size_t slot_of(const struct sha256 *key_hash)
 	return number & (CACHE_SLOTS - 1);
 }
 
-static bool cache_find(struct key_cache *cache, const struct sha256 *key_hash, int64_t now_us,
-                       int *ret_result, struct key_identity *ret, uint64_t *ret_generation)
+/* The entry as it is, whatever its age; false when there is none. */
+static bool cache_find(struct key_cache *cache, const struct sha256 *key_hash,
+                       struct cache_entry *ret, uint64_t *ret_generation)
 {
 	pthread_mutex_lock(&cache->mutex);
 	*ret_generation = cache->generation;
 	const struct cache_entry *entry = cache->slots[slot_of(key_hash)];
-	bool found = entry && entry->read_at_us && now_us - entry->read_at_us < ENTRY_LIFE_US &&
-	             sha256_equal(&entry->key_hash, key_hash);
-	if (found) {
-		*ret_result = entry->result;
-		*ret = entry->identity;
-	}
+	bool found = entry && sha256_equal(&entry->key_hash, key_hash);
+	if (found)
+		*ret = *entry;
 	pthread_mutex_unlock(&cache->mutex);
 	return found;
 }
@@ -140,27 +140,64 @@ static void cache_keep(struct key_cache *cache, const struct cache_entry *fresh,
 	pthread_mutex_unlock(&cache->mutex);
 }
 
-int service_identify(struct service *service, struct slice key, struct key_identity *ret,
-                     struct error *error)
+static bool has_failed(const struct cache_entry *entry)
 {
-	if (!key_well_formed(service->settings->service_prefix, key))
+	return entry->result != OK && entry->result != ERR_NOT_FOUND;
+}
+
+static bool is_fresh(const struct cache_entry *entry, int64_t now_us)
+{
+	int64_t life_us = has_failed(entry) ? FAILURE_LIFE_US : ENTRY_LIFE_US;
+	return entry->read_at_us && now_us - entry->read_at_us < life_us;
+}
+
+static int judge(const struct cache_entry *entry, struct key_identity *ret, struct error *error)
+{
+	if (entry->result == ERR_NOT_FOUND)
 		return error_set(error, ERR_INVALID_KEY, MSG_NONE, NULL);
-	struct cache_entry entry = {.key_hash = sha256_of(key.data, key.size),
-	                            .read_at_us = clock_monotonic_us()};
-	uint64_t generation;
-	if (!cache_find(service->keys, &entry.key_hash, entry.read_at_us, &entry.result,
-	                &entry.identity, &generation)) {
-		entry.result = store_find_key(service->store, &entry.key_hash, &entry.identity, error);
-		if (entry.result != OK && entry.result != ERR_NOT_FOUND)
-			return entry.result;
-		cache_keep(service->keys, &entry, generation);
-	}
-	if (entry.result != OK)
-		return error_set(error, ERR_INVALID_KEY, MSG_NONE, NULL);
-	*ret = entry.identity;
-	if (entry.identity.revoked)
+	if (entry->result != OK)
+		return error_cause(error, entry->result, "a look-up of the key failed a moment ago");
+	*ret = entry->identity;
+	if (entry->identity.revoked)
 		return error_set(error, ERR_REVOKED_KEY, MSG_NONE, NULL);
-	if (entry.identity.account_disabled)
+	if (entry->identity.account_disabled)
 		return error_set(error, ERR_ACCOUNT_DISABLED, MSG_NONE, NULL);
 	return OK;
+}
+
+bool service_key_known(struct service *service, struct slice key, struct key_question *ret_question,
+                       int *ret_result, struct key_identity *ret, struct error *error)
+{
+	struct cache_entry entry;
+	uint64_t generation;
+	if (!key_well_formed(service->settings->service_prefix, key)) {
+		*ret_result = error_set(error, ERR_INVALID_KEY, MSG_NONE, NULL);
+		return true;
+	}
+	*ret_question = (struct key_question){.key_hash = sha256_of(key.data, key.size)};
+	if (!cache_find(service->keys, &ret_question->key_hash, &entry, &generation))
+		return false;
+	ret_question->familiar = entry.familiar;
+	if (!is_fresh(&entry, clock_monotonic_us()))
+		return false;
+	*ret_result = judge(&entry, ret, error);
+	return true;
+}
+
+int service_look_up_key(struct service *service, const struct sha256 *key_hash,
+                        struct key_identity *ret, struct error *error)
+{
+	struct cache_entry entry = {0};
+	uint64_t generation;
+	(void)cache_find(service->keys, key_hash, &entry, &generation);
+	entry.key_hash = *key_hash;
+	entry.read_at_us = clock_monotonic_us();
+	entry.result = store_find_key(service->store, key_hash, &entry.identity, error);
+	bool failed = has_failed(&entry);
+	if (failed)
+		entry.read_at_us = clock_monotonic_us();
+	else
+		entry.familiar = entry.result == OK;
+	cache_keep(service->keys, &entry, generation);
+	return failed ? entry.result : judge(&entry, ret, error);
 }

@@ -54,12 +54,21 @@ void service_close(struct service *service);
 
 /* ---- keys ---- */
 #define KEY_TEXT_MAX 64
-/* Shape and checksum are looked at first, so that a typo costs no look-up; then a cache whose
- * entries are at most 2 seconds old. ERR_INVALID_KEY, ERR_REVOKED_KEY, ERR_ACCOUNT_DISABLED (all
- * three also fill *ret as far as known), ERR_UNAVAILABLE. Suspension is left to the caller, for
- * reading goes on. */
-int service_identify(struct service *service, struct slice key, struct key_identity *ret,
-                     struct error *error);
+/* What is to be looked up of a key that is not known well enough. */
+struct key_question {
+	struct sha256 key_hash;
+	bool familiar; /* it was a key of ours when it was last looked up */
+};
+/* Waits for nothing. Shape and checksum are looked at first, so that a typo costs no look-up; then
+ * a cache whose entries are at most 2 seconds old, failed look-ups 1 second. True: *ret_result is
+ * what service_look_up_key would say. False: *ret_question is to be looked up. */
+bool service_key_known(struct service *service, struct slice key, struct key_question *ret_question,
+                       int *ret_result, struct key_identity *ret, struct error *error);
+/* Asks the store, and keeps in the cache what it says. ERR_INVALID_KEY, ERR_REVOKED_KEY,
+ * ERR_ACCOUNT_DISABLED (the last two also fill *ret), ERR_UNAVAILABLE. Suspension is left to the
+ * caller, for reading goes on. */
+int service_look_up_key(struct service *service, const struct sha256 *key_hash,
+                        struct key_identity *ret, struct error *error);
 /* Forgets what is cached, after an administration command changed something. */
 void service_forget_keys(struct service *service);
 /* A new key: prefix_mode_ + 30 characters + checksum. */

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/thread.h"
 #include "store/db_driver.h"
 
 #define ARRAY_SIZE_MAX ((size_t)256 << 20)
@@ -145,6 +146,7 @@ int64_t db_now_us(const struct db *db)
 
 int db_ready(struct db *db, struct error *error)
 {
+	thread_may_wait();
 	if (db_is_poisoned(db))
 		return error_cause(error, ERR_UNAVAILABLE, "an earlier sync of the store failed");
 	return db->driver->ready(db, error);
@@ -164,16 +166,19 @@ const struct schema *db_schema(const struct db *db)
 
 struct db_connection *db_take_writer(struct db *db)
 {
+	thread_may_wait();
 	return db->driver->take_writer(db);
 }
 
 struct db_connection *db_take_registrar(struct db *db, unsigned number)
 {
+	thread_may_wait();
 	return db->driver->take_registrar(db, number);
 }
 
 struct db_connection *db_take_reader(struct db *db)
 {
+	thread_may_wait();
 	return db->driver->take_reader(db);
 }
 
@@ -193,6 +198,7 @@ struct db *db_of(struct db_connection *connection)
 
 int db_begin(struct db_connection *connection, struct error *error)
 {
+	thread_may_wait();
 	connection->failure = OK;
 	connection->may_retry = false;
 	error_clear(&connection->error);
@@ -201,6 +207,7 @@ int db_begin(struct db_connection *connection, struct error *error)
 
 int db_commit(struct db_connection *connection, struct error *error)
 {
+	thread_may_wait();
 	return connection->db->driver->commit(connection, error);
 }
 
@@ -228,6 +235,7 @@ bool db_may_retry(const struct db_connection *connection)
 
 int db_run(struct db_connection *connection, const char *sql, struct error *error)
 {
+	thread_may_wait();
 	return connection->db->driver->run(connection, sql, error);
 }
 
@@ -289,6 +297,7 @@ void db_send(struct db_query *query)
 
 bool db_step(struct db_query *query)
 {
+	thread_may_wait();
 	return driver_of(query)->step(query);
 }
 

@@ -210,6 +210,12 @@ class Client:
         self.key = key
         self.connection = None
 
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *failure):
+        self.close()
+
     def close(self):
         if self.connection:
             self.connection.close()

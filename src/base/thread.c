@@ -1,0 +1,3 @@
+#include "base/thread.h"
+
+_Thread_local bool thread_is_polling;

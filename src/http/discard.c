@@ -1,0 +1,53 @@
+/* What requests leave behind at the content store. Ending it may wait for the disk, so a worker
+ * does; without memory for that, files are left to the sweep. */
+#include <stdlib.h>
+
+#include "http/internal.h"
+
+struct discard {
+	struct job job;
+	struct content_store *store;
+	struct content_writer *writer;
+	struct content_reader *reader;
+	char name[CONTENT_NAME_MAX]; /* empty: none */
+};
+
+static void run(struct job *job)
+{
+	struct discard *discard = (struct discard *)job;
+	content_write_abort(discard->writer);
+	content_read_end(discard->reader);
+	if (*discard->name)
+		content_delete(discard->store, discard->name, NULL);
+	free(discard);
+}
+
+static void hand_over(struct http_server *server, struct discard given)
+{
+	struct discard *discard = malloc(sizeof *discard);
+	if (!discard)
+		return;
+	*discard = given;
+	discard->job.run = run;
+	discard->store = server->service->content;
+	worker_clear_up(server->content_workers, &discard->job);
+}
+
+void writer_discard(struct http_server *server, struct content_writer *writer)
+{
+	if (writer)
+		hand_over(server, (struct discard){.writer = writer});
+}
+
+void reader_discard(struct http_server *server, struct content_reader *reader)
+{
+	if (reader)
+		hand_over(server, (struct discard){.reader = reader});
+}
+
+void object_discard(struct http_server *server, const char name[CONTENT_NAME_MAX])
+{
+	struct discard discard = {0};
+	memcpy(discard.name, name, sizeof discard.name);
+	hand_over(server, discard);
+}

@@ -1,0 +1,118 @@
+#include "http/key_lookup.h"
+
+#include <stdlib.h>
+
+#include "http/internal.h"
+
+#define LOOKUPS_MAX 512
+
+struct key_lookup {
+	struct job job;
+	struct loop_item item;
+	struct loop *loop;
+	struct key_lookup *previous, *next; /* the loop's list */
+	struct exchange *waiting;           /* linked by their next_asker */
+	int64_t started_us;
+	struct sha256 key_hash;
+	/* The worker's until it is given back. */
+	int result;
+	struct key_identity key;
+	struct error error;
+};
+
+static void look_up(struct job *job)
+{
+	struct key_lookup *lookup = (struct key_lookup *)job;
+	struct service *service = lookup->loop->server->service;
+	lookup->result =
+		service_look_up_key(service, &lookup->key_hash, &lookup->key, &lookup->error);
+	loop_give(lookup->loop, &lookup->item);
+}
+
+static void go_on(struct exchange *exchange)
+{
+	exchange->lookup = NULL;
+	exchange->next_asker = NULL;
+	loop_go_on(exchange);
+	exchange->step = STEP_KEY;
+}
+
+static void take(struct loop_item *item)
+{
+	struct key_lookup *lookup =
+		(struct key_lookup *)((char *)item - offsetof(struct key_lookup, item));
+	struct loop *loop = lookup->loop;
+	*(lookup->previous ? &lookup->previous->next : &loop->lookups) = lookup->next;
+	if (lookup->next)
+		lookup->next->previous = lookup->previous;
+	loop->lookup_count--;
+	while (lookup->waiting) {
+		struct exchange *exchange = lookup->waiting;
+		lookup->waiting = exchange->next_asker;
+		exchange->key_result = lookup->result;
+		exchange->key = lookup->key;
+		exchange->error = lookup->error;
+		go_on(exchange);
+	}
+	free(lookup);
+}
+
+void key_lookup_leave(struct exchange *exchange)
+{
+	struct exchange **at = &exchange->lookup->waiting;
+	while (*at != exchange)
+		at = &(*at)->next_asker;
+	*at = exchange->next_asker;
+	exchange->key_result = error_cause(&exchange->error, ERR_UNAVAILABLE,
+	                                   "http.deadline passed before the key was looked up");
+	go_on(exchange);
+}
+
+static struct key_lookup *find(const struct loop *loop, const struct sha256 *key_hash)
+{
+	struct key_lookup *lookup = loop->lookups;
+	while (lookup && !sha256_equal(&lookup->key_hash, key_hash))
+		lookup = lookup->next;
+	return lookup;
+}
+
+static struct key_lookup *start(struct loop *loop, const struct sha256 *key_hash)
+{
+	struct key_lookup *lookup = loop->lookup_count < LOOKUPS_MAX ? calloc(1, sizeof *lookup) : NULL;
+	if (!lookup)
+		return NULL;
+	lookup->job.run = look_up;
+	lookup->item.take = take;
+	lookup->loop = loop;
+	lookup->started_us = clock_monotonic_us();
+	lookup->key_hash = *key_hash;
+	if (!worker_submit(loop->server->key_workers, &lookup->job)) {
+		free(lookup);
+		return NULL;
+	}
+	loop->out++;
+	loop->lookup_count++;
+	lookup->next = loop->lookups;
+	if (loop->lookups)
+		loop->lookups->previous = lookup;
+	loop->lookups = lookup;
+	return lookup;
+}
+
+int key_lookup_begin(struct exchange *exchange, struct error *error)
+{
+	struct loop *loop = exchange->loop;
+	struct key_lookup *lookup = find(loop, &exchange->question.key_hash);
+	/* Who has waited for so long has left by now, and so would this one. */
+	if (lookup && clock_monotonic_us() - lookup->started_us > loop->deadline_us)
+		return error_cause(error, ERR_UNAVAILABLE, "a look-up of the key hangs");
+	if (!lookup)
+		lookup = start(loop, &exchange->question.key_hash);
+	if (!lookup)
+		return error_cause(error, ERR_UNAVAILABLE, "too many keys are looked up");
+	exchange->lookup = lookup;
+	exchange->next_asker = lookup->waiting;
+	lookup->waiting = exchange;
+	loop_suspend(exchange);
+	return 0;
+}
