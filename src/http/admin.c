@@ -58,6 +58,18 @@ static bool sealing_late(const struct http_server *server, const struct service_
 	       clock_now_us() - counts->last_seal_us > SEAL_LATE_ROUNDS * interval_us;
 }
 
+static void warn_of_chains(const struct service_counts *counts, struct json_writer *writer)
+{
+	if (counts->seal_chains_apart)
+		json_text(writer, NULL, "chains that cannot be sealed are set apart; the log says why");
+	if (counts->registration_chains_apart)
+		json_text(writer, NULL, "registrations of some chains fail; the log says why");
+	if (counts->seal_chains_ahead || counts->clock_refuses)
+		json_text(writer, NULL,
+		          "the clock stands before the last event of some chains: they stay pending, and "
+		          "live registrations there are refused");
+}
+
 static int write_ready(struct http_server *server, const struct state *state, struct buf *out)
 {
 	struct service_counts counts = {0};
@@ -86,6 +98,7 @@ static int write_ready(struct http_server *server, const struct state *state, st
 		json_text(&writer, NULL, "no segment could be sealed for a while; events stay pending");
 	if (!clock && !counts.clock_synchronized)
 		json_text(&writer, NULL, "the system clock is not synchronized; seals say so");
+	warn_of_chains(&counts, &writer);
 	if (state->content)
 		json_text(&writer, NULL, reason(&state->content_error));
 	json_end_array(&writer);
@@ -144,6 +157,18 @@ static void write_metrics(struct http_server *server, const struct state *state,
 	counter(out, "batches_total", "Registration batches committed.", counts.batches);
 	counter(out, "batch_failures_total", "Registration batches that failed.",
 	        counts.batch_failures);
+	counter(out, "registrations_clock_refused_total",
+	        "Registrations refused because the clock stands before the last event of their chain.",
+	        counts.clock_refusals);
+	metrics_line(out, "registration_chains_apart", "gauge",
+	             "Chains whose registrations fail by themselves, within the last hour.",
+	             (double)counts.registration_chains_apart);
+	metrics_line(out, "seal_chains_apart", "gauge",
+	             "Chains that could not be sealed at the last pass.",
+	             (double)counts.seal_chains_apart);
+	metrics_line(out, "seal_chains_ahead", "gauge",
+	             "Chains ahead of the clock by more than seal.clock_bound, at the last pass.",
+	             (double)counts.seal_chains_ahead);
 	metrics_line(out, "registration_queue_length", "gauge", "Registrations that wait for a batch.",
 	             (double)counts.queue_length);
 	counter(out, "segments_sealed_total", "Segments sealed.", counts.sealed_segments);

@@ -14,6 +14,7 @@ struct seen_table {
 struct pass {
 	struct ledger_account *account;
 	int64_t now_us;
+	int64_t clock_bound_us;
 	struct arena *arena;
 	struct buf record;
 	struct seen_table seen;
@@ -59,6 +60,10 @@ static bool limit_applies(const struct ledger_limit *limit, const struct ledger_
 static int check_live(const struct pass *pass, const struct ledger_request *request)
 {
 	const struct ledger_account *account = pass->account;
+	/* What was received at a time that has not come yet cannot be sealed, nor what follows it. */
+	if (ledger_clock_lag_us(request->chain->last_received_at_us, pass->now_us) >
+	    pass->clock_bound_us)
+		return ERR_CLOCK;
 	for (size_t i = 0; i < account->limit_count; i++) {
 		const struct ledger_limit *limit = &account->limits[i];
 		if (limit->block && limit->used >= limit->max_events &&
@@ -213,9 +218,13 @@ static int pass_init(struct pass *pass, size_t count)
 }
 
 int ledger_register(struct ledger_account *account, struct ledger_request **requests, size_t count,
-                    int64_t now_us, struct arena *arena, struct ledger_result *ret_result)
+                    int64_t now_us, int64_t clock_bound_us, struct arena *arena,
+                    struct ledger_result *ret_result)
 {
-	struct pass pass = {.account = account, .now_us = now_us, .arena = arena};
+	struct pass pass = {.account = account,
+	                    .now_us = now_us,
+	                    .clock_bound_us = clock_bound_us,
+	                    .arena = arena};
 	int64_t balance_before = account->balance;
 	int64_t test_events_before = account->test_events_today;
 	int64_t test_bytes_before = account->test_bytes_today;

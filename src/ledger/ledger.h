@@ -9,8 +9,9 @@
  *   - unpaid_after = unpaid_before + number of unpaid outcomes
  *   - a replay, a conflict and a refusal change nothing
  *   - each notice is given once per crossing
- * Order of the checks of one request: repeated client_ref, consumption limit, unpaid limit, test
- * quota, registration. (Key, state of account and channel, rate, body, size and modality come
+ *   - no live event is added to a chain whose last one was received more than clock_bound later
+ * Order of the checks of one request: repeated client_ref, the clock, consumption limit, unpaid
+ * limit, test quota, registration. (Key, state of account and channel, rate, body, size and modality come
  * before, outside.) */
 #ifndef LEDGER_LEDGER_H
 #define LEDGER_LEDGER_H
@@ -111,8 +112,8 @@ struct ledger_request {
 	struct ledger_known known;
 
 	/* The outcome. */
-	int result;    /* OK: registered or replayed; ERR_CONFLICT, ERR_LIMIT_BLOCKED, ERR_UNPAID_LIMIT,
-	                  ERR_TEST_QUOTA */
+	int result;    /* OK: registered or replayed; ERR_CONFLICT, ERR_CLOCK, ERR_LIMIT_BLOCKED,
+	                  ERR_UNPAID_LIMIT, ERR_TEST_QUOTA */
 	bool replayed;      /* the event is the store's, or same_as's in this batch */
 	struct ledger_request *same_as; /* replayed within the batch */
 	int64_t sequence;
@@ -163,11 +164,18 @@ struct ledger_result {
 	int64_t live_events_added;
 };
 
+/* How far the clock may stand before the last received_at of a live chain: any distance. */
+#define LEDGER_CLOCK_UNBOUNDED INT64_MAX
+/* How far a chain's last received_at lies ahead of the clock; 0: it does not. */
+static inline int64_t ledger_clock_lag_us(int64_t last_received_at_us, int64_t now_us)
+{
+	return last_received_at_us > now_us ? last_received_at_us - now_us : 0;
+}
 /* Decides the requests in order at the time now_us and moves the state on. 0 or ERR_NO_MEMORY (the
  * state is then void). */
 int ledger_register(struct ledger_account *account, struct ledger_request **requests, size_t count,
-                    int64_t now_us, struct arena *arena, struct ledger_result *ret_result)
-    __attribute__((warn_unused_result));
+                    int64_t now_us, int64_t clock_bound_us, struct arena *arena,
+                    struct ledger_result *ret_result) __attribute__((warn_unused_result));
 
 /* Credits come (a purchase, a positive adjustment) or go (a negative adjustment, a revert, a fee).
  * Coming credits first lift a negative balance to zero, then settle unpaid events, oldest first,

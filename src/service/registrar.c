@@ -6,10 +6,12 @@
 #include <stdlib.h>
 
 #include "base/log.h"
+#include "service/apart.h"
 #include "store/db.h"
 
 #define QUEUE_MAX 16384 /* of each sequencer */
 #define BATCH_MAX 1024
+#define CLOCK_TOLD_EVERY_US (60 * US_PER_SECOND)
 
 /* One thread and its queue. */
 struct sequencer {
@@ -22,16 +24,21 @@ struct sequencer {
 	struct pending_registration **end;
 	size_t length;
 	bool stopping;
+	struct apart apart; /* chains that get batches of their own; changed by the thread alone */
 	/* Of the thread alone: its batch. */
 	size_t count;
 	struct pending_registration *taken[BATCH_MAX];
 	struct registration *items[BATCH_MAX];
+	struct registration *sorted[BATCH_MAX]; /* by chain, when they are tried apart */
+	int64_t told_clock_us; /* monotonic: when the log said last that the clock stands back */
 };
 
 struct registrar {
 	struct service *service;
 	/* Written by the threads, read by anybody. */
 	atomic_uint_fast64_t registered, replayed, conflicts, refused, batches, batch_failures;
+	atomic_uint_fast64_t clock_refusals;
+	atomic_int_fast64_t clock_refused_at_us; /* monotonic, the last; 0: none */
 	unsigned count, started;
 	struct sequencer sequencers[];
 };
@@ -67,8 +74,16 @@ int register_submit(struct service *service, struct pending_registration *pendin
  * others wait for their turn. Whoever waits longest says whose turn it is. */
 static bool belongs(const struct sequencer *sequencer, const struct pending_registration *pending)
 {
-	return sequencer->count == 0 || !sequencer->registrar->service->settings->store_sharded ||
-	       pending->registration.account == sequencer->items[0]->account;
+	if (sequencer->count == 0)
+		return true;
+	const struct registration *first = sequencer->items[0];
+	const struct registration *item = &pending->registration;
+	if (item->account == first->account && item->chain == first->chain)
+		return true;
+	return (!sequencer->registrar->service->settings->store_sharded ||
+	        item->account == first->account) &&
+	       !apart_has(&sequencer->apart, first->account, first->chain) &&
+	       !apart_has(&sequencer->apart, item->account, item->chain);
 }
 
 static int compare_numbers(const void *a, const void *b)
@@ -89,9 +104,8 @@ static void take_waiting(struct sequencer *sequencer, const int64_t *accounts, s
 	struct pending_registration **at = &sequencer->first;
 	while (*at && sequencer->count < BATCH_MAX) {
 		struct pending_registration *pending = *at;
-		bool joins = accounts ? is_listed(accounts, account_count, pending->registration.account)
-		                      : belongs(sequencer, pending);
-		if (!joins) {
+		if ((accounts && !is_listed(accounts, account_count, pending->registration.account)) ||
+		    !belongs(sequencer, pending)) {
 			at = &pending->next;
 			continue;
 		}
@@ -140,12 +154,146 @@ static void count_outcome(struct registrar *registrar, const struct registration
 		atomic_fetch_add_explicit(&registrar->registered, 1, memory_order_relaxed);
 }
 
-static void log_failure(struct registrar *registrar, const struct error *error, size_t count)
+/* ---- a batch ---- */
+
+static void give_failure(struct registration **items, size_t count, int result,
+                         const struct error *error)
 {
+	for (size_t i = 0; i < count; i++) {
+		items[i]->result = error_http_status(result) == 503 ? result : ERR_UNAVAILABLE;
+		items[i]->error = *error;
+		items[i]->error.code = items[i]->result;
+	}
+}
+
+/* Whether a failed batch may be the fault of one chain in it, while others could be written. */
+static bool may_be_one_chain(struct sequencer *sequencer, int result)
+{
+	switch (result) {
+	case ERR_UNAVAILABLE:
+	case ERR_UNKNOWN_OUTCOME:
+	case ERR_NO_SPACE:
+	case ERR_NETWORK:
+		return false;
+	case ERR_IO: /* one page may be unreadable */
+		return !db_is_poisoned(store_db(sequencer->registrar->service->store));
+	default:
+		return true;
+	}
+}
+
+static void set_apart(struct sequencer *sequencer, const struct registration *item,
+                      const struct error *error)
+{
+	pthread_mutex_lock(&sequencer->mutex);
+	unsigned failures =
+	    apart_add(&sequencer->apart, item->account, item->chain, clock_monotonic_us());
+	pthread_mutex_unlock(&sequencer->mutex);
+	char account[24], chain[24], times[16];
+	snprintf(account, sizeof account, "%lld", (long long)item->account);
+	snprintf(chain, sizeof chain, "%lld", (long long)item->chain);
+	snprintf(times, sizeof times, "%u", failures);
+	if (apart_tells(failures))
+		log_error("registration_set_apart", "account", account, "chain", chain, "failures", times,
+		          "cause", error->cause);
+}
+
+static void set_free(struct sequencer *sequencer, const struct registration *item)
+{
+	if (!apart_has(&sequencer->apart, item->account, item->chain))
+		return;
+	pthread_mutex_lock(&sequencer->mutex);
+	apart_remove(&sequencer->apart, item->account, item->chain);
+	pthread_mutex_unlock(&sequencer->mutex);
+	log_info("registration_goes_on", "channel_id", item->event ? item->event->channel_id : "");
+}
+
+static void note_failure(struct sequencer *sequencer, const struct error *error)
+{
+	const struct registration *first = sequencer->items[0];
+	atomic_fetch_add_explicit(&sequencer->registrar->batch_failures, 1, memory_order_relaxed);
+	if (apart_has(&sequencer->apart, first->account, first->chain))
+		return; /* told apart */
 	char number[24];
-	snprintf(number, sizeof number, "%zu", count);
-	atomic_fetch_add_explicit(&registrar->batch_failures, 1, memory_order_relaxed);
+	snprintf(number, sizeof number, "%zu", sequencer->count);
 	log_error("batch_failed", "cause", error->cause, "registrations", number);
+}
+
+static int compare_chains(const void *a, const void *b)
+{
+	const struct registration *left = *(struct registration *const *)a;
+	const struct registration *right = *(struct registration *const *)b;
+	int by_account = (left->account > right->account) - (left->account < right->account);
+	return by_account ? by_account
+	                  : (left->chain > right->chain) - (left->chain < right->chain);
+}
+
+/* Sorts by chain; those of a chain stay in the order in which they came. */
+static void sort_by_chain(struct registration **items, struct registration **sorted, size_t count)
+{
+	size_t used = 0;
+	for (size_t i = 0; i < count; i++) {
+		size_t at = used++;
+		for (; at > 0 && compare_chains(&sorted[at - 1], &items[i]) > 0; at--)
+			sorted[at] = sorted[at - 1];
+		sorted[at] = items[i];
+	}
+}
+
+/* Where the sorted items are best cut between two chains; 0: all are of one. */
+static size_t find_cut(struct registration **items, size_t count)
+{
+	for (size_t distance = 0; distance <= count / 2; distance++) {
+		size_t below = count / 2 - distance;
+		size_t above = count / 2 + distance;
+		if (below > 0 && compare_chains(&items[below - 1], &items[below]) != 0)
+			return below;
+		if (above > 0 && above < count && compare_chains(&items[above - 1], &items[above]) != 0)
+			return above;
+	}
+	return 0;
+}
+
+/* What failed together is tried in halves, until what is broken stands alone. */
+static void register_apart(struct sequencer *sequencer, struct registration **items, size_t count,
+                           int result, const struct error *error)
+{
+	size_t cut = may_be_one_chain(sequencer, result) ? find_cut(items, count) : 0;
+	if (cut == 0) {
+		if (may_be_one_chain(sequencer, result))
+			set_apart(sequencer, items[0], error);
+		give_failure(items, count, result, error);
+		return;
+	}
+	const struct service *service = sequencer->registrar->service;
+	for (int half = 0; half < 2; half++) {
+		struct registration_batch batch = {
+		    .items = half ? items + cut : items,
+		    .count = half ? count - cut : cut,
+		    .now_us = clock_now_us(),
+		    .clock_bound_us = service->settings->seal_clock_bound,
+		};
+		struct error cause = {0};
+		int tried = store_register_batch(service->store, sequencer->number, &batch, &cause);
+		if (tried != OK)
+			register_apart(sequencer, batch.items, batch.count, tried, &cause);
+	}
+}
+
+static void tell_of_clock(struct sequencer *sequencer, const struct registration *item)
+{
+	struct registrar *registrar = sequencer->registrar;
+	int64_t now_us = clock_monotonic_us();
+	atomic_fetch_add_explicit(&registrar->clock_refusals, 1, memory_order_relaxed);
+	atomic_store(&registrar->clock_refused_at_us, now_us);
+	if (sequencer->told_clock_us && now_us - sequencer->told_clock_us < CLOCK_TOLD_EVERY_US)
+		return;
+	sequencer->told_clock_us = now_us;
+	char account[24], chain[24];
+	snprintf(account, sizeof account, "%lld", (long long)item->account);
+	snprintf(chain, sizeof chain, "%lld", (long long)item->chain);
+	log_error("clock_behind_chain", "account", account, "chain", chain, "cause",
+	          "its last event was received at a time that this clock has not reached");
 }
 
 static void handle_batch(struct sequencer *sequencer)
@@ -154,23 +302,27 @@ static void handle_batch(struct sequencer *sequencer)
 	struct store *store = registrar->service->store;
 	struct error error;
 	error_clear(&error);
-	struct registration_batch batch = {.items = sequencer->items,
-	                                   .count = sequencer->count,
-	                                   .now_us = clock_now_us(),
-	                                   .grow = grow_batch,
-	                                   .context = sequencer};
+	struct registration_batch batch = {
+	    .items = sequencer->items,
+	    .count = sequencer->count,
+	    .now_us = clock_now_us(),
+	    .clock_bound_us = registrar->service->settings->seal_clock_bound,
+	    .grow = grow_batch,
+	    .context = sequencer,
+	};
 	int result = store_register_batch(store, sequencer->number, &batch, &error);
-	if (result != OK)
-		log_failure(registrar, &error, sequencer->count);
 	atomic_fetch_add_explicit(&registrar->batches, 1, memory_order_relaxed);
+	if (result == OK) {
+		set_free(sequencer, sequencer->items[0]);
+	} else {
+		note_failure(sequencer, &error);
+		sort_by_chain(sequencer->items, sequencer->sorted, sequencer->count);
+		register_apart(sequencer, sequencer->sorted, sequencer->count, result, &error);
+	}
 	for (size_t i = 0; i < sequencer->count; i++) {
-		struct registration *item = sequencer->items[i];
-		if (result != OK) {
-			item->result = error_http_status(result) == 503 ? result : ERR_UNAVAILABLE;
-			item->error = error;
-			item->error.code = item->result;
-		}
-		count_outcome(registrar, item);
+		if (sequencer->items[i]->result == ERR_CLOCK)
+			tell_of_clock(sequencer, sequencer->items[i]);
+		count_outcome(registrar, sequencer->items[i]);
 		sequencer->taken[i]->done(sequencer->taken[i]);
 	}
 	if (db_maintain(store_db(store), &error) != OK)
@@ -244,11 +396,17 @@ void registrar_read_counts(struct registrar *registrar, struct service_counts *r
 	ret->refused = atomic_load(&registrar->refused);
 	ret->batches = atomic_load(&registrar->batches);
 	ret->batch_failures = atomic_load(&registrar->batch_failures);
+	ret->clock_refusals = atomic_load(&registrar->clock_refusals);
+	int64_t refused_at_us = atomic_load(&registrar->clock_refused_at_us);
+	ret->clock_refuses =
+	    refused_at_us && clock_monotonic_us() - refused_at_us < CLOCK_TOLD_EVERY_US;
 	ret->queue_length = 0;
+	ret->registration_chains_apart = 0;
 	for (unsigned i = 0; i < registrar->started; i++) {
 		struct sequencer *sequencer = &registrar->sequencers[i];
 		pthread_mutex_lock(&sequencer->mutex);
 		ret->queue_length += sequencer->length;
+		ret->registration_chains_apart += apart_count(&sequencer->apart, clock_monotonic_us());
 		pthread_mutex_unlock(&sequencer->mutex);
 	}
 }

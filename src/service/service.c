@@ -76,6 +76,8 @@ void service_read_counts(struct service *service, struct service_counts *ret)
 	ret->sealed_segments = atomic_load(&jobs->sealed_segments);
 	ret->seal_rounds = atomic_load(&jobs->seal_rounds);
 	ret->seal_failures = atomic_load(&jobs->seal_failures);
+	ret->seal_chains_apart = atomic_load(&jobs->chains_apart);
+	ret->seal_chains_ahead = atomic_load(&jobs->chains_ahead);
 	ret->certifications_completed = atomic_load(&jobs->certifications_completed);
 	ret->certifications_failed = atomic_load(&jobs->certifications_failed);
 	ret->notices_delivered = atomic_load(&jobs->notices_delivered);

@@ -21,6 +21,8 @@ struct job_counters {
 	atomic_uint_fast64_t certifications_completed, certifications_failed;
 	atomic_uint_fast64_t notices_delivered, notice_attempts_failed, notices_failed;
 	atomic_uint_fast64_t webhooks_disabled;
+	atomic_uint_fast64_t chains_apart; /* that cannot be sealed, at the last pass */
+	atomic_uint_fast64_t chains_ahead; /* of the clock by more than seal.clock_bound, likewise */
 	atomic_int_fast64_t last_seal_us; /* wall clock; 0: none since the start */
 	atomic_uint_fast64_t mails_sent, mails_failed;
 	atomic_uint_fast64_t purchases_paid, topups_completed, topups_failed;
@@ -154,6 +156,10 @@ struct service_counts {
 	uint64_t purchases_paid, topups_completed, topups_failed, payments_unknown;
 	int64_t unbalanced_accounts;
 	uint64_t queue_length;
+	uint64_t clock_refusals; /* registrations, since the clock stands too far before a chain */
+	bool clock_refuses;      /* within the last minute */
+	uint64_t registration_chains_apart; /* that fail by themselves, within the last hour */
+	uint64_t seal_chains_apart, seal_chains_ahead; /* at the sealer's last pass */
 	bool clock_synchronized;
 	int64_t clock_max_error_us; /* the kernel's bound */
 };

@@ -85,6 +85,7 @@ struct registration_batch {
 	struct registration **items;
 	size_t count;
 	int64_t now_us; /* no item was received later */
+	int64_t clock_bound_us; /* how far a live chain may be ahead of now_us (ledger.h) */
 	/* Where others write too, an account may have to be waited for. So once its accounts are the
 	 * batch's own, it may grow: appends to `items` what has come for these accounts (sorted) by
 	 * now, and brings count and now_us up to date. NULL: it stays as it is. */
@@ -96,7 +97,7 @@ struct registration_batch {
  * `sequencer`, counted from 0; the events of an account should come through one of them. */
 int store_register_batch(struct store *store, unsigned sequencer, struct registration_batch *batch,
                          struct error *error);
-/* The same for a batch that does not grow. */
+/* The same for a batch that does not grow, however far its chains are ahead of now_us. */
 int store_register(struct store *store, unsigned sequencer, struct registration **items,
                    size_t count, int64_t now_us, struct error *error);
 

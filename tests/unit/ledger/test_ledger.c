@@ -11,6 +11,7 @@
 
 #include "ledger/ledger.h"
 
+#define CLOCK_BOUND (5 * US_PER_SECOND)
 #define NOON INT64_C(1767268800000000) /* 2026-01-01T12:00:00Z */
 
 struct world {
@@ -67,8 +68,8 @@ static void run_at(struct world *world, struct ledger_request *requests, size_t 
 		world->chains[i].paid = NULL;
 		world->chains[i].changed = false;
 	}
-	assert_int_equal(ledger_register(&world->account, list, count, now_us, &world->arena,
-	                                 &world->result), OK);
+	assert_int_equal(ledger_register(&world->account, list, count, now_us, CLOCK_BOUND,
+	                                 &world->arena, &world->result), OK);
 }
 
 static void run(struct world *world, struct ledger_request *requests, size_t count)
@@ -113,9 +114,35 @@ static void time_never_goes_back(void **state)
 	struct ledger_request first = request_make(&world, 0, "a");
 	struct ledger_request second = request_make(&world, 0, "b");
 	run_at(&world, &first, 1, NOON);
-	run_at(&world, &second, 1, NOON - 5000000);
+	run_at(&world, &second, 1, NOON - CLOCK_BOUND);
 	assert_int_equal(first.received_at_us, NOON);
 	assert_int_equal(second.received_at_us, NOON);
+	world_end(&world);
+}
+
+/* Behind an event from a time that has not come, nothing more is registered: on that chain alone,
+ * and replays are answered. */
+static void a_clock_too_far_back_is_refused(void **state)
+{
+	struct world world;
+	world_begin(&world, 10, 5);
+	struct ledger_request first[] = {request_make(&world, 0, "a"), request_make(&world, 2, "a")};
+	run_at(&world, first, 2, NOON);
+	struct ledger_request then[] = {request_make(&world, 0, "b"), request_make(&world, 1, "b"),
+	                                request_make(&world, 2, "b"), request_make(&world, 0, "a")};
+	then[3].known.sequence = 1;
+	memset(then[3].known.hash, 7, SHA256_SIZE);
+	then[3].known.occurred_at_us = TIME_NONE;
+	int64_t back_us = NOON - CLOCK_BOUND - 1;
+	run_at(&world, then, 4, back_us);
+	assert_int_equal(then[0].result, ERR_CLOCK);
+	assert_int_equal(then[1].result, OK);
+	assert_int_equal(then[1].received_at_us, back_us);
+	assert_int_equal(then[2].result, OK); /* a test chain is never sealed */
+	assert_true(then[3].replayed);
+	assert_int_equal(world.chains[0].last_sequence, 1);
+	assert_false(world.chains[0].changed);
+	assert_int_equal(world.account.balance, 8);
 	world_end(&world);
 }
 
@@ -296,6 +323,7 @@ static void balance_low_once_per_crossing(void **state)
 struct model {
 	int64_t balance, unpaid, unpaid_limit, sequences[3], entries_sum, exhausted, limit_reached;
 	int64_t limit_used[2], limit_notices[2];
+	int64_t received[3]; /* of each chain's last event; 0: none */
 	char registered[3][64]; /* by number of client_ref: its content, 0: none */
 };
 
@@ -307,12 +335,15 @@ static uint32_t random_below(uint32_t bound)
 }
 
 /* What one request must come to, by the plain words of the interface. */
-static int model_step(struct model *model, struct world *world, int chain, int ref, char content)
+static int model_step(struct model *model, struct world *world, int chain, int ref, char content,
+                      int64_t now_us)
 {
 	char *known = &model->registered[chain][ref];
 	if (*known)
 		return *known == content ? 1 : ERR_CONFLICT;
 	if (chain != 2) {
+		if (model->received[chain] - CLOCK_BOUND > now_us)
+			return ERR_CLOCK;
 		for (int i = 0; i < 2; i++)
 			if (world->limits[i].block && world->limits[i].channel == world->chains[chain].channel &&
 			    model->limit_used[i] >= world->limits[i].max_events)
@@ -333,6 +364,8 @@ static int model_step(struct model *model, struct world *world, int chain, int r
 	}
 	*known = content;
 	model->sequences[chain]++;
+	if (model->received[chain] < now_us)
+		model->received[chain] = now_us;
 	return OK;
 }
 
@@ -359,7 +392,8 @@ static void random_batch(struct world *world, struct model *model, int64_t now_u
 	}
 	for (size_t i = 0; i < count; i++) {
 		int chain = (int)(requests[i].chain - world->chains);
-		expected[i] = model_step(model, world, chain, atoi(refs[i] + 3), (char)requests[i].hash[0]);
+		expected[i] = model_step(model, world, chain, atoi(refs[i] + 3), (char)requests[i].hash[0],
+		                         now_us);
 	}
 	int64_t before[3];
 	for (int i = 0; i < 3; i++)
@@ -371,6 +405,8 @@ static void random_batch(struct world *world, struct model *model, int64_t now_u
 		if (expected[i] == OK)
 			assert_int_equal(requests[i].sequence,
 			                 ++before[requests[i].chain - world->chains]);
+		if (expected[i] == OK && requests[i].chain->mode == MODE_LIVE)
+			assert_true(requests[i].received_at_us - now_us <= CLOCK_BOUND);
 	}
 }
 
@@ -379,8 +415,10 @@ static void check_against_model(const struct world *world, const struct model *m
 {
 	assert_int_equal(world->account.balance, model->balance);
 	assert_int_equal(world->account.unpaid_events, model->unpaid);
-	for (int i = 0; i < 3; i++)
+	for (int i = 0; i < 3; i++) {
 		assert_int_equal(world->chains[i].last_sequence, model->sequences[i]);
+		assert_int_equal(world->chains[i].last_received_at_us, model->received[i]);
+	}
 	assert_int_equal(notices[0], model->exhausted);
 	assert_int_equal(notices[1], model->limit_reached);
 }
@@ -400,7 +438,9 @@ static void random_history(void)
 	int64_t notices[2] = {0};
 	int64_t limit_notices = 0;
 	for (int batch = 0; batch < 12; batch++) {
-		random_batch(&world, &model, NOON + batch);
+		/* A clock that is set forward and back, by less and by more than the bound. */
+		int64_t now_us = NOON + batch + random_below(8) * (int64_t)(CLOCK_BOUND / 4);
+		random_batch(&world, &model, now_us);
 		for (struct ledger_entry *entry = world.result.entries; entry; entry = entry->next) {
 			entries += entry->credits;
 			assert_int_equal(entry->balance, entries);
@@ -443,6 +483,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(registers_in_order_and_chains),
 	    cmocka_unit_test(time_never_goes_back),
+	    cmocka_unit_test(a_clock_too_far_back_is_refused),
 	    cmocka_unit_test(same_ref_replays_or_conflicts),
 	    cmocka_unit_test(replay_ignores_limits),
 	    cmocka_unit_test(credits_run_out),

@@ -22,6 +22,9 @@ static struct {
 	size_t sizes[ITEMS_MAX];
 	int64_t items[ITEMS_MAX]; /* numbers of the items, in the order in which they were given */
 	size_t item_count, done;
+	int64_t broken;    /* account whose registrations cannot be written; 0: none */
+	int failure;       /* with which error */
+	size_t refused;    /* done, and not OK */
 } seen = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
 int __wrap_store_register_batch(struct store *store, unsigned sequencer,
@@ -40,8 +43,14 @@ int __wrap_store_register_batch(struct store *store, unsigned sequencer,
 	pthread_cond_broadcast(&seen.changed);
 	while (seen.closed)
 		pthread_cond_wait(&seen.changed, &seen.mutex);
+	int result = OK;
+	for (size_t i = 0; i < batch->count && result == OK; i++)
+		if (seen.broken && batch->items[i]->account == seen.broken)
+			result = seen.failure;
+	for (size_t i = 0; i < batch->count && result == OK; i++)
+		batch->items[i]->result = OK;
 	pthread_mutex_unlock(&seen.mutex);
-	return OK;
+	return result;
 }
 
 unsigned __wrap_store_sequencer_count(struct store *store)
@@ -63,6 +72,7 @@ static void note_done(struct pending_registration *pending)
 {
 	pthread_mutex_lock(&seen.mutex);
 	seen.done++;
+	seen.refused += pending->registration.result != OK;
 	pthread_cond_broadcast(&seen.changed);
 	pthread_mutex_unlock(&seen.mutex);
 }
@@ -92,7 +102,8 @@ struct fixture {
 
 static struct fixture *start(bool sharded)
 {
-	seen.begun = seen.item_count = seen.done = 0;
+	seen.begun = seen.item_count = seen.done = seen.refused = 0;
+	seen.broken = 0;
 	struct fixture *fixture = calloc(1, sizeof *fixture);
 	fixture->settings.store_sharded = sharded;
 	fixture->service.settings = &fixture->settings;
@@ -100,12 +111,18 @@ static struct fixture *start(bool sharded)
 	return fixture;
 }
 
-static void stop(struct fixture *fixture)
+static void end(struct fixture *fixture)
 {
 	registrar_stop(fixture->service.registrar);
-	assert_int_equal(seen.item_count, fixture->count);
 	assert_int_equal(seen.done, fixture->count);
 	free(fixture);
+}
+
+/* When none failed, each was given to the store once. */
+static void stop(struct fixture *fixture)
+{
+	assert_int_equal(seen.item_count, fixture->count);
+	end(fixture);
 }
 
 static void submit(struct fixture *fixture, int64_t account)
@@ -146,12 +163,13 @@ static void assert_one_account_each(const struct fixture *fixture)
 static void submit_behind_one(struct fixture *fixture, size_t count, int64_t accounts)
 {
 	close_gate(true);
+	size_t begun = seen.begun;
 	submit(fixture, 1);
-	wait_until(&seen.begun, 1);
+	wait_until(&seen.begun, begun + 1);
 	for (size_t i = 0; i < count; i++)
 		submit(fixture, (int64_t)i % accounts);
 	close_gate(false);
-	wait_until(&seen.done, count + 1);
+	wait_until(&seen.done, fixture->count);
 }
 
 static void what_waits_makes_one_batch(void **state)
@@ -212,6 +230,88 @@ static void histories_of_any_shape_end_well(void **state)
 	}
 }
 
+static void break_account(int64_t account, int failure)
+{
+	pthread_mutex_lock(&seen.mutex);
+	seen.broken = account;
+	seen.failure = failure;
+	pthread_mutex_unlock(&seen.mutex);
+}
+
+static uint64_t chains_apart(struct fixture *fixture)
+{
+	struct service_counts counts;
+	registrar_read_counts(fixture->service.registrar, &counts);
+	return counts.registration_chains_apart;
+}
+
+static void assert_refused(const struct fixture *fixture, size_t from, int64_t account)
+{
+	for (size_t i = from; i < fixture->count; i++) {
+		const struct registration *item = &fixture->items[i].registration;
+		assert_int_equal(item->result, item->account == account ? ERR_UNAVAILABLE : OK);
+	}
+}
+
+/* What is broken fails alone, gets batches of its own from then on, and comes back when mended. */
+static void a_broken_chain_fails_alone(void **state)
+{
+	struct fixture *fixture = start(false);
+	break_account(3, ERR_CORRUPT);
+	submit_behind_one(fixture, 60, 6);
+	assert_refused(fixture, 0, 3);
+	assert_int_equal(seen.refused, 10);
+	assert_int_equal(chains_apart(fixture), 1);
+
+	size_t begun = seen.begun, refused = seen.refused, count = fixture->count;
+	submit_behind_one(fixture, 60, 6);
+	assert_refused(fixture, count, 3);
+	assert_int_equal(seen.refused, refused + 10);
+	assert_int_equal(seen.begun, begun + 3); /* the one in front, the others, the broken */
+
+	break_account(0, OK);
+	count = fixture->count;
+	submit_behind_one(fixture, 60, 6);
+	assert_refused(fixture, count, -1);
+	assert_int_equal(chains_apart(fixture), 0);
+	begun = seen.begun;
+	submit_behind_one(fixture, 60, 6);
+	assert_int_equal(seen.begun, begun + 2);
+	end(fixture);
+}
+
+/* A store that cannot write is no chain's fault: nothing is tried in pieces, nothing set apart. */
+static void a_store_that_fails_is_not_asked_again(void **state)
+{
+	static const int failures[] = {ERR_UNAVAILABLE, ERR_UNKNOWN_OUTCOME, ERR_NO_SPACE};
+	for (size_t i = 0; i < sizeof failures / sizeof *failures; i++) {
+		struct fixture *fixture = start(false);
+		break_account(3, failures[i]);
+		submit_behind_one(fixture, 60, 6);
+		assert_int_equal(seen.begun, 2);
+		assert_int_equal(seen.refused, 60);
+		assert_int_equal(fixture->items[1].registration.result, failures[i]);
+		assert_int_equal(chains_apart(fixture), 0);
+		end(fixture);
+	}
+}
+
+/* Any number of chains, any of them broken: the others are written, in their order. */
+static void whichever_is_broken_the_others_are_written(void **state)
+{
+	unsigned seed = (unsigned)clock_now_us();
+	print_message("seed %u\n", seed);
+	for (int round = 0; round < 40; round++) {
+		struct fixture *fixture = start(round % 2);
+		int64_t accounts = 2 + rand_r(&seed) % 60;
+		int64_t broken = 1 + rand_r(&seed) % (accounts - 1);
+		break_account(broken, ERR_INTERNAL);
+		submit_behind_one(fixture, 1 + (size_t)rand_r(&seed) % 200, accounts);
+		assert_refused(fixture, 0, broken);
+		end(fixture);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -219,6 +319,9 @@ int main(void)
 	    cmocka_unit_test(sharded_it_makes_one_for_each_account),
 	    cmocka_unit_test(batches_have_an_end),
 	    cmocka_unit_test(histories_of_any_shape_end_well),
+	    cmocka_unit_test(a_broken_chain_fails_alone),
+	    cmocka_unit_test(a_store_that_fails_is_not_asked_again),
+	    cmocka_unit_test(whichever_is_broken_the_others_are_written),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

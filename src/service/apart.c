@@ -1,0 +1,75 @@
+#include "service/apart.h"
+
+#include "base/clock.h"
+
+#define PAUSE_FIRST_US US_PER_SECOND
+#define PAUSE_MAX_US (600 * US_PER_SECOND)
+#define COUNTED_US (3600 * US_PER_SECOND)
+
+static size_t find(const struct apart *apart, int64_t account, int64_t chain)
+{
+	size_t at = 0;
+	while (at < apart->count &&
+	       (apart->chains[at].account != account || apart->chains[at].chain != chain))
+		at++;
+	return at;
+}
+
+bool apart_has(const struct apart *apart, int64_t account, int64_t chain)
+{
+	return find(apart, account, chain) < apart->count;
+}
+
+static int64_t pause_after(unsigned failures)
+{
+	int64_t pause_us = PAUSE_FIRST_US;
+	for (unsigned i = 1; i < failures && pause_us < PAUSE_MAX_US; i++)
+		pause_us *= 2;
+	return pause_us < PAUSE_MAX_US ? pause_us : PAUSE_MAX_US;
+}
+
+bool apart_waits(const struct apart *apart, int64_t account, int64_t chain, int64_t monotonic_us)
+{
+	size_t at = find(apart, account, chain);
+	return at < apart->count &&
+	       monotonic_us - apart->chains[at].failed_at_us < pause_after(apart->chains[at].failures);
+}
+
+static size_t make_room(struct apart *apart)
+{
+	if (apart->count < APART_MAX)
+		return apart->count++;
+	size_t oldest = 0;
+	for (size_t i = 1; i < apart->count; i++)
+		if (apart->chains[i].failed_at_us < apart->chains[oldest].failed_at_us)
+			oldest = i;
+	return oldest;
+}
+
+unsigned apart_add(struct apart *apart, int64_t account, int64_t chain, int64_t monotonic_us)
+{
+	size_t at = find(apart, account, chain);
+	if (at == apart->count) {
+		at = make_room(apart);
+		apart->chains[at] = (struct apart_chain){.account = account, .chain = chain};
+	}
+	apart->chains[at].failed_at_us = monotonic_us;
+	return ++apart->chains[at].failures;
+}
+
+bool apart_remove(struct apart *apart, int64_t account, int64_t chain)
+{
+	size_t at = find(apart, account, chain);
+	if (at == apart->count)
+		return false;
+	apart->chains[at] = apart->chains[--apart->count];
+	return true;
+}
+
+size_t apart_count(const struct apart *apart, int64_t monotonic_us)
+{
+	size_t count = 0;
+	for (size_t i = 0; i < apart->count; i++)
+		count += monotonic_us - apart->chains[i].failed_at_us < COUNTED_US;
+	return count;
+}
