@@ -5,6 +5,7 @@
 #include "jobs/jobs.h"
 #include "jobs/keeper.h"
 #include "jobs/worker.h"
+#include "service/apart.h"
 
 #define ISSUER_COUNT 2
 #define HOLDER_SIZE 512
@@ -17,6 +18,9 @@ struct sealer {
 	int64_t not_before_us; /* monotonic: after a failure, whoever wakes it */
 	int64_t pause_us;      /* of the last failure; 0: none */
 	struct sha256 *leaves; /* of one segment */
+	struct apart apart;    /* chains that cannot be sealed */
+	size_t ahead_count;    /* chains too far ahead of the clock, of the pass under way */
+	int64_t told_ahead_us; /* monotonic; 0: never */
 };
 int sealer_init(struct sealer *sealer, struct service *service, const char *node,
                 struct keeper *keeper);

@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "jobs/internal.h"
+#include "proof/verify.h"
 #include "seal/authority.h"
 #include "service/segment.h"
 
@@ -15,6 +16,7 @@
 #define LEASE_NAME "sealer"
 #define PAUSE_FIRST_US US_PER_SECOND
 #define PAUSE_MAX_US (60 * US_PER_SECOND)
+#define AHEAD_TOLD_EVERY_US (60 * US_PER_SECOND)
 
 struct round {
 	struct sealer *sealer;
@@ -24,6 +26,8 @@ struct round {
 	bool has_previous;
 	struct sha256 previous_token_hash;
 	struct clock_state clock;
+	int64_t now_us;            /* nothing received later is sealed */
+	int64_t latest_us;         /* of what is: when it was received */
 	struct segment_record *segments;
 	struct sha256 *roots;
 	size_t count;
@@ -125,6 +129,62 @@ static int add_segment(struct round *round, struct unsealed_chain *chain)
 	return OK;
 }
 
+/* ---- chains that cannot be sealed ---- */
+
+static void set_apart(struct sealer *sealer, int64_t account, int64_t chain,
+                      const char *name, int result, const struct error *error)
+{
+	unsigned failures = apart_add(&sealer->apart, account, chain, clock_monotonic_us());
+	/* Refused once: another sealer may have been faster. */
+	if (!apart_tells(failures) || (result == ERR_REFUSED && failures == 1))
+		return;
+	char times[16];
+	snprintf(times, sizeof times, "%u", failures);
+	log_error("chain_not_sealed", "chain", name, "failures", times, "error",
+	          error_code_text(result), "cause", error->cause);
+}
+
+/* Whether an error met on a chain is the chain's own: the store answers otherwise. */
+static bool is_chains_own(const struct round *round, int result)
+{
+	int64_t number;
+	struct sha256 token_hash;
+	return result != ERR_NO_MEMORY &&
+	       store_last_round(round->sealer->service->store, &number, &token_hash, NULL) == OK;
+}
+
+static void note_ahead(struct sealer *sealer, const struct unsealed_chain *chain, int64_t lag_us)
+{
+	int64_t now_us = clock_monotonic_us();
+	sealer->ahead_count++;
+	if (sealer->told_ahead_us && now_us - sealer->told_ahead_us < AHEAD_TOLD_EVERY_US)
+		return;
+	sealer->told_ahead_us = now_us;
+	char seconds[24];
+	snprintf(seconds, sizeof seconds, "%" PRId64, lag_us / US_PER_SECOND);
+	log_error("chain_ahead_of_clock", "channel_id", chain->channel_id, "seconds", seconds);
+}
+
+/* Leaves out what was received at a time that has not come yet: a timestamp given now would be
+ * earlier. Where nodes' clocks differ a little, only the newest events of a chain wait. */
+static int cut_to_clock(struct round *round, struct unsealed_chain *chain)
+{
+	struct sealer *sealer = round->sealer;
+	int64_t lag_us = ledger_clock_lag_us(chain->last_received_at_us, round->now_us);
+	if (lag_us == 0)
+		return OK;
+	if (lag_us > sealer->service->settings->seal_clock_bound)
+		note_ahead(sealer, chain, lag_us);
+	int64_t first, last;
+	int result = store_resolve_times(sealer->service->store, chain->account, chain->chain,
+	                                 round->now_us, round->now_us + 1, &first, &last,
+	                                 round->error);
+	if (!result && last < chain->last_sequence)
+		chain->last_sequence = last;
+	chain->last_received_at_us = round->now_us;
+	return result;
+}
+
 /* ---- one round ---- */
 
 static bool round_is_full(const struct round *round)
@@ -132,21 +192,39 @@ static bool round_is_full(const struct round *round)
 	return round->count == ROUND_SEGMENTS_MAX || round->events >= ROUND_EVENTS_MAX;
 }
 
+static int add_chain(struct round *round, struct unsealed_chain *chain)
+{
+	int result = cut_to_clock(round, chain);
+	for (int i = 0; i < ROUND_CHAIN_SEGMENTS_MAX && !round_is_full(round) && !result &&
+	                chain->sealed_sequence < chain->last_sequence;
+	     i++) {
+		result = add_segment(round, chain);
+		if (!result && round->latest_us < chain->last_received_at_us)
+			round->latest_us = chain->last_received_at_us;
+	}
+	return result;
+}
+
 /* Takes chains in order until the round is full. *ret_taken of them were begun; *ret_backlog: one
- * of these has more to seal. */
+ * of these has more to seal. A chain that is broken is left out. */
 static int gather(struct round *round, struct unsealed_chain *chains, size_t count,
                   size_t *ret_taken, bool *ret_backlog)
 {
+	struct sealer *sealer = round->sealer;
 	size_t taken = 0;
 	int result = OK;
 	for (; taken < count && !round_is_full(round) && !result; taken++) {
 		struct unsealed_chain *chain = &chains[taken];
-		for (int i = 0; i < ROUND_CHAIN_SEGMENTS_MAX && !round_is_full(round) && !result &&
-		                chain->sealed_sequence < chain->last_sequence;
-		     i++)
-			result = add_segment(round, chain);
-		if (chain->sealed_sequence < chain->last_sequence)
+		if (apart_waits(&sealer->apart, chain->account, chain->chain, clock_monotonic_us()))
+			continue;
+		result = add_chain(round, chain);
+		if (result && is_chains_own(round, result)) {
+			set_apart(sealer, chain->account, chain->chain, chain->channel_id, result,
+			          round->error);
+			result = OK;
+		} else if (chain->sealed_sequence < chain->last_sequence) {
 			*ret_backlog = true;
+		}
 	}
 	*ret_taken = taken;
 	return result;
@@ -183,8 +261,19 @@ static int timestamp(struct round *round, const struct sha256 *root,
 	return result;
 }
 
+/* What the verifier would refuse for ever is not written. */
+static int check_time(struct round *round, const struct authority_result *stamped)
+{
+	int64_t early_us = round->latest_us - stamped->facts.gen_time_us;
+	if (early_us <= VERIFY_CLOCK_TOLERANCE_US)
+		return OK;
+	return error_cause(round->error, ERR_AUTHORITY,
+	                   "%s gave a time %" PRId64 " s before the last event to be sealed",
+	                   stamped->facts.authority, early_us / US_PER_SECOND);
+}
+
 static int write_round(struct round *round, const struct sha256 *root,
-                       const struct authority_result *stamped)
+                       const struct authority_result *stamped, size_t *ret_failed)
 {
 	struct slice token = buf_slice(&stamped->token);
 	struct slice response = buf_slice(&stamped->response);
@@ -205,7 +294,27 @@ static int write_round(struct round *round, const struct sha256 *root,
 	    .token_hash = sha256_of(token.data, token.size),
 	};
 	return store_write_round(round->sealer->service->store, &record, round->segments, round->count,
-	                         round->error);
+	                         ret_failed, round->error);
+}
+
+/* A segment that cannot be written keeps its chain out of the rounds to come. True when the others
+ * can be tried again at once. */
+static bool blame_segment(struct round *round, size_t failed, int result)
+{
+	if (failed >= round->count || !is_chains_own(round, result))
+		return false;
+	const struct segment_record *segment = &round->segments[failed];
+	set_apart(round->sealer, segment->account, segment->chain, segment->segment_id, result,
+	          round->error);
+	return result != ERR_REFUSED;
+}
+
+static void forget_apart(const struct round *round)
+{
+	struct apart *apart = &round->sealer->apart;
+	for (size_t i = 0; i < round->count && apart->count > 0; i++)
+		if (apart_remove(apart, round->segments[i].account, round->segments[i].chain))
+			log_info("chain_sealed_again", "segment_id", round->segments[i].segment_id);
 }
 
 static void count_round(const struct round *round)
@@ -221,6 +330,7 @@ static void count_round(const struct round *round)
 	log_info("sealed", "round", number, "segments", segments, "events", events);
 }
 
+/* *ret_taken 0: the same chains are to be gone through again, without one that is set apart now. */
 static int seal(struct round *round, struct unsealed_chain *chains, size_t count,
                 size_t *ret_taken, bool *ret_backlog)
 {
@@ -230,22 +340,32 @@ static int seal(struct round *round, struct unsealed_chain *chains, size_t count
 	round->number = last_round + 1;
 	round->has_previous = last_round > 0;
 	round->clock = clock_state_read();
+	round->now_us = clock_now_us();
 	round->segments = arena_alloc(&round->arena, ROUND_SEGMENTS_MAX * sizeof *round->segments);
 	round->roots = arena_alloc(&round->arena, ROUND_SEGMENTS_MAX * sizeof *round->roots);
 	if (!round->segments || !round->roots)
 		return ERR_NO_MEMORY;
 	if (!result)
 		result = gather(round, chains, count, ret_taken, ret_backlog);
+	if (result || round->count == 0)
+		return result;
 	struct sha256 root;
+	size_t failed = round->count;
 	AUTHORITY_RESULT_AUTO struct authority_result stamped = {0};
-	if (!result)
-		result = add_paths(round, &root);
+	result = add_paths(round, &root);
 	if (!result)
 		result = timestamp(round, &root, &stamped);
 	if (!result)
-		result = write_round(round, &root, &stamped);
+		result = check_time(round, &stamped);
 	if (!result)
+		result = write_round(round, &root, &stamped, &failed);
+	if (!result) {
+		forget_apart(round);
 		count_round(round);
+	} else if (blame_segment(round, failed, result)) {
+		*ret_taken = 0;
+		result = OK;
+	}
 	return result;
 }
 
@@ -280,6 +400,7 @@ static int seal_pass(struct sealer *sealer, struct unsealed_chain *chains,
 	int64_t after_account = 0, after_chain = 0;
 	bool any = false;
 	int result = OK;
+	sealer->ahead_count = 0;
 	while (!result && !atomic_load(stopping)) {
 		size_t count = 0, taken = 0;
 		bool leased = false;
@@ -295,7 +416,7 @@ static int seal_pass(struct sealer *sealer, struct unsealed_chain *chains,
 		int holding = keeper_hold(sealer->keeper, renew, sealer);
 		result = seal_round(sealer, chains, count, &taken, ret_backlog, error);
 		keeper_release(sealer->keeper, holding);
-		if (!result) {
+		if (!result && taken > 0) {
 			after_account = chains[taken - 1].account;
 			after_chain = chains[taken - 1].chain;
 			/* Certifications that wait for it need not wait for the whole pass. */
@@ -303,6 +424,9 @@ static int seal_pass(struct sealer *sealer, struct unsealed_chain *chains,
 				sealer->service->wake_issuer(sealer->service->wake_context);
 		}
 	}
+	atomic_store(&sealer->service->job_counters.chains_apart,
+	             apart_count(&sealer->apart, clock_monotonic_us()));
+	atomic_store(&sealer->service->job_counters.chains_ahead, sealer->ahead_count);
 	if (any) {
 		int ended = store_end_lease(store, LEASE_NAME, sealer->holder, NULL);
 		result = result ? result : ended;

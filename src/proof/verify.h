@@ -20,6 +20,8 @@
 #define VERIFY_FINDINGS_MAX 1000 /* kept; further ones are counted */
 #define VERIFY_PATHS_MAX 10000
 #define VERIFY_IDENTITIES_MAX 1000 /* of each kind; further ones could not be told: unchecked */
+/* How much earlier a timestamp may be than what it covers, since it is of another clock. */
+#define VERIFY_CLOCK_TOLERANCE_US (300 * US_PER_SECOND)
 
 /* Beyond these a warning says so; nothing is called not valid for it. */
 #define VERIFY_DELAY_MAX_US (3600 * US_PER_SECOND) /* from a stated time to the timestamp on it */

@@ -14,7 +14,7 @@ int store_list_unsealed(struct store *store, int64_t after_account, int64_t afte
 		return result;
 	struct db_query *query = db_query(
 	    connection, "SELECT u.account, u.chain, channel_id, last_sequence, sealed_sequence,"
-	                " sealed_segment, seal_hash FROM unsealed_chains u"
+	                " sealed_segment, seal_hash, last_received_at FROM unsealed_chains u"
 	                " JOIN chains c ON c.account = u.account AND c.chain = u.chain"
 	                " JOIN channels h ON h.account = u.account AND h.channel = u.chain / 2"
 	                " WHERE (u.account, u.chain) > ($1, $2) AND last_sequence > sealed_sequence"
@@ -29,6 +29,7 @@ int store_list_unsealed(struct store *store, int64_t after_account, int64_t afte
 		    .account = db_integer(query, 0),
 		    .chain = db_integer(query, 1),
 		    .last_sequence = db_integer(query, 3),
+		    .last_received_at_us = db_integer(query, 7),
 		    .sealed_sequence = db_integer(query, 4),
 		    .sealed_segment = db_integer(query, 5),
 		    .seal_hash = store_sha256(db_blob(query, 6)),
@@ -143,7 +144,8 @@ static int write_segment(struct db_connection *connection, const struct segment_
 	                             " AND c.chain = $2 AND last_sequence = sealed_sequence)");
 	db_bind_integer(query, segment->account);
 	db_bind_integer(query, segment->chain);
-	return db_execute(query, NULL, error);
+	/* The count is what makes all of this segment show its errors now, not at the next. */
+	return db_execute(query, &changes, error);
 }
 
 static int insert_round(struct db_connection *connection, const struct round_record *round,
@@ -173,15 +175,20 @@ static int insert_round(struct db_connection *connection, const struct round_rec
 }
 
 int store_write_round(struct store *store, const struct round_record *round,
-                      const struct segment_record *segments, size_t count, struct error *error)
+                      const struct segment_record *segments, size_t count, size_t *ret_failed,
+                      struct error *error)
 {
 	struct db_connection *connection;
+	*ret_failed = count;
 	int result = change_begin(store, &connection, error);
 	if (result)
 		return result;
 	result = insert_round(connection, round, error);
-	for (size_t i = 0; i < count && !result; i++)
+	for (size_t i = 0; i < count && !result; i++) {
 		result = write_segment(connection, &segments[i], round->round, error);
+		if (result)
+			*ret_failed = i;
+	}
 	return change_end(connection, result, error);
 }
 

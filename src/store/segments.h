@@ -15,6 +15,7 @@ struct unsealed_chain {
 	int64_t chain;
 	char channel_id[ID_SIZE];
 	int64_t last_sequence;
+	int64_t last_received_at_us;
 	int64_t sealed_sequence; /* below last_sequence */
 	int64_t sealed_segment;  /* number of the last segment; 0: none yet */
 	struct sha256 seal_hash; /* digest of its seal document */
@@ -61,9 +62,11 @@ struct segment_record {
 };
 /* Writes a round and its segments, moves the chains' marks on, in one durable transaction. Segments
  * of one chain stand in order. ERR_REFUSED when another sealer was faster: the round is not the
- * next one, or a segment does not continue its chain; nothing is written then. */
+ * next one, or a segment does not continue its chain. On any error nothing is written, and
+ * *ret_failed is the place of the segment that could not be; `count` when it was none of them. */
 int store_write_round(struct store *store, const struct round_record *round,
-                      const struct segment_record *segments, size_t count, struct error *error)
+                      const struct segment_record *segments, size_t count, size_t *ret_failed,
+                      struct error *error)
     __attribute__((warn_unused_result));
 
 /* The last round's number (0: none yet) and its token's hash. */

@@ -96,6 +96,7 @@ void office_open(struct office *office, enum modality modality, int64_t credits)
 	    .webhook_timeout = 2 * US_PER_SECOND,
 	    .webhook_keep = 30 * US_PER_DAY,
 	    .seal_interval = 3600 * US_PER_SECOND,
+	    .seal_clock_bound = 5 * US_PER_SECOND,
 	    .certification_link_lifetime = 7 * US_PER_DAY,
 	    .certification_give_up_after = US_PER_DAY,
 	};

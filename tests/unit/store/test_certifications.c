@@ -13,6 +13,7 @@
 
 static struct sample sample;
 static struct error error;
+static size_t failed; /* place of the segment that was not written */
 static struct arena arena;
 
 static int set_up(void **state)
@@ -69,7 +70,7 @@ static void seal_all(void)
 	    .first_sequence = chain.sealed_sequence + 1, .last_sequence = chain.last_sequence,
 	    .document = slice_of("d"), .nodes = slice_of("n")};
 	snprintf(segment.segment_id, ID_SIZE, "seg_%lld", (long long)round.round);
-	assert_int_equal(store_write_round(sample.store, &round, &segment, 1, &error), OK);
+	assert_int_equal(store_write_round(sample.store, &round, &segment, 1, &failed, &error), OK);
 }
 
 static int64_t count_of(const char *literal_sql, const char *text)

@@ -1,0 +1,164 @@
+/* A chain that cannot be sealed, or not yet, holds up no other. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "office.h"
+#include "store/db.h"
+#include "store/segments.h"
+
+static struct office office;
+static struct sample first, second; /* two channels; the first one's chain comes first */
+static struct error error;
+
+static int set_up(void **state)
+{
+	office_open(&office, MODALITY_HASH_ONLY, 1000000);
+	office.settings.seal_interval = 50000;
+	first = office.sample;
+	sample_add_channel(&office.sample, MODALITY_HASH_ONLY);
+	second = office.sample;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	office_close(&office);
+	return 0;
+}
+
+static void change(const char *sql)
+{
+	struct db_connection *writer = db_take_writer(store_db(office.service.store));
+	assert_int_equal(db_begin(writer, &error), OK);
+	int result = db_run(writer, sql, &error);
+	if (result)
+		print_error("%s\n", error.cause);
+	assert_int_equal(result, OK);
+	assert_int_equal(db_commit(writer, &error), OK);
+	db_give(writer);
+}
+
+static void register_in(struct sample *channel, int64_t count, int64_t now_us)
+{
+	channel->now_us = now_us;
+	channel->references = office.sample.references;
+	sample_register(channel, MODE_LIVE, count);
+	office.sample.references = channel->references;
+}
+
+static int64_t sealed_of(const struct sample *channel)
+{
+	struct chain_head head;
+	assert_int_equal(store_get_chain(office.service.store, channel->account, channel->live_chain,
+	                                 &head, &error), OK);
+	return head.sealed_sequence;
+}
+
+static void await_seal_of(const struct sample *channel, int64_t sequence)
+{
+	office.sample = *channel;
+	office_await_seal(&office, sequence);
+}
+
+static void await_counter(const atomic_uint_fast64_t *counter, uint64_t value)
+{
+	int64_t end_us = clock_monotonic_us() + 120 * US_PER_SECOND;
+	while (atomic_load(counter) != value && clock_monotonic_us() < end_us)
+		usleep(5000);
+	assert_int_equal(atomic_load(counter), value);
+}
+
+/* One that cannot be read. */
+static void a_damaged_chain_is_set_apart(void **state)
+{
+	register_in(&first, 5, clock_now_us());
+	register_in(&second, 5, clock_now_us());
+	change("UPDATE events SET chain_hash = chain_hash || x'00' WHERE event = "
+	       "(SELECT min(event) + 2 FROM events)");
+	office_start_jobs(&office);
+	await_seal_of(&second, 5);
+	assert_int_equal(sealed_of(&first), 0);
+	await_counter(&office.service.job_counters.chains_apart, 1);
+	register_in(&second, 5, clock_now_us());
+	await_seal_of(&second, 10);
+	assert_int_equal(atomic_load(&office.service.job_counters.seal_failures), 0);
+
+	change("UPDATE events SET chain_hash = substr(chain_hash, 1, 32)");
+	await_seal_of(&first, 5);
+	await_counter(&office.service.job_counters.chains_apart, 0);
+}
+
+/* One that cannot be written. */
+static void a_segment_that_cannot_be_written_is_set_apart(void **state)
+{
+	register_in(&first, 5, clock_now_us());
+	office_start_jobs(&office);
+	await_seal_of(&first, 5);
+	office_stop_jobs(&office);
+	change("INSERT INTO segments SELECT account, chain, 2, 'seg_other', 6, 6, round, root, document,"
+	       " nodes, path FROM segments");
+	register_in(&first, 5, clock_now_us());
+	register_in(&second, 5, clock_now_us());
+	office_start_jobs(&office);
+	await_seal_of(&second, 5);
+	register_in(&second, 5, clock_now_us());
+	await_seal_of(&second, 10);
+	assert_int_equal(sealed_of(&first), 5);
+	await_counter(&office.service.job_counters.chains_apart, 1);
+
+	change("DELETE FROM segments WHERE segment_id = 'seg_other'");
+	await_seal_of(&first, 10);
+	await_counter(&office.service.job_counters.chains_apart, 0);
+}
+
+/* What was received at a time that has not come waits until it has; nothing else does. */
+static void what_is_ahead_of_the_clock_stays_pending(void **state)
+{
+	int64_t begin_us = clock_now_us();
+	int64_t ahead_us = begin_us + 3 * US_PER_SECOND;
+	office.settings.seal_clock_bound = US_PER_SECOND;
+	register_in(&first, 5, begin_us);
+	register_in(&first, 5, ahead_us);
+	register_in(&second, 5, begin_us);
+	office_start_jobs(&office);
+	await_seal_of(&second, 5);
+	await_seal_of(&first, 5);
+	await_seal_of(&first, 10);
+	assert_true(clock_now_us() >= ahead_us);
+	ARENA_AUTO struct arena arena;
+	arena_init(&arena, 4 << 20);
+	struct segment_record segment;
+	struct round_record round;
+	assert_int_equal(store_find_segment(office.service.store, first.account, first.live_chain, 6,
+	                                    &arena, &segment, &error), OK);
+	assert_int_equal(segment.first_sequence, 6);
+	assert_int_equal(store_get_round(office.service.store, segment.round, &arena, &round, &error),
+	                 OK);
+	/* Whole seconds at the authority. */
+	assert_true(round.sealed_at_us > ahead_us - US_PER_SECOND);
+
+	register_in(&first, 5, clock_now_us() + US_PER_DAY);
+	await_counter(&office.service.job_counters.chains_ahead, 1);
+	register_in(&second, 5, clock_now_us());
+	await_seal_of(&second, 10);
+	assert_int_equal(sealed_of(&first), 10);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test_setup_teardown(a_damaged_chain_is_set_apart, set_up, tear_down),
+	    cmocka_unit_test_setup_teardown(a_segment_that_cannot_be_written_is_set_apart, set_up,
+	                                    tear_down),
+	    cmocka_unit_test_setup_teardown(what_is_ahead_of_the_clock_stays_pending, set_up,
+	                                    tear_down),
+	};
+	return cmocka_run_group_tests(tests, office_start_signer, office_stop_signer);
+}
