@@ -278,7 +278,7 @@ def lagging(tmp_path_factory):
     shim = directory / "lagging_clock.so"
     source = pathlib.Path(__file__).parents[1] / "support" / "lagging_clock.c"
     subprocess.run(["cc", "-shared", "-fPIC", "-O2", "-o", shim, source], check=True)
-    fleet = Fleet(directory / "nodes", count=0)
+    fleet = Fleet(directory / "nodes", count=0, seal__clock_bound="1m")
     fleet.add()
     asan = clean_environment().get("ASAN_OPTIONS", "")
     fleet.add(environment={"LD_PRELOAD": str(shim), "CLOCK_LAG_SECONDS": str(LAG_SECONDS),

@@ -1,0 +1,159 @@
+"""What is broken fails alone: registrations and seals of one chain, while all others go on. What a
+clock that ran ahead left behind waits until the clock is there."""
+
+import json
+import pathlib
+import subprocess
+import threading
+
+import pytest
+
+import stores
+from client import Client, Service, eventually, fresh
+from nodes import clean_environment
+
+AHEAD_SECONDS = 3600
+
+
+def warnings(service):
+    return json.loads(service.monitor("/readyz")[1])["warnings"]
+
+
+def metric(service, name):
+    lines = service.monitor("/metrics")[1].splitlines()
+    return next(float(line.split()[1]) for line in lines
+                if line.split(" ")[0] == f"constancia_{name}")
+
+
+def live_chain(channel):
+    return ("(SELECT channel * 2 FROM channels WHERE channel_id = "
+            f"{stores.text(channel.id)})")
+
+
+def move_head(service, channel, by):
+    """Of its live chain. Set back, what is registered next would be written over another event."""
+    service.store.change(f"UPDATE chains SET last_sequence = last_sequence + {by} "
+                         f"WHERE chain = {live_chain(channel)}")
+
+
+def at_once(count, work):
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def test_a_broken_chain_fails_no_registration_but_its_own(tmp_path):
+    service = Service(tmp_path, rate__live=100000, seal__interval="1s").start()
+    try:
+        account = service.new_account(credits=100000)
+        broken = service.new_channel(account_id=account)
+        beside = service.new_channel(account_id=account)
+        others = [service.new_channel(credits=100000) for _ in range(4)]
+        broken.live.register().expect(201)
+        move_head(service, broken, -1)
+        channels = [broken, beside, *others] * 2
+        seen = {}
+
+        def work(n):
+            client = Client(service, channels[n].live_key["key"])
+            for _ in range(20):
+                status = client.register().status
+                seen.setdefault(channels[n].id, set()).add(status)
+            client.close()
+
+        at_once(len(channels), work)
+        assert seen.pop(broken.id) == {503}
+        assert set(map(frozenset, seen.values())) == {frozenset({201})}
+        assert any("registrations of some chains fail" in each for each in warnings(service))
+        assert metric(service, "registration_chains_apart") == 1
+        told = [line for line in service.log_lines() if line["event"] == "registration_set_apart"]
+        assert told and "events" in told[0]["cause"]
+
+        move_head(service, broken, 1)
+        broken.live.register().expect(201)
+        assert metric(service, "registration_chains_apart") == 0
+        assert not any("registrations" in each for each in warnings(service))
+        assert service.stop() == 0
+    finally:
+        service.discard()
+
+
+def test_a_broken_chain_is_left_out_of_the_rounds(tmp_path):
+    service = Service(tmp_path, rate__live=100000, seal__interval="1h").start()
+    try:
+        broken, other = service.new_channel(), service.new_channel()
+        for channel in (broken, other):
+            for _ in range(3):
+                channel.last = channel.live.register().expect(201).json
+        service.store.change(
+            f"UPDATE events SET chain_hash = {stores.blob(b'short')} "
+            f"WHERE event = {live_chain(broken)} * 1099511627776 + 2")
+        service.stop()
+        service.settings["seal.interval"] = "1s"
+        service.start()
+        other.live.sealed(other.last["event_id"])
+        other.live.sealed(other.live.register().expect(201).json["event_id"])
+        assert broken.live.event(broken.last["event_id"])["timestamp"]["type"] == "pending"
+        assert any("cannot be sealed" in each for each in warnings(service))
+        assert metric(service, "seal_chains_apart") == 1
+        assert metric(service, "seal_failures_total") == 0
+        told = [line for line in service.log_lines() if line["event"] == "chain_not_sealed"]
+        assert told[0]["chain"] == broken.id
+        assert other.live.certified(seq_from=1, seq_to=4)["status"] == "completed"
+        assert service.stop() == 0
+    finally:
+        service.discard()
+
+
+@pytest.fixture(scope="module")
+def run_ahead(tmp_path_factory):
+    """The environment of a service whose clock is ahead by so many seconds."""
+    shim = tmp_path_factory.mktemp("shim") / "lagging_clock.so"
+    source = pathlib.Path(__file__).parents[1] / "support" / "lagging_clock.c"
+    subprocess.run(["cc", "-shared", "-fPIC", "-O2", "-o", shim, source], check=True)
+    asan = clean_environment().get("ASAN_OPTIONS", "")
+    return lambda seconds: {"LD_PRELOAD": str(shim), "CLOCK_LAG_SECONDS": str(-seconds),
+                            "ASAN_OPTIONS": f"{asan}:verify_asan_link_order=0"}
+
+
+def errors(service):
+    return [line for line in service.log_lines() if line["level"] == "error"]
+
+
+def test_after_a_clock_that_ran_ahead_its_chains_wait(tmp_path, run_ahead):
+    """The embedded authority keeps the true time."""
+    service = Service(tmp_path, rate__live=100000, seal__interval="1s", tsa__time_bound="2h")
+    service.start()
+    try:
+        ahead = service.new_channel()
+        service.stop()
+        service.environment = run_ahead(AHEAD_SECONDS)
+        service.start()
+        reference = fresh()
+        event = ahead.live.register({"a": 1}, client_ref=reference).expect(201).json
+        told = eventually(lambda: errors(service), "no timestamp is taken that is too early")
+        assert (told[0]["event"], told[0]["error"]) == ("seal_failed", "temporarily_unavailable")
+        assert "before the last event to be sealed" in told[0]["cause"]
+        service.stop()
+        service.environment = {}
+        service.start()
+
+        refused = ahead.live.register().expect(503, "temporarily_unavailable")
+        assert int(refused.headers["Retry-After"]) == 60
+        assert "clock" in refused.message
+        again = ahead.live.register({"a": 1}, client_ref=reference).expect(200)
+        assert again.headers["Idempotent-Replayed"] == "true"
+        ahead.test.register().expect(201)
+        now = service.new_channel()
+        now.live.sealed(now.live.register().expect(201).json["event_id"])
+        assert ahead.live.event(event["event_id"])["timestamp"]["type"] == "pending"
+        assert any("clock stands before" in each for each in warnings(service))
+        assert metric(service, "registrations_clock_refused_total") == 1
+        eventually(lambda: metric(service, "seal_chains_ahead") == 1, "a pass counted it")
+        assert {line["event"] for line in errors(service)} >= {"clock_behind_chain",
+                                                               "chain_ahead_of_clock"}
+        assert service.stop() == 0
+    finally:
+        service.discard()
