@@ -269,7 +269,7 @@ static int check_time(struct round *round, const struct authority_result *stampe
 		return OK;
 	return error_cause(round->error, ERR_AUTHORITY,
 	                   "%s gave a time %" PRId64 " s before the last event to be sealed",
-	                   stamped->facts.authority, early_us / US_PER_SECOND);
+	                   stamped->facts.authority.subject, early_us / US_PER_SECOND);
 }
 
 static int write_round(struct round *round, const struct sha256 *root,
