@@ -191,6 +191,8 @@ static int run_backup(const struct admin_call *call, struct json_writer *out, st
 	if (content) {
 		json_integer(out, "content_objects", facts.content_objects);
 		json_integer(out, "content_bytes", facts.content_bytes);
+		json_integer(out, "content_missing", facts.content_missing);
+		json_boolean(out, "valid", facts.content_missing == 0);
 	}
 	json_end_object(out);
 	return OK;

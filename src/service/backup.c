@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/durable.h"
 #include "base/json.h"
+#include "base/log.h"
 #include "store/db.h"
 #include "store/inspect.h"
 
@@ -97,8 +98,11 @@ static int copy_object(void *context, const char *name)
 	struct content_writer *writer;
 	uint64_t size;
 	int code = content_read_begin(copy->from, name, 0, &reader, &size, copy->error);
-	if (code == ERR_NOT_FOUND)
-		return error_cause(copy->error, ERR_CORRUPT, "object %s is missing", name);
+	if (code == ERR_NOT_FOUND) {
+		log_error("object_missing", "object", name);
+		copy->facts->content_missing++;
+		return OK;
+	}
 	if (code)
 		return code;
 	code = content_write_begin(copy->to, &writer, copy->error);
@@ -135,7 +139,7 @@ static int copy_objects(struct store *store, struct content_store *from, struct 
 	struct object_copy copy = {from, to, facts, malloc(COPY_CHUNK), error};
 	if (!copy.chunk)
 		return ERR_NO_MEMORY;
-	facts->content_objects = facts->content_bytes = 0;
+	facts->content_objects = facts->content_missing = facts->content_bytes = 0;
 	int code;
 	if (store) {
 		code = store_list_objects(store, OBJECTS_OF_EVENTS, copy_named_object, &copy, error);
@@ -158,6 +162,7 @@ static int write_manifest(const char *directory, const struct backup_facts *fact
 	struct json_writer writer = {.out = &text};
 	json_begin_object(&writer, NULL);
 	json_integer(&writer, "content_bytes", facts->content_bytes);
+	json_integer(&writer, "content_missing", facts->content_missing);
 	json_integer(&writer, "content_objects", facts->content_objects);
 	json_time(&writer, "created_at", facts->created_at_us);
 	json_text(&writer, "program", "constancia " CONSTANCIA_VERSION);

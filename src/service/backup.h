@@ -3,9 +3,9 @@
  *   constancia.db      the database: a file of SQLite, or
  *   constancia.pgdump  a dump of PostgreSQL in pg_dump's custom format
  *   content/           the objects, as the file driver lays them out
- *   backup.json        written last: {"content_bytes","content_objects","created_at","program",
- *                      "store_bytes","store_file","store_sha256","v"}; without it the backup is not
- *                      whole. Without store_file it is constancia.db.
+ *   backup.json        written last: {"content_bytes","content_missing","content_objects",
+ *                      "created_at","program","store_bytes","store_file","store_sha256","v"};
+ *                      without it the backup is not whole. Without store_file it is constancia.db.
  * The database is copied before the objects: they are written before the rows that name them.
  * Keys and settings are not part of it. */
 #ifndef SERVICE_BACKUP_H
@@ -22,10 +22,12 @@ struct backup_facts {
 	int64_t store_bytes;
 	struct sha256 store_sha256;
 	int64_t content_objects; /* -1: the content was left out */
+	int64_t content_missing; /* objects that the store names and the content store does not have */
 	int64_t content_bytes;
 };
 
-/* While serving. `directory` (absolute) must be empty or not exist. `content` NULL: left out. */
+/* While serving. `directory` (absolute) must be empty or not exist. `content` NULL: left out. What is
+ * missing there is logged, and keeps nothing else from being saved. */
 int backup_make(struct store *store, struct content_store *content, const char *directory,
                 int64_t now_us, struct backup_facts *ret, struct error *error)
     __attribute__((warn_unused_result));

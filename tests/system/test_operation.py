@@ -521,6 +521,55 @@ def test_store_check_recomputes_the_signers_log(start):
     assert refused.returncode != 0 and "follows another line" in refused.stdout + refused.stderr
 
 
+def test_a_log_that_an_earlier_store_left_is_not_put_into_a_restored_one(start, tmp_path):
+    service = start()
+    channel = service.new_channel()
+    kept = channel.live.register({"n": 1}, "kept").expect(201).json
+    service.admin("store", "backup", tmp_path / "backup")
+    channel.live.register({"n": 2}, "lost").expect(201)
+    service.kill()
+    store = service.data / "constancia.db"
+    log = service.data / "constancia.db-wal"
+    if not log.exists():
+        pytest.skip("the store is not the embedded one")
+    store.unlink()
+    restore = ("store", "restore", tmp_path / "backup", "--json", *service.chosen())
+    refused = run(*restore)
+    assert refused.returncode == 1 and str(log) in refused.stderr
+    assert not store.exists()
+    log.unlink()
+    assert run(*restore).returncode == 0
+    service.start()
+    assert [event["client_ref"] for event in channel.live.walk("/v1/events", 500)] == ["kept"]
+    assert channel.live.event(kept["event_id"])["chain_hash"] == kept["chain_hash"]
+
+
+def test_a_missing_object_keeps_nothing_else_out_of_a_backup(start, tmp_path):
+    service = start()
+    channel = service.new_channel()
+    files = [channel.live.register_file(bytes([n]) * 50000).expect(201).json for n in range(3)]
+    content = service.data / "content"
+    lost = next(path for path in content.rglob("*")
+                if path.is_file() and path.read_bytes() == b"\1" * 50000)
+    lost.unlink()
+    done = run("store", "backup", tmp_path / "backup", "--json", *service.chosen())
+    assert done.returncode == 1, done.stderr
+    told = json.loads(done.stdout)
+    assert (told["valid"], told["content_missing"], told["content_objects"]) == (False, 1, 2)
+    name = lost.relative_to(content)
+    assert [line["object"] for line in service.log_lines()
+            if line["event"] == "object_missing"] == [str(name)]
+    restored = Service(tmp_path / "other")
+    restored.data.parent.mkdir()
+    done = run("store", "restore", tmp_path / "backup", *restored.chosen())
+    assert done.returncode == 0, done.stderr
+    checked = run("store", "check", "--json", *restored.chosen())
+    problems = json.loads(checked.stdout)["problems"]
+    assert checked.returncode == 1 and len(problems) == 1 and str(name) in problems[0]
+    assert files[1]["event_id"] in problems[0]
+    restored.discard()
+
+
 def test_the_end_of_the_signing_process_is_the_end_of_the_service(start):
     """Its supervisor starts both anew."""
     service = start()
