@@ -174,7 +174,7 @@ static void sign(const struct deliverer *deliverer, struct attempt *attempt)
 {
 	const struct queue_endpoint *endpoint = attempt->endpoint;
 	char secret[WEBHOOK_SECRET_SIZE], previous[WEBHOOK_SECRET_SIZE];
-	bool two = endpoint->previous_secret_until_us > attempt->at_us;
+	bool two = endpoint->previous_secret_until_us > store_now_us(deliverer->service->store);
 	webhook_secret(&deliverer->installation, endpoint->endpoint_id, endpoint->secret_version,
 	               secret);
 	if (two)

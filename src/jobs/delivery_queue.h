@@ -32,7 +32,7 @@ struct queue_endpoint {
 	char endpoint_id[ID_SIZE];
 	char *url;
 	int64_t secret_version;
-	int64_t previous_secret_until_us; /* wall clock; TIME_NONE: none */
+	int64_t previous_secret_until_us; /* by the store's clock; TIME_NONE: none */
 	struct queue_item *first;         /* held ready */
 	struct queue_item **end;
 	int64_t loaded_at_us; /* monotonic */

@@ -12,6 +12,7 @@
 #include "store/certifications.h"
 #include "store/mails.h"
 #include "store/deliveries.h"
+#include "store/segments.h"
 
 #define INTERVAL_US (6 * 3600 * US_PER_SECOND)
 /* Content is stored before the event that names it, and documents before their certification is
@@ -60,12 +61,18 @@ static void sweep_content(struct service *service, const atomic_bool *stopping)
 
 /* ---- the rest ---- */
 
+/* A year that the timestamp authority has seen end: a clock of ours that jumped must not disable
+ * everybody, and tell them so by mail. */
 static void disable_idle_accounts(struct service *service)
 {
 	struct error error = {0};
-	int64_t count = 0;
-	int result = store_disable_idle_accounts(service->store, clock_now_us() - IDLE_ACCOUNT_US,
-	                                         &count, &error);
+	int64_t count = 0, sealed_at_us = TIME_NONE;
+	int result = store_last_seal_time(service->store, &sealed_at_us, &error);
+	int64_t now_us = clock_now_us();
+	if (!result && sealed_at_us != TIME_NONE)
+		result = store_disable_idle_accounts(
+		    service->store, (now_us < sealed_at_us ? now_us : sealed_at_us) - IDLE_ACCOUNT_US,
+		    &count, &error);
 	if (result) {
 		log_warning("idle_accounts_failed", "cause", error.cause);
 	} else if (count > 0) {

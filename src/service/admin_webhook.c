@@ -25,10 +25,14 @@ static void types_member(struct json_writer *out, const char *types)
 	json_end_array(out);
 }
 
-static void webhook_members(struct json_writer *out, const struct webhook_record *record,
-                            int64_t now_us)
+static bool previous_signs(const struct admin_call *call, const struct webhook_record *record)
 {
-	bool two = record->previous_secret_until_us > now_us;
+	return record->previous_secret_until_us > store_now_us(call->admin->store);
+}
+
+static void webhook_members(const struct admin_call *call, const struct webhook_record *record,
+                            struct json_writer *out)
+{
 	json_text(out, "endpoint_id", record->endpoint_id);
 	json_text(out, "account_id", record->account_id);
 	json_text(out, "url", record->url);
@@ -43,7 +47,7 @@ static void webhook_members(struct json_writer *out, const struct webhook_record
 	json_integer(out, "waiting", record->waiting);
 	json_integer(out, "secret_version", record->secret_version);
 	json_time(out, "previous_secret_until",
-	          two ? record->previous_secret_until_us : TIME_NONE);
+	          previous_signs(call, record) ? record->previous_secret_until_us : TIME_NONE);
 	json_time(out, "created_at", record->created_at_us);
 }
 
@@ -76,7 +80,7 @@ static int show(const struct admin_call *call, struct slice endpoint_id, bool wi
 	if (code)
 		return code;
 	json_begin_object(out, NULL);
-	webhook_members(out, &record, call->now_us);
+	webhook_members(call, &record, out);
 	if (with_secret)
 		json_text(out, "secret", secret);
 	json_end_object(out);
@@ -101,7 +105,7 @@ static int run_list(const struct admin_call *call, struct json_writer *out, stru
 	admin_list_begin(out);
 	for (size_t i = 0; i < list.count; i++) {
 		json_begin_object(out, NULL);
-		webhook_members(out, &list.items[i], call->now_us);
+		webhook_members(call, &list.items[i], out);
 		json_end_object(out);
 	}
 	admin_list_end(out, list.more);
@@ -165,8 +169,8 @@ static int run_delete(const struct admin_call *call, struct json_writer *out, st
 static int run_rotate(const struct admin_call *call, struct json_writer *out, struct error *error)
 {
 	struct slice endpoint_id = admin_slice(call, "endpoint");
-	int code = store_rotate_webhook(call->admin->store, endpoint_id,
-	                                call->now_us + WEBHOOK_OVERLAP_US, error);
+	int64_t until_us = store_now_us(call->admin->store) + WEBHOOK_OVERLAP_US;
+	int code = store_rotate_webhook(call->admin->store, endpoint_id, until_us, error);
 	return code ? code : show(call, endpoint_id, true, out, error);
 }
 
@@ -321,7 +325,7 @@ static int send_test(const struct admin_call *call, const struct webhook_record 
 {
 	struct webhook_rules rules;
 	char secret[WEBHOOK_SECRET_SIZE], previous[WEBHOOK_SECRET_SIZE];
-	bool two = record->previous_secret_until_us > call->now_us;
+	bool two = previous_signs(call, record);
 	int code = webhook_rules_read(call->admin->settings, &rules, error);
 	if (!code)
 		code = secret_of(call, record, record->secret_version, secret, error);

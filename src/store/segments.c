@@ -217,6 +217,21 @@ int store_last_round(struct store *store, int64_t *ret_round, struct sha256 *ret
 	return result;
 }
 
+int store_last_seal_time(struct store *store, int64_t *ret_sealed_at_us, struct error *error)
+{
+	struct db_connection *connection;
+	int result = look_begin(store, &connection, error);
+	if (result)
+		return result;
+	struct db_query *query =
+	    db_query(connection, "SELECT sealed_at FROM seal_rounds ORDER BY round DESC LIMIT 1");
+	int64_t sealed_at_us = db_step(query) ? db_integer(query, 0) : TIME_NONE;
+	result = look_end(connection, db_end(query, error));
+	if (!result)
+		*ret_sealed_at_us = sealed_at_us;
+	return result;
+}
+
 static struct slice row_bytes(struct row *row, int column)
 {
 	struct slice bytes = db_blob(row->query, column);

@@ -69,6 +69,9 @@ int store_write_round(struct store *store, const struct round_record *round,
                       struct error *error)
     __attribute__((warn_unused_result));
 
+/* When its authority says that the last round was sealed; TIME_NONE: none was yet. */
+int store_last_seal_time(struct store *store, int64_t *ret_sealed_at_us, struct error *error)
+    __attribute__((warn_unused_result));
 /* The last round's number (0: none yet) and its token's hash. */
 int store_last_round(struct store *store, int64_t *ret_round, struct sha256 *ret_token_hash,
                      struct error *error) __attribute__((warn_unused_result));

@@ -5,6 +5,7 @@ import contextlib
 import glob
 import json
 import os
+import pathlib
 import shutil
 import subprocess
 import time
@@ -28,6 +29,16 @@ def clean_environment(more=None):
     kept = {name: value for name, value in os.environ.items()
             if not name.startswith("CONSTANCIA")}
     return {**kept, **(more or {})}
+
+
+def clock_behind(directory, seconds):
+    """The environment of a process whose clock runs behind by so much; ahead, if negative."""
+    shim = pathlib.Path(directory) / "lagging_clock.so"
+    source = pathlib.Path(__file__).with_name("lagging_clock.c")
+    subprocess.run(["cc", "-shared", "-fPIC", "-O2", "-o", shim, source], check=True)
+    asan = os.environ.get("ASAN_OPTIONS", "")
+    return {"LD_PRELOAD": str(shim), "CLOCK_LAG_SECONDS": str(seconds),
+            "ASAN_OPTIONS": f"{asan}:verify_asan_link_order=0"}
 
 
 class Node:

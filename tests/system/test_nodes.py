@@ -1,14 +1,12 @@
 """Several nodes on one store: each serves any key, and together they are as exact as one."""
 
 import collections
-import pathlib
-import subprocess
 
 import pytest
 
 from client import eventually, fresh
 from fleet import Fleet, at_once, gapless, register_everywhere
-from nodes import clean_environment
+from nodes import clock_behind
 
 pytestmark = pytest.mark.postgresql
 LAG_SECONDS = 20
@@ -275,14 +273,9 @@ def test_a_node_that_dies_while_sealing_is_replaced(tmp_path):
 def lagging(tmp_path_factory):
     """Two nodes, the clock of the second behind the first's."""
     directory = tmp_path_factory.mktemp("lagging")
-    shim = directory / "lagging_clock.so"
-    source = pathlib.Path(__file__).parents[1] / "support" / "lagging_clock.c"
-    subprocess.run(["cc", "-shared", "-fPIC", "-O2", "-o", shim, source], check=True)
     fleet = Fleet(directory / "nodes", count=0, seal__clock_bound="1m")
     fleet.add()
-    asan = clean_environment().get("ASAN_OPTIONS", "")
-    fleet.add(environment={"LD_PRELOAD": str(shim), "CLOCK_LAG_SECONDS": str(LAG_SECONDS),
-                           "ASAN_OPTIONS": f"{asan}:verify_asan_link_order=0"})
+    fleet.add(environment=clock_behind(directory, LAG_SECONDS))
     with fleet:
         yield fleet
 
@@ -313,6 +306,18 @@ def test_sealing_and_issuing_bear_a_clock_behind(lagging):
     for client in lagging.clients(channel.live_key["key"]):
         assert client.certified(seq_from=1, seq_to=6)["status"] == "completed"
     lagging.check()
+
+
+def test_secrets_overlap_by_the_clock_of_all(lagging):
+    behind = lagging.nodes[1]
+    account = behind.cli("account", "create", "--name", "An owner")["account_id"]
+    endpoint = behind.cli("webhook", "create", "--account", account, "--url",
+                          "https://example.org/hook")["endpoint_id"]
+    before = lagging.number("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint")
+    behind.cli("webhook", "rotate", endpoint)
+    until = lagging.number("SELECT previous_secret_until FROM webhook_endpoints "
+                           f"WHERE endpoint_id = '{endpoint}'")
+    assert until >= before + 24 * 3600 * 1000000 - LAG_SECONDS * 500000
 
 
 # ---- the schema ----

@@ -7,6 +7,7 @@ import pytest
 
 from client import Client, Refused, eventually
 from money import bill, movements, new_pack, new_purchase, notices, purchase, purchases
+from nodes import clock_behind
 from test_credits import check_balance, statuses
 
 
@@ -246,7 +247,9 @@ def age(service, *accounts, days):
 
 
 def test_an_account_is_dormant_after_a_year_and_enabling_starts_another(start):
-    service = start(describe=False)
+    service = start(describe=False, seal__interval="300ms")
+    sealing = service.new_channel().live
+    sealing.sealed(sealing.register().expect(201).json["event_id"])
     old, recent, last = (service.new_account() for _ in range(3))
     age(service, old, last, days=2)
     age(service, old, recent, days=364)
@@ -259,6 +262,21 @@ def test_an_account_is_dormant_after_a_year_and_enabling_starts_another(start):
     age(service, last, days=364)  # housekeeping goes through the accounts in order
     eventually(lambda: disabled(last), "the other idle account is disabled")
     assert not disabled(old)
+
+
+def test_a_clock_that_jumps_ahead_disables_nobody(start, tmp_path):
+    service = start(describe=False, seal__interval="300ms", webhook__keep="1s")
+    channel = service.new_channel(credits=2)
+    service.admin("threshold", "create", "--account", channel.account_id, "--credits", 1)
+    channel.live.sealed(channel.live.register().expect(201).json["event_id"])
+    count = "SELECT count(*) FROM notices"
+    assert service.store.rows(count) == [["1"]]
+    service.stop()
+    service.environment = clock_behind(tmp_path, -400 * 86400)
+    service.start()
+    # Notices are forgotten after accounts were looked at.
+    eventually(lambda: service.store.rows(count) == [["0"]], "housekeeping has come so far")
+    assert service.admin("account", "show", channel.account_id)["disabled"] is False
 
 
 def test_only_its_owners_doings_count_as_activity(start):
