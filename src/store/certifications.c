@@ -325,7 +325,7 @@ static int insert_certification(struct db_connection *connection,
 	    " requested_at, language, range_from, range_to, range_seq_from, range_seq_to,"
 	    " first_sequence, last_sequence, config_versions, fee, verification_code,"
 	    " next_attempt_at) VALUES ($1, $2, $3, $4, $5, 'processing', $6, $7, $8, $9, $10, $11,"
-	    " $12, $13, $14, $15, $16, $6) RETURNING certification");
+	    " $12, $13, $14, $15, $16, $17) RETURNING certification");
 	db_bind_integer(query, certification->account);
 	db_bind_integer(query, certification->channel);
 	db_bind_integer(query, certification->chain);
@@ -342,6 +342,7 @@ static int insert_certification(struct db_connection *connection,
 	db_bind_string(query, certification->config_versions);
 	db_bind_integer(query, certification->fee);
 	db_bind_string(query, certification->verification_code);
+	db_bind_integer(query, due_at_once_us(connection, certification->requested_at_us));
 	if (db_step(query))
 		certification->certification = db_integer(query, 0);
 	return db_execute(query, NULL, error);

@@ -66,6 +66,7 @@ int store_retry_certification(struct store *store, struct slice certification_id
 	int code = change_begin(store, &connection, error);
 	if (code)
 		return code;
+	now_us = due_at_once_us(connection, now_us);
 	return change_end(connection,
 	                  retry_certification(connection, certification_id, now_us, error), error);
 }

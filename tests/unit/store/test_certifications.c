@@ -9,6 +9,7 @@
 #include "sample.h"
 #include "store/certifications.h"
 #include "store/change.h"
+#include "store/inspect.h"
 #include "store/segments.h"
 
 static struct sample sample;
@@ -232,6 +233,24 @@ static void test_config_versions(void **state)
 	                                            12, 2, versions, &count, &error), ERR_TOO_LARGE);
 }
 
+/* A node whose clock is ahead asks, and retries, for all. */
+static void test_due_at_once_by_the_clock_of_all(void **state)
+{
+	sample.now_us = store_now_us(sample.store) + US_PER_DAY;
+	sample_register(&sample, MODE_TEST, 1);
+	struct certification certification = make(MODE_TEST, 1, 1), job;
+	assert_int_equal(accept(&certification), OK);
+	int64_t now_us = store_now_us(sample.store);
+	assert_int_equal(claim("a", now_us, &job), OK);
+	struct slice id = slice_of(certification.certification_id);
+	assert_int_equal(store_retry_certification(sample.store, id, sample.now_us, &error),
+	                 ERR_REFUSED); /* it is being worked on */
+	assert_int_equal(store_delay_certification(sample.store, &job, "a", now_us + US_PER_DAY, "",
+	                                           &error), OK);
+	assert_int_equal(store_retry_certification(sample.store, id, sample.now_us, &error), OK);
+	assert_int_equal(claim("b", store_now_us(sample.store), &job), OK);
+}
+
 static struct document make_document(enum document_kind kind, const char *name)
 {
 	struct document document = {
@@ -394,6 +413,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test_setup_teardown(test_accept, set_up, tear_down),
 	    cmocka_unit_test_setup_teardown(test_fee, set_up, tear_down),
+	    cmocka_unit_test_setup_teardown(test_due_at_once_by_the_clock_of_all, set_up, tear_down),
 	    cmocka_unit_test_setup_teardown(test_daily_test_quota, set_up, tear_down),
 	    cmocka_unit_test_setup_teardown(test_config_versions, set_up, tear_down),
 	    cmocka_unit_test_setup_teardown(test_complete, set_up, tear_down),
