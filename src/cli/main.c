@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/confine.h"
@@ -212,6 +213,7 @@ static int count_leading_options(int count, char **words)
 int main(int argc, char **argv)
 {
 	struct command_line line = {.sources = {.environment = environ}};
+	umask(0077); /* stores, keys and their copies are this user's alone */
 	struct error error = {0};
 	error.code = confine_memory(&error); /* settings and the store hold secrets */
 	if (error.code)

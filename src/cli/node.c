@@ -115,7 +115,6 @@ static void prepare_process(struct node *node)
 		files.rlim_cur = files.rlim_max;
 		(void)setrlimit(RLIMIT_NOFILE, &files);
 	}
-	umask(0077);
 }
 
 static int start_signer(struct node *node, struct error *error)
