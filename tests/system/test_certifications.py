@@ -430,14 +430,13 @@ def test_an_expired_link_is_not_found_and_a_fresh_one_works(start):
     channel = service.new_channel("hash_only")
     channel.test.register_hash("0" * 64).expect(201)
     done = channel.test.certified(seq_from=1, seq_to=1)
-    eventually(lambda: channel.test.download(done["evidence_url"]).status == 404, "it expires",
-               patience=10)
+    eventually(lambda: channel.test.download(done["evidence_url"]).status == 404, "it expires")
     channel.test.download(done["report_url"]).expect(404, "not_found")
 
     def fresh():
         again = channel.test.certification(done["certification_id"])
         return channel.test.download(again["report_url"]).status == 200
-    eventually(fresh, "a fresh link is used in time", patience=10)
+    eventually(fresh, "a fresh link is used in time")
 
 
 def test_a_link_needs_no_key_and_uses_none_of_its_rate(start):

@@ -36,7 +36,7 @@ class Overlaps:
 @pytest.fixture
 def fleet(tmp_path_factory):
     with Fleet(tmp_path_factory.mktemp("fleet"), webhook__allow_http="true",
-               webhook__allow_networks="127.0.0.0/8", webhook__timeout="1s",
+               webhook__allow_networks="127.0.0.0/8",
                webhook__schedule=",".join(["300ms"] * 20)) as running:
         yield running
 
