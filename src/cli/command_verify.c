@@ -12,6 +12,8 @@ const struct option verify_options[] = {
 	{"trust-signer", "FILE", "PEM roots of the signers alone"},
 	{"trust-timestamps", "FILE", "PEM roots of the timestamp authorities alone"},
 	{"signer", "SHA256...", "only a certificate of this fingerprint may sign; may be repeated"},
+	{"receipt", "FILE...", "answers to registrations: the archives must hold exactly these events; "
+	                       "may be repeated"},
 	{0},
 };
 
@@ -19,6 +21,7 @@ struct question {
 	struct buf signer_roots, timestamp_roots;
 	struct trust_roots roots;
 	struct sha256 signers[COMMAND_OPTIONS_MAX];
+	const char *receipts[COMMAND_OPTIONS_MAX];
 	struct verify_options options;
 };
 
@@ -72,6 +75,8 @@ static int read_question(const struct command_line *line, struct question *quest
 	if (!code)
 		code = read_roots(line, "trust-timestamps", &question->timestamp_roots,
 		                  &question->roots.timestamps, error);
+	question->options.receipts = question->receipts;
+	question->options.receipt_count = command_options(line, "receipt", question->receipts);
 	return code ? code : read_pins(line, question, error);
 }
 

@@ -6,6 +6,7 @@
 #ifndef PROOF_ARCHIVE_LINES_H
 #define PROOF_ARCHIVE_LINES_H
 
+#include "base/json.h"
 #include "proof/archive.h"
 
 #define ARCHIVE_MIMETYPE "application/vnd.etsi.asic-e+zip"
@@ -39,6 +40,11 @@ struct archive_segment_text { /* what an archive_segment read back points to */
 
 int archive_read_event(struct arena *arena, struct slice line, struct event_facts *ret_event,
                        struct error *error) __attribute__((warn_unused_result));
+/* The answer to a registration, as the interface gives it: without config_hash and
+ * previous_chain_hash, with the chain hash. Members that are no part of the record are left out. */
+int archive_read_receipt(struct arena *arena, const struct json *json,
+                         struct event_facts *ret_event, struct sha256 *ret_chain_hash,
+                         struct error *error) __attribute__((warn_unused_result));
 int archive_read_leaf(struct arena *arena, struct slice line, int64_t *ret_sequence,
                       struct sha256 *ret_hash, struct error *error)
     __attribute__((warn_unused_result));

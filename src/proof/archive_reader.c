@@ -198,39 +198,61 @@ static enum modality take_modality(struct members *members)
 	return modality;
 }
 
+/* What an event's record and the answer to its registration both say. */
+static struct event_facts take_event(struct members *members)
+{
+	struct event_facts event = {.hash_algorithm = HASH_SHA256};
+	event.channel_id = take_text(members, "channel_id");
+	event.client_ref = take_slice(members, "client_ref");
+	event.config_version = take_integer(members, "config_version", 1);
+	event.event_id = take_slice(members, "event_id");
+	struct slice algorithm = take_slice(members, "hash_alg");
+	if (members->status == 0 && !hash_algorithm_parse(algorithm, &event.hash_algorithm))
+		bad_member(members, "hash_alg");
+	struct slice hash = take_slice(members, "hash");
+	size_t size = hash_algorithm_size(event.hash_algorithm);
+	uint8_t *bytes = arena_alloc(members->arena, size);
+	if (members->status == 0 && !bytes)
+		members->status = error_cause(members->error, ERR_NO_MEMORY, "event");
+	if (members->status == 0 && !hex_decode(hash, bytes, size))
+		bad_member(members, "hash");
+	event.hash = bytes;
+	event.modality = take_modality(members);
+	event.occurred_at_us = take_time_or_null(members, "occurred_at");
+	event.received_at_us = take_time(members, "received_at");
+	event.sequence = take_integer(members, "sequence", 1);
+	if (members->status == 0 &&
+	    (event.client_ref.size == 0 || event.client_ref.size > CLIENT_REF_MAX))
+		bad_member(members, "client_ref");
+	return event;
+}
+
 int archive_read_event(struct arena *arena, struct slice line, struct event_facts *ret_event,
                        struct error *error)
 {
 	struct members members = parse_members(arena, line, LINE_VALUES_MAX, error);
-	struct event_facts event = {.hash_algorithm = HASH_SHA256};
+	struct event_facts event = take_event(&members);
 	event.chain = take_mode(&members, "chain");
-	event.channel_id = take_text(&members, "channel_id");
-	event.client_ref = take_slice(&members, "client_ref");
 	event.config_hash = take_hash(&members, "config_hash");
-	event.config_version = take_integer(&members, "config_version", 1);
-	event.event_id = take_slice(&members, "event_id");
-	struct slice algorithm = take_slice(&members, "hash_alg");
-	if (members.status == 0 && !hash_algorithm_parse(algorithm, &event.hash_algorithm))
-		bad_member(&members, "hash_alg");
-	struct slice hash = take_slice(&members, "hash");
-	size_t size = hash_algorithm_size(event.hash_algorithm);
-	uint8_t *bytes = arena_alloc(arena, size);
-	if (members.status == 0 && !bytes)
-		members.status = error_cause(error, ERR_NO_MEMORY, "event");
-	if (members.status == 0 && !hex_decode(hash, bytes, size))
-		bad_member(&members, "hash");
-	event.hash = bytes;
-	event.modality = take_modality(&members);
-	event.occurred_at_us = take_time_or_null(&members, "occurred_at");
 	event.previous_chain_hash = take_hash(&members, "previous_chain_hash");
-	event.received_at_us = take_time(&members, "received_at");
-	event.sequence = take_integer(&members, "sequence", 1);
 	take_version(&members);
-	if (members.status == 0 &&
-	    (event.client_ref.size == 0 || event.client_ref.size > CLIENT_REF_MAX))
-		bad_member(&members, "client_ref");
 	if (members.status == 0)
 		*ret_event = event;
+	return members.status;
+}
+
+int archive_read_receipt(struct arena *arena, const struct json *json,
+                         struct event_facts *ret_event, struct sha256 *ret_chain_hash,
+                         struct error *error)
+{
+	struct members members = members_of(arena, json, error);
+	struct event_facts event = take_event(&members);
+	event.chain = take_mode(&members, "mode");
+	struct sha256 chain_hash = take_hash(&members, "chain_hash");
+	if (members.status == 0) {
+		*ret_event = event;
+		*ret_chain_hash = chain_hash;
+	}
 	return members.status;
 }
 

@@ -14,6 +14,7 @@
 #define FINDING_MAX 1024
 #define RESULT_ARENA_MAX ((size_t)16 << 20)
 #define RUN_ARENA_MAX ((size_t)64 << 20)
+#define RECEIPT_ARENA_MAX ((size_t)512 << 20)
 #define ROOTS_MAX ((size_t)4 << 20)
 #define PROGRESS_STEP_US (US_PER_SECOND / 5)
 
@@ -283,7 +284,7 @@ static int check_all(struct run *run)
 	static const enum input_kind order[] = {INPUT_PART, INPUT_ARCHIVE, INPUT_REPORT};
 	static int (*const checks[])(struct run *, struct input *) = {verify_part, verify_archive,
 	                                                              verify_report};
-	int status = 0;
+	int status = verify_receipts_load(run);
 	for (size_t i = 0; i < run->input_count && status == 0; i++)
 		status = open_input(run, &run->inputs[i]);
 	if (status == 0)
@@ -297,6 +298,8 @@ static int check_all(struct run *run)
 			judge_part(run, &run->inputs[i]);
 	if (status == 0)
 		verify_points_conclude(run);
+	if (status == 0)
+		verify_receipts_conclude(run);
 	return status;
 }
 
@@ -343,6 +346,7 @@ int verify_paths(const char *const *paths, size_t count, const struct trust_root
 	                  .input_count = count};
 	arena_init(&result.arena, RESULT_ARENA_MAX);
 	arena_init(&run.arena, RUN_ARENA_MAX);
+	arena_init(&run.receipt_arena, RECEIPT_ARENA_MAX);
 	run.inputs = calloc(count, sizeof *run.inputs);
 	int status = run.inputs ? 0 : ERR_NO_MEMORY;
 	for (size_t i = 0; i < count && status == 0; i++)
@@ -352,6 +356,7 @@ int verify_paths(const char *const *paths, size_t count, const struct trust_root
 	if (status == 0)
 		conclude(&run);
 	verify_points_free(&run);
+	verify_receipts_free(&run);
 	free(run.inputs);
 	arena_free(&run.arena);
 	if (status < 0) {

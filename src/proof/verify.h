@@ -61,6 +61,7 @@ struct verify_delay {
 
 struct verify_counts {
 	uint64_t events, segments, timestamps, files, parts, reports;
+	uint64_t receipts; /* compared with the event that they are of */
 };
 
 struct verify_result {
@@ -80,6 +81,10 @@ struct verify_options {
 	 * alone, without roots of signers, who signed is established too. */
 	const struct sha256 *signers;
 	size_t signer_count;
+	/* Files of receipts (proof/receipt.h), each to be found in an archive exactly as it says. One
+	 * of an event that no archive holds is unchecked. */
+	const char *const *receipts;
+	size_t receipt_count;
 	/* Called now and then, at most some times a second; NULL: never. */
 	void (*progress)(void *context, const char *path, uint64_t done, uint64_t total);
 	void *progress_context;

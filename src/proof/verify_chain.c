@@ -270,7 +270,8 @@ static void check_event(struct chain *chain, const struct event_facts *event)
 	check_config(chain, event);
 }
 
-static int read_event(struct chain *chain, struct slice line, struct error *error)
+static int read_event(struct chain *chain, struct slice line, const struct sha256 *hash,
+                      struct error *error)
 {
 	struct event_facts event;
 	arena_reset(&chain->arena);
@@ -283,6 +284,7 @@ static int read_event(struct chain *chain, struct slice line, struct error *erro
 	if (status < 0)
 		return status;
 	check_event(chain, &event);
+	verify_receipt_event(chain->run, chain->facts->input, &event, hash);
 	return event.modality == MODALITY_CONTENT ? follow_part(chain, &event) : 0;
 }
 
@@ -297,7 +299,7 @@ static int take_event(struct chain *chain)
 	}
 	struct sha256 hash = sha256_of(line.data, line.size);
 	struct error error = {0};
-	status = read_event(chain, line, &error);
+	status = read_event(chain, line, &hash, &error);
 	if (status < 0)
 		status = note(chain, STREAM_EVENTS, status, &error);
 	verify_point_event(chain->run, chain->facts->input, chain->next_sequence, &hash,
@@ -344,6 +346,7 @@ static int take_leaf(struct chain *chain, int64_t sequence)
 		wrong_at(chain, STREAM_LEAVES, "chain_hash",
 		         "it is not the previous_chain_hash of the range's first event");
 	verify_point_event(chain->run, chain->facts->input, sequence, &hash, TIME_NONE);
+	verify_receipt_hash(chain->run, chain->facts->input, sequence, &hash);
 	chain->chain_hash = hash;
 	return 1;
 }
@@ -690,6 +693,8 @@ static int walk(struct chain *chain)
 	int status = 1;
 	verify_point_event(chain->run, chain->facts->input, chain->range->first_sequence - 1,
 	                   &chain->manifest->previous_chain_hash, TIME_NONE);
+	verify_receipt_hash(chain->run, chain->facts->input, chain->range->first_sequence - 1,
+	                    &chain->manifest->previous_chain_hash);
 	while (chain->range->mode == MODE_LIVE && status == 1)
 		status = take_segment(chain);
 	if (status < 0)

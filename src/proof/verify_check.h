@@ -35,6 +35,9 @@ struct run {
 	struct point *points; /* in order: verify_points.c */
 	size_t point_count;
 	void *sealed; /* a tree of documents: verify_points.c */
+	struct kept_receipt *receipts; /* in order: verify_receipts.c */
+	size_t receipt_count;
+	struct arena receipt_arena;
 	int64_t next_progress_us;
 	bool development, non_qualified; /* such timestamps were seen */
 	bool unknown_signer, unknown_authority; /* some led to no root */
@@ -124,6 +127,20 @@ int verify_point_document(struct run *run, const struct input *archive, int64_t 
                           const struct sha256 *hash) __attribute__((warn_unused_result));
 /* After all archives: identifiers given twice, and what a range by time leaves open. */
 void verify_points_conclude(struct run *run);
+
+/* ---- receipts ---- */
+
+/* Reads the options' files, before the archives are checked; what cannot be read is unchecked. */
+int verify_receipts_load(struct run *run) __attribute__((warn_unused_result));
+void verify_receipts_free(struct run *run);
+/* An event of an archive, and the SHA-256 of its line. */
+void verify_receipt_event(struct run *run, const struct input *archive,
+                          const struct event_facts *event, const struct sha256 *chain_hash);
+/* An event outside the range, of which an archive holds the chain hash alone. */
+void verify_receipt_hash(struct run *run, const struct input *archive, int64_t sequence,
+                         const struct sha256 *chain_hash);
+/* After all archives: the receipts of no event. */
+void verify_receipts_conclude(struct run *run);
 
 /* Each checks one input whole and records what it finds; 0, or ERR_NO_MEMORY. */
 int verify_archive(struct run *run, struct input *input) __attribute__((warn_unused_result));

@@ -65,6 +65,7 @@ static void print_json(const struct verify_result *result, FILE *out)
 	json_integer(&writer, "events", (int64_t)counts->events);
 	json_integer(&writer, "files", (int64_t)counts->files);
 	json_integer(&writer, "parts", (int64_t)counts->parts);
+	json_integer(&writer, "receipts", (int64_t)counts->receipts);
 	json_integer(&writer, "reports", (int64_t)counts->reports);
 	json_integer(&writer, "segments", (int64_t)counts->segments);
 	json_integer(&writer, "timestamps", (int64_t)counts->timestamps);
@@ -114,6 +115,9 @@ static void print_text(const struct verify_result *result, FILE *out)
 		        delay->sequence);
 	const struct verify_counts *counts = &result->checked;
 	int code = verify_exit_code(result);
+	if (counts->receipts > 0)
+		fprintf(out, "receipts compared with the events that they are of: %" PRIu64 "\n",
+		        counts->receipts);
 	fprintf(out,
 	        "%s: %" PRIu64 " events, %" PRIu64 " segments, %" PRIu64 " timestamps, %" PRIu64
 	        " files, %" PRIu64 " content parts and %" PRIu64 " reports checked.%s\n",

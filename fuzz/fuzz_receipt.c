@@ -1,0 +1,66 @@
+/* Receipts as clients may hand them in. What is read is written again as receipts that say the
+ * same. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/json.h"
+#include "fuzz.h"
+#include "proof/receipt.h"
+
+static void require(bool good, const char *what)
+{
+	if (good)
+		return;
+	fprintf(stderr, "broken: %s\n", what);
+	abort();
+}
+
+static void write_all(const struct receipt *receipts, size_t count, struct buf *out)
+{
+	struct json_writer writer = {.out = out};
+	json_begin_array(&writer, NULL);
+	for (size_t i = 0; i < count; i++) {
+		const struct event_facts *event = &receipts[i].event;
+		json_begin_object(&writer, NULL);
+		json_hex(&writer, "chain_hash", receipts[i].chain_hash.bytes, SHA256_SIZE);
+		json_text(&writer, "channel_id", event->channel_id);
+		json_slice(&writer, "client_ref", event->client_ref);
+		json_integer(&writer, "config_version", event->config_version);
+		json_slice(&writer, "event_id", event->event_id);
+		json_hex(&writer, "hash", event->hash, hash_algorithm_size(event->hash_algorithm));
+		json_text(&writer, "hash_alg", hash_algorithm_text(event->hash_algorithm));
+		json_text(&writer, "modality", modality_text(event->modality));
+		json_text(&writer, "mode", mode_text(event->chain));
+		json_time(&writer, "occurred_at", event->occurred_at_us);
+		json_time(&writer, "received_at", event->received_at_us);
+		json_integer(&writer, "sequence", event->sequence);
+		json_end_object(&writer);
+	}
+	json_end_array(&writer);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	ARENA_AUTO struct arena arena;
+	BUF_AUTO struct buf once, twice;
+	struct receipt *receipts = NULL;
+	size_t count = 0, again = 0;
+	struct error error = {0};
+	arena_init(&arena, (size_t)512 << 20);
+	buf_init(&once, (size_t)64 << 20);
+	buf_init(&twice, (size_t)64 << 20);
+	int status = receipts_read(&arena, slice_make((const char *)data, size), &receipts, &count,
+	                           &error);
+	if (status < 0) {
+		require(status == ERR_INVALID_EVIDENCE && error.cause[0], "a refusal has a reason");
+		require(!receipts && !count, "a refusal writes nothing");
+		return 0;
+	}
+	require(count > 0 && count <= RECEIPTS_MAX, "their number is within its bounds");
+	write_all(receipts, count, &once);
+	require(receipts_read(&arena, buf_slice(&once), &receipts, &again, NULL) == 0 && again == count,
+	        "they can be read back");
+	write_all(receipts, again, &twice);
+	require(slice_equal(buf_slice(&once), buf_slice(&twice)), "they say the same");
+	return 0;
+}
