@@ -27,7 +27,6 @@
 #define PARAMETERS_MAX 31
 #define WRITER_CACHE_KIB 16384
 #define READER_CACHE_KIB 512
-#define FIRST_PAGE_MAX 65536
 #define BUSY_PATIENCE_MS 5000
 /* Of SQLite's own: other processes stay locked out while it is open, and the index of the log is in
  * memory: no file "-shm", which could be out of date, and whose pages need room on the disk when
@@ -193,13 +192,14 @@ static int take_lock(struct sqlite_db *db, struct error *error)
 	return OK;
 }
 
-/* The first page of a new file is not in the log; any other page is, until a good sync. */
+/* Of the file nothing need be written again: pages that a sync failed on are in the log still, and
+ * are moved from there once more. It is synced for the sake of whoever copied it here. */
 static int make_files_durable(struct sqlite_db *db, struct error *error)
 {
 	char log[SQLITE_PATH_MAX];
 	snprintf(log, sizeof log, "%s" SQLITE_LOG_SUFFIX, db->path);
 	int result = durable_rewrite(log, UINT64_MAX, error);
-	return result == OK ? durable_rewrite(db->path, FIRST_PAGE_MAX, error) : result;
+	return result == OK ? durable_rewrite(db->path, 0, error) : result;
 }
 
 /* The emptied log is synced too: an older one must not be played into a file that has moved on. */
@@ -288,10 +288,6 @@ static void sqlite_close(struct db *base)
 	struct sqlite_db *db = sqlite_db(base);
 	for (int i = 0; i < READER_COUNT; i++)
 		connection_close(&db->readers[i]);
-	/* Closing moves the log into the file. A log whose sync failed must not be: the next start
-	 * writes it again first. */
-	if (db_is_poisoned(base))
-		sqlite3_db_config(db->writer.sqlite, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
 	connection_close(&db->writer);
 	if (db->lock_file >= 0)
 		close(db->lock_file);

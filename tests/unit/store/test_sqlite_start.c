@@ -1,0 +1,140 @@
+/* What opening the embedded store does before anything is read from it. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "store/db.h"
+
+#define LOG "killed.db-wal"
+
+struct fixture {
+	char directory[64];
+	struct db *running;
+};
+
+static const char *failing; /* syncs of files whose path has this in it fail, so many times */
+static int failures;
+
+int __real_fsync(int descriptor);
+int __wrap_fsync(int descriptor);
+int __wrap_fsync(int descriptor)
+{
+	char link[64], path[PATH_MAX];
+	snprintf(link, sizeof link, "/proc/self/fd/%d", descriptor);
+	ssize_t size = readlink(link, path, sizeof path - 1);
+	path[size < 0 ? 0 : size] = '\0';
+	if (!failing || failures == 0 || !strstr(path, failing))
+		return __real_fsync(descriptor);
+	failures--;
+	errno = EIO;
+	return -1;
+}
+
+static int open_named(const struct fixture *fixture, const char *name, bool create,
+                      struct db **ret_db)
+{
+	char url[128];
+	snprintf(url, sizeof url, "sqlite:%s/%s", fixture->directory, name);
+	return db_open(&(struct db_options){.url = url, .create = create}, ret_db, NULL);
+}
+
+static off_t log_size(const struct fixture *fixture)
+{
+	char path[128];
+	struct stat status;
+	snprintf(path, sizeof path, "%s/" LOG, fixture->directory);
+	assert_int_equal(stat(path, &status), 0);
+	return status.st_size;
+}
+
+/* "killed.db" is as a store whose process was killed: with all it committed in the log. */
+static int set_up(void **state)
+{
+	struct fixture *fixture = calloc(1, sizeof *fixture);
+	char command[256];
+	strcpy(fixture->directory, "/tmp/unit-start-XXXXXX");
+	assert_non_null(mkdtemp(fixture->directory));
+	assert_int_equal(open_named(fixture, "running.db", true, &fixture->running), OK);
+	struct db_connection *writer = db_take_writer(fixture->running);
+	assert_int_equal(db_begin(writer, NULL), OK);
+	assert_int_equal(db_run(writer, "CREATE TABLE kept (n BIGINT); INSERT INTO kept VALUES (7)",
+	                        NULL), OK);
+	assert_int_equal(db_commit(writer, NULL), OK);
+	db_give(writer);
+	snprintf(command, sizeof command, "cd %s && cp running.db killed.db && cp running.db-wal " LOG,
+	         fixture->directory);
+	assert_int_equal(system(command), 0);
+	failing = NULL;
+	*state = fixture;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	struct fixture *fixture = *state;
+	char command[128];
+	db_close(fixture->running);
+	snprintf(command, sizeof command, "rm -r %s", fixture->directory);
+	assert_int_equal(system(command), 0);
+	free(fixture);
+	return 0;
+}
+
+static void check_and_close(struct db *db)
+{
+	struct db_connection *reader = db_take_reader(db);
+	struct db_query *query = db_query(reader, "SELECT n FROM kept");
+	assert_true(db_step(query));
+	assert_int_equal(db_integer(query, 0), 7);
+	assert_int_equal(db_end(query, NULL), OK);
+	db_give(reader);
+	db_close(db);
+}
+
+/* So nothing that is read depends on what the log held, synced or not. */
+static void test_the_log_is_moved_first(void **state)
+{
+	struct db *db;
+	assert_true(log_size(*state) > 0);
+	assert_int_equal(open_named(*state, "killed.db", false, &db), OK);
+	assert_int_equal(log_size(*state), 0);
+	check_and_close(db);
+}
+
+/* A sync may tell an error of long ago, once for each file; a second one behind a second writing is
+ * believed. One that goes on failing is not, whatever it is of. */
+static void test_failing_syncs(void **state)
+{
+	const struct fixture *fixture = *state;
+	static const char *const of[] = {LOG, "killed.db", ""};
+	struct db *db;
+	for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
+		failing = *of[i] ? of[i] : fixture->directory;
+		failures = INT_MAX;
+		assert_int_equal(open_named(fixture, "killed.db", false, &db), ERR_IO);
+	}
+	failing = LOG;
+	failures = 1;
+	assert_int_equal(open_named(fixture, "killed.db", false, &db), OK);
+	assert_int_equal(failures, 0);
+	check_and_close(db);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_the_log_is_moved_first, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_failing_syncs, set_up, tear_down),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
