@@ -31,11 +31,12 @@ static void question_cleanup(struct question *question)
 	buf_free(&question->timestamp_roots);
 }
 
-static void show_progress(void *context, const char *path, uint64_t done, uint64_t total)
+static int show_progress(void *context, const char *path, uint64_t done, uint64_t total)
 {
 	if (total)
 		fprintf(stderr, "\r%3u %%  %s", (unsigned)(done * 100 / total), path);
 	*(bool *)context = true;
+	return 0;
 }
 
 /* What both options name; NULL data when neither is given. */

@@ -13,6 +13,8 @@
 #define PAUSE_MAX_US (600 * US_PER_SECOND)
 /* One that is old and was tried so often without an answer is not tried again. */
 #define ATTEMPTS_MAX 30
+/* How often what does not verify is made. */
+#define INVALID_ATTEMPTS_MAX 3
 #define JOB_MEMORY_MAX ((size_t)64 << 20)
 
 struct job {
@@ -123,9 +125,12 @@ static void end_failed_attempt(struct job *job, int result, const struct error *
 	char cause[ERROR_CAUSE_MAX + 64];
 	snprintf(cause, sizeof cause, "%d %s: %s", result, error_code_text(result),
 	         error->cause[0] ? error->cause : error_message(error, LANGUAGE_ENGLISH));
-	if (!issue_is_transient(result) || is_old(job)) {
-		fail(job->issuer, certification, job->issuer->holder, cause);
-		return;
+	bool may_pass = issue_is_transient(result) || (result == ERR_INVALID_EVIDENCE &&
+	                                               certification->attempts < INVALID_ATTEMPTS_MAX);
+	if (!may_pass || is_old(job)) {
+		int failed = fail(job->issuer, certification, job->issuer->holder, cause);
+		if (failed == OK || failed == ERR_REFUSED)
+			return;
 	}
 	log_warning("certification_delayed", "certification_id", certification->certification_id,
 	            "cause", cause);

@@ -83,15 +83,15 @@ bool verify_stopped(const struct run *run)
 	return run->options && run->options->stop_early && run->result->wrong > 0;
 }
 
-void verify_progress(struct run *run, const char *path, uint64_t done, uint64_t total)
+int verify_progress(struct run *run, const char *path, uint64_t done, uint64_t total)
 {
 	if (!run->options || !run->options->progress)
-		return;
+		return 0;
 	int64_t now_us = clock_monotonic_us();
 	if (now_us < run->next_progress_us)
-		return;
+		return 0;
 	run->next_progress_us = now_us + PROGRESS_STEP_US;
-	run->options->progress(run->options->progress_context, path, done, total);
+	return run->options->progress(run->options->progress_context, path, done, total);
 }
 
 int verify_canonical(struct slice found, const struct buf *canonical, struct error *error)

@@ -85,8 +85,9 @@ struct verify_options {
 	 * of an event that no archive holds is unchecked. */
 	const char *const *receipts;
 	size_t receipt_count;
-	/* Called now and then, at most some times a second; NULL: never. */
-	void (*progress)(void *context, const char *path, uint64_t done, uint64_t total);
+	/* Called now and then, at most some times a second; NULL: never. Negative ends the check and is
+	 * given back. */
+	int (*progress)(void *context, const char *path, uint64_t done, uint64_t total);
 	void *progress_context;
 	bool stop_early; /* at the first thing that is wrong: for who only needs yes or no */
 };

@@ -62,7 +62,10 @@ static int sum_entries(struct archive_check *check)
 			return status;
 		check->run->result->checked.files++;
 		done += zip_at(check->zip, i)->size;
-		verify_progress(check->run, check->input->path, done, check->input->sum.size_bytes);
+		status = verify_progress(check->run, check->input->path, done,
+		                         check->input->sum.size_bytes);
+		if (status < 0)
+			return status;
 	}
 	return 0;
 }

@@ -311,9 +311,9 @@ static int take_event(struct chain *chain)
 	chain->events++;
 	chain->next_sequence++;
 	chain->run->result->checked.events++;
-	if (chain->events % EVENTS_PER_PROGRESS == 0)
-		verify_progress(chain->run, chain->facts->input->path, chain->events,
-		                (uint64_t)chain->manifest->event_count);
+	if (status == 0 && chain->events % EVENTS_PER_PROGRESS == 0)
+		status = verify_progress(chain->run, chain->facts->input->path, chain->events,
+		                         (uint64_t)chain->manifest->event_count);
 	return status < 0 ? status : 1;
 }
 

@@ -59,7 +59,9 @@ int verify_add_error(struct run *run, const char *path, const char *where, int s
                      const struct error *error) __attribute__((warn_unused_result));
 /* Something is wrong, and nobody wants to know more. */
 bool verify_stopped(const struct run *run);
-void verify_progress(struct run *run, const char *path, uint64_t done, uint64_t total);
+/* Negative: the check is to end. */
+int verify_progress(struct run *run, const char *path, uint64_t done, uint64_t total)
+    __attribute__((warn_unused_result));
 /* Notes who made a verified signature, with its timestamp, or a verified timestamp; and refuses a
  * signer who is not one of those asked for. 0 or ERR_NO_MEMORY. */
 int verify_note_signature(struct run *run, const char *path, const char *where,

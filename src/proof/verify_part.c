@@ -99,7 +99,9 @@ static int check_entries(struct part_check *check)
 				return 0;
 		}
 		run->result->checked.files++;
-		verify_progress(run, path, entry, count);
+		status = verify_progress(run, path, entry, count);
+		if (status < 0)
+			return status;
 		entry++;
 	}
 	if (entry + 1 != count)

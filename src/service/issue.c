@@ -13,7 +13,13 @@
 #define PROGRESS_INTERVAL_US (US_PER_SECOND / 2)
 #define FILE_CONTENT_MAX ((size_t)10485760)
 /* Where the steps end, in permille. */
-enum { PROGRESS_PARTS = 350, PROGRESS_ARCHIVE = 800, PROGRESS_REPORTS = 900, PROGRESS_END = 1000 };
+enum {
+	PROGRESS_PARTS = 250,
+	PROGRESS_ARCHIVE = 550,
+	PROGRESS_REPORTS = 600,
+	PROGRESS_VERIFIED = 900,
+	PROGRESS_END = 1000,
+};
 
 bool issue_is_transient(int code)
 {
@@ -399,7 +405,10 @@ static int issue(struct issue_work *work, struct issue_result *ret_result, struc
 		document->size_bytes = (int64_t)work->parts[i].size_bytes;
 		document->sha256 = work->parts[i].sha256;
 	}
-	result = store_documents(work, documents, count, error);
+	begin_step(work, PROGRESS_VERIFIED);
+	result = issue_verify(work, documents, count, error);
+	if (!result)
+		result = store_documents(work, documents, count, error);
 	if (!result)
 		*ret_result = (struct issue_result){work->issued_at_us, documents, count};
 	return result;

@@ -62,4 +62,9 @@ int issue_each_event(struct issue_work *work, bool with_content,
 int issue_archive(struct issue_work *work, struct error *error)
     __attribute__((warn_unused_result));
 
+/* Gives the documents, which are whole in the directory, to the verifier (issue_verify.c): what it
+ * does not find valid is never handed out. ERR_INVALID_EVIDENCE. */
+int issue_verify(struct issue_work *work, const struct document *documents, size_t count,
+                 struct error *error) __attribute__((warn_unused_result));
+
 #endif

@@ -252,6 +252,22 @@ static void expect_flip_found(int fd, uint64_t bit, const char *const *paths, si
 	flip(fd, bit);
 }
 
+static int end_at_once(void *context, const char *path, uint64_t done, uint64_t total)
+{
+	return ERR_UNAVAILABLE;
+}
+
+static void who_asks_may_end_the_check(void **state)
+{
+	static const struct verify_options options = {.progress = end_at_once};
+	struct fixture_plan plan = {MODE_LIVE, 4, 2, 3, 2, false, 0, FAULT_NONE};
+	struct fixture_archive made;
+	make("ended", &plan, &made);
+	const char *path = made.path;
+	struct verify_result result;
+	assert_int_equal(verify_paths(&path, 1, NULL, &options, &result, NULL), ERR_UNAVAILABLE);
+}
+
 static void every_bit_of_an_archive_counts(void **state)
 {
 	struct fixture_plan plan = {MODE_LIVE, 4, 2, 3, 2, false, 0, FAULT_NONE};
@@ -602,6 +618,7 @@ int main(void)
 	    cmocka_unit_test(an_independent_check_agrees),
 	    cmocka_unit_test(the_readme_works_when_pasted),
 	    cmocka_unit_test(every_bit_of_a_part_counts),
+	    cmocka_unit_test(who_asks_may_end_the_check),
 	    cmocka_unit_test(every_bit_of_an_archive_counts),
 	    cmocka_unit_test(no_byte_rests_on_the_crc_alone),
 	    cmocka_unit_test(random_bits_of_a_big_archive_count),

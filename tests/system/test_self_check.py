@@ -1,0 +1,31 @@
+"""A certification that the program's own verifier does not find valid is never handed out."""
+
+from client import Service
+
+
+def test_what_does_not_verify_is_never_handed_out(tmp_path):
+    """The timestamp of one round stands where another's belongs."""
+    service = Service(tmp_path, rate__live=100000, seal__interval="1s").start()
+    try:
+        channel = service.new_channel()
+        for _ in range(2):
+            event = channel.live.register().expect(201).json
+            channel.live.sealed(event["event_id"])
+        service.stop()
+        service.store.change(
+            "UPDATE seal_rounds SET token = (SELECT token FROM seal_rounds WHERE round = 1), "
+            "token_hash = (SELECT token_hash FROM seal_rounds WHERE round = 1), response_head = "
+            "(SELECT response_head FROM seal_rounds WHERE round = 1) WHERE round = 2")
+        service.start()
+        record = channel.live.certified(seq_from=2, seq_to=2)
+        assert record["status"] == "failed"
+        assert record["evidence_url"] is None and record["reports"] == []
+        (told,) = [line for line in service.log_lines() if line["event"] == "certification_failed"]
+        assert told["certification_id"] == record["certification_id"]
+        assert told["incident_id"].startswith("inc_")
+        assert "does not verify" in told["cause"] and "rounds" in told["cause"]
+        assert service.store.rows("SELECT count(*) FROM issued_files") == [["0"]]
+        assert channel.live.certified(seq_from=1, seq_to=1)["status"] == "completed"
+        assert service.stop() == 0
+    finally:
+        service.discard()
