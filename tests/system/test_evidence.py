@@ -76,16 +76,18 @@ def test(channel, tmp_path_factory):
     return Delivery(channel, "test", tmp_path_factory.mktemp("test"), seq_from=1, seq_to=3)
 
 
-def verify(*paths, trust=None, expected=0):
+def verify(*paths, trust=None, expected=0, options=()):
     """The JSON of the verifier, which must agree with its exit code."""
-    arguments = ["verify", *paths, "--json"]
+    arguments = ["verify", *paths, "--json", *options]
     if trust:
         arguments += ["--trust", trust]
     done = run(*arguments)
     assert done.returncode == expected, (done.returncode, done.stdout, done.stderr)
     result = json.loads(done.stdout)
-    assert set(result) == {"checked", "could_not_check", "findings", "trusted", "valid",
-                           "warnings"}
+    assert set(result) == {"authorities", "checked", "could_not_check", "findings",
+                           "longest_delay", "signers", "trusted", "valid", "warnings"}
+    for someone in result["signers"] + result["authorities"]:
+        assert set(someone) == {"issuer", "not_after", "not_before", "sha256", "subject"}
     assert result["valid"] == (expected == 0)
     assert result["could_not_check"] == (expected == 2)
     assert bool(result["findings"]) == (expected != 0)
@@ -121,6 +123,107 @@ def test_under_other_roots_it_is_not_valid(live, tmp_path):
                     "-subj", "/CN=Another", "-days", "10"], check=True, capture_output=True)
     result = verify(*live.all, trust=other, expected=1)
     assert result["trusted"] is False
+
+
+def root(live, name):
+    (found,) = live.trust.parent.rglob(f"{name}-root.pem")
+    return found
+
+
+def test_roots_of_signers_and_of_authorities_are_kept_apart(live):
+    """Each kind of root vouches for its own kind alone."""
+    report, timestamp = root(live, "report"), root(live, "timestamp")
+    apart = verify(*live.all, options=["--trust-signer", report, "--trust-timestamps", timestamp])
+    assert apart["trusted"] is True
+    mixed = ["--trust-signer", timestamp, "--trust-timestamps", report]
+    assert verify(*live.all, options=mixed, expected=1)["trusted"] is False
+    for path in live.all:
+        if path not in live.parts:
+            verify(path, options=mixed, expected=1)
+    half = verify(*live.all, options=["--trust-signer", report])
+    assert half["trusted"] is False
+    assert any("gave the time was not established" in warning["what"]
+               for warning in half["warnings"])
+
+
+def test_it_says_who_signed_and_who_gave_the_time(live):
+    result = verify(*live.all, trust=live.trust)
+    (signer,), (authority,) = result["signers"], result["authorities"]
+    assert signer["subject"].startswith("CN=Development report signer,")
+    assert signer["issuer"].startswith("CN=Development report root,")
+    assert authority["subject"].startswith("CN=Development timestamp authority,")
+    assert signer["not_before"] < live.record["completed_at"] < signer["not_after"]
+    pin = ["--signer", "0" * 64, "--signer", signer["sha256"].upper()]
+    assert verify(*live.all, trust=live.trust, options=pin)["trusted"] is True
+    assert verify(*live.all, options=[*pin, "--trust-timestamps", root(live, "timestamp")])["trusted"]
+    pin = ["--signer", authority["sha256"]]
+    result = verify(*live.all, trust=live.trust, options=pin, expected=1)
+    assert "none of the signers asked for" in result["findings"][0]["what"]
+    assert run("verify", live.archive, "--signer", "abc").returncode == 2
+    done = run("verify", *live.all, "--trust", live.trust)
+    assert "signed by: CN=Development report signer," in done.stdout
+    assert "time given by: CN=Development timestamp authority," in done.stdout
+
+
+# ---- receipts ----
+
+def test_a_receipt_says_whether_the_archive_holds_the_event(channel, live, tmp_path):
+    """The answers to the registrations, as they came, against what was certified later."""
+    files = []
+    for event in channel.events[1:]:
+        files.append(tmp_path / f"{event['sequence']}.json")
+        files[-1].write_text(json.dumps(event, indent=1))
+    many = tmp_path / "many.ndjson"
+    many.write_text("\n".join(json.dumps(event) for event in channel.events[1:]))
+    array = tmp_path / "array.json"
+    array.write_text(json.dumps(channel.events[1:]))
+    each = [word for path in files for word in ("--receipt", path)]
+    for options in (each, ["--receipt", many], ["--receipt", array]):
+        result = verify(live.archive, trust=live.trust, options=options)
+        assert result["checked"]["receipts"] == len(channel.events) - 1
+    outside = tmp_path / "outside.json"
+    outside.write_text(json.dumps(channel.events[0]))
+    result = verify(live.archive, trust=live.trust, options=["--receipt", outside], expected=2)
+    assert result["findings"][0]["path"] == str(outside)
+    assert "no archive given holds event 1" in result["findings"][0]["what"]
+
+
+@pytest.mark.parametrize("member,other", [
+    ("event_id", "evt_another"), ("client_ref", "another"), ("received_at", "2026-01-01T00:00:00Z"),
+    ("occurred_at", None), ("hash", "0" * 64), ("modality", "hash_only"), ("chain_hash", "0" * 64),
+    ("config_version", 77)])
+def test_a_receipt_of_another_history_makes_it_not_valid(channel, live, tmp_path, member, other):
+    path = tmp_path / "receipt.json"
+    path.write_text(json.dumps(channel.events[1] | {member: other}))
+    result = verify(live.archive, trust=live.trust, options=["--receipt", path], expected=1)
+    (finding,) = result["findings"]
+    assert finding["path"] == str(path) and finding["what"].endswith(f"acknowledged: {member}")
+
+
+def test_what_is_no_receipt_could_not_be_checked(live, tmp_path):
+    path = tmp_path / "receipt.json"
+    for text in ("", "{}", "[]", "no", '{"code": "validation_error"}'):
+        path.write_text(text)
+        verify(live.archive, trust=live.trust, options=["--receipt", path], expected=2)
+    verify(live.archive, trust=live.trust, options=["--receipt", tmp_path / "none"], expected=2)
+
+
+# ---- ranges and times ----
+
+def test_a_range_by_time_says_what_it_leaves_open(channel, live, tmp_path):
+    first, last = channel.events[1]["received_at"], channel.events[-1]["received_at"]
+    by_time = Delivery(channel, "live", tmp_path, start=first, to=last)
+    result = verify(*by_time.all, trust=live.trust)
+    assert result["checked"]["events"] == 4
+    assert any("asked for by time" in warning["what"] for warning in result["warnings"])
+    result = verify(by_time.archive, live.archive, trust=live.trust)
+    assert any("before its first one;" in warning["what"] for warning in result["warnings"])
+
+
+def test_the_longest_delay_is_reported(channel, live):
+    delay = verify(live.archive, trust=live.trust)["longest_delay"]
+    assert delay["path"] == str(live.archive)
+    assert delay["received_at"] == channel.events[delay["sequence"] - 1]["received_at"]
 
 
 def test_each_document_is_valid_alone(live):

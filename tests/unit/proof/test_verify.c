@@ -589,7 +589,7 @@ static void the_readme_works_when_pasted(void **state)
 		char command[2048];
 		snprintf(command, sizeof command,
 		         "cd %s && rm -rf hand && mkdir hand && cd hand && unzip -q ../pasted.zip &&"
-		         " cp ../trust.pem . && sed -n '/^# 1/,/^$/p' %s.txt >paste &&"
+		         " cp ../trust.pem trust-signer.pem && cp ../trust.pem trust-timestamps.pem && sed -n '/^# 1/,/^$/p' %s.txt >paste &&"
 		         " bash paste >out 2>&1;"
 		         " grep -c '^OK events .* are in round' out | grep -qx 2 &&"
 		         " grep -c '^Verification: OK' out | grep -qx 3 &&"
