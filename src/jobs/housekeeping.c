@@ -73,9 +73,9 @@ static void disable_idle_accounts(struct service *service)
 		result = store_disable_idle_accounts(
 		    service->store, (now_us < sealed_at_us ? now_us : sealed_at_us) - IDLE_ACCOUNT_US,
 		    &count, &error);
-	if (result) {
+	if (result)
 		log_warning("idle_accounts_failed", "cause", error.cause);
-	} else if (count > 0) {
+	if (count > 0) {
 		char text[24];
 		snprintf(text, sizeof text, "%" PRId64, count);
 		log_info("idle_accounts_disabled", "accounts", text);

@@ -67,7 +67,7 @@ int store_disable_idle_accounts(struct store *store, int64_t before_us, int64_t 
 	int64_t account = 0;
 	int64_t count = 0;
 	before_us -= before_us % US_PER_DAY;
-	int result;
+	int result, failure = OK;
 	while (!(result = next_idle(store, before_us, account, &account, error)) && account) {
 		struct db_connection *connection;
 		bool disabled = false;
@@ -76,11 +76,11 @@ int store_disable_idle_accounts(struct store *store, int64_t before_us, int64_t 
 			break;
 		result = change_end(connection, disable(connection, account, before_us, clock_now_us(),
 		                                        &disabled, error), error);
-		if (result)
+		if (result == ERR_UNAVAILABLE || result == ERR_UNKNOWN_OUTCOME)
 			break;
-		count += disabled;
+		failure = result ? result : failure; /* of this account alone */
+		count += disabled && !result;
 	}
-	if (!result)
-		*ret_count = count;
-	return result;
+	*ret_count = count;
+	return result ? result : failure;
 }

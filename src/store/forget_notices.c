@@ -33,6 +33,21 @@ static size_t read_places(struct db_query *query, struct place places[PIECE])
 
 /* ---- old notices ---- */
 
+/* By a replay since it was found. */
+static int is_awaited(struct db_connection *connection, const struct place *place, bool *ret,
+                      struct error *error)
+{
+	struct db_query *query = db_query(
+	    connection, "SELECT count(*) FROM webhook_endpoints e JOIN webhook_deliveries d"
+	                " ON d.account = e.account AND d.endpoint = e.endpoint"
+	                " WHERE e.account = $1 AND e.disabled_at IS NULL AND e.deleted_at IS NULL"
+	                " AND d.notice = $2 AND d.status = 'waiting'");
+	db_bind_integer(query, place->account);
+	db_bind_integer(query, place->number);
+	*ret = db_step(query) && db_integer(query, 0) > 0;
+	return db_end(query, error);
+}
+
 static int remove_notice(struct db_connection *connection, const struct place *place,
                          int64_t *removed, struct error *error)
 {
@@ -43,7 +58,10 @@ static int remove_notice(struct db_connection *connection, const struct place *p
 	    " AND endpoint IN (SELECT endpoint FROM webhook_endpoints WHERE account = $1)",
 	    "DELETE FROM notices WHERE account = $1 AND notice = $2",
 	};
-	int result = OK;
+	bool awaited = false;
+	int result = is_awaited(connection, place, &awaited, error);
+	if (result || awaited)
+		return result;
 	for (size_t i = 0; i < sizeof texts / sizeof *texts && !result; i++) {
 		struct db_query *query = db_query(connection, texts[i]);
 		db_bind_integer(query, place->account);

@@ -408,6 +408,30 @@ static void test_idle_accounts(void **state)
 	assert_int_equal(count_of("SELECT COUNT(*) FROM test_usage", NULL), 0);
 }
 
+static void run_sql(const char *sql)
+{
+	struct db_connection *connection;
+	assert_int_equal(change_begin(sample.store, &connection, &error), OK);
+	assert_int_equal(change_end(connection, db_run(connection, sql, &error), &error), OK);
+}
+
+static void test_an_account_that_cannot_be_changed_keeps_no_other_from_it(void **state)
+{
+	struct account_record given = {.name = "another", .unpaid_limit = 0};
+	char account_id[ID_SIZE];
+	int64_t count, later_us = sample.now_us + 10 * US_PER_DAY;
+	assert_int_equal(store_create_account(sample.store, &given, 0, sample.now_us, account_id,
+	                                      &error), OK);
+	run_sql("CREATE TRIGGER broken BEFORE UPDATE ON accounts WHEN old.account = (SELECT"
+	        " min(account) FROM accounts) BEGIN SELECT RAISE(ABORT, 'broken'); END");
+	assert_int_equal(store_disable_idle_accounts(sample.store, later_us, &count, &error),
+	                 ERR_REFUSED);
+	assert_int_equal(count, 1);
+	run_sql("DROP TRIGGER broken");
+	assert_int_equal(store_disable_idle_accounts(sample.store, later_us, &count, &error), OK);
+	assert_int_equal(count, 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -420,6 +444,8 @@ int main(void)
 	    cmocka_unit_test_setup_teardown(test_leases, set_up, tear_down),
 	    cmocka_unit_test_setup_teardown(test_overdue, set_up, tear_down),
 	    cmocka_unit_test_setup_teardown(test_idle_accounts, set_up, tear_down),
+	    cmocka_unit_test_setup_teardown(
+	        test_an_account_that_cannot_be_changed_keeps_no_other_from_it, set_up, tear_down),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -418,6 +418,52 @@ static void test_what_is_deleted_and_what_is_old_goes(void **state)
 	assert_int_equal(removed, 1);
 }
 
+/* ---- between a look and the change that follows ---- */
+
+static void (*meanwhile)(struct fixture *fixture);
+static struct fixture *meanwhile_of;
+
+int __real_change_begin(struct store *store, struct db_connection **ret_connection,
+                        struct error *error);
+int __wrap_change_begin(struct store *store, struct db_connection **ret_connection,
+                        struct error *error);
+int __wrap_change_begin(struct store *store, struct db_connection **ret_connection,
+                        struct error *error)
+{
+	void (*once)(struct fixture *) = meanwhile;
+	meanwhile = NULL;
+	if (once)
+		once(meanwhile_of);
+	return __real_change_begin(store, ret_connection, error);
+}
+
+static char replayed_id[ID_SIZE];
+
+static void replay(struct fixture *fixture)
+{
+	assert_int_equal(store_replay_notice(fixture->sample.store, slice_of(replayed_id),
+	                                     slice_of(fixture->endpoint_id), fixture->sample.now_us,
+	                                     NULL), OK);
+}
+
+static void test_what_is_replayed_while_it_is_forgotten_stays(void **state)
+{
+	struct fixture *fixture = *state;
+	add_threshold(fixture, 10);
+	add_endpoint(fixture, NULL);
+	cause(fixture);
+	int64_t now_us = fixture->sample.now_us, removed;
+	struct delivery delivery = load(fixture, now_us, 1).items[0];
+	record_one(fixture, &delivery, DELIVERY_DONE, 0);
+	memcpy(replayed_id, delivery.notice_id, ID_SIZE);
+	meanwhile_of = fixture;
+	meanwhile = replay;
+	assert_int_equal(store_forget_notices(fixture->sample.store, now_us + 1, 1000, &removed, NULL),
+	                 OK);
+	assert_int_equal(removed, 0);
+	assert_string_equal(load(fixture, now_us, 1).items[0].notice_id, replayed_id);
+}
+
 static void test_only_one_node_delivers_and_another_takes_over(void **state)
 {
 	struct fixture *fixture = *state;
@@ -448,6 +494,7 @@ int main(void)
 		TEST(test_a_replay_begins_a_fresh_schedule),
 		TEST(test_what_is_stale_is_brought_up_to_date),
 		TEST(test_what_is_deleted_and_what_is_old_goes),
+		TEST(test_what_is_replayed_while_it_is_forgotten_stays),
 		TEST(test_only_one_node_delivers_and_another_takes_over),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
