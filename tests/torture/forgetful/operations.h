@@ -1,0 +1,31 @@
+/* The tree as a file system of the kernel's, and the moment at which its machine ends. */
+#ifndef FORGETFUL_OPERATIONS_H
+#define FORGETFUL_OPERATIONS_H
+
+#define FUSE_USE_VERSION 35
+#include <fuse_lowlevel.h>
+
+#include "tree.h"
+
+enum power {
+	POWER_ON,
+	POWER_FAILING, /* nothing is answered: what happened until now is all that happened */
+	POWER_OFF,     /* everything fails with EIO, so that who still waits can die */
+};
+
+struct file_system {
+	struct tree tree;
+	enum power power;
+	fuse_req_t held;    /* the sync during which the power began to fail */
+	uint64_t syncs;     /* so many were asked for */
+	uint64_t failed;    /* and so many failed because they were to */
+	uint64_t freeze_in; /* the power fails in the Nth sync from now; 0: not */
+	uint64_t fail_in;   /* the Nth sync from now fails, and loses what it was asked to keep */
+};
+
+/* For fuse_session_new, with a struct file_system as user data. FUSE does not pass on syncfs(2):
+ * setting SYNCFS_ATTRIBUTE of anything stands for it. */
+extern const struct fuse_lowlevel_ops operations;
+#define SYNCFS_ATTRIBUTE "user.forgetful.syncfs"
+
+#endif
