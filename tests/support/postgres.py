@@ -270,6 +270,7 @@ class Cluster:
     standbys, commits wait for none. `parent` is the directory to be in, which must let the servers'
     user through."""
 
+    server_class = Server
     template = None  # of a data directory, made once for the process
 
     def __init__(self, standbys=1, addresses=("127.0.0.1",), settings=None,
@@ -284,7 +285,7 @@ class Cluster:
             file.write("local all all trust\nlocal replication all trust\n"
                        "host all all 0.0.0.0/0 trust\n")
         self.replicated = standbys > 0
-        self.servers = [Server(self, f"server{i}") for i in range(standbys + 1)]
+        self.servers = [self.server_class(self, f"server{i}") for i in range(standbys + 1)]
         self.primary = self.servers[0]
 
     def __enter__(self):
