@@ -393,7 +393,7 @@ def main():
     total = Report()
     for done in campaigns:
         if options.fault:
-            total.check(done.report.failed, f"{done.place.kind}: the fault {options.fault} was "
+            total.check(done.report.failed and done.cuts, f"{done.place.kind}: the fault {options.fault} was "
                                             f"not found in {done.cuts} cuts")
             print(f"{done.place.kind}: {options.fault} found within {done.cuts} cuts")
         else:

@@ -5,8 +5,8 @@
  *
  *     sync         no sync does anything
  *     directories  syncing a directory does nothing
- *     start        what a start finds of the embedded store's log is believed as it is: neither
- *                  written again nor moved into the file */
+ *     start        what a start finds of the embedded store's log is believed as it is: not
+ *                  written again, not moved into the file, not synced */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -60,13 +60,16 @@ int syncfs(int descriptor)
 	return result;
 }
 
-/* Only files that a start writes again are opened in this way. */
+/* A start opens files in these two ways alone: to write them again, and to sync the log. */
 int open(const char *path, int flags, ...)
 {
 	if (planted("start") && flags == (O_RDWR | O_CLOEXEC | O_NOFOLLOW)) {
 		errno = ENOENT;
 		return -1;
 	}
+	const char *ending = strrchr(path, '-');
+	if (planted("start") && flags == (O_RDONLY | O_CLOEXEC) && ending && strcmp(ending, "-wal") == 0)
+		path = "/";
 	va_list more;
 	va_start(more, flags);
 	mode_t mode = flags & (O_CREAT | O_TMPFILE) ? va_arg(more, mode_t) : 0;
