@@ -179,6 +179,8 @@ int command_dev(const struct command_line *line)
 	if (!code)
 		code = node_open(&config.settings, true, &node, &error);
 	if (!code)
+		code = node_check_history(node, &error);
+	if (!code)
 		code = node_write_trust(node, &error);
 	if (!code)
 		code = demo_prepare(node_admin(node), &demo, &error);

@@ -27,6 +27,8 @@ int command_init(const struct command_line *line)
 		return exit_code;
 	int code = node_open(&config.settings, true, &node, &error);
 	if (!code)
+		code = node_check_history(node, &error);
+	if (!code)
 		code = node_write_trust(node, &error);
 	node_close(node);
 	if (code)
@@ -86,6 +88,8 @@ int command_serve(const struct command_line *line)
 		return exit_code;
 	serving_log(&config);
 	int code = node_open(&config.settings, false, &node, &error);
+	if (!code)
+		code = node_check_history(node, &error);
 	if (!code)
 		code = node_write_trust(node, &error);
 	if (!code)

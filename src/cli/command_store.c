@@ -8,10 +8,18 @@
 
 #include "base/durable.h"
 #include "cli/command.h"
+#include "cli/node.h"
+#include "seal/signer_log.h"
 #include "service/backup.h"
+#include "service/history.h"
 
 const struct option migrate_options[] = {
 	{"dry-run", NULL, "only tell which steps would be applied"},
+	{0},
+};
+
+const struct option accept_rollback_options[] = {
+	{"reason", "TEXT", "why the store went back, kept on record (required)"},
 	{0},
 };
 
@@ -93,5 +101,39 @@ int command_restore(const struct command_line *line)
 		       (long long)facts.store_bytes, (long long)facts.content_objects);
 	else
 		printf("Restored the backup of %s. Now run 'constancia store check'.\n", time);
+	return 0;
+}
+
+static void print_accepted(const struct command_line *line, const struct history *history)
+{
+	if (line->json)
+		printf("{\"store_id\":\"%s\",\"round\":%lld,\"known_round\":%lld}\n", history->store_id,
+		       (long long)history->found.round, (long long)history->known.round);
+	else
+		printf("On record: the store went back from round %lld to round %lld. Now run "
+		       "'constancia store check'.\n",
+		       (long long)history->known.round, (long long)history->found.round);
+}
+
+int command_accept_rollback(const struct command_line *line)
+{
+	static const struct admin_parameter parameter = {.name = "reason", .kind = ADMIN_LINE,
+	                                                 .least = 1, .most = SIGNER_LOG_REASON_MAX};
+	CONFIG_AUTO struct config config = {0};
+	struct error error = {0};
+	struct history history;
+	const char *reason = command_option(line, "reason");
+	if (!reason)
+		return command_misused(line, "--reason is missing. See --help.");
+	int code = admin_check_value(&parameter, slice_of(reason), &error);
+	if (code)
+		return fail(line, code, &error);
+	int exit_code = command_settings(line, &line->sources, &config);
+	if (exit_code)
+		return exit_code;
+	code = node_accept_rollback(&config.settings, slice_of(reason), &history, &error);
+	if (code)
+		return fail(line, code, &error);
+	print_accepted(line, &history);
 	return 0;
 }

@@ -19,6 +19,7 @@
 #include "seal/authority.h"
 #include "seal/signer.h"
 #include "service/admin_socket.h"
+#include "service/history.h"
 #include "service/service.h"
 #include "store/db.h"
 
@@ -182,6 +183,37 @@ int node_open(const struct settings *settings, bool create, struct node **ret_no
 	return OK;
 }
 
+int node_check_history(struct node *node, struct error *error)
+{
+	struct history history;
+	int code = history_check(node->service.store, node->signer, &history, error);
+	return code == ERR_NO_SPACE ? OK : code; /* the mark lags until there is room */
+}
+
+int node_accept_rollback(const struct settings *settings, struct slice reason,
+                         struct history *ret_history, struct error *error)
+{
+	struct node *node = calloc(1, sizeof *node);
+	struct store *store = NULL;
+	if (!node)
+		return ERR_NO_MEMORY;
+	node->settings = settings;
+	node->lock_file = -1;
+	prepare_process(node);
+	struct db_options options = settings_store(settings, false);
+	int code = lock_directory(node, error);
+	if (!code)
+		code = start_signer(node, error);
+	if (!code)
+		code = store_open(&options, &store, error);
+	if (!code)
+		code = history_accept(store, node->signer, settings->service_data_dir, reason,
+		                      ret_history, error);
+	store_close(store);
+	node_close(node);
+	return code;
+}
+
 int node_listen(struct node *node, struct error *error)
 {
 	int code = jobs_start(&node->service, &node->jobs, error);
@@ -240,6 +272,11 @@ int node_wait(struct node *node)
 		if (signer_has_ended(node->signer)) {
 			log_error("signer_ended", "consequence", "the program ends, to be started anew");
 			return 1;
+		}
+		if (atomic_load(&node->service.went_back)) {
+			log_error("store_went_back", "consequence",
+			          "the program ends; a start says what is to be confirmed");
+			_exit(1);
 		}
 		if (db_is_poisoned(store_db(node->service.store))) {
 			log_error("store_failed", "cause", "a sync of the store failed: what it holds is unknown",

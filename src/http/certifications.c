@@ -110,7 +110,7 @@ static int parse_status(const struct query *query, const char **ret_status, stru
 static int list_certifications(struct exchange *exchange, struct error *error)
 {
 	const struct key_identity *key = &exchange->key;
-	const struct sha256 *secret = &exchange->service->link_secret;
+	const struct sha256 *secret = &exchange->service->cursor_secret;
 	const char *status;
 	int64_t limit = LIMIT_DEFAULT, before = 0, last = 0;
 	bool more = false;

@@ -65,7 +65,7 @@ static int parse_filter(const struct query *query, struct event_filter *filter, 
 static int list_events(struct exchange *exchange, struct error *error)
 {
 	const struct key_identity *key = &exchange->key;
-	const struct sha256 *secret = &exchange->service->link_secret;
+	const struct sha256 *secret = &exchange->service->cursor_secret;
 	struct event_filter filter;
 	int64_t limit = LIMIT_DEFAULT;
 	int result = parse_filter(&exchange->parameters, &filter, error);

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "jobs/deliverer.h"
 #include "jobs/internal.h"
 #include "jobs/mailer.h"
@@ -25,6 +26,7 @@ struct jobs {
 	struct worker *deliverer_worker;
 	struct worker *mailer_worker;
 	struct worker *housekeeping_worker;
+	struct worker *links_worker;
 };
 
 static void wake_sealer(void *context)
@@ -65,6 +67,14 @@ static int make_directory(const struct settings *settings, char *path, size_t si
 	return result;
 }
 
+static int64_t refresh_links(void *context, const atomic_bool *stopping)
+{
+	struct error error = {0};
+	if (service_refresh_links(context, &error))
+		log_warning("link_secrets_not_read", "cause", error.cause);
+	return LINKS_INTERVAL_US;
+}
+
 static int start_workers(struct jobs *jobs, struct error *error)
 {
 	int result = OK;
@@ -83,6 +93,8 @@ static int start_workers(struct jobs *jobs, struct error *error)
 	if (!result)
 		result = worker_start("housekeeping", housekeeping_run, &jobs->housekeeping,
 		                      &jobs->housekeeping_worker, error);
+	if (!result)
+		result = worker_start("links", refresh_links, jobs->service, &jobs->links_worker, error);
 	return result;
 }
 
@@ -126,6 +138,7 @@ int jobs_start(struct service *service, struct jobs **ret_jobs, struct error *er
 
 static void each_worker(struct jobs *jobs, void (*call)(struct worker *worker))
 {
+	call(jobs->links_worker);
 	call(jobs->housekeeping_worker);
 	call(jobs->mailer_worker);
 	call(jobs->deliverer_worker);

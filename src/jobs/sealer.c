@@ -6,6 +6,7 @@
 #include "jobs/internal.h"
 #include "proof/verify.h"
 #include "seal/authority.h"
+#include "service/history.h"
 #include "service/segment.h"
 
 #define ROUND_SEGMENTS_MAX 1000
@@ -381,6 +382,17 @@ static int seal_round(struct sealer *sealer, struct unsealed_chain *chains, size
 
 /* ---- all chains ---- */
 
+/* Full disks pass: then the mark lags, and sealing goes on. */
+static int check_history(struct sealer *sealer, struct error *error)
+{
+	struct service *service = sealer->service;
+	struct history history;
+	int result = history_check(service->store, service->signer, &history, error);
+	if (result == ERR_CORRUPT)
+		atomic_store(&service->went_back, true);
+	return result == ERR_NO_SPACE ? OK : result;
+}
+
 static int renew(void *context)
 {
 	struct sealer *sealer = context;
@@ -416,6 +428,8 @@ static int seal_pass(struct sealer *sealer, struct unsealed_chain *chains,
 		int holding = keeper_hold(sealer->keeper, renew, sealer);
 		result = seal_round(sealer, chains, count, &taken, ret_backlog, error);
 		keeper_release(sealer->keeper, holding);
+		if (!result)
+			result = check_history(sealer, error);
 		if (!result && taken > 0) {
 			after_account = chains[taken - 1].account;
 			after_chain = chains[taken - 1].chain;
@@ -458,7 +472,9 @@ int64_t sealer_run(void *context, const atomic_bool *stopping)
 	if (now_us < sealer->not_before_us)
 		return sealer->not_before_us - now_us;
 	struct error error = {0};
-	int result = seal_all(sealer, stopping, &error);
+	int result = check_history(sealer, &error);
+	if (!result)
+		result = seal_all(sealer, stopping, &error);
 	if (!result || result == ERR_REFUSED) {
 		/* Refused: another node sealed the same; what is left comes with the next pass. */
 		sealer->pause_us = 0;

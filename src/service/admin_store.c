@@ -8,6 +8,7 @@
 #include "service/backup.h"
 #include "service/check_segment.h"
 #include "store/inspect.h"
+#include "store/link_secrets.h"
 
 #define PROBLEMS_SHOWN_MAX 1000
 #define PROBLEM_SIZE_MAX 600
@@ -198,6 +199,27 @@ static int run_backup(const struct admin_call *call, struct json_writer *out, st
 	return OK;
 }
 
+/* ---- links ---- */
+
+static int run_rotate_link_secret(const struct admin_call *call, struct json_writer *out,
+                                  struct error *error)
+{
+	bool at_once = admin_given(call, "now");
+	const struct settings *settings = call->admin->settings;
+	struct service *service = call->admin->service;
+	int code = store_rotate_link_secret(call->admin->store, LINKS_SPREAD_US,
+	                                    settings->certification_link_lifetime, at_once, error);
+	if (!code && service)
+		code = service_refresh_links(service, error);
+	if (code)
+		return code;
+	json_begin_object(out, NULL);
+	json_boolean(out, "rotated", true);
+	json_boolean(out, "former_links_valid", !at_once);
+	json_end_object(out);
+	return OK;
+}
+
 const struct admin_operation admin_store_operations[] = {
 	{.name = "store check",
 	 .summary = "recompute every chain, reference and sum, every stored object's digest, and the signer's log",
@@ -215,5 +237,9 @@ const struct admin_operation admin_store_operations[] = {
 	                 .help = "empty, or not there yet; the service must be able to write there"},
 	                ADMIN_FLAG_SWITCH("no_content", "the database alone")},
 	 .run = run_backup},
+	{.name = "store rotate-link-secret",
+	 .summary = "sign new download links with a new secret",
+	 .parameters = {ADMIN_FLAG_SWITCH("now", "links already given out end at once")},
+	 .run = run_rotate_link_secret},
 	{0},
 };

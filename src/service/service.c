@@ -3,6 +3,7 @@
 #include "seal/clock_state.h"
 #include "seal/signer.h"
 #include "service/keys.h"
+#include "service/links.h"
 #include "service/registrar.h"
 
 static int open_payments(const struct settings *settings, struct payment_provider **ret,
@@ -30,7 +31,9 @@ int service_open(const struct settings *settings, bool create, struct service *r
 	if (result == OK)
 		result = content_open_with(&content, &service->content, error);
 	if (result == OK)
-		result = store_get_secret(service->store, "link_secret", &service->link_secret, error);
+		result = store_get_secret(service->store, "cursor_secret", &service->cursor_secret, error);
+	if (result == OK)
+		result = links_open(service, error);
 	if (result == OK)
 		result = open_payments(settings, &service->payments, error);
 	if (result == OK) {
@@ -47,6 +50,7 @@ void service_close(struct service *service)
 {
 	registrar_stop(service->registrar);
 	key_cache_free(service->keys);
+	links_close(service);
 	payment_provider_close(service->payments);
 	content_close(service->content);
 	store_close(service->store);

@@ -14,6 +14,7 @@ struct registrar;
 struct key_cache;
 struct signer;
 struct authorities;
+struct link_secrets;
 
 /* Counted by the jobs. */
 struct job_counters {
@@ -39,7 +40,9 @@ struct service {
 	struct payment_provider *payments;
 	struct registrar *registrar;
 	struct key_cache *keys;
-	struct sha256 link_secret;           /* MAC key of download links */
+	struct sha256 cursor_secret;         /* MAC key of lists' cursors */
+	struct link_secrets *link_secrets;   /* MAC keys of download links */
+	atomic_bool went_back;               /* the store: the program has to end (history.h) */
 	struct job_counters job_counters;
 	void (*wake_sealer)(void *context);  /* a certification waits for a seal */
 	void (*wake_issuer)(void *context);
@@ -116,6 +119,12 @@ int certification_list(struct service *service, const struct key_identity *key, 
                        bool *ret_more, int64_t *ret_last, struct error *error);
 
 /* ---- download links ---- */
+/* Looks which secrets are valid; to be called every LINKS_INTERVAL_US, so that a new one is known to
+ * every node before it is used. ERR_* of the store: those known stay. */
+#define LINKS_INTERVAL_US (2 * US_PER_SECOND)
+#define LINKS_SPREAD_US (10 * US_PER_SECOND)
+int service_refresh_links(struct service *service, struct error *error)
+    __attribute__((warn_unused_result));
 /* public_url/v1/downloads/<certification id>/<file name>?expires=<unix seconds>&mac=<hex>. */
 void link_make(const struct service *service, const char *certification_id, const char *name,
                int64_t now_us, struct buf *out);

@@ -75,6 +75,24 @@ int store_last_seal_time(struct store *store, int64_t *ret_sealed_at_us, struct 
 /* The last round's number (0: none yet) and its token's hash. */
 int store_last_round(struct store *store, int64_t *ret_round, struct sha256 *ret_token_hash,
                      struct error *error) __attribute__((warn_unused_result));
+/* The last round (0: none) and its root, and whether round `round` is there, with its root. */
+int store_look_rounds(struct store *store, int64_t round, int64_t *ret_last,
+                      struct sha256 *ret_last_root, bool *ret_present, struct sha256 *ret_root,
+                      struct error *error) __attribute__((warn_unused_result));
+
+struct accepted_rollback {
+	int64_t accepted_at_us;
+	const char *node;
+	int64_t round;
+	struct sha256 root;
+	int64_t known_round;
+	struct sha256 known_root;
+	struct slice reason;
+};
+/* What an operator confirmed, kept for good. */
+int store_record_rollback(struct store *store, const struct accepted_rollback *rollback,
+                          struct error *error) __attribute__((warn_unused_result));
+
 /* The rest lives in the arena. ERR_NOT_FOUND. */
 int store_get_round(struct store *store, int64_t round, struct arena *arena,
                     struct round_record *ret_round, struct error *error)

@@ -199,3 +199,16 @@ int store_get_secret(struct store *store, const char *name, struct sha256 *ret,
 	db_give(writer);
 	return result;
 }
+
+int store_confirm(struct store *store, struct error *error)
+{
+	struct db_connection *writer = db_take_writer(store->db);
+	int result = db_begin(writer, error);
+	if (result == OK)
+		result = db_execute(
+		    db_query(writer, "UPDATE settings SET value = value WHERE name = 'schema'"), NULL, error);
+	if (result == OK)
+		result = db_commit(writer, error);
+	db_give(writer);
+	return result;
+}

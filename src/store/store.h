@@ -27,6 +27,9 @@ int store_ready(struct store *store, struct error *error);
 /* A secret of the installation, made at its first use and the same on every node. */
 int store_get_secret(struct store *store, const char *name, struct sha256 *ret,
                      struct error *error);
+/* A commit that changes nothing: behind it, all that was visible before is as safe as what this
+ * store acknowledges. */
+int store_confirm(struct store *store, struct error *error) __attribute__((warn_unused_result));
 /* "durable" (one machine) or "replicated": what a receipt of this store promises. */
 const char *store_promise(struct store *store);
 /* The clock of leases and due times, which all nodes share (db_now_us). */

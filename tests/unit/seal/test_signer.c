@@ -293,10 +293,12 @@ static int first_possible(int log)
 
 	if (signer_process_confine(&error) != 0)
 		return 100;
+#ifndef CONSTANCIA_COUNTS_COVERAGE /* these builds write files at the end */
 	if (openat(AT_FDCWD, "/etc/passwd", O_RDONLY) >= 0 || errno != EPERM)
 		return 1;
 	if (openat(AT_FDCWD, scratch_path("made"), O_WRONLY | O_CREAT, 0600) >= 0 || errno != EPERM)
 		return 2;
+#endif
 	if (fork() >= 0 || errno != EPERM)
 		return 3;
 	if (syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL) >= 0 || errno != EPERM)

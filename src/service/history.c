@@ -1,0 +1,88 @@
+#include "service/history.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "store/segments.h"
+
+#define STORE_ID_NAME "store_id" /* for store_get_secret: no secret, but made the same way */
+
+static int look(struct store *store, struct signer *signer, struct history *history,
+                struct error *error)
+{
+	struct sha256 id, marked_root;
+	bool present = false;
+	int result = store_get_secret(store, STORE_ID_NAME, &id, error);
+	if (result)
+		return result;
+	hex_encode(id.bytes, SIGNER_STORE_ID_SIZE / 2, history->store_id);
+	result = signer_get_mark(signer, history->store_id, &history->known, error);
+	if (!result)
+		result = store_look_rounds(store, history->known.round, &history->found.round,
+		                           &history->found.root, &present, &marked_root, error);
+	if (!result)
+		history->forked = present && !sha256_equal(&marked_root, &history->known.root);
+	return result;
+}
+
+static bool goes_on(const struct history *history)
+{
+	return history->found.round >= history->known.round && !history->forked;
+}
+
+static int gone_back(const struct history *history, struct error *error)
+{
+	char known[24], found[24];
+	snprintf(known, sizeof known, "%" PRId64, history->known.round);
+	snprintf(found, sizeof found, "%" PRId64, history->found.round);
+	(void)error_cause(error, ERR_CORRUPT, "store %s: last round %s, marked round %s%s",
+	                  history->store_id, found, known,
+	                  history->forked ? ", which has another root" : "");
+	return history->forked
+	           ? error_set(error, ERR_CORRUPT, MSG_STORE_FORKED, known, NULL)
+	           : error_set(error, ERR_CORRUPT, MSG_STORE_WENT_BACK, found, known, NULL);
+}
+
+int history_check(struct store *store, struct signer *signer, struct history *ret,
+                  struct error *error)
+{
+	struct history history = {0};
+	int result = look(store, signer, &history, error);
+	if (result)
+		return result;
+	*ret = history;
+	if (!goes_on(&history))
+		return gone_back(&history, error);
+	if (history.found.round == history.known.round)
+		return OK;
+	/* What was seen may be visible and yet on no standby; behind a commit of our own it is. */
+	result = store_confirm(store, error);
+	return result ? result
+	              : signer_set_mark(signer, history.store_id, &history.found, error);
+}
+
+int history_accept(struct store *store, struct signer *signer, const char *node,
+                   struct slice reason, struct history *ret, struct error *error)
+{
+	struct history history = {0};
+	int result = look(store, signer, &history, error);
+	if (result)
+		return result;
+	if (goes_on(&history))
+		return error_set(error, ERR_REFUSED, MSG_STORE_NOT_BACK, NULL);
+	struct accepted_rollback record = {
+	    .accepted_at_us = clock_now_us(),
+	    .node = node,
+	    .round = history.found.round,
+	    .root = history.found.root,
+	    .known_round = history.known.round,
+	    .known_root = history.known.root,
+	    .reason = reason,
+	};
+	result = store_record_rollback(store, &record, error);
+	if (!result)
+		result = signer_accept_mark(signer, history.store_id, &history.found, reason, error);
+	if (!result)
+		*ret = history;
+	return result;
+}

@@ -1,0 +1,32 @@
+/* Whether the store is where it was: no older than this node has seen it, and of the same history.
+ *
+ * How far it had come stands in the signing process's log (seal/signer_log.h), which does not go
+ * back with the store when an old copy is brought back or a standby that lagged takes over. A mark
+ * is moved on only behind a round that cannot be lost any more, and a store without the marked
+ * round has gone back: a crash at any time between the two leaves the mark behind the store, never
+ * ahead. Rounds that other nodes sealed are learnt as well. Thread safe. */
+#ifndef SERVICE_HISTORY_H
+#define SERVICE_HISTORY_H
+
+#include "seal/signer.h"
+#include "store/store.h"
+
+struct history {
+	char store_id[SIGNER_STORE_ID_SIZE + 1];
+	struct signer_mark known; /* by the signing process; round 0: nothing */
+	struct signer_mark found; /* the store's last round */
+	bool forked;              /* the marked round is there, with another root */
+};
+
+/* Compares, and moves the mark on when the store has come further. ERR_CORRUPT with the sentence
+ * for the operator when the store has gone back or is another one; *ret is filled then, too.
+ * ERR_NO_SPACE: the mark could not be written, all else is well. */
+int history_check(struct store *store, struct signer *signer, struct history *ret,
+                  struct error *error) __attribute__((warn_unused_result));
+/* For a store that has gone back: the operator confirms it. On record in the store and in the
+ * signing process's log. ERR_REFUSED when there is nothing to confirm. */
+int history_accept(struct store *store, struct signer *signer, const char *node,
+                   struct slice reason, struct history *ret, struct error *error)
+    __attribute__((warn_unused_result));
+
+#endif
