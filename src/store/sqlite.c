@@ -95,6 +95,10 @@ static int io_error(struct sqlite_connection *connection, int extended)
 	int number = sqlite3_system_errno(connection->sqlite);
 	if (extended == SQLITE_IOERR_NOMEM)
 		return ERR_NO_MEMORY;
+	/* A quota or a limit, for which SQLite knows no code of its own, and at a commit no errno; the
+	 * same for a broken disk, as what was not written is not there. */
+	if (extended == SQLITE_IOERR_WRITE)
+		return ERR_NO_SPACE;
 	return number == ENOSPC || number == EDQUOT || number == EFBIG ? ERR_NO_SPACE : ERR_IO;
 }
 
