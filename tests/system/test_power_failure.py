@@ -192,13 +192,11 @@ def test_a_disk_whose_syncs_go_on_failing_stops_a_start(box):
 def test_a_store_that_somebody_copied_there_is_on_the_disk_before_it_is_served(box):
     box.start()
     box.register().expect(201)
-    box.service.admin("store", "backup", box.disk.root / "copy", "--no-content")
     assert box.service.stop() == 0
     path = box.service.store.path
-    path.unlink()
+    copy = path.rename(box.disk.root / "copy")
     subprocess.run([sys.executable, "-c", "import shutil, sys; shutil.copyfile(*sys.argv[1:])",
-                    box.disk.root / "copy" / "constancia.db", path], check=True,
-                   env={**os.environ, **box.disk.environment()})
+                    copy, path], check=True, env={**os.environ, **box.disk.environment()})
     box.start()
     box.register().expect(201)
     box.cut()
