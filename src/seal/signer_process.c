@@ -153,6 +153,11 @@ static int load(struct process *process, const struct signer_options *options, s
 	if (!options->development) {
 		int result = load_identity(options->key_path, options->certificates_path,
 		                           &process->report, error);
+		/* What another certificate signs no verifier takes. */
+		if (result == 0 &&
+		    certificate_check_signer(sk_X509_value(process->report.certificates, 0),
+		                             PATH_SIGNATURE, error) != 0)
+			result = ERR_REFUSED;
 		if (result == 0 && options->roots_path)
 			result = file_read(options->roots_path, &process->roots, error);
 		return result;

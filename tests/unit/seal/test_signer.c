@@ -590,6 +590,8 @@ static void test_unusable_keys(void **state)
 	assert_int_equal(signer_start(&options, &signer, &error), ERR_REFUSED);
 	assert_non_null(strstr(error.cause, "not of the key"));
 	strcpy(other, scratch_path("a.pem"));
+	assert_int_equal(signer_start(&options, &signer, &error), ERR_REFUSED);
+	assert_non_null(strstr(error.cause, "a certification authority's"));
 	options.key_path = locked;
 	assert_int_equal(signer_start(&options, &signer, &error), ERR_REFUSED);
 	assert_non_null(strstr(error.cause, "locked.key"));
