@@ -29,6 +29,15 @@ void buf_clear(struct buf *buf)
 		buf->data[0] = '\0';
 }
 
+void buf_fit(struct buf *buf)
+{
+	char *data = buf->capacity > buf->size + 1 ? realloc(buf->data, buf->size + 1) : NULL;
+	if (!data)
+		return;
+	buf->data = data;
+	buf->capacity = buf->size + 1;
+}
+
 /* The capacity counts the closing NUL, the limit does not. */
 static bool buf_grow(struct buf *buf, size_t size)
 {

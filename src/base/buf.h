@@ -51,6 +51,8 @@ void buf_init(struct buf *buf, size_t limit);
 void buf_free(struct buf *buf);
 /* Empties it, keeps memory and limit, forgets a failure. */
 void buf_clear(struct buf *buf);
+/* Gives back what it does not need. */
+void buf_fit(struct buf *buf);
 void buf_add(struct buf *buf, const void *data, size_t size);
 void buf_add_byte(struct buf *buf, char byte);
 void buf_add_text(struct buf *buf, const char *text);

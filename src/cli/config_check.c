@@ -225,7 +225,9 @@ static void check_numbers(const struct check *check)
 	check_range(check, "rate.test", settings->rate_test, 1, 1000000000);
 	check_range(check, "certification.fee", settings->certification_fee, 0, 1000000000);
 	check_range(check, "account.unpaid_limit", settings->account_unpaid_limit, 0, 1000000000);
+	check_range(check, "http.body_memory", settings->http_body_memory, 1, 1000000);
 	check_duration(check, "http.idle_timeout", settings->http_idle_timeout, 1000000, "1s");
+	check_duration(check, "http.transfer_timeout", settings->http_transfer_timeout, 1000000, "1s");
 	check_duration(check, "http.deadline", settings->http_deadline, 100000, "100ms");
 	check_duration(check, "seal.interval", settings->seal_interval, 50000, "50ms");
 	check_duration(check, "certification.link_lifetime", settings->certification_link_lifetime,

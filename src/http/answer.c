@@ -183,6 +183,7 @@ enum MHD_Result answer_queue(struct exchange *exchange)
 		result =
 			MHD_queue_response(exchange->connection, (unsigned)exchange->answer.status, response);
 	MHD_destroy_response(response);
+	client_is_answered(exchange->client, clock_monotonic_us());
 	return result;
 }
 

@@ -12,6 +12,7 @@
 #include <stdatomic.h>
 
 #include "base/json.h"
+#include "http/clients.h"
 #include "http/event_body.h"
 #include "http/loop.h"
 #include "http/query.h"
@@ -24,13 +25,6 @@ struct key_lookup;
 struct route;
 struct operation;
 struct upload;
-
-/* What a connection is to us; libmicrohttpd keeps it for its requests. */
-struct client {
-	struct loop *loop;
-	struct MHD_Connection *connection;
-	struct exchange *exchange;
-};
 
 #define OUT_MAX ((size_t)4 * 1024 * 1024)
 #define EXTRA_HEADERS_MAX 8
@@ -112,6 +106,7 @@ struct exchange {
 	struct buf body;      /* a JSON body */
 	struct buf canonical; /* of a payload */
 	struct buf out;       /* an answer's body */
+	size_t held;          /* bytes that are counted in http_body_bytes */
 	size_t body_limit;
 	uint64_t body_seen;
 	struct upload *upload; /* a file that comes */

@@ -119,6 +119,20 @@ static void forwarded(const struct exchange *exchange, struct sockaddr_storage *
 	}
 }
 
+uint64_t guard_address_id(const struct http_server *server, const struct sockaddr *address)
+{
+	const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)address;
+	uint64_t number = 0;
+	if (address->sa_family != AF_INET6)
+		number = ((const struct sockaddr_in *)address)->sin_addr.s_addr;
+	else if (IN6_IS_ADDR_V4MAPPED(&six->sin6_addr))
+		memcpy(&number, six->sin6_addr.s6_addr + 12, 4);
+	else
+		memcpy(&number, six->sin6_addr.s6_addr, 8); /* a customer has a /64 at least */
+	const uint64_t *salt = server->address_salt;
+	return mix(mix(number ^ salt[0]) ^ salt[1]);
+}
+
 static uint64_t address_id(const struct exchange *exchange)
 {
 	const union MHD_ConnectionInfo *info =
@@ -130,16 +144,7 @@ static uint64_t address_id(const struct exchange *exchange)
 		                                                : sizeof(struct sockaddr_in));
 	if (exchange->head.forwarded_for.size && exchange->server->trusted_proxies.count)
 		forwarded(exchange, &address);
-	const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)&address;
-	uint64_t number = 0;
-	if (address.ss_family != AF_INET6)
-		number = ((const struct sockaddr_in *)&address)->sin_addr.s_addr;
-	else if (IN6_IS_ADDR_V4MAPPED(&six->sin6_addr))
-		memcpy(&number, six->sin6_addr.s6_addr + 12, 4);
-	else
-		memcpy(&number, six->sin6_addr.s6_addr, 8); /* a customer has a /64 at least */
-	const uint64_t *salt = exchange->server->address_salt;
-	return mix(mix(number ^ salt[0]) ^ salt[1]);
+	return guard_address_id(exchange->server, (const struct sockaddr *)&address);
 }
 
 static int rate_refusal(const struct exchange *exchange, struct error *error)
@@ -328,6 +333,11 @@ int guard_check(struct exchange *exchange, const char *method_text, struct error
 {
 	if (exchange->head.framing_broken)
 		return not_served(exchange, ERR_VALIDATION, MSG_HTTP_FRAMING, error);
+	if (exchange->client->by_proxy && exchange->head.forwarded_for.size &&
+	    !client_comes_from(exchange->client, address_id(exchange))) {
+		error_set(error, ERR_RATE_LIMITED, MSG_NONE, NULL);
+		return ERR_RATE_LIMITED;
+	}
 	exchange->route = route_find(exchange);
 	if (!exchange->route)
 		return not_served(exchange, ERR_NOT_FOUND, MSG_HTTP_PATH, error);

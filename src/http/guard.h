@@ -3,8 +3,12 @@
 #ifndef HTTP_GUARD_H
 #define HTTP_GUARD_H
 
+#include <sys/socket.h>
+
 #include "http/exchange.h"
 
+/* What counts as one address, salted. */
+uint64_t guard_address_id(const struct http_server *server, const struct sockaddr *address);
 /* Fills exchange->head; slices live as long as the request. */
 void guard_read_head(struct exchange *exchange);
 #define GUARD_LOOK_UP 1 /* the key has to be looked up: exchange->question */

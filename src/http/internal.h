@@ -19,7 +19,9 @@
 #define WORKER_QUEUE_MAX 512
 #define RATE_BUCKETS 65536
 
-#define BODY_TIME_MAX_US (5 * 60 * US_PER_SECOND) /* a request must have come in whole by then */
+#define BUFFER_KEEP ((size_t)8 * 1024) /* of a buffer that serves one request after another */
+#define ARENA_MAX ((size_t)16 * 1024 * 1024)
+
 #define SWALLOW_MAX ((uint64_t)512 * 1024)        /* of a refused body, to keep the connection */
 #define DISCARD_MAX ((uint64_t)32 * 1024 * 1024)  /* behind an answer that was given at once */
 
@@ -62,6 +64,20 @@ void request_connection(void *context, struct MHD_Connection *connection, void *
 void request_abandon(struct exchange *exchange);
 /* What an abandoned exchange leaves behind when it comes back at last. */
 void request_tidy(struct exchange *exchange);
+
+/* ---- body.c: what requests hold of their bodies, bounded by http.body_memory; any thread ---- */
+/* Whether as much may come, before it comes. ERR_UNAVAILABLE. */
+int body_expect(struct exchange *exchange, uint64_t size, struct error *error)
+	__attribute__((warn_unused_result));
+/* Counts what the exchange holds now. ERR_UNAVAILABLE when it became more than there is. */
+int body_count(struct exchange *exchange, struct error *error)
+	__attribute__((warn_unused_result));
+/* It holds nothing any more. */
+void body_release(struct exchange *exchange);
+/* Appends to the body, and counts. */
+int body_collect(struct exchange *exchange, struct slice part, struct error *error)
+	__attribute__((warn_unused_result));
+size_t upload_held(const struct upload *upload); /* NULL-safe */
 
 /* An answer in the middle of a request's body, which is of no use any more. */
 void request_refuse(struct exchange *exchange, int code);

@@ -11,6 +11,7 @@
 
 #include "base/log.h"
 #include "base/thread.h"
+#include "http/address_counts.h"
 #include "http/internal.h"
 #include "http/key_lookup.h"
 #include "http/object_stream.h"
@@ -18,6 +19,9 @@
 /* Bounds request line and headers too. The library clears it after every request, so less is
  * faster. */
 #define CONNECTION_MEMORY ((size_t)16 * 1024)
+
+#define CONNECTIONS_SPARE 64 /* for those that are turned away, or have given way already */
+#define LOOK_EVERY_US (US_PER_SECOND / 2)
 
 enum { COMMAND_RUN, COMMAND_DRAIN, COMMAND_STOP };
 
@@ -59,7 +63,9 @@ void loop_suspend(struct exchange *exchange)
 {
 	struct loop *loop = exchange->loop;
 	exchange->step = STEP_WAITING;
-	exchange->deadline_us = clock_monotonic_us() + loop->deadline_us;
+	int64_t now_us = clock_monotonic_us();
+	exchange->deadline_us = now_us + loop->deadline_us;
+	client_waits(exchange->client, now_us);
 	exchange->next = NULL;
 	exchange->previous = loop->waiting_last;
 	*(loop->waiting_last ? &loop->waiting_last->next : &loop->waiting_first) = exchange;
@@ -78,6 +84,7 @@ static void unlink_waiting(struct loop *loop, struct exchange *exchange)
 void loop_go_on(struct exchange *exchange)
 {
 	unlink_waiting(exchange->loop, exchange);
+	client_goes_on(exchange->client, clock_monotonic_us());
 	exchange->suspended = false;
 	MHD_resume_connection(exchange->connection);
 }
@@ -119,9 +126,11 @@ static void abandon_first(struct loop *loop)
 
 static void check_deadlines(struct loop *loop)
 {
-	if (!loop->waiting_first)
-		return;
 	int64_t now_us = clock_monotonic_us();
+	if (now_us >= loop->look_at_us) {
+		clients_look(loop, now_us);
+		loop->look_at_us = now_us + LOOK_EVERY_US;
+	}
 	while (loop->waiting_first && loop->waiting_first->deadline_us <= now_us) {
 		atomic_fetch_add_explicit(&loop->server->metrics.deadline_passed, 1, memory_order_relaxed);
 		abandon_first(loop);
@@ -133,7 +142,7 @@ static void check_deadlines(struct loop *loop)
 static int timeout_ms(struct loop *loop)
 {
 	MHD_UNSIGNED_LONG_LONG library_ms;
-	int64_t wait_ms = 1000;
+	int64_t wait_ms = LOOK_EVERY_US / 1000;
 	if (MHD_get_timeout(loop->daemon, &library_ms) == MHD_YES && library_ms < (unsigned)wait_ms)
 		wait_ms = (int64_t)library_ms;
 	if (wait_ms && loop->waiting_first) {
@@ -238,9 +247,7 @@ static struct MHD_Daemon *start_daemon(struct loop *loop, int listen_descriptor)
 		{MHD_OPTION_UNESCAPE_CALLBACK, (intptr_t)keep_escapes, NULL},
 		{MHD_OPTION_LISTEN_SOCKET, listen_descriptor, NULL},
 		{MHD_OPTION_CONNECTION_MEMORY_LIMIT, (intptr_t)CONNECTION_MEMORY, NULL},
-		{MHD_OPTION_CONNECTION_LIMIT, (intptr_t)(settings->http_connections / LOOPS), NULL},
-		{MHD_OPTION_PER_IP_CONNECTION_LIMIT, (intptr_t)settings->http_connections_per_address,
-	     NULL},
+		{MHD_OPTION_CONNECTION_LIMIT, (intptr_t)(loop->connections_max + CONNECTIONS_SPARE), NULL},
 		{MHD_OPTION_CONNECTION_TIMEOUT, (intptr_t)(idle_seconds > 0 ? idle_seconds : 1), NULL},
 		{MHD_OPTION_STRICT_FOR_CLIENT, 1, NULL},
 		{MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, NULL},
@@ -258,12 +265,14 @@ int loop_start(struct loop *loop, struct http_server *server, int listen_descrip
                struct error *error)
 {
 	loop->server = server;
+	arena_init(&loop->scratch, BODY_ARENA_MAX);
 	random_bytes(&loop->random, sizeof loop->random);
 	loop->wake_descriptor = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	loop->poll_descriptor = epoll_create1(EPOLL_CLOEXEC);
 	if (loop->wake_descriptor < 0 || loop->poll_descriptor < 0)
 		return error_cause(error, ERR_IO, "polling for HTTP: %s", strerror(errno));
-	loop->daemon = start_daemon(loop, listen_descriptor);
+	loop->addresses = address_counts_create();
+	loop->daemon = loop->addresses ? start_daemon(loop, listen_descriptor) : NULL;
 	if (!loop->daemon)
 		return error_cause(error, ERR_IO, "the HTTP library does not start");
 	const union MHD_DaemonInfo *info = MHD_get_daemon_info(loop->daemon, MHD_DAEMON_INFO_EPOLL_FD);
@@ -292,6 +301,8 @@ void loop_stop(struct loop *loop)
 	} else if (loop->daemon) {
 		stop_daemon(loop);
 	}
+	address_counts_free(loop->addresses);
+	arena_free(&loop->scratch);
 	if (loop->poll_descriptor > 0)
 		close(loop->poll_descriptor);
 	if (loop->wake_descriptor > 0)

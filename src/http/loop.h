@@ -10,8 +10,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/arena.h"
 #include "base/error.h"
+#include "http/clients.h"
 
+struct address_counts;
 struct exchange;
 struct http_server;
 struct key_lookup;
@@ -34,7 +37,12 @@ struct loop {
 	const struct route *routes;
 	struct worker_pool *workers;
 	int64_t deadline_us; /* of a request that waits */
-	bool is_operators;   /* no rates, and not counted */
+	int64_t connections_max;
+	bool is_operators; /* no rates, and not counted */
+	struct client_list idle, busy; /* the idle ones as they became so */
+	int64_t connections;
+	struct address_counts *addresses;
+	int64_t look_at_us; /* when to look at the clients next */
 	_Atomic(struct loop_item *) given;
 	_Atomic int giving; /* threads that are about to wake the loop, which lives until then */
 	struct object_stream *streams; /* suspended between two pieces of an object */
@@ -45,12 +53,13 @@ struct loop {
 	int64_t out;                    /* things that loop_give is still to be called for */
 	struct exchange *waiting_first; /* in order of their deadlines */
 	struct exchange *waiting_last;
+	struct arena scratch;           /* for what ends before its handler does */
 	uint64_t random; /* state for request ids */
 	bool started;
 	bool ending; /* of the thread alone: nothing may wait any more */
 };
 
-/* `routes`, `workers`, `deadline_us` and `is_operators` are set before. */
+/* `routes`, `workers`, `deadline_us`, `connections_max` and `is_operators` are set before. */
 int loop_start(struct loop *loop, struct http_server *server, int listen_descriptor,
                struct error *error) __attribute__((warn_unused_result));
 /* Suspends the connection until loop_go_on or the deadline. In the loop's thread. */

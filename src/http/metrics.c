@@ -54,6 +54,14 @@ void metrics_write(struct metrics *metrics, struct buf *out)
 	buf_printf(out, "constancia_http_request_seconds_count %llu\n", (unsigned long long)sum);
 	metrics_line(out, "http_connections", "gauge", "Open connections of the public interface.",
 	             (double)READ(metrics->connections));
+	metrics_line(out, "http_connections_cut_total", "counter",
+	             "Connections ended because they were too many, idle or too slow.",
+	             (double)READ(metrics->connections_cut));
+	metrics_line(out, "http_body_bytes", "gauge", "Memory that requests' bodies hold.",
+	             (double)READ(metrics->body_bytes));
+	metrics_line(out, "http_body_memory_refused_total", "counter",
+	             "Requests answered 503 because http.body_memory was used up.",
+	             (double)READ(metrics->body_memory_refused));
 	metrics_line(out, "http_deadline_passed_total", "counter",
 	             "Requests answered 503 because http.deadline passed.",
 	             (double)READ(metrics->deadline_passed));

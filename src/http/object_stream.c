@@ -13,6 +13,7 @@ struct object_stream {
 	struct job job;
 	struct loop_item item;
 	struct loop *loop;
+	struct client *client;
 	struct MHD_Connection *connection;
 	struct content_reader *reader;
 	struct object_stream *previous, *next; /* the loop's list of suspended ones */
@@ -65,6 +66,7 @@ static void resume(struct object_stream *stream)
 		stream->next->previous = stream->previous;
 	stream->previous = stream->next = NULL;
 	stream->suspended = false;
+	client_goes_on(stream->client, clock_monotonic_us());
 	MHD_resume_connection(stream->connection);
 }
 
@@ -90,6 +92,7 @@ static void start_filling(struct object_stream *stream)
 		loop->streams->previous = stream;
 	loop->streams = stream;
 	loop->out++;
+	client_waits(stream->client, clock_monotonic_us());
 	MHD_suspend_connection(stream->connection);
 	stream->job.run = fill;
 	stream->item.take = take;
@@ -156,6 +159,7 @@ struct MHD_Response *object_stream_response(struct exchange *exchange,
 	if (stream) {
 		memset(stream, 0, offsetof(struct object_stream, piece));
 		stream->loop = exchange->loop;
+		stream->client = exchange->client;
 		stream->connection = exchange->connection;
 		stream->reader = reader;
 		response = MHD_create_response_from_callback(size, BLOCK_SIZE, read_piece, stream,

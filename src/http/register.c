@@ -41,6 +41,11 @@ void upload_free(struct upload *upload)
 	free(upload);
 }
 
+size_t upload_held(const struct upload *upload)
+{
+	return upload ? upload->piece.capacity : 0;
+}
+
 /* ---- the form ---- */
 
 static int part_begin(void *context, struct slice name, struct slice file_name, struct error *error)
@@ -200,11 +205,11 @@ static int submit_piece(struct exchange *exchange, struct error *error)
 static int data(struct exchange *exchange, struct slice part, struct error *error)
 {
 	struct upload *upload = exchange->upload;
-	if (!upload) {
-		buf_add_slice(&exchange->body, part);
-		return buf_check(&exchange->body) ? error_set(error, ERR_NO_MEMORY, MSG_NONE, NULL) : 0;
-	}
+	if (!upload)
+		return body_collect(exchange, part, error);
 	int result = multipart_feed(&upload->multipart, part, error);
+	if (!result)
+		result = body_count(exchange, error);
 	return !result && upload->piece.size >= PIECE_SIZE ? submit_piece(exchange, error) : result;
 }
 
@@ -292,6 +297,7 @@ static void store_content(struct job *job)
 		content_write_abort(writer);
 	else
 		result = content_write_commit(writer, exchange->content_object, error);
+	body_release(exchange);
 	exchange->content_stored = !result;
 	exchange->pending.registration.content_object = exchange->content_object;
 	if (!result && atomic_load(&exchange->abandoned)) {
@@ -338,16 +344,41 @@ static int form_event(struct exchange *exchange, struct declared_event *ret, str
 	return result;
 }
 
+static void fit(struct buf *buf)
+{
+	if (buf->capacity > BUFFER_KEEP)
+		buf_fit(buf);
+}
+
+/* However long the registration waits, it holds no more than reference and canonical form. */
+static int body_event(struct exchange *exchange, struct declared_event *ret, struct error *error)
+{
+	struct arena *scratch = &exchange->loop->scratch;
+	struct declared_event event;
+	int result = event_body_parse(buf_slice(&exchange->body), exchange->key.modality, scratch,
+	                              &exchange->canonical, &event, error);
+	if (!result) {
+		struct slice text = event.client_ref;
+		event.client_ref.data = arena_copy(&exchange->arena, text.data, text.size);
+		result = event.client_ref.data ? 0 : error_set(error, ERR_NO_MEMORY, MSG_NONE, NULL);
+	}
+	arena_reset(scratch);
+	buf_clear(&exchange->body);
+	fit(&exchange->body);
+	fit(&exchange->canonical);
+	if (!result)
+		result = body_count(exchange, error);
+	if (!result)
+		*ret = event;
+	return result;
+}
+
 static bool finish(struct exchange *exchange)
 {
 	struct declared_event event;
 	struct error *error = &exchange->error;
-	int result;
-	if (exchange->upload)
-		result = form_event(exchange, &event, error);
-	else
-		result = event_body_parse(buf_slice(&exchange->body), exchange->key.modality,
-		                          &exchange->arena, &exchange->canonical, &event, error);
+	int result = exchange->upload ? form_event(exchange, &event, error)
+	                              : body_event(exchange, &event, error);
 	if (result) {
 		answer_error(exchange, result);
 		return true;

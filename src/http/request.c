@@ -4,8 +4,8 @@
 #include "http/internal.h"
 #include "http/key_lookup.h"
 
-#define BUFFER_KEEP ((size_t)64 * 1024)
-#define ARENA_KEEP ((size_t)64 * 1024)
+/* What an idle connection keeps. */
+#define ARENA_KEEP ((size_t)16 * 1024)
 
 /* ---- life ---- */
 
@@ -17,7 +17,7 @@ struct exchange *exchange_new(struct http_server *server, struct loop *loop)
 	exchange->server = server;
 	exchange->service = server->service;
 	exchange->loop = loop;
-	arena_init(&exchange->arena, BODY_ARENA_MAX);
+	arena_init(&exchange->arena, ARENA_MAX);
 	buf_init(&exchange->body, PAYLOAD_MAX + BODY_SLACK);
 	buf_init(&exchange->canonical, OUT_MAX);
 	buf_init(&exchange->out, OUT_MAX);
@@ -28,6 +28,7 @@ void exchange_free(struct exchange *exchange)
 {
 	if (!exchange)
 		return;
+	body_release(exchange);
 	upload_free(exchange->upload);
 	answer_drop_object(exchange);
 	buf_free(&exchange->body);
@@ -50,6 +51,7 @@ static void trim(struct buf *buf)
 
 void exchange_reset(struct exchange *exchange)
 {
+	body_release(exchange);
 	upload_free(exchange->upload);
 	exchange->upload = NULL;
 	answer_drop_object(exchange);
@@ -83,30 +85,14 @@ static void make_request_id(struct loop *loop, char id[24])
 	hex_encode(&number, sizeof number, id + 4);
 }
 
-static void count_connection(struct loop *loop, int by)
-{
-	if (!loop->is_operators)
-		atomic_fetch_add_explicit(&loop->server->metrics.connections, by, memory_order_relaxed);
-}
-
 void request_connection(void *context, struct MHD_Connection *connection, void **socket_context,
                         enum MHD_ConnectionNotificationCode code)
 {
-	struct loop *loop = context;
-	struct client *client = *socket_context;
 	if (code == MHD_CONNECTION_NOTIFY_STARTED) {
-		client = calloc(1, sizeof *client);
-		if (client) {
-			client->loop = loop;
-			client->connection = connection;
-			count_connection(loop, 1);
-		}
-		*socket_context = client;
-	} else if (client) {
-		exchange_free(client->exchange);
-		free(client);
+		*socket_context = client_begin(context, connection);
+	} else if (*socket_context) {
+		client_end(*socket_context);
 		*socket_context = NULL;
-		count_connection(loop, -1);
 	}
 }
 
@@ -126,6 +112,7 @@ void *request_begin(void *context, const char *uri, struct MHD_Connection *conne
 	exchange->client = client;
 	exchange->connection = connection;
 	exchange->started_us = clock_monotonic_us();
+	client_begins_request(client, exchange->started_us);
 	make_request_id(loop, exchange->request_id);
 	size_t size = strlen(uri);
 	char *copy = arena_copy(&exchange->arena, uri, size);
@@ -159,9 +146,11 @@ void request_completed(void *context, struct MHD_Connection *connection, void **
 	if (!exchange)
 		return;
 	bool answered = exchange->step == STEP_ANSWER || exchange->step == STEP_SAID;
+	int64_t now_us = clock_monotonic_us();
 	if (answered && !loop->is_operators)
 		metrics_count(&loop->server->metrics, exchange->answer.status,
-		              clock_monotonic_us() - exchange->started_us);
+		              now_us - exchange->started_us);
+	client_ends_request(client, now_us);
 	finished(exchange);
 	exchange_reset(exchange);
 }
@@ -193,6 +182,7 @@ void request_abandon(struct exchange *exchange)
 	struct client *client = exchange->client;
 	struct MHD_Connection *connection = exchange->connection;
 	struct exchange *fresh = client->exchange = successor(exchange);
+	client_goes_on(client, clock_monotonic_us());
 	if (fresh) {
 		error_cause(&fresh->error, ERR_UNAVAILABLE, "http.deadline passed, or the server stops");
 		if (exchange->body_comes)
@@ -270,6 +260,8 @@ void request_refuse(struct exchange *exchange, int code)
 	answer_error(exchange, code);
 	upload_free(exchange->upload);
 	exchange->upload = NULL;
+	buf_free(&exchange->body);
+	body_release(exchange);
 	if (worth_swallowing(exchange, code)) {
 		exchange->body_limit = (size_t)(exchange->body_seen + SWALLOW_MAX);
 		exchange->step = STEP_SWALLOW;
@@ -291,6 +283,8 @@ static enum MHD_Result head_checked(struct exchange *exchange, int result)
 	}
 	if (!result && !exchange->head.chunked && exchange->head.content_length > exchange->body_limit)
 		result = error_set(error, ERR_TOO_LARGE, MSG_NONE, NULL);
+	if (!result && exchange->step == STEP_BODY)
+		result = body_expect(exchange, exchange->head.content_length, error);
 	if (!result)
 		return MHD_YES;
 	if (!has_body(exchange) && !exchange->head.framing_broken) {
@@ -329,12 +323,9 @@ static int take_data(struct exchange *exchange, struct slice data, struct error 
 {
 	if (exchange->body_seen > exchange->body_limit)
 		return error_set(error, ERR_TOO_LARGE, MSG_NONE, NULL);
-	if (clock_monotonic_us() - exchange->started_us > BODY_TIME_MAX_US)
-		return error_cause(error, ERR_UNAVAILABLE, "the body took too long");
 	if (exchange->operation->data)
 		return exchange->operation->data(exchange, data, error);
-	buf_add_slice(&exchange->body, data);
-	return buf_check(&exchange->body);
+	return body_collect(exchange, data, error);
 }
 
 static enum MHD_Result body_step(struct exchange *exchange, struct slice data)

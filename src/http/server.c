@@ -13,6 +13,7 @@
 
 #define BACKLOG 1024
 #define DRAIN_STEP_NS (5 * 1000 * 1000)
+#define OPERATOR_CONNECTIONS 64
 #define OPERATOR_DEADLINE_US (3 * US_PER_SECOND) /* those who ask /readyz do not wait for long */
 
 /* ---- listening ---- */
@@ -112,6 +113,7 @@ static int start_operators_loop(struct http_server *server, struct error *error)
 	loop->routes = operators_routes;
 	loop->workers = server->operator_workers;
 	loop->deadline_us = deadline_us < OPERATOR_DEADLINE_US ? deadline_us : OPERATOR_DEADLINE_US;
+	loop->connections_max = OPERATOR_CONNECTIONS;
 	loop->is_operators = true;
 	return loop_start(loop, server, server->admin_descriptor, error);
 }
@@ -141,6 +143,7 @@ static int start(struct http_server *server, struct error *error)
 		loop->routes = public_routes;
 		loop->workers = server->workers;
 		loop->deadline_us = settings->http_deadline;
+		loop->connections_max = settings->http_connections / LOOPS;
 		result = loop_start(loop, server, server->listen_descriptor, error);
 	}
 	return result;

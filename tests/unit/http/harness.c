@@ -61,7 +61,9 @@ void harness_start(struct harness *harness, void (*adjust)(struct settings *sett
 	settings->content_url = harness->content_url;
 	settings->http_connections = 512;
 	settings->http_connections_per_address = 512;
+	settings->http_body_memory = 64;
 	settings->http_idle_timeout = 3 * US_PER_SECOND;
+	settings->http_transfer_timeout = 30 * US_PER_SECOND;
 	settings->http_deadline = 10 * US_PER_SECOND;
 	settings->rate_live = 1000;
 	settings->rate_test = 1000;

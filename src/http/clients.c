@@ -1,0 +1,218 @@
+#include "http/clients.h"
+
+#include <stdlib.h>
+#include <sys/socket.h>
+
+#include "http/address_counts.h"
+#include "http/internal.h"
+
+#define BYTES_PER_SECOND (16 * 1024)
+
+/* ---- lists ---- */
+
+static void leave(struct client_list *list, struct client *client)
+{
+	*(client->previous ? &client->previous->next : &list->first) = client->next;
+	*(client->next ? &client->next->previous : &list->last) = client->previous;
+}
+
+static void join(struct client_list *list, struct client *client)
+{
+	client->next = NULL;
+	client->previous = list->last;
+	*(list->last ? &list->last->next : &list->first) = client;
+	list->last = client;
+}
+
+static struct client_list *list_of(struct client *client)
+{
+	return client->is_idle ? &client->loop->idle : &client->loop->busy;
+}
+
+static void become(struct client *client, bool idle, int64_t now_us)
+{
+	leave(list_of(client), client);
+	client->is_idle = idle;
+	client->since_us = now_us;
+	client->answered_us = client->waits_us = client->excused_us = 0;
+	join(list_of(client), client);
+}
+
+/* ---- cutting ---- */
+
+static int descriptor_of(const struct client *client)
+{
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(client->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+	return info ? info->connect_fd : -1;
+}
+
+/* The library sees the end of the connection and tidies up. `text`, if it can be said at once. */
+static void cut(struct client *client, const char *text)
+{
+	client->is_cut = true;
+	int descriptor = descriptor_of(client);
+	if (*text)
+		(void)!send(descriptor, text, strlen(text), MSG_NOSIGNAL | MSG_DONTWAIT);
+	shutdown(descriptor, SHUT_RDWR);
+	struct metrics *metrics = &client->loop->server->metrics;
+	atomic_fetch_add_explicit(&metrics->connections_cut, 1, memory_order_relaxed);
+}
+
+static const char too_slow[] = "HTTP/1.1 408 Request Timeout\r\nConnection: close\r\n"
+							   "Content-Length: 0\r\n\r\n";
+static const char too_many[] = "HTTP/1.1 429 Too Many Requests\r\nRetry-After: 1\r\n"
+							   "Connection: close\r\nContent-Length: 0\r\n\r\n";
+static const char full[] = "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 2\r\n"
+						   "Connection: close\r\nContent-Length: 0\r\n\r\n";
+
+/* ---- coming and going ---- */
+
+static bool find_address(struct client *client)
+{
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(client->connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+	if (!info || !info->client_addr)
+		return false;
+	const struct http_server *server = client->loop->server;
+	client->address = guard_address_id(server, info->client_addr);
+	client->by_proxy = network_list_contains(&server->trusted_proxies, info->client_addr);
+	return true;
+}
+
+static bool count_address(struct client *client)
+{
+	struct loop *loop = client->loop;
+	int64_t limit = loop->server->service->settings->http_connections_per_address;
+	if (loop->is_operators || !find_address(client) || client->by_proxy)
+		return true;
+	client->is_counted = address_count_take(loop->addresses, client->address, limit);
+	return client->is_counted;
+}
+
+/* Takes an idle one out of the list: it is gone only when the library looks at it. */
+static void cut_idle(struct client *client, int64_t now_us)
+{
+	become(client, false, now_us);
+	cut(client, "");
+}
+
+static bool make_room(struct client *client)
+{
+	struct loop *loop = client->loop;
+	if (loop->connections <= loop->connections_max)
+		return true;
+	if (loop->idle.first == client)
+		return false;
+	cut_idle(loop->idle.first, client->since_us);
+	return true;
+}
+
+static void count(struct loop *loop, int by)
+{
+	loop->connections += by;
+	if (!loop->is_operators)
+		atomic_fetch_add_explicit(&loop->server->metrics.connections, by, memory_order_relaxed);
+}
+
+struct client *client_begin(struct loop *loop, struct MHD_Connection *connection)
+{
+	struct client *client = calloc(1, sizeof *client);
+	if (!client)
+		return NULL;
+	client->loop = loop;
+	client->connection = connection;
+	client->is_idle = true;
+	client->since_us = clock_monotonic_us();
+	count(loop, 1);
+	join(&loop->idle, client);
+	if (!count_address(client))
+		cut(client, too_many);
+	else if (!make_room(client))
+		cut(client, full);
+	return client;
+}
+
+static void forget_forwarded(struct client *client)
+{
+	if (client->forwarded)
+		address_count_give(client->loop->addresses, client->forwarded);
+	client->forwarded = 0;
+}
+
+void client_end(struct client *client)
+{
+	forget_forwarded(client);
+	if (client->is_counted)
+		address_count_give(client->loop->addresses, client->address);
+	count(client->loop, -1);
+	leave(list_of(client), client);
+	exchange_free(client->exchange);
+	free(client);
+}
+
+void client_begins_request(struct client *client, int64_t now_us)
+{
+	become(client, false, now_us);
+}
+
+void client_is_answered(struct client *client, int64_t now_us)
+{
+	client->answered_us = now_us;
+	client->excused_us = 0;
+}
+
+void client_ends_request(struct client *client, int64_t now_us)
+{
+	forget_forwarded(client);
+	become(client, true, now_us);
+}
+
+void client_waits(struct client *client, int64_t now_us)
+{
+	client->waits_us = now_us;
+}
+
+void client_goes_on(struct client *client, int64_t now_us)
+{
+	client->excused_us += now_us - client->waits_us;
+	client->waits_us = 0;
+}
+
+bool client_comes_from(struct client *client, uint64_t address)
+{
+	int64_t limit = client->loop->server->service->settings->http_connections_per_address;
+	if (!address_count_take(client->loop->addresses, address, limit))
+		return false;
+	client->forwarded = address;
+	return true;
+}
+
+/* ---- time ---- */
+
+/* Until when the client may take for what it is at. */
+static int64_t patience_us(const struct client *client)
+{
+	const struct exchange *exchange = client->exchange;
+	int64_t timeout_us = exchange->service->settings->http_transfer_timeout;
+	int64_t bytes = 0;
+	if (client->answered_us)
+		bytes = (int64_t)(exchange->answer.size + exchange->answer.body.size);
+	else if (exchange->step != STEP_HEAD)
+		bytes = (int64_t)exchange->body_seen;
+	int64_t from_us = client->answered_us ? client->answered_us : client->since_us;
+	return from_us + client->excused_us + timeout_us + bytes * US_PER_SECOND / BYTES_PER_SECOND;
+}
+
+void clients_look(struct loop *loop, int64_t now_us)
+{
+	int64_t idle_us = loop->server->service->settings->http_idle_timeout;
+	while (loop->idle.first && loop->idle.first->since_us + idle_us < now_us)
+		cut_idle(loop->idle.first, now_us);
+	for (struct client *client = loop->busy.first; client; client = client->next) {
+		const struct exchange *exchange = client->exchange;
+		bool excused = client->is_cut || client->waits_us || !exchange;
+		if (!excused && patience_us(client) < now_us)
+			cut(client, client->answered_us || exchange->step == STEP_SAID ? "" : too_slow);
+	}
+}

@@ -1,0 +1,59 @@
+/* Who may be connected, and for how long. Belongs to a loop's thread.
+ *
+ * - A connection has http.idle_timeout from its last answer, or its begin, to its next request line,
+ *   http.transfer_timeout from there to the end of the head, and for a body and an answer the same
+ *   beside a second for each 16 KiB; what we ourselves wait for is not counted.
+ * - An address has at most http.connections_per_address connections; behind a trusted proxy, as many
+ *   requests under way.
+ * - Beyond http.connections the one that has been idle for longest gives way. */
+#ifndef HTTP_CLIENTS_H
+#define HTTP_CLIENTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct MHD_Connection;
+struct address_counts;
+struct exchange;
+struct loop;
+
+/* What a connection is to us; libmicrohttpd keeps it for its requests. */
+struct client {
+	struct loop *loop;
+	struct MHD_Connection *connection;
+	struct exchange *exchange;
+	struct client *previous, *next; /* in one of the loop's lists */
+	bool is_idle;
+	bool is_cut;
+	bool by_proxy;       /* what it says of addresses is believed */
+	bool is_counted;     /* its address */
+	uint64_t address;
+	uint64_t forwarded;  /* the address of its request; 0: none is counted */
+	int64_t since_us;    /* idle, or in its request */
+	int64_t answered_us; /* 0: not yet */
+	int64_t waits_us;    /* since when it waits for us; 0: it does not */
+	int64_t excused_us;  /* how long it has done that */
+};
+
+struct client_list {
+	struct client *first, *last;
+};
+
+/* NULL without memory. One that is turned away is cut. */
+struct client *client_begin(struct loop *loop, struct MHD_Connection *connection);
+void client_end(struct client *client);
+
+/* Its request line has come; its answer is given to the library; its request is over. */
+void client_begins_request(struct client *client, int64_t now_us);
+void client_is_answered(struct client *client, int64_t now_us);
+void client_ends_request(struct client *client, int64_t now_us);
+/* It waits for us, and not any more. */
+void client_waits(struct client *client, int64_t now_us);
+void client_goes_on(struct client *client, int64_t now_us);
+/* `address` is that of a request through a trusted proxy. False: it has too many under way. */
+bool client_comes_from(struct client *client, uint64_t address);
+
+/* Cuts those whose time is up. To be called about once a second. */
+void clients_look(struct loop *loop, int64_t now_us);
+
+#endif

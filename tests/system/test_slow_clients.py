@@ -1,0 +1,244 @@
+"""What one client can take: connections and memory, by being slow or by being many."""
+
+import json
+import re
+import socket
+import threading
+import time
+
+import pytest
+
+from client import Client, eventually, fresh
+
+TRANSFER = 1  # seconds, of http.transfer_timeout
+PATIENCE = 60  # until what must end counts as endless
+
+
+def connect(service, source=None):
+    return socket.create_connection(("127.0.0.1", service.port), timeout=PATIENCE,
+                                    source_address=(source, 0) if source else None)
+
+
+def request(key, length, content_type="application/json"):
+    return (f"POST /v1/events HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\n"
+            f"Content-Type: {content_type}\r\n{length}\r\n\r\n").encode()
+
+
+def get(path="/docs/errors"):
+    return f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode()
+
+
+def to_the_end(link):
+    """All that comes until the service ends the connection."""
+    received = b""
+    try:
+        while data := link.recv(65536):
+            received += data
+    except ConnectionError:
+        pass
+    return received
+
+
+def statuses(received):
+    return [int(status) for status in re.findall(rb"HTTP/1\.1 (\d+)", received)]
+
+
+def trickle(link, data=b"x", pause=0.3):
+    """Sends it again and again until nobody takes it any more; seconds."""
+    started = time.monotonic()
+    while time.monotonic() - started < PATIENCE:
+        try:
+            link.sendall(data)
+        except ConnectionError:
+            return
+        time.sleep(pause)
+    raise AssertionError("it could have gone on for ever")
+
+
+def metric(service, name):
+    text = service.monitor("/metrics")[1]
+    return float(re.search(rf"^constancia_{name} (\S+)$", text, re.MULTILINE)[1])
+
+
+@pytest.fixture(scope="module")
+def impatient(start):
+    return start(http__transfer_timeout=f"{TRANSFER}s", http__idle_timeout="3s")
+
+
+@pytest.fixture(scope="module")
+def key(impatient):
+    return impatient.new_channel(credits=100000).live.key
+
+
+# ---- slow ----
+
+@pytest.mark.parametrize("start_with", [b"", b"G", b"GET /docs/errors HTTP/1.1\r\n",
+                                        b"GET /docs/errors HTTP/1.1\r\nHost: x\r\nX-Long: "],
+                         ids=["nothing", "a letter", "a line", "a header"])
+@pytest.mark.parametrize("operator", [False, True], ids=["public", "operator's"])
+def test_a_head_that_comes_byte_by_byte_does_not_come_for_ever(impatient, start_with, operator):
+    port = impatient.admin_port if operator else impatient.port
+    with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE) as link:
+        link.sendall(start_with)
+        trickle(link)
+
+
+def test_nor_do_headers_without_an_end(impatient):
+    with connect(impatient) as link:
+        link.sendall(b"GET /docs/errors HTTP/1.1\r\nHost: x\r\n")
+        trickle(link, b"X-More: more\r\n")
+
+
+@pytest.mark.parametrize("kind", ["length", "chunks", "chunk line", "long chunk line", "extensions",
+                                  "trailers", "form"])
+def test_nor_does_a_body(impatient, key, kind):
+    """Whatever it is that does not end, it is answered, and the connection ends."""
+    chunked = request(key, "Transfer-Encoding: chunked")
+    form = "multipart/form-data; boundary=B"
+    part = b'--B\r\nContent-Disposition: form-data; name="file"; filename="f"\r\n\r\n'
+    begin, more = {
+        "length": (request(key, "Content-Length: 200000"), b" "),
+        "chunks": (chunked, b"1\r\n \r\n"),
+        "chunk line": (chunked, b"0"),
+        "long chunk line": (chunked + b"0" * 65536, b""),
+        "extensions": (chunked + b"1;", b"x"),
+        "trailers": (chunked + b"2\r\n{}\r\n0\r\n", b"X-More: more\r\n"),
+        "form": (request(key, "Content-Length: 9000000", form) + part, b"x"),
+    }[kind]
+    with connect(impatient) as link:
+        try:
+            link.sendall(begin)
+        except ConnectionError:
+            pass
+        reader = []
+        reading = threading.Thread(target=lambda: reader.append(to_the_end(link)))
+        reading.start()
+        if more:
+            trickle(link, more)
+        reading.join()
+    assert statuses(reader[0])[:1] in ([408], [400], [413], [431]), reader
+
+
+def test_a_body_that_comes_slowly_but_fast_enough_is_taken(impatient, key):
+    ref = fresh()
+    body = json.dumps({"client_ref": ref, "payload": {"a": "x" * 200000}}).encode()
+    with connect(impatient) as link:
+        link.sendall(request(key, f"Content-Length: {len(body)}"))
+        for at in range(0, len(body), 20000):
+            link.sendall(body[at:at + 20000])
+            time.sleep(TRANSFER / 5)  # twice as long as a head may take, in all
+        assert link.recv(12) == b"HTTP/1.1 201"
+
+
+@pytest.mark.parametrize("reads", [False, True], ids=["nothing", "a little"])
+def test_answers_that_are_not_read_are_not_kept_for_ever(impatient, reads):
+    open_before = metric(impatient, "http_connections")
+    over = threading.Event()
+
+    def send(link):
+        try:
+            link.sendall(get("/v1/openapi.yaml") * 20000)
+        except OSError:
+            pass
+
+    def read(link):
+        while reads and not over.wait(0.2):
+            try:
+                link.recv(1500)
+            except OSError:
+                return
+    with connect(impatient) as link:
+        link.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        threads = [threading.Thread(target=work, args=(link,)) for work in (send, read)]
+        for thread in threads:
+            thread.start()
+        eventually(lambda: metric(impatient, "http_connections") > open_before, "it is open")
+        eventually(lambda: metric(impatient, "http_connections") <= open_before, "it is cut",
+                   PATIENCE)
+        over.set()
+        for thread in threads:
+            thread.join()
+
+
+# ---- many ----
+
+def test_idle_connections_give_way_when_there_are_too_many(start):
+    service = start(http__connections=40, http__connections_per_address=1000)
+    crowd = [connect(service) for _ in range(200)]
+    halves = [connect(service) for _ in range(40)]
+    for link in halves:
+        link.sendall(b"GET /docs")
+    client = Client(service)
+    client.get("/docs/errors").expect(200)
+    assert metric(service, "http_connections") <= 41
+    client.close()
+    for link in crowd + halves:
+        link.close()
+
+
+def test_one_address_cannot_take_all_connections(start):
+    service = start(http__connections=200, http__connections_per_address=20)
+    crowd = [connect(service, "127.0.0.2") for _ in range(60)]
+    turned_away = crowd[20:]
+    for link in turned_away:
+        assert statuses(to_the_end(link)) == [429]
+    crowd[0].sendall(get())
+    assert crowd[0].recv(12) == b"HTTP/1.1 200"
+    with connect(service, "127.0.0.3") as other:
+        other.sendall(get())
+        assert other.recv(12) == b"HTTP/1.1 200"
+    for link in crowd[:20]:
+        link.close()
+
+    def again():
+        with connect(service, "127.0.0.2") as link:
+            link.sendall(get())
+            return link.recv(12) == b"HTTP/1.1 200"
+    eventually(again, "an address that let go is served again")
+    for link in turned_away:
+        link.close()
+
+
+def test_behind_a_trusted_proxy_its_clients_are_counted(start):
+    service = start(http__connections_per_address=3, service__trusted_proxies="127.0.0.1",
+                    http__transfer_timeout="60s")
+    key = service.new_channel().live.key
+    begin = request(key, "Content-Length: 100\r\nX-Forwarded-For: 192.0.2.1")
+    links = [connect(service) for _ in range(4)]
+    for link in links[:3]:
+        link.sendall(begin)
+    time.sleep(0.5)
+    links[3].sendall(begin + b" " * 100)
+    assert links[3].recv(12) == b"HTTP/1.1 429"
+    with Client(service, key) as client:
+        client.get("/v1/channel", headers={"X-Forwarded-For": "192.0.2.2"}).expect(200)
+        client.get("/v1/channel", headers={"X-Forwarded-For": "192.0.2.1"}).expect(429)
+        links[0].close()
+        eventually(lambda: client.get("/v1/channel", headers={"X-Forwarded-For": "192.0.2.1"})
+                   .status == 200, "one of its requests is over")
+    for link in links:
+        link.close()
+
+
+# ---- large ----
+
+def test_bodies_that_come_hold_no_more_memory_than_they_may(start):
+    service = start(http__body_memory=4, http__transfer_timeout="60s")
+    key = service.new_channel(credits=100000).live.key
+    small = service.new_channel("hash_only")
+    links = [connect(service) for _ in range(60)]
+    for link in links:
+        link.sendall(request(key, "Content-Length: 270000") + b" " * 200000)
+    eventually(lambda: metric(service, "http_body_memory_refused_total") > 0, "some are refused")
+    assert metric(service, "http_body_bytes") <= 4 * 2 ** 20
+    with connect(service) as link:
+        link.sendall(request(key, "Content-Length: 270000\r\nExpect: 100-continue"))
+        answer = link.recv(4096)
+        assert statuses(answer) == [503] and b"\r\nRetry-After: " in answer, "before it is sent"
+    small.live.register_hash("0" * 64).expect(201)
+    for link in links:
+        link.close()
+    eventually(lambda: metric(service, "http_body_bytes") == 0, "nothing is held any more")
+    with Client(service, key) as client:
+        client.register({"a": "x" * 200000}).expect(201)
+    assert metric(service, "http_body_bytes") == 0
