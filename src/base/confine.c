@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <seccomp.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -73,6 +74,9 @@ static int allow(scmp_filter_ctx filter, const struct confine_call *call)
 	case CONFINE_NOT_EXECUTABLE:
 		return seccomp_rule_add(filter, SCMP_ACT_ALLOW, call->call, 1,
 		                        SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
+	case CONFINE_THREAD:
+		return seccomp_rule_add(filter, SCMP_ACT_ALLOW, call->call, 1,
+		                        SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD, CLONE_THREAD));
 	case CONFINE_READ_ONLY:
 		return seccomp_rule_add(filter, SCMP_ACT_ALLOW, call->call, 1,
 		                        SCMP_A2(SCMP_CMP_MASKED_EQ, OPEN_CHANGES, 0));
@@ -91,6 +95,9 @@ int confine_calls(const struct confine_call *calls, size_t count, struct error *
 		result = allow(filter, &confine_basic_calls[i]);
 	for (size_t i = 0; result == 0 && i < count; i++)
 		result = allow(filter, &calls[i]);
+	/* Its flags cannot be looked at; a libc that misses it takes clone. */
+	if (result == 0)
+		result = seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
 	if (result == 0)
 		result = seccomp_load(filter); /* sets no_new_privs, too */
 	if (filter)

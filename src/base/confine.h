@@ -19,6 +19,7 @@ enum confine_condition {
 	CONFINE_ALWAYS,
 	CONFINE_OWN_PROCESS,    /* the first argument is this process's id */
 	CONFINE_NOT_EXECUTABLE, /* the third argument is a protection without PROT_EXEC */
+	CONFINE_THREAD,         /* clone, for a thread of this process */
 	CONFINE_READ_ONLY,      /* the third argument are flags of openat that change nothing */
 };
 

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "cli/command.h"
 #include "cli/node.h"
+#include "proof/renderer.h"
 #include "seal/authority.h"
 
 static int fail(const struct command_line *line, int code, struct error *error)
@@ -56,6 +57,10 @@ static void warn_of_promises(const struct settings *settings, struct service *se
 	if (!*settings->signer_key)
 		log_warning("development_signing_key", "meaning",
 		            "reports are signed with a key that no one vouches for; set signer.key");
+	if (!renderer_can_be_fenced())
+		log_warning("reports_drawn_unfenced", "meaning",
+		            "without the kernel's Landlock the process that draws reports may read what "
+		            "this user may read");
 	if (strncmp(settings->service_public_url, "http://", 7) == 0)
 		log_warning("public_url_without_tls", "url", settings->service_public_url);
 }

@@ -220,7 +220,7 @@ static int check_facts(const struct report_facts *facts, struct error *error)
 	return OK;
 }
 
-int report_render(const struct report_facts *facts, enum language language, const char *path,
+int report_render(const struct report_facts *facts, enum language language, int file,
                   struct error *error)
 {
 	int result = check_facts(facts, error);
@@ -248,5 +248,5 @@ int report_render(const struct report_facts *facts, enum language language, cons
 	                                     .title = title,
 	                                     .figure_text = figure,
 	                                     .link_text = report_text(TEXT_ADDRESS, language)};
-	return report_finish(buf_slice(&pdf), &finishing, path, error);
+	return report_finish(buf_slice(&pdf), &finishing, file, error);
 }

@@ -1,5 +1,6 @@
 #include "proof/report_finish.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -9,7 +10,6 @@
 #include "proof/pdf_sign_form.h"
 #include "proof/report_artifact.h"
 
-#define PROFILE_PATH "/usr/share/color/icc/sRGB.icc"
 #define PROFILE_MAX 65536
 #define STREAM_MAX ((size_t)32 << 20)
 #define TREE_DEPTH_MAX 16
@@ -40,12 +40,12 @@ static qpdf_oh stream_new(qpdf_data pdf, struct slice data)
 static int add_output_intent(qpdf_data pdf, qpdf_oh root, struct error *error)
 {
 	char profile[PROFILE_MAX];
-	FILE *file = fopen(PROFILE_PATH, "rbe");
+	FILE *file = fopen(REPORT_PROFILE_PATH, "rbe");
 	size_t size = file ? fread(profile, 1, sizeof(profile), file) : 0;
 	if (file)
 		fclose(file);
 	if (size < 128 || size == sizeof(profile))
-		return error_cause(error, ERR_INTERNAL, "the colour profile " PROFILE_PATH
+		return error_cause(error, ERR_INTERNAL, "the colour profile " REPORT_PROFILE_PATH
 		                                        " cannot be read");
 	qpdf_oh stream = stream_new(pdf, slice_make(profile, size));
 	qpdf_oh dictionary = qpdf_oh_get_dict(pdf, stream);
@@ -183,23 +183,34 @@ static int complete(qpdf_data pdf, const struct report_finishing *finishing, str
 	return result ? result : complete_element(pdf, tree, finishing->figure_text, 0, error);
 }
 
-static int write_file(qpdf_data pdf, const char *path, struct error *error)
+static int write_all(int file, struct slice bytes, struct error *error)
 {
-	if (qpdf_init_write(pdf, path) & QPDF_ERRORS)
-		return error_cause(error, ERR_IO, "%s: %s", path,
-		                   qpdf_get_error_full_text(pdf, qpdf_get_error(pdf)));
+	while (bytes.size > 0) {
+		ssize_t size = write(file, bytes.data, bytes.size);
+		if (size < 0 && errno == EINTR)
+			continue;
+		if (size <= 0)
+			return error_cause(error, errno == ENOSPC || errno == EDQUOT ? ERR_NO_SPACE : ERR_IO,
+			                   "writing the report: %s", strerror(errno));
+		bytes = slice_make(bytes.data + size, bytes.size - (size_t)size);
+	}
+	return OK;
+}
+
+static int write_file(qpdf_data pdf, int file, struct error *error)
+{
+	qpdf_init_write_memory(pdf);
 	qpdf_set_object_stream_mode(pdf, qpdf_o_disable);
 	qpdf_set_deterministic_ID(pdf, QPDF_TRUE);
 	qpdf_set_newline_before_endstream(pdf, QPDF_TRUE);
 	qpdf_force_pdf_version(pdf, "1.7");
-	if ((qpdf_write(pdf) & QPDF_ERRORS) == 0)
-		return OK;
-	unlink(path);
-	return error_cause(error, ERR_IO, "%s: %s", path,
-	                   qpdf_get_error_full_text(pdf, qpdf_get_error(pdf)));
+	if (qpdf_write(pdf) & QPDF_ERRORS)
+		return error_cause(error, ERR_INTERNAL, "completing the report: %s",
+		                   qpdf_get_error_full_text(pdf, qpdf_get_error(pdf)));
+	return write_all(file, slice_make(qpdf_get_buffer(pdf), qpdf_get_buffer_length(pdf)), error);
 }
 
-int report_finish(struct slice data, const struct report_finishing *finishing, const char *path,
+int report_finish(struct slice data, const struct report_finishing *finishing, int file,
                   struct error *error)
 {
 	qpdf_data pdf = qpdf_init();
@@ -211,7 +222,7 @@ int report_finish(struct slice data, const struct report_finishing *finishing, c
 	if (!result)
 		result = complete(pdf, finishing, error);
 	if (!result)
-		result = write_file(pdf, path, error);
+		result = write_file(pdf, file, error);
 	qpdf_cleanup(&pdf);
 	return result;
 }

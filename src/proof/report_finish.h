@@ -27,8 +27,11 @@ struct report_finishing {
 	const char *link_text;
 };
 
-/* Reads the PDF in memory and writes the completed one to path. 0 or ERR_*. */
-int report_finish(struct slice pdf, const struct report_finishing *finishing, const char *path,
+/* The colour profile that reports embed. */
+#define REPORT_PROFILE_PATH "/usr/share/color/icc/sRGB.icc"
+
+/* Reads the PDF in memory and writes the completed one to an open file. 0 or ERR_*. */
+int report_finish(struct slice pdf, const struct report_finishing *finishing, int file,
                   struct error *error) __attribute__((warn_unused_result));
 
 #endif

@@ -8,6 +8,7 @@
 
 #include "base/json.h"
 #include "proof/pdf_sign.h"
+#include "proof/renderer.h"
 #include "service/issue_work.h"
 
 #define PROGRESS_INTERVAL_US (US_PER_SECOND / 2)
@@ -320,7 +321,8 @@ static int make_report(struct issue_work *work, const struct report_facts *facts
 	char unsigned_path[ISSUE_PATH_MAX], path[ISSUE_PATH_MAX];
 	issue_path(work, "unsigned.pdf", unsigned_path);
 	issue_path(work, document->name, path);
-	int result = report_render(facts, language, unsigned_path, error);
+	int result = renderer_draw(work->service->renderer, facts, language, unsigned_path,
+	                           error);
 	struct pdf_signed made;
 	work->signer.purpose = SIGNER_REPORT;
 	if (!result)

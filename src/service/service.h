@@ -14,6 +14,7 @@ struct registrar;
 struct key_cache;
 struct signer;
 struct authorities;
+struct renderer;
 struct link_secrets;
 
 /* Counted by the jobs. */
@@ -38,6 +39,7 @@ struct service {
 	struct signer *signer;               /* the process that holds the keys */
 	struct authorities *authorities;  /* used by the sealer and for signature timestamps */
 	struct payment_provider *payments;
+	const struct renderer *renderer;     /* of reports */
 	struct registrar *registrar;
 	struct key_cache *keys;
 	struct sha256 cursor_secret;         /* MAC key of lists' cursors */

@@ -1,8 +1,11 @@
 """Certifications: ranges, acceptance, fees, issuance, failure, records and languages."""
 
+import contextlib
 import datetime
 import hashlib
+import os
 import re
+import signal
 import time
 
 import pytest
@@ -450,3 +453,30 @@ def test_a_link_needs_no_key_and_uses_none_of_its_rate(start):
         channel.test.download(done["report_url"]).expect(200)
     answer = channel.test.get("/v1/channel").expect(200)
     assert int(answer.headers["RateLimit-Remaining"]) >= remaining - 1
+
+
+def test_a_report_whose_drawing_crashes_is_drawn_again_and_the_service_goes_on(start):
+    service = start()
+    channel = service.new_channel()
+    channel.test.register({"a": 1}, "a").expect(201)
+    accepted = channel.test.certify(seq_from=1, seq_to=1).expect(202).json
+    killed = []
+
+    def kill_one():
+        task = f"/proc/{service.process.pid}/task"
+        for thread in os.listdir(task):
+            with contextlib.suppress(OSError):
+                for child in open(f"{task}/{thread}/children", encoding="ascii").read().split():
+                    with open(f"/proc/{child}/comm", encoding="ascii") as name:
+                        if name.read() == "renderer\n":
+                            os.kill(int(child), signal.SIGKILL)
+                            killed.append(child)
+        return killed
+    eventually(kill_one, "a renderer is killed", pause=0)
+    channel.test.register({"a": 2}, "b").expect(201)
+    done = channel.test.settled(accepted["certification_id"])
+    assert done["status"] == "completed"
+    channel.test.download(done["report_url"]).expect(200)
+    assert any(line["event"] == "certification_delayed" and
+               "renderer was ended by signal 9" in line["cause"] for line in service.log_lines())
+    channel.close()

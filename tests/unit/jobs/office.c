@@ -11,6 +11,7 @@
 
 #include "base/json.h"
 #include "office.h"
+#include "proof/renderer.h"
 #include "proof/verify.h"
 #include "seal/authority.h"
 
@@ -102,6 +103,10 @@ void office_open(struct office *office, enum modality modality, int64_t credits)
 	};
 	struct error error = {0};
 	assert_int_equal(service_open(&office->settings, true, &office->service, &error), OK);
+	static struct renderer renderer = {.timeout_ms = RENDERER_TIMEOUT_S * 1000};
+	renderer.program = getenv("CONSTANCIA");
+	assert_non_null(renderer.program);
+	office->service.renderer = &renderer;
 	office->service.signer = signer;
 	office_mend_authority(office);
 	sample_fill(&office->sample, office->service.store, modality, credits);

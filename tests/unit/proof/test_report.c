@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,7 +35,7 @@ static int teardown(void **state)
 static void render(enum language language)
 {
 	struct error error = {0};
-	if (report_render(&sample.facts, language, path, &error))
+	if (tools_render(&sample.facts, language, path, &error))
 		fail_msg("%s", error.cause);
 	BUF_AUTO struct buf out = {0};
 	if (tools_run(&out, "qpdf --check '%s'", path))
@@ -247,8 +248,11 @@ static void expect_refused(void)
 {
 	unlink(path);
 	struct error error = {0};
-	assert_int_equal(report_render(&sample.facts, LANGUAGE_ENGLISH, path, &error), ERR_VALIDATION);
-	assert_int_equal(access(path, F_OK), -1);
+	assert_int_equal(tools_render(&sample.facts, LANGUAGE_ENGLISH, path, &error), ERR_VALIDATION);
+	BUF_AUTO struct buf left;
+	buf_init(&left, 16);
+	tools_read(path, &left);
+	assert_int_equal(left.size, 0);
 }
 
 static void refuses_facts_that_do_not_agree(void **state)
@@ -278,12 +282,16 @@ static void refuses_facts_that_do_not_agree(void **state)
 	expect_refused();
 }
 
-static void leaves_no_file_where_it_cannot_write(void **state)
+static void says_when_it_cannot_write(void **state)
 {
 	sample_ordinary(&sample, 1);
 	struct error error = {0};
-	assert_int_equal(
-	    report_render(&sample.facts, LANGUAGE_ENGLISH, "/nonexistent/report.pdf", &error), ERR_IO);
+	int file = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	assert_int_equal(report_render(&sample.facts, LANGUAGE_ENGLISH, file, &error), ERR_IO);
+	close(file);
+	file = open("/dev/full", O_WRONLY | O_CLOEXEC);
+	assert_int_equal(report_render(&sample.facts, LANGUAGE_ENGLISH, file, &error), ERR_NO_SPACE);
+	close(file);
 }
 
 int main(void)
@@ -298,7 +306,7 @@ int main(void)
 	    cmocka_unit_test(shows_nothing_held_for_digests_alone),
 	    cmocka_unit_test(renders_the_same_bytes_again),
 	    cmocka_unit_test(refuses_facts_that_do_not_agree),
-	    cmocka_unit_test(leaves_no_file_where_it_cannot_write),
+	    cmocka_unit_test(says_when_it_cannot_write),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);
 }

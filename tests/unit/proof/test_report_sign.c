@@ -52,7 +52,7 @@ static int make_timestamp(void *context, const struct sha256 *imprint, struct bu
 static void render_and_sign(enum language language)
 {
 	struct error error = {0};
-	if (report_render(&sample.facts, language, base_path, &error) ||
+	if (tools_render(&sample.facts, language, base_path, &error) ||
 	    pdf_sign(base_path, signed_path, SIGNED_AT_US, &signing, &last_signed, &error))
 		fail_msg("%s", error.cause);
 	buf_free(&signed_file);

@@ -4,10 +4,12 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "test_report_tools.h"
 
@@ -103,4 +105,14 @@ void tools_expect(const struct buf *words, const char *sentence)
 {
 	if (!memmem(words->data, words->size, sentence, strlen(sentence)))
 		fail_msg("not found: %s", sentence);
+}
+
+int tools_render(const struct report_facts *facts, enum language language, const char *path,
+                 struct error *error)
+{
+	int file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	assert_true(file >= 0);
+	int result = report_render(facts, language, file, error);
+	close(file);
+	return result;
 }

@@ -12,6 +12,7 @@
 #include "proof/report.h"
 #include "test_archive_fixture.h"
 #include "test_report_facts.h"
+#include "test_report_tools.h"
 
 static struct fixture fixture;
 static struct fixture_archive archive;
@@ -43,7 +44,7 @@ static void make_report(const struct sample *sample, const char *path)
 	struct pdf_signed made;
 	struct error error = {0};
 	snprintf(base, sizeof base, "%s/base.pdf", fixture.directory);
-	if (report_render(&sample->facts, LANGUAGE_ENGLISH, base, &error) < 0 ||
+	if (tools_render(&sample->facts, LANGUAGE_ENGLISH, base, &error) < 0 ||
 	    pdf_sign(base, path, clock_now_us(), &signing, &made, &error) < 0)
 		fail_msg("report: %s %s", error.english, error.cause);
 }

@@ -1,0 +1,156 @@
+#include "proof/renderer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/pidfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "proof/report_wire.h"
+
+struct drawing {
+	int facts;  /* what it reads */
+	int report; /* what it writes */
+	int told;   /* the pipe's end for reading */
+	int tell;
+	pid_t child;
+};
+
+static int make_facts(const struct report_facts *facts, enum language language,
+                      struct drawing *drawing, struct error *error)
+{
+	BUF_AUTO struct buf wire;
+	buf_init(&wire, REPORT_WIRE_MAX);
+	int result = report_wire_write(facts, language, &wire);
+	if (result)
+		return error_cause(error, result, "the facts of a report");
+	drawing->facts = memfd_create("facts", MFD_CLOEXEC);
+	if (drawing->facts < 0 ||
+	    pwrite(drawing->facts, wire.data, wire.size, 0) != (ssize_t)wire.size)
+		return error_cause(error, ERR_NO_MEMORY, "the facts of a report: %s", strerror(errno));
+	return OK;
+}
+
+static int spawn(const char *program, struct drawing *drawing, struct error *error)
+{
+	static char *const environment[] = {NULL};
+	char *const words[] = {"constancia", RENDERER_COMMAND, NULL};
+	posix_spawn_file_actions_t actions;
+	posix_spawnattr_t attributes;
+	sigset_t signals;
+	if (posix_spawn_file_actions_init(&actions) != 0)
+		return ERR_NO_MEMORY;
+	if (posix_spawnattr_init(&attributes) != 0) {
+		posix_spawn_file_actions_destroy(&actions);
+		return ERR_NO_MEMORY;
+	}
+	sigfillset(&signals);
+	posix_spawnattr_setsigdefault(&attributes, &signals);
+	sigemptyset(&signals);
+	posix_spawnattr_setsigmask(&attributes, &signals);
+	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+	int failed = posix_spawn_file_actions_adddup2(&actions, drawing->facts, STDIN_FILENO) ||
+	             posix_spawn_file_actions_adddup2(&actions, drawing->report, STDOUT_FILENO) ||
+	             posix_spawn_file_actions_adddup2(&actions, drawing->tell, STDERR_FILENO) ||
+	             posix_spawn_file_actions_addclosefrom_np(&actions, STDERR_FILENO + 1);
+	if (!failed)
+		failed = posix_spawn(&drawing->child, program, &actions, &attributes, words, environment);
+	posix_spawnattr_destroy(&attributes);
+	posix_spawn_file_actions_destroy(&actions);
+	if (!failed)
+		return OK;
+	drawing->child = -1;
+	return error_cause(error, ERR_UNAVAILABLE, "starting the renderer: %s", strerror(failed));
+}
+
+/* What it tells: an error's number, a space, the cause. It may have been taken over by the text that
+ * it draws, so that only what a renderer may say is believed. */
+static int hear(int told, struct error *error)
+{
+	static const int known[] = {ERR_VALIDATION, ERR_IO, ERR_NO_SPACE, ERR_NO_MEMORY, ERR_INTERNAL};
+	char text[ERROR_CAUSE_MAX / 2] = "";
+	int code = 0, used = 0;
+	ssize_t size = read(told, text, sizeof text - 1);
+	for (ssize_t i = 0; i < size; i++)
+		if (text[i] < ' ' || text[i] > '~')
+			text[i] = '?';
+	if (sscanf(text, "%d %n", &code, &used) >= 1)
+		for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+			if (code == known[i])
+				return error_cause(error, code, "renderer: %s", text + used);
+	return error_cause(error, ERR_INTERNAL, "renderer: %s", text);
+}
+
+static int wait_for(struct drawing *drawing, int timeout_ms, struct error *error)
+{
+	int64_t deadline_us = clock_monotonic_us() + timeout_ms * INT64_C(1000);
+	struct pollfd ended = {.fd = pidfd_open(drawing->child, 0), .events = POLLIN};
+	int ready = -1, status = 0;
+	while (ended.fd >= 0) {
+		int64_t left_ms = (deadline_us - clock_monotonic_us()) / 1000;
+		ready = poll(&ended, 1, left_ms > 0 ? (int)left_ms : 0);
+		if (ready >= 0 || errno != EINTR)
+			break;
+	}
+	if (ready <= 0)
+		kill(drawing->child, SIGKILL);
+	if (ended.fd >= 0)
+		close(ended.fd);
+	while (waitpid(drawing->child, &status, 0) < 0 && errno == EINTR)
+		;
+	if (ready == 0)
+		return error_cause(error, ERR_UNAVAILABLE, "the renderer did not end in time");
+	if (ready < 0)
+		return error_cause(error, ERR_UNAVAILABLE, "waiting for the renderer: %s", strerror(errno));
+	if (WIFSIGNALED(status))
+		return error_cause(error, ERR_UNAVAILABLE, "the renderer was ended by signal %d",
+		                   WTERMSIG(status));
+	return WEXITSTATUS(status) == 0 ? OK : hear(drawing->told, error);
+}
+
+static int prepare(const struct report_facts *facts, enum language language, const char *path,
+                   struct drawing *drawing, struct error *error)
+{
+	int pipes[2];
+	int result = make_facts(facts, language, drawing, error);
+	if (result)
+		return result;
+	drawing->report = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (drawing->report < 0)
+		return error_cause(error, ERR_IO, "%s: %s", path, strerror(errno));
+	if (pipe2(pipes, O_CLOEXEC | O_NONBLOCK) != 0)
+		return error_cause(error, ERR_IO, "pipe: %s", strerror(errno));
+	drawing->told = pipes[0];
+	drawing->tell = pipes[1];
+	return OK;
+}
+
+static void shut(int file)
+{
+	if (file >= 0)
+		close(file);
+}
+
+int renderer_draw(const struct renderer *renderer, const struct report_facts *facts,
+                  enum language language, const char *path, struct error *error)
+{
+	struct drawing drawing = {-1, -1, -1, -1, -1};
+	int result = prepare(facts, language, path, &drawing, error);
+	if (!result)
+		result = spawn(renderer->program, &drawing, error);
+	if (!result)
+		result = wait_for(&drawing, renderer->timeout_ms, error);
+	if (result && drawing.report >= 0)
+		unlink(path);
+	shut(drawing.facts);
+	shut(drawing.report);
+	shut(drawing.told);
+	shut(drawing.tell);
+	return result;
+}

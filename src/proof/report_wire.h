@@ -1,0 +1,19 @@
+/* The facts of a report as bytes, from one process of this program to another. Inside src/proof
+ * only. Not a format: both ends are the same executable. */
+#ifndef PROOF_REPORT_WIRE_H
+#define PROOF_REPORT_WIRE_H
+
+#include "base/arena.h"
+#include "proof/report.h"
+
+#define REPORT_WIRE_MAX ((size_t)64 << 20)
+
+/* ERR_NO_MEMORY. */
+int report_wire_write(const struct report_facts *facts, enum language language, struct buf *out)
+    __attribute__((warn_unused_result));
+/* What the facts point to lives in the arena, or in `wire`. ERR_VALIDATION, ERR_NO_MEMORY. */
+int report_wire_read(struct slice wire, struct arena *arena, struct report_facts *ret_facts,
+                     enum language *ret_language, struct error *error)
+    __attribute__((warn_unused_result));
+
+#endif

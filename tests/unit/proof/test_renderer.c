@@ -1,0 +1,195 @@
+/* Reports drawn in a process of its own: by the program itself, and by others that crash, hang or
+ * lie in its place. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "proof/renderer.h"
+#include "test_report_facts.h"
+#include "test_report_tools.h"
+
+static char *directory;
+static char path[128];
+static struct sample sample;
+
+static int setup(void **state)
+{
+	directory = tools_directory();
+	snprintf(path, sizeof(path), "%s/report.pdf", directory);
+	sample_ordinary(&sample, 43);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	tools_remove(directory);
+	return 0;
+}
+
+static struct renderer own(void)
+{
+	return (struct renderer){getenv("CONSTANCIA"), 120000};
+}
+
+/* A shell script in the renderer's place. */
+static struct renderer script(const char *text, int timeout_ms)
+{
+	static char name[160];
+	static int number;
+	char whole[512];
+	snprintf(name, sizeof(name), "%s/renderer-%d", directory, number++);
+	snprintf(whole, sizeof(whole), "#!/bin/sh\n%s\n", text);
+	tools_write(name, slice_of(whole));
+	assert_int_equal(chmod(name, 0700), 0);
+	return (struct renderer){name, timeout_ms};
+}
+
+static void expect(struct renderer renderer, int code, const char *cause)
+{
+	struct error error = {0};
+	tools_write(path, slice_of("what was there"));
+	assert_int_equal(renderer_draw(&renderer, &sample.facts, LANGUAGE_ENGLISH, path, &error), code);
+	if (!strstr(error.cause, cause))
+		fail_msg("%s", error.cause);
+	assert_int_equal(access(path, F_OK), -1);
+	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* nobody is left behind */
+	assert_int_equal(errno, ECHILD);
+}
+
+static void draws_the_same(void **state)
+{
+	struct renderer renderer = own();
+	struct error error = {0};
+	for (int language = LANGUAGE_ENGLISH; language <= LANGUAGE_SPANISH; language++) {
+		BUF_AUTO struct buf here = {0}, there = {0};
+		assert_int_equal(tools_render(&sample.facts, language, path, &error), 0);
+		tools_read(path, &here);
+		if (renderer_draw(&renderer, &sample.facts, language, path, &error))
+			fail_msg("%s", error.cause);
+		tools_read(path, &there);
+		assert_true(here.size > 0 && slice_equal(buf_slice(&here), buf_slice(&there)));
+	}
+}
+
+static void says_what_is_wrong_with_the_facts(void **state)
+{
+	int64_t count = sample.facts.event_count++;
+	expect(own(), ERR_VALIDATION, "numbers do not agree");
+	sample.facts.event_count = count;
+	const char *name = sample.facts.service_name;
+	sample.facts.service_name = NULL;
+	expect(own(), ERR_VALIDATION, "missing");
+	sample.facts.service_name = name;
+}
+
+static void goes_on_after_one_that_crashes_or_hangs(void **state)
+{
+	expect(script("kill -SEGV $$", 60000), ERR_UNAVAILABLE, "ended by signal 11");
+	expect(script("kill -KILL $$", 60000), ERR_UNAVAILABLE, "ended by signal 9");
+	expect(script("kill -STOP $$", 500), ERR_UNAVAILABLE, "not end in time");
+	expect(script("exec sleep 1000", 500), ERR_UNAVAILABLE, "not end in time");
+	expect(script("exec 0<&- 1>&- 2>&-; exec sleep 1000", 500), ERR_UNAVAILABLE, "not end in time");
+	expect((struct renderer){"/nonexistent", 60000}, ERR_UNAVAILABLE, "starting the renderer");
+	draws_the_same(state);
+}
+
+static void believes_only_what_a_renderer_may_say(void **state)
+{
+	expect(script("exit 1", 60000), ERR_INTERNAL, "renderer: ");
+	expect(script("printf -- '-25 forged' >&2; exit 1", 60000), ERR_INTERNAL, "-25 forged");
+	expect(script("printf -- '0 fine' >&2; exit 3", 60000), ERR_INTERNAL, "0 fine");
+	expect(script("printf -- '-19 disk\\033[2J\\n' >&2; exit 1", 60000), ERR_IO, "disk?[2J?");
+	expect(script("head -c 1000000 /dev/zero >&2; exit 1", 60000), ERR_INTERNAL, "renderer: ?");
+}
+
+static void gets_no_secrets_and_no_files(void **state)
+{
+	setenv("A_SECRET", "in the environment", 1);
+	int open_file = open("/dev/null", O_RDONLY);
+	assert_true(open_file >= 0);
+	char text[200];
+	snprintf(text, sizeof(text), "test -z \"$A_SECRET\" && test ! -e /proc/$$/fd/%d && "
+	         "printf -- '-19 clean' >&2; exit 1", open_file);
+	expect(script(text, 60000), ERR_IO, "clean");
+	close(open_file);
+}
+
+/* The number of the first thing that is possible in a process that has done what renderers do. */
+static int first_possible(const char *database)
+{
+	char *const words[] = {"/bin/true", NULL};
+	bool fenced = false;
+	struct error error = {0};
+	if (renderer_confine(&fenced, &error))
+		return 100;
+#ifndef CONSTANCIA_COUNTS_COVERAGE /* these builds write files at the end */
+	if (fenced && (open(database, O_RDONLY) >= 0 || errno != EACCES))
+		return 1;
+	if (fenced && (open("/etc/passwd", O_RDONLY) >= 0 || errno != EACCES))
+		return 2;
+	if (open(database, O_WRONLY) >= 0 || errno != EPERM)
+		return 3;
+	if (open(path, O_RDONLY | O_CREAT, 0600) >= 0 || errno != EPERM)
+		return 4;
+#endif
+	if (socket(AF_INET, SOCK_STREAM, 0) >= 0 || errno != EPERM)
+		return 5;
+	if (socket(AF_UNIX, SOCK_STREAM, 0) >= 0 || errno != EPERM)
+		return 6;
+	if (fork() >= 0 || errno != EPERM)
+		return 7;
+	if (syscall(SYS_clone3, NULL, 0) >= 0 || errno != ENOSYS)
+		return 8;
+	if (execve(words[0], words, NULL) == 0 || errno != EPERM)
+		return 9;
+	if (unlink(database) == 0 || errno != EPERM)
+		return 10;
+	if (rename(database, path) == 0 || errno != EPERM)
+		return 11;
+	if (kill(getppid(), 0) == 0 || errno != EPERM)
+		return 12;
+	if (open("/usr/share/fonts", O_RDONLY | O_DIRECTORY) < 0)
+		return 13;
+	return 0;
+}
+
+static void reaches_neither_the_store_nor_the_network(void **state)
+{
+	char database[160];
+	int status = 0;
+	snprintf(database, sizeof(database), "%s/constancia.db", directory);
+	tools_write(database, slice_of("all that was declared"));
+	pid_t child = fork();
+	if (child == 0)
+		_exit(first_possible(database));
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(draws_the_same),
+	    cmocka_unit_test(says_what_is_wrong_with_the_facts),
+	    cmocka_unit_test(goes_on_after_one_that_crashes_or_hangs),
+	    cmocka_unit_test(believes_only_what_a_renderer_may_say),
+	    cmocka_unit_test(gets_no_secrets_and_no_files),
+	    cmocka_unit_test(reaches_neither_the_store_nor_the_network),
+	};
+	return cmocka_run_group_tests(tests, setup, teardown);
+}
