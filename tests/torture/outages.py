@@ -524,7 +524,8 @@ class Torture:
         notices = self.lines("notices")
         self.report.check(not any(line["problems"] for line in notices), "a notice is not as it must be")
         eventually(lambda: len(self.lines("mails")) >= self.disabled, "e-mails arrive", PATIENCE)
-        self.report.check(self.disabled == 0 or self.lines("mails"), "no e-mail came")
+        self.report.check(self.disabled > 0 or self.options.minutes < 20,
+                          "no e-mail was called for: the dead endpoint was never disabled")
         checked = self.node.cli("store", "check")
         self.report.check(True, "")
         print("store check:", json.dumps(checked)[:300])
