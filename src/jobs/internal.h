@@ -7,7 +7,8 @@
 #include "jobs/worker.h"
 #include "service/apart.h"
 
-#define ISSUER_COUNT 2
+/* One account never holds all of them. */
+#define ISSUER_COUNT 3
 #define HOLDER_SIZE 512
 
 /* ---- sealer.c ---- */
@@ -32,6 +33,8 @@ struct issuer {
 	struct service *service;
 	struct keeper *keeper;
 	char holder[HOLDER_SIZE]; /* of leases: the same after a restart */
+	char node[HOLDER_SIZE];   /* what the holders of this node begin with */
+	int64_t last_account;     /* whose turn it was */
 	char directory[4096];     /* of working files, its own */
 	bool looks_for_overdue;   /* one of them does */
 	int64_t overdue_at_us;    /* monotonic: when to look next */

@@ -35,7 +35,8 @@ void issuer_init(struct issuer *issuer, struct service *service, const char *nod
 	    /* After a long standstill the sealer goes first. */
 	    .overdue_at_us = clock_monotonic_us() + OVERDUE_INTERVAL_US,
 	};
-	snprintf(issuer->holder, sizeof issuer->holder, "%.*s#%d", HOLDER_SIZE - 16, node, number);
+	snprintf(issuer->node, sizeof issuer->node, "%.*s#", HOLDER_SIZE - 16, node);
+	snprintf(issuer->holder, sizeof issuer->holder, "%.*s%d", HOLDER_SIZE - 8, issuer->node, number);
 	snprintf(issuer->directory, sizeof issuer->directory, "%s/issuer-%d", directory, number);
 }
 
@@ -224,15 +225,22 @@ int64_t issuer_run(void *context, const atomic_bool *stopping)
 		arena_reset(&arena);
 		struct job job = {.issuer = issuer, .stopping = stopping};
 		struct error error = {0};
-		int result = store_claim_certification(issuer->service->store, issuer->holder,
-		                                       store_now_us(issuer->service->store),
-		                                       KEPT_LEASE_US, &arena, &job.certification,
-		                                       &error);
+		struct certification_claim claim = {
+		    .holder = issuer->holder,
+		    .now_us = store_now_us(issuer->service->store),
+		    .lease_us = KEPT_LEASE_US,
+		    .after_account = issuer->last_account,
+		    .node = issuer->node,
+		    .account_max = ISSUER_COUNT - 1,
+		};
+		int result = store_claim_certification(issuer->service->store, &claim, &arena,
+		                                       &job.certification, &error);
 		if (result) {
 			if (result != ERR_NOT_FOUND)
 				log_warning("certification_not_claimed", "cause", error.cause);
 			break;
 		}
+		issuer->last_account = job.certification.account;
 		work_on(&job, &arena);
 	}
 	return POLL_US;

@@ -211,7 +211,9 @@ static int accept(struct service *service, struct certification *certification, 
 	     *letter && size < sizeof prefix - 1; letter++)
 		prefix[size++] = (char)toupper((unsigned char)*letter);
 	prefix[size] = '\0';
-	int result = store_accept_certification(service->store, prefix, certification, error);
+	int result = store_accept_certification(service->store, prefix,
+	                                        service->settings->certification_open_per_account,
+	                                        certification, error);
 	if (result)
 		return result;
 	/* A round costs a timestamp: none without need. */

@@ -11,9 +11,13 @@
 
 /* ---- claiming ---- */
 
+#define WORKED_ON " r.account = c.account AND r.certification <> c.certification"                     \
+	" AND r.status = 'processing' AND r.lease IS NOT NULL AND r.next_attempt_at > $1"
+
 /* With the next_attempt_at it was seen with. */
-static int find_due(struct store *store, const char *holder, int64_t now_us, struct arena *arena,
-                    struct certification *ret, int64_t *ret_seen_us, struct error *error)
+static int find_due(struct store *store, const struct certification_claim *claim,
+                    struct arena *arena, struct certification *ret, int64_t *ret_seen_us,
+                    struct error *error)
 {
 	struct db_connection *connection;
 	int result = look_begin(store, &connection, error);
@@ -27,10 +31,18 @@ static int find_due(struct store *store, const char *holder, int64_t now_us, str
 	                       " WHERE c.status = 'processing' AND (c.next_attempt_at <= $1"
 	                       " OR (c.lease = $2 AND c.attempts < $3))"
 	                       " AND (c.chain % 2 = 1 OR s.sealed_sequence >= c.last_sequence)"
-	                       " ORDER BY c.next_attempt_at LIMIT 1")};
-	db_bind_integer(row.query, now_us);
-	db_bind_string(row.query, holder);
+	                       " AND ($4 = 0 OR (SELECT COUNT(*) FROM certifications r WHERE" WORKED_ON
+	                       " AND substr(r.lease, 1, length(CAST($5 AS TEXT))) ="
+	                       " CAST($5 AS TEXT)) < $4)"
+	                       " ORDER BY (SELECT COUNT(*) FROM certifications r WHERE" WORKED_ON "),"
+	                       " CASE WHEN c.account > $6 THEN 0 ELSE 1 END, c.account,"
+	                       " c.next_attempt_at LIMIT 1")};
+	db_bind_integer(row.query, claim->now_us);
+	db_bind_string(row.query, claim->holder);
 	db_bind_integer(row.query, RESUME_ATTEMPTS_MAX);
+	db_bind_integer(row.query, claim->account_max);
+	db_bind_string(row.query, claim->node ? claim->node : "");
+	db_bind_integer(row.query, claim->after_account);
 	bool found = db_step(row.query);
 	struct certification certification;
 	if (found) {
@@ -45,13 +57,12 @@ static int find_due(struct store *store, const char *holder, int64_t now_us, str
 	return look_end(connection, result);
 }
 
-int store_claim_certification(struct store *store, const char *holder, int64_t now_us,
-                              int64_t lease_us, struct arena *arena, struct certification *ret,
-                              struct error *error)
+int store_claim_certification(struct store *store, const struct certification_claim *claim,
+                              struct arena *arena, struct certification *ret, struct error *error)
 {
 	struct certification certification;
 	int64_t seen_us;
-	int result = find_due(store, holder, now_us, arena, &certification, &seen_us, error);
+	int result = find_due(store, claim, arena, &certification, &seen_us, error);
 	if (result)
 		return result;
 	struct db_connection *connection;
@@ -64,8 +75,8 @@ int store_claim_certification(struct store *store, const char *holder, int64_t n
 	                " AND status = 'processing' AND next_attempt_at = $5 AND attempts = $6");
 	db_bind_integer(query, certification.account);
 	db_bind_integer(query, certification.certification);
-	db_bind_string(query, holder);
-	db_bind_integer(query, now_us + lease_us);
+	db_bind_string(query, claim->holder);
+	db_bind_integer(query, claim->now_us + claim->lease_us);
 	db_bind_integer(query, seen_us);
 	db_bind_integer(query, certification.attempts);
 	result = change_end_one(connection, query, error); /* none: another was faster */

@@ -7,6 +7,7 @@
 
 #define ACCEPT_MEMORY_MAX ((size_t)4 << 20) /* an account's thresholds and the notices they give */
 #define NUMBERS_PER_YEAR 9999999
+#define OPEN_RETRY_SECONDS 30
 
 static const char *const status_texts[] = {"processing", "completed", "failed"};
 
@@ -348,7 +349,30 @@ static int insert_certification(struct db_connection *connection,
 	return db_execute(query, NULL, error);
 }
 
-static int accept(struct db_connection *connection, const char *prefix,
+/* The account is locked, so the count stands still. */
+static int check_open(struct db_connection *connection, const struct certification *certification,
+                      int64_t open_max, struct error *error)
+{
+	if (open_max == 0)
+		return OK;
+	struct db_query *query =
+	    db_query(connection, "SELECT COUNT(*) FROM certifications WHERE account = $1"
+	                         " AND status = 'processing' AND chain % 2 = $2");
+	db_bind_integer(query, certification->account);
+	db_bind_integer(query, certification->mode);
+	int64_t open = db_step(query) ? db_integer(query, 0) : 0;
+	int result = db_end(query, error);
+	if (result || open < open_max)
+		return result;
+	char most[24];
+	snprintf(most, sizeof most, "%" PRId64, open_max);
+	result = error_set(error, ERR_RATE_LIMITED, MSG_STORE_OPEN_CERTIFICATIONS, most, NULL);
+	if (error)
+		error->retry_after_seconds = OPEN_RETRY_SECONDS;
+	return result;
+}
+
+static int accept(struct db_connection *connection, const char *prefix, int64_t open_max,
                   struct certification *certification, struct error *error)
 {
 	ARENA_AUTO struct arena arena;
@@ -357,6 +381,8 @@ static int accept(struct db_connection *connection, const char *prefix,
 	time_day_key(certification->requested_at_us, day);
 	struct ledger_account account;
 	int result = store_load_account(connection, certification->account, &arena, &account, error);
+	if (!result)
+		result = check_open(connection, certification, open_max, error);
 	if (!result)
 		result = take_number(connection, certification, error);
 	if (!result)
@@ -372,7 +398,7 @@ static int accept(struct db_connection *connection, const char *prefix,
 	return result;
 }
 
-int store_accept_certification(struct store *store, const char *prefix,
+int store_accept_certification(struct store *store, const char *prefix, int64_t open_max,
                                struct certification *certification, struct error *error)
 {
 	struct certification accepted = *certification;
@@ -388,7 +414,7 @@ int store_accept_certification(struct store *store, const char *prefix,
 	int result = change_begin(store, &connection, error);
 	if (result)
 		return result;
-	result = change_end(connection, accept(connection, prefix, &accepted, error), error);
+	result = change_end(connection, accept(connection, prefix, open_max, &accepted, error), error);
 	if (!result)
 		*certification = accepted;
 	return result;

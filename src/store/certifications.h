@@ -48,10 +48,12 @@ struct certification {
 
 /* Accepts what the caller has checked and frozen; given: everything but certification,
  * certification_id, status, progress, verification_code, incident_id and attempts, which are filled
- * in. `prefix` (upper case) begins the verification code. In one durable transaction:
+ * in. `prefix` (upper case) begins the verification code. `open_max` of an account may be in
+ * processing in one mode (0: any number), else ERR_RATE_LIMITED with retry_after_seconds. In one
+ * durable transaction:
  *   live: ERR_NOT_OPERATIONAL, then the fee, ERR_INSUFFICIENT_BALANCE;
  *   test: the daily count, ERR_TEST_QUOTA with retry_after_seconds; no fee. */
-int store_accept_certification(struct store *store, const char *prefix,
+int store_accept_certification(struct store *store, const char *prefix, int64_t open_max,
                                struct certification *certification, struct error *error)
     __attribute__((warn_unused_result));
 
@@ -74,13 +76,25 @@ int store_list_certifications(struct store *store, int64_t account, int64_t chai
 
 /* ---- jobs ---- */
 
+struct certification_claim {
+	const char *holder;
+	int64_t now_us;
+	int64_t lease_us;
+	/* Accounts take turns: those with the fewest certifications being worked on come first, of
+	 * these the next one after this account, round and round. */
+	int64_t after_account;
+	/* How many of an account the holders whose names begin with `node` may work on at a time; 0:
+	 * any number. */
+	const char *node;
+	int64_t account_max;
+};
 /* The next certification in processing that is due, whose range is sealed (or a test one), leased
- * to `holder` until now_us + lease_us; ERR_NOT_FOUND when there is none. A holder works on one at a
- * time: what it still holds is left from before a crash, and is taken up at once, unless that
+ * to the holder until now_us + lease_us; ERR_NOT_FOUND when there is none. A holder works on one at
+ * a time: what it still holds is left from before a crash, and is taken up at once, unless that
  * happened many times. */
-int store_claim_certification(struct store *store, const char *holder, int64_t now_us,
-                              int64_t lease_us, struct arena *arena, struct certification *ret,
-                              struct error *error) __attribute__((warn_unused_result));
+int store_claim_certification(struct store *store, const struct certification_claim *claim,
+                              struct arena *arena, struct certification *ret, struct error *error)
+    __attribute__((warn_unused_result));
 /* ERR_REFUSED: the lease is another's, or the job is over. */
 int store_renew_certification(struct store *store, const struct certification *certification,
                               const char *holder, int64_t until_us, int64_t progress_permille,

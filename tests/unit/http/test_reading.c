@@ -196,9 +196,10 @@ static void issue(const char *data, size_t size)
 	arena_init(&arena, 1 << 20);
 	struct certification certification;
 	struct content_writer *writer;
-	assert_int_equal(store_claim_certification(harness.service.store, "test", clock_now_us(),
-	                                           US_PER_DAY, &arena, &certification, &error),
-	                 0);
+	struct certification_claim claim = {
+	    .holder = "test", .now_us = clock_now_us(), .lease_us = US_PER_DAY};
+	assert_int_equal(store_claim_certification(harness.service.store, &claim, &arena, &certification, &error),
+	                 OK);
 	struct document document = {.kind = DOCUMENT_REPORT,
 	                            .language = LANGUAGE_SPANISH,
 	                            .name = "report-es.pdf",

@@ -384,8 +384,10 @@ static void test_taken_up_again(void **state)
 	gethostname(host, sizeof host - 1);
 	snprintf(holder, sizeof holder, "%s:%s#1", host, office.sample.directory);
 	struct certification claimed;
-	assert_int_equal(store_claim_certification(office.service.store, holder, clock_now_us(),
-	                                           3600 * US_PER_SECOND, &arena, &claimed, &error), OK);
+	struct certification_claim claim = {
+	    .holder = holder, .now_us = clock_now_us(), .lease_us = 3600 * US_PER_SECOND};
+	assert_int_equal(store_claim_certification(office.service.store, &claim, &arena, &claimed, &error),
+	                 OK);
 	office_start_jobs(&office);
 	struct certification certification = office_await(&office, MODE_TEST, id);
 	assert_int_equal(certification.status, CERTIFICATION_COMPLETED);

@@ -14,6 +14,7 @@
 
 static struct sample sample;
 static struct error error;
+static int64_t open_max; /* certifications of an account in processing; 0: any number */
 static size_t failed; /* place of the segment that was not written */
 static struct arena arena;
 
@@ -52,7 +53,7 @@ static struct certification make(enum mode mode, int64_t first, int64_t last)
 
 static int accept(struct certification *certification)
 {
-	return store_accept_certification(sample.store, "SVC", certification, &error);
+	return store_accept_certification(sample.store, "SVC", open_max, certification, &error);
 }
 
 static void seal_all(void)
@@ -88,8 +89,9 @@ static int64_t count_of(const char *literal_sql, const char *text)
 
 static int claim(const char *holder, int64_t now_us, struct certification *ret)
 {
-	return store_claim_certification(sample.store, holder, now_us, 60 * US_PER_SECOND,
-	                                 &arena, ret, &error);
+	struct certification_claim claim = {
+	    .holder = holder, .now_us = now_us, .lease_us = 60 * US_PER_SECOND};
+	return store_claim_certification(sample.store, &claim, &arena, ret, &error);
 }
 
 static void test_accept(void **state)
@@ -432,6 +434,72 @@ static void test_an_account_that_cannot_be_changed_keeps_no_other_from_it(void *
 	assert_int_equal(count, 1);
 }
 
+/* Beyond so many in processing an account has to wait for one of them to end. */
+static void test_open_bound(void **state)
+{
+	sample_register(&sample, MODE_LIVE, 5);
+	sample_register(&sample, MODE_TEST, 5);
+	seal_all();
+	open_max = 2;
+	struct certification items[] = {make(MODE_LIVE, 1, 5), make(MODE_LIVE, 1, 5),
+	                                make(MODE_LIVE, 1, 5), make(MODE_TEST, 1, 5)};
+	assert_int_equal(accept(&items[0]), OK);
+	assert_int_equal(accept(&items[1]), OK);
+	assert_int_equal(accept(&items[2]), ERR_RATE_LIMITED);
+	assert_true(error.retry_after_seconds > 0);
+	assert_non_null(strstr(error.english, "2 certifications"));
+	assert_int_equal(accept(&items[3]), OK);
+	char incident_id[ID_SIZE];
+	assert_int_equal(store_fail_certification(sample.store, &items[0], NULL, "x", sample.now_us,
+	                                          incident_id, &error), OK);
+	assert_int_equal(accept(&items[2]), OK);
+	open_max = 0;
+}
+
+static int64_t claim_in_turn(const char *holder, int64_t after_account, int64_t account_max)
+{
+	struct certification claimed;
+	struct certification_claim turn = {
+	    .holder = holder,
+	    .now_us = sample.now_us,
+	    .lease_us = 60 * US_PER_SECOND,
+	    .after_account = after_account,
+	    .node = "node#",
+	    .account_max = account_max,
+	};
+	int result = store_claim_certification(sample.store, &turn, &arena, &claimed, &error);
+	assert_true(result == OK || result == ERR_NOT_FOUND);
+	return result == OK ? claimed.account : 0;
+}
+
+/* One account's many hold up no other's one. */
+static void test_turns(void **state)
+{
+	sample_register(&sample, MODE_TEST, 5);
+	for (int i = 0; i < 6; i++) {
+		struct certification many = make(MODE_TEST, 1, 5);
+		assert_int_equal(accept(&many), OK);
+	}
+	struct sample first = sample;
+	sample_fill(&sample, first.store, MODALITY_HASH_ONLY, 100);
+	sample_register(&sample, MODE_TEST, 5);
+	struct certification items[] = {make(MODE_TEST, 1, 5), make(MODE_TEST, 1, 5)};
+	assert_int_equal(accept(&items[0]), OK);
+	assert_int_equal(accept(&items[1]), OK);
+	assert_true(first.account < sample.account);
+	sample.now_us += US_PER_SECOND;
+
+	assert_int_equal(claim_in_turn("node#0", 0, 2), first.account);
+	/* The one with fewer at work, whoever's turn it is. */
+	assert_int_equal(claim_in_turn("node#1", sample.account, 2), sample.account);
+	assert_int_equal(claim_in_turn("node#2", first.account, 2), sample.account);
+	/* Nothing is left but of the first account, which may have one more at this node. */
+	assert_int_equal(claim_in_turn("node#3", 0, 2), first.account);
+	assert_int_equal(claim_in_turn("node#4", 0, 2), 0);
+	assert_int_equal(claim_in_turn("other#0", 0, 2), 0);
+	assert_int_equal(claim_in_turn("other#0", 0, 0), first.account);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -442,6 +510,8 @@ int main(void)
 	    cmocka_unit_test_setup_teardown(test_config_versions, set_up, tear_down),
 	    cmocka_unit_test_setup_teardown(test_complete, set_up, tear_down),
 	    cmocka_unit_test_setup_teardown(test_leases, set_up, tear_down),
+	    cmocka_unit_test_setup_teardown(test_open_bound, set_up, tear_down),
+	    cmocka_unit_test_setup_teardown(test_turns, set_up, tear_down),
 	    cmocka_unit_test_setup_teardown(test_overdue, set_up, tear_down),
 	    cmocka_unit_test_setup_teardown(test_idle_accounts, set_up, tear_down),
 	    cmocka_unit_test_setup_teardown(

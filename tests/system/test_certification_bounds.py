@@ -1,5 +1,7 @@
-"""A certification that the program's own verifier does not find valid is never handed out."""
+"""What of certifications is refused: one that the program's own verifier does not find valid, and more
+than an account may have under way."""
 
+import stores
 from client import Service
 
 
@@ -26,6 +28,29 @@ def test_what_does_not_verify_is_never_handed_out(tmp_path):
         assert "does not verify" in told["cause"] and "rounds" in told["cause"]
         assert service.store.rows("SELECT count(*) FROM issued_files") == [["0"]]
         assert channel.live.certified(seq_from=1, seq_to=1)["status"] == "completed"
+        assert service.stop() == 0
+    finally:
+        service.discard()
+
+
+def test_an_accounts_open_certifications_are_bounded(tmp_path):
+    """Those of a chain that cannot be sealed stay under way."""
+    service = Service(tmp_path, rate__live=100000, certification__open_per_account=2).start()
+    try:
+        channel, other = service.new_channel(), service.new_channel()
+        channel.live.register().expect(201)
+        service.stop()
+        service.store.change(f"UPDATE events SET chain_hash = {stores.blob(b'short')}")
+        service.start()
+        for _ in range(2):
+            channel.live.certify(seq_from=1, seq_to=1).expect(202)
+        refused = channel.live.certify(seq_from=1, seq_to=1).expect(429, "rate_limited")
+        assert int(refused.headers["Retry-After"]) > 0 and "under way" in refused.message
+        other.live.register().expect(201)
+        for _ in range(3):
+            assert other.live.certified(seq_from=1, seq_to=1)["status"] == "completed"
+        channel.test.register().expect(201)
+        assert channel.test.certified(seq_from=1, seq_to=1)["status"] == "completed"
         assert service.stop() == 0
     finally:
         service.discard()
