@@ -277,7 +277,8 @@ int admin_run(struct admin *admin, const struct admin_operation *operation,
 		service_forget_keys(admin->service);
 	if (!code)
 		code = buf_check(&answer);
-	if (!code)
-		buf_add_slice(out, buf_slice(&answer));
-	return code;
+	if (code)
+		return code;
+	buf_add_slice(out, buf_slice(&answer));
+	return buf_check(out);
 }

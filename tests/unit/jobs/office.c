@@ -91,6 +91,7 @@ void office_open(struct office *office, enum modality modality, int64_t credits)
 	    .service_data_dir = office->sample.directory,
 	    .store_url = office->sample.url,
 	    .content_url = content_url,
+	    .payment_provider = "manual",
 	    .webhook_schedule = "1m,5m",
 	    .webhook_allow_networks = "127.0.0.0/8",
 	    .webhook_allow_http = true,

@@ -1,0 +1,341 @@
+/* Administration, while one call after another fails: memory, files, statements of the store. A
+ * fault is told as one, never as something that is not so, and what failed once succeeds when it is
+ * repeated. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "failing.h"
+#include "office.h"
+#include "service/admin.h"
+
+#define NAMES_MAX 24
+#define ARGUMENTS_MAX 600
+#define EVERYTHING (FAILING_MEMORY | FAILING_FILES | FAILING_OPENSSL | FAILING_SQLITE)
+
+/* ---- administration ---- */
+
+/* An operation, its arguments with $NAME for what was kept of an earlier answer, and the member of
+ * its own answer that is kept, as NAME=member. */
+struct step {
+	const char *operation;
+	const char *arguments;
+	const char *keep;
+};
+
+static const struct step steps[] = {
+	{"account create",
+	 "{\"name\":\"One\",\"credits\":5000,\"email\":\"a@example.org\"}", "A=account_id"},
+	{"webhook create", "{\"account\":\"$A\",\"url\":\"https://example.org/\"}", "W=endpoint_id"},
+	{"webhook update", "{\"endpoint\":\"$W\",\"types\":\"balance.low\"}", NULL},
+	{"webhook rotate", "{\"endpoint\":\"$W\"}", NULL},
+	{"webhook disable", "{\"endpoint\":\"$W\"}", NULL},
+	{"webhook enable", "{\"endpoint\":\"$W\"}", NULL},
+	{"threshold create", "{\"account\":\"$A\",\"credits\":4000}", NULL},
+	{"credits add", "{\"account\":\"$A\",\"credits\":-1001}", NULL}, /* falls below the threshold */
+	{"threshold list", "{\"account\":\"$A\"}", "T=threshold_id"},
+	{"webhook show", "{\"endpoint\":\"$W\"}", NULL},
+	{"webhook list", "{\"account\":\"$A\"}", NULL},
+	{"webhook deliveries", "{\"endpoint\":\"$W\"}", "N=notice_id"},
+	{"webhook attempts", "{\"notice\":\"$N\",\"endpoint\":\"$W\"}", NULL},
+	{"webhook replay", "{\"notice\":\"$N\",\"endpoint\":\"$W\"}", NULL},
+	{"webhook delete", "{\"endpoint\":\"$W\"}", NULL},
+	{"threshold delete", "{\"threshold\":\"$T\"}", NULL},
+	{"account set", "{\"account\":\"$A\",\"name\":\"Two\",\"rate\":7,\"unpaid_limit\":3}", NULL},
+	{"account show", "{\"account\":\"$A\"}", NULL},
+	{"account list", "{}", NULL},
+	{"account suspend", "{\"account\":\"$A\"}", NULL},
+	{"account resume", "{\"account\":\"$A\"}", NULL},
+	{"account disable", "{\"account\":\"$A\"}", NULL},
+	{"account enable", "{\"account\":\"$A\"}", NULL},
+	{"credits add", "{\"account\":\"$A\",\"credits\":50,\"reason\":\"a gift\"}", NULL},
+	{"credits add", "{\"account\":\"$A\",\"credits\":-7000,\"revert\":true}", NULL},
+	{"credits add", "{\"account\":\"$A\",\"credits\":100000}", NULL},
+	{"credits list", "{\"account\":\"$A\"}", NULL},
+	{"channel create",
+	 "{\"account\":\"$A\",\"name\":\"C\",\"declarant\":\"D\",\"modality\":\"content\"}",
+	 "C=channel_id"},
+	{"channel configure", "{\"channel\":\"$C\",\"name\":\"C2\",\"modality\":\"hash_only\"}", NULL},
+	{"channel show", "{\"channel\":\"$C\"}", NULL},
+	{"channel list", "{\"account\":\"$A\"}", NULL},
+	{"channel suspend", "{\"channel\":\"$C\"}", NULL},
+	{"channel resume", "{\"channel\":\"$C\"}", NULL},
+	{"key create", "{\"channel\":\"$C\",\"mode\":\"live\",\"name\":\"k\"}", "K=key_id"},
+	{"key list", "{\"channel\":\"$C\"}", NULL},
+	{"key list", "{\"account\":\"$A\"}", NULL},
+	{"limit create",
+	 "{\"key\":\"$K\",\"period\":\"day\",\"max\":5,\"action\":\"block\"}", NULL},
+	{"limit create",
+	 "{\"channel\":\"$C\",\"period\":\"month\",\"max\":5,\"action\":\"warn\"}", NULL},
+	{"limit list", "{\"channel\":\"$C\"}", "L=limit_id"},
+	{"limit list", "{\"account\":\"$A\"}", NULL},
+	{"limit delete", "{\"limit\":\"$L\"}", NULL},
+	{"key revoke", "{\"key\":\"$K\"}", NULL},
+	{"account billing", "{\"account\":\"$A\",\"country\":\"ES\",\"tax_rate\":\"21\"}", NULL},
+	{"pack create",
+	 "{\"name\":\"P\",\"credits\":100,\"price\":\"10.00\",\"currency\":\"EUR\"}", "P=pack_id"},
+	{"pack show", "{\"pack\":\"$P\"}", NULL},
+	{"pack list", "{}", NULL},
+	{"topup set", "{\"account\":\"$A\",\"threshold\":10,\"pack\":\"$P\"}", NULL},
+	{"topup off", "{\"account\":\"$A\"}", NULL},
+	{"topup on", "{\"account\":\"$A\"}", NULL},
+	{"topup show", "{\"account\":\"$A\"}", NULL},
+	{"topup off", "{\"account\":\"$A\"}", NULL},
+	{"pack withdraw", "{\"pack\":\"$P\"}", NULL},
+	{"pack offer", "{\"pack\":\"$P\"}", NULL},
+	{"topup set", "{\"account\":\"$A\",\"threshold\":10,\"pack\":\"$P\"}", NULL},
+	{"purchase create", "{\"account\":\"$A\",\"pack\":\"$P\"}", "B=sale_id"},
+	{"purchase show", "{\"sale\":\"$B\"}", NULL},
+	{"purchase pay", "{\"sale\":\"$B\"}", NULL},
+	{"purchase list", "{\"account\":\"$A\",\"state\":\"paid\"}", NULL},
+	{"purchase refund", "{\"sale\":\"$B\"}", NULL},
+	{"purchase create", "{\"account\":\"$A\",\"pack\":\"$P\"}", "B=sale_id"},
+	{"purchase cancel", "{\"sale\":\"$B\"}", NULL},
+	{"purchase create", "{\"account\":\"$A\",\"pack\":\"$P\"}", "B=sale_id"},
+	{"purchase pay", "{\"sale\":\"$B\"}", NULL},
+	{"purchase revert", "{\"sale\":\"$B\"}", NULL},
+	{"purchase list", "{}", NULL},
+	{"pack create",
+	 "{\"name\":\"Own\",\"credits\":9,\"price\":\"1.50\",\"currency\":\"EUR\",\"account\":\"$A\"}",
+	 "O=pack_id"},
+	{"topup set", "{\"account\":\"$A\",\"threshold\":9,\"pack\":\"$O\"}", NULL},
+	{"pack withdraw", "{\"pack\":\"$O\"}", NULL},
+	{"pack list", "{\"account\":\"$A\"}", NULL},
+	{"store rotate-link-secret", "{}", NULL},
+	{"certification retry", "{\"certification\":\"$WAITING\"}", NULL},
+	{"certification show", "{\"certification\":\"$WAITING\"}", NULL},
+	{"segment list", "{\"channel\":\"$CHANNEL\"}", "S=segment_id"},
+	{"segment show", "{\"segment\":\"$S\"}", NULL},
+	{"certification list", "{\"channel\":\"$CHANNEL\",\"status\":\"completed\"}", NULL},
+	{"certification show", "{\"certification\":\"$CERTIFICATION\"}", NULL},
+	{"store check", "{}", NULL},
+};
+
+struct names {
+	struct {
+		char name[16];
+		char value[ID_SIZE];
+	} items[NAMES_MAX];
+	size_t count;
+};
+
+static void keep(struct names *names, const char *name, size_t size, struct slice value)
+{
+	assert_true(names->count < NAMES_MAX);
+	snprintf(names->items[names->count].name, sizeof names->items->name, "%.*s", (int)size, name);
+	snprintf(names->items[names->count++].value, sizeof names->items->value, "%.*s",
+	         (int)value.size, value.data);
+}
+
+static void fill_in(const struct names *names, const char *pattern, char *text)
+{
+	for (char *end = text + ARGUMENTS_MAX; *pattern; pattern++) {
+		assert_true(text + ID_SIZE < end);
+		if (*pattern != '$') {
+			*text++ = *pattern;
+			continue;
+		}
+		size_t size = strspn(++pattern, "ABCDEFGHIJKLMNOPQRSTUVWXYZ");
+		bool found = false;
+		for (size_t i = names->count; i-- > 0 && !found;) {
+			found = strlen(names->items[i].name) == size &&
+			        memcmp(names->items[i].name, pattern, size) == 0;
+			if (found)
+				text = stpcpy(text, names->items[i].value);
+		}
+		if (!found)
+			fail_msg("nothing is named %.*s", (int)size, pattern);
+		pattern += size - 1;
+	}
+	*text = 0;
+}
+
+/* What cannot be done is told as that, not as an object that is not there or a wrong argument. */
+static bool is_fault(int code)
+{
+	return code == ERR_UNAVAILABLE || code == ERR_IO || code == ERR_NO_SPACE ||
+	       code == ERR_NO_MEMORY || code == ERR_UNKNOWN_OUTCOME;
+}
+
+/* The member of the answer, or of the first one of a list. */
+static struct slice member_of(struct arena *arena, struct slice text, const char *member)
+{
+	struct json *document;
+	if (json_parse(arena, text, NULL, &document, NULL))
+		fail_msg("no JSON: %.*s", (int)text.size, text.data);
+	const struct json *list = json_member(document, "data");
+	const struct json *first = list ? list->first : document;
+	struct slice value;
+	if (!first || !json_get_text(first, member, &value))
+		fail_msg("no %s: %.*s", member, (int)text.size, text.data);
+	return value;
+}
+
+/* VERBS: each with a space after it. */
+static bool is_among(const char *verbs, const char *operation)
+{
+	char verb[40];
+	snprintf(verb, sizeof verb, "%s ", strchr(operation, ' ') + 1);
+	return strstr(verbs, verb) != NULL;
+}
+
+/* How often its calls were made to fail. */
+static void take_turns(struct admin *admin, const struct step *step, struct names *names)
+{
+	char arguments[ARGUMENTS_MAX];
+	fill_in(names, step->arguments, arguments);
+	const struct admin_operation *operation = admin_find(slice_of(step->operation));
+	assert_non_null(operation);
+	bool changes = !is_among("list show deliveries attempts check ", step->operation);
+	/* Refused after an attempt that was made, and failed before it was answered. */
+	bool once = is_among("delete rotate-link-secret ", step->operation) ||
+	            strcmp(step->operation, "threshold create") == 0;
+	for (int at = 1;; at++) {
+		struct arena arena;
+		arena_init(&arena, (size_t)16 << 20);
+		BUF_AUTO struct buf answer;
+		buf_init(&answer, ADMIN_RESULT_MAX);
+		struct error error = {0};
+		struct json *json = NULL;
+		assert_int_equal(json_parse(&arena, slice_of(arguments), NULL, &json, NULL), OK);
+		failing_arm(EVERYTHING, at);
+		int code = admin_run(admin, operation, json, &answer, &error);
+		const char *failed = failing_disarm();
+		if (code && !is_fault(code) && !(once && at > 1))
+			fail_msg("%s, call %d, %s: %d %s", step->operation, at, failed, code, error.cause);
+		if (!code)
+			assert_true(answer.size > 0);
+		if (!code && step->keep && (!failed || changes)) {
+			const char *member = strchr(step->keep, '=');
+			keep(names, step->keep, (size_t)(member - step->keep),
+			     member_of(&arena, buf_slice(&answer), member + 1));
+		}
+		if (!failed || (!code && changes)) {
+			arena_free(&arena);
+			return;
+		}
+		arena_free(&arena);
+	}
+}
+
+static void administration_tells_its_faults(void **state)
+{
+	(void)state;
+	struct office office;
+	office_open(&office, MODALITY_CONTENT, 1000000);
+	sample_register(&office.sample, MODE_LIVE, 20);
+	office_start_jobs(&office);
+	char id[ID_SIZE];
+	office_request(&office, MODE_LIVE, 5, 20, id);
+	office_await(&office, MODE_LIVE, id);
+	office_stop_jobs(&office);
+	char waiting[ID_SIZE];
+	sample_register(&office.sample, MODE_LIVE, 1);
+	office_request(&office, MODE_LIVE, 5, 21, waiting);
+	struct names names = {0};
+	keep(&names, "WAITING", 7, slice_of(waiting));
+	keep(&names, "CHANNEL", 7, slice_of(office.sample.channel_id));
+	keep(&names, "CERTIFICATION", 13, slice_of(id));
+	struct admin admin = {.settings = &office.settings, .store = office.service.store,
+	                      .content = office.service.content, .service = &office.service};
+	for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
+		take_turns(&admin, &steps[i], &names);
+	office_close(&office);
+}
+
+/* ---- what is not there ---- */
+
+static void add_value(struct json_writer *out, const struct admin_parameter *parameter)
+{
+	char choice[40];
+	switch (parameter->kind) {
+	case ADMIN_ID:
+		json_text(out, parameter->name, "unknown_1");
+		break;
+	case ADMIN_INTEGER:
+		json_integer(out, parameter->name, parameter->least);
+		break;
+	case ADMIN_CHOICE:
+		snprintf(choice, sizeof choice, "%.*s", (int)strcspn(parameter->choices, "|"),
+		         parameter->choices);
+		json_text(out, parameter->name, choice);
+		break;
+	default:
+		json_text(out, parameter->name,
+		          strcmp(parameter->name, "price") == 0 ? "10.00" : "https://example.org/");
+	}
+}
+
+/* What is required, the given one, and a name or address: there must be something to change. Whether an
+ * identifier is among them. */
+static bool make_arguments(const struct admin_operation *operation,
+                           const struct admin_parameter *given, struct buf *out)
+{
+	struct json_writer writer = {.out = out};
+	bool named = false;
+	json_begin_object(&writer, NULL);
+	for (const struct admin_parameter *at = operation->parameters; at->name; at++) {
+		bool change = strcmp(at->name, "name") == 0 || strcmp(at->name, "url") == 0;
+		if (!at->required && at != given && !change)
+			continue;
+		add_value(&writer, at);
+		named |= at->kind == ADMIN_ID;
+	}
+	json_end_object(&writer);
+	return named;
+}
+
+static void expect_not_found(struct admin *admin, const struct admin_operation *operation,
+                             struct slice arguments)
+{
+	ARENA_AUTO struct arena arena;
+	arena_init(&arena, 1 << 20);
+	BUF_AUTO struct buf answer;
+	buf_init(&answer, ADMIN_RESULT_MAX);
+	struct json *json = NULL;
+	assert_int_equal(json_parse(&arena, arguments, NULL, &json, NULL), OK);
+	struct error error = {0};
+	int code = admin_run(admin, operation, json, &answer, &error);
+	if (code != ERR_NOT_FOUND || strlen(error_message(&error, LANGUAGE_SPANISH)) < 10)
+		fail_msg("%s %.*s: %d", operation->name, (int)arguments.size, arguments.data, code);
+	assert_int_equal(answer.size, 0);
+}
+
+static void what_is_not_there_is_not_found(void **state)
+{
+	(void)state;
+	struct office office;
+	office_open(&office, MODALITY_CONTENT, 10);
+	struct admin admin = {.settings = &office.settings, .store = office.service.store,
+	                      .content = office.service.content, .service = &office.service};
+	const struct admin_operation *operation;
+	int asked = 0;
+	for (size_t i = 0; (operation = admin_operation_at(i)); i++)
+		for (const struct admin_parameter *at = operation->parameters; at->name; at++) {
+			BUF_AUTO struct buf arguments;
+			buf_init(&arguments, ARGUMENTS_MAX);
+			/* Some lists go on behind any text, as what stood there may be gone. */
+			bool place = strcmp(at->name, "after") == 0;
+			if (at->kind != ADMIN_ID || place || !make_arguments(operation, at, &arguments))
+				continue;
+			expect_not_found(&admin, operation, buf_slice(&arguments));
+			asked++;
+		}
+	assert_true(asked > 40);
+	office_close(&office);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(administration_tells_its_faults),
+		cmocka_unit_test(what_is_not_there_is_not_found),
+	};
+	return cmocka_run_group_tests(tests, office_start_signer, office_stop_signer);
+}
