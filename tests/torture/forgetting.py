@@ -16,6 +16,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -43,9 +44,21 @@ def run(*command):
 
 
 def environment(fault=None):
-    """For a program that is to work in such a place: the environment's part as a command's words."""
-    words = ["env", "LD_PRELOAD=" + os.path.join(TOOLS, "libplanted.so")]
-    return words + (["FORGETFUL_FAULT=" + fault] if fault else [])
+    """What a program needs that is to work in such a place."""
+    variables = {"LD_PRELOAD": os.path.join(TOOLS, "libplanted.so")}
+    return {**variables, "FORGETFUL_FAULT": fault} if fault else variables
+
+
+def wrap(fault=None):
+    """The words before its command, with which it also ends when this process does."""
+    return ["setpriv", "--pdeathsig", "KILL", "env",
+            *(f"{name}={value}" for name, value in environment(fault).items())]
+
+
+def unmount_when_told_to_end():
+    """SIGTERM and SIGINT end this process as an error does, even where they were ignored."""
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, lambda number, frame: sys.exit(128 + number))
 
 
 def kill(processes):

@@ -40,7 +40,7 @@ class Machine(Service):
 
     def __init__(self, place, logs, settings=(), fault=None, data="data", content=beside):
         super().__init__(os.path.join(place.directory, data), settings,
-                         forgetting.environment(fault))
+                         forgetting.wrap(fault))
         self.place, self.content = place, content
         self.settings += content(data)
         self.log = os.path.join(logs, data + ".log")

@@ -377,6 +377,7 @@ def campaign(options, kind):
 
 
 def main():
+    forgetting.unmount_when_told_to_end()
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--file-system", choices=(*forgetting.FILE_SYSTEMS, "all"),
                         default="forgetful")

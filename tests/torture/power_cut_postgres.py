@@ -34,7 +34,6 @@ from postgres import PATIENCE, ROLE, Cluster, Failed, Server, unprivileged
 
 SURVIVAL = (0, 0, 10, 50, 90, 100)  # percent of what was not synced
 SCHEMA = pathlib.Path(forgetting.ROOT) / "src" / "store" / "schema" / "postgres"
-ENVIRONMENT = dict(word.split("=", 1) for word in forgetting.environment()[1:])
 
 
 class CutServer(Server):
@@ -98,7 +97,7 @@ class PostgresPowerCuts(PostgresTorture):
         self.cluster = CutCluster(standbys=1)
         self.cluster.cut = self.cut
         if options.no_sync:
-            self.cluster.environment = {**ENVIRONMENT, "FORGETFUL_FAULT": "sync"}
+            self.cluster.environment = forgetting.environment("sync")
         for server, place in zip(self.cluster.servers, server_places):
             server.rest_on(place)
 
@@ -108,7 +107,7 @@ class PostgresPowerCuts(PostgresTorture):
         self.deployment = Deployment(os.path.join(self.nodes_place.directory, "nodes"), BINARY, {
             "store.url": self.cluster.url(self.database, connect_timeout=2),
             "store.commit_timeout": "1s", "seal.interval": "1s"})
-        self.nodes = [self.deployment.add(environment=ENVIRONMENT) for _ in range(2)]
+        self.nodes = [self.deployment.add(environment=forgetting.environment()) for _ in range(2)]
         for node in self.nodes:
             node.log = os.path.join(self.directory, node.name + ".log")
         self.nodes_place.sync()
@@ -235,6 +234,7 @@ def read_options():
 
 
 def main():
+    forgetting.unmount_when_told_to_end()
     options = read_options()
     print(f"seed {options.seed}, {options.rounds} rounds, {options.clients} clients", flush=True)
     try:

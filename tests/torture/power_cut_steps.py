@@ -337,6 +337,7 @@ def try_all(make_step, every, chosen):
 
 
 def main():
+    forgetting.unmount_when_told_to_end()
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--steps", default=",".join(step.__name__ for step in STEPS))
     parser.add_argument("--seed", type=int, default=random.SystemRandom().getrandbits(32))
