@@ -112,7 +112,8 @@ static int error_from_sqlite(struct sqlite_connection *connection, const char *w
 	else if (code == SQLITE_IOERR)
 		result = io_error(connection, extended);
 	else if (code == SQLITE_CORRUPT || code == SQLITE_NOTADB)
-		result = ERR_CORRUPT;
+		/* What SQLite also says of a read that failed, as all do once a file system gave up. */
+		result = db_is_poisoned(connection->base.db) ? ERR_UNAVAILABLE : ERR_CORRUPT;
 	else if (code == SQLITE_NOMEM)
 		result = ERR_NO_MEMORY;
 	else if (code == SQLITE_CONSTRAINT)
@@ -267,7 +268,7 @@ static int sqlite_open(const struct db_options *options, struct db **ret_db, str
 		result = take_lock(db, error);
 	/* SQLite deletes a log whose file is gone, and with it what it holds. */
 	if (result == OK && access(db->path, F_OK) != 0)
-		result = sqlite_vacant(options, error);
+		result = sqlite_refuse_lone_log(options, error);
 	mode_t mask = umask(0077);
 	if (result == OK)
 		result = open_connections(db, error);

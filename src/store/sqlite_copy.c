@@ -20,18 +20,28 @@ int sqlite_backup(struct db *base, const char *path, struct error *error)
 	return result == OK ? durable_sync_above(path, error) : result;
 }
 
+static int refuse(const struct db_options *options, const char *suffix, struct error *error)
+{
+	char path[SQLITE_PATH_MAX];
+	struct stat status;
+	snprintf(path, sizeof path, "%s%s", options->url + strlen("sqlite:"), suffix);
+	if (lstat(path, &status) == 0 && (!*suffix || status.st_size > 0))
+		return error_set(error, ERR_REFUSED, MSG_ADMIN_STORE_EXISTS, path, NULL);
+	return OK;
+}
+
+int sqlite_refuse_lone_log(const struct db_options *options, struct error *error)
+{
+	return refuse(options, SQLITE_LOG_SUFFIX, error);
+}
+
 /* A log or a journal that a store left behind would be played into the one brought back. */
 int sqlite_vacant(const struct db_options *options, struct error *error)
 {
-	static const char *const suffixes[] = {"", SQLITE_LOG_SUFFIX, "-journal"};
-	for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
-		char path[SQLITE_PATH_MAX];
-		struct stat status;
-		snprintf(path, sizeof path, "%s%s", options->url + strlen("sqlite:"), suffixes[i]);
-		if (lstat(path, &status) == 0 && (i == 0 || status.st_size > 0))
-			return error_set(error, ERR_REFUSED, MSG_ADMIN_STORE_EXISTS, path, NULL);
-	}
-	return OK;
+	int result = refuse(options, "", error);
+	if (result == OK)
+		result = sqlite_refuse_lone_log(options, error);
+	return result == OK ? refuse(options, "-journal", error) : result;
 }
 
 int sqlite_restore(const struct db_options *options, const char *path, struct error *error)

@@ -255,6 +255,15 @@ def test_a_restore_is_not_begun_beside_the_log_of_another_store(box):
     box.start().check()
 
 
+def test_a_journal_whose_file_a_cut_took_keeps_no_new_store_out(box):
+    """The file's name may be lost and the journal's not, while the file is made."""
+    box.service.data.mkdir(mode=0o700, parents=True)
+    (box.service.data / "constancia.db-journal").write_bytes(b"x" * 5000)
+    box.start()
+    box.register().expect(201)
+    box.check()
+
+
 def test_a_check_without_content_does_not_want_it(box):
     box.start()
     box.register().expect(201)

@@ -48,6 +48,7 @@ class Machine(Service):
         self.lock = threading.Lock()
         self.commands = set()
         self.on = True  # what is told while it is has to last
+        self.disk_failed = False  # what it refuses now, and how, counts for nothing
 
     def command(self, *words, data=None):
         """An administration command, or one without a service."""

@@ -84,25 +84,26 @@ class Certifier(Companion):
         self.certifications = certifications
 
     def act(self):
-        chain = self.certifications.chain
-        last = max((json_of["sequence"] for json_of in list(chain.receipts.values())), default=0)
+        client = Client(self.machine.port)
+        try:
+            self.certify(client, self.certifications.chain)
+        finally:
+            client.close()
+        time.sleep(0.02)
+
+    def certify(self, client, chain):
+        last = max((event["sequence"] for event in list(chain.receipts.values())), default=0)
         if not last:
-            time.sleep(0.02)
             return
         first = self.random.randint(max(1, last - CERTIFIED_MAX), last)
-        client = Client(self.machine.port)
         body = json.dumps({"seq_from": first, "seq_to": last}).encode()
         status, _, answer = client.request("POST", "/certifications", chain.key, body)
-        if status == 503:
-            return
-        answer = json.loads(answer)
-        if not self.report.check(status == 202, f"certification: {status} {answer}"):
-            time.sleep(1)
-            return
-        if self.machine.on:
-            self.certifications.accepted.append(answer["certification_id"])
-            self.follow(client, answer["certification_id"])
-        client.close()
+        self.report.check(status in (202, 503) or self.machine.disk_failed,
+                          f"certification: {status} {answer}")
+        if status == 202 and self.machine.on:
+            certification_id = json.loads(answer)["certification_id"]
+            self.certifications.accepted.append(certification_id)
+            self.follow(client, certification_id)
 
     def follow(self, client, certification_id):
         while self.machine.on:

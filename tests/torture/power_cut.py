@@ -66,7 +66,7 @@ class PowerCuts(Torture):
         self.report = Report()
         self.round = self.cuts = self.acknowledged = 0
         self.counts = {}
-        self.stopping = self.disk_failed = False
+        self.stopping = False
         self.service = self.s3 = None
         self.chains, self.weights = [], []
         self.workers, self.companions = [], []
@@ -196,7 +196,8 @@ class PowerCuts(Torture):
         for thread in self.workers + self.companions:
             thread.join()
         for worker in self.workers:
-            self.report.check(not worker.error, f"{self.where()}: {worker.error}")
+            self.report.check(self.service.disk_failed or not worker.error,
+                              f"{self.where()}: {worker.error}")
         for chain in self.chains:
             chain.end_round()
 
@@ -227,12 +228,12 @@ class PowerCuts(Torture):
     def after_a_failed_sync(self):
         """The service ends, as it should, or refuses; the machine goes on, and so does the service
         when it is started again."""
+        self.service.disk_failed = self.place.kind != "forgetful"
         self.place.fail_sync_in(self.random.randint(1, 60))
         self.begin_load()
         end = time.monotonic() + self.random.uniform(0.5, 3)
         while time.monotonic() < end and self.service.alive():
             time.sleep(0.01)
-        self.disk_failed = self.place.kind != "forgetful"
         self.go_on_after_a_kill()
 
     def after_a_kill(self):
@@ -247,7 +248,7 @@ class PowerCuts(Torture):
             self.service.start()
         except NotStarted as error:
             # After a failed flush of its disk a file system may take nothing any more.
-            self.report.check(self.disk_failed,
+            self.report.check(self.service.disk_failed,
                               f"{self.where()}: start: {error}\n{self.service.log_tail()}")
             return
         self.ask_again()
@@ -265,7 +266,7 @@ class PowerCuts(Torture):
                     if status in (200, 201):
                         chain.acknowledge(chain.sent[ref], body)
         except (OSError, http.client.HTTPException) as error:
-            self.report.check(self.disk_failed, f"{self.where()}: asking again: {error}")
+            self.report.check(self.service.disk_failed, f"{self.where()}: asking again: {error}")
         client.close()
 
     KINDS = ((at_some_moment, 40), (in_a_sync, 25), (in_shutdown, 10), (after_a_failed_sync, 10),
@@ -278,7 +279,7 @@ class PowerCuts(Torture):
         kinds, weights = zip(*(self.GOING_ON if self.fault == "start" else self.KINDS))
         kind = self.random.choices(kinds, weights)[0]
         self.counts[kind.__name__] = self.counts.get(kind.__name__, 0) + 1
-        self.disk_failed = False
+        self.service.disk_failed = False
         kind(self)
         self.cut()
         self.end_load()
