@@ -47,6 +47,17 @@ int64_t amount_tax(int64_t net_minor, int64_t rate)
 	return (net_minor * rate + 5000) / 10000;
 }
 
+int64_t amount_credits_lost(int64_t credits, int64_t total_minor, int64_t lost_minor)
+{
+	assert(credits >= 0 && total_minor >= 0 && total_minor <= AMOUNT_TOTAL_MAX);
+	if (lost_minor >= total_minor)
+		return credits;
+	if (lost_minor <= 0)
+		return 0;
+	/* Apart, because the product of all may be too large. */
+	return credits / total_minor * lost_minor + credits % total_minor * lost_minor / total_minor;
+}
+
 /* ---- currencies and pricing regions ---- */
 
 static const char *const currency_names[] = {"EUR", "GBP", "USD"};

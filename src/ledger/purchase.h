@@ -27,6 +27,10 @@ void amount_format(int64_t minor, char text[AMOUNT_TEXT_SIZE]);
 /* The tax on a net amount, a half cent rounded up. */
 int64_t amount_tax(int64_t net_minor, int64_t rate);
 
+/* Of the credits that `total_minor` bought, those that a part of it bought, which was taken back:
+ * rounded down, so that nobody loses more than was taken. All of them for the whole and above. */
+int64_t amount_credits_lost(int64_t credits, int64_t total_minor, int64_t lost_minor);
+
 /* ---- currencies and pricing regions ---- */
 
 enum currency { CURRENCY_EUR, CURRENCY_GBP, CURRENCY_USD };

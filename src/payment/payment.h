@@ -129,7 +129,8 @@ enum payment_notice_kind {
 	PAYMENT_NOTICE_OTHER,    /* nothing to do: another type, part of a refund, not our sale */
 	PAYMENT_NOTICE_PAID,
 	PAYMENT_NOTICE_FAILED,   /* an attempt failed or was called off */
-	PAYMENT_NOTICE_REFUNDED, /* wholly given back, or taken back by the customer's bank */
+	PAYMENT_NOTICE_REFUNDED, /* wholly given back; or taken back by the customer's bank, wholly or
+	                            in part, as amount_minor says */
 };
 
 struct payment_notice {

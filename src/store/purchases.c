@@ -385,6 +385,28 @@ static int is_being_charged(struct money *money, const struct purchase_row *row,
 	return db_end(query, error);
 }
 
+/* A part of a payment is taken back, or money of another currency, which cannot be compared: neither
+ * takes all the credits with it, and how many it takes is for an operator to decide. */
+static int refuse_part(const struct purchase_order *order, const struct purchase_row *row,
+                       struct error *error)
+{
+	int64_t total_minor = row->amount_minor + row->tax_minor;
+	char lost[AMOUNT_TEXT_SIZE], total[AMOUNT_TEXT_SIZE], credits[24];
+	bool same_currency = slice_is(order->currency, currency_text(row->currency));
+	if (same_currency && order->amount_minor >= total_minor)
+		return OK;
+	amount_format(order->amount_minor > 0 ? order->amount_minor : 0, lost);
+	amount_format(total_minor, total);
+	snprintf(credits, sizeof credits, "%" PRId64,
+	         same_currency ? amount_credits_lost(row->credits, total_minor, order->amount_minor)
+	                       : 0);
+	char given[AMOUNT_TEXT_SIZE + 8], whole[AMOUNT_TEXT_SIZE + 8];
+	snprintf(given, sizeof given, "%s %.*s", lost, (int)order->currency.size, order->currency.data);
+	snprintf(whole, sizeof whole, "%s %s", total, currency_text(row->currency));
+	return error_set(error, ERR_REFUSED, MSG_STORE_SALE_PART, row->sale_id, given, whole, credits,
+	                 NULL);
+}
+
 static int refuse(struct money *money, const struct purchase_order *order,
                   const struct purchase_row *row, struct purchase_step step, struct error *error)
 {
@@ -396,7 +418,8 @@ static int refuse(struct money *money, const struct purchase_order *order,
 		    (order->amount_minor < row->amount_minor + row->tax_minor ||
 		     !slice_is(order->currency, currency_text(row->currency))))
 			return error_set(error, ERR_REFUSED, MSG_STORE_SALE_RECEIVED, row->sale_id, NULL);
-		return OK;
+		bool back = order->act == PURCHASE_REFUND || order->act == PURCHASE_REVERT;
+		return back && step.to != row->state ? refuse_part(order, row, error) : OK;
 	}
 	bool charged = false;
 	int result = row->state == step.to ? OK : is_being_charged(money, row, &charged, error);

@@ -72,7 +72,7 @@ struct purchase_order {
 	bool told;
 	struct slice sale_id;
 	const char *reference; /* told: the provider's name of the payment; finds it without sale_id */
-	int64_t amount_minor;  /* told, PURCHASE_PAY: what was received; less than the total: refused */
+	int64_t amount_minor;  /* told: what was received or taken back; less than the total: refused */
 	struct slice currency;
 };
 enum recharge_end { RECHARGE_NONE, RECHARGE_COMPLETED, RECHARGE_FAILED };
@@ -85,7 +85,9 @@ struct purchase_outcome {
 	enum recharge_end recharge; /* the end of an automatic top-up that came with it */
 };
 /* An operator's act is ERR_REFUSED where purchase_step says so, and while the provider works on a
- * charge whose outcome is not known. ERR_REFUSED too when too little was received. */
+ * charge whose outcome is not known. ERR_REFUSED too, with nothing changed, when too little was
+ * received, and when the provider tells that a part was taken back, or another currency: the sentence
+ * says how many credits that part bought, for an operator to take. */
 int store_act_on_purchase(struct store *store, const struct purchase_order *order, int64_t now_us,
                           struct purchase_outcome *ret, struct error *error)
     __attribute__((warn_unused_result));

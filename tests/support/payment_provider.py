@@ -185,11 +185,12 @@ class PaymentProvider(http.server.ThreadingHTTPServer):
             "amount": intent["amount"], "amount_refunded": intent["amount"], "refunded": True,
             "currency": intent["currency"], "metadata": dict(intent["metadata"])})
 
-    def lose_dispute(self, intent_id):
+    def lose_dispute(self, intent_id, amount=None):
+        """Over the whole payment, or a part of it."""
         intent = self.intents[intent_id]
         self.tell("charge.dispute.closed", {
             "id": "dp_" + intent_id[3:], "object": "dispute", "payment_intent": intent_id,
-            "amount": intent["amount"], "currency": intent["currency"], "status": "lost",
+            "amount": amount or intent["amount"], "currency": intent["currency"], "status": "lost",
             "metadata": {}})
 
     # ---- notices ----

@@ -150,6 +150,22 @@ def test_money_that_went_back_takes_the_credits_along(paying, how, state):
     assert purchase(paying, sale_id)["state"] == state
 
 
+def test_a_part_lost_in_a_dispute_takes_nothing_and_is_told(paying):
+    account_id = new_buyer(paying, credits=0)
+    sale_id = new_purchase(paying, account_id)
+    intent = paying.provider.pay_page(page_of(paying, sale_id))
+    in_state(paying, sale_id, "paid")
+    paying.provider.lose_dispute(intent["id"], intent["amount"] // 2)
+
+    def told():
+        return [line for line in paying.log_lines() if line["event"] == "payment_not_applied"
+                and line.get("reference") == intent["id"]]
+    (line, *_) = eventually(told, "an operator is told")
+    assert line["level"] == "error" and sale_id in line["cause"] and "(500," in line["cause"]
+    assert balance(paying, account_id) == 1000
+    assert purchase(paying, sale_id)["state"] == "paid"
+
+
 def test_too_little_is_no_payment(paying):
     paying.provider.notices = "hold"
     account_id = new_buyer(paying, credits=0)

@@ -70,6 +70,39 @@ static void half_a_cent_of_tax_is_rounded_up(void **state)
 	assert_true(AMOUNT_MAX + amount_tax(AMOUNT_MAX, TAX_RATE_MAX) <= AMOUNT_TOTAL_MAX);
 }
 
+/* Whatever the parts that are taken one after the other: together never more than what they bought,
+ * short of it by less than one credit each, and all of it for the whole. */
+static void a_part_takes_its_part_of_the_credits(void **state)
+{
+	unsigned seed = (unsigned)time(NULL);
+	print_message("seed %u\n", seed);
+	srand(seed);
+	for (int i = 0; i < 100000; i++) {
+		int64_t total = 1 + rand() % AMOUNT_TOTAL_MAX;
+		int64_t credits = ((int64_t)rand() << (rand() % 10)) ^ rand();
+		int64_t left = total, taken = 0;
+		int parts = 0;
+		while (left > 0 && parts < 5) {
+			int64_t part = 1 + rand() % left;
+			int64_t lost = amount_credits_lost(credits, total, part);
+			assert_true(lost >= 0 && (__int128)lost * total <= (__int128)credits * part);
+			assert_true((__int128)(lost + 1) * total > (__int128)credits * part);
+			assert_true(lost <= amount_credits_lost(credits, total, part + 1));
+			taken += lost;
+			left -= part;
+			parts++;
+		}
+		assert_true(taken <= credits);
+		assert_int_equal(amount_credits_lost(credits, total, total), credits);
+		assert_int_equal(amount_credits_lost(credits, total, total + 1), credits);
+		assert_int_equal(amount_credits_lost(credits, total, 0), 0);
+		assert_int_equal(amount_credits_lost(credits, total, -1), 0);
+	}
+	assert_int_equal(amount_credits_lost(10, 1210, 605), 5);
+	assert_int_equal(amount_credits_lost(10, 1210, 1209), 9);
+	assert_int_equal(amount_credits_lost(1000, 999, 1), 1);
+}
+
 /* ---- regions ---- */
 
 static void a_country_leads_to_a_currency(void **state)
@@ -182,6 +215,7 @@ int main(void)
 	    cmocka_unit_test(other_texts_are_no_amounts),
 	    cmocka_unit_test(an_amount_is_written_as_it_is_read),
 	    cmocka_unit_test(half_a_cent_of_tax_is_rounded_up),
+	    cmocka_unit_test(a_part_takes_its_part_of_the_credits),
 	    cmocka_unit_test(a_country_leads_to_a_currency),
 	    cmocka_unit_test(all_assigned_countries_are_known),
 	    cmocka_unit_test(currencies_have_names),

@@ -177,7 +177,9 @@ static void one_payment_of_two_can_go_back(void **state)
 	struct purchase_order order = {.act = PURCHASE_REFUND,
 	                               .told = true,
 	                               .sale_id = slice_of(payment.sale_id),
-	                               .reference = "pi_2"};
+	                               .reference = "pi_2",
+	                               .amount_minor = 1210,
+	                               .currency = slice_of("EUR")};
 	struct purchase_outcome outcome;
 	assert_int_equal(store_act_on_purchase(shop->sample.store, &order, shop->now_us, &outcome,
 	                                       NULL), OK);
@@ -192,6 +194,40 @@ static void one_payment_of_two_can_go_back(void **state)
 	assert_int_equal(balance_of(shop), 3);
 }
 
+/* A dispute over a part: the account keeps its credits until an operator has decided. */
+static void a_part_taken_back_changes_nothing(void **state)
+{
+	static const struct {
+		int64_t minor;
+		const char *currency, *credits;
+	} rows[] = {{605, "EUR", "(5,"}, {1209, "EUR", "(9,"}, {1, "EUR", "(0,"}, {1210, "USD", "(0,"}};
+	struct shop *shop = *state;
+	struct payment payment;
+	struct purchase_outcome outcome;
+	struct error error = {0};
+	assert_int_equal(claim(shop, "a", &payment), OK);
+	assert_int_equal(end_paid(shop, &payment, "a"), OK);
+	struct purchase_order order = {
+	    .act = PURCHASE_REVERT, .told = true, .sale_id = slice_of(""), .reference = "pi_1"};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		order.amount_minor = rows[i].minor;
+		order.currency = slice_of(rows[i].currency);
+		error_clear(&error);
+		assert_int_equal(store_act_on_purchase(shop->sample.store, &order, shop->now_us, &outcome,
+		                                       &error), ERR_REFUSED);
+		const char *said = error_message(&error, LANGUAGE_ENGLISH);
+		assert_non_null(strstr(said, payment.sale_id));
+		assert_non_null(strstr(said, rows[i].credits));
+		assert_int_equal(balance_of(shop), 13);
+	}
+	order.amount_minor = 1210;
+	order.currency = slice_of("EUR");
+	assert_int_equal(store_act_on_purchase(shop->sample.store, &order, shop->now_us, &outcome,
+	                                       NULL), OK);
+	assert_int_equal(outcome.state, PURCHASE_REVERTED);
+	assert_int_equal(balance_of(shop), 3);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -203,6 +239,7 @@ int main(void)
 	    TEST(an_unknown_outcome_keeps_it_under_way),
 	    TEST(another_provider_leaves_it_alone),
 	    TEST(one_payment_of_two_can_go_back),
+	    TEST(a_part_taken_back_changes_nothing),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

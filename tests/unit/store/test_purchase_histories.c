@@ -328,7 +328,9 @@ static void step_act(struct history *history)
 	            (purchase->charge_open || purchase->refund_open);
 	bool short_paid = order.told && order.act == PURCHASE_PAY && step.credits > 0 &&
 	                  order.amount_minor < 121 * purchase->credits;
-	bool refused = !step.allowed || busy || short_paid;
+	bool part = order.told && order.act != PURCHASE_PAY && step.to != purchase->state &&
+	            order.amount_minor < 121 * purchase->credits;
+	bool refused = !step.allowed || busy || short_paid || part;
 	if (!refused) {
 		model_state(&next, number, step.to);
 		if (purchase->state != PURCHASE_PENDING)
