@@ -26,7 +26,7 @@ static int download(struct exchange *exchange, struct error *error)
 	const char *name = c_text(exchange, exchange->arguments[1]);
 	query_get(&exchange->parameters, "expires", &expires);
 	query_get(&exchange->parameters, "mac", &mac);
-	if (!link_check(exchange->service, id, name, expires, mac, clock_now_us()))
+	if (!link_check(exchange->service, id, name, expires, mac, store_now_us(exchange->service->store)))
 		return error_set(error, ERR_NOT_FOUND, MSG_HTTP_LINK, NULL);
 	struct issued_file file;
 	int result = issued_file_find(exchange->service, exchange->arguments[0], exchange->arguments[1],

@@ -79,7 +79,7 @@ static int record_some(struct deliverer *deliverer, struct attempt_record *recor
 {
 	struct error error = {0};
 	int result = store_record_attempts(deliverer->service->store, records, count,
-	                                   WEBHOOK_FAILURES_MAX, clock_now_us(), &error);
+	                                   WEBHOOK_FAILURES_MAX, store_now_us(deliverer->service->store), &error);
 	if (result)
 		log_warning("deliveries_not_recorded", "error", error_code_text(result), "cause",
 		            error.cause);
@@ -197,7 +197,7 @@ static bool begin(struct deliverer *deliverer, struct queue_endpoint *endpoint)
 	memcpy(attempt->url, endpoint->url, url_size);
 	attempt->endpoint = endpoint;
 	attempt->item = queue_begin(&deliverer->queue, endpoint);
-	attempt->at_us = clock_now_us();
+	attempt->at_us = store_now_us(deliverer->service->store);
 	sign(deliverer, attempt);
 	attempt->exchange.request = webhook_request(&deliverer->rules, attempt->url,
 	                                            &attempt->headers, buf_slice(&attempt->item->body));

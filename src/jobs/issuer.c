@@ -85,7 +85,8 @@ static int fail(struct issuer *issuer, const struct certification *certification
 	char incident_id[ID_SIZE];
 	struct error error = {0};
 	int result = store_fail_certification(issuer->service->store, certification, holder, cause,
-	                                      clock_now_us(), incident_id, &error);
+	                                      store_now_us(issuer->service->store), incident_id,
+	                                      &error);
 	if (result) {
 		if (result != ERR_REFUSED)
 			log_error("certification_not_failed", "certification_id",
@@ -112,8 +113,9 @@ static void delay(struct job *job, int64_t pause_us, const char *cause)
 
 static bool is_old(const struct job *job)
 {
-	return clock_now_us() - job->certification.requested_at_us >
-	       job->issuer->service->settings->certification_give_up_after;
+	const struct service *service = job->issuer->service;
+	return store_now_us(service->store) - job->certification.requested_at_us >
+	       service->settings->certification_give_up_after;
 }
 
 static void end_failed_attempt(struct job *job, int result, const struct error *error)
@@ -206,10 +208,10 @@ static void fail_overdue(struct issuer *issuer, const atomic_bool *stopping)
 	int result = OK;
 	while (!result && !atomic_load(stopping)) {
 		arena_reset(&arena);
+		struct store *store = issuer->service->store;
 		int64_t before_us =
-		    clock_now_us() - issuer->service->settings->certification_give_up_after;
-		result = store_find_overdue_certification(issuer->service->store, before_us, &arena,
-		                                          &certification, NULL);
+		    store_now_us(store) - issuer->service->settings->certification_give_up_after;
+		result = store_find_overdue_certification(store, before_us, &arena, &certification, NULL);
 		if (!result)
 			result = fail(issuer, &certification, NULL, "its range was not sealed in time");
 	}

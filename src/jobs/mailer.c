@@ -92,7 +92,7 @@ static void record_end(struct mailer *mailer, const struct mail *mail, enum mail
 	for (;;) {
 		struct error error = {0};
 		int result = store_end_mail(mailer->service->store, mail, mailer->holder, how, cause,
-		                            clock_now_us(), &error);
+		                            store_now_us(mailer->service->store), &error);
 		if (!result || result == ERR_REFUSED)
 			return;
 		log_warning("mail_not_ended", "mail_id", mail->mail_id, "cause", error.cause);

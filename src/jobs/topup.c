@@ -20,7 +20,7 @@ int64_t topup_run(void *context, const atomic_bool *stopping)
 	struct error error = {0};
 	int result = OK;
 	if (topup->decides)
-		result = service_decide_topups(service, clock_now_us(), stopping, &error);
+		result = service_decide_topups(service, store_now_us(service->store), stopping, &error);
 	while (!result && !atomic_load(stopping))
 		result = service_try_payment(service, topup->holder, &error);
 	if (result == OK || result == ERR_NOT_FOUND)

@@ -137,7 +137,8 @@ struct payment_notice {
 	enum payment_notice_kind kind;
 	char id[PAYMENT_REFERENCE_SIZE]; /* the same when the notice comes again */
 	char type[PAYMENT_CODE_SIZE];    /* the provider's own, for the log */
-	int64_t created_us;
+	int64_t created_us; /* of what it tells, and when it was sent: both by the provider's clock */
+	int64_t sent_us;
 	char sale_code[PAYMENT_SALE_SIZE];       /* empty with REFUNDED when only the reference is known */
 	char idempotency_key[PAYMENT_KEY_SIZE];  /* of the attempt; empty for a page's payment */
 	char reference[PAYMENT_REFERENCE_SIZE];  /* never empty but for OTHER */

@@ -23,8 +23,8 @@
 #define LIST_PAGES_MAX 20
 /* How far back an attempt is looked for while its key may still be repeated. */
 #define LOOK_BACK_US (25 * 3600 * US_PER_SECOND)
-/* Between Stripe's clock and ours. */
-#define CLOCK_SKEW_US (600 * US_PER_SECOND)
+/* Between Stripe's clock and any of ours: where one is hours off, an attempt must still be found. */
+#define CLOCK_SKEW_US US_PER_DAY
 
 struct stripe {
 	char root[ROOT_MAX + 1]; /* without a slash at its end */
@@ -486,8 +486,13 @@ static int stripe_read_notice(const void *state, struct slice signature, struct 
                               int64_t now_us, struct payment_notice *notice, struct error *error)
 {
 	const struct stripe *stripe = state;
-	int code = stripe_check_signature(stripe->webhook_secrets, signature, body, now_us, error);
-	return code ? code : stripe_read_event(body, notice, error);
+	int64_t sent_us = 0;
+	int code =
+	    stripe_check_signature(stripe->webhook_secrets, signature, body, now_us, &sent_us, error);
+	if (!code)
+		code = stripe_read_event(body, notice, error);
+	notice->sent_us = sent_us;
+	return code;
 }
 
 const struct payment_driver payment_stripe = {

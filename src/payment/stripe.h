@@ -37,9 +37,10 @@ int stripe_find_intent(struct slice body, const struct payment_order *order, boo
     __attribute__((warn_unused_result));
 
 /* Stripe-Signature against `secrets` (separated by commas): t=SECONDS,v1=HEX,…; HMAC-SHA256 over
- * "SECONDS.BODY"; at most 300 s from now_us. 0 or ERR_VALIDATION. */
+ * "SECONDS.BODY"; at most 300 s from now_us. 0 or ERR_VALIDATION. *ret_sent_us: that time. */
 int stripe_check_signature(const char *secrets, struct slice signature, struct slice body,
-                           int64_t now_us, struct error *error) __attribute__((warn_unused_result));
+                           int64_t now_us, int64_t *ret_sent_us, struct error *error)
+    __attribute__((warn_unused_result));
 /* The event itself. 0 or ERR_VALIDATION. */
 int stripe_read_event(struct slice body, struct payment_notice *notice, struct error *error)
     __attribute__((warn_unused_result));

@@ -86,7 +86,7 @@ static bool is_signed(const struct signature *signature, const char *secrets, st
 }
 
 int stripe_check_signature(const char *secrets, struct slice header, struct slice body,
-                           int64_t now_us, struct error *error)
+                           int64_t now_us, int64_t *ret_sent_us, struct error *error)
 {
 	struct signature signature;
 	if (!read_signature(header, &signature))
@@ -103,6 +103,7 @@ int stripe_check_signature(const char *secrets, struct slice header, struct slic
 	int64_t apart_us = now_us - signature.time_us;
 	if (apart_us > TOLERANCE_US || apart_us < -TOLERANCE_US)
 		return error_set(error, ERR_VALIDATION, MSG_PAYMENT_SIGNATURE_AGE, NULL);
+	*ret_sent_us = signature.time_us;
 	return OK;
 }
 

@@ -270,7 +270,8 @@ int admin_run(struct admin *admin, const struct admin_operation *operation,
 	int code = read_arguments(operation, arguments, &arena, values, error);
 	if (code)
 		return code;
-	struct admin_call call = {admin, operation, values, &arena, clock_now_us()};
+	struct admin_call call = {admin, operation, values, &arena,
+	                          store_now_us(admin->store)};
 	struct json_writer writer = {.out = &answer};
 	code = operation->run(&call, &writer, error);
 	if (operation->changes && admin->service)

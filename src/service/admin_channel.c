@@ -1,4 +1,5 @@
 /* Channels, their configuration versions and their keys. */
+#include "base/clock.h"
 #include "service/admin_call.h"
 #include "store/accounts.h"
 
@@ -72,8 +73,9 @@ static int run_create(const struct admin_call *call, struct json_writer *out, st
 	};
 	(void)modality_parse(admin_slice(call, "modality"), &config.modality);
 	char channel_id[ID_SIZE];
+	/* A configuration is evidence, so it has the time that events have. */
 	int code = store_create_channel(call->admin->store, admin_slice(call, "account"), &config,
-	                                call->now_us, channel_id, error);
+	                                clock_now_us(), channel_id, error);
 	return code ? code : show_channel(call, slice_of(channel_id), -1, out, error);
 }
 
@@ -120,7 +122,7 @@ static int run_configure(const struct admin_call *call, struct json_writer *out,
 	int64_t version;
 	bool changed;
 	struct slice channel_id = admin_slice(call, "channel");
-	int code = store_configure_channel(call->admin->store, channel_id, &change, call->now_us,
+	int code = store_configure_channel(call->admin->store, channel_id, &change, clock_now_us(),
 	                                   &version, &changed, error);
 	return code ? code : show_channel(call, channel_id, changed, out, error);
 }

@@ -129,7 +129,8 @@ static int add_record(struct service *service, const struct certification *certi
 		                              certification->certification, arena, &documents, &count,
 		                              error);
 	if (!result)
-		write_record(service, certification, documents, count, language, clock_now_us(), writer);
+		write_record(service, certification, documents, count, language,
+		             store_now_us(service->store), writer);
 	return result;
 }
 
@@ -234,7 +235,7 @@ int certification_request(struct service *service, const struct key_identity *ke
 	    .chain = key->chain,
 	    .key = key->key,
 	    .mode = key->mode,
-	    .requested_at_us = clock_now_us(),
+	    .requested_at_us = store_now_us(service->store),
 	    .language = language,
 	    .range = *range,
 	    .fee = service->settings->certification_fee,

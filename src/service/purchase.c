@@ -67,7 +67,7 @@ static void look_for_second_payment(struct service *service, const struct paymen
 static bool may_be_early(const struct payment_notice *notice, enum purchase_act act, int result)
 {
 	return result == ERR_NOT_FOUND && act != PURCHASE_PAY && !*notice->sale_code &&
-	       clock_now_us() - notice->created_us < EARLY_US;
+	       notice->sent_us - notice->created_us < EARLY_US;
 }
 
 static int apply(struct service *service, const struct payment_notice *notice,
@@ -82,7 +82,8 @@ static int apply(struct service *service, const struct payment_notice *notice,
 	    .currency = slice_of(notice->currency),
 	};
 	struct purchase_outcome outcome;
-	int result = store_act_on_purchase(service->store, &order, clock_now_us(), &outcome, error);
+	int result = store_act_on_purchase(service->store, &order, store_now_us(service->store),
+	                                   &outcome, error);
 	if (result == ERR_REFUSED)
 		log_error("payment_not_applied", "sale_id", notice->sale_code, "reference",
 		          notice->reference, "cause", error_message(error, LANGUAGE_ENGLISH));
@@ -113,7 +114,8 @@ int service_payment_notice(struct service *service, const struct payment_notice 
 		/* The payment may have been tried again since: its state is what counts. */
 		if (*notice->sale_code)
 			result = store_hurry_payment(service->store, slice_of(notice->idempotency_key),
-			                             slice_of(notice->sale_code), clock_now_us(), error);
+			                             slice_of(notice->sale_code),
+			                             store_now_us(service->store), error);
 		wake(service);
 		return result;
 	}
@@ -185,6 +187,12 @@ static struct payment_order order_of(const struct payment *payment)
 	};
 }
 
+/* By the clock that its first try was noted by, which may have been another node's try. */
+static int64_t age_of(const struct attempt *attempt)
+{
+	return store_now_us(attempt->service->store) - attempt->payment.first_try_at_us;
+}
+
 static int call_provider(struct attempt *attempt, struct error *error)
 {
 	struct payment_provider *provider = attempt->service->payments;
@@ -193,8 +201,7 @@ static int call_provider(struct attempt *attempt, struct error *error)
 		return payment_refund(provider, text(payment->reference), payment->idempotency_key,
 		                      &attempt->result, error);
 	struct payment_order order = order_of(payment);
-	int64_t age_us = clock_now_us() - payment->first_try_at_us;
-	if (payment->waiting || age_us >= PAYMENT_REPEAT_US)
+	if (payment->waiting || age_of(attempt) >= PAYMENT_REPEAT_US)
 		return payment_look_up(provider, &order, payment->reference, payment->first_try_at_us,
 		                       &attempt->result, error);
 	return payment_charge(provider, &order, &attempt->result, error);
@@ -224,8 +231,7 @@ static bool find_end(const struct attempt *attempt, enum payment_end *ret)
 	case PAYMENT_NONE:
 		/* No charge was ever made, and none will be under this key. */
 		*ret = PAYMENT_END_DECLINED;
-		return !attempt->payment.waiting &&
-		       clock_now_us() - attempt->payment.first_try_at_us >= GONE_US;
+		return !attempt->payment.waiting && age_of(attempt) >= GONE_US;
 	case PAYMENT_UNKNOWN:
 		return false;
 	}
@@ -276,7 +282,7 @@ static int end(struct attempt *attempt, enum payment_end how, struct error *erro
 	};
 	struct purchase_outcome outcome;
 	int result = store_end_payment(service->store, payment, attempt->holder, &ended,
-	                               clock_now_us(), &outcome, error);
+	                               store_now_us(service->store), &outcome, error);
 	if (result)
 		return result;
 	log_info("payment_over", "idempotency_key", payment->idempotency_key, "outcome",

@@ -74,8 +74,8 @@ int store_disable_idle_accounts(struct store *store, int64_t before_us, int64_t 
 		result = change_begin(store, &connection, error);
 		if (result)
 			break;
-		result = change_end(connection, disable(connection, account, before_us, clock_now_us(),
-		                                        &disabled, error), error);
+		result = change_end(connection, disable(connection, account, before_us,
+		                                        db_now_us(store->db), &disabled, error), error);
 		if (result == ERR_UNAVAILABLE || result == ERR_UNKNOWN_OUTCOME)
 			break;
 		failure = result ? result : failure; /* of this account alone */

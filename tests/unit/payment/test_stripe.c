@@ -346,7 +346,7 @@ static void test_looking_up(void **state)
 	look_up(&pages, NULL, &result);
 	assert_int_equal(result.outcome, PAYMENT_DECLINED);
 	assert_non_null(strstr(pages.requests[0],
-	                       "customer=cus_1&created[gte]=1699999400&limit=50 HTTP"));
+	                       "customer=cus_1&created[gte]=1699913600&limit=50 HTTP"));
 	assert_non_null(strstr(pages.requests[1], "&starting_after=pi_7 HTTP"));
 
 	struct script none = {.answers = {"200 OK\n\n{\"has_more\":false,\"data\":[{\"id\":\"pi_7\","
