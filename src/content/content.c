@@ -245,22 +245,69 @@ int content_delete(struct content_store *store, const char *name, struct error *
 	return store->driver->delete(store, name, error);
 }
 
+static const char alphabet[] = "0123456789abcdefghijklmnopqrstuv";
+
 void content_fresh_name(const char *area, char name[CONTENT_NAME_MAX])
 {
-	static const char alphabet[32] = "0123456789abcdefghijklmnopqrstuv";
 	uint8_t bytes[1 + RANDOM_CHARACTERS];
 	char text[RANDOM_CHARACTERS + 1] = "";
 	random_bytes(bytes, sizeof bytes);
 	for (size_t i = 0; i < RANDOM_CHARACTERS; i++)
-		text[i] = alphabet[bytes[1 + i] % sizeof alphabet];
+		text[i] = alphabet[bytes[1 + i] % (sizeof alphabet - 1)];
 	snprintf(name, CONTENT_NAME_MAX, "%s/%02x/%s", area, bytes[0], text);
 	assert(content_name_valid(name) && strlen(name) == strlen(area) + 4 + RANDOM_CHARACTERS);
 }
 
-int content_sweep(struct content_store *store, int64_t older_than_us,
-                  int (*visit)(void *context, const char *name), void *context,
-                  struct error *error)
+/* ---- what is there ---- */
+
+static bool is_fresh_part(const char *part)
+{
+	return strlen(part) == RANDOM_CHARACTERS && strspn(part, alphabet) == RANDOM_CHARACTERS;
+}
+
+/* What stands before "/xx/<30 characters>". */
+static bool is_area(const char *name, size_t size)
+{
+	static const char issued[] = "issued/";
+	const size_t prefix = sizeof issued - 1;
+	if ((size == 5 && memcmp(name, "event", 5) == 0) ||
+	    (size == prefix - 1 && memcmp(name, issued, prefix - 1) == 0))
+		return true;
+	return size > prefix && memcmp(name, issued, prefix) == 0 &&
+	       !memchr(name + prefix, '/', size - prefix);
+}
+
+bool content_name_is_fresh(const char *name)
+{
+	if (!content_name_valid(name))
+		return false;
+	size_t size = strlen(name);
+	const size_t tail = 4 + RANDOM_CHARACTERS; /* "/xx/…" */
+	if (size <= tail)
+		return false;
+	const char *at = name + size - tail;
+	return at[0] == '/' && at[3] == '/' && strspn(at + 1, "0123456789abcdef") == 2 &&
+	       is_fresh_part(at + 4) && is_area(name, (size_t)(at - name));
+}
+
+int content_now_us(struct content_store *store, int64_t *ret_now_us, struct error *error)
 {
 	thread_may_wait();
-	return store->driver->sweep(store, older_than_us, visit, context, error);
+	return store->driver->now_us(store, ret_now_us, error);
+}
+
+int content_list(struct content_store *store, const struct content_range *range,
+                 int (*visit)(void *context, const char *name), void *context,
+                 struct error *error)
+{
+	thread_may_wait();
+	return store->driver->list(store, range, visit, context, error);
+}
+
+int content_tidy(struct content_store *store, const struct content_range *range,
+                 int (*visit)(void *context, const char *name), void *context,
+                 struct error *error)
+{
+	thread_may_wait();
+	return store->driver->tidy(store, range, visit, context, error);
 }

@@ -96,11 +96,40 @@ int content_make_link(struct content_store *store, const char *name,
 int content_delete(struct content_store *store, const char *name, struct error *error);
 /* A fresh unique name in an area: "area/xx/<30 random characters>". */
 void content_fresh_name(const char *area, char name[CONTENT_NAME_MAX]);
-/* Calls `visit` for every object whose last change is older than `older_than_us` ago; it may
- * delete. Leftover temporary files and unfinished uploads of that age are removed. Stops at the
- * first non-zero answer. */
-int content_sweep(struct content_store *store, int64_t older_than_us,
-                  int (*visit)(void *context, const char *name), void *context,
-                  struct error *error);
+/* Whether content_fresh_name may have made the name, in one of the areas that there are: "event",
+ * "issued" (earlier versions' documents) or "issued/CERTIFICATION". Nothing else is ever deleted
+ * for its age. */
+bool content_name_is_fresh(const char *name);
+
+/* ---- what is there ---- */
+
+/* The clock that objects' times come from: the service's, or the file system's. */
+int content_now_us(struct content_store *store, int64_t *ret_now_us, struct error *error)
+    __attribute__((warn_unused_result));
+
+struct content_range {
+	const char *area; /* "event": names that begin with "event/"; "": all */
+	int64_t since_us; /* last changed from then on, */
+	int64_t before_us; /* and before then; by content_now_us */
+};
+/* Calls `visit` for every object in the range; it may write and delete. Stops at the first answer
+ * that is not 0, and gives it. */
+int content_list(struct content_store *store, const struct content_range *range,
+                 int (*visit)(void *context, const char *name), void *context,
+                 struct error *error) __attribute__((warn_unused_result));
+#define CONTENT_KEEP 1
+/* Removes what writers left unfinished: temporary files (area not looked at), and unfinished uploads
+ * of fresh names, of which `visit` is asked first: CONTENT_KEEP, 0 to remove it, negative to stop. */
+int content_tidy(struct content_store *store, const struct content_range *range,
+                 int (*visit)(void *context, const char *name), void *context,
+                 struct error *error) __attribute__((warn_unused_result));
+
+#define CONTENT_MARKER "installation"
+#define CONTENT_INSTALLATION_SIZE 65 /* lower-case hex digits and NUL */
+/* Makes the place the installation's by an object in it, CONTENT_MARKER, unless it is already.
+ * *ret_since_us: since when, by content_now_us; what was last changed before may be anybody's.
+ * ERR_REFUSED, with a sentence: it is another installation's. */
+int content_claim(struct content_store *store, const char *installation, int64_t *ret_since_us,
+                  struct error *error) __attribute__((warn_unused_result));
 
 #endif

@@ -37,9 +37,13 @@ struct content_driver {
 	                 const struct content_link *link, struct buf *out,
 	                 struct error *error); /* NULL: has none */
 	int (*delete)(struct content_store *store, const char *name, struct error *error);
-	int (*sweep)(struct content_store *store, int64_t older_than_us,
-	             int (*visit)(void *context, const char *name), void *context,
-	             struct error *error);
+	int (*now_us)(struct content_store *store, int64_t *ret_now_us, struct error *error);
+	int (*list)(struct content_store *store, const struct content_range *range,
+	            int (*visit)(void *context, const char *name), void *context,
+	            struct error *error);
+	int (*tidy)(struct content_store *store, const struct content_range *range,
+	            int (*visit)(void *context, const char *name), void *context,
+	            struct error *error);
 };
 
 struct content_store {

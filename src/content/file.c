@@ -330,47 +330,50 @@ static int file_delete(struct content_store *base, const char *name, struct erro
 	return fail(error, "deleting an object", errno);
 }
 
-struct sweep {
-	int64_t before_us;
-	bool incoming; /* files are leftovers to be removed, not objects to be shown */
+/* ---- what is there ---- */
+
+struct listing {
+	const struct content_range *range;
 	int (*visit)(void *context, const char *name);
 	void *context;
 	struct error *error;
 };
 
-static int sweep_directory(const struct sweep *sweep, int descriptor, const char *prefix);
+static int list_directory(const struct listing *listing, int descriptor, const char *prefix);
 
-static int sweep_entry(const struct sweep *sweep, int directory, const char *prefix,
-                       const char *entry)
+static bool is_in_range(const struct content_range *range, const struct stat *status)
+{
+	int64_t changed_us = status->st_mtim.tv_sec * US_PER_SECOND + status->st_mtim.tv_nsec / 1000;
+	return S_ISREG(status->st_mode) && changed_us >= range->since_us &&
+	       changed_us < range->before_us;
+}
+
+static int list_entry(const struct listing *listing, int directory, const char *prefix,
+                      const char *entry)
 {
 	char name[CONTENT_NAME_MAX + NAME_MAX];
 	snprintf(name, sizeof name, "%s%s%s", prefix, *prefix ? "/" : "", entry);
 	struct stat status;
 	if (!content_name_valid(name) || fstatat(directory, entry, &status, AT_SYMLINK_NOFOLLOW) < 0)
 		return 0; /* nothing of ours, or gone meanwhile */
-	if (S_ISDIR(status.st_mode) && !sweep->incoming) {
+	if (S_ISDIR(status.st_mode)) {
 		int below = openat(directory, entry, DIRECTORY_FLAGS);
-		return below < 0 ? fail(sweep->error, "opening a directory", errno)
-		                 : sweep_directory(sweep, below, name);
+		return below < 0 ? fail(listing->error, "opening a directory", errno)
+		                 : list_directory(listing, below, name);
 	}
-	int64_t changed_us = status.st_mtim.tv_sec * US_PER_SECOND + status.st_mtim.tv_nsec / 1000;
-	if (!S_ISREG(status.st_mode) || changed_us >= sweep->before_us)
-		return 0;
-	if (!sweep->incoming)
-		return sweep->visit(sweep->context, name);
-	if (unlinkat(directory, entry, 0) < 0 && errno != ENOENT)
-		return fail(sweep->error, "removing a leftover", errno);
-	return 0;
+	return is_in_range(listing->range, &status) ? listing->visit(listing->context, name) : 0;
 }
 
-/* Takes the descriptor. Names have a bounded number of parts, and so has the depth here. */
-static int sweep_directory(const struct sweep *sweep, int descriptor, const char *prefix)
+/* Takes the descriptor. `each` is called for every entry until one answer is not 0. */
+static int each_entry(int descriptor, const struct listing *listing, const char *prefix,
+                      int (*each)(const struct listing *listing, int directory,
+                                  const char *prefix, const char *entry))
 {
 	DIR *directory = fdopendir(descriptor);
 	if (!directory) {
 		int number = errno;
 		close(descriptor);
-		return fail(sweep->error, "listing a directory", number);
+		return fail(listing->error, "listing a directory", number);
 	}
 	int result = 0;
 	while (!result) {
@@ -378,36 +381,76 @@ static int sweep_directory(const struct sweep *sweep, int descriptor, const char
 		const struct dirent *entry = readdir(directory);
 		if (!entry) {
 			if (errno)
-				result = fail(sweep->error, "listing a directory", errno);
+				result = fail(listing->error, "listing a directory", errno);
 			break;
 		}
-		result = sweep_entry(sweep, descriptor, prefix, entry->d_name);
+		result = each(listing, descriptor, prefix, entry->d_name);
 	}
 	closedir(directory);
 	return result;
 }
 
-static int file_sweep(struct content_store *base, int64_t older_than_us,
-                      int (*visit)(void *context, const char *name), void *context,
-                      struct error *error)
+/* Names have a bounded number of parts, and so has the depth here. */
+static int list_directory(const struct listing *listing, int descriptor, const char *prefix)
+{
+	return each_entry(descriptor, listing, prefix, list_entry);
+}
+
+static int file_list(struct content_store *base, const struct content_range *range,
+                     int (*visit)(void *context, const char *name), void *context,
+                     struct error *error)
 {
 	struct file_store *store = (struct file_store *)base;
-	struct sweep sweep = {.before_us = clock_now_us() - older_than_us,
-	                      .visit = visit,
-	                      .context = context,
-	                      .error = error};
+	struct listing listing = {range, visit, context, error};
 	/* A listing has a position of its own: the store's descriptors are not lent for it. */
-	int root = openat(store->root, ".", DIRECTORY_FLAGS);
-	if (root < 0)
-		return fail(error, "opening a directory", errno);
-	int result = sweep_directory(&sweep, root, "");
-	if (result)
-		return result;
-	sweep.incoming = true;
+	int directory = openat(store->root, *range->area ? range->area : ".", DIRECTORY_FLAGS);
+	if (directory < 0)
+		return *range->area && errno == ENOENT ? 0 : fail(error, "opening a directory", errno);
+	return list_directory(&listing, directory, range->area);
+}
+
+/* Only what file_write_begin may have made. */
+static int remove_leftover(const struct listing *listing, int directory, const char *prefix,
+                           const char *entry)
+{
+	(void)prefix;
+	struct stat status;
+	if (strlen(entry) != INCOMING_NAME_SIZE - 1 ||
+	    strspn(entry, "0123456789abcdef") != INCOMING_NAME_SIZE - 1 ||
+	    fstatat(directory, entry, &status, AT_SYMLINK_NOFOLLOW) < 0 ||
+	    !is_in_range(listing->range, &status))
+		return 0;
+	if (unlinkat(directory, entry, 0) < 0 && errno != ENOENT)
+		return fail(listing->error, "removing a leftover", errno);
+	return 0;
+}
+
+static int file_tidy(struct content_store *base, const struct content_range *range,
+                     int (*visit)(void *context, const char *name), void *context,
+                     struct error *error)
+{
+	struct file_store *store = (struct file_store *)base;
+	struct listing listing = {range, visit, context, error};
 	int incoming = openat(store->incoming, ".", DIRECTORY_FLAGS);
 	if (incoming < 0)
 		return fail(error, "opening a directory", errno);
-	return sweep_directory(&sweep, incoming, "");
+	return each_entry(incoming, &listing, "", remove_leftover);
+}
+
+/* A directory that nodes share has the times of the machine that serves it. */
+static int file_now_us(struct content_store *base, int64_t *ret_now_us, struct error *error)
+{
+	struct content_writer *writer = NULL;
+	struct stat status;
+	int result = file_write_begin(base, &writer, error);
+	if (result)
+		return result;
+	if (fstat(((struct file_writer *)writer)->descriptor, &status) < 0)
+		result = fail(error, "reading a file's time", errno);
+	file_write_abort(writer);
+	if (!result)
+		*ret_now_us = status.st_mtim.tv_sec * US_PER_SECOND + status.st_mtim.tv_nsec / 1000;
+	return result;
 }
 
 const struct content_driver content_file_driver = {
@@ -423,5 +466,7 @@ const struct content_driver content_file_driver = {
     .read_end = file_read_end,
     .read_descriptor = file_read_descriptor,
     .delete = file_delete,
-    .sweep = file_sweep,
+    .now_us = file_now_us,
+    .list = file_list,
+    .tidy = file_tidy,
 };

@@ -133,5 +133,7 @@ const struct content_driver content_s3_driver = {
     .read_end = s3_read_end,
     .make_link = make_link,
     .delete = delete_object,
-    .sweep = s3_sweep,
+    .now_us = s3_now_us,
+    .list = s3_list,
+    .tidy = s3_tidy,
 };

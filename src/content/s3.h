@@ -146,8 +146,11 @@ int s3_read_begin(struct content_store *store, const char *name, uint64_t offset
                   struct content_reader **ret_reader, uint64_t *ret_size, struct error *error);
 int64_t s3_read(struct content_reader *reader, void *data, size_t size, struct error *error);
 void s3_read_end(struct content_reader *reader);
-int s3_sweep(struct content_store *store, int64_t older_than_us,
-             int (*visit)(void *context, const char *name), void *context, struct error *error);
+int s3_now_us(struct content_store *store, int64_t *ret_now_us, struct error *error);
+int s3_list(struct content_store *store, const struct content_range *range,
+            int (*visit)(void *context, const char *name), void *context, struct error *error);
+int s3_tidy(struct content_store *store, const struct content_range *range,
+            int (*visit)(void *context, const char *name), void *context, struct error *error);
 /* Gives up an upload in parts; 0 also when there is none. */
 int s3_abort_upload(struct s3_store *store, const char *name, const char *upload_id,
                     struct error *error);

@@ -1,5 +1,7 @@
 /* Listings: what is old, and uploads in parts that nobody finished. */
+#include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "content/s3.h"
@@ -12,7 +14,8 @@
 
 struct sweep {
 	struct s3_store *store;
-	int64_t before_us;
+	const struct content_range *range;
+	char prefix[S3_PREFIX_MAX + CONTENT_NAME_MAX]; /* of keys: the place's, and the area */
 	int (*visit)(void *context, const char *name);
 	void *context;
 	struct arena arena;
@@ -49,7 +52,10 @@ static const char *own_name(const struct sweep *sweep, const struct s3_listed *i
 	size_t size = strlen(prefix);
 	if (strncmp(item->key, prefix, size) != 0 || !content_name_valid(item->key + size))
 		return NULL;
-	return item->changed_us + TIME_ROUNDING_US < sweep->before_us ? item->key + size : NULL;
+	return item->changed_us >= sweep->range->since_us &&
+	               item->changed_us + TIME_ROUNDING_US < sweep->range->before_us
+	           ? item->key + size
+	           : NULL;
 }
 
 /* Keeps the marker over the arena's end; refuses one that leads nowhere. */
@@ -75,7 +81,7 @@ static int sweep_objects(struct sweep *sweep)
 		add_parameter(&query, "encoding-type", "url");
 		add_parameter(&query, "list-type", "2");
 		add_parameter(&query, "max-keys", "1000");
-		add_parameter(&query, "prefix", sweep->store->place.prefix);
+		add_parameter(&query, "prefix", sweep->prefix);
 		arena_reset(&sweep->arena);
 		result = list(sweep, &query, &listing);
 		for (size_t i = 0; i < listing.count && !result; i++) {
@@ -100,6 +106,14 @@ static int next_upload(struct sweep *sweep, const struct s3_listing *listing, ch
 	return result;
 }
 
+static int end_upload(struct sweep *sweep, const char *name, const char *upload_id)
+{
+	int wish = sweep->visit(sweep->context, name);
+	if (wish)
+		return wish == CONTENT_KEEP ? OK : wish;
+	return s3_abort_upload(sweep->store, name, upload_id, sweep->error);
+}
+
 static int sweep_uploads(struct sweep *sweep)
 {
 	char key[TOKEN_MAX] = "", upload[TOKEN_MAX] = "";
@@ -111,16 +125,15 @@ static int sweep_uploads(struct sweep *sweep)
 		add_parameter(&query, "encoding-type", "url");
 		add_parameter(&query, "key-marker", *key ? key : NULL);
 		add_parameter(&query, "max-uploads", "1000");
-		add_parameter(&query, "prefix", sweep->store->place.prefix);
+		add_parameter(&query, "prefix", sweep->prefix);
 		add_parameter(&query, "upload-id-marker", *key && *upload ? upload : NULL);
 		buf_add_text(&query, "&uploads=");
 		arena_reset(&sweep->arena);
 		result = list(sweep, &query, &listing);
 		for (size_t i = 0; i < listing.count && !result; i++) {
 			const char *name = own_name(sweep, &listing.items[i]);
-			if (name)
-				result = s3_abort_upload(sweep->store, name, listing.items[i].upload_id,
-				                         sweep->error);
+			if (name && content_name_is_fresh(name))
+				result = end_upload(sweep, name, listing.items[i].upload_id);
 		}
 		if (!result && listing.truncated)
 			result = next_upload(sweep, &listing, key, upload);
@@ -128,18 +141,47 @@ static int sweep_uploads(struct sweep *sweep)
 	return result == ERR_METHOD ? OK : result;
 }
 
-int s3_sweep(struct content_store *base, int64_t older_than_us,
-             int (*visit)(void *context, const char *name), void *context, struct error *error)
+static int run(struct content_store *base, const struct content_range *range,
+               int (*visit)(void *context, const char *name), void *context,
+               int (*each)(struct sweep *sweep), struct error *error)
 {
 	struct sweep sweep = {.store = (struct s3_store *)base,
-	                      .before_us = clock_now_us() - older_than_us,
+	                      .range = range,
 	                      .visit = visit,
 	                      .context = context,
 	                      .error = error};
+	snprintf(sweep.prefix, sizeof sweep.prefix, "%s%s%s", sweep.store->place.prefix, range->area,
+	         *range->area ? "/" : "");
 	arena_init(&sweep.arena, PAGE_MEMORY_MAX);
-	int result = sweep_objects(&sweep);
-	if (!result)
-		result = sweep_uploads(&sweep);
+	int result = each(&sweep);
 	arena_free(&sweep.arena);
 	return result;
+}
+
+int s3_list(struct content_store *store, const struct content_range *range,
+            int (*visit)(void *context, const char *name), void *context, struct error *error)
+{
+	return run(store, range, visit, context, sweep_objects, error);
+}
+
+int s3_tidy(struct content_store *store, const struct content_range *range,
+            int (*visit)(void *context, const char *name), void *context, struct error *error)
+{
+	return run(store, range, visit, context, sweep_uploads, error);
+}
+
+int s3_now_us(struct content_store *base, int64_t *ret_now_us, struct error *error)
+{
+	S3_ANSWER_AUTO struct s3_answer answer;
+	struct s3_request request = {.method = "HEAD"};
+	int result = s3_send((struct s3_store *)base, &request, &answer, error);
+	if (result)
+		return result;
+	char date[64];
+	struct tm parts = {0};
+	if (!s3_header(&answer, "Date", date, sizeof date) ||
+	    !strptime(date, "%a, %d %b %Y %H:%M:%S GMT", &parts))
+		return s3_lie(error, "an answer without its time");
+	*ret_now_us = (int64_t)timegm(&parts) * US_PER_SECOND;
+	return OK;
 }

@@ -79,7 +79,8 @@ static int record_some(struct deliverer *deliverer, struct attempt_record *recor
 {
 	struct error error = {0};
 	int result = store_record_attempts(deliverer->service->store, records, count,
-	                                   WEBHOOK_FAILURES_MAX, store_now_us(deliverer->service->store), &error);
+	                                   WEBHOOK_FAILURES_MAX,
+	                                   store_now_us(deliverer->service->store), &error);
 	if (result)
 		log_warning("deliveries_not_recorded", "error", error_code_text(result), "cause",
 		            error.cause);

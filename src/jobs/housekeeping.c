@@ -15,51 +15,9 @@
 #include "store/segments.h"
 
 #define INTERVAL_US (6 * 3600 * US_PER_SECOND)
-/* Content is stored before the event that names it, and documents before their certification is
- * completed: minutes apart at most. */
-#define ORPHAN_AGE_US US_PER_DAY
 #define FORGOTTEN_MAX 200000 /* notices and deliveries at a time */
 #define IDLE_ACCOUNT_US (365 * US_PER_DAY)
 #define MAIL_KEEP_US (90 * US_PER_DAY)
-
-/* ---- objects that nothing names ---- */
-
-struct sweep {
-	struct service *service;
-	const atomic_bool *stopping;
-	int64_t deleted;
-	struct error error;
-};
-
-static int visit(void *context, const char *name)
-{
-	struct sweep *sweep = context;
-	if (atomic_load(sweep->stopping))
-		return ERR_UNAVAILABLE;
-	bool named = true;
-	int result = store_object_is_named(sweep->service->store, name, &named, &sweep->error);
-	if (result || named)
-		return result;
-	result = content_delete(sweep->service->content, name, &sweep->error);
-	if (!result)
-		sweep->deleted++;
-	return result;
-}
-
-static void sweep_content(struct service *service, const atomic_bool *stopping)
-{
-	struct sweep sweep = {.service = service, .stopping = stopping};
-	int result = content_sweep(service->content, ORPHAN_AGE_US, visit, &sweep, &sweep.error);
-	if (sweep.deleted > 0) {
-		char deleted[24];
-		snprintf(deleted, sizeof deleted, "%" PRId64, sweep.deleted);
-		log_info("orphans_swept", "objects", deleted);
-	}
-	if (result && !atomic_load(stopping))
-		log_warning("sweep_failed", "cause", sweep.error.cause);
-}
-
-/* ---- the rest ---- */
 
 /* A year that the timestamp authority has seen end: a clock of ours that jumped must not disable
  * everybody, and tell them so by mail. */
@@ -68,7 +26,7 @@ static void disable_idle_accounts(struct service *service)
 	struct error error = {0};
 	int64_t count = 0, sealed_at_us = TIME_NONE;
 	int result = store_last_seal_time(service->store, &sealed_at_us, &error);
-	int64_t now_us = clock_now_us();
+	int64_t now_us = store_now_us(service->store);
 	if (!result && sealed_at_us != TIME_NONE)
 		result = store_disable_idle_accounts(
 		    service->store, (now_us < sealed_at_us ? now_us : sealed_at_us) - IDLE_ACCOUNT_US,
@@ -88,7 +46,7 @@ static void forget_notices(struct service *service)
 	struct error error = {0};
 	int64_t removed = 0;
 	int result = store_forget_notices(service->store,
-	                                  clock_now_us() - service->settings->webhook_keep,
+	                                  store_now_us(service->store) - service->settings->webhook_keep,
 	                                  FORGOTTEN_MAX, &removed, &error);
 	if (result)
 		log_warning("notices_not_forgotten", "cause", error.cause);
@@ -116,7 +74,7 @@ static void look_at_balances(struct service *service, const atomic_bool *stoppin
 static void forget_mails(struct service *service)
 {
 	struct error error = {0};
-	if (store_forget_mails(service->store, clock_now_us() - MAIL_KEEP_US, &error))
+	if (store_forget_mails(service->store, store_now_us(service->store) - MAIL_KEEP_US, &error))
 		log_warning("mails_not_forgotten", "cause", error.cause);
 }
 
@@ -124,8 +82,9 @@ int64_t housekeeping_run(void *context, const atomic_bool *stopping)
 {
 	struct housekeeping *housekeeping = context;
 	struct error error = {0};
-	sweep_content(housekeeping->service, stopping);
-	if (store_forget_usage(housekeeping->service->store, clock_now_us(), &error))
+	sweep_content(housekeeping, stopping);
+	if (store_forget_usage(housekeeping->service->store,
+	                       store_now_us(housekeeping->service->store), &error))
 		log_warning("usage_not_forgotten", "cause", error.cause);
 	disable_idle_accounts(housekeeping->service);
 	look_at_balances(housekeeping->service, stopping);

@@ -57,8 +57,14 @@ worker_run_function topup_run;
 /* ---- housekeeping.c ---- */
 struct housekeeping {
 	struct service *service;
+	struct keeper *keeper;
+	char holder[HOLDER_SIZE];
 };
 worker_run_function housekeeping_run;
+
+/* ---- sweep.c ---- */
+/* Marks objects that nothing names, and deletes those that were marked long ago. */
+void sweep_content(struct housekeeping *housekeeping, const atomic_bool *stopping);
 
 /* Removes a directory with all that is in it; 0 or ERR_IO. */
 int remove_tree(const char *path, struct error *error) __attribute__((warn_unused_result));

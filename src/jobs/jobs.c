@@ -111,6 +111,8 @@ int jobs_start(struct service *service, struct jobs **ret_jobs, struct error *er
 	int result = make_directory(service->settings, directory, sizeof directory, error);
 	if (!result)
 		result = keeper_start(&jobs->keeper, error);
+	jobs->housekeeping.keeper = jobs->keeper;
+	snprintf(jobs->housekeeping.holder, sizeof jobs->housekeeping.holder, "%s", node);
 	if (!result)
 		result = sealer_init(&jobs->sealer, service, node, jobs->keeper);
 	if (!result)

@@ -146,7 +146,8 @@ static int copy_objects(struct store *store, struct content_store *from, struct 
 		if (!code)
 			code = store_list_objects(store, OBJECTS_ISSUED, copy_named_object, &copy, error);
 	} else {
-		code = content_sweep(from, -US_PER_DAY, copy_object, &copy, error);
+		struct content_range all = {.area = "", .since_us = INT64_MIN, .before_us = INT64_MAX};
+		code = content_list(from, &all, copy_object, &copy, error);
 	}
 	free(copy.chunk);
 	return code;

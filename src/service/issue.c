@@ -370,10 +370,13 @@ static int store_documents(struct issue_work *work, struct document *documents, 
 	begin_step(work, PROGRESS_END);
 	int result = OK;
 	size_t stored = 0;
+	/* The name says for whom it is made, so that however long it takes nobody sweeps it meanwhile. */
+	char area[ID_SIZE + 8];
+	snprintf(area, sizeof area, "issued/%s", work->certification->certification_id);
 	for (; stored < count && !result; stored++) {
 		char path[ISSUE_PATH_MAX];
 		issue_path(work, documents[stored].name, path);
-		content_fresh_name("issued", documents[stored].object);
+		content_fresh_name(area, documents[stored].object);
 		result = content_put_file(work->service->content, path, documents[stored].object, error);
 		if (!result) {
 			unlink(path);

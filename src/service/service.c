@@ -1,5 +1,6 @@
 #include "service/service.h"
 
+#include "base/log.h"
 #include "proof/renderer.h"
 #include "seal/clock_state.h"
 #include "seal/signer.h"
@@ -23,6 +24,28 @@ static int open_payments(const struct settings *settings, struct payment_provide
 
 static const struct renderer this_program = {RENDERER_THIS_PROGRAM, RENDERER_TIMEOUT_S * 1000};
 
+/* A store across a network may be away when a node starts: then whoever sweeps claims the place. */
+static int claim_content(struct service *service, struct error *error)
+{
+	int64_t since_us;
+	struct error local = {0};
+	int result = store_get_installation(service->store, service->installation, error);
+	if (result)
+		return result;
+	result = content_ready(service->content, &local);
+	if (!result)
+		result = content_claim(service->content, service->installation, &since_us, &local);
+	if (result == ERR_REFUSED) {
+		if (error)
+			*error = local;
+		return result;
+	}
+	if (result)
+		log_warning("content_not_claimed", "cause",
+		            *local.cause ? local.cause : error_message(&local, LANGUAGE_ENGLISH));
+	return OK;
+}
+
 int service_open(const struct settings *settings, bool create, struct service *ret_service,
                  struct error *error)
 {
@@ -34,6 +57,8 @@ int service_open(const struct settings *settings, bool create, struct service *r
 	struct content_options content = settings_content(settings, create);
 	if (result == OK)
 		result = content_open_with(&content, &service->content, error);
+	if (result == OK)
+		result = claim_content(service, error);
 	if (result == OK)
 		result = store_get_secret(service->store, "cursor_secret", &service->cursor_secret, error);
 	if (result == OK)

@@ -42,6 +42,7 @@ struct service {
 	const struct renderer *renderer;     /* of reports */
 	struct registrar *registrar;
 	struct key_cache *keys;
+	char installation[INSTALLATION_SIZE]; /* whose content it is */
 	struct sha256 cursor_secret;         /* MAC key of lists' cursors */
 	struct link_secrets *link_secrets;   /* MAC keys of download links */
 	atomic_bool went_back;               /* the store: the program has to end (history.h) */

@@ -152,6 +152,12 @@ int db_ready(struct db *db, struct error *error)
 	return db->driver->ready(db, error);
 }
 
+int db_await_writes(struct db *db, struct error *error)
+{
+	int result = db_ready(db, error);
+	return !result && db->driver->await_writes ? db->driver->await_writes(db, error) : result;
+}
+
 bool db_is_poisoned(const struct db *db)
 {
 	return atomic_load(&db->poisoned);

@@ -56,6 +56,11 @@ int64_t db_now_us(const struct db *db);
 /* ERR_UNAVAILABLE with the reason in its cause while commits could not be acknowledged. */
 int db_ready(struct db *db, struct error *error);
 
+/* OK once every transaction that wrote before the call is decided, and what it wrote is seen: a
+ * commit that waits for its standby is not. Writes something of its own, replicated as a commit is.
+ * ERR_UNAVAILABLE: some are not decided. */
+int db_await_writes(struct db *db, struct error *error) __attribute__((warn_unused_result));
+
 /* The writer: blocks, in order of arrival, until a connection is free. Never fails. */
 struct db_connection *db_take_writer(struct db *db);
 /* Registrar `number`, counted from 0. */

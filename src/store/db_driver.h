@@ -18,6 +18,7 @@ struct db_driver {
 	const char *(*promise)(const struct db *db);
 	int64_t (*now_us)(const struct db *db); /* NULL: this machine's */
 	int (*ready)(struct db *db, struct error *error);
+	int (*await_writes)(struct db *db, struct error *error); /* NULL: commits are never in doubt */
 	struct db_connection *(*take_writer)(struct db *db);
 	struct db_connection *(*take_registrar)(struct db *db, unsigned number);
 	struct db_connection *(*take_reader)(struct db *db);

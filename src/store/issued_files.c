@@ -131,6 +131,19 @@ int store_find_issued(struct store *store, struct slice code, const struct sha25
 
 /* ---- housekeeping ---- */
 
+/* The certification that a document being issued is for, by its name: "issued/CERTIFICATION/xx/…";
+ * empty for any other object. */
+static struct slice certification_of(const char *object)
+{
+	static const char issued[] = "issued/";
+	if (strncmp(object, issued, sizeof issued - 1) != 0)
+		return slice_of("");
+	const char *id = object + sizeof issued - 1;
+	const char *end = strchr(id, '/');
+	bool deeper = end && strchr(end + 1, '/');
+	return deeper ? slice_make(id, (size_t)(end - id)) : slice_of("");
+}
+
 int store_object_is_named(struct store *store, const char *object, bool *ret_named,
                           struct error *error)
 {
@@ -141,8 +154,11 @@ int store_object_is_named(struct store *store, const char *object, bool *ret_nam
 	struct db_query *query =
 	    db_query(connection, "SELECT 1 WHERE EXISTS (SELECT 1 FROM events WHERE content_object = $1"
 	                         " AND content_object IS NOT NULL)"
-	                         " OR EXISTS (SELECT 1 FROM issued_files WHERE object = $1)");
+	                         " OR EXISTS (SELECT 1 FROM issued_files WHERE object = $1)"
+	                         " OR EXISTS (SELECT 1 FROM certifications WHERE certification_id = $2"
+	                         " AND status = 'processing')");
 	db_bind_string(query, object);
+	db_bind_text(query, certification_of(object));
 	bool named = db_step(query);
 	result = look_end(connection, db_end(query, error));
 	if (!result)

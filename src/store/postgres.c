@@ -1,5 +1,6 @@
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "store/postgres_internal.h"
@@ -285,6 +286,65 @@ static int ready(struct db *base, struct error *error)
 	return result;
 }
 
+#define AWAIT_TRIES 100
+#define AWAIT_PAUSE_NS 100000000
+
+/* The number of a transaction of our own, which is on the standbys when this returns OK. */
+static int write_own(struct db *base, int64_t *ret_number, struct error *error)
+{
+	struct db_connection *writer = take_writer(base);
+	int result = begin(writer, error);
+	if (!result) {
+		struct db_query *query = pg_make_query(
+		    writer, "SELECT pg_current_xact_id()::text::bigint"
+		            " FROM pg_logical_emit_message(true, 'constancia', '')", false);
+		*ret_number = pg_step(query) ? pg_integer(query, 0) : 0;
+		result = pg_end(query, error);
+	}
+	if (!result)
+		result = commit(writer, error);
+	if (result)
+		roll_back(writer);
+	give(writer);
+	return result;
+}
+
+/* Whether all transactions up to that number are over, as a snapshot sees it. */
+static int ask_whether_over(struct db *base, int64_t number, bool *ret_over, struct error *error)
+{
+	struct db_connection *reader = take_reader(base);
+	int result = begin(reader, error);
+	if (!result) {
+		struct db_query *query = pg_make_query(
+		    reader, "SELECT CASE WHEN pg_snapshot_xmin(pg_current_snapshot())::text::bigint > $1"
+		            " THEN 1 ELSE 0 END::bigint", false);
+		pg_bind_integer(query, number);
+		*ret_over = pg_step(query) && pg_integer(query, 0) == 1;
+		result = pg_end(query, error);
+	}
+	roll_back(reader);
+	give(reader);
+	return result;
+}
+
+/* What precedes our own write in the server's log is on the standbys with it; those who waited for
+ * that are then told, one after the other, and only what they have ended is seen. */
+static int await_writes(struct db *base, struct error *error)
+{
+	int64_t number = 0;
+	int result = write_own(base, &number, error);
+	for (int i = 0; i < AWAIT_TRIES && !result; i++) {
+		bool over = false;
+		result = ask_whether_over(base, number, &over, error);
+		if (!result && over)
+			return OK;
+		nanosleep(&(struct timespec){.tv_nsec = AWAIT_PAUSE_NS}, NULL);
+	}
+	return result ? result
+	              : error_cause(error, ERR_UNAVAILABLE, "postgresql: a transaction from before %lld "
+	                            "is still open", (long long)number);
+}
+
 const struct db_driver postgres_driver = {
     .schema = &postgres_schema,
     .shared = true,
@@ -295,6 +355,7 @@ const struct db_driver postgres_driver = {
     .promise = promise,
     .now_us = now_us,
     .ready = ready,
+    .await_writes = await_writes,
     .take_writer = take_writer,
     .take_registrar = take_registrar,
     .take_reader = take_reader,

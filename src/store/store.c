@@ -157,6 +157,11 @@ int store_ready(struct store *store, struct error *error)
 	return db_ready(store->db, error);
 }
 
+int store_await_writes(struct store *store, struct error *error)
+{
+	return db_await_writes(store->db, error);
+}
+
 const char *store_promise(struct store *store)
 {
 	return db_promise(store->db);
@@ -210,5 +215,14 @@ int store_confirm(struct store *store, struct error *error)
 	if (result == OK)
 		result = db_commit(writer, error);
 	db_give(writer);
+	return result;
+}
+
+int store_get_installation(struct store *store, char ret[INSTALLATION_SIZE], struct error *error)
+{
+	struct sha256 identifier;
+	int result = store_get_secret(store, "installation", &identifier, error);
+	if (!result)
+		hex_encode(identifier.bytes, SHA256_SIZE, ret);
 	return result;
 }

@@ -30,6 +30,13 @@ int store_get_secret(struct store *store, const char *name, struct sha256 *ret,
 /* A commit that changes nothing: behind it, all that was visible before is as safe as what this
  * store acknowledges. */
 int store_confirm(struct store *store, struct error *error) __attribute__((warn_unused_result));
+/* The installation's identifier, 64 hex digits: it comes with the database, so that a copy that was
+ * brought back has it too. Made at its first use and the same on every node. */
+#define INSTALLATION_SIZE 65
+int store_get_installation(struct store *store, char ret[INSTALLATION_SIZE], struct error *error);
+/* Whether all that was written before can be seen, as db_await_writes says. */
+int store_await_writes(struct store *store, struct error *error)
+    __attribute__((warn_unused_result));
 /* "durable" (one machine) or "replicated": what a receipt of this store promises. */
 const char *store_promise(struct store *store);
 /* The clock of leases and due times, which all nodes share (db_now_us). */

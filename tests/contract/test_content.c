@@ -352,6 +352,25 @@ static int see(void *context, const char *name)
 	return seen->answer;
 }
 
+static int remove_upload(void *context, const char *name)
+{
+	(void)context, (void)name;
+	return 0;
+}
+
+/* All that is there and older, then what writers left that is older. */
+static int sweep_older(int64_t age_us, int (*visit)(void *context, const char *name),
+                       void *context)
+{
+	int64_t now_us = 0;
+	int result = content_now_us(store, &now_us, NULL);
+	struct content_range range = {
+	    .area = "", .since_us = INT64_MIN, .before_us = now_us - age_us};
+	if (!result)
+		result = content_list(store, &range, visit, context, NULL);
+	return result ? result : content_tidy(store, &range, remove_upload, NULL, NULL);
+}
+
 /* A service may tell times in whole seconds. */
 static void become_old(void)
 {
@@ -365,10 +384,10 @@ static void test_sweep(void **state)
 	struct seen seen = {0};
 	struct content_writer *writer = NULL;
 	assert_int_equal(put("sweep/aa/old", "x", 1), 0);
-	assert_int_equal(content_sweep(store, INT64_C(3600000000), see, &seen, NULL), 0);
+	assert_int_equal(sweep_older(INT64_C(3600000000), see, &seen), 0);
 	assert_int_equal(seen.count, 0);
 	become_old();
-	assert_int_equal(content_sweep(store, old_us, see, &seen, NULL), 0);
+	assert_int_equal(sweep_older(old_us, see, &seen), 0);
 	assert_int_equal(seen.wanted, 1);
 	assert_true(seen.count >= 1);
 	/* What is being written is not shown, and lives through a sweep for older things. */
@@ -376,20 +395,106 @@ static void test_sweep(void **state)
 	assert_int_equal(content_write(writer, "new", 3, NULL), 0);
 	int before = seen.count;
 	seen = (struct seen){0};
-	assert_int_equal(content_sweep(store, old_us, see, &seen, NULL), 0);
+	assert_int_equal(sweep_older(old_us, see, &seen), 0);
 	assert_int_equal(seen.count, before);
 	assert_int_equal(content_write_commit(writer, "sweep/bb/new", NULL), 0);
 	/* The first answer that is not zero ends it. */
 	seen = (struct seen){.answer = ERR_UNAVAILABLE};
-	assert_int_equal(content_sweep(store, old_us, see, &seen, NULL), ERR_UNAVAILABLE);
+	assert_int_equal(sweep_older(old_us, see, &seen), ERR_UNAVAILABLE);
 	assert_int_equal(seen.count, 1);
 	become_old();
 	seen = (struct seen){.delete = true};
-	assert_int_equal(content_sweep(store, old_us, see, &seen, NULL), 0);
+	assert_int_equal(sweep_older(old_us, see, &seen), 0);
 	assert_int_equal(exists("sweep/aa/old"), ERR_NOT_FOUND);
 	seen = (struct seen){0};
-	assert_int_equal(content_sweep(store, old_us, see, &seen, NULL), 0);
+	assert_int_equal(sweep_older(old_us, see, &seen), 0);
 	assert_int_equal(seen.count, 0);
+}
+
+static int note_one(void *context, const char *name)
+{
+	struct seen *seen = context;
+	seen->count++;
+	seen->wanted += strcmp(name, "part/aa/one") == 0;
+	return 0;
+}
+
+/* A listing of one area, between two times. */
+static void test_a_listing_has_bounds(void **state)
+{
+	(void)state;
+	int64_t before_us, after_us;
+	assert_int_equal(content_now_us(store, &before_us, NULL), 0);
+	become_old();
+	assert_int_equal(put("part/aa/one", "x", 1), 0);
+	assert_int_equal(put("partial/aa/two", "x", 1), 0);
+	become_old();
+	assert_int_equal(content_now_us(store, &after_us, NULL), 0);
+	struct {
+		const char *area;
+		int64_t since_us, before_us;
+		int count;
+	} rows[] = {{"part", before_us, after_us, 1},
+	            {"part", INT64_MIN, INT64_MAX, 1},
+	            {"part", after_us, INT64_MAX, 0},
+	            {"part", INT64_MIN, before_us, 0},
+	            {"none", INT64_MIN, INT64_MAX, 0}};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct content_range range = {rows[i].area, rows[i].since_us, rows[i].before_us};
+		struct seen seen = {0};
+		assert_int_equal(content_list(store, &range, note_one, &seen, NULL), 0);
+		assert_int_equal(seen.count, rows[i].count);
+		assert_int_equal(seen.wanted, rows[i].count);
+	}
+	assert_int_equal(content_delete(store, "part/aa/one", NULL), 0);
+	assert_int_equal(content_delete(store, "partial/aa/two", NULL), 0);
+}
+
+static const char one[] = "1111111111111111111111111111111111111111111111111111111111111111";
+static const char other[] = "2222222222222222222222222222222222222222222222222222222222222222";
+
+static void test_a_place_is_one_installations(void **state)
+{
+	(void)state;
+	struct error error = {0};
+	int64_t since_us = 0, again_us = 0;
+	assert_int_equal(content_claim(store, one, &since_us, &error), 0);
+	become_old();
+	assert_int_equal(content_claim(store, one, &again_us, &error), 0);
+	assert_true(since_us > 0 && since_us == again_us);
+	assert_int_equal(content_claim(store, other, &again_us, &error), ERR_REFUSED);
+	assert_non_null(strstr(error_message(&error, LANGUAGE_ENGLISH), one));
+	/* What somebody else put there is no leave to take the place. */
+	assert_int_equal(put(CONTENT_MARKER, "theirs", 6), 0);
+	assert_int_equal(content_claim(store, one, &again_us, &error), ERR_REFUSED);
+	assert_int_equal(put(CONTENT_MARKER, "", 0), 0);
+	assert_int_equal(content_claim(store, one, &again_us, &error), ERR_REFUSED);
+	assert_int_equal(content_delete(store, CONTENT_MARKER, NULL), 0);
+	assert_int_equal(content_claim(store, other, &again_us, &error), 0);
+	assert_true(again_us > since_us);
+	assert_int_equal(content_delete(store, CONTENT_MARKER, NULL), 0);
+}
+
+static void test_own_names_are_known(void **state)
+{
+	(void)state;
+	static const char *const others[] = {
+	    "event/aa/0123456789abcdefghijklmnopqrs",   "event/aa/0123456789abcdefghijklmnopqrstu",
+	    "event/AA/0123456789abcdefghijklmnopqrst",  "event/a/0123456789abcdefghijklmnopqrst",
+	    "event/aa/0123456789abcdefghijklmnopqrsT",  "aa/0123456789abcdefghijklmnopqrst",
+	    "/aa/0123456789abcdefghijklmnopqrst",       "events/aa/0123456789abcdefghijklmnopqrst",
+	    "event/x/aa/0123456789abcdefghijklmnopqrst", "swept/event/aa/0123456789abcdefghijklmnopqrst",
+	    "issued/a/b/aa/0123456789abcdefghijklmnopqrst", CONTENT_MARKER, "event/aa/w123456789"
+	    "abcdefghijklmnopqrst", ""};
+	static const char *const areas[] = {"event", "issued", "issued/CERT-2026-0000001"};
+	char name[CONTENT_NAME_MAX];
+	for (size_t i = 0; i < sizeof areas / sizeof *areas; i++) {
+		content_fresh_name(areas[i], name);
+		assert_true(content_name_is_fresh(name));
+	}
+	for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+		if (content_name_is_fresh(others[i]))
+			fail_msg("%s", others[i]);
 }
 
 static void *write_many(void *context)
@@ -480,6 +585,9 @@ int main(int count, char **arguments)
 	    cmocka_unit_test(test_links),
 	    cmocka_unit_test(test_descriptor),
 	    cmocka_unit_test(test_sweep),
+	    cmocka_unit_test(test_a_listing_has_bounds),
+	    cmocka_unit_test(test_a_place_is_one_installations),
+	    cmocka_unit_test(test_own_names_are_known),
 	    cmocka_unit_test(test_threads),
 	    cmocka_unit_test(test_opened_again),
 	    cmocka_unit_test(test_urls),

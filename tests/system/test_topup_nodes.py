@@ -10,6 +10,7 @@ import pytest
 from client import Client, eventually
 from fleet import Fleet, at_once
 from money import movements, notices, recharged
+from nodes import clock_behind
 from payment_provider import PaymentProvider
 from test_topup import THRESHOLD, Buyer, bought
 
@@ -104,3 +105,26 @@ def test_what_a_dead_node_held_is_taken_over_when_its_lease_ends(fleet, provider
     assert recharged(service, buyer.account_id)[0] == kind
     assert len({key for _, path, key in provider.requests
                 if path == "/v1/payment_intents" and key}) == 1
+
+
+def test_a_clock_behind_never_charges_under_a_key_that_is_forgotten(tmp_path, provider):
+    """21 hours after the first try, on a node whose clock is five hours behind the store's."""
+    fleet = Fleet(tmp_path, count=0, **provider.settings())
+    fleet.add(environment=clock_behind(tmp_path, 5 * 3600))
+    with fleet:
+        provider.script(*["unavailable"] * 1000)
+        buyer = Buyer(as_service(fleet))
+        (node,) = fleet.nodes
+        spend(node, buyer, 1)
+        eventually(lambda: [1 for method, path, _ in provider.requests
+                            if (method, path) == ("POST", "/v1/payment_intents")], "it is tried")
+        assert node.stop() == 0
+        fleet.query(f"UPDATE payments SET first_try_at = first_try_at - {21 * 3600 * 10**6}, "
+                    "next_try_at = 0, lease = NULL WHERE state <> 'over'")
+        mark = len(provider.requests)
+        node.start()
+        eventually(lambda: fleet.rows("SELECT 1 FROM payments WHERE state = 'over'"),
+                   "the attempt is given up on", patience=2 * LEASE_SECONDS)
+        later = provider.requests[mark:]
+        assert [method for method, path, _ in later if path.startswith("/v1/payment_intents")]
+        assert not [one for one in later if one[:2] == ("POST", "/v1/payment_intents")]

@@ -307,16 +307,40 @@ static int count_visit(void *context, const char *name)
 	return 0;
 }
 
+static int remove_upload(void *context, const char *name)
+{
+	(void)context, (void)name;
+	return 0;
+}
+
+/* All that is there and older, then what writers left that is older. */
+static int sweep_older(struct content_store *store, int64_t age_us, int (*visit)(void *context, const char *name),
+                       void *context)
+{
+	int64_t now_us = 0;
+	int result = content_now_us(store, &now_us, NULL);
+	struct content_range range = {
+	    .area = "", .since_us = INT64_MIN, .before_us = now_us - age_us};
+	if (!result)
+		result = content_list(store, &range, visit, context, NULL);
+	return result ? result : content_tidy(store, &range, remove_upload, NULL, NULL);
+}
+
 static void test_leftovers(void **state)
 {
 	int visited = 0;
-	assert_int_equal(close(creat(below(".incoming/leftover"), 0600)), 0);
+	assert_int_equal(close(creat(below(".incoming/0123456789abcdef0123456789abcdef"), 0600)), 0);
+	assert_int_equal(close(creat(below(".incoming/not ours"), 0600)), 0);
+	assert_int_equal(close(creat(below(".incoming/0123456789abcdef0123456789abcdeX"), 0600)), 0);
 	assert_int_equal(close(creat(below("alien name"), 0600)), 0);
-	assert_int_equal(content_sweep(*state, INT64_C(3600000000), count_visit, &visited, NULL), 0);
-	assert_int_equal(count_entries(below(".incoming")), 1);
+	assert_int_equal(sweep_older(*state, INT64_C(3600000000), count_visit, &visited), 0);
+	assert_int_equal(count_entries(below(".incoming")), 3);
 	usleep(30000);
-	assert_int_equal(content_sweep(*state, 20000, count_visit, &visited, NULL), 0);
-	assert_int_equal(count_entries(below(".incoming")), 0);
+	assert_int_equal(sweep_older(*state, 20000, count_visit, &visited), 0);
+	assert_int_equal(count_entries(below(".incoming")), 2);
+	assert_int_equal(access(below(".incoming/0123456789abcdef0123456789abcdef"), F_OK), -1);
+	assert_int_equal(unlink(below(".incoming/not ours")), 0);
+	assert_int_equal(unlink(below(".incoming/0123456789abcdef0123456789abcdeX")), 0);
 	assert_int_equal(access(below("alien name"), F_OK), 0);
 	assert_int_equal(visited, 0);
 }

@@ -17,6 +17,7 @@
 #include "seal/signer.h"
 #include "seal/timestamp.h"
 #include "service/segment.h"
+#include "store/segments.h"
 
 static struct office office;
 static struct error error;
@@ -47,7 +48,7 @@ static int tear_down(void **state)
 static void register_object(struct slice content, const char *file_name, char *ret_object)
 {
 	char object[CONTENT_NAME_MAX];
-	content_fresh_name("content", object);
+	content_fresh_name("event", object);
 	struct content_writer *writer;
 	assert_int_equal(content_write_begin(office.service.content, &writer, &error), OK);
 	assert_int_equal(content_write(writer, content.data, content.size, &error), OK);
@@ -420,11 +421,51 @@ static void write_object(const char *area, char name[CONTENT_NAME_MAX])
 	assert_int_equal(content_write_commit(writer, name, &error), OK);
 }
 
-/* Only what is old and named nowhere is swept. */
+static bool is_marked(const char *object)
+{
+	return exists(arena_printf(&arena, "swept/%s", object));
+}
+
+/* Since when the place is the installation's: long ago. */
+static void claim_long_ago(void)
+{
+	char *path = arena_printf(&arena, "%s/content/" CONTENT_MARKER, office.sample.directory);
+	FILE *file = fopen(path, "w");
+	assert_non_null(file);
+	fprintf(file, "constancia content 1\ninstallation %s\nsince 2020-01-01T00:00:00.000000Z\n",
+	        office.service.installation);
+	assert_int_equal(fclose(file), 0);
+}
+
+static void sweep(void)
+{
+	struct housekeeping housekeeping = {.service = &office.service, .holder = "this node"};
+	atomic_bool stopping = false;
+	assert_int_equal(keeper_start(&housekeeping.keeper, &error), OK);
+	assert_true(housekeeping_run(&housekeeping, &stopping) > 0);
+	keeper_end(housekeeping.keeper);
+}
+
+/* An object that nobody names, old enough to be swept. */
+static void write_old(const char *area, char name[CONTENT_NAME_MAX])
+{
+	write_object(area, name);
+	make_old(name);
+}
+
+static void list_documents(const struct certification *certification,
+                           struct document **ret_documents, size_t *ret_count)
+{
+	assert_int_equal(store_list_documents(office.service.store, certification->account,
+	                                      certification->certification, &arena, ret_documents,
+	                                      ret_count, &error), OK);
+}
+
+/* Only what is old and named nowhere is swept: marked first, deleted when the mark is old. */
 static void test_housekeeping(void **state)
 {
 	char of_event[CONTENT_NAME_MAX], old[CONTENT_NAME_MAX], young[CONTENT_NAME_MAX];
-	char left[CONTENT_NAME_MAX];
+	char left[CONTENT_NAME_MAX], alien[CONTENT_NAME_MAX];
 	register_object(slice_of("kept"), "kept.bin", of_event);
 	office_start_jobs(&office);
 	char id[ID_SIZE];
@@ -432,28 +473,134 @@ static void test_housekeeping(void **state)
 	struct certification certification = office_await(&office, MODE_LIVE, id);
 	assert_int_equal(certification.status, CERTIFICATION_COMPLETED);
 	office_stop_jobs(&office);
-	write_object("content", old);
-	write_object("issued", left);
-	write_object("content", young);
+	claim_long_ago();
+	office.settings.content_keep_swept = US_PER_DAY;
+	write_old("event", old);
+	write_old("issued", left);
+	write_old("archive", alien);
+	write_object("event", young);
 	make_old(of_event);
-	make_old(old);
-	make_old(left);
 	struct document *documents;
 	size_t count;
-	assert_int_equal(store_list_documents(office.service.store, certification.account,
-	                                      certification.certification, &arena, &documents, &count,
-	                                      &error), OK);
+	list_documents(&certification, &documents, &count);
 	for (size_t i = 0; i < count; i++)
 		make_old(documents[i].object);
-	struct housekeeping housekeeping = {&office.service};
-	atomic_bool stopping = false;
-	assert_true(housekeeping_run(&housekeeping, &stopping) > 0);
-	assert_true(exists(of_event));
-	assert_true(exists(young));
-	assert_false(exists(old));
-	assert_false(exists(left));
+	for (int i = 0; i < 2; i++) { /* a mark that stands is left as it is */
+		sweep();
+		assert_true(is_marked(old) && is_marked(left));
+		assert_true(exists(old) && exists(left));
+		assert_false(is_marked(of_event) || is_marked(young) || is_marked(alien));
+		for (size_t d = 0; d < count; d++)
+			assert_false(is_marked(documents[d].object));
+	}
+	make_old(arena_printf(&arena, "swept/%s", old));
+	sweep();
+	assert_false(exists(old) || is_marked(old));
+	assert_true(exists(left) && exists(of_event) && exists(young) && exists(alien));
 	for (size_t i = 0; i < count; i++)
 		assert_true(exists(documents[i].object));
+}
+
+/* What got its name after all, however late, loses its mark and stays. */
+static void test_what_turns_out_to_be_named_stays(void **state)
+{
+	char object[CONTENT_NAME_MAX];
+	register_object(slice_of("late"), "late.bin", object);
+	claim_long_ago();
+	struct content_writer *writer;
+	char *mark = arena_printf(&arena, "swept/%s", object);
+	assert_int_equal(content_write_begin(office.service.content, &writer, &error), OK);
+	assert_int_equal(content_write_commit(writer, mark, &error), OK);
+	make_old(object);
+	make_old(mark);
+	sweep();
+	assert_true(exists(object));
+	assert_false(exists(mark));
+}
+
+/* What was there before the place was this installation's may be anybody's. */
+static void test_what_was_there_before_is_left_alone(void **state)
+{
+	char before[CONTENT_NAME_MAX];
+	write_old("event", before);
+	sweep();
+	assert_false(is_marked(before));
+	claim_long_ago();
+	sweep();
+	assert_true(is_marked(before));
+}
+
+/* Nobody sweeps another installation's place, nor starts on it. */
+static void test_anothers_place_is_refused(void **state)
+{
+	char old[CONTENT_NAME_MAX], own[INSTALLATION_SIZE];
+	struct service *service = &office.service;
+	write_old("event", old);
+	memcpy(own, service->installation, sizeof own);
+	memset(service->installation, '7', INSTALLATION_SIZE - 1);
+	claim_long_ago(); /* it is that one's */
+	memcpy(service->installation, own, sizeof own);
+	sweep();
+	assert_false(is_marked(old));
+	struct authorities *authorities = service->authorities;
+	service_close(service);
+	error_clear(&error);
+	assert_int_equal(service_open(&office.settings, false, service, &error), ERR_REFUSED);
+	assert_non_null(strstr(error_message(&error, LANGUAGE_ENGLISH), "7777777"));
+	/* As an operator does who is sure. */
+	assert_int_equal(unlink(arena_printf(&arena, "%s/content/" CONTENT_MARKER,
+	                                     office.sample.directory)), 0);
+	assert_int_equal(service_open(&office.settings, false, service, &error), OK);
+	service->authorities = authorities;
+}
+
+/* Documents whose certification is still being issued, however long that takes. */
+static void test_documents_being_issued_are_not_swept(void **state)
+{
+	char object[CONTENT_NAME_MAX], of_none[CONTENT_NAME_MAX], id[ID_SIZE];
+	sample_register(&office.sample, MODE_TEST, 5);
+	office_request(&office, MODE_TEST, 1, 5, id);
+	char *area = arena_printf(&arena, "issued/%s", id);
+	claim_long_ago();
+	write_old(area, object);
+	write_old("issued/CERT-2026-9999999", of_none);
+	sweep();
+	assert_false(is_marked(object));
+	assert_true(is_marked(of_none));
+	/* Once it is over, what it does not name is an orphan. */
+	office_start_jobs(&office);
+	struct certification certification = office_await(&office, MODE_TEST, id);
+	assert_int_equal(certification.status, CERTIFICATION_COMPLETED);
+	office_stop_jobs(&office);
+	struct document *documents;
+	size_t count;
+	list_documents(&certification, &documents, &count);
+	for (size_t i = 0; i < count; i++) {
+		assert_memory_equal(documents[i].object, area, strlen(area));
+		make_old(documents[i].object);
+	}
+	sweep();
+	assert_true(is_marked(object));
+	for (size_t i = 0; i < count; i++)
+		assert_false(is_marked(documents[i].object));
+}
+
+/* A second node finds the lease taken. */
+static void test_one_node_sweeps_at_a_time(void **state)
+{
+	char old[CONTENT_NAME_MAX];
+	bool taken = false;
+	struct store *store = office.service.store;
+	claim_long_ago();
+	write_old("event", old);
+	assert_int_equal(store_take_lease(store, "sweep", "another", store_now_us(store),
+	                                  60 * US_PER_SECOND, &taken, &error), OK);
+	assert_true(taken);
+	sweep();
+	assert_false(is_marked(old));
+	assert_int_equal(store_end_lease(store, "sweep", "another", &error), OK);
+	sweep();
+	assert_true(is_marked(old));
 }
 
 static int refuse(const struct certification_range *range, bool test)
@@ -504,6 +651,11 @@ int main(void)
 	    HASH_TEST(test_many_rounds),     HASH_TEST(test_backlog),
 	    HASH_TEST(test_authority_fails), CONTENT_TEST(test_content_lost),
 	    HASH_TEST(test_taken_up_again),  CONTENT_TEST(test_housekeeping),
+	    CONTENT_TEST(test_what_turns_out_to_be_named_stays),
+	    CONTENT_TEST(test_what_was_there_before_is_left_alone),
+	    CONTENT_TEST(test_anothers_place_is_refused),
+	    HASH_TEST(test_documents_being_issued_are_not_swept),
+	    CONTENT_TEST(test_one_node_sweeps_at_a_time),
 	    HASH_TEST(test_ranges),           HASH_TEST(test_stopped),
 	};
 	return cmocka_run_group_tests(tests, office_start_signer, office_stop_signer);

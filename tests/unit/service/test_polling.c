@@ -137,9 +137,22 @@ static int visit(void *context, const char *name)
 	return 0;
 }
 
-static void sweep(void)
+static void list(void)
 {
-	(void)!content_sweep(here.content, 0, visit, NULL, NULL);
+	struct content_range range = {.area = ""};
+	(void)!content_list(here.content, &range, visit, NULL, NULL);
+}
+
+static void tidy(void)
+{
+	struct content_range range = {.area = ""};
+	(void)!content_tidy(here.content, &range, visit, NULL, NULL);
+}
+
+static void tell_time(void)
+{
+	int64_t now_us;
+	(void)!content_now_us(here.content, &now_us, NULL);
 }
 
 static void send_http(void)
@@ -172,7 +185,9 @@ static const struct {
 	{"content_read_end", read_end},
 	{"content_read_descriptor", read_descriptor},
 	{"content_delete", delete},
-	{"content_sweep", sweep},
+	{"content_list", list},
+	{"content_tidy", tidy},
+	{"content_now_us", tell_time},
 	{"http_send", send_http},
 };
 

@@ -1,0 +1,191 @@
+/* Objects that nothing names: content whose event was refused, or whose node died, and documents of a
+ * certification that was made anew.
+ *
+ * Nothing is deleted at the first sight. An old object without a name gets a mark, an empty object
+ * "swept/NAME"; it stays where it is and can be read. Once the mark has stood for
+ * content.keep_swept, and still nothing names the object, both are deleted; what turns out to be
+ * named loses its mark. One node sweeps at a time, only in a place that is this installation's, and
+ * only what was changed since it is. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/log.h"
+#include "jobs/internal.h"
+#include "store/certifications.h"
+#include "store/segments.h"
+
+/* Content is stored before the event that names it: seconds apart. Documents have their
+ * certification in their names. */
+#define ORPHAN_AGE_US US_PER_DAY
+#define LEASE_NAME "sweep"
+#define MARKS "swept"
+
+struct sweep {
+	struct housekeeping *housekeeping;
+	const atomic_bool *stopping;
+	atomic_bool lost; /* the lease went to another */
+	int64_t since_us; /* of the installation */
+	int64_t marked, deleted, named;
+	struct error error;
+};
+
+static struct content_store *content_of(const struct sweep *sweep)
+{
+	return sweep->housekeeping->service->content;
+}
+
+static bool is_over(const struct sweep *sweep)
+{
+	return atomic_load(sweep->stopping) || atomic_load(&sweep->lost);
+}
+
+static int is_named(struct sweep *sweep, const char *name, bool *ret_named)
+{
+	if (is_over(sweep))
+		return ERR_UNAVAILABLE;
+	return store_object_is_named(sweep->housekeeping->service->store, name, ret_named,
+	                             &sweep->error);
+}
+
+/* ---- marking ---- */
+
+static int is_marked(struct sweep *sweep, const char *mark, bool *ret_marked)
+{
+	struct content_reader *reader = NULL;
+	uint64_t size;
+	int result = content_read_begin(content_of(sweep), mark, 0, &reader, &size, &sweep->error);
+	if (!result)
+		content_read_end(reader);
+	*ret_marked = !result;
+	return result == ERR_NOT_FOUND ? OK : result;
+}
+
+static int write_mark(struct sweep *sweep, const char *mark)
+{
+	struct content_writer *writer = NULL;
+	int result = content_write_begin(content_of(sweep), &writer, &sweep->error);
+	return result ? result : content_write_commit(writer, mark, &sweep->error);
+}
+
+static int mark_unnamed(void *context, const char *name)
+{
+	struct sweep *sweep = context;
+	bool named = true, marked = true;
+	char mark[CONTENT_NAME_MAX];
+	if (!content_name_is_fresh(name) ||
+	    (size_t)snprintf(mark, sizeof mark, MARKS "/%s", name) >= sizeof mark)
+		return OK;
+	int result = is_named(sweep, name, &named);
+	if (!result && !named)
+		result = is_marked(sweep, mark, &marked);
+	if (result || named || marked)
+		return result;
+	result = write_mark(sweep, mark);
+	sweep->marked += !result;
+	return result;
+}
+
+/* ---- deleting ---- */
+
+static int end_mark(void *context, const char *mark)
+{
+	struct sweep *sweep = context;
+	const char *name = mark + sizeof MARKS;
+	bool named = true;
+	if (!content_name_is_fresh(name))
+		return OK;
+	int result = is_named(sweep, name, &named);
+	if (!result && !named)
+		result = content_delete(content_of(sweep), name, &sweep->error);
+	if (!result)
+		result = content_delete(content_of(sweep), mark, &sweep->error);
+	if (!result)
+		named ? sweep->named++ : sweep->deleted++;
+	return result;
+}
+
+/* Of an upload that was never finished. */
+static int ask_upload(void *context, const char *name)
+{
+	bool named = true;
+	int result = is_named(context, name, &named);
+	return result ? result : named ? CONTENT_KEEP : OK;
+}
+
+/* ---- the whole ---- */
+
+static int sweep_place(struct sweep *sweep)
+{
+	static const char *const areas[] = {"event", "issued"};
+	struct content_store *content = content_of(sweep);
+	int64_t keep_us = sweep->housekeeping->service->settings->content_keep_swept;
+	int64_t now_us = 0;
+	int result = content_now_us(content, &now_us, &sweep->error);
+	struct content_range range = {
+	    .area = MARKS, .since_us = sweep->since_us, .before_us = now_us - keep_us};
+	if (!result)
+		result = content_list(content, &range, end_mark, sweep, &sweep->error);
+	range.before_us = now_us - ORPHAN_AGE_US;
+	for (size_t i = 0; i < sizeof areas / sizeof *areas && !result; i++) {
+		range.area = areas[i];
+		result = content_list(content, &range, mark_unnamed, sweep, &sweep->error);
+	}
+	range.area = "";
+	return result ? result : content_tidy(content, &range, ask_upload, sweep, &sweep->error);
+}
+
+static int renew(void *context)
+{
+	struct sweep *sweep = context;
+	struct store *store = sweep->housekeeping->service->store;
+	bool kept = false;
+	int result = store_take_lease(store, LEASE_NAME, sweep->housekeeping->holder,
+	                              store_now_us(store), KEPT_LEASE_US, &kept, NULL);
+	if (!result && !kept)
+		atomic_store(&sweep->lost, true);
+	return result || kept ? result : ERR_REFUSED;
+}
+
+static void tell_count(const char *what, int64_t count)
+{
+	char text[24];
+	snprintf(text, sizeof text, "%" PRId64, count);
+	if (count > 0)
+		log_info(what, "objects", text);
+}
+
+static void tell(const struct sweep *sweep, int result)
+{
+	const struct error *error = &sweep->error;
+	tell_count("orphans_marked", sweep->marked);
+	tell_count("orphans_swept", sweep->deleted);
+	tell_count("orphans_named", sweep->named);
+	if (result && !is_over(sweep))
+		log_warning("sweep_failed", "cause",
+		            *error->cause ? error->cause : error_message(error, LANGUAGE_ENGLISH));
+}
+
+void sweep_content(struct housekeeping *housekeeping, const atomic_bool *stopping)
+{
+	struct service *service = housekeeping->service;
+	struct store *store = service->store;
+	struct sweep sweep = {.housekeeping = housekeeping, .stopping = stopping};
+	bool leased = false;
+	int result = store_take_lease(store, LEASE_NAME, housekeeping->holder, store_now_us(store),
+	                              KEPT_LEASE_US, &leased, &sweep.error);
+	if (!result && !leased)
+		return; /* another node is at it */
+	int holding = keeper_hold(housekeeping->keeper, renew, &sweep);
+	/* What is still in doubt names objects that nobody can see to be named. */
+	if (!result)
+		result = store_await_writes(store, &sweep.error);
+	if (!result)
+		result = content_claim(service->content, service->installation, &sweep.since_us,
+		                       &sweep.error);
+	if (!result)
+		result = sweep_place(&sweep);
+	keeper_release(housekeeping->keeper, holding);
+	if (leased && store_end_lease(store, LEASE_NAME, housekeeping->holder, NULL))
+		log_warning("sweep_lease_left", "cause", "it runs out");
+	tell(&sweep, result);
+}
