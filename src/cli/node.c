@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -165,6 +166,8 @@ int node_open(const struct settings *settings, bool create, struct node **ret_no
 	if (!code)
 		code = start_signer(node, error);
 	if (!code)
+		log_start(); /* after the signer: a forked process has no such thread */
+	if (!code)
 		code = create_authorities(node, error);
 	if (!code)
 		code = service_open(settings, create, &node->service, error);
@@ -276,11 +279,13 @@ int node_wait(struct node *node)
 		if (atomic_load(&node->service.went_back)) {
 			log_error("store_went_back", "consequence",
 			          "the program ends; a start says what is to be confirmed");
+			log_stop();
 			_exit(1);
 		}
 		if (db_is_poisoned(store_db(node->service.store))) {
 			log_error("store_failed", "cause", "a sync of the store failed: what it holds is unknown",
 			          "consequence", "the program ends, to be started anew");
+			log_stop();
 			_exit(1);
 		}
 	}
@@ -290,7 +295,9 @@ int node_wait(struct node *node)
 static void end_by_force(int signal_number)
 {
 	static const char line[] = "{\"level\":\"warning\",\"event\":\"drain_cut_short\"}\n";
-	(void)!write(STDERR_FILENO, line, sizeof line - 1);
+	struct pollfd log = {.fd = STDERR_FILENO, .events = POLLOUT};
+	if (poll(&log, 1, 0) == 1 && log.revents & POLLOUT)
+		(void)!write(STDERR_FILENO, line, sizeof line - 1);
 	_exit(0);
 }
 

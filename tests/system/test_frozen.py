@@ -1,14 +1,16 @@
 """A store that hangs: what does not need it is answered at once, and everything else by its
 deadline."""
 
+import contextlib
 import json
+import re
 import threading
 import time
 
 import pytest
 
 from client import Client, eventually
-from postgres import Cluster
+from postgres import Cluster, Failed
 
 pytestmark = pytest.mark.postgresql
 
@@ -104,6 +106,48 @@ def test_what_needs_the_store_is_refused_at_its_deadline(start, cluster, frozen,
     eventually(registered, "a retry is acknowledged")
     with Client(service, fresh) as client:
         eventually(lambda: client.get("/v1/channel").status == 200, "the key is known")
+
+
+def resident_bytes(service):
+    """Of the service's own process."""
+    status = open(f"/proc/{service.process.pid}/status", encoding="ascii").read()
+    return int(re.search(r"VmRSS:\s+(\d+) kB", status)[1]) * 1024
+
+
+def metric(service, name):
+    text = service.monitor("/metrics")[1]
+    return float(re.search(rf"^constancia_{name} (\S+)$", text, re.MULTILINE)[1])
+
+
+def test_registrations_that_wait_hold_little_of_their_bodies(start, cluster):
+    database = cluster.create_database()
+    service = start(store__url=cluster.url(database), store__require_replicas=0,
+                    http__deadline="120s", store__commit_timeout="60s")
+    channel = service.new_channel(credits=1000)
+    body = b'{"client_ref":"%d","payload":{"a":[' + b"0," * 131000 + b"0]}}"
+    headers = {"Content-Type": "application/json"}
+    channel.live.post("/v1/events", body.replace(b"%d", b"first"), headers=headers).expect(201)
+    before = resident_bytes(service)
+
+    def hold():
+        with contextlib.suppress(Failed):  # it is cancelled
+            cluster.primary.query("BEGIN; LOCK TABLE events IN EXCLUSIVE MODE; SELECT pg_sleep(50)",
+                                  database, 120)
+    lock = threading.Thread(target=hold)
+    lock.start()
+    eventually(lambda: cluster.primary.number(
+        "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'"), "it is locked")
+    asking = [Asking(service, channel.live.key, lambda client, n=n: client.post(
+        "/v1/events", body.replace(b"%d", b"%d" % n), headers=headers)) for n in range(60)]
+    eventually(lambda: metric(service, "registration_queue_length") > 50, "they wait")
+    eventually(lambda: metric(service, "http_body_bytes") == 0, "their content is stored")
+    grown = resident_bytes(service) - before
+    assert grown < 150 * 2 ** 20, f"{grown / 2 ** 20:.0f} MiB for bodies of 15 MiB"
+    cluster.primary.query(
+        "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'PgSleep'")
+    for one in asking:
+        one.result().expect(201)
+    lock.join()
 
 
 @pytest.fixture

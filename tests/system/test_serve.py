@@ -1,6 +1,8 @@
 """A real deployment's commands, and what depends on the machine's clock."""
 
+import contextlib
 import json
+import os
 import signal
 import subprocess
 import urllib.request
@@ -55,6 +57,30 @@ def test_init_then_serve_then_sigterm(tmp_path):
     events = [json.loads(line)["event"] for line in log]
     assert "receipts_not_replicated" in events
     assert "development_timestamp_authority" in events
+
+
+def test_a_log_that_nobody_reads_stops_nothing(tmp_path):
+    path, (_, admin_port) = write_settings(tmp_path)
+    assert run("init", "--config", path).returncode == 0
+    reader, writer = os.pipe()
+    process = subprocess.Popen([BINARY, "serve", "--config", str(path)], stderr=writer,
+                               stdout=subprocess.DEVNULL)
+    try:
+        eventually(lambda: ready_page(admin_port), "the service is ready")
+        filler = os.open(f"/proc/self/fd/{writer}", os.O_WRONLY | os.O_NONBLOCK)
+        with contextlib.suppress(BlockingIOError):
+            while os.write(filler, b"x" * 512):
+                pass
+        os.close(filler)
+        # What the administration does is logged.
+        for _ in range(3):
+            assert run("account", "create", "--name", "A", "--json", "--config",
+                       path).returncode == 0
+    finally:
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(40) == 0
+    os.close(reader)
+    os.close(writer)
 
 
 def test_a_strict_clock_holds_back_live_registrations_alone(start):

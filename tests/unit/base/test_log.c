@@ -5,6 +5,7 @@
 #include <cmocka.h>
 
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -102,11 +103,54 @@ static void test_long_values(void **state)
 	assert_member(parse_line(&arena, lost, lost_size), "event", "log_line_lost");
 }
 
+/* Nobody waits for a reader that does not read; what was lost is counted, and what waits is written
+ * once he does. */
+static void test_full_pipe(void **state)
+{
+	static char big[4001];
+	char line[8192];
+	ARENA_AUTO struct arena arena;
+	arena_init(&arena, 100000);
+	memset(big, 'x', sizeof big - 1);
+	capture();
+	fcntl(pipe_ends[1], F_SETFL, fcntl(pipe_ends[1], F_GETFL) & ~O_NONBLOCK);
+	log_set_level(LOG_INFO);
+	log_start();
+	for (int i = 0; i < 1000; i++)
+		log_info("much", "text", big);
+	fcntl(pipe_ends[0], F_SETFL, fcntl(pipe_ends[0], F_GETFL) & ~O_NONBLOCK);
+	int told = 0, counted = 0;
+	while (told + counted < 1000) {
+		ssize_t size = read(pipe_ends[0], line, sizeof line);
+		struct slice text;
+		arena_reset(&arena);
+		struct json *json = parse_line(&arena, line, size);
+		assert_true(json_get_text(json, "event", &text));
+		if (slice_is(text, "much")) {
+			told++;
+			continue;
+		}
+		assert_true(slice_is(text, "log_lines_lost"));
+		assert_true(json_get_text(json, "lines", &text));
+		counted += atoi(text.data);
+	}
+	assert_true(counted > 0 && told > 100);
+	log_info("last");
+	log_stop();
+	ssize_t size = read(pipe_ends[0], line, sizeof line);
+	assert_member(parse_line(&arena, line, size), "event", "last");
+	log_info("behind");
+	size = read(pipe_ends[0], line, sizeof line);
+	assert_member(parse_line(&arena, line, size), "event", "behind");
+	release();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_line),
 	    cmocka_unit_test(test_long_values),
+		cmocka_unit_test(test_full_pipe),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
