@@ -30,6 +30,7 @@ struct admin_server {
 	pthread_mutex_t mutex;
 	pthread_cond_t ended;
 	unsigned running;
+	bool stopping;
 };
 
 struct exchange {
@@ -226,11 +227,16 @@ static void begin_exchange(struct admin_server *server, int connection)
 	setsockopt(connection, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
 	*exchange = (struct exchange){server, connection, peer.uid};
 	pthread_mutex_lock(&server->mutex);
-	while (server->running == EXCHANGES_MAX)
+	while (server->running == EXCHANGES_MAX && !server->stopping)
 		pthread_cond_wait(&server->ended, &server->mutex);
+	bool stopping = server->stopping;
 	server->running++;
 	pthread_mutex_unlock(&server->mutex);
 	pthread_t thread;
+	if (stopping) {
+		exchange_end(exchange);
+		return;
+	}
 	if (pthread_create(&thread, NULL, exchange_run, exchange) == 0)
 		pthread_detach(thread);
 	else
@@ -331,6 +337,10 @@ void admin_server_stop(struct admin_server *server)
 		return;
 	close(server->wake[1]);
 	server->wake[1] = -1;
+	pthread_mutex_lock(&server->mutex);
+	server->stopping = true;
+	pthread_cond_signal(&server->ended);
+	pthread_mutex_unlock(&server->mutex);
 	pthread_join(server->thread, NULL);
 	(void)unlink(server->path);
 	pthread_mutex_lock(&server->mutex);

@@ -131,8 +131,9 @@ def test_a_body_that_comes_slowly_but_fast_enough_is_taken(impatient, key):
 
 
 @pytest.mark.parametrize("reads", [False, True], ids=["nothing", "a little"])
-def test_answers_that_are_not_read_are_not_kept_for_ever(impatient, reads):
-    open_before = metric(impatient, "http_connections")
+def test_answers_that_are_not_read_are_not_kept_for_ever(start, reads):
+    service = start(http__transfer_timeout=f"{TRANSFER}s", http__idle_timeout="600s")
+    open_before = metric(service, "http_connections")
     over = threading.Event()
 
     def send(link):
@@ -147,13 +148,13 @@ def test_answers_that_are_not_read_are_not_kept_for_ever(impatient, reads):
                 link.recv(1500)
             except OSError:
                 return
-    with connect(impatient) as link:
+    with connect(service) as link:
         link.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         threads = [threading.Thread(target=work, args=(link,)) for work in (send, read)]
         for thread in threads:
             thread.start()
-        eventually(lambda: metric(impatient, "http_connections") > open_before, "it is open")
-        eventually(lambda: metric(impatient, "http_connections") <= open_before, "it is cut",
+        eventually(lambda: metric(service, "http_connections") > open_before, "it is open")
+        eventually(lambda: metric(service, "http_connections") <= open_before, "it is cut",
                    PATIENCE)
         over.set()
         for thread in threads:

@@ -62,12 +62,33 @@ static void test_bounded(void **state)
 	rate_limiter_free(limiter);
 }
 
+static void test_give_back(void **state)
+{
+	struct rate_limiter *limiter = rate_limiter_create(64);
+	rate_give_back(limiter, 5, 2); /* one that is not there */
+	assert_int_equal(rate_take(limiter, 5, 1, 2, 1000).remaining, 1);
+	assert_int_equal(rate_take(limiter, 5, 1, 2, 1000).remaining, 0);
+	assert_false(rate_take(limiter, 5, 1, 2, 1000).allowed);
+	rate_give_back(limiter, 5, 2);
+	assert_true(rate_take(limiter, 5, 1, 2, 1000).allowed);
+	for (int i = 0; i < 9; i++)
+		rate_give_back(limiter, 5, 2); /* never more than there is room for */
+	assert_true(rate_take(limiter, 5, 1, 2, 1000).allowed);
+	assert_true(rate_take(limiter, 5, 1, 2, 1000).allowed);
+	assert_false(rate_take(limiter, 5, 1, 2, 1000).allowed);
+	/* A time that comes late refills nothing twice. */
+	assert_false(rate_take(limiter, 5, 1, 2, 500).allowed);
+	assert_false(rate_take(limiter, 5, 1, 2, 1000 + 999999).allowed);
+	rate_limiter_free(limiter);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_bucket),
 		cmocka_unit_test(test_burst),
 		cmocka_unit_test(test_bounded),
+		cmocka_unit_test(test_give_back),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
