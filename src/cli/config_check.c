@@ -223,6 +223,9 @@ static void check_numbers(const struct check *check)
 	            1000000);
 	check_range(check, "rate.live", settings->rate_live, 1, 1000000000);
 	check_range(check, "rate.test", settings->rate_test, 1, 1000000000);
+	check_range(check, "certification.disk_reserve", settings->certification_disk_reserve, 0, 90);
+	check_range(check, "certification.open_per_account",
+	            settings->certification_open_per_account, 0, 1000000000);
 	check_range(check, "certification.fee", settings->certification_fee, 0, 1000000000);
 	check_range(check, "account.unpaid_limit", settings->account_unpaid_limit, 0, 1000000000);
 	check_range(check, "http.body_memory", settings->http_body_memory, 1, 1000000);
@@ -230,6 +233,7 @@ static void check_numbers(const struct check *check)
 	check_duration(check, "http.transfer_timeout", settings->http_transfer_timeout, 1000000, "1s");
 	check_duration(check, "http.deadline", settings->http_deadline, 100000, "100ms");
 	check_duration(check, "seal.interval", settings->seal_interval, 50000, "50ms");
+	check_duration(check, "seal.clock_bound", settings->seal_clock_bound, 100000, "100ms");
 	check_duration(check, "certification.link_lifetime", settings->certification_link_lifetime,
 	               1000000, "1s");
 	check_duration(check, "webhook.timeout", settings->webhook_timeout, 100000, "100ms");

@@ -204,16 +204,16 @@ static void fail_overdue(struct issuer *issuer, const atomic_bool *stopping)
 	issuer->overdue_at_us = now_us + OVERDUE_INTERVAL_US;
 	ARENA_AUTO struct arena arena;
 	arena_init(&arena, JOB_MEMORY_MAX);
-	struct certification certification;
-	int result = OK;
-	while (!result && !atomic_load(stopping)) {
+	struct certification found = {0};
+	struct store *store = issuer->service->store;
+	int64_t before_us =
+	    store_now_us(store) - issuer->service->settings->certification_give_up_after;
+	while (!atomic_load(stopping) &&
+	       store_find_overdue_certification(store, before_us, found.certification, &arena, &found,
+	                                        NULL) == OK) {
+		/* One that cannot be failed is told of, and keeps none of the others. */
+		(void)fail(issuer, &found, NULL, "its range was not sealed in time");
 		arena_reset(&arena);
-		struct store *store = issuer->service->store;
-		int64_t before_us =
-		    store_now_us(store) - issuer->service->settings->certification_give_up_after;
-		result = store_find_overdue_certification(store, before_us, &arena, &certification, NULL);
-		if (!result)
-			result = fail(issuer, &certification, NULL, "its range was not sealed in time");
 	}
 }
 

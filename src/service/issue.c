@@ -56,6 +56,9 @@ int issue_progress(struct issue_work *work, int64_t done, int64_t total)
 	if (now_us - work->progress_at_us < PROGRESS_INTERVAL_US)
 		return OK;
 	work->progress_at_us = now_us;
+	int result = issue_watch_space(work);
+	if (result)
+		return result;
 	int64_t permille =
 	    work->progress_from + (work->progress_to - work->progress_from) * done / total;
 	return work->watch->progress(work->watch->context, permille);
@@ -431,5 +434,9 @@ int issue_certification(struct service *service, const struct certification *cer
 	    .arena = arena,
 	    .issued_at_us = clock_now_us(),
 	};
-	return issue(&work, ret_result, error);
+	int result = issue_take_space(&work, error);
+	if (!result)
+		result = issue(&work, ret_result, error);
+	issue_give_space(&work);
+	return result;
 }

@@ -19,6 +19,7 @@ struct issue_work {
 
 	int64_t progress_from, progress_to; /* permille of the step at hand */
 	int64_t progress_at_us;
+	int64_t space_bytes; /* taken on the disk */
 
 	struct chain_head head;
 	struct channel channel;
@@ -61,6 +62,15 @@ int issue_each_event(struct issue_work *work, bool with_content,
 /* Writes the evidence archive (issue_archive.c). */
 int issue_archive(struct issue_work *work, struct error *error)
     __attribute__((warn_unused_result));
+
+/* Room on the disk, over the reserve that registration keeps (issue_space.c). Takes as much as the
+ * documents may need at most: ERR_NO_SPACE while there is not enough, ERR_TOO_LARGE when there never
+ * will be. To be given back in any case. */
+int issue_take_space(struct issue_work *work, struct error *error)
+    __attribute__((warn_unused_result));
+void issue_give_space(struct issue_work *work);
+/* ERR_NO_SPACE once others have used up what was free, into the reserve. */
+int issue_watch_space(const struct issue_work *work);
 
 /* Gives the documents, which are whole in the directory, to the verifier (issue_verify.c): what it
  * does not find valid is never handed out. ERR_INVALID_EVIDENCE. */

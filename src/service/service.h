@@ -47,6 +47,7 @@ struct service {
 	struct link_secrets *link_secrets;   /* MAC keys of download links */
 	atomic_bool went_back;               /* the store: the program has to end (history.h) */
 	struct job_counters job_counters;
+	atomic_int_fast64_t issuing_bytes; /* on disk, for certifications being made */
 	void (*wake_sealer)(void *context);  /* a certification waits for a seal */
 	void (*wake_issuer)(void *context);
 	void (*wake_topup)(void *context);   /* a payment is to be tried */

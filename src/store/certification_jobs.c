@@ -296,8 +296,9 @@ int store_fail_certification(struct store *store, const struct certification *ce
 	return result;
 }
 
-int store_find_overdue_certification(struct store *store, int64_t before_us, struct arena *arena,
-                                     struct certification *ret, struct error *error)
+int store_find_overdue_certification(struct store *store, int64_t before_us, int64_t after,
+                                     struct arena *arena, struct certification *ret,
+                                     struct error *error)
 {
 	struct db_connection *connection;
 	int result = look_begin(store, &connection, error);
@@ -310,7 +311,8 @@ int store_find_overdue_certification(struct store *store, int64_t before_us, str
 	                      " JOIN chains s ON s.account = c.account AND s.chain = c.chain"
 	                      " WHERE c.status = 'processing' AND c.requested_at < $1"
 	                      " AND c.chain % 2 = 0 AND s.sealed_sequence < c.last_sequence"
-	                      " ORDER BY c.next_attempt_at LIMIT 1")};
+	                      " AND c.certification > $2 ORDER BY c.certification LIMIT 1")};
 	db_bind_integer(row.query, before_us);
+	db_bind_integer(row.query, after);
 	return look_end(connection, read_certification(&row, ret, error));
 }

@@ -199,6 +199,26 @@ int store_list_config_versions(struct store *store, int64_t account, int64_t cha
 	return result;
 }
 
+int store_sum_content(struct store *store, int64_t account, int64_t chain, int64_t first,
+                      int64_t last, int64_t *ret_bytes, struct error *error)
+{
+	struct db_connection *connection;
+	int result = look_begin(store, &connection, error);
+	if (result)
+		return result;
+	struct db_query *query =
+	    db_query(connection, "SELECT COALESCE(SUM(content_bytes), 0) FROM events"
+	                         " WHERE account = $1 AND event BETWEEN $2 AND $3");
+	db_bind_integer(query, account);
+	db_bind_integer(query, event_number(chain, first));
+	db_bind_integer(query, event_number(chain, last));
+	int64_t bytes = db_step(query) ? db_integer(query, 0) : 0;
+	result = look_end(connection, db_end(query, error));
+	if (!result)
+		*ret_bytes = bytes;
+	return result;
+}
+
 /* ---- acceptance ---- */
 
 static int take_number(struct db_connection *connection, struct certification *certification,

@@ -64,6 +64,11 @@ int store_list_config_versions(struct store *store, int64_t account, int64_t cha
                                size_t *ret_count, struct error *error)
     __attribute__((warn_unused_result));
 
+/* The bytes of declared content of the events first to last. */
+int store_sum_content(struct store *store, int64_t account, int64_t chain, int64_t first,
+                      int64_t last, int64_t *ret_bytes, struct error *error)
+    __attribute__((warn_unused_result));
+
 int store_find_certification(struct store *store, int64_t account, int64_t chain, struct slice id,
                              struct arena *arena, struct certification *ret, struct error *error)
     __attribute__((warn_unused_result));
@@ -126,10 +131,11 @@ int store_fail_certification(struct store *store, const struct certification *ce
                              char ret_incident_id[ID_SIZE], struct error *error)
     __attribute__((warn_unused_result));
 
-/* One in processing, requested before before_us, whose range is still not sealed, so that nobody
- * can claim it; ERR_NOT_FOUND. */
-int store_find_overdue_certification(struct store *store, int64_t before_us, struct arena *arena,
-                                     struct certification *ret, struct error *error)
+/* The first one numbered above `after` in processing, requested before before_us, whose range is
+ * still not sealed, so that nobody can claim it; ERR_NOT_FOUND. */
+int store_find_overdue_certification(struct store *store, int64_t before_us, int64_t after,
+                                     struct arena *arena, struct certification *ret,
+                                     struct error *error)
     __attribute__((warn_unused_result));
 
 /* ---- issued files ---- */

@@ -381,13 +381,16 @@ static void test_overdue(void **state)
 	struct certification accepted = make(MODE_LIVE, 1, 2);
 	assert_int_equal(accept(&accepted), OK);
 	struct certification found;
-	assert_int_equal(store_find_overdue_certification(sample.store, sample.now_us, &arena, &found,
+	assert_int_equal(store_find_overdue_certification(sample.store, sample.now_us, 0, &arena, &found,
 	                                                  &error), ERR_NOT_FOUND);
-	assert_int_equal(store_find_overdue_certification(sample.store, sample.now_us + 1, &arena,
+	assert_int_equal(store_find_overdue_certification(sample.store, sample.now_us + 1, 0, &arena,
 	                                                  &found, &error), OK);
 	assert_string_equal(found.certification_id, accepted.certification_id);
+	assert_int_equal(store_find_overdue_certification(sample.store, sample.now_us + 1,
+	                                                  found.certification, &arena, &found,
+	                                                  &error), ERR_NOT_FOUND);
 	seal_all();
-	assert_int_equal(store_find_overdue_certification(sample.store, sample.now_us + 1, &arena,
+	assert_int_equal(store_find_overdue_certification(sample.store, sample.now_us + 1, 0, &arena,
 	                                                  &found, &error), ERR_NOT_FOUND);
 }
 

@@ -1,0 +1,103 @@
+/* Certifications leave the disk's reserve to registration. What the disk says is given here. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "office.h"
+
+#define MEBIBYTE ((uint64_t)1 << 20)
+
+static struct office office;
+static _Atomic uint64_t total_mebibytes, available_mebibytes;
+
+int __wrap_statvfs64(const char *path, struct statvfs *ret);
+int __wrap_statvfs64(const char *path, struct statvfs *ret)
+{
+	*ret = (struct statvfs){.f_frsize = MEBIBYTE,
+	                        .f_blocks = total_mebibytes,
+	                        .f_bavail = available_mebibytes};
+	return 0;
+}
+
+static int set_up(void **state)
+{
+	office_open(&office, MODALITY_CONTENT, 1000);
+	office.settings.certification_disk_reserve = 10;
+	sample_register(&office.sample, MODE_TEST, 20);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	office_close(&office);
+	return 0;
+}
+
+static void set_disk(uint64_t total, uint64_t available)
+{
+	total_mebibytes = total;
+	available_mebibytes = available;
+}
+
+static struct certification look(const char *id, struct arena *arena)
+{
+	struct certification certification;
+	assert_int_equal(store_find_certification(office.service.store, office.sample.account,
+	                                          office.sample.test_chain, slice_of(id), arena,
+	                                          &certification, NULL), OK);
+	return certification;
+}
+
+/* Enough for the documents, but not without the reserve: it waits until there is room. */
+static void what_does_not_fit_now_waits(void **state)
+{
+	set_disk(1000, 110);
+	office_start_jobs(&office);
+	char id[ID_SIZE];
+	office_request(&office, MODE_TEST, 1, 20, id);
+	ARENA_AUTO struct arena arena;
+	arena_init(&arena, 4 << 20);
+	struct certification certification;
+	do {
+		usleep(5000);
+		certification = look(id, &arena);
+	} while (certification.status == CERTIFICATION_PROCESSING && !certification.last_error);
+	assert_int_equal(certification.status, CERTIFICATION_PROCESSING);
+	assert_non_null(strstr(certification.last_error, "has not free now"));
+	set_disk(1000, 500);
+	certification = office_await(&office, MODE_TEST, id);
+	assert_int_equal(certification.status, CERTIFICATION_COMPLETED);
+	assert_int_equal(office_verify(&office, &certification), 0);
+	assert_int_equal(atomic_load(&office.service.issuing_bytes), 0);
+}
+
+static void what_never_fits_fails_with_its_cause(void **state)
+{
+	set_disk(10, 10);
+	office_start_jobs(&office);
+	char id[ID_SIZE];
+	office_request(&office, MODE_TEST, 1, 20, id);
+	struct certification certification = office_await(&office, MODE_TEST, id);
+	assert_int_equal(certification.status, CERTIFICATION_FAILED);
+	assert_int_equal(certification.attempts, 1);
+	ARENA_AUTO struct arena arena;
+	arena_init(&arena, 4 << 20);
+	assert_non_null(strstr(look(id, &arena).last_error, "more than the disk"));
+	assert_int_equal(atomic_load(&office.service.issuing_bytes), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test_setup_teardown(what_does_not_fit_now_waits, set_up, tear_down),
+	    cmocka_unit_test_setup_teardown(what_never_fits_fails_with_its_cause, set_up, tear_down),
+	};
+	return cmocka_run_group_tests(tests, office_start_signer, office_stop_signer);
+}
