@@ -145,7 +145,7 @@ static int account_live(struct pass *pass, struct ledger_request *request)
 	return OK;
 }
 
-static void append(struct pass *pass, struct ledger_request *request)
+static int append(struct pass *pass, struct ledger_request *request)
 {
 	struct ledger_chain *chain = request->chain;
 	request->sequence = ++chain->last_sequence;
@@ -168,10 +168,12 @@ static void append(struct pass *pass, struct ledger_request *request)
 	    .config_hash = chain->config_hash,
 	    .previous_chain_hash = chain->last_chain_hash,
 	};
-	request->chain_hash = event_chain_hash(&facts, &pass->record);
+	if (event_chain_hash(&facts, &pass->record, &request->chain_hash))
+		return ERR_NO_MEMORY;
 	chain->last_received_at_us = request->received_at_us;
 	chain->last_chain_hash = request->chain_hash;
 	chain->changed = true;
+	return OK;
 }
 
 static int decide(struct pass *pass, struct ledger_request *request)
@@ -194,7 +196,8 @@ static int decide(struct pass *pass, struct ledger_request *request)
 	if (request->result != OK)
 		return OK;
 	*slot = request;
-	append(pass, request);
+	if (append(pass, request))
+		return ERR_NO_MEMORY;
 	if (live)
 		return account_live(pass, request);
 	request->status = STATUS_TEST;
@@ -234,8 +237,6 @@ int ledger_register(struct ledger_account *account, struct ledger_request **requ
 	buf_init(&pass.record, EVENT_RECORD_MAX);
 	for (size_t i = 0; i < count && result == OK; i++)
 		result = decide(&pass, requests[i]);
-	if (result == OK)
-		result = buf_check(&pass.record);
 	buf_free(&pass.record);
 	if (result != OK || pass.notices.failed)
 		return ERR_NO_MEMORY;

@@ -107,9 +107,12 @@ void config_document(const struct config_facts *facts, struct buf *out)
 	json_end_object(&writer);
 }
 
-struct sha256 event_chain_hash(const struct event_facts *facts, struct buf *scratch)
+int event_chain_hash(const struct event_facts *facts, struct buf *scratch, struct sha256 *ret_hash)
 {
 	buf_clear(scratch);
 	event_record(facts, scratch);
-	return sha256_of(scratch->data, scratch->size);
+	if (buf_check(scratch))
+		return ERR_NO_MEMORY;
+	*ret_hash = sha256_of(scratch->data, scratch->size);
+	return OK;
 }

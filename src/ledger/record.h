@@ -67,8 +67,9 @@ void event_record(const struct event_facts *facts, struct buf *out);
 void genesis_document(const char *channel_id, enum mode chain, int64_t created_at_us, struct buf *out);
 void config_document(const struct config_facts *facts, struct buf *out);
 
-/* chain_hash of an event: SHA-256 of its record. The scratch buf is cleared first (limit at least
- * EVENT_RECORD_MAX). */
-struct sha256 event_chain_hash(const struct event_facts *facts, struct buf *scratch);
+/* chain_hash of an event: SHA-256 of its record, for which the scratch buf is cleared first (limit at
+ * least EVENT_RECORD_MAX). ERR_NO_MEMORY: there is no record, and so no hash. */
+int event_chain_hash(const struct event_facts *facts, struct buf *scratch, struct sha256 *ret_hash)
+    __attribute__((warn_unused_result));
 
 #endif

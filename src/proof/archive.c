@@ -240,7 +240,9 @@ int archive_add_event(struct archive *archive, const struct event_facts *event,
 		              error_cause(error, ERR_CORRUPT,
 		                          "event %" PRId64 " does not continue the chain of %s",
 		                          event->sequence, manifest->facts.channel_id));
-	archive->chain_hash = event_chain_hash(event, &archive->text);
+	status = event_chain_hash(event, &archive->text, &archive->chain_hash);
+	if (status)
+		return settle(archive, error_cause(error, status, "the record of an event"));
 	if (first) {
 		manifest->previous_chain_hash = event->previous_chain_hash;
 		manifest->first_chain_hash = archive->chain_hash;

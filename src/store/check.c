@@ -6,6 +6,7 @@
 
 #define CHAINS_AT_ONCE 256
 #define PROGRESS_EVENTS 4096
+#define DOCUMENT_MEMORY_MAX ((size_t)4 << 20)
 
 struct check {
 	struct store *store;
@@ -105,7 +106,9 @@ static int check_event(void *context, const struct event *event)
 		return OK;
 	}
 	struct event_facts facts = event_facts_of(event, &config->hash, &check->chain_hash);
-	struct sha256 chain_hash = event_chain_hash(&facts, &check->record);
+	struct sha256 chain_hash;
+	if (event_chain_hash(&facts, &check->record, &chain_hash))
+		return ERR_NO_MEMORY;
 	if (!sha256_equal(&chain_hash, &event->chain_hash))
 		problem(check, "event %s: its chain_hash does not follow from its record",
 		        event->event_id);
@@ -121,12 +124,14 @@ static int check_event(void *context, const struct event *event)
 
 /* ---- chains ---- */
 
-static void check_documents(struct check *check, const struct chain_head *head)
+static int check_documents(struct check *check, const struct chain_head *head)
 {
 	BUF_AUTO struct buf document;
 	buf_init(&document, 65536);
 	enum mode mode = check->chain % 2 ? MODE_TEST : MODE_LIVE;
 	genesis_document(check->channel.channel_id, mode, head->created_at_us, &document);
+	if (buf_check(&document))
+		return ERR_NO_MEMORY;
 	struct sha256 hash = sha256_of(document.data, document.size);
 	if (!sha256_equal(&hash, &head->genesis_hash))
 		problem(check, "channel %s, %s chain: the genesis hash is not its document's",
@@ -134,17 +139,20 @@ static void check_documents(struct check *check, const struct chain_head *head)
 	for (size_t i = 0; i < check->channel.config_count; i++) {
 		buf_clear(&document);
 		config_document(&check->channel.configs[i].facts, &document);
+		if (buf_check(&document))
+			return ERR_NO_MEMORY;
 		hash = sha256_of(document.data, document.size);
 		if (!sha256_equal(&hash, &check->channel.configs[i].hash))
 			problem(check, "channel %s: configuration %lld does not have its digest",
 			        check->channel.channel_id,
 			        (long long)check->channel.configs[i].facts.version);
 	}
+	return OK;
 }
 
 /* Segments follow each other without a gap up to the sealed sequence, and each seal document names
  * the digest of the one before. The last one's number. */
-static int64_t check_segments(struct check *check, struct db_connection *reader)
+static int check_segments(struct check *check, struct db_connection *reader, int64_t *ret_last)
 {
 	struct db_query *query =
 	    db_query_long(reader, "SELECT segment_id, first_sequence, last_sequence, document, number "
@@ -156,12 +164,15 @@ static int64_t check_segments(struct check *check, struct db_connection *reader)
 	char previous[2 * SHA256_SIZE + 1] = "";
 	while (db_step(query)) {
 		ARENA_AUTO struct arena arena;
-		arena_init(&arena, 65536);
+		arena_init(&arena, DOCUMENT_MEMORY_MAX);
 		struct slice id = db_text(query, 0);
 		struct slice document = db_text(query, 3);
 		struct json *json;
 		struct slice named = {"", 0};
-		if (json_parse(&arena, document, NULL, &json, NULL) != OK)
+		int parsed = json_parse(&arena, document, NULL, &json, NULL);
+		if (parsed == ERR_NO_MEMORY)
+			return parsed;
+		if (parsed != OK)
 			problem(check, "segment %.*s: its seal document cannot be read", (int)id.size, id.data);
 		else
 			json_get_text(json, "previous_seal_hash", &named);
@@ -183,7 +194,8 @@ static int64_t check_segments(struct check *check, struct db_connection *reader)
 	if (sealed != last)
 		problem(check, "chain %lld: sealed up to %lld, but its segments end at %lld",
 		        (long long)check->chain, (long long)sealed, (long long)last);
-	return number;
+	*ret_last = number;
+	return db_failure(reader);
 }
 
 /* key_usage against the events, in one view. */
@@ -212,7 +224,9 @@ static int check_chain(struct check *check, struct error *error)
 		                           &check->channel, error);
 	if (result != OK)
 		return result;
-	check_documents(check, &head);
+	result = check_documents(check, &head);
+	if (result != OK)
+		return result;
 	check->sequence = 0;
 	check->received_at_us = 0;
 	check->chain_hash = head.genesis_hash;
@@ -232,8 +246,7 @@ static int check_chain(struct check *check, struct error *error)
 	int64_t segments = 0;
 	if (result == OK) {
 		check_usage(check, reader);
-		segments = check_segments(check, reader);
-		result = db_failure(reader);
+		result = check_segments(check, reader, &segments);
 	}
 	give_reader(check);
 	/* With the connection given back: the listener takes one of its own. */

@@ -245,7 +245,7 @@ static void make_chain(struct maker *maker)
 	struct event_facts event;
 	for (int64_t i = 1; i <= maker->plan->total; i++) {
 		event_of(maker, i, &event);
-		maker->hashes[i] = event_chain_hash(&event, &maker->scratch);
+		assert_int_equal(event_chain_hash(&event, &maker->scratch, &maker->hashes[i]), OK);
 	}
 }
 
