@@ -96,13 +96,15 @@ int segment_prove(struct service *service, const struct segment_record *segment,
 
 /* ---- the seal document ---- */
 
+/* Once memory was short, *short_of_memory. */
 static bool read_text(const struct json *json, const char *name, struct arena *arena,
-                      const char **ret_text)
+                      const char **ret_text, bool *short_of_memory)
 {
 	struct slice text;
 	if (!json_get_text(json, name, &text))
 		return false;
 	*ret_text = arena_copy(arena, text.data, text.size);
+	*short_of_memory |= !*ret_text;
 	return *ret_text != NULL;
 }
 
@@ -114,7 +116,7 @@ static bool read_hash(const struct json *json, const char *name, struct sha256 *
 }
 
 static bool read_document(const struct json *json, struct arena *arena,
-                          struct segment_document *document)
+                          struct segment_document *document, bool *short_of_memory)
 {
 	struct seal_document *seal = &document->seal;
 	*seal = (struct seal_document){0};
@@ -125,10 +127,10 @@ static bool read_document(const struct json *json, struct arena *arena,
 	if (read_hash(json, "previous_token_hash", &document->previous_token_hash))
 		seal->previous_token_hash = &document->previous_token_hash;
 	seal->clock.synchronized = synchronized && synchronized->type == JSON_TRUE;
-	return read_text(json, "segment_id", arena, &seal->segment_id) &&
-	       read_text(json, "channel_id", arena, &seal->channel_id) &&
-	       read_text(json, "chain", arena, &seal->chain) &&
-	       read_text(clock, "source", arena, &seal->clock.source) &&
+	return read_text(json, "segment_id", arena, &seal->segment_id, short_of_memory) &&
+	       read_text(json, "channel_id", arena, &seal->channel_id, short_of_memory) &&
+	       read_text(json, "chain", arena, &seal->chain, short_of_memory) &&
+	       read_text(clock, "source", arena, &seal->clock.source, short_of_memory) &&
 	       json_get_integer(clock, "max_error_us", &seal->clock.max_error_us) &&
 	       json_get_integer(json, "first_sequence", &seal->first_sequence) &&
 	       json_get_integer(json, "last_sequence", &seal->last_sequence) &&
@@ -141,17 +143,20 @@ int segment_read_document(const struct segment_record *segment, struct arena *ar
 {
 	struct json *json;
 	int result = json_parse(arena, segment->document, NULL, &json, NULL);
-	if (result == ERR_NO_MEMORY)
-		return error_cause(error, result, "seal document of %s", segment->segment_id);
-	bool same = !result && read_document(json, arena, ret_document);
+	bool short_of_memory = result == ERR_NO_MEMORY;
+	bool same = !result && segment->document.size <= SEAL_DOCUMENT_MAX &&
+	            read_document(json, arena, ret_document, &short_of_memory);
 	if (same) {
 		BUF_AUTO struct buf again;
 		buf_init(&again, SEAL_DOCUMENT_MAX);
 		seal_document_write(&ret_document->seal, &again);
-		same = buf_check(&again) == OK && slice_equal(buf_slice(&again), segment->document) &&
+		short_of_memory = buf_check(&again) != OK;
+		same = slice_equal(buf_slice(&again), segment->document) &&
 		       ret_document->seal.first_sequence == segment->first_sequence &&
 		       ret_document->seal.last_sequence == segment->last_sequence;
 	}
+	if (short_of_memory)
+		return error_cause(error, ERR_NO_MEMORY, "seal document of %s", segment->segment_id);
 	if (!same)
 		return error_cause(error, ERR_CORRUPT, "the seal document of %s is not as it was written",
 		                   segment->segment_id);

@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "failing.h"
 #include "service/segment.h"
 
 /* The tree over the kept nodes is the tree over all leaves, whatever their number. */
@@ -61,6 +62,18 @@ static void test_read_document(void **state)
 	assert_null(read.seal.previous_seal_hash);
 	assert_true(sha256_equal(read.seal.previous_token_hash, &hash));
 	assert_true(read.seal.clock.synchronized);
+	/* Memory that is short for a moment says nothing against the document. */
+	int at = 0, code;
+	const char *failed;
+	do {
+		ARENA_AUTO struct arena small;
+		arena_init(&small, 1 << 20);
+		failing_arm(FAILING_MEMORY, ++at);
+		code = segment_read_document(&segment, &small, &read, &error);
+		failed = failing_disarm();
+		assert_int_equal(code, failed ? ERR_NO_MEMORY : OK);
+	} while (failed);
+	assert_true(at > 2);
 	segment.last_sequence = 10;
 	assert_int_equal(segment_read_document(&segment, &arena, &read, &error), ERR_CORRUPT);
 	segment.last_sequence = 9;
