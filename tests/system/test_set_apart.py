@@ -32,8 +32,10 @@ def live_chain(channel):
 
 def move_head(service, channel, by):
     """Of its live chain. Set back, what is registered next would be written over another event."""
+    service.stop()
     service.store.change(f"UPDATE chains SET last_sequence = last_sequence + {by} "
                          f"WHERE chain = {live_chain(channel)}")
+    service.start()
 
 
 def at_once(count, work):
@@ -87,10 +89,10 @@ def test_a_broken_chain_is_left_out_of_the_rounds(tmp_path):
         for channel in (broken, other):
             for _ in range(3):
                 channel.last = channel.live.register().expect(201).json
+        service.stop()
         service.store.change(
             f"UPDATE events SET chain_hash = {stores.blob(b'short')} "
             f"WHERE event = {live_chain(broken)} * 1099511627776 + 2")
-        service.stop()
         service.settings["seal.interval"] = "1s"
         service.start()
         other.live.sealed(other.last["event_id"])
