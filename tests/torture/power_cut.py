@@ -132,8 +132,8 @@ class PowerCuts(Torture):
         self.backups = []
 
     def choose_content(self):
-        """A third of the stores each."""
-        kind = self.random.choice(("beside", "apart", "in S3"))
+        """A third of the stores each; a planted fault may show beside the data alone."""
+        kind = "beside" if self.fault else self.random.choice(("beside", "apart", "in S3"))
         self.counts["content " + kind] = self.counts.get("content " + kind, 0) + 1
         if kind == "beside":
             return machine.beside
