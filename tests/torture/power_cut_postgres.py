@@ -4,8 +4,8 @@
     power_cut_postgres.py [--rounds N] [--seed N] [--clients N] [--faults NAME,NAME] [--no-sync]
 
 The deployment of postgres_faults.py, with its load and its checks: two nodes on a primary with one
-synchronous standby. Each server's data, and what the nodes keep, is on a file system of its own that
-forgets what was not synced; wherever that program kills, this one cuts the power. What was
+synchronous standby. Each server's data, and what the nodes keep, is on a file system of its own
+that forgets what was not synced; wherever that program kills, this one cuts the power. What was
 acknowledged must be on the primary, come back or promoted, and on its standby. A migration beside
 the load is cut too, and done again.
 
@@ -197,7 +197,8 @@ class PostgresPowerCuts(PostgresTorture):
                           f"{found}")
         self.cluster.drop_database(database)
 
-    FAULTS = (cut_in_migration, cut_primary_for_good, cut_primary, cut_standby, cut_both, cut_everything, cut_nodes)
+    FAULTS = (cut_in_migration, cut_primary_for_good, cut_primary, cut_standby, cut_both,
+              cut_everything, cut_nodes)
 
     def end_report(self):
         super().end_report()

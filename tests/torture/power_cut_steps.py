@@ -91,8 +91,9 @@ class Step:
 
     def spawn(self, *words, data="data"):
         command = self.machine.command(*words, data=self.where(data))
-        return subprocess.Popen([*command, "--set=tsa.url=embedded:"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                stderr=subprocess.PIPE, text=True, start_new_session=True)
+        return subprocess.Popen([*command, "--set=tsa.url=embedded:"], stdin=subprocess.DEVNULL,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                start_new_session=True)
 
     def run(self, *words, data="data"):
         """What it prints; fails the check otherwise."""

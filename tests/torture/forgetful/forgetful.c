@@ -10,13 +10,14 @@
  *
  *     freeze N        in the Nth sync from now the power begins to fail: from then on nothing is
  *                     answered; 0: it does so now
- *     fail N          the Nth sync from now fails with EIO, once, and what it should have kept stays
- *                     to be seen, clean, and is never written
+ *     fail N          the Nth sync from now fails with EIO, once, and what it should have kept
+ *                     stays to be seen, clean, and is never written
  *     status          "on|failing|off SYNCS FAILED"
  *     off             the power is off: what was not answered fails, and whatever is asked for
- *     cut PERCENT SEED  makes of what is there what is found after the cut, with so much of what was
- *                     not synced, and puts the power on again: "PAGES kept torn lost, NAMES kept
- *                     lost" as five numbers. What was open goes on as it was, seen by nobody else */
+ *     cut PERCENT SEED  makes of what is there what is found after the cut, with so much of what
+ *                     was not synced, and puts the power on again: the numbers of pages kept, torn
+ *                     and lost, and of names kept and lost. What was open goes on as it was, seen
+ *                     by nobody else */
 #include "operations.h"
 
 #include <err.h>

@@ -5,6 +5,7 @@
 #define FUSE_USE_VERSION 35
 #include <fuse_lowlevel.h>
 
+#include "syncfs.h"
 #include "tree.h"
 
 enum power {
@@ -23,9 +24,7 @@ struct file_system {
 	uint64_t fail_in;   /* the Nth sync from now fails, and loses what it was asked to keep */
 };
 
-/* For fuse_session_new, with a struct file_system as user data. FUSE does not pass on syncfs(2):
- * setting SYNCFS_ATTRIBUTE of anything stands for it. */
+/* For fuse_session_new, with a struct file_system as user data. */
 extern const struct fuse_lowlevel_ops operations;
-#define SYNCFS_ATTRIBUTE "user.forgetful.syncfs"
 
 #endif

@@ -19,7 +19,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#define SYNCFS_ATTRIBUTE "user.forgetful.syncfs"
+#include "syncfs.h"
 
 static bool planted(const char *fault)
 {

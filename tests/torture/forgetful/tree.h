@@ -1,4 +1,4 @@
-/* A tree of files and directories, twice: as it is seen, and as it would be found after a power cut.
+/* A tree of files and directories, twice: as it is seen, and as it would be found after a cut.
  *
  * Every change of a directory's entries is durable once that directory is synced, or the other one
  * of a rename. A rename happens wholly or not at all; changes of the same name keep their order;
