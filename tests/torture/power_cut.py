@@ -356,7 +356,8 @@ class PowerCuts(Torture):
             self.s3 = None
 
     def summary(self):
-        kinds = ", ".join(f"{name.replace('_', ' ')} {n}" for name, n in sorted(self.counts.items()))
+        kinds = ", ".join(f"{name.replace('_', ' ')} {count}"
+                          for name, count in sorted(self.counts.items()))
         return (f"{self.place.kind}: {self.cuts} cuts, {self.acknowledged} acknowledged events; "
                 f"{kinds}; {self.place.loss}")
 
@@ -405,9 +406,10 @@ def main():
     total = Report()
     for done in campaigns:
         if options.fault:
-            total.check(done.report.failed and done.cuts, f"{done.place.kind}: the fault {options.fault} was "
-                                            f"not found in {done.cuts} cuts")
-            print(f"{done.place.kind}: {options.fault} found within {done.cuts} cuts")
+            total.check(done.report.failed and done.cuts,
+                        f"{done.place.kind}: {options.fault} was not found in {done.cuts} cuts")
+            if not total.failed:
+                print(f"{done.place.kind}: {options.fault} found within {done.cuts} cuts")
         else:
             total.passed += done.report.passed
             total.failed += done.report.failed

@@ -1,7 +1,7 @@
 /* The bytes of a file, twice: as they are seen, and as they would be found after a power cut.
  *
  * Both are arrays of pages that they share until one of them is written. A page that was written
- * since the last sync is dirty. Nothing here fails but for want of memory: that ends the program. */
+ * since the last sync is dirty. Nothing here fails but for want of memory, which ends it. */
 #ifndef FORGETFUL_BYTES_H
 #define FORGETFUL_BYTES_H
 

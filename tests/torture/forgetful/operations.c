@@ -36,7 +36,7 @@ static struct stat attributes_of(const struct node *node)
 	return attributes;
 }
 
-/* The kernel counts one look-up. A cut replaces the root's entries: they are looked up each time. */
+/* The kernel counts one look-up. A cut replaces the root's entries: they are looked up again. */
 static struct fuse_entry_param entry_of(fuse_req_t request, fuse_ino_t parent, struct node *node)
 {
 	node_take(node);
