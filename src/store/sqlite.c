@@ -102,6 +102,19 @@ static int io_error(struct sqlite_connection *connection, int extended)
 	return number == ENOSPC || number == EDQUOT || number == EFBIG ? ERR_NO_SPACE : ERR_IO;
 }
 
+/* SQLite calls it corruption, too, when the system cannot read a page: all reads end so once a file
+ * system gave up. The file and its log remember. */
+static bool read_failed(struct sqlite_connection *connection)
+{
+	int of_file = 0, of_log = 0;
+	sqlite3_file *log = NULL;
+	sqlite3_file_control(connection->sqlite, NULL, SQLITE_FCNTL_LAST_ERRNO, &of_file);
+	sqlite3_file_control(connection->sqlite, NULL, SQLITE_FCNTL_JOURNAL_POINTER, &log);
+	if (log && log->pMethods)
+		log->pMethods->xFileControl(log, SQLITE_FCNTL_LAST_ERRNO, &of_log);
+	return of_file == EIO || of_log == EIO;
+}
+
 static int error_from_sqlite(struct sqlite_connection *connection, const char *what)
 {
 	int code = sqlite3_errcode(connection->sqlite) & 0xff; /* without the extension */
@@ -112,8 +125,7 @@ static int error_from_sqlite(struct sqlite_connection *connection, const char *w
 	else if (code == SQLITE_IOERR)
 		result = io_error(connection, extended);
 	else if (code == SQLITE_CORRUPT || code == SQLITE_NOTADB)
-		/* What SQLite also says of a read that failed, as all do once a file system gave up. */
-		result = db_is_poisoned(connection->base.db) ? ERR_UNAVAILABLE : ERR_CORRUPT;
+		result = read_failed(connection) ? ERR_IO : ERR_CORRUPT;
 	else if (code == SQLITE_NOMEM)
 		result = ERR_NO_MEMORY;
 	else if (code == SQLITE_CONSTRAINT)
