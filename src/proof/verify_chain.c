@@ -243,6 +243,9 @@ static void check_received(struct chain *chain, const struct event_facts *event)
 	     event->received_at_us >= range->requested_to_us))
 		wrong_event(chain, event->sequence, "received_at",
 		            "it is outside of the manifest's requested_range");
+	if (event->received_at_us > range->issued_at_us + VERIFY_CLOCK_TOLERANCE_US)
+		wrong_event(chain, event->sequence, "received_at",
+		            "it is later than the manifest's issued_at");
 	chain->received_at_us = event->received_at_us;
 	if (chain->segment_received_at_us == TIME_NONE) {
 		chain->segment_received_at_us = event->received_at_us;
@@ -391,6 +394,9 @@ static int read_round(struct chain *chain, struct slice line, struct error *erro
 	    round.gen_time_us > chain->facts->input->signed_at_us + VERIFY_CLOCK_TOLERANCE_US)
 		return error_cause(error, ERR_INVALID_EVIDENCE,
 		                   "its time is after that of the archive's signature, which covers it");
+	if (round.gen_time_us > chain->range->issued_at_us + VERIFY_CLOCK_TOLERANCE_US)
+		return error_cause(error, ERR_INVALID_EVIDENCE,
+		                   "its time is after the manifest's issued_at");
 	return 0;
 }
 
@@ -468,10 +474,6 @@ static void check_round(struct chain *chain, const struct archive_segment *segme
 	    chain->received_at_us > chain->round.gen_time_us + VERIFY_CLOCK_TOLERANCE_US)
 		wrong_at(chain, STREAM_SEALS, NULL,
 		         "an event of this segment was received after its timestamp was given");
-	if (!chain->segment_seen && before->usable && chain->range->requested_from_us != TIME_NONE &&
-	    seal->first_sequence == chain->range->first_sequence)
-		chain->facts->input->begin_shown =
-		    before->gen_time_us <= chain->range->requested_from_us;
 	note_delay(chain);
 }
 

@@ -20,7 +20,6 @@ struct input {
 	/* Of an archive. */
 	struct archive_manifest manifest; /* without its lists */
 	int64_t signed_at_us;             /* of the signature's timestamp; TIME_NONE: it has none */
-	bool begin_shown;                 /* the event before the range was received before it */
 	/* Of a part. */
 	struct part_head head;
 };

@@ -276,7 +276,7 @@ static void judge_ends(struct run *run, const struct input *archive)
 	const struct archive_facts *facts = &archive->manifest.facts;
 	const struct point *before = find_at(run, archive, facts->first_sequence - 1);
 	const struct point *after = find_at(run, archive, facts->last_sequence + 1);
-	bool begin_shown = facts->first_sequence == 1 || archive->begin_shown;
+	bool begin_shown = facts->first_sequence == 1;
 	bool end_shown = false;
 	if (before && before->received_at_us != TIME_NONE) {
 		begin_shown = true;

@@ -100,7 +100,9 @@ static void stated_times_are_compared_with_proven_ones(void **state)
 	    {FAULT_OLD, 0, "", "says it was received at 20"},
 	    {FAULT_OLD, 0, "", "30 days later"},
 	    {FAULT_UNSYNCHRONIZED, 0, "", "2 of 2 segments were sealed while the service's clock"},
-	    {FAULT_ISSUED_EARLY, 0, "META-INF/signature001.p7s", "3 hours later"},
+	    {FAULT_ISSUED_EARLY, 1, "sequence 2 member received_at", "later than the manifest's issued_at"},
+	    {FAULT_ISSUED_EARLY, 1, "rounds/rounds-000001.ndjson.gz line 1",
+	     "its time is after the manifest's issued_at"},
 	    {FAULT_ISSUED_LATE, 1, "META-INF/signature001.p7s",
 	     "after the signature's own timestamp"},
 	};
@@ -149,33 +151,90 @@ static void the_longest_delay_is_reported(void **state)
 	verify_result_free(&result);
 }
 
-static void coarse_timestamps_are_told(void **state)
+/* An authority of the test's own, whose clock is off; the chain is sealed anew. */
+struct clock_authority {
+	struct forger_holder root, holder;
+	struct forger_authority authority;
+};
+
+static void begin_own_time(struct clock_authority *own, int64_t offset_us)
 {
 	static const struct forger_plan plans[] = {
 	    {.name = "Root", .extensions = {"basicConstraints=critical,CA:TRUE"}},
-	    {.name = "Coarse", .extensions = {"extendedKeyUsage=critical,timeStamping"}},
+	    {.name = "Clock", .extensions = {"extendedKeyUsage=critical,timeStamping"}},
 	};
-	struct forger_holder root, holder;
-	struct fixture_archive made;
-	struct verify_result result;
-	struct fixture_plan plan = {MODE_LIVE, 7, 2, 7, 5, false, 0, FAULT_NONE};
-	forger_issue(&plans[0], NULL, &root);
-	forger_issue(&plans[1], &root, &holder);
-	struct forger_authority authority = {&holder, 0, 60};
+	forger_issue(&plans[0], NULL, &own->root);
+	forger_issue(&plans[1], &own->root, &own->holder);
+	own->authority = (struct forger_authority){&own->holder, offset_us, 1};
 	fixture_forget(&fixture);
 	fixture.stamp = forger_stamp;
-	fixture.stamp_context = &authority;
-	make(&plan, &made);
+	fixture.stamp_context = &own->authority;
+}
+
+static void end_own_time(struct clock_authority *own)
+{
 	fixture.stamp = NULL;
 	fixture_forget(&fixture);
+	forger_free(&own->holder);
+	forger_free(&own->root);
+}
+
+static void coarse_timestamps_are_told(void **state)
+{
+	struct fixture_plan plan = {MODE_LIVE, 7, 2, 7, 5, false, 0, FAULT_NONE};
+	struct clock_authority own;
+	struct fixture_archive made;
+	struct verify_result result;
+	begin_own_time(&own, 0);
+	own.authority.accuracy_seconds = 60;
+	make(&plan, &made);
+	end_own_time(&own);
 	const char *path = made.path;
 	fixture_verify(&path, 1, NULL, &result);
 	assert_int_equal(verify_exit_code(&result), 0);
 	expect_finding(&result, VERIFY_WARNING, "", "3 timestamps are coarse");
 	expect_finding(&result, VERIFY_WARNING, "", "of up to 60 s only");
 	verify_result_free(&result);
-	forger_free(&holder);
-	forger_free(&root);
+}
+
+static void an_archive_signed_long_after_it_was_issued_is_told(void **state)
+{
+	struct fixture_plan plan = {MODE_LIVE, 7, 2, 7, 5, false, 0, FAULT_NONE};
+	struct clock_authority own;
+	struct fixture_archive made;
+	struct verify_result result;
+	const int64_t past_us = 3 * 3600 * US_PER_SECOND;
+	begin_own_time(&own, -past_us);
+	fixture.base_us -= past_us;
+	make(&plan, &made); /* seals the chain */
+	own.authority.offset_us = 0;
+	fixture.clock_offset_us = -past_us;
+	make(&plan, &made);
+	fixture.clock_offset_us = 0;
+	fixture.base_us += past_us;
+	end_own_time(&own);
+	const char *path = made.path;
+	fixture_verify(&path, 1, NULL, &result);
+	assert_int_equal(verify_exit_code(&result), 0);
+	expect_finding(&result, VERIFY_WARNING, "META-INF/signature001.p7s", "3 hours later");
+	verify_result_free(&result);
+}
+
+/* Which round the segment before was in, the archive does not show. */
+static void a_timestamp_before_a_range_by_time_proves_nothing_of_its_begin(void **state)
+{
+	struct fixture_plan plan = {MODE_LIVE, 10, 6, 10, 5, false, 0, FAULT_BY_TIME};
+	struct clock_authority own;
+	struct fixture_archive made;
+	struct verify_result result;
+	begin_own_time(&own, -200 * US_PER_SECOND); /* all its timestamps are before the range */
+	make(&plan, &made);
+	end_own_time(&own);
+	const char *path = made.path;
+	fixture_verify(&path, 1, NULL, &result);
+	assert_int_equal(verify_exit_code(&result), 0);
+	expect_finding(&result, VERIFY_WARNING, "", "before its first and after its last one");
+	verify_result_free(&result);
 }
 
 static void an_event_is_of_its_configurations_modality(void **state)
@@ -342,6 +401,8 @@ int main(void)
 	    cmocka_unit_test(a_timestamp_that_passed_an_event_over_is_told),
 	    cmocka_unit_test(the_longest_delay_is_reported),
 	    cmocka_unit_test(coarse_timestamps_are_told),
+	    cmocka_unit_test(an_archive_signed_long_after_it_was_issued_is_told),
+	    cmocka_unit_test(a_timestamp_before_a_range_by_time_proves_nothing_of_its_begin),
 	    cmocka_unit_test(an_event_is_of_its_configurations_modality),
 	    cmocka_unit_test(a_token_of_another_round_is_refused),
 	    cmocka_unit_test(archives_of_one_history_agree),
