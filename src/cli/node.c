@@ -190,6 +190,12 @@ int node_check_history(struct node *node, struct error *error)
 {
 	struct history history;
 	int code = history_check(node->service.store, node->signer, &history, error);
+	if (!code && history.known.round == 0 && history.found.round > 0) {
+		char round[24];
+		snprintf(round, sizeof round, "%lld", (long long)history.found.round);
+		log_warning("store_taken_as_found", "round", round, "meaning",
+		            "this node has never seen the store: whether it went back cannot be told");
+	}
 	return code == ERR_NO_SPACE ? OK : code; /* the mark lags until there is room */
 }
 

@@ -123,6 +123,20 @@ def test_another_history_with_as_many_rounds_is_noticed(kept):
 
 
 @pytest.mark.sqlite
+def test_a_store_that_the_node_knows_nothing_of_is_told(kept):
+    """As when the signing process's log went back together with the store, or is gone."""
+    kept.grow("one")
+    assert "store_taken_as_found" not in kept.service.log.read_text()
+    kept.keep("early")
+    kept.grow("two")
+    assert "store_taken_as_found" not in kept.service.log.read_text()
+    kept.bring_back("early")
+    (kept.data / "signer" / "signer.log").unlink()
+    kept.grow("three")
+    assert "store_taken_as_found" in kept.service.log.read_text()
+
+
+@pytest.mark.sqlite
 def test_a_crash_between_a_round_and_its_mark_is_no_rollback(kept):
     kept.grow("one")
     log = (kept.data / "signer" / "signer.log").read_bytes()
