@@ -18,6 +18,21 @@
 #define ROOTS_MAX ((size_t)4 << 20)
 #define PROGRESS_STEP_US (US_PER_SECOND / 5)
 
+/* U+2028 to 202E, U+2066 to 2069, U+200E, U+200F and U+061C end a line or turn its direction around:
+ * what is shown would not be what is said. The bytes of one, 0: another character. */
+static size_t misleading(const char *text)
+{
+	const unsigned char *at = (const unsigned char *)text;
+	if (at[0] == 0xd8 && at[1] == 0x9c)
+		return 2;
+	if (at[0] != 0xe2)
+		return 0;
+	bool found = (at[1] == 0x80 && at[2] >= 0xa8 && at[2] <= 0xae) ||
+	             (at[1] == 0x80 && (at[2] == 0x8e || at[2] == 0x8f)) ||
+	             (at[1] == 0x81 && at[2] >= 0xa6 && at[2] <= 0xa9);
+	return found ? 3 : 0;
+}
+
 void verify_make_visible(char *text)
 {
 	bool valid = utf8_valid(slice_of(text));
@@ -27,6 +42,8 @@ void verify_make_visible(char *text)
 			at[0] = at[1] = '?';
 		else if (c < 0x20 || c == 0x7f || (c >= 0x80 && !valid))
 			*at = '?';
+		else
+			memset(at, '?', misleading(at));
 	}
 }
 

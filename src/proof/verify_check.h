@@ -48,8 +48,8 @@ struct run {
 /* Records a finding. `where` may be "". */
 void verify_add(struct run *run, enum verify_severity severity, const char *path,
                 const char *where, const char *format, ...) __attribute__((format(printf, 5, 6)));
-/* What a file says is shown, but must not reach a terminal as control characters: these, and what is
- * no UTF-8, become '?'. */
+/* What a file says is shown, but must not reach a terminal as control characters: these, what turns
+ * the direction of writing around, and what is no UTF-8, become '?'. */
 void verify_make_visible(char *text);
 char *verify_visible(struct arena *arena, const char *text) __attribute__((warn_unused_result));
 /* Records a failed step: evidence that is not valid is wrong, what cannot be read is unchecked.
