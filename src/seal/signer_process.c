@@ -148,16 +148,23 @@ static int load_pair(const char *directory, const char *name, const char *root_n
 	return buf_check(roots);
 }
 
+/* What other certificates sign no verifier takes. They may have expired since. */
+static int check_path(const struct identity *identity, struct error *error)
+{
+	CERTIFICATES_AUTO STACK_OF(X509) *path = NULL;
+	int result = certificate_path(sk_X509_value(identity->certificates, 0), identity->certificates,
+	                              NULL, PATH_SIGNATURE, TIME_NONE, &path, error);
+
+	return result == ERR_INVALID_EVIDENCE ? ERR_REFUSED : result;
+}
+
 static int load(struct process *process, const struct signer_options *options, struct error *error)
 {
 	if (!options->development) {
 		int result = load_identity(options->key_path, options->certificates_path,
 		                           &process->report, error);
-		/* What another certificate signs no verifier takes. */
-		if (result == 0 &&
-		    certificate_check_signer(sk_X509_value(process->report.certificates, 0),
-		                             PATH_SIGNATURE, error) != 0)
-			result = ERR_REFUSED;
+		if (result == 0)
+			result = check_path(&process->report, error);
 		if (result == 0 && options->roots_path)
 			result = file_read(options->roots_path, &process->roots, error);
 		return result;

@@ -640,6 +640,40 @@ static void test_unusable_keys(void **state)
 	assert_null(signer);
 }
 
+/* What they sign now would be refused by every verification; that they expire comes by itself. */
+static void test_certificates_are_a_path(void **state)
+{
+	char directory[256], key[256], chain[256];
+	struct signer *signer = NULL;
+	struct error error = {0};
+
+	assert_int_equal(scratch_run(
+	    "leaf='-nodes -addext basicConstraints=critical,CA:FALSE' && "
+	    "openssl req -x509 -newkey rsa:2048 $leaf -keyout p.key -out p.pem -subj /CN=P && "
+	    "openssl req -x509 -newkey rsa:2048 $leaf -keyout q.key -out q.pem -subj /CN=Q && "
+	    "openssl req -x509 -newkey rsa:1024 $leaf -keyout w.key -out w.pem -subj /CN=W && "
+	    "cat p.pem q.pem > both.pem && "
+	    "openssl req -new -key p.key -subj /CN=P -out p.csr && "
+	    "echo basicConstraints=critical,CA:FALSE > leaf.cnf && "
+	    "openssl x509 -req -in p.csr -signkey p.key -days 0 -extfile leaf.cnf -out expired.pem"),
+	    0);
+	strcpy(directory, scratch_path("path"));
+	strcpy(key, scratch_path("p.key"));
+	strcpy(chain, scratch_path("both.pem"));
+	struct signer_options options = {.directory = directory, .key_path = key,
+	                                 .certificates_path = chain};
+	assert_int_equal(signer_start(&options, &signer, &error), ERR_REFUSED);
+	assert_non_null(strstr(error.cause, "not on the verified path"));
+	strcpy(key, scratch_path("w.key"));
+	strcpy(chain, scratch_path("w.pem"));
+	assert_int_equal(signer_start(&options, &signer, &error), ERR_REFUSED);
+	assert_non_null(strstr(error.cause, "key too weak"));
+	strcpy(key, scratch_path("p.key"));
+	strcpy(chain, scratch_path("expired.pem"));
+	assert_int_equal(signer_start(&options, &signer, &error), OK);
+	signer_stop(signer);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -661,6 +695,7 @@ int main(void)
 		cmocka_unit_test(test_many_stores),
 		cmocka_unit_test(test_threads),
 		cmocka_unit_test(test_unusable_keys),
+		cmocka_unit_test(test_certificates_are_a_path),
 	};
 	return cmocka_run_group_tests(tests, prepare, scratch_remove);
 }
