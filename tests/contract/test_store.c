@@ -544,6 +544,28 @@ static void sums_are_read_as_they_are(void **state)
 	db_give(reader);
 }
 
+/* Whoever wants to know what is named by nothing waits for those who are still writing. */
+static void what_is_being_written_is_awaited(void **state)
+{
+	struct fixture *fixture = *state;
+	struct db *db = store_db(fixture->store);
+	assert_int_equal(store_await_writes(fixture->store, NULL), OK);
+	if (!db_is_shared(db))
+		return; /* there is one writer, and its commits are never in doubt */
+	struct db_connection *registrar = db_take_registrar(db, 0);
+	int64_t changes = 0;
+	assert_int_equal(db_begin(registrar, NULL), OK);
+	assert_int_equal(db_execute(db_query(registrar, "UPDATE settings SET value = value"
+	                                                " WHERE name = 'schema'"), &changes, NULL), OK);
+	assert_int_equal(changes, 1);
+	struct error error = {0};
+	assert_int_equal(store_await_writes(fixture->store, &error), ERR_UNAVAILABLE);
+	assert_non_null(strstr(error.cause, "still open"));
+	db_rollback(registrar);
+	db_give(registrar);
+	assert_int_equal(store_await_writes(fixture->store, NULL), OK);
+}
+
 int main(int argc, char **argv)
 {
 	server_url = argc > 2 ? argv[1] : NULL;
@@ -563,6 +585,7 @@ int main(int argc, char **argv)
 	    cmocka_unit_test_setup_teardown(a_backup_goes_on, set_up, tear_down),
 	    cmocka_unit_test_setup_teardown(half_a_backup_does_not_come_back, set_up, tear_down),
 	    cmocka_unit_test_setup_teardown(sums_are_read_as_they_are, set_up, tear_down),
+	    cmocka_unit_test_setup_teardown(what_is_being_written_is_awaited, set_up, tear_down),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
