@@ -414,6 +414,7 @@ static bool content_unwanted(const struct registration *registration)
 	case ERR_TEST_QUOTA:
 	case ERR_SUSPENDED:
 	case ERR_ACCOUNT_DISABLED:
+	case ERR_CLOCK:
 	case ERR_REFUSED: return true;
 	default: return false;
 	}
