@@ -236,6 +236,7 @@ class Disk:
         self.detach()
         with open(self.image, "wb") as image:
             image.truncate(self.size)
+        self.below.sync()  # the disk itself is there whatever is cut
         self.attach()
         run(*self.MAKE[self.kind], self.device)
         self.mount()
