@@ -25,6 +25,8 @@ struct signer {
 	pid_t child;
 	bool broken; /* an exchange was cut short: what comes next belongs to nobody */
 	atomic_int_fast64_t asked_at_us; /* monotonic: of the exchange at hand; 0: none */
+	/* Of the exchange at hand: want of memory must not cut one short. */
+	char packet[SIGNER_PACKET_MAX];
 	struct buf certificates;
 	struct buf trust;
 	struct buf timestamp_roots;
@@ -71,10 +73,8 @@ static int declined(char outcome)
 /* Appends the payload of the next answer. */
 static int receive(struct signer *signer, int timeout_ms, struct buf *out, struct error *error)
 {
-	char *packet = malloc(SIGNER_PACKET_MAX);
+	char *packet = signer->packet;
 
-	if (!packet)
-		return broken(signer, error, "out of memory");
 	int result = wait_readable(signer, timeout_ms, error);
 	if (result == 0) {
 		ssize_t size = recv(signer->socket, packet, SIGNER_PACKET_MAX, 0);
@@ -88,25 +88,24 @@ static int receive(struct signer *signer, int timeout_ms, struct buf *out, struc
 			result = buf_check(out);
 		}
 	}
-	free(packet);
 	return result;
 }
 
 static int exchange(struct signer *signer, enum signer_request kind, uint8_t purpose,
                     struct slice payload, struct buf *out, struct error *error)
 {
-	BUF_AUTO struct buf packet;
+	size_t size = SIGNER_HEAD_SIZE + payload.size;
 
 	thread_may_wait();
-	buf_init(&packet, SIGNER_HEAD_SIZE + SIGNER_BYTES_MAX);
-	buf_add_byte(&packet, (char)kind);
-	buf_add_byte(&packet, (char)purpose);
-	buf_add_slice(&packet, payload);
-	if (buf_check(&packet) != 0)
+	if (payload.size > SIGNER_BYTES_MAX)
 		return error_cause(error, ERR_REFUSED, "over %d bytes to be signed", SIGNER_BYTES_MAX);
 	if (signer->broken)
 		return error_cause(error, ERR_UNAVAILABLE, "signer process: an earlier exchange failed");
-	if (send(signer->socket, packet.data, packet.size, MSG_NOSIGNAL) != (ssize_t)packet.size)
+	signer->packet[0] = (char)kind;
+	signer->packet[1] = (char)purpose;
+	if (payload.size > 0)
+		memcpy(signer->packet + SIGNER_HEAD_SIZE, payload.data, payload.size);
+	if (send(signer->socket, signer->packet, size, MSG_NOSIGNAL) != (ssize_t)size)
 		return broken(signer, error, strerror(errno));
 	return receive(signer, ANSWER_TIMEOUT_MS, out, error);
 }
