@@ -59,8 +59,10 @@ static int check_round(struct store *store, const struct segment_record *segment
 		return OK;
 	struct timestamp_facts facts;
 	struct sha256 token_hash = sha256_of(round.token.data, round.token.size);
-	if (!sha256_equal(&token_hash, &round.token_hash) ||
-	    timestamp_verify_token(round.token, &round.root, slice_make(NULL, 0), &facts, NULL) != OK ||
+	result = timestamp_verify_token(round.token, &round.root, slice_make(NULL, 0), &facts, error);
+	if (result != OK && result != ERR_INVALID_EVIDENCE)
+		return result;
+	if (!sha256_equal(&token_hash, &round.token_hash) || result != OK ||
 	    facts.gen_time_us != round.sealed_at_us)
 		return fault(segment, "the timestamp of its round is not valid", error);
 	*last_round = round.round;
