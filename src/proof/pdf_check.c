@@ -321,6 +321,7 @@ int pdf_check_file(const char *path, const struct trust_roots *roots, struct pdf
 	}
 	close(fd);
 	if (!result && file.failed)
-		result = invalid(error, "is too large");
+		result = file.full ? invalid(error, "is too large")
+		                   : error_cause(error, ERR_NO_MEMORY, "reading a report");
 	return result ? result : pdf_check(buf_slice(&file), roots, ret_facts, error);
 }

@@ -12,6 +12,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "proof/pdf_sign_form.h"
+#include "proof/zip_shape.h"
 
 #define DICTIONARY_MAX 65536
 #define UPDATE_MAX ((size_t)1 << 20)
@@ -76,7 +77,7 @@ static bool open_dictionary(qpdf_data pdf, qpdf_oh object, struct buf *out)
 }
 
 /* The page's annotations move into an array that the widget can be appended to. */
-static bool open_page(qpdf_data pdf, qpdf_oh page, struct buf *out)
+static int open_page(qpdf_data pdf, qpdf_oh page, struct buf *out)
 {
 	qpdf_oh annotations = qpdf_oh_get_key(pdf, page, "/Annots");
 	BUF_AUTO struct buf list;
@@ -85,20 +86,22 @@ static bool open_page(qpdf_data pdf, qpdf_oh page, struct buf *out)
 	if (qpdf_oh_is_array(pdf, annotations))
 		count = qpdf_oh_get_array_n_items(pdf, annotations);
 	if (count > ANNOTATIONS_MAX)
-		return false;
+		return ERR_REFUSED;
 	for (int i = 0; i < count; i++) {
 		qpdf_oh item = qpdf_oh_get_array_item(pdf, annotations, i);
 		if (!qpdf_oh_is_indirect(pdf, item))
-			return false;
+			return ERR_REFUSED;
 		buf_printf(&list, "%d %d R ", qpdf_oh_get_object_id(pdf, item),
 		           qpdf_oh_get_generation(pdf, item));
 	}
 	qpdf_oh_remove_key(pdf, page, "/Annots");
-	if (buf_check(&list) || !open_dictionary(pdf, page, out))
-		return false;
+	if (buf_check(&list))
+		return ERR_NO_MEMORY;
+	if (!open_dictionary(pdf, page, out))
+		return ERR_REFUSED;
 	buf_add_text(out, "/Annots [ ");
 	buf_add_slice(out, buf_slice(&list));
-	return true;
+	return OK;
 }
 
 static int read_objects(qpdf_data pdf, struct base *base, struct error *error)
@@ -126,12 +129,19 @@ static int read_objects(qpdf_data pdf, struct base *base, struct error *error)
 	qpdf_oh info = qpdf_oh_get_key(pdf, trailer, "/Info");
 	if (qpdf_oh_is_indirect(pdf, info))
 		buf_printf(&base->trailer, " /Info %d 0 R", qpdf_oh_get_object_id(pdf, info));
-	if (!open_dictionary(pdf, root, &base->catalog) || !open_page(pdf, page, &base->page))
+	int opened = open_page(pdf, page, &base->page);
+	if (opened == ERR_NO_MEMORY)
+		return error_cause(error, opened, "signing a report");
+	if (opened || !open_dictionary(pdf, root, &base->catalog))
 		return refused(error, "has an unexpected catalog or first page");
 	if (base->catalog_id < 1 || base->page_id < 1 || base->next_id <= base->catalog_id ||
 	    base->next_id <= base->page_id || base->catalog_id == base->page_id)
 		return refused(error, "numbers its objects in an unexpected way");
-	return qpdf_has_error(pdf) ? refused(error, "cannot be read") : OK;
+	if (qpdf_has_error(pdf))
+		return refused(error, "cannot be read");
+	if (base->catalog.failed || base->page.failed || base->trailer.failed || base->first_id.failed)
+		return error_cause(error, ERR_NO_MEMORY, "signing a report");
+	return OK;
 }
 
 /* The position that startxref names; it must be a classic table. */
@@ -140,17 +150,20 @@ static int read_end(int base_fd, struct base *base, struct error *error)
 	char end[64] = {0};
 	char table[5] = {0};
 	off_t size = lseek(base_fd, 0, SEEK_END);
-	if (size < (off_t)sizeof(end) ||
-	    pread(base_fd, end, sizeof(end) - 1, size - (off_t)sizeof(end) + 1) !=
-	        (ssize_t)sizeof(end) - 1)
+	if (size < (off_t)sizeof(end))
 		return refused(error, "is too short");
+	if (!zip_read_at(base_fd, end, sizeof(end) - 1, (uint64_t)size - sizeof(end) + 1))
+		return error_cause(error, ERR_IO, "the file to sign: %s", strerror(errno));
 	const char *mark = strstr(end, "startxref\n");
 	char *rest = NULL;
 	long long at = mark ? strtoll(mark + strlen("startxref\n"), &rest, 10) : -1;
 	if (at < 0 || strcmp(rest, "\n%%EOF\n") != 0)
 		return refused(error, "has an unexpected end");
-	if (pread(base_fd, table, sizeof(table), at) != (ssize_t)sizeof(table) ||
-	    memcmp(table, "xref\n", sizeof(table)) != 0)
+	if (at > size - (off_t)sizeof(table))
+		return refused(error, "has an unexpected end");
+	if (!zip_read_at(base_fd, table, sizeof(table), (uint64_t)at))
+		return error_cause(error, ERR_IO, "the file to sign: %s", strerror(errno));
+	if (memcmp(table, "xref\n", sizeof(table)) != 0)
 		return refused(error, "has no classic cross-reference table");
 	base->cross_reference_at = at;
 	base->size_bytes = size;
