@@ -1,6 +1,7 @@
 #include "failing.h"
 
 #include <errno.h>
+#include <openssl/err.h>
 #include <stddef.h>
 
 int failing_errno = EIO;
@@ -22,6 +23,11 @@ const char *failing_disarm(void)
 	return failed;
 }
 
+/* Not every executable has OpenSSL. */
+#pragma weak ERR_new
+#pragma weak ERR_set_debug
+#pragma weak ERR_set_error
+
 __attribute__((used)) int failing_decide(const char *name, unsigned kind);
 
 int failing_decide(const char *name, unsigned kind)
@@ -29,6 +35,8 @@ int failing_decide(const char *name, unsigned kind)
 	if (!(armed & kind) || failed || --countdown > 0)
 		return 0;
 	failed = name;
+	if (kind == FAILING_OPENSSL && ERR_new)
+		ERR_raise(ERR_LIB_CRYPTO, ERR_R_MALLOC_FAILURE);
 	errno = kind == FAILING_MEMORY ? ENOMEM : failing_errno;
 	return 1;
 }
@@ -43,12 +51,12 @@ int failing_decide(const char *name, unsigned kind)
 #define KIND_SQLITE 8
 #define CALL(kind, value, name)                                                                    \
 	__asm__(".text\n.weak __real_" #name "\n.globl __wrap_" #name "\n.type __wrap_" #name ", @function\n"                  \
-	        "__wrap_" #name ":\n\tendbr64\n"                                                       \
+	        "__wrap_" #name ":\n\t.cfi_startproc\n\tendbr64\n"                                                       \
 	        "\tpush %rdi\n\tpush %rsi\n\tpush %rdx\n\tpush %rcx\n\tpush %r8\n\tpush %r9\n"          \
-	        "\tpush %rax\n\tlea 1f(%rip), %rdi\n\tmov $" VALUE(KIND_##kind) ", %esi\n"              \
+	        "\tpush %rax\n\t.cfi_adjust_cfa_offset 56\n\tlea 1f(%rip), %rdi\n\tmov $" VALUE(KIND_##kind) ", %esi\n"              \
 	        "\tcall failing_decide\n\tmov %eax, %r11d\n"                                            \
 	        "\tpop %rax\n\tpop %r9\n\tpop %r8\n\tpop %rcx\n\tpop %rdx\n\tpop %rsi\n\tpop %rdi\n"     \
-	        "\ttest %r11d, %r11d\n\tjne 2f\n\tjmp __real_" #name "@PLT\n"                           \
-	        "2:\tmov $" #value ", %rax\n\tret\n"                                                    \
+	        "\t.cfi_adjust_cfa_offset -56\n\ttest %r11d, %r11d\n\tjne 2f\n\tjmp __real_" #name "@PLT\n"                           \
+	        "2:\tmov $" #value ", %rax\n\tret\n\t.cfi_endproc\n"                                                    \
 	        ".section .rodata\n1:\t.asciz \"" #name "\"\n.text\n");
 #include "calls.def"
