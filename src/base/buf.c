@@ -25,6 +25,7 @@ void buf_clear(struct buf *buf)
 {
 	buf->size = 0;
 	buf->failed = false;
+	buf->full = false;
 	if (buf->data)
 		buf->data[0] = '\0';
 }
@@ -44,7 +45,7 @@ static bool buf_grow(struct buf *buf, size_t size)
 	if (buf->failed)
 		return false;
 	if (size > buf->limit - buf->size || buf->limit - buf->size > SIZE_MAX - 1 - buf->size) {
-		buf->failed = true;
+		buf->failed = buf->full = true;
 		return false;
 	}
 	size_t need = buf->size + size + 1;
@@ -120,7 +121,7 @@ void buf_add_signed(struct buf *buf, int64_t value)
 void buf_add_hex(struct buf *buf, const void *data, size_t size)
 {
 	if (size > SIZE_MAX / 2) {
-		buf->failed = true;
+		buf->failed = buf->full = true;
 		return;
 	}
 	char *room = buf_extend(buf, size * 2);

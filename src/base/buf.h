@@ -24,6 +24,7 @@ struct buf {
 	size_t capacity;
 	size_t limit; /* most bytes it may ever hold */
 	bool failed;
+	bool full; /* it failed for its limit, not for want of memory */
 };
 
 static inline struct slice slice_of(const char *text)

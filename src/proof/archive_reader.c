@@ -32,14 +32,15 @@ static struct members parse_members(struct arena *arena, struct slice text, uint
 	const struct json_limits limits = {.depth_max = 8, .value_max = value_max};
 	struct json *json = NULL;
 	struct error detail = {0};
+	struct members members = {.arena = arena, .error = error};
 	int status = json_parse(arena, text, &limits, &json, &detail);
-	if (status == ERR_NO_MEMORY)
-		return (struct members){.status = error_cause(error, status, "json")};
-	if (status < 0)
-		return (struct members){
-		    .status = error_cause(error, ERR_INVALID_EVIDENCE, "it is not JSON: %s",
-		                          error_message(&detail, LANGUAGE_ENGLISH))};
-	return members_of(arena, json, error);
+	if (status == 0)
+		return members_of(arena, json, error);
+	members.status = status == ERR_NO_MEMORY
+	                     ? error_cause(error, status, "json")
+	                     : error_cause(error, ERR_INVALID_EVIDENCE, "it is not JSON: %s",
+	                                   error_message(&detail, LANGUAGE_ENGLISH));
+	return members;
 }
 
 static void bad_member(struct members *members, const char *name)
@@ -211,7 +212,7 @@ static struct event_facts take_event(struct members *members)
 		bad_member(members, "hash_alg");
 	struct slice hash = take_slice(members, "hash");
 	size_t size = hash_algorithm_size(event.hash_algorithm);
-	uint8_t *bytes = arena_alloc(members->arena, size);
+	uint8_t *bytes = members->status == 0 ? arena_alloc(members->arena, size) : NULL;
 	if (members->status == 0 && !bytes)
 		members->status = error_cause(members->error, ERR_NO_MEMORY, "event");
 	if (members->status == 0 && !hex_decode(hash, bytes, size))

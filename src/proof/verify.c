@@ -92,7 +92,7 @@ int verify_add_error(struct run *run, const char *path, const char *where, int s
 		return status;
 	verify_add(run, status == ERR_INVALID_EVIDENCE ? VERIFY_WRONG : VERIFY_UNCHECKED, path, where,
 	           "%s", error->cause[0] ? error->cause : error_message(error, LANGUAGE_ENGLISH));
-	return 0;
+	return status == ERR_IO ? status : 0;
 }
 
 bool verify_stopped(const struct run *run)
@@ -113,6 +113,8 @@ int verify_progress(struct run *run, const char *path, uint64_t done, uint64_t t
 
 int verify_canonical(struct slice found, const struct buf *canonical, struct error *error)
 {
+	if (buf_check(canonical) < 0 && !canonical->full)
+		return ERR_NO_MEMORY;
 	if (buf_check(canonical) < 0)
 		return error_cause(error, ERR_INVALID_EVIDENCE, "it is longer than this format allows");
 	size_t i = 0;
@@ -160,10 +162,12 @@ static int open_input(struct run *run, struct input *input)
 		                                         (uint64_t)facts.st_size - sizeof tail)))
 			status = error_cause(&error, ERR_IO, "it cannot be read");
 	}
+	if (status == 0) {
+		input->identity = zip_identity(&facts);
+		status = zip_descriptor_sum(fd, input->path, &input->sum, &error);
+	}
 	if (fd >= 0)
 		close(fd);
-	if (status == 0)
-		status = zip_file_sum(input->path, &input->sum, &error);
 	if (status < 0)
 		return verify_add_error(run, input->path, "", status, &error);
 	input->kind = recognize(head, size, tail);
@@ -171,6 +175,20 @@ static int open_input(struct run *run, struct input *input)
 		verify_add(run, VERIFY_UNCHECKED, input->path, "",
 		           "this is neither an evidence archive, nor a content part, nor a report");
 	return 0;
+}
+
+int verify_open_zip(const struct input *input, struct zip_reader **ret_zip, struct error *error)
+{
+	struct zip_reader *zip;
+	int status = zip_open(input->path, &zip, error);
+	if (status < 0)
+		return status;
+	status = zip_check_identity(zip, &input->identity, error);
+	if (status < 0)
+		zip_reader_free(zip);
+	else
+		*ret_zip = zip;
+	return status;
 }
 
 static void compare_binding(struct run *run, const struct input *report,
@@ -253,6 +271,7 @@ static void judge_part(struct run *run, const struct input *part)
 	for (size_t i = 0; i < run->input_count; i++) {
 		const struct input *archive = &run->inputs[i];
 		if (archive->kind == INPUT_ARCHIVE && archive->described &&
+		    !archive->unread &&
 		    strcmp(archive->manifest.facts.certification_id, part->head.certification_id) == 0) {
 			verify_add(run, VERIFY_WRONG, part->path, "",
 			           "it says it belongs to %s, but the manifest of %s lists no part with its "
@@ -295,6 +314,13 @@ int verify_read_roots(const char *path, struct buf *out, struct error *error)
 	return status;
 }
 
+/* What cannot be read says nothing of the other inputs. */
+static int pass_unread(struct input *input, int status)
+{
+	input->unread |= status == ERR_IO;
+	return status == ERR_IO ? 0 : status;
+}
+
 static int check_all(struct run *run)
 {
 	/* Parts first, so that an archive can follow their content; reports last, as they name it. */
@@ -303,13 +329,13 @@ static int check_all(struct run *run)
 	                                                              verify_report};
 	int status = verify_receipts_load(run);
 	for (size_t i = 0; i < run->input_count && status == 0; i++)
-		status = open_input(run, &run->inputs[i]);
+		status = pass_unread(&run->inputs[i], open_input(run, &run->inputs[i]));
 	if (status == 0)
 		status = verify_points_plan(run);
 	for (size_t k = 0; k < sizeof order / sizeof *order; k++)
 		for (size_t i = 0; i < run->input_count && status == 0 && !verify_stopped(run); i++)
-			if (run->inputs[i].kind == order[k])
-				status = checks[k](run, &run->inputs[i]);
+			if (run->inputs[i].kind == order[k] && !run->inputs[i].unread)
+				status = pass_unread(&run->inputs[i], checks[k](run, &run->inputs[i]));
 	for (size_t i = 0; i < run->input_count && status == 0; i++)
 		if (run->inputs[i].kind == INPUT_PART)
 			judge_part(run, &run->inputs[i]);

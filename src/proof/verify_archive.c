@@ -70,17 +70,20 @@ static int sum_entries(struct archive_check *check)
 	return 0;
 }
 
-static void check_mimetype(struct archive_check *check)
+static int check_mimetype(struct archive_check *check)
 {
 	struct error error = {0};
 	BUF_AUTO struct buf text;
 	buf_init(&text, sizeof ARCHIVE_MIMETYPE);
 	const struct zip_entry *entry = zip_at(check->zip, 0);
-	if (!slice_is(entry->name, "mimetype") ||
-	    zip_entry_load(check->zip, entry, sizeof ARCHIVE_MIMETYPE - 1, &text, &error) < 0 ||
-	    !slice_is(buf_slice(&text), ARCHIVE_MIMETYPE))
+	int status =
+	    zip_entry_load(check->zip, entry, sizeof ARCHIVE_MIMETYPE - 1, &text, &error);
+	if (status < 0 && status != ERR_INVALID_EVIDENCE)
+		return note(check, "mimetype", status, &error);
+	if (!slice_is(entry->name, "mimetype") || !slice_is(buf_slice(&text), ARCHIVE_MIMETYPE))
 		wrong(check, "mimetype", "the first entry is not 'mimetype' with the content '%s'",
 		      ARCHIVE_MIMETYPE);
+	return 0;
 }
 
 static int read_manifest(struct archive_check *check, struct error *error)
@@ -201,6 +204,8 @@ static int check_asic(struct archive_check *check)
 			archive_asic_begin(&check->scratch);
 		archive_asic_file(&file, &check->scratch);
 		size_t size = check->scratch.size;
+		if (buf_check(&check->scratch) < 0)
+			return ERR_NO_MEMORY;
 		if (found.size < size || memcmp(found.data, check->scratch.data, size) != 0) {
 			wrong(check, ARCHIVE_ASIC_NAME,
 			      "at byte %zu it does not list %s with its present SHA-256 as this format "
@@ -212,6 +217,8 @@ static int check_asic(struct archive_check *check)
 	}
 	buf_clear(&check->scratch);
 	archive_asic_end(&check->scratch);
+	if (buf_check(&check->scratch) < 0)
+		return ERR_NO_MEMORY;
 	if (!slice_equal(found, buf_slice(&check->scratch)))
 		wrong(check, ARCHIVE_ASIC_NAME, "from byte %zu on it is not as this format wants it",
 		      text.size - found.size);
@@ -379,8 +386,9 @@ static void check_manifest_facts(struct archive_check *check)
 static int check_frame(struct archive_check *check)
 {
 	struct error error = {0};
-	check_mimetype(check);
-	int status = note(check, ARCHIVE_MANIFEST_NAME, read_manifest(check, &error), &error);
+	int status = check_mimetype(check);
+	if (status == 0)
+		status = note(check, ARCHIVE_MANIFEST_NAME, read_manifest(check, &error), &error);
 	if (status == 0)
 		status = check_asic(check);
 	if (status < 0 || verify_stopped(check->run))
@@ -409,7 +417,7 @@ int verify_archive(struct run *run, struct input *input)
 {
 	struct archive_check check = {.run = run, .input = input};
 	struct error error = {0};
-	int status = zip_open(input->path, &check.zip, &error);
+	int status = verify_open_zip(input, &check.zip, &error);
 	if (status < 0)
 		return verify_add_error(run, input->path, "", status, &error);
 	check.count = zip_count(check.zip);

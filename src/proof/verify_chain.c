@@ -105,6 +105,14 @@ static void close_part(struct chain *chain)
 	chain->part_open = false;
 }
 
+/* What reading a part answered. What is wrong with it was found when it was checked for itself. */
+static int note_part(struct chain *chain, const char *where, int status, const struct error *error)
+{
+	if (status == ERR_INVALID_EVIDENCE)
+		return 0;
+	return verify_add_error(chain->run, chain->part_input->path, where, status, error);
+}
+
 /* The end of a part's range: its index must be at its end too. */
 static int finish_part(struct chain *chain)
 {
@@ -117,10 +125,12 @@ static int finish_part(struct chain *chain)
 			verify_add(chain->run, VERIFY_WRONG, chain->part_input->path,
 			           line_stream_where(chain->part_index),
 			           "the archive has no event of content for this line");
+		if (status < 0)
+			status = note_part(chain, line_stream_where(chain->part_index), status, &error);
 	}
 	close_part(chain);
 	chain->part++;
-	return status == ERR_NO_MEMORY ? status : 0;
+	return status < 0 ? status : 0;
 }
 
 static int open_part(struct chain *chain)
@@ -149,13 +159,12 @@ static int open_part(struct chain *chain)
 		           "its size, number, certification or channel is not what %s says",
 		           chain->facts->input->path);
 	struct error error = {0};
-	int status = zip_open(input->path, &chain->part_zip, &error);
+	int status = verify_open_zip(input, &chain->part_zip, &error);
 	const struct zip_entry *index =
 	    status == 0 ? zip_find(chain->part_zip, PART_INDEX_NAME) : NULL;
 	if (status == 0 && index)
 		status = line_stream_open_plain(chain->part_zip, index, &chain->part_index, &error);
-	/* Whatever else is wrong with the part was found when it was checked for itself. */
-	return status == ERR_NO_MEMORY ? status : 0;
+	return status < 0 ? note_part(chain, "", status, &error) : 0;
 }
 
 /* The event of content against the next line of its part's index. */

@@ -15,6 +15,8 @@ struct input {
 	const char *path;
 	enum input_kind kind;
 	struct zip_sum sum;
+	struct zip_identity identity; /* of the file that has this sum */
+	bool unread; /* it could not be read to its end: what was not met in it may be there */
 	bool bound;     /* a part: an archive among the inputs lists it; a report: names one of them */
 	bool described; /* the facts below could be read */
 	/* Of an archive. */
@@ -52,8 +54,9 @@ void verify_add(struct run *run, enum verify_severity severity, const char *path
  * the direction of writing around, and what is no UTF-8, become '?'. */
 void verify_make_visible(char *text);
 char *verify_visible(struct arena *arena, const char *text) __attribute__((warn_unused_result));
-/* Records a failed step: evidence that is not valid is wrong, what cannot be read is unchecked.
- * Answers 0, or ERR_NO_MEMORY when the run cannot go on. */
+/* Records a failed step: evidence that is not valid is wrong, anything else unchecked. Answers 0; or
+ * ERR_NO_MEMORY when the run cannot go on; or ERR_IO, recorded, when the file cannot be read: its
+ * check ends there, as whatever would be missed in the rest of it is no finding. */
 int verify_add_error(struct run *run, const char *path, const char *where, int status,
                      const struct error *error) __attribute__((warn_unused_result));
 /* Something is wrong, and nobody wants to know more. */
@@ -143,7 +146,11 @@ void verify_receipt_hash(struct run *run, const struct input *archive, int64_t s
 /* After all archives: the receipts of no event. */
 void verify_receipts_conclude(struct run *run);
 
-/* Each checks one input whole and records what it finds; 0, or ERR_NO_MEMORY. */
+/* Opens an input again: ERR_IO when it is not the file that was digested. */
+int verify_open_zip(const struct input *input, struct zip_reader **ret_zip, struct error *error)
+    __attribute__((warn_unused_result));
+
+/* Each checks one input whole and records what it finds; 0, or ERR_NO_MEMORY, or ERR_IO, recorded. */
 int verify_archive(struct run *run, struct input *input) __attribute__((warn_unused_result));
 int verify_part(struct run *run, struct input *input) __attribute__((warn_unused_result));
 int verify_report(struct run *run, struct input *input) __attribute__((warn_unused_result));

@@ -140,7 +140,7 @@ int verify_part(struct run *run, struct input *input)
 		           (unsigned long long)PART_BYTES_MAX);
 		return 0;
 	}
-	int status = zip_open(input->path, &check.zip, &error);
+	int status = verify_open_zip(input, &check.zip, &error);
 	if (status < 0)
 		return verify_add_error(run, input->path, "", status, &error);
 	if (zip_count(check.zip) > PART_ENTRIES_MAX)

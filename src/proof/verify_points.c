@@ -158,30 +158,40 @@ struct outline {
 };
 
 /* The events that an archive's segments cover, by its first and its last line about them. */
-static void outline_segments(struct zip_reader *zip, struct arena *arena, struct outline *outline)
+static int outline_segments(struct zip_reader *zip, struct arena *arena, struct outline *outline,
+                            struct error *error)
 {
 	struct line_stream *stream;
 	struct slice line;
-	BUF_AUTO struct buf last;
-	buf_init(&last, ARCHIVE_LINE_MAX + 1);
-	if (line_stream_open(zip, STREAM_SEALS, &stream, NULL) < 0)
-		return;
-	for (bool first = true; line_stream_next(stream, &line, NULL) == 1; first = false) {
-		struct archive_segment_text text;
-		struct archive_segment segment;
-		buf_clear(&last);
-		buf_add_slice(&last, line);
-		if (first && archive_read_segment(arena, line, &text, &segment, NULL) == 0)
-			outline->segments_from = segment.seal->first_sequence;
-	}
 	struct archive_segment_text text;
 	struct archive_segment segment;
-	if (archive_read_segment(arena, buf_slice(&last), &text, &segment, NULL) == 0)
-		outline->segments_to = segment.seal->last_sequence;
+	BUF_AUTO struct buf last;
+	buf_init(&last, ARCHIVE_LINE_MAX + 1);
+	int status = line_stream_open(zip, STREAM_SEALS, &stream, error);
+	if (status < 0)
+		return status;
+	while ((status = line_stream_next(stream, &line, error)) == 1) {
+		bool first = last.size == 0;
+		buf_clear(&last);
+		buf_add_slice(&last, line);
+		status = buf_check(&last);
+		if (status == 0 && first)
+			status = archive_read_segment(arena, line, &text, &segment, error);
+		if (status < 0)
+			break;
+		if (first)
+			outline->segments_from = segment.seal->first_sequence;
+	}
 	line_stream_free(stream);
+	if (status == 0)
+		status = archive_read_segment(arena, buf_slice(&last), &text, &segment, error);
+	if (status == 0)
+		outline->segments_to = segment.seal->last_sequence;
+	return status == ERR_INVALID_EVIDENCE ? 0 : status;
 }
 
-static bool outline_zip(struct run *run, struct zip_reader *zip, struct outline *outline)
+static int outline_zip(struct run *run, struct zip_reader *zip, struct outline *outline,
+                       struct error *error)
 {
 	ARENA_AUTO struct arena arena;
 	BUF_AUTO struct buf text;
@@ -189,28 +199,38 @@ static bool outline_zip(struct run *run, struct zip_reader *zip, struct outline 
 	arena_init(&arena, OUTLINE_ARENA_MAX);
 	buf_init(&text, ARCHIVE_MANIFEST_MAX);
 	const struct zip_entry *entry = zip_find(zip, ARCHIVE_MANIFEST_NAME);
-	if (!entry || zip_entry_load(zip, entry, ARCHIVE_MANIFEST_MAX - 1, &text, NULL) < 0 ||
-	    archive_read_manifest(&arena, buf_slice(&text), &manifest, NULL) < 0)
-		return false;
+	if (!entry)
+		return ERR_INVALID_EVIDENCE;
+	int status = zip_entry_load(zip, entry, ARCHIVE_MANIFEST_MAX - 1, &text, error);
+	if (status == 0)
+		status = archive_read_manifest(&arena, buf_slice(&text), &manifest, error);
+	if (status < 0)
+		return status;
 	const struct archive_facts *facts = &manifest.facts;
 	*outline = (struct outline){arena_text(&run->arena, facts->channel_id), facts->mode,
 	                            facts->first_sequence, facts->last_sequence,
 	                            facts->first_sequence, facts->last_sequence};
-	outline_segments(zip, &arena, outline);
-	return outline->channel_id != NULL;
+	return outline->channel_id ? outline_segments(zip, &arena, outline, error) : ERR_NO_MEMORY;
 }
 
-/* An archive that cannot be read so far has no places of its own; its check will say why. */
-static void add_points(struct run *run, const struct input *archive)
+/* An archive that is not valid so far has no places of its own; its check will say why. */
+static int add_points(struct run *run, struct input *archive)
 {
 	struct zip_reader *zip;
-	struct outline outline;
-	if (zip_open(archive->path, &zip, NULL) < 0)
-		return;
-	bool readable = outline_zip(run, zip, &outline);
-	zip_reader_free(zip);
-	if (!readable)
-		return;
+	struct outline outline = {0};
+	struct error error = {0};
+	int status = verify_open_zip(archive, &zip, &error);
+	if (status == 0) {
+		status = outline_zip(run, zip, &outline, &error);
+		zip_reader_free(zip);
+	}
+	if (status == ERR_INVALID_EVIDENCE)
+		return 0;
+	if (status < 0) {
+		archive->unread = true;
+		status = verify_add_error(run, archive->path, "", status, &error);
+		return status == ERR_IO ? 0 : status;
+	}
 	const int64_t places[POINTS_PER_ARCHIVE] = {outline.segments_from - 1, outline.first - 1,
 	                                            outline.last + 1, outline.segments_to};
 	for (size_t i = 0; i < POINTS_PER_ARCHIVE; i++)
@@ -218,6 +238,7 @@ static void add_points(struct run *run, const struct input *archive)
 		                                                 .chain = outline.chain,
 		                                                 .sequence = places[i],
 		                                                 .received_at_us = TIME_NONE};
+	return 0;
 }
 
 static void remove_doubles(struct run *run)
@@ -240,11 +261,12 @@ int verify_points_plan(struct run *run)
 	run->points = calloc(archives, POINTS_PER_ARCHIVE * sizeof *run->points);
 	if (!run->points)
 		return ERR_NO_MEMORY;
-	for (size_t i = 0; i < run->input_count; i++)
+	int status = 0;
+	for (size_t i = 0; i < run->input_count && status == 0; i++)
 		if (run->inputs[i].kind == INPUT_ARCHIVE)
-			add_points(run, &run->inputs[i]);
+			status = add_points(run, &run->inputs[i]);
 	remove_doubles(run);
-	return 0;
+	return status;
 }
 
 /* ---- after all archives ---- */

@@ -11,6 +11,7 @@
 #define PROOF_ZIP_H
 
 #include <stdint.h>
+#include <sys/stat.h>
 
 #include "base/buf.h"
 #include "base/digest.h"
@@ -70,6 +71,15 @@ struct zip_reader;
  * place and the deviation in error->cause; ERR_IO when the file cannot be read. */
 int zip_open(const char *path, struct zip_reader **ret_reader, struct error *error)
     __attribute__((warn_unused_result));
+/* Which state of which file was opened. */
+struct zip_identity {
+	uint64_t device, file, size_bytes;
+	int64_t modified_us, changed_us;
+};
+struct zip_identity zip_identity(const struct stat *facts);
+/* ERR_IO: the open file is another one, or was changed since. */
+int zip_check_identity(const struct zip_reader *reader, const struct zip_identity *identity,
+                       struct error *error) __attribute__((warn_unused_result));
 uint32_t zip_count(const struct zip_reader *reader);
 const struct zip_entry *zip_at(const struct zip_reader *reader, uint32_t index);
 /* NULL when there is none of that name. */
@@ -87,6 +97,9 @@ void zip_reader_free(struct zip_reader *reader); /* NULL-safe */
 
 /* Size and SHA-256 of a file of any kind. */
 int zip_file_sum(const char *path, struct zip_sum *ret_sum, struct error *error)
+    __attribute__((warn_unused_result));
+/* The same of an open file, from where it stands; `path` is for the error. */
+int zip_descriptor_sum(int fd, const char *path, struct zip_sum *ret_sum, struct error *error)
     __attribute__((warn_unused_result));
 
 #endif

@@ -191,6 +191,28 @@ int zip_open(const char *path, struct zip_reader **ret_reader, struct error *err
 	return 0;
 }
 
+struct zip_identity zip_identity(const struct stat *facts)
+{
+	return (struct zip_identity){
+	    facts->st_dev, facts->st_ino, (uint64_t)facts->st_size,
+	    facts->st_mtim.tv_sec * INT64_C(1000000) + facts->st_mtim.tv_nsec / 1000,
+	    facts->st_ctim.tv_sec * INT64_C(1000000) + facts->st_ctim.tv_nsec / 1000};
+}
+
+int zip_check_identity(const struct zip_reader *reader, const struct zip_identity *identity,
+                       struct error *error)
+{
+	struct stat facts;
+	if (fstat(reader->fd, &facts) < 0)
+		return error_cause(error, ERR_IO, "fstat: %s", strerror(errno));
+	struct zip_identity found = zip_identity(&facts);
+	if (found.device != identity->device || found.file != identity->file ||
+	    found.size_bytes != identity->size_bytes || found.modified_us != identity->modified_us ||
+	    found.changed_us != identity->changed_us)
+		return error_cause(error, ERR_IO, "the file was replaced or changed while it was checked");
+	return 0;
+}
+
 uint32_t zip_count(const struct zip_reader *reader)
 {
 	return reader->count;
@@ -276,16 +298,21 @@ void zip_reader_free(struct zip_reader *reader)
 
 int zip_file_sum(const char *path, struct zip_sum *ret_sum, struct error *error)
 {
-	uint8_t chunk[CHUNK_SIZE];
-	uint64_t size = 0;
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (fd < 0)
 		return error_cause(error, ERR_IO, "open %s: %s", path, strerror(errno));
+	int status = zip_descriptor_sum(fd, path, ret_sum, error);
+	close(fd);
+	return status;
+}
+
+int zip_descriptor_sum(int fd, const char *path, struct zip_sum *ret_sum, struct error *error)
+{
+	uint8_t chunk[CHUNK_SIZE];
+	uint64_t size = 0;
 	struct digest_stream *digest = digest_begin();
-	if (!digest) {
-		close(fd);
+	if (!digest)
 		return error_cause(error, ERR_NO_MEMORY, "digest");
-	}
 	ssize_t got;
 	while ((got = read(fd, chunk, sizeof chunk)) > 0 || (got < 0 && errno == EINTR)) {
 		if (got < 0)
@@ -294,7 +321,6 @@ int zip_file_sum(const char *path, struct zip_sum *ret_sum, struct error *error)
 		size += (uint64_t)got;
 	}
 	int code = errno;
-	close(fd);
 	struct sha256 sum = digest_end(digest);
 	if (got < 0)
 		return error_cause(error, ERR_IO, "read %s: %s", path, strerror(code));

@@ -20,32 +20,56 @@ const char *openssl_reason(void)
 	return reason ? reason : "unknown";
 }
 
+/* What failed first stands first in the queue, and what failed because of it behind. */
+static bool lacked_memory(void)
+{
+	return ERR_GET_REASON(ERR_peek_error()) == ERR_R_MALLOC_FAILURE;
+}
+
+int openssl_refused(struct error *error, const char *what)
+{
+	bool no_memory = lacked_memory();
+	unsigned long last = ERR_peek_last_error();
+	const char *reason = openssl_reason();
+
+	if (no_memory)
+		return error_cause(error, ERR_NO_MEMORY, "%s", what);
+	return last ? error_cause(error, ERR_INVALID_EVIDENCE, "%s: %s", what, reason)
+	            : error_cause(error, ERR_INVALID_EVIDENCE, "%s", what);
+}
+
+/* The text is at its end: no further PEM block begins. */
 static bool ends_regularly(void)
 {
 	unsigned long last = ERR_peek_last_error();
-	bool regular = ERR_GET_LIB(last) == ERR_LIB_PEM && ERR_GET_REASON(last) == PEM_R_NO_START_LINE;
 
-	ERR_clear_error();
-	return regular;
+	return ERR_GET_LIB(last) == ERR_LIB_PEM && ERR_GET_REASON(last) == PEM_R_NO_START_LINE;
 }
 
 int certificates_read(struct slice pem, STACK_OF(X509) **ret_certificates, struct error *error)
 {
 	CERTIFICATES_AUTO STACK_OF(X509) *certificates = sk_X509_new_null();
 	BIO *bio = pem.size <= INT_MAX ? BIO_new_mem_buf(pem.data, (int)pem.size) : NULL;
-	X509 *certificate;
+	X509 *certificate = NULL;
+	bool kept = true;
 
 	if (!certificates || !bio) {
 		BIO_free(bio);
 		return ERR_NO_MEMORY;
 	}
 	ERR_clear_error();
-	while (sk_X509_num(certificates) <= CERTIFICATES_MAX &&
+	while (kept && sk_X509_num(certificates) <= CERTIFICATES_MAX &&
 	       (certificate = PEM_read_bio_X509(bio, NULL, NULL, NULL)))
-		if (!sk_X509_push(certificates, certificate))
-			X509_free(certificate);
+		kept = sk_X509_push(certificates, certificate) > 0;
+	if (!kept)
+		X509_free(certificate);
 	BIO_free(bio);
-	if (!ends_regularly() || sk_X509_num(certificates) == 0)
+	bool no_memory = !kept || lacked_memory();
+	bool regular = ends_regularly();
+	ERR_clear_error();
+	if (no_memory)
+		return ERR_NO_MEMORY;
+	if (!regular || sk_X509_num(certificates) == 0)
 		return error_cause(error, ERR_VALIDATION,
 		                   "not a PEM text of 1 to %d certificates", CERTIFICATES_MAX);
 	*ret_certificates = certificates;
@@ -69,14 +93,15 @@ int certificates_write(const STACK_OF(X509) *certificates, struct buf *out)
 	return buf_check(out);
 }
 
-void certificate_name(const X509_NAME *name, char *text, size_t text_size)
+bool certificate_name(const X509_NAME *name, char *text, size_t text_size)
 {
 	unsigned long flags = XN_FLAG_RFC2253 & ~(unsigned long)ASN1_STRFLGS_ESC_MSB;
 	BIO *bio = BIO_new(BIO_s_mem());
 	char *data = NULL;
 	size_t size = 0;
 
-	if (bio && X509_NAME_print_ex(bio, name, 0, flags) >= 0)
+	bool written = bio && X509_NAME_print_ex(bio, name, 0, flags) >= 0;
+	if (written)
 		size = (size_t)BIO_get_mem_data(bio, &data);
 	if (size >= text_size)
 		for (size = text_size - 1; size > 0 && ((unsigned char)data[size] & 0xc0) == 0x80;)
@@ -85,27 +110,35 @@ void certificate_name(const X509_NAME *name, char *text, size_t text_size)
 		memcpy(text, data, size);
 	text[size] = 0;
 	BIO_free(bio);
+	return written;
 }
 
-static int64_t time_of(const ASN1_TIME *time)
+static bool time_of(const ASN1_TIME *time, int64_t *ret_us)
 {
 	struct tm parts = {0};
 
-	return ASN1_TIME_to_tm(time, &parts) == 1 ? (int64_t)timegm(&parts) * US_PER_SECOND : TIME_NONE;
+	if (ASN1_TIME_to_tm(time, &parts) != 1)
+		return false;
+	*ret_us = (int64_t)timegm(&parts) * US_PER_SECOND;
+	return true;
 }
 
-void certificate_describe(const X509 *certificate, struct certificate_facts *ret_facts)
+int certificate_describe(const X509 *certificate, struct certificate_facts *ret_facts,
+                         struct error *error)
 {
+	struct certificate_facts facts;
 	unsigned int size = SHA256_SIZE;
 
-	*ret_facts = (struct certificate_facts){
-		.not_before_us = time_of(X509_get0_notBefore(certificate)),
-		.not_after_us = time_of(X509_get0_notAfter(certificate)),
-	};
-	certificate_name(X509_get_subject_name(certificate), ret_facts->subject, SUBJECT_SIZE);
-	certificate_name(X509_get_issuer_name(certificate), ret_facts->issuer, SUBJECT_SIZE);
-	if (X509_digest(certificate, EVP_sha256(), ret_facts->sha256.bytes, &size) != 1)
+	ERR_clear_error();
+	if (!time_of(X509_get0_notBefore(certificate), &facts.not_before_us) ||
+	    !time_of(X509_get0_notAfter(certificate), &facts.not_after_us) ||
+	    !certificate_name(X509_get_subject_name(certificate), facts.subject, SUBJECT_SIZE) ||
+	    !certificate_name(X509_get_issuer_name(certificate), facts.issuer, SUBJECT_SIZE))
+		return openssl_refused(error, "the certificate's times or names cannot be read");
+	if (X509_digest(certificate, EVP_sha256(), facts.sha256.bytes, &size) != 1)
 		abort(); /* no digest without memory, and no identity without digest */
+	*ret_facts = facts;
+	return 0;
 }
 
 /* By name or, with a name altered, still by key identifier. */
@@ -142,8 +175,7 @@ static int check_self_signature(X509 *top, struct error *error)
 {
 	if (!claims_self_issue(top) || X509_verify(top, X509_get0_pubkey(top)) == 1)
 		return 0;
-	return error_cause(error, ERR_INVALID_EVIDENCE, "the topmost certificate's signature: %s",
-	                   openssl_reason());
+	return openssl_refused(error, "the topmost certificate's signature");
 }
 
 static bool all_on_path(STACK_OF(X509) *inside, STACK_OF(X509) *path)
@@ -197,6 +229,8 @@ static int tell_path_error(X509_STORE_CTX *context, X509 *signer, struct error *
 	X509 *certificate = X509_STORE_CTX_get_current_cert(context);
 	char name[NAME_SIZE];
 
+	if (X509_STORE_CTX_get_error(context) == X509_V_ERR_OUT_OF_MEM || lacked_memory())
+		return ERR_NO_MEMORY;
 	certificate_name(X509_get_subject_name(certificate ? certificate : signer), name, sizeof name);
 	return error_cause(error, ERR_INVALID_EVIDENCE, "certificate path, at %s: %s", name,
 	                   X509_verify_cert_error_string(X509_STORE_CTX_get_error(context)));
@@ -207,6 +241,8 @@ int certificate_path(X509 *signer, STACK_OF(X509) *inside, const STACK_OF(X509) 
                      struct error *error)
 {
 	X509 *top = roots ? NULL : topmost(signer, inside);
+
+	ERR_clear_error();
 	int result = certificate_check_signer(signer, purpose, error);
 
 	if (result == 0 && top)

@@ -18,15 +18,21 @@ static inline void certificates_cleanup(STACK_OF(X509) **certificates)
 
 /* What OpenSSL said last, or "unknown"; empties its queue. */
 const char *openssl_reason(void);
+/* For a call of OpenSSL that did not take what it was given: ERR_INVALID_EVIDENCE with `what`, or
+ * ERR_NO_MEMORY, which says nothing of the evidence. Its queue must have been empty before the
+ * call, and is empty then. */
+int openssl_refused(struct error *error, const char *what);
 
-/* All certificates of a PEM text, in order; other blocks are skipped. 0, or ERR_VALIDATION: none,
- * or one unreadable, or too many. */
+/* All certificates of a PEM text, in order; other blocks are skipped. 0, ERR_NO_MEMORY, or
+ * ERR_VALIDATION: none, or one unreadable, or too many. */
 int certificates_read(struct slice pem, STACK_OF(X509) **ret_certificates, struct error *error);
 int certificates_write(const STACK_OF(X509) *certificates, struct buf *out);
 
-/* RFC 2253, UTF-8, cut at a character's end. */
-void certificate_name(const X509_NAME *name, char *text, size_t size);
-void certificate_describe(const X509 *certificate, struct certificate_facts *ret_facts);
+/* RFC 2253, UTF-8, cut at a character's end. false, and "": it could not be written. */
+bool certificate_name(const X509_NAME *name, char *text, size_t size);
+/* 0, ERR_NO_MEMORY, or ERR_INVALID_EVIDENCE: its times or names cannot be read. */
+int certificate_describe(const X509 *certificate, struct certificate_facts *ret_facts,
+                         struct error *error);
 
 enum path_purpose { PATH_SIGNATURE, PATH_TIMESTAMP };
 

@@ -85,7 +85,7 @@ int certificate_check_signer(X509 *signer, enum path_purpose purpose, struct err
 		return refuse(signer, "is a certification authority's: it may only sign certificates",
 		              error);
 	if (!read_usage(signer, &usage, &critical))
-		return refuse(signer, "has an unreadable extended key usage", error);
+		return openssl_refused(error, "the extended key usage of the certificate is unreadable");
 	if (purpose == PATH_TIMESTAMP && !only_stamps_time(usage, critical))
 		return refuse(signer, "is not a timestamp authority's: its extended key usage is not "
 		                      "timeStamping, critical and alone", error);
@@ -125,9 +125,11 @@ int certificate_check_issuers(const STACK_OF(X509) *path, enum path_purpose purp
 			return refuse(certificate, "was signed with a digest that is too weak", error);
 		if (i == 0)
 			continue;
-		if (!read_usage(certificate, &usage, &critical) ||
-		    (usage &&
-		     !names_any(usage, purpose == PATH_TIMESTAMP ? time_purposes : document_purposes)))
+		if (!read_usage(certificate, &usage, &critical))
+			return openssl_refused(error,
+			                       "the extended key usage of a certificate is unreadable");
+		if (usage &&
+		    !names_any(usage, purpose == PATH_TIMESTAMP ? time_purposes : document_purposes))
 			return refuse(certificate, "may not issue certificates for this purpose: its extended "
 			                           "key usage is for something else", error);
 	}

@@ -203,9 +203,10 @@ int cms_create(const struct sha256 *digest, int64_t signing_time_us,
 	if (result != 0)
 		return result == ERR_VALIDATION ? ERR_REFUSED : result;
 	SIGNED_CONTENT_AUTO SignedContent *content = make_content(digest, signing_time_us, &certificates);
+	if (!content && openssl_refused(error, "signature") == ERR_NO_MEMORY)
+		return ERR_NO_MEMORY;
 	if (!content)
-		return error_cause(error, ERR_REFUSED, "no signature can be made with this certificate: %s",
-		                   openssl_reason());
+		return error_cause(error, ERR_REFUSED, "no signature can be made with this certificate");
 	SignerInfo *signer = signed_content_signer(content);
 	result = sign_attributes(signer, signing, error);
 	if (result == 0 && signing->timestamp)
@@ -256,6 +257,7 @@ static int read_signing_time(const SignerInfo *signer, int64_t *ret_us, struct e
 	struct tm parts = {0};
 
 	*ret_us = TIME_NONE;
+	ERR_clear_error();
 	if (at < 0)
 		return 0;
 	const ASN1_TYPE *value = X509_ATTRIBUTE_get0_type(X509at_get_attr(attributes, at), 0);
@@ -268,7 +270,7 @@ static int read_signing_time(const SignerInfo *signer, int64_t *ret_us, struct e
 		ASN1_STRING_free(again);
 	}
 	if (*ret_us == TIME_NONE)
-		return error_cause(error, ERR_INVALID_EVIDENCE, "the signing-time attribute is malformed");
+		return openssl_refused(error, "the signing-time attribute is malformed");
 	return 0;
 }
 
@@ -297,9 +299,10 @@ int cms_verify(struct slice cms, const struct sha256 *digest, const struct trust
 		    facts.has_timestamp ? facts.timestamp.gen_time_us : TIME_NONE, error);
 	if (result != 0)
 		return result;
-	certificate_describe(signer, &facts.signer);
-	*ret_facts = facts;
-	return 0;
+	result = certificate_describe(signer, &facts.signer, error);
+	if (result == 0)
+		*ret_facts = facts;
+	return result;
 }
 
 size_t cms_size(struct slice padded)

@@ -83,12 +83,17 @@ int signed_attributes_write(const STACK_OF(X509_ATTRIBUTE) *attributes, struct b
 	return buf_check(out);
 }
 
-static bool encodes_back(const SignedContent *content, struct slice der)
+static int check_encoding(const SignedContent *content, struct slice der, struct error *error)
 {
 	BUF_AUTO struct buf again;
 
 	buf_init(&again, der.size);
-	return signed_content_write(content, &again) == 0 && slice_equal(buf_slice(&again), der);
+	int result = signed_content_write(content, &again);
+	if (result != 0 && !again.full)
+		return result;
+	if (result != 0 || !slice_equal(buf_slice(&again), der))
+		return invalid(error, "the signed data is not DER, or something trails it");
+	return 0;
 }
 
 int signed_content_parse(struct slice der, SignedContent **ret_content, struct error *error)
@@ -101,10 +106,10 @@ int signed_content_parse(struct slice der, SignedContent **ret_content, struct e
 	SIGNED_CONTENT_AUTO SignedContent *content =
 	    d2i_SignedContent(NULL, &position, (long)der.size);
 	if (!content)
-		return error_cause(error, ERR_INVALID_EVIDENCE, "the signed data does not parse: %s",
-		                   openssl_reason());
-	if (!encodes_back(content, der))
-		return invalid(error, "the signed data is not DER, or something trails it");
+		return openssl_refused(error, "the signed data does not parse");
+	int result = check_encoding(content, der, error);
+	if (result != 0)
+		return result;
 	if (OBJ_obj2nid(content->type) != NID_pkcs7_signed)
 		return invalid(error, "not a SignedData");
 	if (sk_SignerInfo_num(content->data->signers) != 1)
@@ -275,6 +280,7 @@ static int check_signature(const SignerInfo *signer, const EVP_MD *digest, EVP_P
 	int verified = 0;
 
 	buf_init(&attributes, SIGNED_DATA_SIZE_MAX);
+	ERR_clear_error();
 	int result = signed_attributes_write(signer->signed_attributes, &attributes);
 	if (result == 0 && !context)
 		result = ERR_NO_MEMORY;
@@ -283,9 +289,8 @@ static int check_signature(const SignerInfo *signer, const EVP_MD *digest, EVP_P
 		                            (size_t)ASN1_STRING_length(signer->signature),
 		                            (const unsigned char *)attributes.data, attributes.size);
 	EVP_MD_CTX_free(context);
-	ERR_clear_error();
 	if (result == 0 && verified != 1)
-		result = invalid(error, "the signature does not fit the signed attributes");
+		result = openssl_refused(error, "the signature does not fit the signed attributes");
 	return result;
 }
 
@@ -335,6 +340,7 @@ static int check_signing_certificate(const SignerInfo *signer, const STACK_OF(X5
 	ESS_SIGNING_CERT_V2 *ess_v2 = NULL;
 	bool readable = true;
 
+	ERR_clear_error();
 	if (first && first->type == V_ASN1_SEQUENCE) {
 		const unsigned char *data = first->value.sequence->data;
 		ess = d2i_ESS_SIGNING_CERT(NULL, &data, first->value.sequence->length);
@@ -347,10 +353,9 @@ static int check_signing_certificate(const SignerInfo *signer, const STACK_OF(X5
 	bool bound = readable && OSSL_ESS_check_signing_certs(ess, ess_v2, path, 1) == 1;
 	ESS_SIGNING_CERT_free(ess);
 	ESS_SIGNING_CERT_V2_free(ess_v2);
-	ERR_clear_error();
 	if (bound)
 		return 0;
-	return invalid(error, "the signing-certificate attribute is missing or names another");
+	return openssl_refused(error, "the signing-certificate attribute is missing or names another");
 }
 
 int signed_content_verify_path(const SignedContent *content, X509 *signer,

@@ -63,12 +63,14 @@ int timestamp_request(const struct sha256 *imprint, const char *policy, struct b
 	    !request_set_imprint(request, imprint) || !request_set_nonce(request))
 		return ERR_NO_MEMORY;
 	if (policy) {
+		ERR_clear_error();
 		ASN1_OBJECT *object = OBJ_txt2obj(policy, 1);
 		bool set = object && TS_REQ_set_policy_id(request, object) == 1;
 		ASN1_OBJECT_free(object);
-		ERR_clear_error();
 		if (!set)
-			return error_cause(error, ERR_VALIDATION, "'%s' is no policy identifier", policy);
+			return openssl_refused(error, "policy") == ERR_NO_MEMORY
+			           ? ERR_NO_MEMORY
+			           : error_cause(error, ERR_VALIDATION, "'%s' is no policy identifier", policy);
 	}
 	int size = i2d_TS_REQ(request, &der);
 	if (size <= 0)
@@ -153,8 +155,9 @@ static int read_facts(TS_TST_INFO *info, struct timestamp_facts *facts, struct e
 		return invalid(error, "wrong version of the TSTInfo");
 	if (!read_imprint(info, &facts->imprint))
 		return invalid(error, "the imprint is not a SHA-256 digest");
+	ERR_clear_error();
 	if (!read_gen_time(TS_TST_INFO_get_time(info), &facts->gen_time_us))
-		return invalid(error, "the time is malformed");
+		return openssl_refused(error, "the time is malformed");
 	if (!read_accuracy(info, &facts->accuracy_us))
 		return invalid(error, "the accuracy is missing or malformed");
 	if (ASN1_STRING_type(serial) != V_ASN1_INTEGER || serial_size < 1 ||
@@ -168,18 +171,20 @@ static int read_facts(TS_TST_INFO *info, struct timestamp_facts *facts, struct e
 	return 0;
 }
 
-static TS_TST_INFO *parse_info(const ASN1_OCTET_STRING *content)
+static int parse_info(const ASN1_OCTET_STRING *content, TS_TST_INFO **ret_info,
+                      struct error *error)
 {
 	const unsigned char *position = ASN1_STRING_get0_data(content);
 	const unsigned char *end = position + ASN1_STRING_length(content);
-	TS_TST_INFO *info = d2i_TS_TST_INFO(NULL, &position, ASN1_STRING_length(content));
 
 	ERR_clear_error();
-	if (info && position != end) {
-		TS_TST_INFO_free(info);
-		info = NULL;
+	TS_TST_INFO *info = d2i_TS_TST_INFO(NULL, &position, ASN1_STRING_length(content));
+	if (info && position == end) {
+		*ret_info = info;
+		return 0;
 	}
-	return info;
+	TS_TST_INFO_free(info);
+	return openssl_refused(error, "the TSTInfo does not parse");
 }
 
 /* All that a token says by itself; the TSTInfo is the caller's. */
@@ -199,18 +204,18 @@ static int verify_token(struct slice token, struct slice roots_pem, TS_TST_INFO 
 		return result;
 	if (signed_content_signer(content)->unsigned_attributes)
 		return invalid(error, "the token has unsigned attributes");
-	info = parse_info(content->data->encapsulated->content);
-	if (!info)
-		return invalid(error, "the TSTInfo does not parse");
-	result = read_facts(info, &facts, error);
+	result = parse_info(content->data->encapsulated->content, &info, error);
+	if (result == 0)
+		result = read_facts(info, &facts, error);
 	if (result == 0 && roots_pem.data)
 		result = certificates_read(roots_pem, &roots, error);
 	if (result == 0)
 		result = signed_content_verify_path(content, signer, roots, PATH_TIMESTAMP,
 		                                    facts.gen_time_us, error);
+	if (result == 0)
+		result = certificate_describe(signer, &facts.authority, error);
 	if (result != 0)
 		return result;
-	certificate_describe(signer, &facts.authority);
 	*ret_facts = facts;
 	*ret_info = info;
 	info = NULL;
@@ -293,10 +298,10 @@ static int check_status(struct slice response, struct error *error)
 
 	if (response.size == 0 || response.size > TIMESTAMP_RESPONSE_MAX)
 		return invalid(error, "the response is empty or too large");
+	ERR_clear_error();
 	TS_RESP *parsed = d2i_TS_RESP(NULL, &position, (long)response.size);
 	if (!parsed)
-		return error_cause(error, ERR_INVALID_EVIDENCE, "the response does not parse: %s",
-		                   openssl_reason());
+		return openssl_refused(error, "the response does not parse");
 	const TS_STATUS_INFO *info = TS_RESP_get_status_info(parsed);
 	bool read = ASN1_INTEGER_get_int64(&status, TS_STATUS_INFO_get0_status(info)) == 1;
 	status_text(info, text);
@@ -311,14 +316,15 @@ static int compare_with_request(struct slice request, TS_TST_INFO *info,
                                 const struct timestamp_facts *facts, struct error *error)
 {
 	const unsigned char *position = (const unsigned char *)request.data;
+
+	ERR_clear_error();
 	__attribute__((cleanup(request_cleanup))) TS_REQ *asked =
 	    request.size > 0 && request.size <= TIMESTAMP_REQUEST_MAX
 	        ? d2i_TS_REQ(NULL, &position, (long)request.size)
 	        : NULL;
 
-	ERR_clear_error();
 	if (!asked)
-		return invalid(error, "the request does not parse");
+		return openssl_refused(error, "the request does not parse");
 	const ASN1_OCTET_STRING *hash = TS_MSG_IMPRINT_get_msg(TS_REQ_get_msg_imprint(asked));
 	if (!slice_equal(slice_make(ASN1_STRING_get0_data(hash), (size_t)ASN1_STRING_length(hash)),
 	                 slice_make(facts->imprint.bytes, SHA256_SIZE)))

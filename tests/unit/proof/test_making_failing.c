@@ -1,0 +1,226 @@
+/* Evidence is made while one call after another fails: memory, files, OpenSSL. It is told, nothing is
+ * left behind, and what is told as made is whole. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include <dirent.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "failing.h"
+#include "proof/archive.h"
+#include "proof/pdf_check.h"
+#include "proof/pdf_sign.h"
+#include "proof/report.h"
+#include "test_archive_fixture.h"
+#include "test_report_facts.h"
+
+#define ALL (FAILING_MEMORY | FAILING_FILES | FAILING_OPENSSL)
+#define CONTENT "what was declared"
+
+static struct fixture fixture;
+static char directory[FIXTURE_PATH_SIZE];
+static char path[FIXTURE_PATH_SIZE + 16];
+static char signed_path[FIXTURE_PATH_SIZE + 16];
+static struct sample sample;
+
+static int set_up(void **state)
+{
+	(void)state;
+	fixture_open(&fixture);
+	snprintf(directory, sizeof directory, "%s/made", fixture.directory);
+	snprintf(path, sizeof path, "%s/made.zip", directory);
+	snprintf(signed_path, sizeof signed_path, "%s/signed.pdf", directory);
+	assert_int_equal(mkdir(directory, 0700), 0);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	fixture_close(&fixture);
+	return 0;
+}
+
+static int files_made(void)
+{
+	DIR *files = opendir(directory);
+	int count = 0;
+	assert_non_null(files);
+	for (struct dirent *file; (file = readdir(files));)
+		count += file->d_name[0] != '.';
+	closedir(files);
+	return count;
+}
+
+static void remove_files(void)
+{
+	DIR *files = opendir(directory);
+	assert_non_null(files);
+	for (struct dirent *file; (file = readdir(files));)
+		if (file->d_name[0] != '.')
+			unlinkat(dirfd(files), file->d_name, 0);
+	closedir(files);
+}
+
+/* A fault of the machine, never one of what was given, and never an interface's refusal. */
+static bool is_fault(int status)
+{
+	return status == ERR_NO_MEMORY || status == ERR_IO || status == ERR_NO_SPACE ||
+	       status == ERR_INTERNAL;
+}
+
+/* `make` makes `count` files when nothing fails, and none when it answers an error. */
+static void make_in_turn(int (*make)(struct error *error), int count, int stride, int calls_min)
+{
+	int at = 1, wrong = 0;
+	for (;; at += stride) {
+		struct error error = {0};
+		failing_arm(ALL, at);
+		int status = make(&error);
+		const char *failed = failing_disarm();
+		int left = files_made();
+		remove_files();
+		if (!failed) {
+			assert_int_equal(status, 0);
+			assert_int_equal(left, count);
+			break;
+		}
+		bool good = status == 0 ? left == count : is_fault(status) && left == 0;
+		if (!good)
+			print_error("call %d, %s: status %d (%s), %d files\n", at, failed, status,
+			            error.cause, left);
+		wrong += !good;
+	}
+	assert_true(at > calls_min);
+	assert_int_equal(wrong, 0);
+}
+
+static int make_parts(struct error *error)
+{
+	struct part_writer *writer;
+	const struct part_facts *parts;
+	size_t count;
+	struct part_entry entry = {1, slice_of("evt_1"), sha256_of(CONTENT, strlen(CONTENT)), false};
+	int status = part_writer_begin(directory, FIXTURE_CERTIFICATION, FIXTURE_CHANNEL, 0, 4, &writer,
+	                               error);
+	if (status < 0)
+		return status;
+	/* Two entries a part. */
+	for (; entry.sequence <= 3 && status == 0; entry.sequence++)
+		status = part_writer_add(writer, &entry, slice_of(CONTENT), error);
+	if (status == 0)
+		status = part_writer_finish(writer, &parts, &count, error);
+	part_writer_free(writer);
+	return status;
+}
+
+static void content_parts(void **state)
+{
+	(void)state;
+	make_in_turn(make_parts, 2, 1, 30);
+}
+
+static int add_all(struct archive *archive, struct slice config, struct error *error)
+{
+	static const uint8_t digest[SHA256_SIZE] = {1};
+	struct event_facts event = {
+	    .channel_id = FIXTURE_CHANNEL, .client_ref = slice_of("ref"), .config_version = 1,
+	    .event_id = slice_of("evt_1"), .hash_algorithm = HASH_SHA256, .hash = digest,
+	    .modality = MODALITY_CONTENT, .occurred_at_us = TIME_NONE, .received_at_us = 1,
+	    .sequence = 2, .chain = MODE_LIVE};
+	struct sha256 hash = sha256_of("h", 1);
+	struct seal_document seal = {.segment_id = "seg_1", .channel_id = FIXTURE_CHANNEL,
+	                             .chain = "live", .first_sequence = 1, .last_sequence = 2,
+	                             .clock = {true, 1, "ntp_adjtime"}};
+	struct tree_proof proof = {.count = 1};
+	struct archive_segment segment = {&seal, &proof, "rnd_1"};
+	struct archive_round round = {"rnd_1", hash, "An authority", AUTHORITY_DEVELOPMENT,
+	                              slice_of("request"), slice_of("token"), 1};
+	int status = archive_add_config(archive, 1, config, error);
+	if (status == 0)
+		status = archive_add_event(archive, &event, error);
+	if (status == 0)
+		status = archive_add_leaf(archive, 1, &hash, error);
+	if (status == 0)
+		status = archive_add_segment(archive, &segment, error);
+	return status == 0 ? archive_add_round(archive, &round, error) : status;
+}
+
+static int make_archive(struct error *error)
+{
+	struct cms_signer signer;
+	struct cms_signing signing = fixture_signing(&fixture, MODE_LIVE, &signer);
+	struct archive_facts facts = {
+	    .certification_id = FIXTURE_CERTIFICATION, .verification_code = FIXTURE_CODE,
+	    .channel_id = FIXTURE_CHANNEL, .mode = MODE_LIVE, .channel_created_at_us = 1,
+	    .issued_at_us = fixture.base_us, .requested_from_us = TIME_NONE,
+	    .requested_to_us = TIME_NONE, .requested_first = 2, .requested_last = 2,
+	    .first_sequence = 2, .last_sequence = 2, .service_name = "A service",
+	    .service_prefix = "SVC", .verification_url = "https://example.org/v"};
+	struct archive *archive;
+	struct zip_sum sum;
+	int status = archive_begin(path, &facts, &archive, error);
+	if (status < 0)
+		return status;
+	status = add_all(archive, slice_of("{}"), error);
+	if (status == 0)
+		status = archive_finish(archive, &signing, &sum, error);
+	archive_free(archive);
+	return status;
+}
+
+static void an_archive(void **state)
+{
+	(void)state;
+	make_in_turn(make_archive, 1, 1, 50);
+}
+
+static int make_report(struct error *error)
+{
+	return report_render(&sample.facts, LANGUAGE_SPANISH, path, error);
+}
+
+static void a_report(void **state)
+{
+	(void)state;
+	sample_ordinary(&sample, 3);
+	make_in_turn(make_report, 1, 1, 10);
+}
+
+static int sign_report(struct error *error)
+{
+	struct cms_signer signer;
+	struct cms_signing signing = fixture_signing(&fixture, MODE_LIVE, &signer);
+	struct pdf_signed made;
+	char base[FIXTURE_PATH_SIZE];
+	snprintf(base, sizeof base, "%s/base.pdf", fixture.directory);
+	return pdf_sign(base, signed_path, fixture.base_us, &signing, &made, error);
+}
+
+static void a_signature_of_a_report(void **state)
+{
+	(void)state;
+	char base[FIXTURE_PATH_SIZE];
+	snprintf(base, sizeof base, "%s/base.pdf", fixture.directory);
+	sample_ordinary(&sample, 1);
+	assert_int_equal(report_render(&sample.facts, LANGUAGE_ENGLISH, base, NULL), 0);
+	make_in_turn(sign_report, 1, 1, 50);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(content_parts),
+		cmocka_unit_test(an_archive),
+		cmocka_unit_test(a_report),
+		cmocka_unit_test(a_signature_of_a_report),
+	};
+	return cmocka_run_group_tests(tests, set_up, tear_down);
+}
