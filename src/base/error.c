@@ -51,6 +51,15 @@ int error_exit_code(int code)
 	return code == OK ? 0 : errors[error_index(code)].exit_code;
 }
 
+int error_find(const char *code_text, size_t size, int exit_code)
+{
+	for (int number = 1; number < (int)(sizeof errors / sizeof *errors); number++)
+		if (errors[number].code && errors[number].exit_code == exit_code &&
+		    slice_is(slice_make(code_text, size), errors[number].code))
+			return -number;
+	return ERR_INTERNAL;
+}
+
 const char *error_general_message(int code, enum language language)
 {
 	return errors[error_index(code)].text[language == LANGUAGE_SPANISH];

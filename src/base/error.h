@@ -47,6 +47,8 @@ const char *error_code_text(int code);
 int error_http_status(int code);
 /* 1 refused, 2 wrong usage or could not be done. */
 int error_exit_code(int code);
+/* The first error with that code of the interface and that exit code; ERR_INTERNAL: there is none. */
+int error_find(const char *code_text, size_t size, int exit_code);
 /* The general sentence of a code. */
 const char *error_general_message(int code, enum language language);
 

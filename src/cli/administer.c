@@ -20,12 +20,7 @@ static int answered_error(const struct json *told, struct error *error)
 	(void)json_get_text(told, "cause", &cause);
 	(void)json_get_integer(told, "exit", &exit_code);
 	/* Codes of the interface are shared by several numbers: code and exit choose one. */
-	int found = ERR_INTERNAL;
-#define ERROR_ENTRY(name, number, text, status, its_exit, english, spanish)                        \
-	if (found == ERR_INTERNAL && slice_is(code, text) && exit_code == (its_exit))                  \
-		found = -(number);
-#include "base/error.def"
-#undef ERROR_ENTRY
+	int found = error_find(code.data, code.size, (int)exit_code);
 	error_clear(error);
 	error->code = found;
 	snprintf(error->english, sizeof error->english, "%.*s", (int)message.size, message.data);

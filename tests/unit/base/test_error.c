@@ -24,6 +24,22 @@ static void test_table(void **state)
 	                    "Aquí no existe ese recurso.");
 }
 
+/* What one program tells of an error, another one finds again. */
+static void test_codes_are_found(void **state)
+{
+	for (int code = ERR_VALIDATION; code >= ERR_CLOCK; code--) {
+		const char *text = error_code_text(code);
+		int found = error_find(text, strlen(text), error_exit_code(code));
+		assert_true(found >= code);
+		assert_string_equal(error_code_text(found), text);
+		assert_int_equal(error_exit_code(found), error_exit_code(code));
+	}
+	assert_int_equal(error_find("not_found", 9, 1), ERR_NOT_FOUND);
+	assert_int_equal(error_find("not_found", 8, 1), ERR_INTERNAL);
+	assert_int_equal(error_find("not_found", 9, 2), ERR_INTERNAL);
+	assert_int_equal(error_find(NULL, 0, 1), ERR_INTERNAL);
+}
+
 /* Both sentences of a message have the same places, but for pairs that carry a language each. */
 static void test_sentences(void **state)
 {
@@ -100,6 +116,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_table),
+		cmocka_unit_test(test_codes_are_found),
 	    cmocka_unit_test(test_sentences),
 	    cmocka_unit_test(test_places),
 	    cmocka_unit_test(test_long_places_are_cut),

@@ -180,6 +180,54 @@ static void parts_keep_to_their_bounds(void **state)
 	part_writer_free(writer);
 }
 
+/* Each answers what is wrong with a line, whatever it is. */
+static void readers_refuse_any_other_text(void **state)
+{
+	static const char *const texts[] = {
+	    "", "no JSON", "[]", "7", "{}", "{\"v\":1}", "{\"v\":2}", "{\"chain\":\"other\"}",
+	    "{\"channel_id\":\"a\\u0000b\"}", "{\"path\":[1]}", "{\"path\":[],\"round_id\":\"r\",\"seal\":7}",
+	    "{\"authority\":\"a\",\"gen_time\":\"yesterday\"}", "{\"sequence\":0}",
+	    "[[[[[[[[[[]]]]]]]]]]"};
+	ARENA_AUTO struct arena arena;
+	arena_init(&arena, 1 << 20);
+	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+		struct slice text = slice_of(texts[i]);
+		struct event_facts event;
+		struct archive_segment_text segment_text;
+		struct archive_segment segment;
+		struct archive_round round;
+		struct archive_manifest manifest;
+		struct config_facts config;
+		struct part_head head;
+		struct part_entry entry;
+		struct sha256 hash;
+		const char *channel;
+		enum mode chain;
+		int64_t number;
+		const int results[] = {
+		    archive_read_event(&arena, text, &event, NULL),
+		    archive_read_leaf(&arena, text, &number, &hash, NULL),
+		    archive_read_segment(&arena, text, &segment_text, &segment, NULL),
+		    archive_read_round(&arena, text, &round, NULL),
+		    archive_read_genesis(&arena, text, &channel, &chain, &number, NULL),
+		    archive_read_config(&arena, text, &config, NULL),
+		    archive_read_manifest(&arena, text, &manifest, NULL),
+		    archive_read_part_head(&arena, text, &head, NULL),
+		    archive_read_part_line(&arena, text, &entry, NULL)};
+		for (size_t k = 0; k < sizeof results / sizeof *results; k++)
+			if (results[k] != ERR_INVALID_EVIDENCE)
+				fail_msg("reader %zu of '%s': %d", k, texts[i], results[k]);
+	}
+}
+
+static void names_are_escaped(void **state)
+{
+	BUF_AUTO struct buf out;
+	buf_init(&out, 4096);
+	archive_asic_file(&(struct archive_file){"a&b<c>\"d\n", {0}}, &out);
+	assert_non_null(strstr(out.data, "a&amp;b&lt;c&gt;&quot;d "));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -190,6 +238,8 @@ int main(void)
 	    cmocka_unit_test(writer_refuses_an_incomplete_range),
 	    cmocka_unit_test(parts_refuse_other_content),
 	    cmocka_unit_test(parts_keep_to_their_bounds),
+	    cmocka_unit_test(readers_refuse_any_other_text),
+	    cmocka_unit_test(names_are_escaped),
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -17,6 +17,7 @@
 #include "proof/report.h"
 #include "test_archive_fixture.h"
 #include "test_report_facts.h"
+#include "test_report_tools.h"
 
 #define ALL (FAILING_MEMORY | FAILING_FILES | FAILING_OPENSSL)
 
@@ -47,7 +48,7 @@ static void make_report(void)
 	facts->archive_size_bytes = (int64_t)first.sum.size_bytes;
 	snprintf(base, sizeof base, "%s/base.pdf", fixture.directory);
 	snprintf(report, sizeof report, "%s/report.pdf", fixture.directory);
-	assert_int_equal(report_render(facts, LANGUAGE_ENGLISH, base, NULL), 0);
+	assert_int_equal(tools_render(facts, LANGUAGE_ENGLISH, base, NULL), 0);
 	assert_int_equal(pdf_sign(base, report, clock_now_us(), &signing, &made, NULL), 0);
 }
 

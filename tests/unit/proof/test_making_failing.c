@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -20,6 +21,7 @@
 #include "proof/report.h"
 #include "test_archive_fixture.h"
 #include "test_report_facts.h"
+#include "test_report_tools.h"
 
 #define ALL (FAILING_MEMORY | FAILING_FILES | FAILING_OPENSSL)
 #define CONTENT "what was declared"
@@ -184,7 +186,14 @@ static void an_archive(void **state)
 
 static int make_report(struct error *error)
 {
-	return report_render(&sample.facts, LANGUAGE_SPANISH, path, error);
+	int file = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	if (file < 0)
+		return ERR_IO;
+	int status = report_render(&sample.facts, LANGUAGE_SPANISH, file, error);
+	close(file);
+	if (status < 0)
+		unlink(path); /* the file is its caller's */
+	return status;
 }
 
 static void a_report(void **state)
@@ -210,7 +219,7 @@ static void a_signature_of_a_report(void **state)
 	char base[FIXTURE_PATH_SIZE];
 	snprintf(base, sizeof base, "%s/base.pdf", fixture.directory);
 	sample_ordinary(&sample, 1);
-	assert_int_equal(report_render(&sample.facts, LANGUAGE_ENGLISH, base, NULL), 0);
+	assert_int_equal(tools_render(&sample.facts, LANGUAGE_ENGLISH, base, NULL), 0);
 	make_in_turn(sign_report, 1, 1, 50);
 }
 

@@ -1,0 +1,252 @@
+/* Signatures, timestamps and keys are made and verified while one call after another fails. A fault
+ * is told as one: never as evidence that is not valid, and never passed over. */
+#include "support.h"
+
+#include "base/clock.h"
+#include "failing.h"
+#include "seal/cms.h"
+#include "seal/certificate.h"
+#include "seal/development.h"
+#include "seal/timestamp.h"
+
+#define ALL (FAILING_MEMORY | FAILING_FILES | FAILING_OPENSSL)
+#define POLICY "1.2.3.4"
+
+static struct signer *signer;
+static struct sha256 digest;
+static struct buf cms, request, response;
+static int64_t made_at_us;
+
+static int give_timestamp(void *context, const struct sha256 *imprint, struct buf *out,
+                          struct error *error)
+{
+	struct timestamp_facts facts;
+	BUF_AUTO struct buf asked;
+	BUF_AUTO struct buf answer;
+
+	buf_init(&asked, TIMESTAMP_REQUEST_MAX);
+	buf_init(&answer, TIMESTAMP_RESPONSE_MAX);
+	int result = timestamp_request(imprint, NULL, &asked, error);
+	if (result == 0)
+		result = signer_timestamp(context, buf_slice(&asked), &answer, error);
+	return result ? result
+	              : timestamp_verify_response(buf_slice(&asked), buf_slice(&answer),
+	                                          signer_timestamp_roots(context), clock_now_us(),
+	                                          US_PER_DAY, out, &facts, error);
+}
+
+static int create(struct signer *by, struct buf *out, struct error *error)
+{
+	struct cms_signer one = {by, SIGNER_REPORT};
+	struct cms_signing signing = {.certificates_pem = signer_certificates(by),
+	                              .sign = cms_sign_with_signer,
+	                              .sign_context = &one,
+	                              .timestamp = give_timestamp,
+	                              .timestamp_context = by};
+
+	buf_init(out, CMS_SIZE_MAX);
+	return cms_create(&digest, clock_now_us(), &signing, out, error);
+}
+
+static int verify(struct slice signature, struct signer *by, struct error *error)
+{
+	struct cms_facts facts;
+
+	int result = cms_verify(signature, &digest,
+	                        &(struct trust_roots){signer_trust(by), signer_trust(by)}, &facts,
+	                        error);
+	if (result == 0)
+		assert_true(facts.trusted && facts.has_timestamp && facts.signer.subject[0]);
+	return result;
+}
+
+static int make_all(void **state)
+{
+	if (scratch_make(state) != 0)
+		return -1;
+	signer = development_signer();
+	digest = sha256_of("content", 7);
+	made_at_us = clock_now_us();
+	buf_init(&request, TIMESTAMP_REQUEST_MAX);
+	buf_init(&response, TIMESTAMP_RESPONSE_MAX);
+	return create(signer, &cms, NULL) ||
+	       timestamp_request(&digest, NULL, &request, NULL) ||
+	       signer_timestamp(signer, buf_slice(&request), &response, NULL);
+}
+
+static int drop_all(void **state)
+{
+	signer_stop(signer);
+	buf_free(&cms);
+	buf_free(&request);
+	buf_free(&response);
+	return scratch_remove(state);
+}
+
+static bool is_fault(int result)
+{
+	return result == ERR_NO_MEMORY || result == ERR_IO || result == ERR_INTERNAL;
+}
+
+/* Every call of `run` fails in turn: it answers a fault, or does its work nevertheless. */
+static void in_turn(int (*run)(struct error *error), int calls_min)
+{
+	int at = 1, wrong = 0;
+
+	for (;; at++) {
+		struct error error = {0};
+		failing_arm(ALL, at);
+		int result = run(&error);
+		const char *failed = failing_disarm();
+		if (!failed) {
+			if (result != 0)
+				fail_msg("%d: %s", result, error.cause);
+			break;
+		}
+		if (result != 0 && !is_fault(result))
+			print_error("call %d, %s: %d %s\n", at, failed, result, error.cause);
+		wrong += result != 0 && !is_fault(result);
+	}
+	assert_true(at > calls_min);
+	assert_int_equal(wrong, 0);
+}
+
+static int run_create(struct error *error)
+{
+	BUF_AUTO struct buf out;
+
+	return create(signer, &out, error);
+}
+
+static int run_verify(struct error *error)
+{
+	return verify(buf_slice(&cms), signer, error);
+}
+
+static int run_request(struct error *error)
+{
+	BUF_AUTO struct buf out;
+
+	buf_init(&out, TIMESTAMP_REQUEST_MAX);
+	return timestamp_request(&digest, POLICY, &out, error);
+}
+
+static int run_response(struct error *error)
+{
+	struct timestamp_facts facts;
+	BUF_AUTO struct buf token;
+
+	buf_init(&token, TIMESTAMP_RESPONSE_MAX);
+	return timestamp_verify_response(buf_slice(&request), buf_slice(&response),
+	                                 signer_timestamp_roots(signer), made_at_us, US_PER_DAY, &token,
+	                                 &facts, error);
+}
+
+static int run_certificates(struct error *error)
+{
+	CERTIFICATES_AUTO STACK_OF(X509) *certificates = NULL;
+	BUF_AUTO struct buf out;
+
+	buf_init(&out, (size_t)1 << 20);
+	int result = certificates_read(signer_trust(signer), &certificates, error);
+	if (result == 0) {
+		assert_int_equal(sk_X509_num(certificates), 2); /* none was left out */
+		result = certificates_write(certificates, &out);
+	}
+	return result;
+}
+
+static void test_making(void **state)
+{
+	(void)state;
+	in_turn(run_create, 40);
+	in_turn(run_request, 10);
+}
+
+static void test_verifying(void **state)
+{
+	(void)state;
+	in_turn(run_verify, 40);
+	in_turn(run_response, 20);
+	in_turn(run_certificates, 5);
+}
+
+/* Whatever fails on the way, what was altered is never valid. */
+static void test_verifying_what_was_altered(void **state)
+{
+	struct sha256 right = digest;
+
+	(void)state;
+	for (int at = 1; at < 100; at++) {
+		digest = sha256_of("other", 5);
+		failing_arm(ALL, at);
+		int result = run_verify(NULL);
+		failing_disarm();
+		digest = right;
+		if (result != ERR_INVALID_EVIDENCE && !is_fault(result))
+			fail_msg("call %d: %d", at, result);
+	}
+}
+
+/* What a failed start leaves behind keeps the next one from nothing. */
+static void test_development_keys(void **state)
+{
+	char directory[256];
+	bool failed = true;
+
+	(void)state;
+	for (int at = 1; failed; at++) {
+		struct error error = {0};
+		assert_int_equal(scratch_run("rm -rf keys && mkdir -m 700 keys"), 0);
+		snprintf(directory, sizeof directory, "%s", scratch_path("keys"));
+		failing_arm(ALL, at);
+		int result = development_create(directory, &error);
+		failed = failing_disarm() != NULL;
+		if (result != 0 && !is_fault(result))
+			fail_msg("call %d: %d %s", at, result, error.cause);
+		assert_int_equal(development_create(directory, &error), 0);
+		assert_true(failed || at > 60);
+	}
+}
+
+/* The failing calls are those of the new process too. It does not start, or it signs rightly, or it
+ * says that it does not. */
+static void test_signing_process(void **state)
+{
+	char directory[256];
+	bool failed = true;
+
+	(void)state;
+	snprintf(directory, sizeof directory, "%s", scratch_path("other"));
+	for (int at = 1; failed; at++) {
+		assert_true(at < 1000); /* what failed once does not fail for ever */
+		struct error error = {0};
+		struct signer *other = NULL;
+		struct signer_options options = {.directory = directory, .development = true};
+		BUF_AUTO struct buf out = {0};
+		failing_arm(ALL, at);
+		int result = signer_start(&options, &other, &error);
+		failed = failing_disarm() != NULL || result != 0;
+		if (result != 0)
+			continue;
+		result = create(other, &out, &error);
+		if (result == 0)
+			assert_int_equal(verify(buf_slice(&out), other, NULL), 0);
+		failed |= result != 0;
+		signer_stop(other);
+		assert_true(failed || at > 40);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_making),
+		cmocka_unit_test(test_verifying),
+		cmocka_unit_test(test_verifying_what_was_altered),
+		cmocka_unit_test(test_development_keys),
+		cmocka_unit_test(test_signing_process),
+	};
+
+	return cmocka_run_group_tests(tests, make_all, drop_all);
+}
