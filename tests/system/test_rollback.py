@@ -148,10 +148,11 @@ def test_a_crash_between_a_round_and_its_mark_is_no_rollback(kept):
 
 @pytest.mark.sqlite
 def test_a_store_that_was_made_anew_is_another_one(kept):
-    """As when a demonstration's database is deleted and its keys are kept."""
+    """As when a demonstration's database and content are deleted and its keys are kept."""
     kept.grow("one")
     for path in kept.data.glob("constancia.db*"):
         path.unlink()
+    shutil.rmtree(kept.data / "content")
     kept.grow("two")
     assert len({line["store"] for line in log_of(kept.data) if "store" in line}) == 2
 
