@@ -145,13 +145,22 @@ static void set_apart(struct sealer *sealer, int64_t account, int64_t chain,
 	          error_code_text(result), "cause", error->cause);
 }
 
-/* Whether an error met on a chain is the chain's own: the store answers otherwise. */
+/* Whether an error met on a chain may be the chain's own: it is none of those that meet every
+ * chain, and the store answers otherwise. */
 static bool is_chains_own(const struct round *round, int result)
 {
 	int64_t number;
 	struct sha256 token_hash;
-	return result != ERR_NO_MEMORY &&
-	       store_last_round(round->sealer->service->store, &number, &token_hash, NULL) == OK;
+	switch (result) {
+	case ERR_NO_MEMORY:
+	case ERR_NO_SPACE:
+	case ERR_UNAVAILABLE:
+	case ERR_UNKNOWN_OUTCOME:
+	case ERR_NETWORK:
+	case ERR_AUTHORITY: return false;
+	default:
+		return store_last_round(round->sealer->service->store, &number, &token_hash, NULL) == OK;
+	}
 }
 
 static void note_ahead(struct sealer *sealer, const struct unsealed_chain *chain, int64_t lag_us)
@@ -386,9 +395,9 @@ static int seal_round(struct sealer *sealer, struct unsealed_chain *chains, size
 static int check_history(struct sealer *sealer, struct error *error)
 {
 	struct service *service = sealer->service;
-	struct history history;
+	struct history history = {0}; /* filled only when the store could be read */
 	int result = history_check(service->store, service->signer, &history, error);
-	if (result == ERR_CORRUPT)
+	if (result == ERR_CORRUPT && history.known.round > 0)
 		atomic_store(&service->went_back, true);
 	return result == ERR_NO_SPACE ? OK : result;
 }
