@@ -40,6 +40,8 @@ SETTINGS = {
     "log_line_prefix": "%m [%p] %q%d ",
     "dynamic_shared_memory_type": "mmap",  # goes with the data directory
     "wal_receiver_status_interval": "1s",
+    "wal_sender_timeout": "5min",  # a busy machine is no lost standby
+    "wal_receiver_timeout": "5min",
     "wal_retrieve_retry_interval": "100ms",
 }
 

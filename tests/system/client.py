@@ -488,7 +488,7 @@ class Service:
             self.store.discard()
 
     def log_lines(self):
-        return [json.loads(line) for line in self.log.read_text().splitlines()]
+        return [json.loads(line) for line in self.log.read_text().split("\n")[:-1]]
 
     # ---- administration ----
 

@@ -15,7 +15,7 @@ import zipfile
 
 import pytest
 
-from client import ROOT, Client, Service, fresh, run
+from client import ROOT, Client, Service, eventually, fresh, run
 
 sys.path.insert(0, str(ROOT / "tests" / "support"))
 import s3_server  # noqa: E402 (the path comes first)
@@ -186,7 +186,8 @@ def test_a_download_that_breaks_is_cut(s3, start_on):
     with pytest.raises((http.client.IncompleteRead, ConnectionError)):
         response.read()
     connection.close()
-    assert [line for line in service.log_lines() if line["event"] == "download_cut"]
+    eventually(lambda: [line for line in service.log_lines() if line["event"] == "download_cut"],
+               "the cut download is told")
     s3.behave()
     assert len(client.download(part["url"]).expect(200).body) == part["bytes"]
 
