@@ -15,6 +15,7 @@ import pytest
 from client import Client, Description, basic, eventually, free_port
 from fleet import Fleet, at_once
 from nodes import NotStarted
+from postgres import Cluster
 
 pytestmark = pytest.mark.postgresql
 CONFIGURATION = pathlib.Path(__file__).resolve().parents[2] / "dist" / "haproxy.cfg"
@@ -62,8 +63,9 @@ class Proxy:
 
 @pytest.fixture(scope="module")
 def fleet(tmp_path_factory):
-    with Fleet(tmp_path_factory.mktemp("fleet"), rate__live=RATE,
-               service__trusted_proxies="127.0.0.0/8") as running:
+    with Cluster(standbys=1) as cluster, \
+            Fleet(tmp_path_factory.mktemp("fleet"), cluster=cluster, rate__live=RATE,
+                  service__trusted_proxies="127.0.0.0/8") as running:
         yield running
 
 
