@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
-#include "http/address_counts.h"
+#include "http/shares.h"
 #include "http/internal.h"
 
 #define BYTES_PER_SECOND (16 * 1024)
@@ -86,7 +86,7 @@ static bool count_address(struct client *client)
 	int64_t limit = loop->server->service->settings->http_connections_per_address;
 	if (loop->is_operators || !find_address(client) || client->by_proxy)
 		return true;
-	client->is_counted = address_count_take(loop->addresses, client->address, limit);
+	client->is_counted = share_take(loop->addresses, client->address, 1, limit);
 	return client->is_counted;
 }
 
@@ -136,7 +136,7 @@ struct client *client_begin(struct loop *loop, struct MHD_Connection *connection
 static void forget_forwarded(struct client *client)
 {
 	if (client->forwarded)
-		address_count_give(client->loop->addresses, client->forwarded);
+		share_give(client->loop->addresses, client->forwarded, 1);
 	client->forwarded = 0;
 }
 
@@ -144,7 +144,7 @@ void client_end(struct client *client)
 {
 	forget_forwarded(client);
 	if (client->is_counted)
-		address_count_give(client->loop->addresses, client->address);
+		share_give(client->loop->addresses, client->address, 1);
 	count(client->loop, -1);
 	leave(list_of(client), client);
 	exchange_free(client->exchange);
@@ -182,7 +182,7 @@ void client_goes_on(struct client *client, int64_t now_us)
 bool client_comes_from(struct client *client, uint64_t address)
 {
 	int64_t limit = client->loop->server->service->settings->http_connections_per_address;
-	if (!address_count_take(client->loop->addresses, address, limit))
+	if (!share_take(client->loop->addresses, address, 1, limit))
 		return false;
 	client->forwarded = address;
 	return true;

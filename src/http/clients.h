@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 struct MHD_Connection;
-struct address_counts;
+struct shares;
 struct exchange;
 struct loop;
 

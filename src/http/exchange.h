@@ -107,6 +107,7 @@ struct exchange {
 	struct buf canonical; /* of a payload */
 	struct buf out;       /* an answer's body */
 	size_t held;          /* bytes that are counted in http_body_bytes */
+	uint64_t body_owner;  /* in whose share */
 	size_t body_limit;
 	uint64_t body_seen;
 	struct upload *upload; /* a file that comes */

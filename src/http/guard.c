@@ -147,6 +147,11 @@ static uint64_t address_id(const struct exchange *exchange)
 	return guard_address_id(exchange->server, (const struct sockaddr *)&address);
 }
 
+uint64_t guard_owner_id(const struct exchange *exchange)
+{
+	return exchange->key_known ? mix((uint64_t)exchange->key.account) : address_id(exchange);
+}
+
 static int rate_refusal(const struct exchange *exchange, struct error *error)
 {
 	error_set(error, ERR_RATE_LIMITED, MSG_NONE, NULL);
@@ -154,8 +159,6 @@ static int rate_refusal(const struct exchange *exchange, struct error *error)
 	return ERR_RATE_LIMITED;
 }
 
-/* Several buckets for an address: public downloads and pages have their own, and so have the
- * notices of a payment provider. */
 static int64_t address_rate(const struct exchange *exchange)
 {
 	int64_t rate = exchange->service->settings->rate_live;

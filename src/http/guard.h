@@ -9,6 +9,8 @@
 
 /* What counts as one address, salted. */
 uint64_t guard_address_id(const struct http_server *server, const struct sockaddr *address);
+/* Whose the request is, once its head has been checked: its key's account, or its address. */
+uint64_t guard_owner_id(const struct exchange *exchange);
 /* Fills exchange->head; slices live as long as the request. */
 void guard_read_head(struct exchange *exchange);
 #define GUARD_LOOK_UP 1 /* the key has to be looked up: exchange->question */

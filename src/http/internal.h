@@ -8,6 +8,7 @@
 #include "http/metrics.h"
 #include "http/route.h"
 #include "http/server.h"
+#include "http/shares.h"
 #include "net/address.h"
 
 #define LOOPS 1 /* polling threads; two gave the same on two cores */
@@ -22,6 +23,11 @@
 #define BUFFER_KEEP ((size_t)8 * 1024) /* of a buffer that serves one request after another */
 #define ARENA_MAX ((size_t)16 * 1024 * 1024)
 
+#define UPLOAD_PIECE ((size_t)256 * 1024) /* of a file, until a worker writes it away */
+#define UPLOAD_SLACK ((size_t)64 * 1024) /* what may come at once */
+/* Most that is held of one body: a piece of a file, or a JSON body (they end with a NUL). */
+#define BODY_HELD_MAX (UPLOAD_PIECE + UPLOAD_SLACK + 1)
+
 #define SWALLOW_MAX ((uint64_t)512 * 1024)        /* of a refused body, to keep the connection */
 #define DISCARD_MAX ((uint64_t)32 * 1024 * 1024)  /* behind an answer that was given at once */
 
@@ -29,6 +35,8 @@ struct http_server {
 	struct service *service;
 	struct metrics metrics;
 	struct rate_limiter *limiter;
+	struct shares *bodies; /* what is held of them, by whose they are */
+	pthread_mutex_t bodies_lock;
 	struct worker_pool *workers;
 	struct worker_pool *content_workers;
 	struct worker_pool *key_workers;
@@ -65,14 +73,17 @@ void request_abandon(struct exchange *exchange);
 /* What an abandoned exchange leaves behind when it comes back at last. */
 void request_tidy(struct exchange *exchange);
 
-/* ---- body.c: what requests hold of their bodies, bounded by http.body_memory; any thread ---- */
-/* Whether as much may come, before it comes. ERR_UNAVAILABLE. */
+/* ---- body.c: what requests hold of their bodies, bounded by http.body_memory; of it an account, or
+ * for what needs no key an address, has a share ---- */
+/* Whether a body of `size` may come, before it comes: of a long one as much as is held at a time.
+ * ERR_UNAVAILABLE. In the loop's thread. */
 int body_expect(struct exchange *exchange, uint64_t size, struct error *error)
 	__attribute__((warn_unused_result));
-/* Counts what the exchange holds now. ERR_UNAVAILABLE when it became more than there is. */
+/* Counts what the exchange holds now. ERR_UNAVAILABLE when it became more than there is: that is not
+ * counted, and has to be dropped. */
 int body_count(struct exchange *exchange, struct error *error)
 	__attribute__((warn_unused_result));
-/* It holds nothing any more. */
+/* It holds nothing any more. Any thread. */
 void body_release(struct exchange *exchange);
 /* Appends to the body, and counts. */
 int body_collect(struct exchange *exchange, struct slice part, struct error *error)

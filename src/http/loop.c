@@ -11,7 +11,7 @@
 
 #include "base/log.h"
 #include "base/thread.h"
-#include "http/address_counts.h"
+#include "http/shares.h"
 #include "http/internal.h"
 #include "http/key_lookup.h"
 #include "http/object_stream.h"
@@ -271,7 +271,7 @@ int loop_start(struct loop *loop, struct http_server *server, int listen_descrip
 	loop->poll_descriptor = epoll_create1(EPOLL_CLOEXEC);
 	if (loop->wake_descriptor < 0 || loop->poll_descriptor < 0)
 		return error_cause(error, ERR_IO, "polling for HTTP: %s", strerror(errno));
-	loop->addresses = address_counts_create();
+	loop->addresses = shares_create();
 	loop->daemon = loop->addresses ? start_daemon(loop, listen_descriptor) : NULL;
 	if (!loop->daemon)
 		return error_cause(error, ERR_IO, "the HTTP library does not start");
@@ -301,7 +301,7 @@ void loop_stop(struct loop *loop)
 	} else if (loop->daemon) {
 		stop_daemon(loop);
 	}
-	address_counts_free(loop->addresses);
+	shares_free(loop->addresses);
 	arena_free(&loop->scratch);
 	if (loop->poll_descriptor > 0)
 		close(loop->poll_descriptor);

@@ -14,7 +14,7 @@
 #include "base/error.h"
 #include "http/clients.h"
 
-struct address_counts;
+struct shares;
 struct exchange;
 struct http_server;
 struct key_lookup;
@@ -41,7 +41,7 @@ struct loop {
 	bool is_operators; /* no rates, and not counted */
 	struct client_list idle, busy; /* the idle ones as they became so */
 	int64_t connections;
-	struct address_counts *addresses;
+	struct shares *addresses;
 	int64_t look_at_us; /* when to look at the clients next */
 	_Atomic(struct loop_item *) given;
 	_Atomic int giving; /* threads that are about to wake the loop, which lives until then */

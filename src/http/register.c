@@ -9,8 +9,6 @@
 #define INLINE_MAX ((size_t)16 * 1024) /* canonical JSON up to it travels in the transaction */
 #define FORM_SLACK ((size_t)64 * 1024) /* what a form may have beside the file */
 #define OCCURRED_AT_MAX 64
-#define PIECE_SIZE ((size_t)256 * 1024) /* of a file, until a worker writes it away */
-#define PIECE_SLACK ((size_t)64 * 1024) /* what may come at once */
 
 enum form_field { FIELD_NONE, FIELD_CLIENT_REF, FIELD_OCCURRED_AT, FIELD_FILE };
 
@@ -130,7 +128,7 @@ static int begin_form(struct exchange *exchange, struct error *error)
 	if (!exchange->upload)
 		return error_set(error, ERR_NO_MEMORY, MSG_NONE, NULL);
 	exchange->upload->exchange = exchange;
-	buf_init(&exchange->upload->piece, PIECE_SIZE + PIECE_SLACK);
+	buf_init(&exchange->upload->piece, UPLOAD_PIECE + UPLOAD_SLACK);
 	struct multipart_sink sink = {part_begin, part_data, part_end, exchange->upload};
 	return multipart_begin(&exchange->upload->multipart, exchange->head.content_type,
 	                       &exchange->arena, &sink, error);
@@ -210,7 +208,7 @@ static int data(struct exchange *exchange, struct slice part, struct error *erro
 	int result = multipart_feed(&upload->multipart, part, error);
 	if (!result)
 		result = body_count(exchange, error);
-	return !result && upload->piece.size >= PIECE_SIZE ? submit_piece(exchange, error) : result;
+	return !result && upload->piece.size >= UPLOAD_PIECE ? submit_piece(exchange, error) : result;
 }
 
 /* ---- to the sequencer ---- */
@@ -368,7 +366,9 @@ static int body_event(struct exchange *exchange, struct declared_event *ret, str
 	fit(&exchange->canonical);
 	if (!result)
 		result = body_count(exchange, error);
-	if (!result)
+	if (result)
+		buf_free(&exchange->canonical);
+	else
 		*ret = event;
 	return result;
 }

@@ -128,7 +128,8 @@ static int start(struct http_server *server, struct error *error)
 	if (result)
 		return result;
 	server->limiter = rate_limiter_create(RATE_BUCKETS);
-	if (!server->limiter || !start_workers(server) || error_docs_make(server))
+	server->bodies = shares_create();
+	if (!server->limiter || !server->bodies || !start_workers(server) || error_docs_make(server))
 		return error_cause(error, ERR_NO_MEMORY, "no memory or threads for HTTP");
 	result = listen_on("service.listen", settings->service_listen, &server->listen_descriptor,
 	                   &server->port, error);
@@ -155,6 +156,7 @@ int http_start(struct service *service, struct http_server **ret_server, struct 
 	if (!server)
 		return error_cause(error, ERR_NO_MEMORY, "no memory for HTTP");
 	server->service = service;
+	pthread_mutex_init(&server->bodies_lock, NULL);
 	server->listen_descriptor = server->admin_descriptor = -1;
 	int result = start(server, error);
 	if (result) {
@@ -209,6 +211,8 @@ void http_stop(struct http_server *server)
 	if (server->admin_descriptor >= 0)
 		close(server->admin_descriptor);
 	rate_limiter_free(server->limiter);
+	shares_free(server->bodies);
+	pthread_mutex_destroy(&server->bodies_lock);
 	free(server->error_docs);
 	free(server);
 }

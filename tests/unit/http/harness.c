@@ -16,28 +16,55 @@ static void must(int result, const struct error *error)
 		fail_msg("%d %s %s", result, error->english, error->cause);
 }
 
-static void make_account(struct harness *harness, struct error *error)
+static void make_account(struct harness *harness, char account_id[ID_SIZE])
 {
-	struct store *store = harness->service.store;
+	struct error error = {0};
 	struct account_record given = {.name = "Demo", .unpaid_limit = 100};
-	must(store_create_account(store, &given, 1000, clock_now_us(), harness->account_id, error),
-	     error);
+	must(store_create_account(harness->service.store, &given, 1000, clock_now_us(), account_id,
+	                          &error),
+	     &error);
+}
+
+static void make_channel(struct harness *harness, const char *account_id, enum modality modality,
+                         char channel_id[ID_SIZE])
+{
+	struct error error = {0};
+	struct config_facts config = {
+		.modality = modality, .name = "Canal ñ", .declarant = "ACME Widgets"};
+	must(store_create_channel(harness->service.store, slice_of(account_id), &config, clock_now_us(),
+	                          channel_id, &error),
+	     &error);
+}
+
+static void make_key(struct harness *harness, const char *channel_id, enum mode mode,
+                     char text[KEY_TEXT_MAX], char key_id[ID_SIZE])
+{
+	struct error error = {0};
+	key_generate("svc", mode, text);
+	struct sha256 hash = sha256_of(text, strlen(text));
+	must(store_create_key(harness->service.store, slice_of(channel_id), mode, NULL, &hash,
+	                      text + strlen(text) - 4, clock_now_us(), key_id, &error),
+	     &error);
+}
+
+static void populate(struct harness *harness)
+{
+	make_account(harness, harness->account_id);
 	for (int modality = 0; modality < 2; modality++) {
-		struct config_facts config = {
-			.modality = (enum modality)modality, .name = "Canal ñ", .declarant = "ACME Widgets"};
-		must(store_create_channel(store, slice_of(harness->account_id), &config, clock_now_us(),
-		                          harness->channel_id[modality], error),
-		     error);
-		for (int mode = 0; mode < 2; mode++) {
-			char *text = harness->key[modality][mode];
-			key_generate("svc", (enum mode)mode, text);
-			struct sha256 hash = sha256_of(text, strlen(text));
-			must(store_create_key(store, slice_of(harness->channel_id[modality]), (enum mode)mode,
-			                      NULL, &hash, text + strlen(text) - 4, clock_now_us(),
-			                      harness->key_id[modality][mode], error),
-			     error);
-		}
+		char *channel_id = harness->channel_id[modality];
+		make_channel(harness, harness->account_id, (enum modality)modality, channel_id);
+		for (int mode = 0; mode < 2; mode++)
+			make_key(harness, channel_id, (enum mode)mode, harness->key[modality][mode],
+			         harness->key_id[modality][mode]);
 	}
+}
+
+void harness_add_client(struct harness *harness, char key[KEY_TEXT_MAX])
+{
+	char account_id[ID_SIZE], channel_id[ID_SIZE], key_id[ID_SIZE];
+	make_account(harness, account_id);
+	make_channel(harness, account_id, MODALITY_CONTENT, channel_id);
+	make_key(harness, channel_id, MODE_LIVE, key, key_id);
 }
 
 void harness_start(struct harness *harness, void (*adjust)(struct settings *settings))
@@ -75,7 +102,7 @@ void harness_start(struct harness *harness, void (*adjust)(struct settings *sett
 		adjust(settings);
 	log_set_level(LOG_ERROR + 1);
 	must(service_open(settings, true, &harness->service, &error), &error);
-	make_account(harness, &error);
+	populate(harness);
 	must(http_start(&harness->service, &harness->server, &error), &error);
 	assert_true(http_port(harness->server) > 0);
 }
@@ -94,16 +121,21 @@ void harness_stop(struct harness *harness)
 
 /* ---- the client ---- */
 
-int harness_connect(const struct harness *harness)
+static int connect_to(uint16_t port)
 {
 	int descriptor = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	struct sockaddr_in address = {.sin_family = AF_INET,
-	                              .sin_port = htons(http_port(harness->server)),
+	                              .sin_port = htons(port),
 	                              .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	struct timeval patience = {.tv_sec = 30};
 	setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
 	assert_int_equal(connect(descriptor, (struct sockaddr *)&address, sizeof address), 0);
 	return descriptor;
+}
+
+int harness_connect(const struct harness *harness)
+{
+	return connect_to(http_port(harness->server));
 }
 
 void harness_send(int descriptor, const void *data, size_t size)
@@ -181,6 +213,16 @@ void harness_post(const struct harness *harness, struct reply *reply, const char
 {
 	harness_ask(harness, reply, "POST", path, key, "Content-Type: application/json\r\n", json,
 	            strlen(json));
+}
+
+void harness_ask_operators(const struct harness *harness, struct reply *reply, const char *path)
+{
+	char head[128];
+	int descriptor = connect_to(http_admin_port(harness->server));
+	snprintf(head, sizeof head, "GET %s HTTP/1.1\r\nHost: test\r\n\r\n", path);
+	harness_send(descriptor, head, strlen(head));
+	harness_read(descriptor, false, reply);
+	close(descriptor);
 }
 
 void reply_free(struct reply *reply)

@@ -30,6 +30,8 @@ struct harness {
 /* Settings are ready before `adjust` (may be NULL) changes them; ends the test on failure. */
 void harness_start(struct harness *harness, void (*adjust)(struct settings *settings));
 void harness_stop(struct harness *harness);
+/* A live key of another account, for content. */
+void harness_add_client(struct harness *harness, char key[KEY_TEXT_MAX]);
 
 struct reply {
 	int status;
@@ -50,6 +52,8 @@ void harness_ask(const struct harness *harness, struct reply *reply, const char 
 /* The same with a body of JSON. */
 void harness_post(const struct harness *harness, struct reply *reply, const char *path,
                   const char *key, const char *json);
+/* GET of the operator's listener. */
+void harness_ask_operators(const struct harness *harness, struct reply *reply, const char *path);
 void reply_free(struct reply *reply);
 /* The header's value, "" when there is none. Of the thread, until its next call. */
 const char *reply_header(const struct reply *reply, const char *name);

@@ -1,9 +1,7 @@
 /* Starting, stopping, the operator's listener, and many clients at once. */
-#include <arpa/inet.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "harness.h"
@@ -50,20 +48,6 @@ static void test_settings(void **state)
 	harness_stop(&harness);
 }
 
-static void ask_admin(const char *path, struct reply *reply)
-{
-	char request[128];
-	struct sockaddr_in address = {.sin_family = AF_INET,
-	                              .sin_port = htons(http_admin_port(harness.server)),
-	                              .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	int descriptor = socket(AF_INET, SOCK_STREAM, 0);
-	assert_int_equal(connect(descriptor, (struct sockaddr *)&address, sizeof address), 0);
-	snprintf(request, sizeof request, "GET %s HTTP/1.1\r\nHost: a\r\n\r\n", path);
-	harness_send(descriptor, request, strlen(request));
-	harness_read(descriptor, false, reply);
-	close(descriptor);
-}
-
 static void test_admin(void **state)
 {
 	struct reply reply;
@@ -71,20 +55,20 @@ static void test_admin(void **state)
 	harness_post(&harness, &reply, "/v1/events", harness.key[MODALITY_CONTENT][MODE_LIVE],
 	             "{\"client_ref\":\"a\",\"payload\":{}}");
 	reply_expect(&reply, 201, NULL);
-	ask_admin("/livez", &reply);
+	harness_ask_operators(&harness, &reply, "/livez");
 	reply_expect(&reply, 200, NULL);
-	ask_admin("/readyz", &reply);
+	harness_ask_operators(&harness, &reply, "/readyz");
 	assert_non_null(strstr(reply.body, "\"ready\":true"));
 	reply_expect(&reply, 200, NULL);
-	ask_admin("/metrics", &reply);
+	harness_ask_operators(&harness, &reply, "/metrics");
 	assert_non_null(strstr(reply.body, "constancia_http_requests_total{status=\"201\"} 1\n"));
 	assert_non_null(strstr(reply.body, "constancia_http_request_seconds_bucket{le=\"+Inf\"} 1\n"));
 	assert_non_null(strstr(reply.body, "\nconstancia_events_registered_total 1\n"));
 	reply_expect(&reply, 200, NULL);
-	ask_admin("/v1/events", &reply);
+	harness_ask_operators(&harness, &reply, "/v1/events");
 	reply_expect(&reply, 404, NULL);
 	http_drain(harness.server, clock_monotonic_us() + US_PER_SECOND);
-	ask_admin("/readyz", &reply);
+	harness_ask_operators(&harness, &reply, "/readyz");
 	assert_non_null(strstr(reply.body, "stopping"));
 	reply_expect(&reply, 503, NULL);
 	harness_stop(&harness);

@@ -1,0 +1,22 @@
+/* How much of something each of many has: connections of an address, memory of an account. Memory
+ * only for those that have some. Not thread safe. */
+#ifndef HTTP_SHARES_H
+#define HTTP_SHARES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct shares;
+
+struct shares *shares_create(void) __attribute__((warn_unused_result));
+void shares_free(struct shares *shares); /* NULL-safe */
+/* What `owner` (any well-mixed number) has. */
+int64_t share_held(struct shares *shares, uint64_t owner);
+/* `amount` (at least 1) more; false, and it has no more, when that were beyond `limit` or memory is
+ * gone. */
+bool share_take(struct shares *shares, uint64_t owner, int64_t amount, int64_t limit)
+	__attribute__((warn_unused_result));
+/* `amount` less, of what was taken. */
+void share_give(struct shares *shares, uint64_t owner, int64_t amount);
+
+#endif

@@ -1,0 +1,115 @@
+/* What requests may hold of their bodies. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "harness.h"
+
+#define STALLED 30
+#define LARGE 200000
+#define FILE_SIZE ((size_t)6 * 1024 * 1024)
+
+static struct harness harness;
+#define LIVE harness.key[MODALITY_CONTENT][MODE_LIVE]
+
+static void four_mebibytes(struct settings *settings)
+{
+	settings->http_body_memory = 4;
+}
+
+static void large_body(char body[LARGE + 64], const char *client_ref)
+{
+	int size = sprintf(body, "{\"client_ref\":\"%s\",\"payload\":{\"a\":\"", client_ref);
+	memset(body + size, 'x', LARGE);
+	strcpy(body + size + LARGE, "\"}}");
+}
+
+/* A large body of which the end does not come. */
+static int stall(const char *key)
+{
+	static char body[LARGE];
+	char head[256];
+	int descriptor = harness_connect(&harness);
+	snprintf(head, sizeof head,
+	         "POST /v1/events HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer %s\r\n"
+	         "Content-Type: application/json\r\nContent-Length: %d\r\n\r\n",
+	         key, LARGE + 1);
+	memset(body, ' ', sizeof body);
+	harness_send(descriptor, head, strlen(head));
+	harness_send(descriptor, body, sizeof body);
+	return descriptor;
+}
+
+static double metric(const char *name)
+{
+	struct reply reply;
+	char line[128];
+	harness_ask_operators(&harness, &reply, "/metrics");
+	snprintf(line, sizeof line, "\nconstancia_%s ", name);
+	const char *found = strstr(reply.body, line);
+	assert_non_null(found);
+	double value = strtod(found + strlen(line), NULL);
+	reply_free(&reply);
+	return value;
+}
+
+/* One client holds all that it may; what another one sends is taken all the same. */
+static void test_one_client_leaves_room(void **state)
+{
+	static char body[LARGE + 64];
+	char other[KEY_TEXT_MAX];
+	int descriptors[STALLED];
+	struct reply reply;
+	harness_start(&harness, four_mebibytes);
+	harness_add_client(&harness, other);
+	for (int i = 0; i < STALLED; i++)
+		descriptors[i] = stall(LIVE);
+	while (metric("http_body_memory_refused_total") == 0)
+		usleep(10000);
+	assert_true(metric("http_body_bytes") <= 1024 * 1024);
+	large_body(body, "other");
+	harness_post(&harness, &reply, "/v1/events", other, body);
+	reply_expect(&reply, 201, NULL);
+	/* Small ones of its own go on too. */
+	harness_post(&harness, &reply, "/v1/events", LIVE,
+	             "{\"client_ref\":\"small\",\"payload\":{}}");
+	reply_expect(&reply, 201, NULL);
+	for (int i = 0; i < STALLED; i++)
+		close(descriptors[i]);
+	while (metric("http_body_bytes") > 0)
+		usleep(10000);
+	large_body(body, "own");
+	harness_post(&harness, &reply, "/v1/events", LIVE, body);
+	reply_expect(&reply, 201, NULL);
+	harness_stop(&harness);
+}
+
+/* A file needs the memory of a piece, however long it is. */
+static void test_a_long_file_is_expected_in_pieces(void **state)
+{
+	static const char form[] = "--b\r\nContent-Disposition: form-data; name=\"client_ref\"\r\n\r\nf"
+							   "\r\n--b\r\nContent-Disposition: form-data; name=\"file\"\r\n\r\n";
+	static const char end[] = "\r\n--b--\r\n";
+	struct reply reply;
+	char *body = calloc(1, sizeof form + FILE_SIZE + sizeof end);
+	assert_non_null(body);
+	memcpy(body, form, sizeof form - 1);
+	memcpy(body + sizeof form - 1 + FILE_SIZE, end, sizeof end - 1);
+	harness_start(&harness, four_mebibytes);
+	harness_ask(&harness, &reply, "POST", "/v1/events", LIVE,
+	            "Content-Type: multipart/form-data; boundary=b\r\n", body,
+	            sizeof form - 1 + FILE_SIZE + sizeof end - 1);
+	reply_expect(&reply, 201, NULL);
+	assert_true(metric("http_body_bytes") == 0);
+	harness_stop(&harness);
+	free(body);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_one_client_leaves_room),
+		cmocka_unit_test(test_a_long_file_is_expected_in_pieces),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,68 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "http/shares.h"
+
+#define OWNERS 5000
+
+static void test_limit(void **state)
+{
+	struct shares *shares = shares_create();
+	assert_non_null(shares);
+	assert_false(share_take(shares, 7, 1, 0));
+	for (int i = 0; i < 3; i++)
+		assert_true(share_take(shares, 7, 1, 3));
+	assert_false(share_take(shares, 7, 1, 3));
+	assert_true(share_take(shares, 8, 1, 3));
+	share_give(shares, 7, 1);
+	assert_true(share_take(shares, 7, 1, 3));
+	assert_false(share_take(shares, 7, 1, 3));
+	assert_int_equal(share_held(shares, 7), 3);
+	shares_free(shares);
+	shares_free(NULL);
+}
+
+static void test_amounts(void **state)
+{
+	struct shares *shares = shares_create();
+	assert_false(share_take(shares, 7, 101, 100));
+	assert_int_equal(share_held(shares, 7), 0);
+	assert_true(share_take(shares, 7, 60, 100));
+	assert_false(share_take(shares, 7, 41, 100));
+	assert_false(share_take(shares, 7, 1, 50)); /* a limit that became lower */
+	assert_true(share_take(shares, 7, 40, 100));
+	share_give(shares, 7, 30);
+	assert_int_equal(share_held(shares, 7), 70);
+	share_give(shares, 7, 70);
+	assert_int_equal(share_held(shares, 7), 0);
+	shares_free(shares);
+}
+
+/* Many in each bucket, and each by itself. */
+static void test_many(void **state)
+{
+	struct shares *shares = shares_create();
+	for (int round = 0; round < 2; round++) {
+		for (uint64_t owner = 0; owner < OWNERS; owner++) {
+			assert_true(share_take(shares, owner * 1024, 1, 1));
+			assert_false(share_take(shares, owner * 1024, 1, 1));
+		}
+		for (uint64_t owner = 0; owner < OWNERS; owner++)
+			share_give(shares, owner * 1024, 1);
+	}
+	shares_free(shares);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_limit),
+		cmocka_unit_test(test_amounts),
+		cmocka_unit_test(test_many),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
