@@ -13,7 +13,7 @@ struct key_lookup {
 	struct key_lookup *previous, *next; /* the loop's list */
 	struct exchange *waiting;           /* linked by their next_asker */
 	int64_t started_us;
-	struct sha256 key_hash;
+	struct key_question question;
 	/* The worker's until it is given back. */
 	int result;
 	struct key_identity key;
@@ -25,7 +25,7 @@ static void look_up(struct job *job)
 	struct key_lookup *lookup = (struct key_lookup *)job;
 	struct service *service = lookup->loop->server->service;
 	lookup->result =
-		service_look_up_key(service, &lookup->key_hash, &lookup->key, &lookup->error);
+		service_look_up_key(service, &lookup->question.key_hash, &lookup->key, &lookup->error);
 	loop_give(lookup->loop, &lookup->item);
 }
 
@@ -68,15 +68,25 @@ void key_lookup_leave(struct exchange *exchange)
 	go_on(exchange);
 }
 
-static struct key_lookup *find(const struct loop *loop, const struct sha256 *key_hash)
+/* The newest of its key, from `from` on. */
+static struct key_lookup *find(struct key_lookup *from, const struct sha256 *key_hash)
 {
-	struct key_lookup *lookup = loop->lookups;
-	while (lookup && !sha256_equal(&lookup->key_hash, key_hash))
+	struct key_lookup *lookup = from;
+	while (lookup && !sha256_equal(&lookup->question.key_hash, key_hash))
 		lookup = lookup->next;
 	return lookup;
 }
 
-static struct key_lookup *start(struct loop *loop, const struct sha256 *key_hash)
+/* What it says may have been read when it began, and counts only as long as in the cache. */
+static bool may_share(const struct key_lookup *lookup, const struct key_question *question,
+                      int64_t now_us)
+{
+	return lookup->question.generation == question->generation &&
+	       now_us - lookup->started_us < KEY_LIFE_US;
+}
+
+static struct key_lookup *start(struct loop *loop, const struct key_question *question,
+                                int64_t now_us)
 {
 	struct key_lookup *lookup = loop->lookup_count < LOOKUPS_MAX ? calloc(1, sizeof *lookup) : NULL;
 	if (!lookup)
@@ -84,8 +94,8 @@ static struct key_lookup *start(struct loop *loop, const struct sha256 *key_hash
 	lookup->job.run = look_up;
 	lookup->item.take = take;
 	lookup->loop = loop;
-	lookup->started_us = clock_monotonic_us();
-	lookup->key_hash = *key_hash;
+	lookup->started_us = now_us;
+	lookup->question = *question;
 	if (!worker_submit(loop->server->key_workers, &lookup->job)) {
 		free(lookup);
 		return NULL;
@@ -102,12 +112,16 @@ static struct key_lookup *start(struct loop *loop, const struct sha256 *key_hash
 int key_lookup_begin(struct exchange *exchange, struct error *error)
 {
 	struct loop *loop = exchange->loop;
-	struct key_lookup *lookup = find(loop, &exchange->question.key_hash);
-	/* Who has waited for so long has left by now, and so would this one. */
-	if (lookup && clock_monotonic_us() - lookup->started_us > loop->deadline_us)
-		return error_cause(error, ERR_UNAVAILABLE, "a look-up of the key hangs");
-	if (!lookup)
-		lookup = start(loop, &exchange->question.key_hash);
+	const struct key_question *question = &exchange->question;
+	int64_t now_us = clock_monotonic_us();
+	struct key_lookup *lookup = find(loop->lookups, &question->key_hash);
+	for (struct key_lookup *old = lookup; old; old = find(old->next, &question->key_hash)) {
+		/* Who has waited for so long has left by now, and so would this one. */
+		if (now_us - old->started_us > loop->deadline_us)
+			return error_cause(error, ERR_UNAVAILABLE, "a look-up of the key hangs");
+	}
+	if (!lookup || !may_share(lookup, question, now_us))
+		lookup = start(loop, question, now_us);
 	if (!lookup)
 		return error_cause(error, ERR_UNAVAILABLE, "too many keys are looked up");
 	exchange->lookup = lookup;

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <zlib.h>
 
-#define ENTRY_LIFE_US (2 * US_PER_SECOND)
 #define FAILURE_LIFE_US US_PER_SECOND /* of a look-up that failed */
 #define CACHE_SLOTS 8192 /* a power of two; a fresh key takes an older one's slot */
 
@@ -147,7 +146,7 @@ static bool has_failed(const struct cache_entry *entry)
 
 static bool is_fresh(const struct cache_entry *entry, int64_t now_us)
 {
-	int64_t life_us = has_failed(entry) ? FAILURE_LIFE_US : ENTRY_LIFE_US;
+	int64_t life_us = has_failed(entry) ? FAILURE_LIFE_US : KEY_LIFE_US;
 	return entry->read_at_us && now_us - entry->read_at_us < life_us;
 }
 
@@ -168,17 +167,16 @@ static int judge(const struct cache_entry *entry, struct key_identity *ret, stru
 bool service_key_known(struct service *service, struct slice key, struct key_question *ret_question,
                        int *ret_result, struct key_identity *ret, struct error *error)
 {
-	struct cache_entry entry;
+	struct cache_entry entry = {0};
 	uint64_t generation;
 	if (!key_well_formed(service->settings->service_prefix, key)) {
 		*ret_result = error_set(error, ERR_INVALID_KEY, MSG_NONE, NULL);
 		return true;
 	}
-	*ret_question = (struct key_question){.key_hash = sha256_of(key.data, key.size)};
-	if (!cache_find(service->keys, &ret_question->key_hash, &entry, &generation))
-		return false;
-	ret_question->familiar = entry.familiar;
-	if (!is_fresh(&entry, clock_monotonic_us()))
+	struct sha256 key_hash = sha256_of(key.data, key.size);
+	bool found = cache_find(service->keys, &key_hash, &entry, &generation);
+	*ret_question = (struct key_question){key_hash, entry.familiar, generation};
+	if (!found || !is_fresh(&entry, clock_monotonic_us()))
 		return false;
 	*ret_result = judge(&entry, ret, error);
 	return true;

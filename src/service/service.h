@@ -63,10 +63,12 @@ void service_close(struct service *service);
 
 /* ---- keys ---- */
 #define KEY_TEXT_MAX 64
+#define KEY_LIFE_US (2 * US_PER_SECOND) /* of what a look-up said */
 /* What is to be looked up of a key that is not known well enough. */
 struct key_question {
 	struct sha256 key_hash;
 	bool familiar; /* it was a key of ours when it was last looked up */
+	uint64_t generation; /* of what was known when it was asked: moved on by each forgetting */
 };
 /* Waits for nothing. Shape and checksum are looked at first, so that a typo costs no look-up; then
  * a cache whose entries are at most 2 seconds old, failed look-ups 1 second. True: *ret_result is

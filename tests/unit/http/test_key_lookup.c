@@ -1,0 +1,102 @@
+/* A key is revoked while a look-up of it hangs. */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "harness.h"
+
+static struct harness harness;
+#define LIVE harness.key[MODALITY_CONTENT][MODE_LIVE]
+
+/* The store reads, and then hangs until it is let go. */
+static _Atomic bool hangs;
+static _Atomic int hanging, looked_up;
+
+int __real_store_find_key(struct store *store, const struct sha256 *key_hash,
+                          struct key_identity *ret, struct error *error);
+int __wrap_store_find_key(struct store *store, const struct sha256 *key_hash,
+                          struct key_identity *ret, struct error *error);
+
+int __wrap_store_find_key(struct store *store, const struct sha256 *key_hash,
+                          struct key_identity *ret, struct error *error)
+{
+	int result = __real_store_find_key(store, key_hash, ret, error);
+	bool waits = atomic_exchange(&hangs, false);
+	atomic_fetch_add(&looked_up, 1);
+	atomic_store(&hanging, waits);
+	while (waits && atomic_load(&hanging))
+		usleep(1000);
+	return result;
+}
+
+static int ask(void)
+{
+	char head[256];
+	int descriptor = harness_connect(&harness);
+	snprintf(head, sizeof head,
+	         "GET /v1/channel HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer %s\r\n\r\n", LIVE);
+	harness_send(descriptor, head, strlen(head));
+	return descriptor;
+}
+
+static void answered(int descriptor, int status, const char *code)
+{
+	struct reply reply;
+	harness_read(descriptor, false, &reply);
+	reply_expect(&reply, status, code);
+	close(descriptor);
+}
+
+static void hang(void)
+{
+	atomic_store(&looked_up, 0);
+	atomic_store(&hangs, true);
+}
+
+static void revoke_key(void)
+{
+	struct error error = {0};
+	int64_t revoked_at_us;
+	const char *key_id = harness.key_id[MODALITY_CONTENT][MODE_LIVE];
+	assert_int_equal(store_revoke_key(harness.service.store, slice_of(key_id), clock_now_us(),
+	                                  &revoked_at_us, &error),
+	                 OK);
+	service_forget_keys(&harness.service);
+}
+
+static void test_revoked_meanwhile(void **state)
+{
+	hang();
+	int before = ask();
+	while (!atomic_load(&hanging))
+		usleep(1000);
+	revoke_key();
+	/* Had it the look-up of the first, it would wait for it and then be let in. */
+	answered(ask(), 401, "revoked_key");
+	assert_int_equal(atomic_load(&looked_up), 2);
+	atomic_store(&hanging, 0);
+	answered(before, 200, NULL);
+	/* Nor does what was read before count in the cache. */
+	answered(ask(), 401, "revoked_key");
+}
+
+static int start(void **state)
+{
+	harness_start(&harness, NULL);
+	return 0;
+}
+
+static int stop(void **state)
+{
+	harness_stop(&harness);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_revoked_meanwhile, start, stop),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
