@@ -80,6 +80,13 @@ static void read_delivery(struct row *row, struct delivery *delivery)
 	store_copy_id(delivery->notice_id, db_text(query, 3));
 }
 
+/* A dead endpoint gets few tries, and more may come for it than these: only if what was tried goes
+ * first are schedules ever used up, and is it disabled. */
+#define DUE(tried) \
+	"SELECT * FROM (SELECT account, notice, attempts, tries, next_attempt_at" \
+	" FROM webhook_deliveries WHERE account = $1 AND endpoint = $2 AND status = 'waiting'" \
+	" AND next_attempt_at <= $3 AND tries " tried " ORDER BY next_attempt_at LIMIT $4) AS due"
+
 int store_load_deliveries(struct store *store, int64_t account, int64_t endpoint, int64_t now_us,
                           int64_t limit, struct arena *arena, struct delivery_batch *ret,
                           struct error *error)
@@ -97,10 +104,9 @@ int store_load_deliveries(struct store *store, int64_t account, int64_t endpoint
 	    .query = db_query(
 	        connection,
 	        "SELECT d.notice, d.attempts, d.tries, n.notice_id, n.type, n.mode, n.created_at,"
-	        " n.data FROM webhook_deliveries d"
+	        " n.data FROM (" DUE("> 0") " UNION ALL " DUE("= 0") ") AS d"
 	        " JOIN notices n ON n.account = d.account AND n.notice = d.notice"
-	        " WHERE d.account = $1 AND d.endpoint = $2 AND d.status = 'waiting'"
-	        " AND d.next_attempt_at <= $3 ORDER BY d.next_attempt_at LIMIT $4")};
+	        " ORDER BY CASE WHEN d.tries > 0 THEN 0 ELSE 1 END, d.next_attempt_at LIMIT $4")};
 	db_bind_integer(row.query, account);
 	db_bind_integer(row.query, endpoint);
 	db_bind_integer(row.query, now_us);

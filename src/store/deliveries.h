@@ -36,7 +36,7 @@ struct delivery_batch {
 	const char *url;
 	int64_t secret_version;
 	int64_t previous_secret_until_us; /* TIME_NONE: none */
-	struct delivery *items; /* those due longest first */
+	struct delivery *items; /* retries before what was never tried; those due longest first */
 	size_t count;
 };
 /* At most `limit` due deliveries of an endpoint, with what it takes to send them, in the arena.

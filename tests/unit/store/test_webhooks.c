@@ -319,6 +319,26 @@ static void test_the_order_of_the_ends_counts_within_one_transaction(void **stat
 	assert_true(find(fixture).disabled_by_failures);
 }
 
+/* So that one that is sent more than it can be tried with is disabled all the same. */
+static void test_a_retry_goes_before_what_was_never_tried(void **state)
+{
+	struct fixture *fixture = *state;
+	add_threshold(fixture, 10);
+	add_endpoint(fixture, NULL);
+	cause(fixture);
+	struct delivery first = load(fixture, fixture->sample.now_us, 1).items[0];
+	cause(fixture);
+	cause(fixture);
+	int64_t later_us = fixture->sample.now_us + 1000;
+	record_one(fixture, &first, DELIVERY_AGAIN, later_us);
+	struct delivery_batch batch = load(fixture, later_us - 1, 2);
+	assert_int_equal(batch.items[0].tries + batch.items[1].tries, 0);
+	assert_true(batch.items[0].notice < batch.items[1].notice);
+	batch = load(fixture, later_us, 3);
+	assert_int_equal(batch.items[0].notice, first.notice);
+	assert_int_equal(batch.items[0].tries, 1);
+}
+
 static void test_a_disabled_endpoint_keeps_what_waits(void **state)
 {
 	struct fixture *fixture = *state;
@@ -490,6 +510,7 @@ int main(void)
 		TEST(test_attempts_are_recorded_once_whatever_is_repeated),
 		TEST(test_failures_in_a_row_disable_and_an_acknowledgment_between_them_does_not),
 		TEST(test_the_order_of_the_ends_counts_within_one_transaction),
+		TEST(test_a_retry_goes_before_what_was_never_tried),
 		TEST(test_a_disabled_endpoint_keeps_what_waits),
 		TEST(test_a_replay_begins_a_fresh_schedule),
 		TEST(test_what_is_stale_is_brought_up_to_date),
