@@ -128,7 +128,7 @@ class MailServer:
     def keep(self, message):
         self.messages.append(message)
         if self.file:
-            self.file.write(json.dumps({"to": message.recipients,
+            self.file.write(json.dumps({"id": message["Message-ID"], "to": message.recipients,
                                         "subject": message["Subject"]}) + "\n")
             self.file.flush()
 

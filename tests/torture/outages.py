@@ -1,21 +1,24 @@
 #!/usr/bin/env python3
-"""Has everything around a busy node die, freeze and return, one after another and two at a time, and
-holds the node to its deadlines and to what it said.
+"""Has everything around a busy node die, freeze and return, one after another and two at a time,
+and holds the node to its deadlines and to what it said.
 
     outages.py [--minutes N] [--seed N] [--gateway PROGRAM] [--keep]
 
 Around the node stand a PostgreSQL primary and its synchronous standby, an S3 service (Versity's
 gateway), a timestamp authority, a mail server and a receiver of notices, each a process of its own.
-First each one dies and each one freezes; then two at a time, chosen at random, until the minutes are
-over. Meanwhile clients register JSON of all sizes, files and digests, certify, and read.
+First each one dies and each one freezes; then two at a time, chosen at random, until the minutes
+are over. Meanwhile clients register JSON of all sizes, files and digests, certify, and read; and
+endpoints at which nobody listens are disabled again and again, which calls for an e-mail each time.
 
 Throughout: the public pages are answered 200 within the deadline, whatever is away; a digest is
 registered within it unless the store or its standby is away or was so a moment ago, and is then
 answered 201 or 503 within it all the same; nothing is answered 500. After each outage, once all has
-returned: registration, certification and its notice work again without anybody's help. In the end:
-every receipt stands, unchanged, in chains without gaps; every content is there; every certification
-is completed, its archive verifies, its notice arrived; e-mails were sent; `store check` finds
-nothing; the node was never started anew and ends with 0.
+returned: registration, certification, its notice and the e-mails work again without anybody's help.
+In the end: every receipt stands, unchanged, in chains without gaps; every content is there; every
+certification is completed, its archive verifies, its notice arrived; so did the notice of every
+threshold that the balance fell below, and an e-mail for each time that an endpoint was disabled,
+some of them while the mail server was away; `store check` finds nothing; the node was never started
+anew and ends with 0.
 """
 
 import argparse
@@ -41,11 +44,14 @@ from postgres import Cluster, Failed, eventually
 
 SUPPORT = os.path.join(ROOT, "tests", "support")
 DEADLINE = 5.0        # http.deadline
-SLACK = 3.0           # for the way there and back on a busy machine
+SLACK = 5.0           # for the way there and back on a busy machine
 RECOVERY = 40.0       # after the store has returned, until a digest must be registered again
 HELD = (4.0, 15.0)    # seconds that an outage lasts
 PATIENCE = 600        # until work that waited is done, by few threads, with its pauses
 PAGES = ("/docs/errors", "/v1/openapi.yaml", "/verify", "/assets/verify.css")
+CREDITS = 10_000_000
+THRESHOLD_STEP = 15_000  # credits of the owner between two thresholds
+DEAD_ENDPOINTS = 6
 SCHEDULE = ",".join(["4s"] * 20)  # longer than any outage
 
 
@@ -130,7 +136,7 @@ class User(threading.Thread):
         self.slowest = max(self.slowest, took)
         self.answers[answer[0]] = self.answers.get(answer[0], 0) + 1
         self.torture.report.check(took <= DEADLINE + SLACK,
-                                  f"{self.torture.now}: {what}: answered {answer[0]} after {took:.1f} s")
+                                  f"{self.torture.now}: {what}: {answer[0]} after {took:.1f} s")
         return answer
 
 
@@ -186,7 +192,7 @@ class Registrant(User):
                      f"{self.torture.now}: registration: {status} {body[:200]}")
         if self.bounded and self.torture.store_was_well_since(asked_at):
             report.check(status in (200, 201),
-                         f"{self.torture.now}: a digest is refused while the store is well: {body[:300]}")
+                         f"{self.torture.now}: refused while the store is well: {body[:300]}")
         if status in (200, 201):
             with self.lock:
                 self.receipts[declaration.client_ref] = json.loads(body)
@@ -225,7 +231,8 @@ class Certifier(User):
 
     def act(self):
         with self.registrant.lock:
-            last = max((event["sequence"] for event in self.registrant.receipts.values()), default=0)
+            last = max((event["sequence"] for event in self.registrant.receipts.values()),
+                       default=0)
         if not last:
             return
         first = max(1, last - self.random.randint(0, 40))
@@ -236,6 +243,55 @@ class Certifier(User):
                                   f"{self.torture.now}: certification: {status} {text[:200]}")
         if status == 202:
             self.accepted.append(json.loads(text)["certification_id"])
+
+
+class DeadEndpoint:
+    """Of an account of its own; nobody listens there."""
+
+    def __init__(self, torture, name, waiting_max):
+        self.node, self.address, self.waiting_max = torture.node, f"{name}@example.org", waiting_max
+        self.account = torture.make_account(name)
+        for credits in range(100, 110):
+            self.node.cli("threshold", "create", "--account", self.account,
+                          "--credits", CREDITS - credits)
+        self.endpoint = self.node.cli("webhook", "create", "--account", self.account, "--url",
+                                      f"http://127.0.0.1:{reserve_port()}/hook")["endpoint_id"]
+        self.disabled_at = set()
+
+    def keep(self):
+        shown = self.node.cli("webhook", "show", self.endpoint)
+        if not shown["enabled"]:
+            self.disabled_at.add(shown["disabled_at"])
+            self.node.cli("webhook", "enable", self.endpoint)
+        if shown["waiting"] < self.waiting_max:
+            self.cross_thresholds()
+
+    def cross_thresholds(self):
+        """Below all of them, which is a notice each; the next time, above them."""
+        balance = self.node.cli("account", "show", self.account)["balance"]
+        self.node.cli("credits", "add", self.account, -200 if balance > CREDITS - 100 else 200)
+
+
+class Administrator(User):
+    """Causes notices for dead endpoints, and enables those that were disabled. The first gets more
+    notices than it gets tries."""
+
+    def __init__(self, torture, seed, pause):
+        super().__init__(torture, seed, pause)
+        self.endpoints = [DeadEndpoint(torture, f"dead{number}", 10 if number else sys.maxsize)
+                          for number in range(DEAD_ENDPOINTS)]
+
+    def act(self):
+        for endpoint in self.endpoints:
+            try:
+                endpoint.keep()
+            except Refused:
+                self.answers["refused"] = self.answers.get("refused", 0) + 1
+            else:
+                self.answers["done"] = self.answers.get("done", 0) + 1
+
+    def disabled(self):
+        return sum(len(endpoint.disabled_at) for endpoint in self.endpoints)
 
 
 # ---- the whole ----
@@ -253,7 +309,6 @@ class Torture:
         self.cluster = Cluster(standbys=1)
         self.deployment = self.node = None
         self.parts, self.users = [], []
-        self.disabled = 0
 
     def path(self, name):
         return os.path.join(self.directory, name)
@@ -321,7 +376,7 @@ class Torture:
             self.path("notices"), endpoint["secret"]]).start())
 
     def make_account(self, name):
-        return self.node.cli("account", "create", "--name", name, "--credits", 10_000_000,
+        return self.node.cli("account", "create", "--name", name, "--credits", CREDITS,
                              "--email", f"{name}@example.org")["account_id"]
 
     def make_key(self, account, modality):
@@ -333,6 +388,11 @@ class Torture:
     def make_users(self):
         account = self.make_account("owner")
         self.start_receiver(account)
+        self.thresholds = {}  # id: credits
+        for number in range(1, 21):
+            credits = CREDITS - number * THRESHOLD_STEP
+            made = self.node.cli("threshold", "create", "--account", account, "--credits", credits)
+            self.thresholds[made["threshold_id"]] = credits
         seed = lambda: self.random.getrandbits(64)  # noqa: E731
         content = [Registrant(self, seed(), 0.05, self.make_key(account, "content"), False)
                    for _ in range(3)]
@@ -341,21 +401,12 @@ class Torture:
         self.registrants = content + digests
         self.certifiers = [Certifier(self, seed(), 4, content[0]),
                            Certifier(self, seed(), 4, digests[0])]
+        self.administrator = Administrator(self, seed(), 2)
         self.users = [*self.registrants, *self.certifiers, PageReader(self, seed(), 0.3),
-                      Reader(self, seed(), 0.2, content[0]), Reader(self, seed(), 0.2, digests[0])]
-        self.make_dead_endpoint()
+                      Reader(self, seed(), 0.2, content[0]), Reader(self, seed(), 0.2, digests[0]),
+                      self.administrator]
         for user in self.users:
             user.start()
-
-    def make_dead_endpoint(self):
-        """Of an account of its own: nobody listens there, so that it is disabled, which is told by
-        e-mail, and enabled again."""
-        self.dead_account = self.make_account("dead")
-        for credits in range(100, 110):
-            self.node.cli("threshold", "create", "--account", self.dead_account,
-                          "--credits", 10_000_000 - credits)
-        self.dead = self.node.cli("webhook", "create", "--account", self.dead_account,
-                                  "--url", f"http://127.0.0.1:{reserve_port()}/hook")["endpoint_id"]
 
     # ---- outages ----
 
@@ -397,8 +448,12 @@ class Torture:
         self.now = " and ".join(f"{outage.name} {outage.kind}" for outage in outages)
         self.counts[self.now] = self.counts.get(self.now, 0) + 1
         start = time.monotonic()
+        disabled = self.administrator.disabled()
         for outage in outages:
             self.begin(outage)
+            if [outage.name for outage in outages] == ["mail server"]:
+                self.eventually(lambda: self.administrator.disabled() > disabled,
+                                "an e-mail is called for")
             time.sleep(self.random.uniform(*HELD))
         for outage in self.random.sample(outages, len(outages)):
             self.end(outage)
@@ -407,7 +462,16 @@ class Torture:
         returned = time.monotonic()
         self.recover()
         print(f"{self.now}: away {returned - start:.0f} s, "
-              f"all well {time.monotonic() - returned:.1f} s later", flush=True)
+              f"all well {time.monotonic() - returned:.1f} s later; "
+              f"{len(self.lines('mails'))} e-mails", flush=True)
+
+    def eventually(self, question, what):
+        """A check, not the end of everything, when it fails."""
+        try:
+            eventually(question, what, PATIENCE, 0.3)
+            self.report.check(True, "")
+        except Failed as failure:
+            self.report.check(False, f"{self.now}: {failure}\n{self.node.log_tail(10)}")
 
     def recover(self):
         """Until the node is ready, registers content, certifies it and has told so."""
@@ -425,13 +489,13 @@ class Torture:
             self.report.check(True, "")
         except (Failed, NotStarted) as failure:
             self.report.check(False, f"{self.now}: {failure}\n{self.node.log_tail(10)}")
+        self.wait_for_mails()
         self.report.check(self.node.alive() and self.node.process.pid == self.process,
                           f"{self.now}: the node ended\n{self.node.log_tail()}")
         for user in self.users:
             if user.error:
                 self.report.check(False, f"{self.now}: {user.error}")
                 user.error = None
-        self.revive_endpoint()
 
     def certify_once(self):
         registrant, client = self.registrants[0], Client(self.node.port, 120)
@@ -457,13 +521,17 @@ class Torture:
         return {line["data"]["certification_id"] for line in self.lines("notices")
                 if line["type"] == "certification.completed"}
 
-    def revive_endpoint(self):
-        """Counts how often the dead endpoint was disabled, and causes notices for it."""
-        if not self.node.cli("webhook", "show", self.dead)["enabled"]:
-            self.disabled += 1
-            self.node.cli("webhook", "enable", self.dead)
-        self.node.cli("credits", "add", self.dead_account, -200)
-        self.node.cli("credits", "add", self.dead_account, 200)
+    def wait_for_mails(self):
+        """An e-mail for each time that an endpoint was seen disabled; copies count once."""
+        owed = {endpoint.address: len(endpoint.disabled_at)
+                for endpoint in self.administrator.endpoints}
+
+        def arrived():
+            got = {address: set() for address in owed}
+            for line in self.lines("mails"):
+                got[line["to"][0]].add(line["id"])
+            return all(len(got[address]) >= owed[address] for address in owed)
+        self.eventually(arrived, "e-mails arrive")
 
     # ---- in the end ----
 
@@ -517,16 +585,44 @@ class Torture:
                               check=False)
         self.report.check(done.returncode == 0, f"{certification}: {done.stdout[-600:]}")
 
+    def check_thresholds(self):
+        """The owner was told of each that the balance fell below."""
+        _, account = Client(self.node.port, 120).get("/account/balance", self.registrants[0].key)
+        crossed = {threshold for threshold, credits in self.thresholds.items()
+                   if account["balance"] <= credits}
+        self.eventually(lambda: crossed <= {line["data"]["threshold_id"]
+                                            for line in self.lines("notices")
+                                            if line["type"] == "balance.low"},
+                        "the notice of every threshold arrives")
+        print(f"{len(crossed)} thresholds crossed")
+
+    def check_mails(self):
+        """Each that the store ever held was sent and arrived; some had to wait for the server."""
+        self.wait_for_mails()
+
+        def states():
+            return dict(self.cluster.primary.rows("SELECT mail_id, state FROM mails",
+                                                  self.database))
+        self.eventually(lambda: "waiting" not in states().values(), "no e-mail waits")
+        ids = " ".join(line["id"] for line in self.lines("mails"))
+        for mail_id, state in states().items():
+            self.report.check(state == "sent" and mail_id in ids, f"e-mail {mail_id} is {state}")
+        with open(self.node.log, encoding="utf-8") as log:
+            delayed = sum('"event":"mail_delayed"' in line for line in log)
+        print(f"{len(states())} e-mails called for, {delayed} times one had to wait")
+        if self.options.minutes >= 20:
+            self.report.check(delayed > 0, "no e-mail was called for without a mail server")
+
     def check_everything(self):
         for registrant in self.registrants:
             self.check_registrant(registrant)
         for certifier in self.certifiers:
             self.check_certifier(certifier)
         notices = self.lines("notices")
-        self.report.check(not any(line["problems"] for line in notices), "a notice is not as it must be")
-        eventually(lambda: len(self.lines("mails")) >= self.disabled, "e-mails arrive", PATIENCE)
-        self.report.check(self.disabled > 0 or self.options.minutes < 20,
-                          "no e-mail was called for: the dead endpoint was never disabled")
+        self.report.check(not any(line["problems"] for line in notices),
+                          "a notice is not as it must be")
+        self.check_thresholds()
+        self.check_mails()
         checked = self.node.cli("store", "check")
         self.report.check(True, "")
         print("store check:", json.dumps(checked)[:300])
@@ -556,7 +652,7 @@ class Torture:
         print(f"{sum(len(user.receipts) for user in self.registrants)} events acknowledged, "
               f"{sum(len(user.accepted) for user in self.certifiers)} certifications, "
               f"{len(self.lines('notices'))} notices taken, {len(self.lines('mails'))} e-mails, "
-              f"endpoint disabled {self.disabled} times")
+              f"endpoints disabled {self.administrator.disabled()} times")
 
     def close(self):
         if self.deployment:
