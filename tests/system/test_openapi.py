@@ -12,7 +12,8 @@ PATHS = {
     "/certifications": {"get", "post"},
     "/certifications/{certification_id}": {"get"},
 }
-COMMON = {"401", "403", "429", "503"}
+ANY = {"400", "408", "413", "429", "500", "503"}  # whatever the operation
+COMMON = {"401", "403", *ANY}
 STATUSES = {
     ("/events", "post"): {"201", "200", "400", "402", "409", "413", "422"},
     ("/events", "get"): {"200", "400"}, ("/events/{event_id}", "get"): {"200", "404"},
@@ -97,6 +98,15 @@ def test_every_operation_and_status_of_the_interface_is_described(description):
             described = set(paths[path][method]["responses"])
             wanted = STATUSES[path, method] | COMMON
             assert wanted <= described, (path, method, wanted - described)
+
+
+def test_what_any_operation_can_answer_is_described_of_each(description):
+    for path, item in description.document["paths"].items():
+        for method in {"get", "post"} & set(item):
+            described = set(item[method]["responses"])
+            assert ANY <= described, (path, method, ANY - described)
+            if item[method].get("security") != []:
+                assert COMMON <= described, (path, method, COMMON - described)
 
 
 def test_every_record_has_exactly_the_members_of_the_interface(description):

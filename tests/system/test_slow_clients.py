@@ -1,5 +1,6 @@
 """What one client can take: connections and memory, by being slow or by being many."""
 
+import email.parser
 import json
 import re
 import socket
@@ -8,7 +9,7 @@ import time
 
 import pytest
 
-from client import Client, eventually, fresh
+from client import Answer, Client, eventually, fresh
 
 TRANSFER = 1  # seconds, of http.transfer_timeout
 PATIENCE = 60  # until what must end counts as endless
@@ -41,6 +42,21 @@ def to_the_end(link):
 
 def statuses(received):
     return [int(status) for status in re.findall(rb"HTTP/1\.1 (\d+)", received)]
+
+
+def judge_bare(service, received, status):
+    """An answer to a connection, before any request of it was looked at: its status alone."""
+    head, _, body = received.partition(b"\r\n\r\n")
+    line, _, fields = head.partition(b"\r\n")
+    headers = email.parser.BytesParser().parsebytes(fields)
+    assert line.startswith(b"HTTP/1.1 %d " % status), received
+    assert body == b"" and headers["Content-Length"] == "0" and headers["Connection"] == "close"
+    for operation in (("POST", "/v1/events"), ("GET", "/v1/channel"), ("GET", "/verify")):
+        service.description.check(Answer(*operation, status, headers, body))
+        response = service.description.operation(*operation)["responses"][str(status)]
+        described = service.description.resolve(response).get("headers", {})
+        assert set(headers) - set(described) == {"Content-Length", "Connection"}
+    assert (headers.get("Retry-After") is None) == (status == 408)
 
 
 def trickle(link, data=b"x", pause=0.3):
@@ -218,6 +234,30 @@ def test_behind_a_trusted_proxy_its_clients_are_counted(start):
         eventually(lambda: client.get("/v1/channel", headers={"X-Forwarded-For": "192.0.2.1"})
                    .status == 200, "one of its requests is over")
     for link in links:
+        link.close()
+
+
+# ---- told ----
+
+def test_too_slow_is_described(impatient, key):
+    with connect(impatient) as link:
+        link.sendall(request(key, "Content-Length: 100"))
+        judge_bare(impatient, to_the_end(link), 408)
+
+
+def test_too_many_are_described(start):
+    service = start(http__connections=2, http__connections_per_address=2,
+                    http__transfer_timeout="60s")
+    key = service.new_channel().live.key
+    busy = [connect(service, "127.0.0.2") for _ in range(2)]
+    for link in busy:
+        link.sendall(request(key, "Content-Length: 100\r\nExpect: 100-continue"))
+        assert statuses(link.recv(4096)) == [100]
+    with connect(service, "127.0.0.2") as link:
+        judge_bare(service, to_the_end(link), 429)
+    with connect(service, "127.0.0.3") as link:
+        judge_bare(service, to_the_end(link), 503)
+    for link in busy:
         link.close()
 
 
