@@ -77,7 +77,13 @@ void answer_error(struct exchange *exchange, int code)
 	json_text(&writer, "doc_url", doc_url);
 	json_text(&writer, "incident_id", *incident_id ? incident_id : NULL);
 	json_end_object(&writer);
-	answer_with(exchange, status, "application/json", buf_slice(&exchange->out));
+	/* What cannot even be said is a fault of ours. */
+	if (buf_check(&exchange->out) && status < 500)
+		status = error_http_status(ERR_NO_MEMORY);
+	if (buf_check(&exchange->out))
+		answer_with(exchange, status, NULL, (struct slice){"", 0});
+	else
+		answer_with(exchange, status, "application/json", buf_slice(&exchange->out));
 	struct answer *answer = &exchange->answer;
 	if (error->retry_after_seconds > 0)
 		answer->retry_after_seconds = error->retry_after_seconds;

@@ -47,7 +47,7 @@ static bool take(struct exchange *exchange, int64_t more, size_t size)
 {
 	struct http_server *server = exchange->server;
 	return atomic_load(&server->metrics.body_bytes) + more <= memory_for(exchange, size) &&
-	       share_take(server->bodies, exchange->body_owner, more, share_for(exchange, size));
+	       share_take(server->bodies, exchange->body_owner, more, share_for(exchange, size)) == 0;
 }
 
 int body_count(struct exchange *exchange, struct error *error)

@@ -80,14 +80,15 @@ static bool find_address(struct client *client)
 	return true;
 }
 
-static bool count_address(struct client *client)
+static int count_address(struct client *client)
 {
 	struct loop *loop = client->loop;
 	int64_t limit = loop->server->service->settings->http_connections_per_address;
 	if (loop->is_operators || !find_address(client) || client->by_proxy)
-		return true;
-	client->is_counted = share_take(loop->addresses, client->address, 1, limit);
-	return client->is_counted;
+		return 0;
+	int result = share_take(loop->addresses, client->address, 1, limit);
+	client->is_counted = !result;
+	return result;
 }
 
 /* Takes an idle one out of the list: it is gone only when the library looks at it. */
@@ -126,9 +127,10 @@ struct client *client_begin(struct loop *loop, struct MHD_Connection *connection
 	client->since_us = clock_monotonic_us();
 	count(loop, 1);
 	join(&loop->idle, client);
-	if (!count_address(client))
+	int counted = count_address(client);
+	if (counted == ERR_RATE_LIMITED)
 		cut(client, too_many);
-	else if (!make_room(client))
+	else if (counted || !make_room(client))
 		cut(client, full);
 	return client;
 }
@@ -179,13 +181,13 @@ void client_goes_on(struct client *client, int64_t now_us)
 	client->waits_us = 0;
 }
 
-bool client_comes_from(struct client *client, uint64_t address)
+int client_comes_from(struct client *client, uint64_t address)
 {
 	int64_t limit = client->loop->server->service->settings->http_connections_per_address;
-	if (!share_take(client->loop->addresses, address, 1, limit))
-		return false;
-	client->forwarded = address;
-	return true;
+	int result = share_take(client->loop->addresses, address, 1, limit);
+	if (!result)
+		client->forwarded = address;
+	return result;
 }
 
 /* ---- time ---- */

@@ -336,14 +336,16 @@ int guard_check(struct exchange *exchange, const char *method_text, struct error
 {
 	if (exchange->head.framing_broken)
 		return not_served(exchange, ERR_VALIDATION, MSG_HTTP_FRAMING, error);
-	if (exchange->client->by_proxy && exchange->head.forwarded_for.size &&
-	    !client_comes_from(exchange->client, address_id(exchange))) {
-		error_set(error, ERR_RATE_LIMITED, MSG_NONE, NULL);
-		return ERR_RATE_LIMITED;
+	if (exchange->client->by_proxy && exchange->head.forwarded_for.size) {
+		int counted = client_comes_from(exchange->client, address_id(exchange));
+		if (counted)
+			return error_set(error, counted, MSG_NONE, NULL);
 	}
-	exchange->route = route_find(exchange);
-	if (!exchange->route)
-		return not_served(exchange, ERR_NOT_FOUND, MSG_HTTP_PATH, error);
+	int found = route_find(exchange);
+	if (found == ERR_NO_MEMORY)
+		return error_set(error, found, MSG_NONE, NULL);
+	if (found)
+		return not_served(exchange, found, MSG_HTTP_PATH, error);
 	enum method method = method_parse(method_text);
 	exchange->operation = method < METHOD_COUNT ? exchange->route->operations[method] : NULL;
 	if (!exchange->operation)

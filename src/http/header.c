@@ -1,7 +1,7 @@
 #include "http/header.h"
 
 #include <ctype.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <strings.h>
 
 #include "base/utf8.h"
@@ -121,13 +121,13 @@ static bool is_token(char c)
 	return isalnum((unsigned char)c) || (c && strchr("!#$%&'*+-.^_`|~", c));
 }
 
-static bool quoted(struct slice *rest, struct arena *arena, struct slice *ret)
+static int quoted(struct slice *rest, struct arena *arena, struct slice *ret)
 {
 	char *text = arena_alloc(arena, rest->size + 1);
 	size_t size = 0;
 	size_t i = 1;
 	if (!text)
-		return false;
+		return ERR_NO_MEMORY;
 	for (; i < rest->size && rest->data[i] != '"'; i++) {
 		if (rest->data[i] == '\\' && i + 1 < rest->size &&
 		    (rest->data[i + 1] == '"' || rest->data[i + 1] == '\\'))
@@ -135,43 +135,41 @@ static bool quoted(struct slice *rest, struct arena *arena, struct slice *ret)
 		text[size++] = rest->data[i];
 	}
 	if (i >= rest->size)
-		return false;
+		return ERR_VALIDATION;
 	*ret = slice_make(text, size);
 	*rest = slice_make(rest->data + i + 1, rest->size - i - 1);
-	return true;
+	return 0;
 }
 
-bool header_parameter(struct slice *rest, struct arena *arena, struct slice *ret_name,
-                      struct slice *ret_value, bool *ret_broken)
+static struct slice token(struct slice *rest)
 {
-	*ret_broken = false;
-	*rest = header_trim(*rest);
-	if (!rest->size)
-		return false;
-	*ret_broken = true;
-	if (rest->data[0] != ';')
-		return false;
-	*rest = header_trim(slice_make(rest->data + 1, rest->size - 1));
 	size_t size = 0;
 	while (size < rest->size && is_token(rest->data[size]))
 		size++;
-	if (!size || size + 1 >= rest->size || rest->data[size] != '=')
-		return false;
-	*ret_name = slice_make(rest->data, size);
-	*rest = slice_make(rest->data + size + 1, rest->size - size - 1);
+	struct slice found = slice_make(rest->data, size);
+	*rest = slice_make(rest->data + size, rest->size - size);
+	return found;
+}
+
+int header_parameter(struct slice *rest, struct arena *arena, struct slice *ret_name,
+                     struct slice *ret_value)
+{
+	*rest = header_trim(*rest);
+	if (!rest->size)
+		return 0;
+	if (rest->data[0] != ';')
+		return ERR_VALIDATION;
+	*rest = header_trim(slice_make(rest->data + 1, rest->size - 1));
+	*ret_name = token(rest);
+	if (!ret_name->size || rest->size < 2 || rest->data[0] != '=')
+		return ERR_VALIDATION;
+	*rest = slice_make(rest->data + 1, rest->size - 1);
 	if (rest->data[0] == '"') {
-		if (!quoted(rest, arena, ret_value))
-			return false;
-	} else {
-		for (size = 0; size < rest->size && is_token(rest->data[size]);)
-			size++;
-		if (!size)
-			return false;
-		*ret_value = slice_make(rest->data, size);
-		*rest = slice_make(rest->data + size, rest->size - size);
+		int result = quoted(rest, arena, ret_value);
+		return result ? result : 1;
 	}
-	*ret_broken = false;
-	return true;
+	*ret_value = token(rest);
+	return ret_value->size ? 1 : ERR_VALIDATION;
 }
 
 void header_disposition(struct slice name, struct buf *out)
@@ -248,27 +246,26 @@ enum header_range header_range(struct slice value, uint64_t size, uint64_t *ret_
 	return RANGE_PART;
 }
 
-bool percent_decode(struct slice text, struct arena *arena, struct slice *ret)
+int percent_decode(struct slice text, struct arena *arena, struct slice *ret)
 {
 	char *decoded = arena_alloc(arena, text.size + 1);
 	size_t size = 0;
 	if (!decoded)
-		return false;
+		return ERR_NO_MEMORY;
 	for (size_t i = 0; i < text.size; i++) {
 		char c = text.data[i];
 		if (c == '%') {
 			if (i + 2 >= text.size || !isxdigit((unsigned char)text.data[i + 1]) ||
 			    !isxdigit((unsigned char)text.data[i + 2]))
-				return false;
+				return ERR_VALIDATION;
 			char digits[3] = {text.data[i + 1], text.data[i + 2], '\0'};
-			unsigned byte = 0;
-			if (sscanf(digits, "%2x", &byte) != 1 || byte == 0)
-				return false;
-			c = (char)byte;
+			c = (char)strtoul(digits, NULL, 16);
+			if (!c)
+				return ERR_VALIDATION;
 			i += 2;
 		}
 		decoded[size++] = c;
 	}
 	*ret = slice_make(decoded, size);
-	return utf8_valid(*ret);
+	return utf8_valid(*ret) ? 0 : ERR_VALIDATION;
 }

@@ -19,10 +19,10 @@ bool header_prefers_json(struct slice accept);
 /* The media type without its parameters, compared without regard to case. */
 bool header_media_type_is(struct slice content_type, const char *media_type);
 
-/* The next `; name=value` of a header value; false at the end. A value in quotes has \" and \\
- * undone, into the arena. *ret_broken tells what is no parameter. */
-bool header_parameter(struct slice *rest, struct arena *arena, struct slice *ret_name,
-                      struct slice *ret_value, bool *ret_broken);
+/* The next `; name=value` of a header value: 1, 0 at the end, ERR_VALIDATION for what is none, or
+ * ERR_NO_MEMORY. A value in quotes has \" and \\ undone, into the arena. */
+int header_parameter(struct slice *rest, struct arena *arena, struct slice *ret_name,
+                     struct slice *ret_value) __attribute__((warn_unused_result));
 
 bool header_name_is(struct slice name, const char *text); /* without regard to case */
 struct slice header_trim(struct slice value);             /* spaces and tabs off both ends */
@@ -36,8 +36,9 @@ enum header_range { RANGE_NONE, RANGE_PART, RANGE_UNSATISFIABLE };
 enum header_range header_range(struct slice value, uint64_t size, uint64_t *ret_offset,
                                uint64_t *ret_size);
 
-/* %XX undone, into the arena; '+' stays what it is. False when broken, not UTF-8, or holding NUL.
- */
-bool percent_decode(struct slice text, struct arena *arena, struct slice *ret);
+/* %XX undone, into the arena; '+' stays what it is. ERR_VALIDATION when broken, not UTF-8, or holding
+ * NUL; ERR_NO_MEMORY. */
+int percent_decode(struct slice text, struct arena *arena, struct slice *ret)
+	__attribute__((warn_unused_result));
 
 #endif

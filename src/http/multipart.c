@@ -33,12 +33,14 @@ int multipart_begin(struct multipart *multipart, struct slice content_type, stru
 		struct slice rest =
 			slice_make(semicolon, content_type.size - (size_t)(semicolon - content_type.data));
 		struct slice name, value;
-		bool bad;
-		while (header_parameter(&rest, arena, &name, &value, &bad)) {
+		int status;
+		while ((status = header_parameter(&rest, arena, &name, &value)) == 1) {
 			if (header_name_is(name, "boundary") && !boundary.data)
 				boundary = value;
 		}
-		if (bad)
+		if (status == ERR_NO_MEMORY)
+			return error_set(error, status, MSG_NONE, NULL);
+		if (status)
 			boundary.size = 0;
 	}
 	if (!boundary_good(boundary))
@@ -56,15 +58,15 @@ int multipart_begin(struct multipart *multipart, struct slice content_type, stru
 }
 
 /* filename*=UTF-8''… as some clients send it for names beyond ASCII. */
-static bool extended_value(struct slice value, struct arena *arena, struct slice *ret)
+static int extended_value(struct slice value, struct arena *arena, struct slice *ret)
 {
 	if (value.size < 7 || !header_name_is(slice_make(value.data, 5), "utf-8"))
-		return false;
+		return ERR_VALIDATION;
 	const char *quote = memchr(value.data + 5, '\'', value.size - 5);
 	const char *second =
 		quote ? memchr(quote + 1, '\'', value.size - (size_t)(quote + 1 - value.data)) : NULL;
 	if (quote != value.data + 5 || !second)
-		return false;
+		return ERR_VALIDATION;
 	size_t skipped = (size_t)(second + 1 - value.data);
 	return percent_decode(slice_make(second + 1, value.size - skipped), arena, ret);
 }
@@ -82,6 +84,28 @@ static void undo_quotes(struct slice *name, char *data)
 	*name = slice_make(data, size);
 }
 
+/* One parameter of Content-Disposition; `exact` once filename* has been there. */
+static int disposition_parameter(struct multipart *multipart, struct slice name, struct slice text,
+                                 bool *exact)
+{
+	char *copy = arena_copy(multipart->arena, text.data, text.size);
+	if (!copy)
+		return ERR_NO_MEMORY;
+	text.data = copy;
+	if (header_name_is(name, "name") && !multipart->name.data) {
+		multipart->name = text;
+	} else if (header_name_is(name, "filename") && !*exact) {
+		undo_quotes(&text, copy);
+		multipart->file_name = text;
+	} else if (header_name_is(name, "filename*")) {
+		if (*exact)
+			return ERR_VALIDATION;
+		*exact = true;
+		return extended_value(text, multipart->arena, &multipart->file_name);
+	}
+	return 0;
+}
+
 static int disposition(struct multipart *multipart, struct slice value, struct error *error)
 {
 	const char *semicolon = value.size ? memchr(value.data, ';', value.size) : NULL;
@@ -91,24 +115,16 @@ static int disposition(struct multipart *multipart, struct slice value, struct e
 		return broken(error);
 	struct slice rest = slice_make(value.data + type.size, value.size - type.size);
 	struct slice name, text;
-	bool bad, exact = false;
-	while (header_parameter(&rest, multipart->arena, &name, &text, &bad)) {
-		char *copy = arena_copy(multipart->arena, text.data, text.size);
-		if (!copy)
-			return error_set(error, ERR_NO_MEMORY, MSG_NONE, NULL);
-		text.data = copy;
-		if (header_name_is(name, "name") && !multipart->name.data) {
-			multipart->name = text;
-		} else if (header_name_is(name, "filename") && !exact) {
-			undo_quotes(&text, copy);
-			multipart->file_name = text;
-		} else if (header_name_is(name, "filename*")) {
-			if (exact || !extended_value(text, multipart->arena, &multipart->file_name))
-				return broken(error);
-			exact = true;
-		}
+	bool exact = false;
+	int status;
+	while ((status = header_parameter(&rest, multipart->arena, &name, &text)) == 1) {
+		status = disposition_parameter(multipart, name, text, &exact);
+		if (status)
+			break;
 	}
-	if (bad || !multipart->name.data || !utf8_valid(multipart->name) ||
+	if (status == ERR_NO_MEMORY)
+		return error_set(error, status, MSG_NONE, NULL);
+	if (status || !multipart->name.data || !utf8_valid(multipart->name) ||
 	    (multipart->file_name.data && !utf8_valid(multipart->file_name)))
 		return broken(error);
 	return 0;

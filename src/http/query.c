@@ -11,9 +11,12 @@ static int parameter(struct slice name, struct slice value, struct arena *arena,
                      struct query *query, struct error *error)
 {
 	struct slice decoded_name, decoded_value;
-	if (!percent_decode(name, arena, &decoded_name) ||
-	    !percent_decode(value, arena, &decoded_value))
-		return error_set(error, ERR_VALIDATION, MSG_HTTP_QUERY_ESCAPE, NULL);
+	int result = percent_decode(name, arena, &decoded_name);
+	if (!result)
+		result = percent_decode(value, arena, &decoded_value);
+	if (result)
+		return error_set(error, result,
+		                 result == ERR_VALIDATION ? MSG_HTTP_QUERY_ESCAPE : MSG_NONE, NULL);
 	for (size_t i = 0; query->names[i]; i++) {
 		if (!slice_is(decoded_name, query->names[i]))
 			continue;
@@ -23,8 +26,9 @@ static int parameter(struct slice name, struct slice value, struct arena *arena,
 		query->values[i] = decoded_value;
 		return 0;
 	}
-	char *shown = arena_copy(arena, decoded_name.data, decoded_name.size);
-	return error_set(error, ERR_VALIDATION, MSG_HTTP_QUERY_UNKNOWN, shown ? shown : "?", NULL);
+	const char *shown = arena_copy(arena, decoded_name.data, decoded_name.size);
+	return shown ? error_set(error, ERR_VALIDATION, MSG_HTTP_QUERY_UNKNOWN, shown, NULL)
+	             : error_set(error, ERR_NO_MEMORY, MSG_NONE, NULL);
 }
 
 int query_parse(struct slice text, const char *const *names, struct arena *arena,

@@ -216,25 +216,32 @@ static void run_work(struct job *job)
 }
 
 /* The connection, and what it read, may be gone when a worker looks at it. */
-static void keep(struct exchange *exchange, struct slice *slice)
+static bool keep(struct exchange *exchange, struct slice *slice)
 {
-	const char *copy =
-		slice->size ? arena_copy(&exchange->arena, slice->data, slice->size) : NULL;
-	*slice = copy ? slice_make(copy, slice->size) : (struct slice){"", 0};
+	const char *copy = slice->size ? arena_copy(&exchange->arena, slice->data, slice->size) : "";
+	*slice = slice_make(copy, slice->size);
+	return copy;
+}
+
+static int submit(struct exchange *exchange, struct worker_pool *workers)
+{
+	if (!keep(exchange, &exchange->head.accept) || !keep(exchange, &exchange->head.range))
+		return ERR_NO_MEMORY;
+	exchange->job.run = run_work;
+	if (worker_submit(workers, &exchange->job))
+		return 0;
+	return error_cause(&exchange->error, ERR_UNAVAILABLE, "the work queue is full");
 }
 
 void work_submit(struct exchange *exchange)
 {
 	bool content = exchange->operation->content;
-	keep(exchange, &exchange->head.accept);
-	keep(exchange, &exchange->head.range);
 	loop_wait(exchange);
-	exchange->job.run = run_work;
-	if (worker_submit(content ? exchange->server->content_workers : exchange->loop->workers,
-	                  &exchange->job))
+	int result =
+		submit(exchange, content ? exchange->server->content_workers : exchange->loop->workers);
+	if (!result)
 		return;
-	answer_error(exchange,
-	             error_cause(&exchange->error, ERR_UNAVAILABLE, "the work queue is full"));
+	answer_error(exchange, result);
 	loop_complete(exchange);
 }
 

@@ -51,21 +51,32 @@ static bool match(const char *pattern, struct slice path, struct slice arguments
 	return path.size == 0;
 }
 
-const struct route *route_find(struct exchange *exchange)
+static int decode(struct exchange *exchange, struct slice arguments[2])
 {
+	for (int i = 0; i < 2; i++) {
+		bool escaped = arguments[i].size && memchr(arguments[i].data, '%', arguments[i].size);
+		int result =
+			escaped ? percent_decode(arguments[i], &exchange->arena, &arguments[i]) : 0;
+		if (result)
+			return result == ERR_NO_MEMORY ? result : ERR_NOT_FOUND;
+		exchange->arguments[i] = arguments[i];
+	}
+	return 0;
+}
+
+int route_find(struct exchange *exchange)
+{
+	exchange->route = NULL;
 	for (const struct route *route = exchange->loop->routes; route->pattern; route++) {
 		struct slice arguments[2] = {{"", 0}, {"", 0}};
 		if (!match(route->pattern, exchange->path, arguments))
 			continue;
-		for (int i = 0; i < 2; i++) {
-			bool escaped = arguments[i].size && memchr(arguments[i].data, '%', arguments[i].size);
-			if (escaped && !percent_decode(arguments[i], &exchange->arena, &arguments[i]))
-				return NULL;
-			exchange->arguments[i] = arguments[i];
-		}
-		return route;
+		int result = decode(exchange, arguments);
+		if (!result)
+			exchange->route = route;
+		return result;
 	}
-	return NULL;
+	return ERR_NOT_FOUND;
 }
 
 enum method method_parse(const char *method)

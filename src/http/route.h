@@ -40,8 +40,9 @@ struct route {
 
 /* Closed by one without a pattern. */
 extern const struct route public_routes[], operators_routes[];
-/* Of the loop's routes, NULL when no pattern fits; fills exchange->arguments (percent-decoded, in the arena). */
-const struct route *route_find(struct exchange *exchange);
+/* Fills exchange->route, of the loop's, and `arguments` (percent-decoded, in the arena).
+ * ERR_NOT_FOUND when no pattern fits, ERR_NO_MEMORY; the route is NULL then. */
+int route_find(struct exchange *exchange) __attribute__((warn_unused_result));
 enum method method_parse(const char *method);
 
 extern const struct operation operation_register, operation_list_events, operation_get_event,

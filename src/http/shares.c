@@ -3,6 +3,8 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "base/error.h"
+
 #define BUCKETS 1024 /* a power of two */
 
 struct entry {
@@ -48,16 +50,17 @@ int64_t share_held(struct shares *shares, uint64_t owner)
 	return entry ? entry->held : 0;
 }
 
-bool share_take(struct shares *shares, uint64_t owner, int64_t amount, int64_t limit)
+int share_take(struct shares *shares, uint64_t owner, int64_t amount, int64_t limit)
 {
 	struct entry **at = find(shares, owner);
 	if (amount > limit - (*at ? (*at)->held : 0))
-		return false;
+		return ERR_RATE_LIMITED;
 	if (!*at && (*at = calloc(1, sizeof **at)))
 		(*at)->owner = owner;
-	if (*at)
-		(*at)->held += amount;
-	return *at != NULL;
+	if (!*at)
+		return ERR_NO_MEMORY;
+	(*at)->held += amount;
+	return 0;
 }
 
 void share_give(struct shares *shares, uint64_t owner, int64_t amount)

@@ -221,6 +221,8 @@ static int look_up(struct exchange *exchange, const struct lookup *lookup, struc
 		exchange->answer.vary = "Accept, Accept-Language";
 		return 0;
 	}
+	if (buf_check(&exchange->out))
+		return ERR_NO_MEMORY;
 	if (lookup->wanted && !result)
 		result = json_parse(&exchange->arena, buf_slice(&exchange->out), NULL, &found, error);
 	if (result && result != ERR_NOT_FOUND)

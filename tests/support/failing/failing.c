@@ -2,6 +2,8 @@
 
 #include <errno.h>
 #include <openssl/err.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 int failing_errno = EIO;
@@ -17,10 +19,37 @@ void failing_arm(unsigned kinds, int at)
 	failed = NULL;
 }
 
+static _Thread_local bool arms_others;
+static _Atomic unsigned others_armed;
+static _Atomic int others_countdown;
+static const char *_Atomic others_failed;
+
+void failing_arm_others(unsigned kinds, int at)
+{
+	arms_others = true;
+	atomic_store(&others_failed, NULL);
+	atomic_store(&others_countdown, at);
+	atomic_store(&others_armed, kinds);
+}
+
 const char *failing_disarm(void)
 {
 	armed = 0;
-	return failed;
+	atomic_store(&others_armed, 0);
+	return arms_others ? atomic_load(&others_failed) : failed;
+}
+
+static bool is_due(const char *name, unsigned kind)
+{
+	if (armed & kind && !failed && --countdown <= 0) {
+		failed = name;
+		return true;
+	}
+	if (arms_others || !(atomic_load(&others_armed) & kind) ||
+	    atomic_fetch_sub(&others_countdown, 1) != 1)
+		return false;
+	atomic_store(&others_failed, name);
+	return true;
 }
 
 /* Not every executable has OpenSSL. */
@@ -32,9 +61,8 @@ __attribute__((used)) int failing_decide(const char *name, unsigned kind);
 
 int failing_decide(const char *name, unsigned kind)
 {
-	if (!(armed & kind) || failed || --countdown > 0)
+	if (!is_due(name, kind))
 		return 0;
-	failed = name;
 	if (kind == FAILING_OPENSSL && ERR_new)
 		ERR_raise(ERR_LIB_CRYPTO, ERR_R_MALLOC_FAILURE);
 	errno = kind == FAILING_MEMORY ? ENOMEM : failing_errno;

@@ -9,7 +9,8 @@
  *		…  // what must hold although `failed` failed in the middle
  *	}
  *
- * Only calls that our own code makes are counted, in the thread that armed it; calls.def names them.
+ * Only calls that our own code makes are counted, in the thread that armed it, or with
+ * failing_arm_others in all threads but that one; calls.def names them.
  * An executable gets this by `failing` in its dependencies. */
 #ifndef FAILING_H
 #define FAILING_H
@@ -26,6 +27,8 @@ extern int failing_errno;
 
 /* The at-th such call from now on (from 1) fails, once. */
 void failing_arm(unsigned kinds, int at);
+/* The same of the calls that other threads make, such as those of a server whose client arms it. */
+void failing_arm_others(unsigned kinds, int at);
 /* The name of the call that failed since, NULL if none did. No call fails any more. */
 const char *failing_disarm(void);
 

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "store/certifications.h"
 
 static void must(int result, const struct error *error)
 {
@@ -65,6 +66,31 @@ void harness_add_client(struct harness *harness, char key[KEY_TEXT_MAX])
 	make_account(harness, account_id);
 	make_channel(harness, account_id, MODALITY_CONTENT, channel_id);
 	make_key(harness, channel_id, MODE_LIVE, key, key_id);
+}
+
+void harness_issue(struct harness *harness, const char *data, size_t size)
+{
+	struct error error = {0};
+	ARENA_AUTO struct arena arena;
+	arena_init(&arena, 1 << 20);
+	struct certification certification;
+	struct content_writer *writer;
+	struct certification_claim claim = {
+	    .holder = "test", .now_us = clock_now_us(), .lease_us = US_PER_DAY};
+	assert_int_equal(store_claim_certification(harness->service.store, &claim, &arena, &certification, &error),
+	                 OK);
+	struct document document = {.kind = DOCUMENT_REPORT,
+	                            .language = LANGUAGE_SPANISH,
+	                            .name = "report-es.pdf",
+	                            .object = "issued/aa/one",
+	                            .size_bytes = (int64_t)size,
+	                            .sha256 = sha256_of(data, size)};
+	assert_int_equal(content_write_begin(harness->service.content, &writer, &error), 0);
+	assert_int_equal(content_write(writer, data, size, &error), 0);
+	assert_int_equal(content_write_commit(writer, document.object, &error), 0);
+	assert_int_equal(store_complete_certification(harness->service.store, &certification, "test",
+	                                              clock_now_us(), &document, 1, &error),
+	                 0);
 }
 
 void harness_start(struct harness *harness, void (*adjust)(struct settings *settings))

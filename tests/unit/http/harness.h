@@ -32,6 +32,8 @@ void harness_start(struct harness *harness, void (*adjust)(struct settings *sett
 void harness_stop(struct harness *harness);
 /* A live key of another account, for content. */
 void harness_add_client(struct harness *harness, char key[KEY_TEXT_MAX]);
+/* Issues the certification that has waited for longest, with one file of these bytes: its report. */
+void harness_issue(struct harness *harness, const char *data, size_t size);
 
 struct reply {
 	int status;

@@ -188,32 +188,6 @@ static void test_certification_bodies(void **state)
 	reply_expect(&reply, 400, "validation_error");
 }
 
-/* Issues a certification with one file of known bytes. */
-static void issue(const char *data, size_t size)
-{
-	struct error error = {0};
-	ARENA_AUTO struct arena arena;
-	arena_init(&arena, 1 << 20);
-	struct certification certification;
-	struct content_writer *writer;
-	struct certification_claim claim = {
-	    .holder = "test", .now_us = clock_now_us(), .lease_us = US_PER_DAY};
-	assert_int_equal(store_claim_certification(harness.service.store, &claim, &arena, &certification, &error),
-	                 OK);
-	struct document document = {.kind = DOCUMENT_REPORT,
-	                            .language = LANGUAGE_SPANISH,
-	                            .name = "report-es.pdf",
-	                            .object = "issued/aa/one",
-	                            .size_bytes = (int64_t)size,
-	                            .sha256 = sha256_of(data, size)};
-	assert_int_equal(content_write_begin(harness.service.content, &writer, &error), 0);
-	assert_int_equal(content_write(writer, data, size, &error), 0);
-	assert_int_equal(content_write_commit(writer, document.object, &error), 0);
-	assert_int_equal(store_complete_certification(harness.service.store, &certification, "test",
-	                                              clock_now_us(), &document, 1, &error),
-	                 0);
-}
-
 static void check_ranges(const char *path)
 {
 	static const struct {
@@ -292,7 +266,7 @@ static void test_certification(void **state)
 	snprintf(id, sizeof id, "%.*s", (int)text.size, text.data);
 	assert_non_null(strstr(reply.body, "\"status\":\"processing\""));
 	reply_expect(&reply, 202, NULL);
-	issue("0123456789", 10);
+	harness_issue(&harness, "0123456789", 10);
 	snprintf(path, sizeof path, "/v1/certifications/%s", id);
 	get(&reply, path, LIVE, NULL);
 	reply_expect(&reply, 404, "not_found");

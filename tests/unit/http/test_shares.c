@@ -5,6 +5,7 @@
 
 #include <cmocka.h>
 
+#include "base/error.h"
 #include "http/shares.h"
 
 #define OWNERS 5000
@@ -13,14 +14,14 @@ static void test_limit(void **state)
 {
 	struct shares *shares = shares_create();
 	assert_non_null(shares);
-	assert_false(share_take(shares, 7, 1, 0));
+	assert_int_equal(share_take(shares, 7, 1, 0), ERR_RATE_LIMITED);
 	for (int i = 0; i < 3; i++)
-		assert_true(share_take(shares, 7, 1, 3));
-	assert_false(share_take(shares, 7, 1, 3));
-	assert_true(share_take(shares, 8, 1, 3));
+		assert_int_equal(share_take(shares, 7, 1, 3), 0);
+	assert_int_equal(share_take(shares, 7, 1, 3), ERR_RATE_LIMITED);
+	assert_int_equal(share_take(shares, 8, 1, 3), 0);
 	share_give(shares, 7, 1);
-	assert_true(share_take(shares, 7, 1, 3));
-	assert_false(share_take(shares, 7, 1, 3));
+	assert_int_equal(share_take(shares, 7, 1, 3), 0);
+	assert_int_equal(share_take(shares, 7, 1, 3), ERR_RATE_LIMITED);
 	assert_int_equal(share_held(shares, 7), 3);
 	shares_free(shares);
 	shares_free(NULL);
@@ -29,12 +30,12 @@ static void test_limit(void **state)
 static void test_amounts(void **state)
 {
 	struct shares *shares = shares_create();
-	assert_false(share_take(shares, 7, 101, 100));
+	assert_int_equal(share_take(shares, 7, 101, 100), ERR_RATE_LIMITED);
 	assert_int_equal(share_held(shares, 7), 0);
-	assert_true(share_take(shares, 7, 60, 100));
-	assert_false(share_take(shares, 7, 41, 100));
-	assert_false(share_take(shares, 7, 1, 50)); /* a limit that became lower */
-	assert_true(share_take(shares, 7, 40, 100));
+	assert_int_equal(share_take(shares, 7, 60, 100), 0);
+	assert_int_equal(share_take(shares, 7, 41, 100), ERR_RATE_LIMITED);
+	assert_int_equal(share_take(shares, 7, 1, 50), ERR_RATE_LIMITED); /* a limit that became lower */
+	assert_int_equal(share_take(shares, 7, 40, 100), 0);
 	share_give(shares, 7, 30);
 	assert_int_equal(share_held(shares, 7), 70);
 	share_give(shares, 7, 70);
@@ -48,8 +49,8 @@ static void test_many(void **state)
 	struct shares *shares = shares_create();
 	for (int round = 0; round < 2; round++) {
 		for (uint64_t owner = 0; owner < OWNERS; owner++) {
-			assert_true(share_take(shares, owner * 1024, 1, 1));
-			assert_false(share_take(shares, owner * 1024, 1, 1));
+			assert_int_equal(share_take(shares, owner * 1024, 1, 1), 0);
+			assert_int_equal(share_take(shares, owner * 1024, 1, 1), ERR_RATE_LIMITED);
 		}
 		for (uint64_t owner = 0; owner < OWNERS; owner++)
 			share_give(shares, owner * 1024, 1);
