@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from client import Client, fresh
+from client import Client, eventually, fresh
 
 LOOK = "/v1/account/balance"
 
@@ -57,8 +57,9 @@ def test_a_live_key_has_a_burst_of_200(limited):
     refused.expect(429, "rate_limited")
     limit, remaining, reset = numbers(refused)
     assert (limit, remaining) == (200, 0) and 3 <= reset <= 4
-    resets = [numbers(answer)[2] for answer in allowed]
-    assert resets == sorted(resets) and resets[-1] == 4
+    for answer in allowed:
+        limit, remaining, reset = numbers(answer)
+        assert reset in ((limit - remaining + 49) // 50, (limit - remaining) // 50)
 
 
 def test_each_key_has_a_bucket_of_its_own(limited):
@@ -84,13 +85,15 @@ def test_a_rate_comes_before_the_scenario_the_body_and_the_registration(limited)
     ref = fresh()
     channel.test.register({}, ref).expect(201)
     drain(channel.test)
-    answers = [channel.test.register({}, ref), channel.test.register(scenario="nonsense"),
-               channel.test.post("/v1/events", b"{", headers={"Content-Type": "x"}),
-               channel.test.get("/v1/events?surprise=1")]
-    refused = [answer for answer in answers if answer.status == 429]
-    assert len(refused) >= 3  # one token may have come meanwhile
-    for answer in refused:
-        answer.expect(429, "rate_limited")
+    for ask in (lambda: channel.test.register({}, ref),
+                lambda: channel.test.register(scenario="nonsense"),
+                lambda: channel.test.post("/v1/events", b"{", headers={"Content-Type": "x"}),
+                lambda: channel.test.get("/v1/events?surprise=1")):
+        def refused(ask=ask):
+            drain(channel.test)
+            answer = ask()  # a token may have come meanwhile
+            return answer if answer.status == 429 else None
+        eventually(refused, "it is refused").expect(429, "rate_limited")
 
 
 def test_suspension_comes_before_the_rate(limited):

@@ -32,9 +32,15 @@ LANGUAGES = {
 
 
 @pytest.fixture(scope="module")
-def delivered(start):
-    """A delivery of the service, with the endpoint's secret."""
-    service = start()
+def service(start):
+    return start()
+
+
+@pytest.fixture
+def delivered(service, program):
+    """A delivery of the service, with the endpoint's secret: as old as a receiver wants it, however
+    long it took to make the program."""
+    del program
     with Receiver() as receiver:
         owner = Owner(service)
         endpoint = owner.endpoint(receiver.url)
