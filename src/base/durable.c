@@ -56,6 +56,15 @@ static int open_above(int directory)
 	return next;
 }
 
+/* Whether the sync that has just failed is of a file system that has none, or that nothing can be
+ * written to, on which `path` is mounted: then the name was not made by us, and cannot be lost. */
+static bool is_mounted_on(int directory, const char *path)
+{
+	struct stat here, below;
+	return (errno == EINVAL || errno == EROFS) && fstat(directory, &here) == 0 &&
+	       stat(path, &below) == 0 && here.st_dev != below.st_dev;
+}
+
 int durable_sync_above(const char *path, struct error *error)
 {
 	char parent[PATH_MAX];
@@ -64,7 +73,9 @@ int durable_sync_above(const char *path, struct error *error)
 	if (directory < 0)
 		return errno == EACCES ? OK : fail(error, "opening", parent);
 	while (directory >= 0) {
-		int result = fsync(directory) == 0 ? OK : fail(error, "syncing above", path);
+		int result = fsync(directory) == 0 || is_mounted_on(directory, path)
+		                 ? OK
+		                 : fail(error, "syncing above", path);
 		int next = result == OK ? open_above(directory) : -1;
 		close(directory);
 		if (result != OK)
