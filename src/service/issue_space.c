@@ -80,9 +80,16 @@ void issue_give_space(struct issue_work *work)
 	work->space_bytes = 0;
 }
 
-int issue_watch_space(const struct issue_work *work)
+static bool is_used_up(const struct issue_work *work, const char *path)
 {
 	struct space space = {0};
-	int result = look(work, work->directory, &space, NULL);
-	return !result && space.available < space.reserve ? ERR_NO_SPACE : OK;
+	return look(work, path, &space, NULL) == OK && space.available < space.reserve;
+}
+
+int issue_watch_space(const struct issue_work *work)
+{
+	const char *content = content_directory(work);
+	return is_used_up(work, work->directory) || (content && is_used_up(work, content))
+	           ? ERR_NO_SPACE
+	           : OK;
 }

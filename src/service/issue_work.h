@@ -63,7 +63,8 @@ int issue_each_event(struct issue_work *work, bool with_content,
 int issue_archive(struct issue_work *work, struct error *error)
     __attribute__((warn_unused_result));
 
-/* Room on the disk, over the reserve that registration keeps (issue_space.c). Takes as much as the
+/* Room on the disks, of the working directory and of content where that is a directory, over the
+ * reserve that registration keeps on each (issue_space.c). Takes as much as the
  * documents may need at most: ERR_NO_SPACE while there is not enough, ERR_TOO_LARGE when there never
  * will be. To be given back in any case. */
 int issue_take_space(struct issue_work *work, struct error *error)

@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -16,6 +17,7 @@
 
 static struct office office;
 static _Atomic uint64_t total_mebibytes, available_mebibytes;
+static _Atomic int content_looks; /* so many times that of content has room; negative: always */
 
 int __wrap_statvfs64(const char *path, struct statvfs *ret);
 int __wrap_statvfs64(const char *path, struct statvfs *ret)
@@ -23,6 +25,10 @@ int __wrap_statvfs64(const char *path, struct statvfs *ret)
 	*ret = (struct statvfs){.f_frsize = MEBIBYTE,
 	                        .f_blocks = total_mebibytes,
 	                        .f_bavail = available_mebibytes};
+	if (strstr(path, "/content") && content_looks >= 0 && content_looks-- <= 0) {
+		content_looks = 0;
+		ret->f_bavail = 0;
+	}
 	return 0;
 }
 
@@ -30,6 +36,7 @@ static int set_up(void **state)
 {
 	office_open(&office, MODALITY_CONTENT, 1000);
 	office.settings.certification_disk_reserve = 10;
+	content_looks = -1;
 	sample_register(&office.sample, MODE_TEST, 20);
 	return 0;
 }
@@ -55,6 +62,16 @@ static struct certification look(const char *id, struct arena *arena)
 	return certification;
 }
 
+static void await_failed_attempt(const char *id, struct arena *arena)
+{
+	struct certification certification;
+	do {
+		usleep(5000);
+		certification = look(id, arena);
+	} while (certification.status == CERTIFICATION_PROCESSING && !certification.last_error);
+	assert_int_equal(certification.status, CERTIFICATION_PROCESSING);
+}
+
 /* Enough for the documents, but not without the reserve: it waits until there is room. */
 static void what_does_not_fit_now_waits(void **state)
 {
@@ -64,18 +81,30 @@ static void what_does_not_fit_now_waits(void **state)
 	office_request(&office, MODE_TEST, 1, 20, id);
 	ARENA_AUTO struct arena arena;
 	arena_init(&arena, 4 << 20);
-	struct certification certification;
-	do {
-		usleep(5000);
-		certification = look(id, &arena);
-	} while (certification.status == CERTIFICATION_PROCESSING && !certification.last_error);
-	assert_int_equal(certification.status, CERTIFICATION_PROCESSING);
-	assert_non_null(strstr(certification.last_error, "has not free now"));
+	await_failed_attempt(id, &arena);
+	assert_non_null(strstr(look(id, &arena).last_error, "has not free now"));
 	set_disk(1000, 500);
-	certification = office_await(&office, MODE_TEST, id);
+	struct certification certification = office_await(&office, MODE_TEST, id);
 	assert_int_equal(certification.status, CERTIFICATION_COMPLETED);
 	assert_int_equal(office_verify(&office, &certification), 0);
 	assert_int_equal(atomic_load(&office.service.issuing_bytes), 0);
+}
+
+/* Content lies on a disk of its own, which others fill while the documents are made. */
+static void the_disk_of_content_is_watched_too(void **state)
+{
+	set_disk(1000, 500);
+	content_looks = 1;
+	office_start_jobs(&office);
+	char id[ID_SIZE];
+	office_request(&office, MODE_TEST, 1, 20, id);
+	ARENA_AUTO struct arena arena;
+	arena_init(&arena, 4 << 20);
+	await_failed_attempt(id, &arena);
+	assert_null(strstr(look(id, &arena).last_error, "has not free now"));
+	content_looks = -1;
+	struct certification certification = office_await(&office, MODE_TEST, id);
+	assert_int_equal(certification.status, CERTIFICATION_COMPLETED);
 }
 
 static void what_never_fits_fails_with_its_cause(void **state)
@@ -97,6 +126,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test_setup_teardown(what_does_not_fit_now_waits, set_up, tear_down),
+	    cmocka_unit_test_setup_teardown(the_disk_of_content_is_watched_too, set_up, tear_down),
 	    cmocka_unit_test_setup_teardown(what_never_fits_fails_with_its_cause, set_up, tear_down),
 	};
 	return cmocka_run_group_tests(tests, office_start_signer, office_stop_signer);
