@@ -319,6 +319,12 @@ static void note_problem(void *context, const char *name, const char *what)
 	add_problem(config, config->origins[setting - known], name, what);
 }
 
+static void note_warning(void *context, const char *name, const char *what)
+{
+	struct config *config = context;
+	buf_printf(&config->warnings, "%s: %s\n", name, what);
+}
+
 static void put_values(struct config *config)
 {
 	for (size_t i = 0; i < KNOWN_COUNT; i++) {
@@ -357,7 +363,8 @@ int config_load(const struct config_sources *sources, struct config *ret_config)
 			return ERR_NO_MEMORY;
 	put_values(config);
 	if (!config->problem_count)
-		config_check(&config->settings, sources->serving, note_problem, config);
+		config_check(&config->settings, sources->serving, note_problem, note_warning,
+		             config);
 	fill_paths(config);
 	if (!config->settings.service_data_dir || !config->settings.service_admin_socket ||
 	    !config->settings.store_url || !config->settings.content_url ||

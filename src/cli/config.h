@@ -50,9 +50,10 @@ void config_print_json(const struct config *config, struct buf *out);
 /* "127.0.0.1:8080", "[::1]:0", "localhost:80": the port, -1 when it is not that. */
 int listen_port(const char *text);
 
-/* config_check.c: looks at the meaning of the settings, telling `problem` of each fault. */
+/* config_check.c: looks at the meaning of the settings, telling `problem` of each fault, and
+ * `warning` of what can be used but had better be otherwise. */
 typedef void config_problem(void *context, const char *setting, const char *what);
 void config_check(const struct settings *settings, bool serving, config_problem *problem,
-                  void *context);
+                  config_problem *warning, void *context);
 
 #endif

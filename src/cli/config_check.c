@@ -16,6 +16,7 @@
 struct check {
 	const struct settings *settings;
 	config_problem *problem;
+	config_problem *warning;
 	void *context;
 };
 
@@ -150,6 +151,10 @@ static void check_content(const struct check *check, bool serving)
 	    settings->certification_link_lifetime > CONTENT_LINK_LIFETIME_MAX_US)
 		fault(check, "certification.link_lifetime",
 		      "must be 7d or shorter with content.presigned_links");
+	if (settings->content_keep_swept < US_PER_DAY)
+		check->warning(check->context, "content.keep_swept",
+		               "should be a day or longer: by then each database that sweeps the place has "
+		               "come by, and a copy is noticed before it deletes anything");
 	check_networks(check, "content.allow_networks", settings->content_allow_networks);
 	check_range(check, "content.timeout", settings->content_timeout / US_PER_SECOND, 1, 600);
 }
@@ -291,9 +296,9 @@ static void check_mail(const struct check *check, bool serving)
 }
 
 void config_check(const struct settings *settings, bool serving, config_problem *problem,
-                  void *context)
+                  config_problem *warning, void *context)
 {
-	struct check check = {settings, problem, context};
+	struct check check = {settings, problem, warning, context};
 	check_service(&check);
 	check_stores(&check);
 	check_content(&check, serving);

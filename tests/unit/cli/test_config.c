@@ -186,6 +186,20 @@ static void test_environment(void **state)
 	assert_problem(&sources, "CONSTANCIA_RATE_LIVE: rate.live: must be a plain integer");
 }
 
+static void test_what_is_unwise_is_told(void **state)
+{
+	(void)state;
+	struct config_sources sources = {.sets = {"content.keep_swept=23h"}, .set_count = 1};
+	struct config config;
+	assert_int_equal(config_load(&sources, &config), OK);
+	assert_non_null(strstr(config.warnings.data, "content.keep_swept: should be a day or longer"));
+	config_free(&config);
+	sources.sets[0] = "content.keep_swept=1d";
+	assert_int_equal(config_load(&sources, &config), OK);
+	assert_int_equal(config.warnings.size, 0);
+	config_free(&config);
+}
+
 static void test_printed_file_reads_back(void **state)
 {
 	struct config_sources sources = {.sets = {"rate.live=77", "service.name=Registro"},
@@ -261,6 +275,7 @@ int main(void)
 		cmocka_unit_test(test_long_lines_and_lists),
 		cmocka_unit_test(test_meanings_are_checked),
 		cmocka_unit_test(test_environment),
+	    cmocka_unit_test(test_what_is_unwise_is_told),
 		cmocka_unit_test(test_printed_file_reads_back),
 		cmocka_unit_test(test_secrets_are_not_printed),
 		cmocka_unit_test(test_durations),
