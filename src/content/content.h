@@ -126,10 +126,25 @@ int content_tidy(struct content_store *store, const struct content_range *range,
 
 #define CONTENT_MARKER "installation"
 #define CONTENT_INSTALLATION_SIZE 65 /* lower-case hex digits and NUL */
-/* Makes the place the installation's by an object in it, CONTENT_MARKER, unless it is already.
- * *ret_since_us: since when, by content_now_us; what was last changed before may be anybody's.
- * ERR_REFUSED, with a sentence: it is another installation's. */
-int content_claim(struct content_store *store, const char *installation, int64_t *ret_since_us,
-                  struct error *error) __attribute__((warn_unused_result));
+#define CONTENT_SWEEP_SIZE 33        /* lower-case letters and digits, and NUL */
+/* Whose place it is: what the object CONTENT_MARKER says. */
+struct content_marker {
+	char installation[CONTENT_INSTALLATION_SIZE];
+	int64_t since_us; /* by content_now_us: what was last changed before may be anybody's */
+	char sweep[CONTENT_SWEEP_SIZE]; /* the token of the last sweep; empty: there was none */
+	int64_t rollbacks; /* how many, accepted by an operator, lie before since_us */
+};
+/* Makes the place the installation's unless it is already. ERR_REFUSED, with a sentence: it is
+ * another installation's. */
+int content_claim(struct content_store *store, const char *installation,
+                  struct content_marker *ret_marker, struct error *error)
+    __attribute__((warn_unused_result));
+/* What content_claim would say, with nothing written. `installation` empty: whose content is to come
+ * is not known, so the place must have no marker. */
+int content_check_claim(struct content_store *store, const char *installation, struct error *error)
+    __attribute__((warn_unused_result));
+/* Writes the marker. After a failure either the former one or this one is there, or will be. */
+int content_mark(struct content_store *store, const struct content_marker *marker,
+                 struct error *error) __attribute__((warn_unused_result));
 
 #endif

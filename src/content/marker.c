@@ -1,4 +1,4 @@
-/* Whose place it is: an object with the installation's identifier. */
+/* Whose place it is: an object with the installation's identifier, and who swept it last. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,24 +8,32 @@
 
 #define MARKER_SIZE_MAX 512
 
-struct marker {
-	char installation[CONTENT_INSTALLATION_SIZE];
-	int64_t since_us;
-};
+/* The lines that a sweep adds. What is neither whole nor missing could be of a sweep unknown here. */
+static bool parse_sweep(const char *text, struct content_marker *marker)
+{
+	int end = 0;
+	return !*text ||
+	       (sscanf(text, "sweep %32[0-9a-z]\nrollbacks %18" SCNd64 "\n%n", marker->sweep,
+	               &marker->rollbacks, &end) == 2 &&
+	        end > 0 && !text[end]);
+}
 
-static int parse(const char *text, struct marker *ret, struct error *error)
+static int parse(const char *text, struct content_marker *ret, struct error *error)
 {
 	char time[TIME_TEXT_SIZE];
-	struct marker marker;
-	if (sscanf(text, "constancia content 1\ninstallation %64[0-9a-f]\nsince %27[-0-9T:.Z]\n",
-	           marker.installation, time) != 2 ||
-	    time_parse(slice_of(time), "since", &marker.since_us, NULL))
+	int end = 0;
+	struct content_marker marker = {0};
+	if (sscanf(text, "constancia content 1\ninstallation %64[0-9a-f]\nsince %27[-0-9T:.Z]\n%n",
+	           marker.installation, time, &end) != 2 ||
+	    end == 0 || time_parse(slice_of(time), "since", &marker.since_us, NULL) ||
+	    !parse_sweep(text + end, &marker))
 		return error_set(error, ERR_REFUSED, MSG_CONTENT_NO_MARKER, CONTENT_MARKER, NULL);
 	*ret = marker;
 	return OK;
 }
 
-static int read_marker(struct content_store *store, struct marker *ret, struct error *error)
+static int read_marker(struct content_store *store, struct content_marker *ret,
+                       struct error *error)
 {
 	struct content_reader *reader = NULL;
 	char text[MARKER_SIZE_MAX + 1];
@@ -44,20 +52,27 @@ static int read_marker(struct content_store *store, struct marker *ret, struct e
 	return got < 0 ? (int)got : parse(text, ret, error);
 }
 
-static int write_marker(struct content_store *store, const char *installation, struct error *error)
+static size_t print(const struct content_marker *marker, char text[MARKER_SIZE_MAX])
 {
-	int64_t now_us = 0;
+	char time[TIME_TEXT_SIZE];
+	time_format(marker->since_us, time);
+	int size = snprintf(text, MARKER_SIZE_MAX, "constancia content 1\ninstallation %s\nsince %s\n",
+	                    marker->installation, time);
+	if (*marker->sweep)
+		size += snprintf(text + size, MARKER_SIZE_MAX - (size_t)size,
+		                 "sweep %s\nrollbacks %" PRId64 "\n", marker->sweep, marker->rollbacks);
+	return (size_t)size;
+}
+
+int content_mark(struct content_store *store, const struct content_marker *marker,
+                 struct error *error)
+{
 	struct content_writer *writer = NULL;
-	int result = content_now_us(store, &now_us, error);
-	if (!result)
-		result = content_write_begin(store, &writer, error);
+	int result = content_write_begin(store, &writer, error);
 	if (result)
 		return result;
-	char time[TIME_TEXT_SIZE], text[MARKER_SIZE_MAX];
-	time_format(now_us, time);
-	int size = snprintf(text, sizeof text, "constancia content 1\ninstallation %s\nsince %s\n",
-	                    installation, time);
-	result = content_write(writer, text, (size_t)size, error);
+	char text[MARKER_SIZE_MAX];
+	result = content_write(writer, text, print(marker, text), error);
 	if (result) {
 		content_write_abort(writer);
 		return result;
@@ -65,22 +80,52 @@ static int write_marker(struct content_store *store, const char *installation, s
 	return content_write_commit(writer, CONTENT_MARKER, error);
 }
 
-int content_claim(struct content_store *store, const char *installation, int64_t *ret_since_us,
-                  struct error *error)
+static int refuse_other(const struct content_marker *found, const char *installation,
+                        struct error *error)
 {
-	struct marker marker;
+	return strcmp(found->installation, installation) == 0
+	           ? OK
+	           : error_set(error, ERR_REFUSED, MSG_CONTENT_ANOTHERS, found->installation,
+	                       installation, CONTENT_MARKER, NULL);
+}
+
+static int write_first(struct content_store *store, const char *installation, struct error *error)
+{
+	struct content_marker marker = {0};
+	snprintf(marker.installation, sizeof marker.installation, "%s", installation);
+	int result = content_now_us(store, &marker.since_us, error);
+	return result ? result : content_mark(store, &marker, error);
+}
+
+int content_claim(struct content_store *store, const char *installation,
+                  struct content_marker *ret_marker, struct error *error)
+{
+	struct content_marker marker;
 	int result = read_marker(store, &marker, error);
 	if (result == ERR_NOT_FOUND) {
 		error_clear(error);
-		result = write_marker(store, installation, error);
+		result = write_first(store, installation, error);
 		/* Of two that write at the same time, the second one's stays. */
 		if (!result)
 			result = read_marker(store, &marker, error);
 	}
-	if (!result && strcmp(marker.installation, installation) != 0)
-		result = error_set(error, ERR_REFUSED, MSG_CONTENT_ANOTHERS, marker.installation,
-		                   installation, CONTENT_MARKER, NULL);
 	if (!result)
-		*ret_since_us = marker.since_us;
+		result = refuse_other(&marker, installation, error);
+	if (!result)
+		*ret_marker = marker;
 	return result;
+}
+
+int content_check_claim(struct content_store *store, const char *installation, struct error *error)
+{
+	struct content_marker marker;
+	int result = read_marker(store, &marker, error);
+	if (result == ERR_NOT_FOUND) {
+		error_clear(error);
+		return OK;
+	}
+	if (!result && !*installation)
+		return error_set(error, ERR_REFUSED, MSG_CONTENT_OWNER_UNKNOWN, marker.installation,
+		                 CONTENT_MARKER, NULL);
+	return result ? result : refuse_other(&marker, installation, error);
 }

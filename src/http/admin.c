@@ -194,6 +194,8 @@ static void write_metrics(struct http_server *server, const struct state *state,
 	metrics_line(out, "unbalanced_accounts", "gauge",
 	             "Accounts whose balance was not the sum of their entries at the last look.",
 	             (double)counts.unbalanced_accounts);
+	metrics_line(out, "sweep_refused", "gauge",
+	             "1 while content is not swept, since two databases claim it.", counts.sweep_refused);
 	write_notice_metrics(state, &counts, out);
 	metrics_line(out, "clock_synchronized", "gauge", "1 while the kernel calls its clock synchronized.",
 	             counts.clock_synchronized);

@@ -82,7 +82,6 @@ int64_t housekeeping_run(void *context, const atomic_bool *stopping)
 {
 	struct housekeeping *housekeeping = context;
 	struct error error = {0};
-	sweep_content(housekeeping, stopping);
 	if (store_forget_usage(housekeeping->service->store,
 	                       store_now_us(housekeeping->service->store), &error))
 		log_warning("usage_not_forgotten", "cause", error.cause);
@@ -90,6 +89,7 @@ int64_t housekeeping_run(void *context, const atomic_bool *stopping)
 	look_at_balances(housekeeping->service, stopping);
 	forget_notices(housekeeping->service);
 	forget_mails(housekeeping->service);
+	sweep_content(housekeeping, stopping); /* the longest: nothing else waits for it */
 	return INTERVAL_US;
 }
 

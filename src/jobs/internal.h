@@ -62,6 +62,13 @@ struct housekeeping {
 };
 worker_run_function housekeeping_run;
 
+/* ---- sweep_place.c ---- */
+/* Under the lease: makes this sweep the place's last one. ERR_REFUSED, with the sentence for the
+ * operator: a copy of the database sweeps there too, or this is one; then the marker says so to both,
+ * and neither sweeps. *ret_since_us: what was last changed before is not to be swept. */
+int sweep_take_place(struct service *service, int64_t *ret_since_us, struct error *error)
+    __attribute__((warn_unused_result));
+
 /* ---- sweep.c ---- */
 /* Marks objects that nothing names, and deletes those that were marked long ago. */
 void sweep_content(struct housekeeping *housekeeping, const atomic_bool *stopping);

@@ -4,8 +4,8 @@
  * Nothing is deleted at the first sight. An old object without a name gets a mark, an empty object
  * "swept/NAME"; it stays where it is and can be read. Once the mark has stood for
  * content.keep_swept, and still nothing names the object, both are deleted; what turns out to be
- * named loses its mark. One node sweeps at a time, only in a place that is this installation's, and
- * only what was changed since it is. */
+ * named loses its mark. One node sweeps at a time, only in a place that is this database's alone
+ * (sweep_place.c), and only what was changed since it is. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -24,7 +24,7 @@ struct sweep {
 	struct housekeeping *housekeeping;
 	const atomic_bool *stopping;
 	atomic_bool lost; /* the lease went to another */
-	int64_t since_us; /* of the installation */
+	int64_t since_us; /* what is older stays */
 	int64_t marked, deleted, named;
 	struct error error;
 };
@@ -157,35 +157,39 @@ static void tell_count(const char *what, int64_t count)
 static void tell(const struct sweep *sweep, int result)
 {
 	const struct error *error = &sweep->error;
+	if (!result || result == ERR_REFUSED) /* what else fails says nothing about that */
+		atomic_store(&sweep->housekeeping->service->job_counters.sweep_refused,
+		             result == ERR_REFUSED);
 	tell_count("orphans_marked", sweep->marked);
 	tell_count("orphans_swept", sweep->deleted);
 	tell_count("orphans_named", sweep->named);
-	if (result && !is_over(sweep))
+	if (result == ERR_REFUSED)
+		log_error("sweep_refused", "cause", error_message(error, LANGUAGE_ENGLISH));
+	else if (result && !is_over(sweep))
 		log_warning("sweep_failed", "cause",
 		            *error->cause ? error->cause : error_message(error, LANGUAGE_ENGLISH));
 }
 
 void sweep_content(struct housekeeping *housekeeping, const atomic_bool *stopping)
 {
-	struct service *service = housekeeping->service;
-	struct store *store = service->store;
+	struct store *store = housekeeping->service->store;
 	struct sweep sweep = {.housekeeping = housekeeping, .stopping = stopping};
 	bool leased = false;
 	int result = store_take_lease(store, LEASE_NAME, housekeeping->holder, store_now_us(store),
 	                              KEPT_LEASE_US, &leased, &sweep.error);
-	if (!result && !leased)
-		return; /* another node is at it */
+	if (result)
+		tell(&sweep, result);
+	if (!leased)
+		return; /* or another node is at it */
 	int holding = keeper_hold(housekeeping->keeper, renew, &sweep);
 	/* What is still in doubt names objects that nobody can see to be named. */
+	result = store_await_writes(store, &sweep.error);
 	if (!result)
-		result = store_await_writes(store, &sweep.error);
-	if (!result)
-		result = content_claim(service->content, service->installation, &sweep.since_us,
-		                       &sweep.error);
+		result = sweep_take_place(housekeeping->service, &sweep.since_us, &sweep.error);
 	if (!result)
 		result = sweep_place(&sweep);
 	keeper_release(housekeeping->keeper, holding);
-	if (leased && store_end_lease(store, LEASE_NAME, housekeeping->holder, NULL))
+	if (store_end_lease(store, LEASE_NAME, housekeeping->holder, NULL))
 		log_warning("sweep_lease_left", "cause", "it runs out");
 	tell(&sweep, result);
 }

@@ -27,14 +27,14 @@ static const struct renderer this_program = {RENDERER_THIS_PROGRAM, RENDERER_TIM
 /* A store across a network may be away when a node starts: then whoever sweeps claims the place. */
 static int claim_content(struct service *service, struct error *error)
 {
-	int64_t since_us;
+	struct content_marker marker;
 	struct error local = {0};
 	int result = store_get_installation(service->store, service->installation, error);
 	if (result)
 		return result;
 	result = content_ready(service->content, &local);
 	if (!result)
-		result = content_claim(service->content, service->installation, &since_us, &local);
+		result = content_claim(service->content, service->installation, &marker, &local);
 	if (result == ERR_REFUSED) {
 		if (error)
 			*error = local;
@@ -125,6 +125,7 @@ void service_read_counts(struct service *service, struct service_counts *ret)
 	ret->topups_failed = atomic_load(&jobs->topups_failed);
 	ret->payments_unknown = atomic_load(&jobs->payments_unknown);
 	ret->unbalanced_accounts = atomic_load(&jobs->unbalanced_accounts);
+	ret->sweep_refused = atomic_load(&jobs->sweep_refused);
 	struct clock_state clock = clock_state_read();
 	ret->clock_synchronized = clock.synchronized;
 	ret->clock_max_error_us = clock.max_error_us;

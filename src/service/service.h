@@ -30,6 +30,7 @@ struct job_counters {
 	atomic_uint_fast64_t purchases_paid, topups_completed, topups_failed;
 	atomic_uint_fast64_t payments_unknown;     /* tries whose outcome was not known */
 	atomic_int_fast64_t unbalanced_accounts; /* at the last look */
+	atomic_bool sweep_refused;               /* the last one: see sweep_take_place */
 };
 
 struct service {
@@ -170,6 +171,7 @@ struct service_counts {
 	uint64_t mails_sent, mails_failed;
 	uint64_t purchases_paid, topups_completed, topups_failed, payments_unknown;
 	int64_t unbalanced_accounts;
+	bool sweep_refused;
 	uint64_t queue_length;
 	uint64_t clock_refusals; /* registrations, since the clock stands too far before a chain */
 	bool clock_refuses;      /* within the last minute */

@@ -457,21 +457,51 @@ static void test_a_place_is_one_installations(void **state)
 {
 	(void)state;
 	struct error error = {0};
-	int64_t since_us = 0, again_us = 0;
-	assert_int_equal(content_claim(store, one, &since_us, &error), 0);
+	struct content_marker since = {0}, again = {0};
+	assert_int_equal(content_claim(store, one, &since, &error), 0);
 	become_old();
-	assert_int_equal(content_claim(store, one, &again_us, &error), 0);
-	assert_true(since_us > 0 && since_us == again_us);
-	assert_int_equal(content_claim(store, other, &again_us, &error), ERR_REFUSED);
+	assert_int_equal(content_claim(store, one, &again, &error), 0);
+	assert_true(since.since_us > 0 && since.since_us == again.since_us);
+	assert_int_equal(content_claim(store, other, &again, &error), ERR_REFUSED);
 	assert_non_null(strstr(error_message(&error, LANGUAGE_ENGLISH), one));
 	/* What somebody else put there is no leave to take the place. */
 	assert_int_equal(put(CONTENT_MARKER, "theirs", 6), 0);
-	assert_int_equal(content_claim(store, one, &again_us, &error), ERR_REFUSED);
+	assert_int_equal(content_claim(store, one, &again, &error), ERR_REFUSED);
 	assert_int_equal(put(CONTENT_MARKER, "", 0), 0);
-	assert_int_equal(content_claim(store, one, &again_us, &error), ERR_REFUSED);
+	assert_int_equal(content_claim(store, one, &again, &error), ERR_REFUSED);
 	assert_int_equal(content_delete(store, CONTENT_MARKER, NULL), 0);
-	assert_int_equal(content_claim(store, other, &again_us, &error), 0);
-	assert_true(again_us > since_us);
+	assert_int_equal(content_claim(store, other, &again, &error), 0);
+	assert_true(again.since_us > since.since_us);
+	assert_int_equal(content_delete(store, CONTENT_MARKER, NULL), 0);
+}
+
+/* What a sweep writes is read again; what only looks like it is no leave to sweep. */
+static void test_a_marker_carries_the_last_sweep(void **state)
+{
+	(void)state;
+	struct error error = {0};
+	struct content_marker marker = {0}, again = {0};
+	assert_int_equal(content_check_claim(store, one, &error), 0);
+	assert_int_equal(content_check_claim(store, "", &error), 0);
+	assert_int_equal(content_claim(store, one, &marker, &error), 0);
+	assert_string_equal(marker.sweep, "");
+	snprintf(marker.sweep, sizeof marker.sweep, "0123456789abcdef0123456789abcdef");
+	marker.rollbacks = 3;
+	assert_int_equal(content_mark(store, &marker, &error), 0);
+	assert_int_equal(content_claim(store, one, &again, &error), 0);
+	assert_memory_equal(&marker, &again, sizeof marker);
+	assert_int_equal(content_check_claim(store, one, &error), 0);
+	assert_int_equal(content_check_claim(store, other, &error), ERR_REFUSED);
+	assert_int_equal(content_check_claim(store, "", &error), ERR_REFUSED);
+	static const char *const tails[] = {"sweep", "sweep 12\n", "sweep 12\nrollbacks x\n",
+	                                    "sweep 12\nrollbacks 1\nmore\n", "more\n"};
+	for (size_t i = 0; i < sizeof tails / sizeof *tails; i++) {
+		char text[300];
+		int size = snprintf(text, sizeof text, "constancia content 1\ninstallation %s\n"
+		                    "since 2020-01-01T00:00:00.000000Z\n%s", one, tails[i]);
+		assert_int_equal(put(CONTENT_MARKER, text, (size_t)size), 0);
+		assert_int_equal(content_claim(store, one, &again, &error), ERR_REFUSED);
+	}
 	assert_int_equal(content_delete(store, CONTENT_MARKER, NULL), 0);
 }
 
@@ -587,6 +617,7 @@ int main(int count, char **arguments)
 	    cmocka_unit_test(test_sweep),
 	    cmocka_unit_test(test_a_listing_has_bounds),
 	    cmocka_unit_test(test_a_place_is_one_installations),
+	    cmocka_unit_test(test_a_marker_carries_the_last_sweep),
 	    cmocka_unit_test(test_own_names_are_known),
 	    cmocka_unit_test(test_threads),
 	    cmocka_unit_test(test_opened_again),

@@ -12,6 +12,8 @@
 
 #include "store/accounts.h"
 #include "store/db.h"
+#include "store/segments.h"
+#include "store/sweeps.h"
 
 #define NOW INT64_C(1767268800000000) /* 2026-01-01T12:00:00Z */
 
@@ -365,6 +367,31 @@ static void secrets_last(void **state)
 	assert_memory_not_equal(first.bytes, other.bytes, SHA256_SIZE);
 }
 
+/* The turns of sweeps are the database's own: a copy knows only those of before. */
+static void sweeps_take_turns(void **state)
+{
+	struct fixture *fixture = *state;
+	struct sweep_turn first, again, second, late;
+	assert_int_equal(store_take_sweep_turn(fixture->store, "", 0, &first, NULL), OK);
+	assert_int_equal(first.rollbacks, 0);
+	reopen(fixture);
+	assert_int_equal(store_take_sweep_turn(fixture->store, first.token, 0, &second, NULL), OK);
+	assert_string_not_equal(first.token, second.token);
+	/* The place still carries the first: the second has not come there. */
+	assert_int_equal(store_take_sweep_turn(fixture->store, first.token, 0, &again, NULL), OK);
+	assert_string_equal(again.token, second.token);
+	static const char *const alien[] = {"disputed", "a", "0123456789abcdef0123456789abcdef"};
+	for (size_t i = 0; i < sizeof alien / sizeof *alien; i++)
+		assert_int_equal(store_take_sweep_turn(fixture->store, alien[i], 0, &late, NULL),
+		                 ERR_REFUSED);
+	struct accepted_rollback rollback = {
+	    .accepted_at_us = NOW, .node = "one", .reason = slice_of("tested")};
+	assert_int_equal(store_record_rollback(fixture->store, &rollback, NULL), OK);
+	assert_int_equal(store_take_sweep_turn(fixture->store, alien[2], 0, &late, NULL), OK);
+	assert_int_equal(late.rollbacks, 1);
+	assert_int_equal(store_take_sweep_turn(fixture->store, alien[2], 1, &late, NULL), ERR_REFUSED);
+}
+
 static size_t count_rows(struct fixture *fixture, const char *literal_sql)
 {
 	struct db_connection *reader = db_take_reader(store_db(fixture->store));
@@ -579,6 +606,7 @@ int main(int argc, char **argv)
 	    cmocka_unit_test_setup_teardown(check_finds_changes, set_up, tear_down),
 	    cmocka_unit_test_setup_teardown(one_process_at_a_time, set_up, tear_down),
 	    cmocka_unit_test_setup_teardown(secrets_last, set_up, tear_down),
+	    cmocka_unit_test_setup_teardown(sweeps_take_turns, set_up, tear_down),
 	    cmocka_unit_test_setup_teardown(limits_hold_across_batches_and_periods, set_up, tear_down),
 	    cmocka_unit_test_setup_teardown(a_batch_grows_while_it_waits, set_up, tear_down),
 	    cmocka_unit_test_setup_teardown(a_failed_batch_leaves_nothing, set_up, tear_down),

@@ -1,13 +1,19 @@
 """What the sweep may touch and when: nothing that a commit in doubt names, nothing that is not this
 installation's."""
 
+import contextlib
 import glob
+import json
 import os
+import pathlib
 import secrets
+import shutil
 import time
 
 import pytest
 
+import s3_server
+import stores
 from client import Service, eventually, run
 from fleet import Fleet
 from postgres import Cluster
@@ -105,3 +111,162 @@ def test_another_installations_place_is_refused(tmp_path):
         first.stop()
         first.discard()
         second.discard()
+
+
+# ---- copies of the database ----
+
+class Directory:
+    """A place for content."""
+
+    def __init__(self, directory):
+        self.root = pathlib.Path(directory) / "content"
+
+    def settings(self):
+        return {"content__url": f"file:{self.root}"}
+
+    def names(self):
+        return {str(path.relative_to(self.root)) for path in self.root.rglob("*")
+                if path.is_file()}
+
+    def read(self, name):
+        return (self.root / name).read_text(encoding="ascii")
+
+    def remove(self, name):
+        (self.root / name).unlink()
+
+    def close(self):
+        pass
+
+
+class Bucket:
+    def __init__(self, directory):
+        self.server = s3_server.Server(directory)
+
+    def settings(self):
+        return self.server.settings("constancia")
+
+    def names(self):
+        return {key.removeprefix("constancia/") for key in self.server.objects}
+
+    def read(self, name):
+        path = self.server.objects[f"constancia/{name}"]["path"]
+        return pathlib.Path(path).read_text(encoding="ascii")
+
+    def remove(self, name):
+        del self.server.objects[f"constancia/{name}"]
+
+    def close(self):
+        self.server.stop()
+
+
+@pytest.fixture(params=[Directory, Bucket])
+def content(request, tmp_path):
+    made = request.param(tmp_path)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def services(tmp_path, content):
+    """Makes services on the one place for content, by their names."""
+    with contextlib.ExitStack() as ending:
+        def make(name, **settings):
+            (tmp_path / name).mkdir()
+            one = Service(tmp_path / name, describe=False, **{**content.settings(), **settings})
+            ending.callback(one.discard)
+            return one
+        yield make
+
+
+def copy_database(original, make):
+    """While nobody serves it."""
+    if stores.KIND == "sqlite":
+        copy = make("copy")
+        copy.data.mkdir(mode=0o700)
+        for path in original.data.glob("constancia.db*"):
+            shutil.copy2(path, copy.data)
+        return copy
+    name = f"{original.store.database}_copy"
+    original.store.cluster.primary.query(
+        f"CREATE DATABASE {name} TEMPLATE {original.store.database}", "postgres")
+    return make("copy", store__url=original.store.cluster.url(name))
+
+
+def sweep_token(content):
+    lines = content.read("installation").split("\n") if "installation" in content.names() else []
+    return next((line for line in lines if line.startswith("sweep ")), None)
+
+
+def start_until_swept(service, content):
+    before = sweep_token(content)
+    service.start()
+    eventually(lambda: sweep_token(content) not in (None, before), "it has swept")
+
+
+def start_until_refused(service):
+    service.log.touch()
+    before = len(node_events(service, "sweep_refused"))
+    service.start()
+    eventually(lambda: len(node_events(service, "sweep_refused")) > before, "it does not sweep")
+    assert "sweep_refused 1" in service.monitor("/metrics")[1]
+    assert service.monitor("/readyz")[0] == 200
+
+
+def test_neither_a_copy_of_the_database_nor_its_original_sweeps(services, content):
+    original = services("original")
+    start_until_swept(original, content)
+    assert original.stop() == 0
+    copy = copy_database(original, services)
+    start_until_swept(original, content)
+    assert "sweep_refused 0" in original.monitor("/metrics")[1]
+    start_until_refused(copy)
+    copy.new_channel().live.register({"a": 1}, "a").expect(201)
+    assert sweep_token(content) == "sweep disputed"
+    assert original.stop() == 0
+    start_until_refused(original)
+    assert original.stop() == 0 and copy.stop() == 0
+    content.remove("installation")
+    start_until_swept(original, content)
+    assert sweep_token(content) != "sweep disputed"
+
+
+def test_whoever_of_copy_and_original_comes_first_the_other_stops_it(services, content):
+    original = services("original")
+    start_until_swept(original, content)
+    assert original.stop() == 0
+    copy = copy_database(original, services)
+    start_until_swept(copy, content)
+    assert copy.stop() == 0
+    start_until_refused(original)
+    start_until_refused(copy)
+
+
+# ---- backups ----
+
+def test_a_restore_leaves_anothers_place_alone(services, content, tmp_path):
+    saved = services("saved", content__url=f"file:{tmp_path}/saved/content")
+    saved.start()
+    saved.new_channel().live.register_file(secrets.token_bytes(100000)).expect(201)
+    backup = tmp_path / "backup"
+    assert saved.admin("store", "backup", str(backup))["content_objects"] == 1
+    assert saved.stop() == 0
+    other = services("other")
+    other.start()
+    assert other.stop() == 0
+    found = content.names()
+
+    restored = services("restored")
+    done = run("store", "restore", backup, *restored.chosen())
+    assert done.returncode != 0 and "belongs to another installation" in done.stderr
+    manifest = json.loads((backup / "backup.json").read_text())
+    del manifest["installation"]  # as before they were marked
+    (backup / "backup.json").write_text(json.dumps(manifest))
+    done = run("store", "restore", backup, *restored.chosen())
+    assert done.returncode != 0 and "does not say whose it is" in done.stderr
+    assert content.names() == found
+    content.remove("installation")
+    done = run("store", "restore", backup, *restored.chosen())
+    assert done.returncode == 0, done.stderr
+    assert len([name for name in content.names() if name.startswith("event/")]) == 1
+    restored.start()
+    assert restored.admin("store", "check")["valid"] is True

@@ -18,10 +18,27 @@
 #include "seal/timestamp.h"
 #include "service/segment.h"
 #include "store/segments.h"
+#include "store/sweeps.h"
 
 static struct office office;
 static struct error error;
 static struct arena arena;
+
+/* What stands at the place's marker right after we have written ours: another was faster. */
+static const struct content_marker *content_written_over;
+
+int __real_content_mark(struct content_store *store, const struct content_marker *marker,
+                        struct error *ret);
+int __wrap_content_mark(struct content_store *store, const struct content_marker *marker,
+                        struct error *ret);
+int __wrap_content_mark(struct content_store *store, const struct content_marker *marker,
+                        struct error *ret)
+{
+	int result = __real_content_mark(store, marker, ret);
+	return result || !content_written_over
+	           ? result
+	           : __real_content_mark(store, content_written_over, ret);
+}
 
 static int set_up_content(void **state)
 {
@@ -603,6 +620,186 @@ static void test_one_node_sweeps_at_a_time(void **state)
 	assert_true(is_marked(old));
 }
 
+/* ---- copies of the database ---- */
+
+#define TOKENS "sweep_tokens"
+
+/* The tokens are what a copy of the database differs by: NULL for those of before any sweep. */
+static void set_tokens(const char *tokens)
+{
+	struct db_connection *writer = db_take_writer(store_db(office.service.store));
+	assert_int_equal(db_begin(writer, &error), OK);
+	struct db_query *query = db_query(
+	    writer, tokens ? "UPDATE settings SET value = $1 WHERE name = '" TOKENS "'"
+	                   : "DELETE FROM settings WHERE name = '" TOKENS "'");
+	if (tokens)
+		db_bind_string(query, tokens);
+	assert_int_equal(db_execute(query, NULL, &error), OK);
+	assert_int_equal(db_commit(writer, &error), OK);
+	db_give(writer);
+}
+
+static char *get_tokens(void)
+{
+	struct db_connection *reader = db_take_reader(store_db(office.service.store));
+	assert_int_equal(db_begin(reader, &error), OK);
+	struct db_query *query =
+	    db_query(reader, "SELECT value FROM settings WHERE name = '" TOKENS "'");
+	assert_true(db_step(query));
+	struct slice text = db_text(query, 0);
+	char *tokens = arena_copy(&arena, text.data, text.size);
+	assert_int_equal(db_end(query, &error), OK);
+	db_give(reader);
+	return tokens;
+}
+
+static struct content_marker get_marker(void)
+{
+	struct content_marker marker;
+	assert_int_equal(content_claim(office.service.content, office.service.installation, &marker,
+	                               &error), OK);
+	return marker;
+}
+
+static bool sweep_is_refused(void)
+{
+	return atomic_load(&office.service.job_counters.sweep_refused);
+}
+
+/* The original has swept since the copy was made: the copy does not, and neither does the original
+ * then, until an operator has looked. */
+static void test_a_copy_does_not_sweep(void **state)
+{
+	char old[CONTENT_NAME_MAX];
+	claim_long_ago();
+	sweep();
+	char *of_copy = get_tokens();
+	sweep();
+	char *of_original = get_tokens();
+	write_old("event", old);
+	set_tokens(of_copy);
+	sweep();
+	assert_true(sweep_is_refused());
+	assert_false(is_marked(old));
+	assert_string_equal(get_tokens(), of_copy);
+	set_tokens(of_original);
+	sweep();
+	assert_true(sweep_is_refused());
+	assert_false(is_marked(old));
+	/* As an operator does who has stopped the copy: what was there by then stays. */
+	assert_int_equal(content_delete(office.service.content, CONTENT_MARKER, &error), OK);
+	sweep();
+	assert_false(sweep_is_refused());
+	assert_false(is_marked(old));
+	claim_long_ago();
+	sweep();
+	assert_true(is_marked(old));
+}
+
+/* Of copy and original the copy comes by first: then the original stops it, before the first of the
+ * copy's marks has stood for long enough. */
+static void test_a_copy_that_comes_first_is_stopped(void **state)
+{
+	char newer[CONTENT_NAME_MAX];
+	claim_long_ago();
+	sweep();
+	char *of_both = get_tokens();
+	write_old("event", newer); /* the copy does not know its name */
+	sweep();
+	assert_true(is_marked(newer));
+	char *of_copy = get_tokens();
+	set_tokens(of_both);
+	sweep();
+	assert_true(sweep_is_refused());
+	make_old(arena_printf(&arena, "swept/%s", newer));
+	office.settings.content_keep_swept = US_PER_DAY;
+	set_tokens(of_copy);
+	for (int i = 0; i < 2; i++) {
+		sweep();
+		assert_true(sweep_is_refused());
+		assert_true(exists(newer));
+	}
+}
+
+/* The store has recorded a sweep that the place never saw, or saw late. */
+static void test_a_crash_does_not_make_a_copy(void **state)
+{
+	claim_long_ago();
+	sweep();
+	struct content_marker first = get_marker();
+	for (int i = 0; i < 3; i++) { /* what was recorded is left at the place by the next one */
+		struct sweep_turn turn;
+		assert_int_equal(store_take_sweep_turn(office.service.store, first.sweep, 0, &turn, &error),
+		                 OK);
+		assert_string_not_equal(turn.token, first.sweep);
+		assert_memory_equal(get_tokens(), turn.token, strlen(turn.token));
+	}
+	sweep();
+	struct content_marker second = get_marker();
+	assert_false(sweep_is_refused());
+	assert_memory_equal(get_tokens(), second.sweep, strlen(second.sweep));
+	assert_int_equal(second.since_us, first.since_us);
+	assert_string_not_equal(second.sweep, first.sweep);
+	assert_int_equal(strlen(get_tokens()), 2 * SWEEP_TOKEN_SIZE - 1);
+	/* The first one's write comes late. */
+	for (int i = 0; i < SWEEP_TOKENS_KEPT - 2; i++)
+		sweep();
+	assert_int_equal(strlen(get_tokens()), SWEEP_TOKENS_KEPT * SWEEP_TOKEN_SIZE - 1);
+	assert_int_equal(content_mark(office.service.content, &first, &error), OK);
+	sweep();
+	assert_false(sweep_is_refused());
+	for (int i = 0; i < 3; i++) {
+		sweep();
+		assert_int_equal(strlen(get_tokens()), SWEEP_TOKENS_KEPT * SWEEP_TOKEN_SIZE - 1);
+	}
+	assert_int_equal(content_mark(office.service.content, &first, &error), OK);
+	sweep();
+	assert_true(sweep_is_refused());
+}
+
+/* A store that went back with an operator's word may sweep on, but nothing that was there by then. */
+static void test_an_accepted_rollback_forgets_nothing(void **state)
+{
+	char forgotten[CONTENT_NAME_MAX];
+	claim_long_ago();
+	sweep();
+	char *before = get_tokens();
+	sweep();
+	write_old("event", forgotten);
+	set_tokens(before); /* as a laggard has them, that takes over */
+	struct accepted_rollback rollback = {
+	    .accepted_at_us = clock_now_us(), .node = "one", .reason = slice_of("tested")};
+	assert_int_equal(store_record_rollback(office.service.store, &rollback, &error), OK);
+	for (int i = 0; i < 2; i++) {
+		sweep();
+		assert_false(sweep_is_refused());
+		assert_false(is_marked(forgotten));
+	}
+	assert_int_equal(get_marker().rollbacks, 1);
+	/* Nor when no sweep was since, so that the tokens say nothing. */
+	claim_long_ago();
+	assert_int_equal(store_record_rollback(office.service.store, &rollback, &error), OK);
+	sweep();
+	assert_false(is_marked(forgotten));
+	assert_int_equal(get_marker().rollbacks, 2);
+}
+
+/* The place is one that another process writes to between our look and our answer. */
+static void test_who_did_not_leave_the_last_token_does_not_sweep(void **state)
+{
+	int64_t since_us;
+	char old[CONTENT_NAME_MAX];
+	claim_long_ago();
+	write_old("event", old);
+	struct content_marker other = get_marker();
+	snprintf(other.sweep, sizeof other.sweep, "%032d", 7);
+	content_written_over = &other;
+	error_clear(&error);
+	assert_int_equal(sweep_take_place(&office.service, &since_us, &error), ERR_UNAVAILABLE);
+	content_written_over = NULL;
+	assert_int_equal(sweep_take_place(&office.service, &since_us, &error), ERR_REFUSED);
+}
+
 static int refuse(const struct certification_range *range, bool test)
 {
 	BUF_AUTO struct buf out;
@@ -656,6 +853,11 @@ int main(void)
 	    CONTENT_TEST(test_anothers_place_is_refused),
 	    HASH_TEST(test_documents_being_issued_are_not_swept),
 	    CONTENT_TEST(test_one_node_sweeps_at_a_time),
+	    CONTENT_TEST(test_a_copy_does_not_sweep),
+	    CONTENT_TEST(test_a_copy_that_comes_first_is_stopped),
+	    CONTENT_TEST(test_a_crash_does_not_make_a_copy),
+	    CONTENT_TEST(test_an_accepted_rollback_forgets_nothing),
+	    CONTENT_TEST(test_who_did_not_leave_the_last_token_does_not_sweep),
 	    HASH_TEST(test_ranges),           HASH_TEST(test_stopped),
 	};
 	return cmocka_run_group_tests(tests, office_start_signer, office_stop_signer);

@@ -20,6 +20,7 @@
 #include "store/packs.h"
 #include "store/purchases.h"
 #include "store/segments.h"
+#include "store/sweeps.h"
 #include "store/topup.h"
 #include "store/webhooks.h"
 
@@ -109,6 +110,8 @@ static void opens_when_nothing_fails_any_more(void **state)
 	sample_register(&sample, MODE_LIVE, 1);
 	IN_TURN(store_ready(sample.store, &error));
 	IN_TURN(store_confirm(sample.store, &error));
+	struct sweep_turn turn;
+	IN_TURN(store_take_sweep_turn(sample.store, "", 0, &turn, &error));
 	struct check_report report;
 	struct check_listener listener = {.problem = no_problem};
 	IN_TURN(store_check(sample.store, &listener, &report, &error));
