@@ -93,6 +93,8 @@ struct object_copy {
 
 static int copy_object(void *context, const char *name)
 {
+	if (strcmp(name, CONTENT_MARKER) == 0)
+		return OK; /* whose place the copy's is, once it was served from there */
 	struct object_copy *copy = context;
 	struct content_reader *reader;
 	struct content_writer *writer;
@@ -166,6 +168,7 @@ static int write_manifest(const char *directory, const struct backup_facts *fact
 	json_integer(&writer, "content_missing", facts->content_missing);
 	json_integer(&writer, "content_objects", facts->content_objects);
 	json_time(&writer, "created_at", facts->created_at_us);
+	json_text(&writer, "installation", facts->installation);
 	json_text(&writer, "program", "constancia " CONSTANCIA_VERSION);
 	json_integer(&writer, "store_bytes", facts->store_bytes);
 	json_text(&writer, "store_file", facts->store_file);
@@ -198,6 +201,7 @@ static int read_manifest(const char *directory, struct backup_facts *ret, struct
 	if (code)
 		return code;
 	struct slice digest, created, store_file = slice_of(FIRST_STORE_FILE);
+	struct slice installation = slice_of("");
 	int64_t version;
 	if (!json_get_integer(json, "v", &version) || version != BACKUP_FORMAT ||
 	    !json_get_integer(json, "store_bytes", &ret->store_bytes) ||
@@ -207,6 +211,9 @@ static int read_manifest(const char *directory, struct backup_facts *ret, struct
 	    !json_get_text(json, "store_sha256", &digest) ||
 	    !hex_decode(digest, ret->store_sha256.bytes, SHA256_SIZE))
 		return error_cause(error, ERR_CORRUPT, "%s is not a manifest of this program", path);
+	(void)json_get_text(json, "installation", &installation);
+	snprintf(ret->installation, sizeof ret->installation, "%.*s", (int)installation.size,
+	         installation.data);
 	(void)json_get_text(json, "store_file", &store_file);
 	snprintf(ret->store_file, sizeof ret->store_file, "%.*s", (int)store_file.size,
 	         store_file.data);
@@ -239,7 +246,9 @@ int backup_make(struct store *store, struct content_store *content, const char *
 	char path[PATH_MAX];
 	snprintf(facts.store_file, sizeof facts.store_file, "%s", db_backup_name(store_db(store)));
 	snprintf(path, sizeof path, "%s/%s", directory, facts.store_file);
-	code = db_backup(store_db(store), path, error);
+	code = store_get_installation(store, facts.installation, error);
+	if (!code)
+		code = db_backup(store_db(store), path, error);
 	if (!code && chmod(path, 0600) != 0)
 		code = fail(error, "restricting", path);
 	if (!code)
@@ -277,6 +286,8 @@ static int restore_content(const char *directory, const struct content_options *
 	int code = content_open(url, false, &from, error);
 	if (!code)
 		code = content_open_with(content, &to, error);
+	if (!code)
+		code = content_check_claim(to, facts->installation, error);
 	if (!code)
 		code = copy_objects(NULL, from, to, &counted, error);
 	if (!code && counted.content_objects < facts->content_objects)

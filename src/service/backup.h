@@ -4,8 +4,9 @@
  *   constancia.pgdump  a dump of PostgreSQL in pg_dump's custom format
  *   content/           the objects, as the file driver lays them out
  *   backup.json        written last: {"content_bytes","content_missing","content_objects",
- *                      "created_at","program","store_bytes","store_file","store_sha256","v"};
- *                      without it the backup is not whole. Without store_file it is constancia.db.
+ *                      "created_at","installation","program","store_bytes","store_file",
+ *                      "store_sha256","v"}; without it the backup is not whole. Without store_file
+ *                      it is constancia.db; without installation it is not known whose it is.
  * The database is copied before the objects: they are written before the rows that name them.
  * Keys and settings are not part of it. */
 #ifndef SERVICE_BACKUP_H
@@ -18,6 +19,7 @@
 
 struct backup_facts {
 	int64_t created_at_us;
+	char installation[INSTALLATION_SIZE]; /* empty: not known */
 	char store_file[32];
 	int64_t store_bytes;
 	struct sha256 store_sha256;
@@ -33,7 +35,7 @@ int backup_make(struct store *store, struct content_store *content, const char *
     __attribute__((warn_unused_result));
 /* Checks the backup's own digest and brings objects and database back to where the settings say, the
  * database last and whole or not at all; then moves an older schema on. ERR_REFUSED when a store is
- * there already. What fails before the database can be repeated. */
+ * there already, or the place for content is another installation's. What fails before the database can be repeated. */
 int backup_restore(const char *directory, const struct db_options *store,
                    const struct content_options *content, struct backup_facts *ret,
                    struct error *error)
