@@ -17,18 +17,26 @@ struct day {
 
 static const int month_start[12] = {0, 31, 61, 92, 122, 153, 184, 214, 245, 275, 306, 337};
 
-int64_t clock_now_us(void)
+static int64_t read_clock(clockid_t clock)
 {
 	struct timespec now;
-	clock_gettime(CLOCK_REALTIME, &now);
+	clock_gettime(clock, &now);
 	return now.tv_sec * US_PER_SECOND + now.tv_nsec / 1000;
+}
+
+int64_t clock_now_us(void)
+{
+	return read_clock(CLOCK_REALTIME);
 }
 
 int64_t clock_monotonic_us(void)
 {
-	struct timespec now;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * US_PER_SECOND + now.tv_nsec / 1000;
+	return read_clock(CLOCK_MONOTONIC);
+}
+
+int64_t clock_boot_us(void)
+{
+	return read_clock(CLOCK_BOOTTIME);
 }
 
 static int year_start(int march_year)

@@ -13,9 +13,11 @@
 #define US_PER_SECOND INT64_C(1000000)
 #define US_PER_DAY (INT64_C(86400) * US_PER_SECOND)
 
-/* The wall clock, and one that only goes forward (for waiting and measuring). */
+/* The wall clock, and two that only go forward: for waiting and measuring, and one that counts what
+ * the machine slept, too. */
 int64_t clock_now_us(void);
 int64_t clock_monotonic_us(void);
+int64_t clock_boot_us(void);
 
 /* Always 27 characters, six fractional digits, Z. The year must be 1 to 9999. */
 void time_format(int64_t time_us, char text[TIME_TEXT_SIZE]);

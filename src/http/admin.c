@@ -158,7 +158,7 @@ static void write_metrics(struct http_server *server, const struct state *state,
 	counter(out, "batch_failures_total", "Registration batches that failed.",
 	        counts.batch_failures);
 	counter(out, "registrations_clock_refused_total",
-	        "Registrations refused because the clock stands before the last event of their chain.",
+	        "Registrations refused because the clock is ahead, or before their chain's last event.",
 	        counts.clock_refusals);
 	metrics_line(out, "registration_chains_apart", "gauge",
 	             "Chains whose registrations fail by themselves, within the last hour.",
@@ -201,6 +201,9 @@ static void write_metrics(struct http_server *server, const struct state *state,
 	             counts.clock_synchronized);
 	metrics_line(out, "clock_max_error_seconds", "gauge", "The kernel's bound of the clock's error.",
 	             (double)counts.clock_max_error_us / 1e6);
+	metrics_line(out, "clock_ahead_seconds", "gauge",
+	             "By how much the clock is at least ahead of the one it is compared with.",
+	             (double)counts.clock_ahead_us / 1e6);
 	metrics_line(out, "store_ready", "gauge", "1 while the store can acknowledge writes.",
 	             state->store == 0);
 	metrics_line(out, "signer_ready", "gauge", "1 while the signing process answers.",

@@ -41,13 +41,15 @@ void answer_header(struct exchange *exchange, const char *name, const char *valu
 	}
 }
 
+/* What is wrong with the clock the log says once, when it begins. */
 static void log_incident(const struct exchange *exchange, int code, const char *incident_id)
 {
 	const char *cause = exchange->error.cause;
-	log_error("request_failed", "incident_id", incident_id, "request_id", exchange->request_id,
-	          "route", exchange->route ? exchange->route->pattern : NULL, "code",
-	          error_code_text(code), "key_id", exchange->key_known ? exchange->key.key_id : NULL,
-	          "cause", *cause ? cause : error_message(&exchange->error, LANGUAGE_ENGLISH));
+	log_write(code == ERR_CLOCK ? LOG_INFO : LOG_ERROR, "request_failed", "incident_id",
+	          incident_id, "request_id", exchange->request_id, "route",
+	          exchange->route ? exchange->route->pattern : NULL, "code", error_code_text(code),
+	          "key_id", exchange->key_known ? exchange->key.key_id : NULL, "cause",
+	          *cause ? cause : error_message(&exchange->error, LANGUAGE_ENGLISH), NULL);
 }
 
 void answer_error(struct exchange *exchange, int code)

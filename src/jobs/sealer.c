@@ -262,24 +262,15 @@ static int timestamp(struct round *round, const struct sha256 *root,
                      struct authority_result *ret_stamped)
 {
 	struct authority_failures failures = {0};
-	int result = authorities_timestamp(round->sealer->service->authorities, root, ret_stamped,
-	                                   &failures, round->error);
+	/* An earlier time no verifier would take. */
+	int64_t earliest_us = round->latest_us - VERIFY_CLOCK_TOLERANCE_US;
+	int result = authorities_timestamp(round->sealer->service->authorities, root, earliest_us,
+	                                   ret_stamped, &failures, round->error);
 	for (size_t i = 0; i < failures.count; i++)
 		if (!failures.items[i].left_alone)
 			log_warning("authority_failed", "authority", failures.items[i].name, "reason",
 			            failures.items[i].reason);
 	return result;
-}
-
-/* What the verifier would refuse for ever is not written. */
-static int check_time(struct round *round, const struct authority_result *stamped)
-{
-	int64_t early_us = round->latest_us - stamped->facts.gen_time_us;
-	if (early_us <= VERIFY_CLOCK_TOLERANCE_US)
-		return OK;
-	return error_cause(round->error, ERR_AUTHORITY,
-	                   "%s gave a time %" PRId64 " s before the last event to be sealed",
-	                   stamped->facts.authority.subject, early_us / US_PER_SECOND);
 }
 
 static int write_round(struct round *round, const struct sha256 *root,
@@ -365,8 +356,6 @@ static int seal(struct round *round, struct unsealed_chain *chains, size_t count
 	result = add_paths(round, &root);
 	if (!result)
 		result = timestamp(round, &root, &stamped);
-	if (!result)
-		result = check_time(round, &stamped);
 	if (!result)
 		result = write_round(round, &root, &stamped, &failed);
 	if (!result) {
@@ -473,10 +462,22 @@ static int seal_all(struct sealer *sealer, const atomic_bool *stopping, struct e
 	return result;
 }
 
+/* Where the clock was set right, and where an authority's is wrong, only a new timestamp shows it;
+ * while nothing is registered none is needed otherwise. */
+static void watch_clock(struct sealer *sealer)
+{
+	struct service *service = sealer->service;
+	if (!service_watch_clock(service) || store_is_shared(service->store))
+		return;
+	authorities_ask_time(service->authorities, service->settings->seal_clock_bound);
+	service_watch_clock(service);
+}
+
 int64_t sealer_run(void *context, const atomic_bool *stopping)
 {
 	struct sealer *sealer = context;
 	int64_t interval_us = sealer->service->settings->seal_interval;
+	watch_clock(sealer);
 	int64_t now_us = clock_monotonic_us();
 	if (now_us < sealer->not_before_us)
 		return sealer->not_before_us - now_us;

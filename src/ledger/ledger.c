@@ -13,8 +13,7 @@ struct seen_table {
 
 struct pass {
 	struct ledger_account *account;
-	int64_t now_us;
-	int64_t clock_bound_us;
+	const struct ledger_clock *clock;
 	struct arena *arena;
 	struct buf record;
 	struct seen_table seen;
@@ -60,9 +59,10 @@ static bool limit_applies(const struct ledger_limit *limit, const struct ledger_
 static int check_live(const struct pass *pass, const struct ledger_request *request)
 {
 	const struct ledger_account *account = pass->account;
+	const struct ledger_clock *clock = pass->clock;
 	/* What was received at a time that has not come yet cannot be sealed, nor what follows it. */
-	if (ledger_clock_lag_us(request->chain->last_received_at_us, pass->now_us) >
-	    pass->clock_bound_us)
+	if (clock->ahead_us > clock->bound_us ||
+	    ledger_clock_lag_us(request->chain->last_received_at_us, clock->now_us) > clock->bound_us)
 		return ERR_CLOCK;
 	for (size_t i = 0; i < account->limit_count; i++) {
 		const struct ledger_limit *limit = &account->limits[i];
@@ -149,8 +149,9 @@ static int append(struct pass *pass, struct ledger_request *request)
 {
 	struct ledger_chain *chain = request->chain;
 	request->sequence = ++chain->last_sequence;
+	int64_t now_us = pass->clock->now_us;
 	request->received_at_us =
-	    pass->now_us > chain->last_received_at_us ? pass->now_us : chain->last_received_at_us;
+	    now_us > chain->last_received_at_us ? now_us : chain->last_received_at_us;
 	request->config_version = chain->config_version;
 	event_id_make(chain->channel_id, chain->mode, request->sequence, request->event_id);
 	struct event_facts facts = {
@@ -221,13 +222,10 @@ static int pass_init(struct pass *pass, size_t count)
 }
 
 int ledger_register(struct ledger_account *account, struct ledger_request **requests, size_t count,
-                    int64_t now_us, int64_t clock_bound_us, struct arena *arena,
+                    const struct ledger_clock *clock, struct arena *arena,
                     struct ledger_result *ret_result)
 {
-	struct pass pass = {.account = account,
-	                    .now_us = now_us,
-	                    .clock_bound_us = clock_bound_us,
-	                    .arena = arena};
+	struct pass pass = {.account = account, .clock = clock, .arena = arena};
 	int64_t balance_before = account->balance;
 	int64_t test_events_before = account->test_events_today;
 	int64_t test_bytes_before = account->test_bytes_today;

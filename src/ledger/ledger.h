@@ -9,7 +9,8 @@
  *   - unpaid_after = unpaid_before + number of unpaid outcomes
  *   - a replay, a conflict and a refusal change nothing
  *   - each notice is given once per crossing
- *   - no live event is added to a chain whose last one was received more than clock_bound later
+ *   - no live event is added while the clock is not to be relied on (struct ledger_clock), nor to a
+ *     chain whose last one was received more than the clock's bound later
  * Order of the checks of one request: repeated client_ref, the clock, consumption limit, unpaid
  * limit, test quota, registration. (Key, state of account and channel, rate, body, size and modality come
  * before, outside.) */
@@ -164,17 +165,24 @@ struct ledger_result {
 	int64_t live_events_added;
 };
 
-/* How far the clock may stand before the last received_at of a live chain: any distance. */
+/* The clock that a batch is received by. Live events are added only while it is at most `bound_us`
+ * ahead of the clock that it is compared with: then no clock that shows the right time is ever
+ * further than that behind the chain's last received_at. */
+struct ledger_clock {
+	int64_t now_us;
+	int64_t ahead_us; /* of what it is compared with, at least; 0: it is not */
+	int64_t bound_us;
+};
 #define LEDGER_CLOCK_UNBOUNDED INT64_MAX
 /* How far a chain's last received_at lies ahead of the clock; 0: it does not. */
 static inline int64_t ledger_clock_lag_us(int64_t last_received_at_us, int64_t now_us)
 {
 	return last_received_at_us > now_us ? last_received_at_us - now_us : 0;
 }
-/* Decides the requests in order at the time now_us and moves the state on. 0 or ERR_NO_MEMORY (the
- * state is then void). */
+/* Decides the requests in order and moves the state on. 0 or ERR_NO_MEMORY (the state is then
+ * void). */
 int ledger_register(struct ledger_account *account, struct ledger_request **requests, size_t count,
-                    int64_t now_us, int64_t clock_bound_us, struct arena *arena,
+                    const struct ledger_clock *clock, struct arena *arena,
                     struct ledger_result *ret_result) __attribute__((warn_unused_result));
 
 /* Credits come (a purchase, a positive adjustment) or go (a negative adjustment, a revert, a fee).

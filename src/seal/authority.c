@@ -12,8 +12,11 @@
 
 #define TIMEOUT_DEFAULT_MS 10000
 #define TIME_BOUND_DEFAULT_US (60 * US_PER_SECOND)
+#define TOKEN_RESOLUTION_US US_PER_SECOND /* a token's time may lack the fraction */
 #define BACKOFF_FIRST_DEFAULT_MS 5000
 #define BACKOFF_MAX_DEFAULT_MS 300000
+
+enum known_time { TIME_UNKNOWN, TIME_DISAGREED, TIME_AGREED };
 
 struct authority {
 	struct authority_options options; /* texts in the arena */
@@ -23,6 +26,8 @@ struct authority {
 	int64_t wait_us;     /* 0: its last answer was good */
 	int64_t next_try_us; /* monotonic */
 	char last_reason[AUTHORITY_REASON_SIZE];
+	enum known_time time; /* its last one, and our clock */
+	int64_t latest_us; /* that time at the latest, less clock_boot_us */
 };
 
 struct authorities {
@@ -34,6 +39,7 @@ struct authorities {
 	int64_t time_bound_us;
 	int64_t backoff_first_us;
 	int64_t backoff_max_us;
+	int64_t latest_us; /* our clock at the creation, less clock_boot_us */
 	size_t count;
 	struct authority items[AUTHORITIES_MAX];
 };
@@ -127,6 +133,7 @@ int authorities_create(const struct authorities_options *options,
 	if (!authorities)
 		return ERR_NO_MEMORY;
 	pthread_mutex_init(&authorities->mutex, NULL);
+	authorities->latest_us = clock_now_us() - clock_boot_us();
 	arena_init(&authorities->arena, (size_t)1 << 20);
 	authorities->signer = options->signer;
 	authorities->guard = options->guard;
@@ -203,11 +210,60 @@ static int send_request(const struct authorities *authorities, const struct auth
 	return buf_check(out);
 }
 
-/* One try: fills everything but what is known beforehand. */
-static int try_authority(const struct authorities *authorities, const struct authority *authority,
-                         const struct sha256 *imprint, struct authority_result *result,
-                         struct error *error)
+/* However long the answer was on its way: the time is not later than it says, and what has passed
+ * since it was asked. One that our clock does not agree with takes no better one's place: an
+ * authority may be wrong, and so may a clock when its machine starts. */
+static void note_time(struct authorities *authorities, struct authority *authority,
+                      int64_t gen_time_us, int64_t asked_us, bool agrees)
 {
+	pthread_mutex_lock(&authorities->mutex);
+	if (agrees || authority->time != TIME_AGREED) {
+		authority->time = agrees ? TIME_AGREED : TIME_DISAGREED;
+		authority->latest_us = gen_time_us + TOKEN_RESOLUTION_US - asked_us;
+	}
+	pthread_mutex_unlock(&authorities->mutex);
+}
+
+int64_t authorities_latest_now_us(struct authorities *authorities)
+{
+	int64_t latest_us = authorities->latest_us;
+	enum known_time best = TIME_UNKNOWN;
+	pthread_mutex_lock(&authorities->mutex);
+	for (size_t i = 0; i < authorities->count; i++) {
+		const struct authority *authority = &authorities->items[i];
+		if (authority->time > best ||
+		    (authority->time == best && authority->latest_us > latest_us)) {
+			best = authority->time;
+			latest_us = authority->latest_us;
+		}
+	}
+	pthread_mutex_unlock(&authorities->mutex);
+	return clock_boot_us() + latest_us;
+}
+
+static int check_time(struct authorities *authorities, struct authority *authority,
+                      int64_t gen_time_us, int64_t asked_us, int64_t earliest_us,
+                      struct error *error)
+{
+	int64_t off_us = gen_time_us - clock_now_us();
+	bool agrees = off_us <= authorities->time_bound_us && off_us >= -authorities->time_bound_us;
+	note_time(authorities, authority, gen_time_us, asked_us, agrees);
+	if (!agrees)
+		return error_cause(error, ERR_INVALID_EVIDENCE, "the time is %lld ms away from our clock",
+		                   (long long)(off_us / 1000));
+	if (gen_time_us < earliest_us)
+		return error_cause(error, ERR_INVALID_EVIDENCE,
+		                   "the time is %lld ms before the earliest that will do",
+		                   (long long)(earliest_us - gen_time_us) / 1000);
+	return OK;
+}
+
+/* One try: fills everything but what is known beforehand. */
+static int try_authority(struct authorities *authorities, struct authority *authority,
+                         const struct sha256 *imprint, int64_t earliest_us,
+                         struct authority_result *result, struct error *error)
+{
+	int64_t asked_us = clock_boot_us();
 	buf_init(&result->request, TIMESTAMP_REQUEST_MAX);
 	buf_init(&result->response, TIMESTAMP_RESPONSE_MAX);
 	buf_init(&result->token, TIMESTAMP_RESPONSE_MAX);
@@ -217,10 +273,11 @@ static int try_authority(const struct authorities *authorities, const struct aut
 		                    &result->response, error);
 	if (code == 0)
 		code = timestamp_verify_response(buf_slice(&result->request), buf_slice(&result->response),
-		                                 buf_slice(&authority->roots), clock_now_us(),
-		                                 authorities->time_bound_us, &result->token,
+		                                 buf_slice(&authority->roots), &result->token,
 		                                 &result->facts, error);
-	return code;
+	return code ? code
+	            : check_time(authorities, authority, result->facts.gen_time_us, asked_us,
+	                         earliest_us, error);
 }
 
 static bool is_left_alone(struct authorities *authorities, const struct authority *authority,
@@ -266,8 +323,13 @@ static void note_failure(struct authority_failures *failures, const struct autho
 	failures->items[index].left_alone = left_alone;
 }
 
+static const char *cause_of(const struct error *error, int code)
+{
+	return error->cause[0] ? error->cause : error_general_message(code, LANGUAGE_ENGLISH);
+}
+
 int authorities_timestamp(struct authorities *authorities, const struct sha256 *imprint,
-                          struct authority_result *ret_result,
+                          int64_t earliest_us, struct authority_result *ret_result,
                           struct authority_failures *ret_failures, struct error *error)
 {
 	struct authority_failures failures = {0};
@@ -284,7 +346,7 @@ int authorities_timestamp(struct authorities *authorities, const struct sha256 *
 			note_failure(&failures, authority, last_reason, true);
 			continue;
 		}
-		code = try_authority(authorities, authority, imprint, &result, &reason);
+		code = try_authority(authorities, authority, imprint, earliest_us, &result, &reason);
 		if (code == 0) {
 			note_outcome(authorities, authority, started_us, NULL);
 			snprintf(result.name, sizeof result.name, "%s", authority->options.name);
@@ -292,8 +354,7 @@ int authorities_timestamp(struct authorities *authorities, const struct sha256 *
 			*ret_result = result;
 			break;
 		}
-		const char *cause = reason.cause[0] ? reason.cause
-		                                    : error_general_message(code, LANGUAGE_ENGLISH);
+		const char *cause = cause_of(&reason, code);
 		note_outcome(authorities, authority, started_us, cause);
 		note_failure(&failures, authority, cause, false);
 		authority_result_free(&result);
@@ -304,6 +365,25 @@ int authorities_timestamp(struct authorities *authorities, const struct sha256 *
 		return error_cause(error, ERR_AUTHORITY, "%s: %s", failures.items[0].name,
 		                   failures.items[0].reason);
 	return 0;
+}
+
+void authorities_ask_time(struct authorities *authorities, int64_t bound_us)
+{
+	struct sha256 anything;
+	random_bytes(&anything, sizeof anything);
+	for (size_t i = 0; i < authorities->count; i++) {
+		struct authority *authority = &authorities->items[i];
+		AUTHORITY_RESULT_AUTO struct authority_result result = {0};
+		struct error reason = {0};
+		char last_reason[AUTHORITY_REASON_SIZE];
+		int64_t started_us = clock_monotonic_us();
+		if (is_left_alone(authorities, authority, last_reason))
+			continue;
+		int code = try_authority(authorities, authority, &anything, TIME_NONE, &result, &reason);
+		note_outcome(authorities, authority, started_us, code ? cause_of(&reason, code) : NULL);
+		if (clock_now_us() - authorities_latest_now_us(authorities) <= bound_us)
+			return;
+	}
 }
 
 void authorities_trust(const struct authorities *authorities, struct buf *out)

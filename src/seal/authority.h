@@ -2,7 +2,8 @@
  *
  * An authority that fails is left alone for a while: 5 s, then twice as long each time, 5 minutes
  * at most, until it gives a good answer. Every try has a fresh nonce; every answer is verified in
- * full (seal/timestamp.h) before it counts. Thread safe; calls run side by side. */
+ * full (seal/timestamp.h) before it counts, and has to agree with our clock. Thread safe; calls run
+ * side by side. */
 #ifndef SEAL_AUTHORITY_H
 #define SEAL_AUTHORITY_H
 
@@ -83,12 +84,21 @@ struct authority_failures {
 	} items[AUTHORITIES_MAX];
 };
 
-/* A timestamp over `imprint` from the first that gives a good one. ret_failures may be NULL and is
- * filled in either case. 0, or ERR_AUTHORITY when none did. */
+/* A timestamp over `imprint`, not from before earliest_us (TIME_NONE: any), from the first that
+ * gives a good one. ret_failures may be NULL and is filled in either case. 0, or ERR_AUTHORITY when
+ * none did. */
 int authorities_timestamp(struct authorities *authorities, const struct sha256 *imprint,
-                          struct authority_result *ret_result,
+                          int64_t earliest_us, struct authority_result *ret_result,
                           struct authority_failures *ret_failures, struct error *error)
     __attribute__((warn_unused_result));
+
+/* The latest time that it may be now by their last good timestamps, whatever our clock was set to
+ * since. Before the first: by those that only our clock did not agree with; before these: by our
+ * clock as it was at the creation. */
+int64_t authorities_latest_now_us(struct authorities *authorities);
+/* Asks one after the other for a timestamp of nothing, for its time, until our clock is at most
+ * bound_us ahead of one. */
+void authorities_ask_time(struct authorities *authorities, int64_t bound_us);
 
 /* Appends all their roots as PEM: what a verifier has to trust. */
 void authorities_trust(const struct authorities *authorities, struct buf *out);

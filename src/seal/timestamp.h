@@ -37,12 +37,12 @@ int timestamp_request(const struct sha256 *imprint, const char *policy, struct b
                       struct error *error) __attribute__((warn_unused_result));
 
 /* Verifies a response against its request: status granted, imprint, nonce, policy (when asked for),
- * all of the above, trust in `roots_pem` (must not be empty), and |genTime - now_us| <= bound_us.
- * Appends the token's own bytes to `token` unless NULL. 0, ERR_INVALID_EVIDENCE, or ERR_VALIDATION
- * for unusable roots, with the cause. */
+ * all of the above, and trust in `roots_pem` (must not be empty); what the time has to agree with
+ * the caller knows. Appends the token's own bytes to `token` unless NULL. 0, ERR_INVALID_EVIDENCE,
+ * or ERR_VALIDATION for unusable roots, with the cause. */
 int timestamp_verify_response(struct slice request, struct slice response, struct slice roots_pem,
-                              int64_t now_us, int64_t bound_us, struct buf *token,
-                              struct timestamp_facts *ret_facts, struct error *error)
+                              struct buf *token, struct timestamp_facts *ret_facts,
+                              struct error *error)
     __attribute__((warn_unused_result));
 
 /* The token inside a response, as it stands, unverified: for keeping and handing on. The slice

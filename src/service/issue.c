@@ -115,7 +115,8 @@ static int stamp(void *context, const struct sha256 *imprint, struct buf *out, s
 {
 	struct issue_work *work = context;
 	AUTHORITY_RESULT_AUTO struct authority_result stamped = {0};
-	int result = authorities_timestamp(work->service->authorities, imprint, &stamped, NULL, error);
+	int result = authorities_timestamp(work->service->authorities, imprint, TIME_NONE, &stamped,
+	                                   NULL, error);
 	if (!result)
 		buf_add_slice(out, buf_slice(&stamped.token));
 	return result;

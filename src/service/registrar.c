@@ -11,7 +11,7 @@
 
 #define QUEUE_MAX 16384 /* of each sequencer */
 #define BATCH_MAX 1024
-#define CLOCK_TOLD_EVERY_US (60 * US_PER_SECOND)
+#define CLOCK_REFUSES_US (60 * US_PER_SECOND)
 
 /* One thread and its queue. */
 struct sequencer {
@@ -30,7 +30,6 @@ struct sequencer {
 	struct pending_registration *taken[BATCH_MAX];
 	struct registration *items[BATCH_MAX];
 	struct registration *sorted[BATCH_MAX]; /* by chain, when they are tried apart */
-	int64_t told_clock_us; /* monotonic: when the log said last that the clock stands back */
 };
 
 struct registrar {
@@ -48,7 +47,7 @@ int register_submit(struct service *service, struct pending_registration *pendin
 {
 	struct registrar *registrar = service->registrar;
 	bool live = pending->registration.chain % 2 == MODE_LIVE;
-	int result = live ? service_clock_ready(service, error) : OK;
+	int result = live ? service_clock_synchronized(service, error) : OK;
 	if (result != OK)
 		return result;
 	struct sequencer *sequencer =
@@ -139,11 +138,16 @@ static void grow_batch(struct registration_batch *batch, const int64_t *accounts
 	take_waiting(sequencer, accounts, account_count);
 	pthread_mutex_unlock(&sequencer->mutex);
 	batch->count = sequencer->count;
-	batch->now_us = clock_now_us();
+	batch->clock = service_clock(sequencer->registrar->service);
 }
 
 static void count_outcome(struct registrar *registrar, const struct registration *item)
 {
+	if (item->result == ERR_CLOCK) {
+		atomic_fetch_add_explicit(&registrar->clock_refusals, 1, memory_order_relaxed);
+		if (service_tell_clock_refusal(registrar->service, item))
+			atomic_store(&registrar->clock_refused_at_us, clock_monotonic_us());
+	}
 	if (item->result == ERR_CONFLICT)
 		atomic_fetch_add_explicit(&registrar->conflicts, 1, memory_order_relaxed);
 	else if (item->result != OK)
@@ -270,30 +274,13 @@ static void register_apart(struct sequencer *sequencer, struct registration **it
 		struct registration_batch batch = {
 		    .items = half ? items + cut : items,
 		    .count = half ? count - cut : cut,
-		    .now_us = clock_now_us(),
-		    .clock_bound_us = service->settings->seal_clock_bound,
+		    .clock = service_clock(service),
 		};
 		struct error cause = {0};
 		int tried = store_register_batch(service->store, sequencer->number, &batch, &cause);
 		if (tried != OK)
 			register_apart(sequencer, batch.items, batch.count, tried, &cause);
 	}
-}
-
-static void tell_of_clock(struct sequencer *sequencer, const struct registration *item)
-{
-	struct registrar *registrar = sequencer->registrar;
-	int64_t now_us = clock_monotonic_us();
-	atomic_fetch_add_explicit(&registrar->clock_refusals, 1, memory_order_relaxed);
-	atomic_store(&registrar->clock_refused_at_us, now_us);
-	if (sequencer->told_clock_us && now_us - sequencer->told_clock_us < CLOCK_TOLD_EVERY_US)
-		return;
-	sequencer->told_clock_us = now_us;
-	char account[24], chain[24];
-	snprintf(account, sizeof account, "%lld", (long long)item->account);
-	snprintf(chain, sizeof chain, "%lld", (long long)item->chain);
-	log_error("clock_behind_chain", "account", account, "chain", chain, "cause",
-	          "its last event was received at a time that this clock has not reached");
 }
 
 static void handle_batch(struct sequencer *sequencer)
@@ -305,8 +292,7 @@ static void handle_batch(struct sequencer *sequencer)
 	struct registration_batch batch = {
 	    .items = sequencer->items,
 	    .count = sequencer->count,
-	    .now_us = clock_now_us(),
-	    .clock_bound_us = registrar->service->settings->seal_clock_bound,
+	    .clock = service_clock(registrar->service),
 	    .grow = grow_batch,
 	    .context = sequencer,
 	};
@@ -320,8 +306,6 @@ static void handle_batch(struct sequencer *sequencer)
 		register_apart(sequencer, sequencer->sorted, sequencer->count, result, &error);
 	}
 	for (size_t i = 0; i < sequencer->count; i++) {
-		if (sequencer->items[i]->result == ERR_CLOCK)
-			tell_of_clock(sequencer, sequencer->items[i]);
 		count_outcome(registrar, sequencer->items[i]);
 		sequencer->taken[i]->done(sequencer->taken[i]);
 	}
@@ -399,7 +383,7 @@ void registrar_read_counts(struct registrar *registrar, struct service_counts *r
 	ret->clock_refusals = atomic_load(&registrar->clock_refusals);
 	int64_t refused_at_us = atomic_load(&registrar->clock_refused_at_us);
 	ret->clock_refuses =
-	    refused_at_us && clock_monotonic_us() - refused_at_us < CLOCK_TOLD_EVERY_US;
+	    refused_at_us && clock_monotonic_us() - refused_at_us < CLOCK_REFUSES_US;
 	ret->queue_length = 0;
 	ret->registration_chains_apart = 0;
 	for (unsigned i = 0; i < registrar->started; i++) {

@@ -90,13 +90,6 @@ void service_close(struct service *service)
 	service->store = NULL;
 }
 
-int service_clock_ready(const struct service *service, struct error *error)
-{
-	if (!service->settings->seal_strict_clock || clock_state_read().synchronized)
-		return OK;
-	return error_cause(error, ERR_UNAVAILABLE, "the system clock is not synchronized");
-}
-
 int service_signer_ready(const struct service *service, struct error *error)
 {
 	return service->signer ? signer_ready(service->signer, error) : OK;
@@ -129,4 +122,5 @@ void service_read_counts(struct service *service, struct service_counts *ret)
 	struct clock_state clock = clock_state_read();
 	ret->clock_synchronized = clock.synchronized;
 	ret->clock_max_error_us = clock.max_error_us;
+	ret->clock_ahead_us = service_clock_ahead_us(service);
 }

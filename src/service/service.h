@@ -33,6 +33,12 @@ struct job_counters {
 	atomic_bool sweep_refused;               /* the last one: see sweep_take_place */
 };
 
+/* What the log said last of this machine's clock. */
+struct clock_watch {
+	atomic_bool ahead, unsynchronized;
+	atomic_int_fast64_t told_behind_us; /* a chain, clock_boot_us; 0: never */
+};
+
 struct service {
 	const struct settings *settings;
 	struct store *store;
@@ -48,6 +54,7 @@ struct service {
 	struct link_secrets *link_secrets;   /* MAC keys of download links */
 	atomic_bool went_back;               /* the store: the program has to end (history.h) */
 	struct job_counters job_counters;
+	struct clock_watch clock_watch;
 	atomic_int_fast64_t issuing_bytes; /* on disk, for certifications being made */
 	void (*wake_sealer)(void *context);  /* a certification waits for a seal */
 	void (*wake_issuer)(void *context);
@@ -156,10 +163,25 @@ int issued_file_find(struct service *service, struct slice certification_id, str
 int verification_lookup(struct service *service, struct slice code, const struct sha256 *digest,
                         struct buf *out, struct error *error);
 
-/* ---- state for /readyz and /metrics ---- */
-/* ERR_UNAVAILABLE while the system clock is not synchronized and seal.strict_clock asks for that;
- * live registrations are refused then. */
+/* ---- the clock (clock.c) ---- */
+/* By how much this clock is at least ahead of the one that it is compared with: the store's where
+ * other nodes share it, else the last timestamps' (authorities_latest_now_us). */
+int64_t service_clock_ahead_us(const struct service *service);
+/* The clock as registrations see it now. */
+struct ledger_clock service_clock(const struct service *service);
+/* Why live registrations are refused at this node now, wherever their chains stand. ERR_CLOCK: the
+ * clock is ahead by more than seal.clock_bound, or not synchronized where seal.strict_clock asks for
+ * that. */
 int service_clock_ready(const struct service *service, struct error *error);
+/* The second of these alone: known without the store. Tells the log once. */
+int service_clock_synchronized(struct service *service, struct error *error);
+/* Tells the log when the clock comes to be ahead, and when no longer; true while it is. */
+bool service_watch_clock(struct service *service);
+/* Tells it, but not each time, that a registration was refused. True: because of its chain, which is
+ * ahead; the clock itself is well. */
+bool service_tell_clock_refusal(struct service *service, const struct registration *refused);
+
+/* ---- state for /readyz and /metrics ---- */
 /* ERR_UNAVAILABLE while the signing process does not answer, or has ended. */
 int service_signer_ready(const struct service *service, struct error *error);
 struct service_counts {
@@ -173,12 +195,13 @@ struct service_counts {
 	int64_t unbalanced_accounts;
 	bool sweep_refused;
 	uint64_t queue_length;
-	uint64_t clock_refusals; /* registrations, since the clock stands too far before a chain */
-	bool clock_refuses;      /* within the last minute */
+	uint64_t clock_refusals; /* registrations: the clock is ahead, or too far before a chain */
+	bool clock_refuses;      /* for a chain, within the last minute */
 	uint64_t registration_chains_apart; /* that fail by themselves, within the last hour */
 	uint64_t seal_chains_apart, seal_chains_ahead; /* at the sealer's last pass */
 	bool clock_synchronized;
 	int64_t clock_max_error_us; /* the kernel's bound */
+	int64_t clock_ahead_us;     /* service_clock_ahead_us */
 };
 void service_read_counts(struct service *service, struct service_counts *ret);
 

@@ -144,6 +144,11 @@ int64_t db_now_us(const struct db *db)
 	return db->driver->now_us ? db->driver->now_us(db) : clock_now_us();
 }
 
+int64_t db_latest_now_us(const struct db *db)
+{
+	return db->driver->latest_now_us ? db->driver->latest_now_us(db) : clock_now_us();
+}
+
 int db_ready(struct db *db, struct error *error)
 {
 	thread_may_wait();

@@ -53,6 +53,9 @@ const char *db_promise(const struct db *db);
 /* The clock that all processes which write to it share, for leases and due times: microseconds
  * since 1970. The server's own on a server. Never for evidence. */
 int64_t db_now_us(const struct db *db);
+/* The latest time that this clock may show now, whatever its last answer waited for; asked in each
+ * transaction. This machine's while it is not known, and where nobody else writes. */
+int64_t db_latest_now_us(const struct db *db);
 /* ERR_UNAVAILABLE with the reason in its cause while commits could not be acknowledged. */
 int db_ready(struct db *db, struct error *error);
 

@@ -17,6 +17,7 @@ struct db_driver {
 	unsigned (*registrar_count)(const struct db *db);
 	const char *(*promise)(const struct db *db);
 	int64_t (*now_us)(const struct db *db); /* NULL: this machine's */
+	int64_t (*latest_now_us)(const struct db *db); /* likewise */
 	int (*ready)(struct db *db, struct error *error);
 	int (*await_writes)(struct db *db, struct error *error); /* NULL: commits are never in doubt */
 	struct db_connection *(*take_writer)(struct db *db);

@@ -151,13 +151,13 @@ static int begin(struct db_connection *base, struct error *error)
 	pg_say(connection, PG_STATEMENT,
 	       connection->use == PG_READER ? "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 	                                    : "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE");
-	pg_say(connection, PG_STATEMENT, pg_db(base->db)->transaction_settings[connection->use]);
+	pg_say(connection, PG_SETTINGS, pg_db(base->db)->transaction_settings[connection->use]);
 	if (connection->use != PG_READER)
 		pg_say(connection, PG_REPLICA_CHECK, pg_replica_query);
 	if (connection->use == PG_WRITER)
 		pg_say(connection, PG_STATEMENT, LOCK_WRITER);
 	if (connection->use == PG_WRITER)
-		pg_say(connection, PG_CLOCK, PG_ASK_CLOCK);
+		pg_say(connection, PG_CLOCK, "SELECT " PG_CLOCK_NOW);
 	return db_report(base, error);
 }
 
@@ -269,6 +269,12 @@ static int64_t now_us(const struct db *base)
 	return offset_us ? clock_monotonic_us() + offset_us : clock_now_us();
 }
 
+static int64_t latest_now_us(const struct db *base)
+{
+	int64_t latest_us = atomic_load(&((const struct pg_db *)base)->clock_latest_us);
+	return latest_us ? clock_boot_us() + latest_us : clock_now_us();
+}
+
 static int ready(struct db *base, struct error *error)
 {
 	struct db_connection *reader = take_reader(base);
@@ -354,6 +360,7 @@ const struct db_driver postgres_driver = {
     .registrar_count = registrar_count,
     .promise = promise,
     .now_us = now_us,
+    .latest_now_us = latest_now_us,
     .ready = ready,
     .await_writes = await_writes,
     .take_writer = take_writer,

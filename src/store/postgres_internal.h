@@ -32,11 +32,20 @@ struct pg_query {
 };
 
 /* What was sent, in order; its results come in the same order. */
-enum pg_kind { PG_STATEMENT, PG_PREPARE, PG_COMMIT, PG_REPLICA_CHECK, PG_CLOCK, PG_SYNC };
+enum pg_kind {
+	PG_STATEMENT,
+	PG_PREPARE,
+	PG_COMMIT,
+	PG_REPLICA_CHECK,
+	PG_SETTINGS,
+	PG_CLOCK,
+	PG_SYNC,
+};
 struct pg_waiting {
 	enum pg_kind kind;
 	struct pg_query *query; /* who gets the result or is prepared, NULL: nobody */
 	bool answered;
+	int64_t sent_us; /* clock_boot_us */
 };
 
 struct pg_connection {
@@ -72,7 +81,9 @@ struct pg_db {
 	unsigned require_replicas;
 	int64_t commit_timeout_us;
 	char transaction_settings[PG_USES][PG_SETTINGS_MAX]; /* statements, by use */
-	atomic_int_fast64_t clock_offset_us; /* the server's clock less our monotonic one; 0: unknown */
+	/* The server's clock less one of ours; 0: unknown. */
+	atomic_int_fast64_t clock_offset_us; /* clock_monotonic_us when its answer was here */
+	atomic_int_fast64_t clock_latest_us; /* clock_boot_us when it was asked */
 	pthread_mutex_t mutex;
 	pthread_cond_t turn_changed;
 	pthread_cond_t reader_free;
@@ -99,14 +110,12 @@ static inline struct pg_query *pg_query(struct db_query *query)
 
 /* ---- postgres_link.c: one connection to the server ---- */
 
-#define PG_ASK_CLOCK "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
-/* Takes the answer to that question. */
-void pg_note_clock(struct pg_db *db, const PGresult *row);
+#define PG_CLOCK_NOW "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 /* Connects unless connected. A commit that waits in limbo is looked at first: while it waits, and
  * shortly after a failed attempt, the answer is ERR_UNAVAILABLE at once. */
 int pg_connect(struct pg_connection *connection, struct error *error);
 /* Fills in the statements that set, for one transaction, what it depends on: behind a pooler it may
- * run in a session that never heard of this program. */
+ * run in a session that never heard of this program. Their last column is the server's clock. */
 void pg_write_transaction_settings(struct pg_db *db);
 /* Forgets the connection; open statements are gone with it. */
 void pg_disconnect(struct pg_connection *connection);

@@ -121,6 +121,8 @@ static void write_settings(const struct pg_db *db, enum pg_use use, bool for_tra
 		                         settings[i].value ? settings[i].value : timeout, scope);
 		assert(size < PG_SETTINGS_MAX);
 	}
+	size += (size_t)snprintf(sql + size, PG_SETTINGS_MAX - size, ", " PG_CLOCK_NOW);
+	assert(size < PG_SETTINGS_MAX);
 }
 
 void pg_write_transaction_settings(struct pg_db *db)
@@ -129,10 +131,21 @@ void pg_write_transaction_settings(struct pg_db *db)
 		write_settings(db, (enum pg_use)use, true, db->transaction_settings[use]);
 }
 
-void pg_note_clock(struct pg_db *db, const PGresult *row)
+static int64_t last_column(const PGresult *row)
 {
-	atomic_store(&db->clock_offset_us,
-	             strtoll(PQgetvalue(row, 0, 0), NULL, 10) - clock_monotonic_us());
+	return strtoll(PQgetvalue(row, 0, PQnfields(row) - 1), NULL, 10);
+}
+
+/* Whatever the question waited for before it was answered: the answer is older now than this. */
+static void note_clock(struct pg_db *db, const PGresult *row)
+{
+	atomic_store(&db->clock_offset_us, last_column(row) - clock_monotonic_us());
+}
+
+/* However long the answer was on its way: the clock was not beyond it when it was asked. */
+static void note_latest_clock(struct pg_db *db, const PGresult *row, int64_t asked_us)
+{
+	atomic_store(&db->clock_latest_us, last_column(row) - asked_us);
 }
 
 /* A transaction in the middle of a pipeline does not count as idle, so the server is told to find
@@ -145,11 +158,14 @@ static bool set_up(struct pg_connection *connection)
 	snprintf(sql, sizeof sql,
 	         "SET tcp_keepalives_idle = 3; SET tcp_keepalives_interval = 1; "
 	         "SET tcp_keepalives_count = 3; SET tcp_user_timeout = '6s'; "
-	         "SET client_encoding = 'UTF8'; %s; " PG_ASK_CLOCK, session);
+	         "SET client_encoding = 'UTF8'; %s", session);
+	int64_t asked_us = clock_boot_us();
 	PGresult *result = PQexec(connection->pg, sql);
 	bool done = PQresultStatus(result) == PGRES_TUPLES_OK;
-	if (done)
-		pg_note_clock(db, result);
+	if (done) {
+		note_clock(db, result);
+		note_latest_clock(db, result, asked_us);
+	}
 	PQclear(result);
 	return done && PQenterPipelineMode(connection->pg) == 1 &&
 	       PQsetnonblocking(connection->pg, 1) == 0;
@@ -244,7 +260,7 @@ bool pg_make_room(struct pg_connection *connection)
 void pg_note_sent(struct pg_connection *connection, enum pg_kind kind, struct pg_query *query)
 {
 	size_t at = (connection->waiting_first + connection->waiting_count++) % WAITING_MAX;
-	connection->waiting[at] = (struct pg_waiting){kind, query, false};
+	connection->waiting[at] = (struct pg_waiting){kind, query, false, clock_boot_us()};
 }
 
 void pg_sync(struct pg_connection *connection)
@@ -295,8 +311,10 @@ static bool take_result(struct pg_connection *connection, struct pg_waiting *fir
 		connection->aborted = false;
 	} else if (good && first->kind == PG_REPLICA_CHECK) {
 		pg_judge_replicas(connection, result);
+	} else if (good && first->kind == PG_SETTINGS) {
+		note_latest_clock(pg_db(connection->base.db), result, first->sent_us);
 	} else if (good && first->kind == PG_CLOCK) {
-		pg_note_clock(pg_db(connection->base.db), result);
+		note_clock(pg_db(connection->base.db), result);
 	} else if (good && first->kind == PG_COMMIT) {
 		connection->committed = strcmp(PQcmdStatus(result), "COMMIT") == 0;
 	} else if (good && first->query && first->kind == PG_STATEMENT) {

@@ -37,14 +37,15 @@ static int test_quota_wait_seconds(int64_t now_us)
 	return (int)((time_next_day(now_us) - now_us) / US_PER_SECOND + 1);
 }
 
-/* Until the clock is near enough again; if it is set right meanwhile, sooner. */
+/* Until the clock is near enough; if it is set right meanwhile, sooner. */
 #define CLOCK_WAIT_MAX_SECONDS 60
 
 static int clock_wait_seconds(const struct batch *batch, const struct ledger_chain *chain)
 {
-	int64_t wait_us = ledger_clock_lag_us(chain->last_received_at_us, batch->now_us) -
-	                  batch->clock_bound_us;
-	int64_t seconds = wait_us / US_PER_SECOND + 1;
+	int64_t off_us = ledger_clock_lag_us(chain->last_received_at_us, batch->clock.now_us);
+	if (off_us < batch->clock.ahead_us)
+		off_us = batch->clock.ahead_us;
+	int64_t seconds = (off_us - batch->clock.bound_us) / US_PER_SECOND + 1;
 	return seconds < CLOCK_WAIT_MAX_SECONDS ? (int)seconds : CLOCK_WAIT_MAX_SECONDS;
 }
 
@@ -58,7 +59,7 @@ static int give_outcome(struct batch *batch, const struct ledger_account *accoun
 	error_clear(&given->error);
 	given->error.code = request->result;
 	if (request->result == ERR_TEST_QUOTA)
-		given->error.retry_after_seconds = test_quota_wait_seconds(batch->now_us);
+		given->error.retry_after_seconds = test_quota_wait_seconds(batch->clock.now_us);
 	if (request->result == ERR_CLOCK)
 		given->error.retry_after_seconds = clock_wait_seconds(batch, request->chain);
 	if (request->result != OK)
@@ -100,8 +101,8 @@ static int register_part(struct batch *batch, struct account_batch *part, struct
 		return ERR_NO_MEMORY;
 	size_t count = collect_requests(part, requests);
 	struct ledger_result decided;
-	result = ledger_register(&part->account, requests, count, batch->now_us, batch->clock_bound_us,
-	                         batch->arena, &decided);
+	result = ledger_register(&part->account, requests, count, &batch->clock, batch->arena,
+	                         &decided);
 	if (result == OK)
 		result = register_write(batch, part, &decided, error);
 	for (struct batch_item *item = part->first; item && result == OK; item = item->next)
@@ -202,9 +203,8 @@ static int try_batch(struct store *store, unsigned sequencer, struct registratio
 		result = load_accounts(&batch, error);
 	if (result == OK && given->grow && db_is_shared(store->db))
 		result = grow(&batch, given);
-	batch.now_us = given->now_us;
-	batch.clock_bound_us = given->clock_bound_us;
-	period_key(PERIOD_DAY, batch.now_us, batch.day);
+	batch.clock = given->clock;
+	period_key(PERIOD_DAY, batch.clock.now_us, batch.day);
 	for (struct account_batch *part = batch.accounts; part && result == OK; part = part->next)
 		result = register_part(&batch, part, error);
 	result = write_client_refs(&batch, result, error);
@@ -234,10 +234,8 @@ int store_register_batch(struct store *store, unsigned sequencer, struct registr
 int store_register(struct store *store, unsigned sequencer, struct registration **items,
                    size_t count, int64_t now_us, struct error *error)
 {
-	struct registration_batch batch = {.items = items,
-	                                   .count = count,
-	                                   .now_us = now_us,
-	                                   .clock_bound_us = LEDGER_CLOCK_UNBOUNDED};
+	struct registration_batch batch = {
+	    .items = items, .count = count, .clock = {now_us, 0, LEDGER_CLOCK_UNBOUNDED}};
 	return store_register_batch(store, sequencer, &batch, error);
 }
 

@@ -39,8 +39,7 @@ struct batch {
 	struct db_connection *connection;
 	struct sequencer *sequencer;
 	struct arena *arena;
-	int64_t now_us;
-	int64_t clock_bound_us;
+	struct ledger_clock clock;
 	char day[PERIOD_KEY_SIZE];
 	struct account_batch *accounts; /* in order of their numbers */
 	size_t account_count;

@@ -155,8 +155,8 @@ static int load_limit_use(struct batch *batch, const struct ledger_account *acco
 {
 	/* Periods go by received_at, which may be ahead of this clock, on the far side of midnight. */
 	const struct ledger_chain *chain = chain_of_channel(account, limit->channel);
-	int64_t received_at_us = batch->now_us > chain->last_received_at_us
-	                             ? batch->now_us
+	int64_t received_at_us = batch->clock.now_us > chain->last_received_at_us
+	                             ? batch->clock.now_us
 	                             : chain->last_received_at_us;
 	/* '~' is after every digit: "2026-01" to "2026-01~" is the month's days. */
 	char first[PERIOD_KEY_SIZE];

@@ -135,12 +135,12 @@ int register_write(struct batch *batch, struct account_batch *part,
 	if (result == OK)
 		result = write_limits(batch, account, error);
 	if (result == OK)
-		result = store_write_entries(batch->connection, account, decided->entries, batch->now_us,
+		result = store_write_entries(batch->connection, account, decided->entries, batch->clock.now_us,
 		                             error);
 	if (result == OK)
 		result = store_write_notices(batch->connection, account->account, decided->notices,
-		                             MODE_LIVE, batch->now_us, error);
+		                             MODE_LIVE, batch->clock.now_us, error);
 	if (result == OK && (decided->live_events_added > 0 || decided->test_events_added > 0))
-		result = store_save_account(batch->connection, account, batch->now_us, error);
+		result = store_save_account(batch->connection, account, batch->clock.now_us, error);
 	return result;
 }

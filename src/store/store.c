@@ -172,6 +172,16 @@ int64_t store_now_us(const struct store *store)
 	return db_now_us(store->db);
 }
 
+bool store_is_shared(const struct store *store)
+{
+	return db_is_shared(store->db);
+}
+
+int64_t store_latest_now_us(const struct store *store)
+{
+	return db_latest_now_us(store->db);
+}
+
 unsigned store_sequencer_count(struct store *store)
 {
 	return db_registrar_count(store->db);

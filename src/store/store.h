@@ -41,6 +41,10 @@ int store_await_writes(struct store *store, struct error *error)
 const char *store_promise(struct store *store);
 /* The clock of leases and due times, which all nodes share (db_now_us). */
 int64_t store_now_us(const struct store *store);
+/* Whether other processes write to it too; then, the latest time that their common clock may show
+ * now (db_latest_now_us). */
+bool store_is_shared(const struct store *store);
+int64_t store_latest_now_us(const struct store *store);
 /* How many batches it registers at a time, each given by a sequencer of its own: those of different
  * accounts do not wait for each other. */
 unsigned store_sequencer_count(struct store *store);
@@ -94,11 +98,10 @@ struct registration {
 struct registration_batch {
 	struct registration **items;
 	size_t count;
-	int64_t now_us; /* no item was received later */
-	int64_t clock_bound_us; /* how far a live chain may be ahead of now_us (ledger.h) */
+	struct ledger_clock clock; /* no item was received later */
 	/* Where others write too, an account may have to be waited for. So once its accounts are the
 	 * batch's own, it may grow: appends to `items` what has come for these accounts (sorted) by
-	 * now, and brings count and now_us up to date. NULL: it stays as it is. */
+	 * now, and brings count and clock up to date. NULL: it stays as it is. */
 	void (*grow)(struct registration_batch *batch, const int64_t *accounts, size_t account_count);
 	void *context; /* of grow */
 };
@@ -107,7 +110,7 @@ struct registration_batch {
  * `sequencer`, counted from 0; the events of an account should come through one of them. */
 int store_register_batch(struct store *store, unsigned sequencer, struct registration_batch *batch,
                          struct error *error);
-/* The same for a batch that does not grow, however far its chains are ahead of now_us. */
+/* The same for a batch that does not grow, at a clock that is relied on whatever it shows. */
 int store_register(struct store *store, unsigned sequencer, struct registration **items,
                    size_t count, int64_t now_us, struct error *error);
 

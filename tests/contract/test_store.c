@@ -438,7 +438,7 @@ static void add_late_one(struct registration_batch *batch, const int64_t *accoun
 	assert_int_equal(account_count, 1);
 	assert_int_equal(accounts[0], late->account);
 	batch->items[batch->count++] = late;
-	batch->now_us = NOW + 7;
+	batch->clock.now_us = NOW + 7;
 }
 
 /* Where accounts may have to be waited for, what came meanwhile joins, and was received later. */
@@ -449,7 +449,7 @@ static void a_batch_grows_while_it_waits(void **state)
 	struct registration late = item_make(fixture, &fixture->channel, MODE_LIVE, "b");
 	struct registration *list[2] = {&first};
 	struct registration_batch batch = {
-	    .items = list, .count = 1, .now_us = NOW, .grow = add_late_one, .context = &late};
+	    .items = list, .count = 1, .clock.now_us = NOW, .grow = add_late_one, .context = &late};
 	assert_int_equal(store_register_batch(fixture->store, 0, &batch, NULL), OK);
 	bool grown = db_is_shared(store_db(fixture->store));
 	assert_int_equal(batch.count, grown ? 2 : 1);

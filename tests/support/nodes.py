@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import shutil
+import struct
 import subprocess
 import time
 import urllib.error
@@ -29,6 +30,19 @@ def clean_environment(more=None):
     kept = {name: value for name, value in os.environ.items()
             if not name.startswith("CONSTANCIA")}
     return {**kept, **(more or {})}
+
+
+class SetClock:
+    """A clock that a test sets while the process runs: behind by so many seconds, or ahead."""
+
+    def __init__(self, directory, behind=0):
+        self.path = pathlib.Path(directory) / "clock_lag"
+        self.path.write_bytes(struct.pack("=q", behind))
+        self.environment = {**clock_behind(directory, 0), "CLOCK_LAG_FILE": str(self.path)}
+
+    def set(self, behind):
+        with open(self.path, "r+b") as file:
+            file.write(struct.pack("=q", behind))
 
 
 def clock_behind(directory, seconds):

@@ -19,6 +19,7 @@ Modes:
     wrong_policy    under another policy than was asked for
     wrong_usage     by a certificate whose key usage is not timeStamping alone
     wrong_time      two hours ahead
+    ahead:SECONDS   so many seconds ahead
     untrusted       by an authority under another root
     rejected        status "rejection", no token
     garbage         200 and bytes that are no response
@@ -43,7 +44,7 @@ POLICY = "2.25.1"
 OTHER_POLICY = "2.25.2"
 TST_INFO = "1.2.840.113549.1.9.16.1.4"
 MODES = {"good", "late", "wrong_imprint", "wrong_nonce", "wrong_policy", "wrong_usage",
-         "wrong_time", "untrusted", "rejected", "garbage", "error", "close", "silent"}
+         "wrong_time", "ahead", "untrusted", "rejected", "garbage", "error", "close", "silent"}
 
 EXTENSIONS = """
 [root]
@@ -162,7 +163,7 @@ def parse_query(der):
     return query
 
 
-def answer(certificates, der, mode):
+def answer(certificates, der, mode, argument=""):
     """The body of the response."""
     query = parse_query(der)
     if mode == "rejected":
@@ -176,7 +177,7 @@ def answer(certificates, der, mode):
     policy = query["policy"] or object_identifier(POLICY)
     if mode == "wrong_policy":
         policy = object_identifier(OTHER_POLICY)
-    now = time.time() + (7200 if mode == "wrong_time" else 0)
+    now = time.time() + {"wrong_time": 7200, "ahead": float(argument or 0)}.get(mode, 0)
     text = time.strftime("%Y%m%d%H%M%S", time.gmtime(now)) + f".{int(now * 1000) % 1000:03}"
     gen_time = text.rstrip("0").rstrip(".") if "." in text else text
     accuracy = tlv(0x30, integer(1) + tlv(0x80, b"\x01\xf4"))
@@ -233,7 +234,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.reply(500, b"out of order")
             return
         try:
-            self.reply(200, answer(self.server.certificates, query, mode),
+            self.reply(200, answer(self.server.certificates, query, mode, argument),
                        "application/timestamp-reply")
         except ValueError:
             self.reply(400, b"not a timestamp query")

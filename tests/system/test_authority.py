@@ -11,6 +11,7 @@ import pytest
 
 import evidence
 from client import eventually
+from nodes import clock_behind
 
 SUPPORT = pathlib.Path(__file__).resolve().parents[1] / "support" / "timestamp_authority.py"
 BAD = ["late:30", "wrong_imprint", "wrong_nonce", "wrong_policy", "wrong_usage", "wrong_time",
@@ -120,6 +121,19 @@ def test_the_next_authority_is_asked_when_the_first_fails(start, stand_in, tmp_p
     event = channel.live.sealed(channel.live.register().expect(201).json["event_id"])
     assert bad.count >= 1 and good.count >= 1
     evidence.check_proof(event, event["proof"], config_of(channel.live), good.roots, tmp_path)
+
+
+def test_the_next_authority_is_asked_when_the_first_is_late(start, stand_in, tmp_path):
+    """Its tokens are good but for their time, an hour before what they would seal."""
+    late, good = stand_in("good"), stand_in("ahead:3600")
+    service = start(**settings(late, good, tsa__time_bound="2h", seal__clock_bound="2h"),
+                    environment=clock_behind(tmp_path, -3600))
+    channel = service.new_channel()
+    event = channel.live.sealed(channel.live.register().expect(201).json["event_id"])
+    assert late.count >= 1 and good.count >= 1
+    evidence.check_proof(event, event["proof"], config_of(channel.live), good.roots, tmp_path)
+    reasons = [line["reason"] for line in service.log_lines() if line["event"] == "authority_failed"]
+    assert "before the earliest that will do" in reasons[0]
 
 
 def test_one_token_covers_the_segments_of_many_channels(start, stand_in, tmp_path):

@@ -6,7 +6,7 @@ import pytest
 
 from client import eventually, fresh
 from fleet import Fleet, at_once, gapless, register_everywhere
-from nodes import clock_behind
+from nodes import SetClock, clock_behind
 
 pytestmark = pytest.mark.postgresql
 LAG_SECONDS = 20
@@ -318,6 +318,61 @@ def test_secrets_overlap_by_the_clock_of_all(lagging):
     until = lagging.number("SELECT previous_secret_until FROM webhook_endpoints "
                            f"WHERE endpoint_id = '{endpoint}'")
     assert until >= before + 24 * 3600 * 1000000 - LAG_SECONDS * 500000
+
+
+# ---- a clock that runs ahead ----
+
+@pytest.fixture(scope="module")
+def hasty(tmp_path_factory):
+    """Two nodes, the second with a clock that can be set."""
+    directory = tmp_path_factory.mktemp("hasty")
+    fleet = Fleet(directory / "nodes", count=0, seal__clock_bound="1m")
+    fleet.clock = SetClock(directory)
+    fleet.add()
+    fleet.add(environment=fleet.clock.environment)
+    with fleet:
+        yield fleet
+
+
+def test_a_clock_ahead_refuses_where_it_is_ahead(hasty):
+    right, ahead = hasty.nodes
+    channel = hasty.new_channel()
+    here, there = hasty.clients(channel.live_key["key"])
+    first = here.register({"n": 1}, "a").expect(201).json
+    hasty.clock.set(-3600)
+    try:
+        refused = there.register().expect(503, "temporarily_unavailable")
+        assert "clock" in refused.message
+        assert there.register({"n": 1}, "a").expect(200).json["event_id"] == first["event_id"]
+        ahead.client(channel.test_key["key"]).register().expect(201)
+        status, text = ahead.ask("/readyz")
+        assert status == 503 and "s ahead of the store's" in text
+        assert right.ask("/readyz")[0] == 200
+        # The right clock is not held back by the other, which wrote nothing.
+        second = here.register().expect(201).json
+        assert (second["sequence"], right.metric("registrations_clock_refused_total")) == (2, 0)
+        here.sealed(second["event_id"])
+        told = [line for line in ahead.log_lines() if line["event"] == "clock_not_relied_on"]
+        assert len(told) == 1 and told[0]["level"] == "error"
+    finally:
+        hasty.clock.set(0)
+    assert there.register().expect(201).json["sequence"] == 3
+    ahead.wait("/readyz")
+
+
+def test_a_clock_ahead_by_less_than_the_bound_holds_nobody_back(hasty):
+    channel = hasty.new_channel()
+    here, there = hasty.clients(channel.live_key["key"])
+    hasty.clock.set(-20)
+    try:
+        event = there.register().expect(201).json
+        behind_it = here.register().expect(201).json
+        assert behind_it["received_at"] == event["received_at"], "the right clock is not yet there"
+        answers = register_everywhere(hasty, channel.live_key["key"], each=10)
+        assert statuses(answers) == {201: 80}
+        gapless(channel.live.walk("/v1/events", 500))
+    finally:
+        hasty.clock.set(0)
 
 
 # ---- the schema ----

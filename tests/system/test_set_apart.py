@@ -2,15 +2,11 @@
 clock that ran ahead left behind waits until the clock is there."""
 
 import json
-import pathlib
-import subprocess
 import threading
-
-import pytest
 
 import stores
 from client import Client, Service, eventually, fresh
-from nodes import clean_environment
+from nodes import SetClock, clock_behind
 
 AHEAD_SECONDS = 3600
 
@@ -109,37 +105,73 @@ def test_a_broken_chain_is_left_out_of_the_rounds(tmp_path):
         service.discard()
 
 
-@pytest.fixture(scope="module")
-def run_ahead(tmp_path_factory):
-    """The environment of a service whose clock is ahead by so many seconds."""
-    shim = tmp_path_factory.mktemp("shim") / "lagging_clock.so"
-    source = pathlib.Path(__file__).parents[1] / "support" / "lagging_clock.c"
-    subprocess.run(["cc", "-shared", "-fPIC", "-O2", "-o", shim, source], check=True)
-    asan = clean_environment().get("ASAN_OPTIONS", "")
-    return lambda seconds: {"LD_PRELOAD": str(shim), "CLOCK_LAG_SECONDS": str(-seconds),
-                            "ASAN_OPTIONS": f"{asan}:verify_asan_link_order=0"}
-
-
 def errors(service):
     return [line for line in service.log_lines() if line["level"] == "error"]
 
 
-def test_after_a_clock_that_ran_ahead_its_chains_wait(tmp_path, run_ahead):
+def refused(client):
+    return client.register().expect(503, "temporarily_unavailable")
+
+
+def test_a_clock_that_runs_ahead_refuses_at_once(tmp_path):
+    """Before the first timestamp and after it, where the store is its own; else by the store's."""
+    clock = SetClock(tmp_path)
+    service = Service(tmp_path, environment=clock.environment, rate__live=100000,
+                      seal__interval="1s")
+    service.start()
+    try:
+        channel = service.new_channel()
+        clock.set(-AHEAD_SECONDS)
+        refused(channel.live)
+        clock.set(0)
+        event = channel.live.register({"n": 1}, client_ref="a").expect(201).json
+        channel.live.sealed(event["event_id"])
+
+        clock.set(-AHEAD_SECONDS)
+        for _ in range(20):
+            answer = refused(channel.live)
+            assert "clock" in answer.message and 1 <= int(answer.headers["Retry-After"]) <= 60
+        again = channel.live.register({"n": 1}, client_ref="a").expect(200)
+        assert again.headers["Idempotent-Replayed"] == "true"
+        channel.test.register().expect(201)
+        channel.live.event(event["event_id"])
+        status, text = service.monitor("/readyz")
+        (reason,) = json.loads(text)["reasons"]
+        assert status == 503 and "clock is 3" in reason and " s ahead of the " in reason
+        assert 3000 < metric(service, "clock_ahead_seconds") <= AHEAD_SECONDS
+        assert metric(service, "registrations_clock_refused_total") == 21
+        told = [line["event"] for line in errors(service)]
+        assert told.count("clock_not_relied_on") == 2
+        assert "request_failed" not in told and "clock_behind_chain" not in told
+
+        clock.set(0)
+        after = channel.live.register({"n": 2}).expect(201).json
+        assert after["sequence"] == 2
+        channel.live.sealed(after["event_id"])
+        assert service.monitor("/readyz")[0] == 200
+        assert service.stop() == 0
+    finally:
+        service.discard()
+
+
+def test_after_a_clock_that_ran_ahead_its_chains_wait(tmp_path):
     """The embedded authority keeps the true time."""
-    service = Service(tmp_path, rate__live=100000, seal__interval="1s", tsa__time_bound="2h")
+    service = Service(tmp_path, rate__live=100000, seal__interval="1s", tsa__time_bound="2h",
+                      seal__clock_bound="2h")
     service.start()
     try:
         ahead = service.new_channel()
         service.stop()
-        service.environment = run_ahead(AHEAD_SECONDS)
+        service.environment = clock_behind(tmp_path, -AHEAD_SECONDS)
         service.start()
         reference = fresh()
         event = ahead.live.register({"a": 1}, client_ref=reference).expect(201).json
         told = eventually(lambda: errors(service), "no timestamp is taken that is too early")
         assert (told[0]["event"], told[0]["error"]) == ("seal_failed", "temporarily_unavailable")
-        assert "before the last event to be sealed" in told[0]["cause"]
+        assert "before the earliest that will do" in told[0]["cause"]
         service.stop()
         service.environment = {}
+        service.settings["seal.clock_bound"] = "5s"
         service.start()
 
         refused = ahead.live.register().expect(503, "temporarily_unavailable")

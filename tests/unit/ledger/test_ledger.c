@@ -57,9 +57,10 @@ static struct ledger_request request_make(struct world *world, int chain, const 
 	return request;
 }
 
-static void run_at(struct world *world, struct ledger_request *requests, size_t count,
-                   int64_t now_us)
+static void run_by(struct world *world, struct ledger_request *requests, size_t count,
+                   int64_t now_us, int64_t ahead_us)
 {
+	struct ledger_clock clock = {now_us, ahead_us, CLOCK_BOUND};
 	struct ledger_request *list[64];
 	assert_true(count <= 64);
 	for (size_t i = 0; i < count; i++)
@@ -68,8 +69,14 @@ static void run_at(struct world *world, struct ledger_request *requests, size_t 
 		world->chains[i].paid = NULL;
 		world->chains[i].changed = false;
 	}
-	assert_int_equal(ledger_register(&world->account, list, count, now_us, CLOCK_BOUND,
-	                                 &world->arena, &world->result), OK);
+	assert_int_equal(ledger_register(&world->account, list, count, &clock, &world->arena,
+	                                 &world->result), OK);
+}
+
+static void run_at(struct world *world, struct ledger_request *requests, size_t count,
+                   int64_t now_us)
+{
+	run_by(world, requests, count, now_us, 0);
 }
 
 static void run(struct world *world, struct ledger_request *requests, size_t count)
@@ -143,6 +150,30 @@ static void a_clock_too_far_back_is_refused(void **state)
 	assert_int_equal(world.chains[0].last_sequence, 1);
 	assert_false(world.chains[0].changed);
 	assert_int_equal(world.account.balance, 8);
+	world_end(&world);
+}
+
+/* Live events alone, on whatever chain; replays are answered. */
+static void a_clock_that_is_ahead_is_refused(void **state)
+{
+	struct world world;
+	world_begin(&world, 10, 5);
+	struct ledger_request first = request_make(&world, 0, "a");
+	run_by(&world, &first, 1, NOON, CLOCK_BOUND);
+	assert_int_equal(first.result, OK);
+	struct ledger_request then[] = {request_make(&world, 0, "b"), request_make(&world, 1, "b"),
+	                                request_make(&world, 2, "b"), request_make(&world, 0, "a")};
+	then[3].known.sequence = 1;
+	memset(then[3].known.hash, 7, SHA256_SIZE);
+	then[3].known.occurred_at_us = TIME_NONE;
+	run_by(&world, then, 4, NOON, CLOCK_BOUND + 1);
+	assert_int_equal(then[0].result, ERR_CLOCK);
+	assert_int_equal(then[1].result, ERR_CLOCK);
+	assert_int_equal(then[2].result, OK);
+	assert_true(then[3].replayed);
+	assert_int_equal(world.chains[0].last_sequence, 1);
+	assert_int_equal(world.chains[0].last_received_at_us, NOON);
+	assert_int_equal(world.account.balance, 9);
 	world_end(&world);
 }
 
@@ -336,13 +367,13 @@ static uint32_t random_below(uint32_t bound)
 
 /* What one request must come to, by the plain words of the interface. */
 static int model_step(struct model *model, struct world *world, int chain, int ref, char content,
-                      int64_t now_us)
+                      int64_t now_us, int64_t ahead_us)
 {
 	char *known = &model->registered[chain][ref];
 	if (*known)
 		return *known == content ? 1 : ERR_CONFLICT;
 	if (chain != 2) {
-		if (model->received[chain] - CLOCK_BOUND > now_us)
+		if (ahead_us > CLOCK_BOUND || model->received[chain] - CLOCK_BOUND > now_us)
 			return ERR_CLOCK;
 		for (int i = 0; i < 2; i++)
 			if (world->limits[i].block && world->limits[i].channel == world->chains[chain].channel &&
@@ -369,7 +400,8 @@ static int model_step(struct model *model, struct world *world, int chain, int r
 	return OK;
 }
 
-static void random_batch(struct world *world, struct model *model, int64_t now_us)
+static void random_batch(struct world *world, struct model *model, int64_t now_us,
+                         int64_t ahead_us)
 {
 	static char refs[64][16];
 	struct ledger_request requests[64];
@@ -393,12 +425,12 @@ static void random_batch(struct world *world, struct model *model, int64_t now_u
 	for (size_t i = 0; i < count; i++) {
 		int chain = (int)(requests[i].chain - world->chains);
 		expected[i] = model_step(model, world, chain, atoi(refs[i] + 3), (char)requests[i].hash[0],
-		                         now_us);
+		                         now_us, ahead_us);
 	}
 	int64_t before[3];
 	for (int i = 0; i < 3; i++)
 		before[i] = world->chains[i].last_sequence;
-	run_at(world, requests, count, now_us);
+	run_by(world, requests, count, now_us, ahead_us);
 	for (size_t i = 0; i < count; i++) {
 		assert_int_equal(requests[i].result, expected[i] == 1 ? OK : expected[i]);
 		assert_int_equal(requests[i].replayed, expected[i] == 1);
@@ -440,7 +472,8 @@ static void random_history(void)
 	for (int batch = 0; batch < 12; batch++) {
 		/* A clock that is set forward and back, by less and by more than the bound. */
 		int64_t now_us = NOON + batch + random_below(8) * (int64_t)(CLOCK_BOUND / 4);
-		random_batch(&world, &model, now_us);
+		int64_t ahead_us = random_below(6) * (int64_t)(CLOCK_BOUND / 4);
+		random_batch(&world, &model, now_us, ahead_us);
 		for (struct ledger_entry *entry = world.result.entries; entry; entry = entry->next) {
 			entries += entry->credits;
 			assert_int_equal(entry->balance, entries);
@@ -468,6 +501,33 @@ static void random_history(void)
 	world_end(&world);
 }
 
+/* Nodes on one chain, each with an error of its clock that is known where it is ahead. */
+static void random_nodes(void)
+{
+	struct world world;
+	world_begin(&world, 1000, 1000);
+	int64_t true_us = NOON;
+	int64_t last_us = 0;
+	for (int i = 0; i < 60; i++) {
+		static char references[60][16];
+		snprintf(references[i], sizeof references[i], "ref%d", i);
+		struct ledger_request request = request_make(&world, 0, references[i]);
+		int64_t error_us = ((int64_t)random_below(17) - 8) * (int64_t)(CLOCK_BOUND / 4);
+		true_us += random_below(CLOCK_BOUND / 4);
+		run_by(&world, &request, 1, true_us + error_us, error_us > 0 ? error_us : 0);
+		if (error_us > CLOCK_BOUND)
+			assert_int_equal(request.result, ERR_CLOCK);
+		if (error_us >= 0 && error_us <= CLOCK_BOUND)
+			assert_int_equal(request.result, OK);
+		if (request.result != OK)
+			continue;
+		assert_true(request.received_at_us >= last_us);
+		assert_true(request.received_at_us - true_us <= CLOCK_BOUND);
+		last_us = request.received_at_us;
+	}
+	world_end(&world);
+}
+
 static void random_histories(void **state)
 {
 	const char *given = getenv("CONSTANCIA_TEST_SEED");
@@ -476,6 +536,8 @@ static void random_histories(void **state)
 	random_state = seed;
 	for (int i = 0; i < 500; i++)
 		random_history();
+	for (int i = 0; i < 500; i++)
+		random_nodes();
 }
 
 int main(void)
@@ -484,6 +546,7 @@ int main(void)
 	    cmocka_unit_test(registers_in_order_and_chains),
 	    cmocka_unit_test(time_never_goes_back),
 	    cmocka_unit_test(a_clock_too_far_back_is_refused),
+	    cmocka_unit_test(a_clock_that_is_ahead_is_refused),
 	    cmocka_unit_test(same_ref_replays_or_conflicts),
 	    cmocka_unit_test(replay_ignores_limits),
 	    cmocka_unit_test(credits_run_out),

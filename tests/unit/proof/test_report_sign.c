@@ -45,8 +45,7 @@ static int make_timestamp(void *context, const struct sha256 *imprint, struct bu
 		result = signer_timestamp(signer, buf_slice(&request), &response, error);
 	return result ? result
 	              : timestamp_verify_response(buf_slice(&request), buf_slice(&response),
-	                                          signer_timestamp_roots(signer), clock_now_us(),
-	                                          60 * US_PER_SECOND, out, &facts, error);
+	                                          signer_timestamp_roots(signer), out, &facts, error);
 }
 
 static void render_and_sign(enum language language)

@@ -9,6 +9,23 @@
 #include "net/http.h"
 #include "seal/authority.h"
 
+/* Set forward and back, or asleep for a while. */
+static int64_t wall_error_us, slept_us;
+int64_t __real_clock_now_us(void);
+int64_t __real_clock_boot_us(void);
+int64_t __wrap_clock_now_us(void);
+int64_t __wrap_clock_boot_us(void);
+
+int64_t __wrap_clock_now_us(void)
+{
+	return __real_clock_now_us() + wall_error_us;
+}
+
+int64_t __wrap_clock_boot_us(void)
+{
+	return __real_clock_boot_us() + slept_us;
+}
+
 static const char *stand_in_path;
 static const struct address_guard everywhere = {.allow_all = true};
 
@@ -111,6 +128,12 @@ static struct authorities *create(size_t count, int backoff_ms)
 	return authorities;
 }
 
+static int stamp(struct authorities *authorities, struct authority_result *result,
+                 struct authority_failures *failures, struct error *error)
+{
+	return authorities_timestamp(authorities, &imprint, TIME_NONE, result, failures, error);
+}
+
 static void test_good(void **state)
 {
 	struct authorities *authorities = create(2, 1000);
@@ -120,7 +143,7 @@ static void test_good(void **state)
 	BUF_AUTO struct buf trust;
 
 	buf_init(&trust, 65536);
-	assert_int_equal(authorities_timestamp(authorities, &imprint, &result, &failures, NULL), 0);
+	assert_int_equal(stamp(authorities, &result, &failures, NULL), 0);
 	assert_int_equal(failures.count, 0);
 	assert_string_equal(result.name, "one");
 	assert_string_equal(result.url, first.url);
@@ -162,7 +185,7 @@ static void test_every_misbehaviour(void **state)
 		AUTHORITY_RESULT_AUTO struct authority_result result = {0};
 		struct authority_failures failures;
 		set_mode(&first, cases[i].mode);
-		assert_int_equal(authorities_timestamp(authorities, &imprint, &result, &failures, NULL), 0);
+		assert_int_equal(stamp(authorities, &result, &failures, NULL), 0);
 		assert_string_equal(result.name, "two");
 		assert_int_equal(result.kind, AUTHORITY_NON_QUALIFIED);
 		assert_int_equal(failures.count, 1);
@@ -188,12 +211,12 @@ static void test_policy(void **state)
 
 	set_mode(&first, "good");
 	assert_int_equal(authorities_create(&options, &authorities, NULL), 0);
-	assert_int_equal(authorities_timestamp(authorities, &imprint, &result, &failures, NULL), 0);
+	assert_int_equal(stamp(authorities, &result, &failures, NULL), 0);
 	assert_string_equal(result.facts.policy, "1.2.3.4");
 	assert_string_equal(result.name, first.url);
 	set_mode(&first, "wrong_policy");
 	AUTHORITY_RESULT_AUTO struct authority_result other = {0};
-	assert_int_equal(authorities_timestamp(authorities, &imprint, &other, &failures, NULL),
+	assert_int_equal(stamp(authorities, &other, &failures, NULL),
 	                 ERR_AUTHORITY);
 	assert_non_null(strstr(failures.items[0].reason, "policy"));
 	authorities_free(authorities);
@@ -208,7 +231,7 @@ static void test_left_alone(void **state)
 	set_mode(&first, "error");
 	for (int i = 0; i < 3; i++) {
 		AUTHORITY_RESULT_AUTO struct authority_result result = {0};
-		assert_int_equal(authorities_timestamp(authorities, &imprint, &result, &failures, NULL), 0);
+		assert_int_equal(stamp(authorities, &result, &failures, NULL), 0);
 		assert_string_equal(result.name, "two");
 		assert_int_equal(failures.items[0].left_alone, i > 0);
 		assert_string_equal(failures.items[0].reason, "HTTP status 500");
@@ -216,21 +239,117 @@ static void test_left_alone(void **state)
 	assert_int_equal(count_of(&first), before + 1);
 	usleep(350000);
 	AUTHORITY_RESULT_AUTO struct authority_result again = {0};
-	assert_int_equal(authorities_timestamp(authorities, &imprint, &again, &failures, NULL), 0);
+	assert_int_equal(stamp(authorities, &again, &failures, NULL), 0);
 	assert_int_equal(count_of(&first), before + 2);
 	/* The second wait is twice as long; then a good answer ends it. */
 	set_mode(&first, "good");
 	usleep(350000);
 	AUTHORITY_RESULT_AUTO struct authority_result early = {0};
-	assert_int_equal(authorities_timestamp(authorities, &imprint, &early, &failures, NULL), 0);
+	assert_int_equal(stamp(authorities, &early, &failures, NULL), 0);
 	assert_string_equal(early.name, "two");
 	usleep(350000);
 	for (int i = 0; i < 2; i++) {
 		AUTHORITY_RESULT_AUTO struct authority_result good = {0};
-		assert_int_equal(authorities_timestamp(authorities, &imprint, &good, &failures, NULL), 0);
+		assert_int_equal(stamp(authorities, &good, &failures, NULL), 0);
 		assert_string_equal(good.name, "one");
 		assert_int_equal(failures.count, 0);
 	}
+	authorities_free(authorities);
+}
+
+/* One that gives too early a time for what is to be stamped is no better than one that is silent. */
+static void test_too_early(void **state)
+{
+	struct authorities *authorities = create(2, 60000);
+	AUTHORITY_RESULT_AUTO struct authority_result result = {0};
+	struct authority_result none = {0};
+	struct authority_failures failures;
+	int64_t earliest_us = clock_now_us() + 20 * US_PER_SECOND;
+
+	set_mode(&second, "ahead:40");
+	assert_int_equal(authorities_timestamp(authorities, &imprint, earliest_us, &result, &failures,
+	                                       NULL), 0);
+	assert_string_equal(result.name, "two");
+	assert_int_equal(failures.count, 1);
+	assert_non_null(strstr(failures.items[0].reason, "before the earliest"));
+	assert_int_equal(authorities_timestamp(authorities, &imprint,
+	                                       clock_now_us() + 3600 * US_PER_SECOND, &none, NULL,
+	                                       NULL), ERR_AUTHORITY);
+	authorities_free(authorities);
+}
+
+static int64_t ahead_s(struct authorities *authorities)
+{
+	return (clock_now_us() - authorities_latest_now_us(authorities)) / US_PER_SECOND;
+}
+
+static void set_wall(int64_t error_s)
+{
+	wall_error_us = error_s * US_PER_SECOND;
+}
+
+/* How far our clock is ahead, whatever it is set to. What a machine that is busy takes to answer
+ * makes it seem less, by seconds at most. */
+static void test_time_since(void **state)
+{
+	struct authorities *authorities = create(2, 1);
+	struct authority_failures failures;
+
+	assert_in_range(ahead_s(authorities) + 1, 0, 1);
+	set_wall(1000);
+	assert_in_range(ahead_s(authorities), 999, 1000);
+	/* It was wrong when we began, and is set right now: any timestamp says so. */
+	AUTHORITY_RESULT_AUTO struct authority_result result = {0};
+	set_wall(0);
+	assert_int_equal(stamp(authorities, &result, &failures, NULL), 0);
+	set_wall(30);
+	assert_in_range(ahead_s(authorities), 1, 30);
+	set_wall(1000);
+	assert_in_range(ahead_s(authorities), 900, 1000);
+	/* One that does not agree with us is no reason to believe our clock. */
+	set_mode(&first, "ahead:5000");
+	authorities_ask_time(authorities, US_PER_SECOND);
+	assert_in_range(ahead_s(authorities), 900, 1000);
+	/* The machine slept: both clocks went on. */
+	set_mode(&first, "good");
+	slept_us = 1000 * US_PER_SECOND;
+	assert_true(ahead_s(authorities) <= 0);
+	/* It stood still: to one clock it seems that the other was set forward; a timestamp says more. */
+	slept_us = -1000 * US_PER_SECOND;
+	set_wall(0);
+	assert_true(ahead_s(authorities) > 900);
+	usleep(5000);
+	authorities_ask_time(authorities, US_PER_SECOND);
+	assert_true(ahead_s(authorities) <= 0);
+	slept_us = 0;
+	authorities_free(authorities);
+}
+
+/* A clock that is wrong from the start shows with the first timestamp, though that is not taken;
+ * one authority that is behind does not make a good clock seem ahead. */
+static void test_whose_time(void **state)
+{
+	set_wall(1000);
+	struct authorities *authorities = create(2, 1);
+	AUTHORITY_RESULT_AUTO struct authority_result result = {0};
+	struct authority_failures failures;
+	assert_int_equal(stamp(authorities, &result, &failures, NULL), ERR_AUTHORITY);
+	assert_in_range(ahead_s(authorities), 900, 1000);
+	authorities_free(authorities);
+
+	set_wall(40);
+	authorities = create(2, 1);
+	set_mode(&second, "ahead:40");
+	AUTHORITY_RESULT_AUTO struct authority_result early = {0};
+	assert_int_equal(stamp(authorities, &early, &failures, NULL), 0);
+	assert_string_equal(early.name, "one");
+	assert_true(ahead_s(authorities) > 5);
+	authorities_ask_time(authorities, 5 * US_PER_SECOND);
+	assert_true(ahead_s(authorities) <= 5);
+	AUTHORITY_RESULT_AUTO struct authority_result again = {0};
+	assert_int_equal(stamp(authorities, &again, &failures, NULL), 0);
+	assert_true(ahead_s(authorities) <= 5);
+	set_wall(0);
 	authorities_free(authorities);
 }
 
@@ -243,12 +362,12 @@ static void test_none(void **state)
 
 	set_mode(&first, "close");
 	set_mode(&second, "garbage");
-	assert_int_equal(authorities_timestamp(authorities, &imprint, &result, &failures, &error),
+	assert_int_equal(stamp(authorities, &result, &failures, &error),
 	                 ERR_AUTHORITY);
 	assert_string_equal(result.name, "untouched");
 	assert_int_equal(failures.count, 2);
 	assert_non_null(strstr(error.cause, "one: "));
-	assert_int_equal(authorities_timestamp(authorities, &imprint, &result, &failures, &error),
+	assert_int_equal(stamp(authorities, &result, &failures, &error),
 	                 ERR_AUTHORITY);
 	assert_true(failures.items[0].left_alone && failures.items[1].left_alone);
 	authorities_free(authorities);
@@ -263,7 +382,7 @@ static void test_guarded(void **state)
 	struct authority_result result;
 
 	assert_int_equal(authorities_create(&options, &authorities, NULL), 0);
-	assert_int_equal(authorities_timestamp(authorities, &imprint, &result, &failures, NULL),
+	assert_int_equal(stamp(authorities, &result, &failures, NULL),
 	                 ERR_AUTHORITY);
 	assert_non_null(strstr(failures.items[0].reason, "loopback"));
 	authorities_free(authorities);
@@ -273,7 +392,7 @@ static void *stamp_often(void *context)
 {
 	for (int i = 0; i < 5; i++) {
 		AUTHORITY_RESULT_AUTO struct authority_result result = {0};
-		if (authorities_timestamp(context, &imprint, &result, NULL, NULL) != 0)
+		if (authorities_timestamp(context, &imprint, TIME_NONE, &result, NULL, NULL) != 0)
 			return "failed";
 	}
 	return NULL;
@@ -291,7 +410,7 @@ static void test_embedded(void **state)
 	void *outcome;
 
 	assert_int_equal(authorities_create(&options, &authorities, NULL), 0);
-	assert_int_equal(authorities_timestamp(authorities, &imprint, &result, NULL, NULL), 0);
+	assert_int_equal(authorities_timestamp(authorities, &imprint, TIME_NONE, &result, NULL, NULL), 0);
 	assert_int_equal(result.kind, AUTHORITY_DEVELOPMENT);
 	assert_true(result.facts.trusted);
 	for (size_t i = 0; i < 4; i++)
@@ -349,6 +468,9 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_every_misbehaviour),
 		cmocka_unit_test(test_policy),
 		cmocka_unit_test(test_left_alone),
+		cmocka_unit_test(test_too_early),
+		cmocka_unit_test(test_time_since),
+		cmocka_unit_test(test_whose_time),
 		cmocka_unit_test(test_none),
 		cmocka_unit_test(test_guarded),
 		cmocka_unit_test(test_embedded),

@@ -43,7 +43,7 @@ static int embedded_timestamp(void *context, const struct sha256 *imprint, struc
 {
 	AUTHORITY_RESULT_AUTO struct authority_result result = {0};
 
-	int code = authorities_timestamp(context, imprint, &result, NULL, error);
+	int code = authorities_timestamp(context, imprint, TIME_NONE, &result, NULL, error);
 	if (code == 0)
 		buf_add_slice(out, buf_slice(&result.token));
 	return code;

@@ -15,7 +15,6 @@
 static struct signer *signer;
 static struct sha256 digest;
 static struct buf cms, request, response;
-static int64_t made_at_us;
 
 static int give_timestamp(void *context, const struct sha256 *imprint, struct buf *out,
                           struct error *error)
@@ -31,8 +30,7 @@ static int give_timestamp(void *context, const struct sha256 *imprint, struct bu
 		result = signer_timestamp(context, buf_slice(&asked), &answer, error);
 	return result ? result
 	              : timestamp_verify_response(buf_slice(&asked), buf_slice(&answer),
-	                                          signer_timestamp_roots(context), clock_now_us(),
-	                                          US_PER_DAY, out, &facts, error);
+	                                          signer_timestamp_roots(context), out, &facts, error);
 }
 
 static int create(struct signer *by, struct buf *out, struct error *error)
@@ -66,7 +64,6 @@ static int make_all(void **state)
 		return -1;
 	signer = development_signer();
 	digest = sha256_of("content", 7);
-	made_at_us = clock_now_us();
 	buf_init(&request, TIMESTAMP_REQUEST_MAX);
 	buf_init(&response, TIMESTAMP_RESPONSE_MAX);
 	return create(signer, &cms, NULL) ||
@@ -138,8 +135,7 @@ static int run_response(struct error *error)
 
 	buf_init(&token, TIMESTAMP_RESPONSE_MAX);
 	return timestamp_verify_response(buf_slice(&request), buf_slice(&response),
-	                                 signer_timestamp_roots(signer), made_at_us, US_PER_DAY, &token,
-	                                 &facts, error);
+	                                 signer_timestamp_roots(signer), &token, &facts, error);
 }
 
 static int run_certificates(struct error *error)

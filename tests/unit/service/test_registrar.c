@@ -9,6 +9,7 @@
 #include <pthread.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "service/registrar.h"
 
 #define ITEMS_MAX 4000
@@ -25,6 +26,9 @@ static struct {
 	int64_t broken;    /* account whose registrations cannot be written; 0: none */
 	int failure;       /* with which error */
 	size_t refused;    /* done, and not OK */
+	int64_t ahead_us;  /* our clock, of the store's */
+	int64_t behind;    /* chain whose last event lies ahead of our clock; 0: none */
+	size_t alarms;
 } seen = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
 int __wrap_store_register_batch(struct store *store, unsigned sequencer,
@@ -32,6 +36,9 @@ int __wrap_store_register_batch(struct store *store, unsigned sequencer,
 unsigned __wrap_store_sequencer_count(struct store *store);
 struct db *__wrap_store_db(struct store *store);
 int __wrap_db_maintain(struct db *db, struct error *error);
+bool __wrap_store_is_shared(const struct store *store);
+int64_t __wrap_store_latest_now_us(const struct store *store);
+void __wrap_log_write(enum log_level level, const char *event, ...);
 
 int __wrap_store_register_batch(struct store *store, unsigned sequencer,
                                 struct registration_batch *batch, struct error *error)
@@ -47,8 +54,11 @@ int __wrap_store_register_batch(struct store *store, unsigned sequencer,
 	for (size_t i = 0; i < batch->count && result == OK; i++)
 		if (seen.broken && batch->items[i]->account == seen.broken)
 			result = seen.failure;
-	for (size_t i = 0; i < batch->count && result == OK; i++)
-		batch->items[i]->result = OK;
+	for (size_t i = 0; i < batch->count && result == OK; i++) {
+		struct registration *item = batch->items[i];
+		bool refused = batch->clock.ahead_us > batch->clock.bound_us || item->chain == seen.behind;
+		item->result = refused && item->chain % 2 == MODE_LIVE ? ERR_CLOCK : OK;
+	}
 	pthread_mutex_unlock(&seen.mutex);
 	return result;
 }
@@ -66,6 +76,23 @@ struct db *__wrap_store_db(struct store *store)
 int __wrap_db_maintain(struct db *db, struct error *error)
 {
 	return OK;
+}
+
+bool __wrap_store_is_shared(const struct store *store)
+{
+	return true;
+}
+
+int64_t __wrap_store_latest_now_us(const struct store *store)
+{
+	return clock_now_us() - seen.ahead_us;
+}
+
+void __wrap_log_write(enum log_level level, const char *event, ...)
+{
+	pthread_mutex_lock(&seen.mutex);
+	seen.alarms += level == LOG_ERROR;
+	pthread_mutex_unlock(&seen.mutex);
 }
 
 static void note_done(struct pending_registration *pending)
@@ -103,9 +130,10 @@ struct fixture {
 static struct fixture *start(bool sharded)
 {
 	seen.begun = seen.item_count = seen.done = seen.refused = 0;
-	seen.broken = 0;
+	seen.broken = seen.ahead_us = seen.behind = 0;
 	struct fixture *fixture = calloc(1, sizeof *fixture);
 	fixture->settings.store_sharded = sharded;
+	fixture->settings.seal_clock_bound = US_PER_SECOND;
 	fixture->service.settings = &fixture->settings;
 	assert_int_equal(registrar_start(&fixture->service, &fixture->service.registrar, NULL), OK);
 	return fixture;
@@ -125,14 +153,19 @@ static void stop(struct fixture *fixture)
 	end(fixture);
 }
 
-static void submit(struct fixture *fixture, int64_t account)
+static void submit_to(struct fixture *fixture, int64_t account, int64_t chain)
 {
 	struct pending_registration *pending = &fixture->items[fixture->count];
 	pending->registration.account = account;
-	pending->registration.chain = MODE_TEST;
+	pending->registration.chain = chain;
 	pending->registration.occurred_at_us = (int64_t)fixture->count++;
 	pending->done = note_done;
 	assert_int_equal(register_submit(&fixture->service, pending, NULL), OK);
+}
+
+static void submit(struct fixture *fixture, int64_t account)
+{
+	submit_to(fixture, account, MODE_TEST);
 }
 
 static int64_t account_at(const struct fixture *fixture, size_t place)
@@ -312,6 +345,44 @@ static void whichever_is_broken_the_others_are_written(void **state)
 	}
 }
 
+static size_t refusals_of(struct fixture *fixture, size_t count, bool *ret_of_chains)
+{
+	size_t refused = seen.refused;
+	for (size_t i = 0; i < count; i++)
+		submit_to(fixture, 1, i % 2 ? 6 : 4);
+	wait_until(&seen.done, fixture->count);
+	struct service_counts counts;
+	registrar_read_counts(fixture->service.registrar, &counts);
+	*ret_of_chains = counts.clock_refuses;
+	return seen.refused - refused;
+}
+
+/* One alarm when it begins, however many are refused. */
+static void of_the_clock_the_log_hears_once(void **state)
+{
+	struct fixture *fixture = start(false);
+	bool of_chains;
+	seen.alarms = 0;
+	for (int times = 1; times <= 2; times++) {
+		seen.ahead_us = 1000 * US_PER_SECOND;
+		for (int i = 0; i < 3; i++)
+			assert_int_equal(refusals_of(fixture, 20, &of_chains), 20);
+		assert_false(of_chains);
+		assert_int_equal(seen.alarms, times);
+		assert_int_equal(service_clock_ready(&fixture->service, NULL), ERR_CLOCK);
+		seen.ahead_us = US_PER_SECOND - 1;
+		assert_int_equal(service_clock_ready(&fixture->service, NULL), OK);
+		assert_false(service_watch_clock(&fixture->service));
+		assert_int_equal(refusals_of(fixture, 20, &of_chains), 0);
+	}
+	seen.behind = 6;
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(refusals_of(fixture, 20, &of_chains), 10);
+	assert_true(of_chains);
+	assert_int_equal(seen.alarms, 3);
+	end(fixture);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -321,6 +392,7 @@ int main(void)
 	    cmocka_unit_test(histories_of_any_shape_end_well),
 	    cmocka_unit_test(a_broken_chain_fails_alone),
 	    cmocka_unit_test(a_store_that_fails_is_not_asked_again),
+	    cmocka_unit_test(of_the_clock_the_log_hears_once),
 	    cmocka_unit_test(whichever_is_broken_the_others_are_written),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,105 @@
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/log.h"
+#include "seal/authority.h"
+#include "seal/clock_state.h"
+#include "service/service.h"
+
+#define BEHIND_TOLD_EVERY_US (60 * US_PER_SECOND)
+
+/* Whose clock it is compared with; NULL: nobody's. */
+static const char *compared_with(const struct service *service)
+{
+	if (store_is_shared(service->store))
+		return "the store's";
+	return service->authorities ? "the last timestamp's" : NULL;
+}
+
+int64_t service_clock_ahead_us(const struct service *service)
+{
+	if (!compared_with(service))
+		return 0;
+	/* Read first: what is waited for in between makes it no further ahead. */
+	int64_t now_us = clock_now_us();
+	int64_t latest_us = store_is_shared(service->store)
+	                        ? store_latest_now_us(service->store)
+	                        : authorities_latest_now_us(service->authorities);
+	return now_us > latest_us ? now_us - latest_us : 0;
+}
+
+struct ledger_clock service_clock(const struct service *service)
+{
+	int64_t ahead_us = service_clock_ahead_us(service);
+	return (struct ledger_clock){clock_now_us(), ahead_us, service->settings->seal_clock_bound};
+}
+
+static int is_ahead(const struct service *service, struct error *error)
+{
+	int64_t ahead_us = service_clock_ahead_us(service);
+	if (ahead_us <= service->settings->seal_clock_bound)
+		return OK;
+	return error_cause(error, ERR_CLOCK, "this clock is %" PRId64 " s ahead of %s",
+	                   ahead_us / US_PER_SECOND, compared_with(service));
+}
+
+static int is_unsynchronized(const struct service *service, struct error *error)
+{
+	if (!service->settings->seal_strict_clock || clock_state_read().synchronized)
+		return OK;
+	return error_cause(error, ERR_CLOCK, "the system clock is not synchronized");
+}
+
+int service_clock_ready(const struct service *service, struct error *error)
+{
+	int result = is_unsynchronized(service, error);
+	return result ? result : is_ahead(service, error);
+}
+
+static void tell_change(atomic_bool *told, int result, const struct error *error,
+                        const char *ended)
+{
+	bool now = result != OK;
+	if (atomic_load(told) == now || atomic_exchange(told, now) == now)
+		return;
+	if (result)
+		log_error("clock_not_relied_on", "cause", error->cause, "consequence",
+		          "live registrations are refused");
+	else
+		log_info("clock_relied_on", "cause", ended);
+}
+
+int service_clock_synchronized(struct service *service, struct error *error)
+{
+	struct error local = {0};
+	int result = is_unsynchronized(service, &local);
+	tell_change(&service->clock_watch.unsynchronized, result, &local, "it is synchronized");
+	if (result && error)
+		*error = local;
+	return result;
+}
+
+bool service_watch_clock(struct service *service)
+{
+	struct error error = {0};
+	int result = is_ahead(service, &error);
+	tell_change(&service->clock_watch.ahead, result, &error, "it is no longer ahead");
+	return result != OK;
+}
+
+bool service_tell_clock_refusal(struct service *service, const struct registration *refused)
+{
+	if (service_watch_clock(service))
+		return false;
+	int64_t now_us = clock_boot_us();
+	int64_t told_us = atomic_load(&service->clock_watch.told_behind_us);
+	if ((told_us && now_us - told_us < BEHIND_TOLD_EVERY_US) ||
+	    !atomic_compare_exchange_strong(&service->clock_watch.told_behind_us, &told_us, now_us))
+		return true;
+	char account[24], chain[24];
+	snprintf(account, sizeof account, "%" PRId64, refused->account);
+	snprintf(chain, sizeof chain, "%" PRId64, refused->chain);
+	log_error("clock_behind_chain", "account", account, "chain", chain, "cause",
+	          "its last event was received at a time that this clock has not reached");
+	return true;
+}
