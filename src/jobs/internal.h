@@ -20,6 +20,7 @@ struct sealer {
 	int64_t pause_us;      /* of the last failure; 0: none */
 	struct sha256 *leaves; /* of one segment */
 	struct apart apart;    /* chains that cannot be sealed */
+	size_t newly_apart;    /* of them, in the pass under way */
 	size_t ahead_count;    /* chains too far ahead of the clock, of the pass under way */
 	int64_t told_ahead_us; /* monotonic; 0: never */
 };

@@ -18,6 +18,9 @@
 #define PAUSE_FIRST_US US_PER_SECOND
 #define PAUSE_MAX_US (60 * US_PER_SECOND)
 #define AHEAD_TOLD_EVERY_US (60 * US_PER_SECOND)
+/* How many chains a pass finds broken before it ends: so many at once are more likely all well, and
+ * something else is not. */
+#define NEWLY_APART_MAX 8
 
 struct round {
 	struct sealer *sealer;
@@ -135,6 +138,7 @@ static int add_segment(struct round *round, struct unsealed_chain *chain)
 static void set_apart(struct sealer *sealer, int64_t account, int64_t chain,
                       const char *name, int result, const struct error *error)
 {
+	sealer->newly_apart += !apart_has(&sealer->apart, account, chain);
 	unsigned failures = apart_add(&sealer->apart, account, chain, clock_monotonic_us());
 	/* Refused once: another sealer may have been faster. */
 	if (!apart_tells(failures) || (result == ERR_REFUSED && failures == 1))
@@ -146,11 +150,14 @@ static void set_apart(struct sealer *sealer, int64_t account, int64_t chain,
 }
 
 /* Whether an error met on a chain may be the chain's own: it is none of those that meet every
- * chain, and the store answers otherwise. */
-static bool is_chains_own(const struct round *round, int result)
+ * chain, nor met by many, and the store answers otherwise. */
+static bool is_chains_own(const struct round *round, int64_t account, int64_t chain, int result)
 {
+	const struct sealer *sealer = round->sealer;
 	int64_t number;
 	struct sha256 token_hash;
+	if (sealer->newly_apart >= NEWLY_APART_MAX && !apart_has(&sealer->apart, account, chain))
+		return false;
 	switch (result) {
 	case ERR_NO_MEMORY:
 	case ERR_NO_SPACE:
@@ -159,7 +166,7 @@ static bool is_chains_own(const struct round *round, int result)
 	case ERR_NETWORK:
 	case ERR_AUTHORITY: return false;
 	default:
-		return store_last_round(round->sealer->service->store, &number, &token_hash, NULL) == OK;
+		return store_last_round(sealer->service->store, &number, &token_hash, NULL) == OK;
 	}
 }
 
@@ -228,16 +235,18 @@ static int gather(struct round *round, struct unsealed_chain *chains, size_t cou
 		if (apart_waits(&sealer->apart, chain->account, chain->chain, clock_monotonic_us()))
 			continue;
 		result = add_chain(round, chain);
-		if (result && is_chains_own(round, result)) {
+		if (result && is_chains_own(round, chain->account, chain->chain, result)) {
 			set_apart(sealer, chain->account, chain->chain, chain->channel_id, result,
 			          round->error);
 			result = OK;
+		} else if (result && round->count > 0) {
+			break; /* first what is good; then it is met again */
 		} else if (chain->sealed_sequence < chain->last_sequence) {
 			*ret_backlog = true;
 		}
 	}
 	*ret_taken = taken;
-	return result;
+	return round->count > 0 ? OK : result;
 }
 
 static int add_paths(struct round *round, struct sha256 *ret_root)
@@ -302,9 +311,11 @@ static int write_round(struct round *round, const struct sha256 *root,
  * can be tried again at once. */
 static bool blame_segment(struct round *round, size_t failed, int result)
 {
-	if (failed >= round->count || !is_chains_own(round, result))
+	if (failed >= round->count)
 		return false;
 	const struct segment_record *segment = &round->segments[failed];
+	if (!is_chains_own(round, segment->account, segment->chain, result))
+		return false;
 	set_apart(round->sealer, segment->account, segment->chain, segment->segment_id, result,
 	          round->error);
 	return result != ERR_REFUSED;
@@ -410,7 +421,7 @@ static int seal_pass(struct sealer *sealer, struct unsealed_chain *chains,
 	int64_t after_account = 0, after_chain = 0;
 	bool any = false;
 	int result = OK;
-	sealer->ahead_count = 0;
+	sealer->ahead_count = sealer->newly_apart = 0;
 	while (!result && !atomic_load(stopping)) {
 		size_t count = 0, taken = 0;
 		bool leased = false;

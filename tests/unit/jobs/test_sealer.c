@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "jobs/internal.h"
 #include "office.h"
 #include "store/db.h"
 #include "store/segments.h"
@@ -97,6 +98,50 @@ static void a_damaged_chain_is_set_apart(void **state)
 	await_counter(&office.service.job_counters.chains_apart, 0);
 }
 
+static void run_once(struct sealer *sealer)
+{
+	atomic_bool stopping = false;
+	sealer->not_before_us = 0;
+	sealer_run(sealer, &stopping);
+}
+
+/* What befalls many at once is hardly their own fault: a pass sets a few apart, says that it failed,
+ * and the next goes on from there. What comes before is sealed, and in the end all that is good. */
+static void many_are_not_set_apart_at_once(void **state)
+{
+	enum { BROKEN = 20 };
+	register_in(&first, 5, clock_now_us());
+	register_in(&second, 5, clock_now_us());
+	struct sample last;
+	for (int i = 1; i <= BROKEN; i++) {
+		sample_add_channel(&office.sample, MODALITY_HASH_ONLY);
+		last = office.sample;
+		register_in(&last, 5, clock_now_us());
+	}
+	char sql[200];
+	snprintf(sql, sizeof sql, "UPDATE events SET chain_hash = x'00' WHERE event / 1099511627776"
+	         " BETWEEN %lld AND %lld", (long long)second.live_chain, (long long)last.live_chain - 1);
+	change(sql);
+	struct job_counters *counters = &office.service.job_counters;
+	struct sealer sealer;
+	struct keeper *keeper;
+	assert_int_equal(keeper_start(&keeper, &error), OK);
+	assert_int_equal(sealer_init(&sealer, &office.service, "node", keeper), OK);
+	run_once(&sealer);
+	assert_int_equal(atomic_load(&counters->chains_apart), 8);
+	assert_int_equal(atomic_load(&counters->seal_failures), 1);
+	assert_int_equal(sealed_of(&first), 5);
+	assert_int_equal(sealed_of(&last), 0);
+	run_once(&sealer);
+	assert_int_equal(atomic_load(&counters->chains_apart), 16);
+	run_once(&sealer);
+	assert_int_equal(atomic_load(&counters->chains_apart), BROKEN);
+	assert_int_equal(atomic_load(&counters->seal_failures), 2);
+	assert_int_equal(sealed_of(&last), 5);
+	sealer_free(&sealer);
+	keeper_end(keeper);
+}
+
 /* One that cannot be written. */
 static void a_segment_that_cannot_be_written_is_set_apart(void **state)
 {
@@ -159,6 +204,7 @@ int main(void)
 	    cmocka_unit_test_setup_teardown(a_damaged_chain_is_set_apart, set_up, tear_down),
 	    cmocka_unit_test_setup_teardown(a_segment_that_cannot_be_written_is_set_apart, set_up,
 	                                    tear_down),
+	    cmocka_unit_test_setup_teardown(many_are_not_set_apart_at_once, set_up, tear_down),
 	    cmocka_unit_test_setup_teardown(what_is_ahead_of_the_clock_stays_pending, set_up,
 	                                    tear_down),
 	};
