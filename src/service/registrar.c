@@ -177,6 +177,7 @@ static bool may_be_one_chain(struct sequencer *sequencer, int result)
 	case ERR_UNAVAILABLE:
 	case ERR_UNKNOWN_OUTCOME:
 	case ERR_NO_SPACE:
+	case ERR_NO_MEMORY:
 	case ERR_NETWORK:
 		return false;
 	case ERR_IO: /* one page may be unreadable */

@@ -316,7 +316,8 @@ static void a_broken_chain_fails_alone(void **state)
 /* A store that cannot write is no chain's fault: nothing is tried in pieces, nothing set apart. */
 static void a_store_that_fails_is_not_asked_again(void **state)
 {
-	static const int failures[] = {ERR_UNAVAILABLE, ERR_UNKNOWN_OUTCOME, ERR_NO_SPACE};
+	static const int failures[] = {ERR_UNAVAILABLE, ERR_UNKNOWN_OUTCOME, ERR_NO_SPACE,
+	                               ERR_NO_MEMORY};
 	for (size_t i = 0; i < sizeof failures / sizeof *failures; i++) {
 		struct fixture *fixture = start(false);
 		break_account(3, failures[i]);
