@@ -354,8 +354,10 @@ static int list_entry(const struct listing *listing, int directory, const char *
 	char name[CONTENT_NAME_MAX + NAME_MAX];
 	snprintf(name, sizeof name, "%s%s%s", prefix, *prefix ? "/" : "", entry);
 	struct stat status;
-	if (!content_name_valid(name) || fstatat(directory, entry, &status, AT_SYMLINK_NOFOLLOW) < 0)
-		return 0; /* nothing of ours, or gone meanwhile */
+	if (!content_name_valid(name))
+		return 0; /* nothing of ours */
+	if (fstatat(directory, entry, &status, AT_SYMLINK_NOFOLLOW) < 0)
+		return errno == ENOENT ? 0 : fail(listing->error, "looking at an object", errno);
 	if (S_ISDIR(status.st_mode)) {
 		int below = openat(directory, entry, DIRECTORY_FLAGS);
 		return below < 0 ? fail(listing->error, "opening a directory", errno)
@@ -416,9 +418,11 @@ static int remove_leftover(const struct listing *listing, int directory, const c
 	(void)prefix;
 	struct stat status;
 	if (strlen(entry) != INCOMING_NAME_SIZE - 1 ||
-	    strspn(entry, "0123456789abcdef") != INCOMING_NAME_SIZE - 1 ||
-	    fstatat(directory, entry, &status, AT_SYMLINK_NOFOLLOW) < 0 ||
-	    !is_in_range(listing->range, &status))
+	    strspn(entry, "0123456789abcdef") != INCOMING_NAME_SIZE - 1)
+		return 0;
+	if (fstatat(directory, entry, &status, AT_SYMLINK_NOFOLLOW) < 0)
+		return errno == ENOENT ? 0 : fail(listing->error, "looking at a leftover", errno);
+	if (!is_in_range(listing->range, &status))
 		return 0;
 	if (unlinkat(directory, entry, 0) < 0 && errno != ENOENT)
 		return fail(listing->error, "removing a leftover", errno);
