@@ -37,7 +37,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct slice text = slice_make(data, size);
 	struct s3_error error = {0};
 	char value[32];
-	if (s3_xml_error(text, &error))
+	if (s3_xml_error(text, &error) == 0)
 		require(strlen(error.code) < sizeof error.code, "a code that ends");
 	if (s3_xml_upload_id(text, value, sizeof value, NULL) == 0)
 		require(*value && strlen(value) < sizeof value, "an upload id within its bounds");

@@ -101,13 +101,17 @@ static bool is_absent(const struct s3_request *request, int status, const char *
 	return request->name && (is_one_of(code, absent) || (status == 404 && !*code));
 }
 
-/* Of an answer that came whole. */
+/* Of an answer that came whole. What cannot be read for want of memory may say anything. */
 static int judge(const struct s3_request *request, struct s3_answer *answer, bool *ret_again,
                  struct error *error)
 {
 	struct s3_error told = {0};
 	int status = answer->http.status;
-	bool is_error = answer->http.body.size && s3_xml_error(buf_slice(&answer->http.body), &told);
+	int reading = answer->http.body.size ? s3_xml_error(buf_slice(&answer->http.body), &told)
+	                                     : ERR_IO;
+	if (reading == ERR_NO_MEMORY)
+		return error_cause(error, reading, "content: no memory for an answer");
+	bool is_error = reading == OK;
 	if (status >= 200 && status <= 299 && !is_error) {
 		struct slice checksum = http_answer_header(&answer->http, "x-amz-checksum-sha256");
 		*ret_again = request->checksum && checksum.size && !slice_is(checksum, request->checksum);

@@ -102,8 +102,12 @@ static int read_document(struct reading *reading, struct slice text)
 	bool good = text.size > 0 && text.size <= INT32_MAX &&
 	            XML_Parse(reading->parser, text.data, (int)text.size, 1) == XML_STATUS_OK &&
 	            !reading->refused;
+	bool no_memory = (reading->text.failed && !reading->text.full) ||
+	                 XML_GetErrorCode(reading->parser) == XML_ERROR_NO_MEMORY;
 	XML_ParserFree(reading->parser);
 	buf_free(&reading->text);
+	if (no_memory)
+		return ERR_NO_MEMORY;
 	return good ? OK : ERR_IO;
 }
 
@@ -135,14 +139,14 @@ static bool leave_error(void *context, const char *path, struct slice text)
 	return true;
 }
 
-bool s3_xml_error(struct slice text, struct s3_error *ret_error)
+int s3_xml_error(struct slice text, struct s3_error *ret_error)
 {
 	struct s3_error found = {0};
 	struct reading reading = {.enter = enter_error, .leave = leave_error, .context = &found};
-	if (read_document(&reading, text) != OK)
-		return false;
-	*ret_error = found;
-	return true;
+	int result = read_document(&reading, text);
+	if (!result)
+		*ret_error = found;
+	return result;
 }
 
 /* ---- one value ---- */

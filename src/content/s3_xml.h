@@ -15,8 +15,9 @@ struct s3_error {
 	char code[64];
 	char message[200]; /* cut there */
 };
-/* Whether the document is an <Error>. False also for what is no XML at all. */
-bool s3_xml_error(struct slice text, struct s3_error *ret_error);
+/* 0: the document is an <Error>. ERR_IO: it is none, or no XML at all. ERR_NO_MEMORY. */
+int s3_xml_error(struct slice text, struct s3_error *ret_error)
+    __attribute__((warn_unused_result));
 
 /* <InitiateMultipartUploadResult>: ERR_IO when there is no usable UploadId of less than `size`. */
 int s3_xml_upload_id(struct slice text, char *upload_id, size_t size, struct error *error)
