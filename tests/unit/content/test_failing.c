@@ -1,0 +1,398 @@
+/* Content is stored, read, listed and deleted while one call after another fails: memory, files,
+ * directories. A fault is told as one: an object that is there is never called absent, none is left
+ * out of a list, and none that is not there is called stored. What failed succeeds when it is
+ * repeated. Arguments: "file:" for a fresh directory, or the address of a store and that of its
+ * scripted service (tests/support/s3_server.py). */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/digest.h"
+#include "content/content.h"
+#include "failing.h"
+#include "net/http.h"
+
+#define ALL (FAILING_MEMORY | FAILING_FILES)
+#define SMALL ((size_t)100000)
+#define LARGE ((size_t)17 << 20) /* goes to a service in parts, is read in blocks */
+
+static char url[4096];
+static const char *endpoint; /* of the service; NULL: files */
+static char scratch[] = "/tmp/unit-content-XXXXXX";
+static char *data;
+static struct content_store *store;
+static struct error error;
+
+static bool is_fault(int64_t code)
+{
+	return code == ERR_IO || code == ERR_NO_MEMORY || code == ERR_NETWORK || code == ERR_NO_SPACE;
+}
+
+/* Whether to go on after an attempt in which a call was to fail. Where a network is between, what
+ * failed may have been done by a further try; a temporary file that stays is tidied up later. */
+static bool goes_on(const char *what, int at, int64_t code)
+{
+	const char *failed = failing_disarm();
+	bool may_pass = failed && (endpoint || strcmp(failed, "unlinkat") == 0);
+	bool good = (failed && is_fault(code)) || (code == 0 && (!failed || may_pass));
+	if (!good)
+		fail_msg("%s, call %d, %s: %d %s", what, at, failed ? failed : "none", (int)code,
+		         error.cause);
+	return failed;
+}
+
+/* Makes each call of the expression fail in turn, then none. */
+#define IN_TURN_OF(kinds, expression)                                                              \
+	do {                                                                                           \
+		int at = 0;                                                                                \
+		int64_t code;                                                                              \
+		do {                                                                                       \
+			error = (struct error){0};                                                             \
+			failing_arm(kinds, ++at);                                                              \
+			code = (expression);                                                                   \
+		} while (goes_on(#expression, at, code));                                                  \
+		assert_true(at > 1);                                                                       \
+	} while (0)
+#define IN_TURN(expression) IN_TURN_OF(ALL, expression)
+
+static struct content_options options_now(void)
+{
+	return (struct content_options){
+	    .url = url,
+	    .create = true,
+	    .spool_directory = scratch,
+	    .access_key = getenv("CONSTANCIA_CONTENT_ACCESS_KEY"),
+	    .secret_key = getenv("CONSTANCIA_CONTENT_SECRET_KEY"),
+	    .allow_networks = getenv("CONSTANCIA_CONTENT_ALLOW_NETWORKS"),
+	};
+}
+
+static void ask(const char *what, const char *body)
+{
+	char target[256];
+	HTTP_ANSWER_AUTO struct http_answer answer;
+	struct address_guard guard = {.allow_all = true};
+	struct http_request request = {.url = target,
+	                               .method = "POST",
+	                               .body = slice_of(body),
+	                               .allow_http = true,
+	                               .answer_limit = (size_t)1 << 20,
+	                               .guard = &guard};
+	snprintf(target, sizeof target, "%s/_control/%s", endpoint, what);
+	assert_int_equal(http_send(&request, &answer, NULL), 0);
+	assert_int_equal(answer.status, 200);
+}
+
+static int set_up(void **state)
+{
+	(void)state;
+	struct content_options options = options_now();
+	failing_errno = EIO;
+	if (endpoint)
+		ask("behave", "{}");
+	return content_open_with(&options, &store, &error);
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	failing_disarm();
+	content_close(store);
+	store = NULL;
+	return 0;
+}
+
+static int put(const char *name, size_t size)
+{
+	struct content_writer *writer = NULL;
+	int result = content_write_begin(store, &writer, &error);
+	if (!result)
+		result = content_write(writer, data, size, &error);
+	if (!result)
+		return content_write_commit(writer, name, &error);
+	content_write_abort(writer);
+	return result;
+}
+
+/* 0: it is there, with all its bytes; or why it cannot be read. */
+static int64_t get(const char *name, size_t size)
+{
+	struct content_reader *reader = NULL;
+	uint64_t whole = 0;
+	size_t done = 0;
+	static char part[(size_t)1 << 20];
+	int64_t got = content_read_begin(store, name, 0, &reader, &whole, &error);
+	if (got)
+		return got;
+	while ((got = content_read(reader, part, sizeof part, &error)) > 0) {
+		assert_true(done + (size_t)got <= size);
+		assert_memory_equal(part, data + done, got);
+		done += (size_t)got;
+	}
+	content_read_end(reader);
+	if (got == 0)
+		assert_int_equal(done, size);
+	return got;
+}
+
+static void opens(void **state)
+{
+	(void)state;
+	struct content_options options = options_now();
+	content_close(store);
+	/* An address that cannot be used is what an operator is told: with the reason. */
+	for (int at = 1;; at++) {
+		store = NULL;
+		failing_arm(ALL, at);
+		int code = content_open_with(&options, &store, &error);
+		if (!failing_disarm()) {
+			assert_int_equal(code, 0);
+			break;
+		}
+		if (code == 0) { /* of the walk upwards, whose end may lie anywhere */
+			content_close(store);
+			continue;
+		}
+		assert_true(code == ERR_VALIDATION || is_fault(code));
+		assert_null(store);
+	}
+	assert_int_equal(put("opened", 1), 0);
+	assert_int_equal(get("opened", 1), 0);
+}
+
+/* Each call of storing fails in turn: afterwards the object is there, whole, or absent. */
+static void put_in_turn(const char *name)
+{
+	for (int at = 1;; at++) {
+		error = (struct error){0};
+		failing_arm(ALL, at);
+		int code = put(name, SMALL);
+		if (!goes_on(name, at, code))
+			break;
+		int64_t found = get(name, SMALL);
+		assert_true(found == 0 || (code != 0 && found == ERR_NOT_FOUND));
+		assert_int_equal(content_delete(store, name, NULL), 0);
+	}
+	assert_int_equal(get(name, SMALL), 0);
+}
+
+static void stores_or_tells(void **state)
+{
+	(void)state;
+	put_in_turn("event/aa/one");
+	failing_errno = ENOSPC;
+	put_in_turn("event/bb/two");
+	failing_errno = EOPNOTSUPP; /* of a file without a name, which not all file systems have */
+	error = (struct error){0};
+	failing_arm(FAILING_FILES, 1);
+	int code = put("event/cc/three", SMALL);
+	assert_non_null(failing_disarm());
+	assert_int_equal(code, endpoint ? 0 : ERR_IO);
+}
+
+static void stores_a_file(void **state)
+{
+	(void)state;
+	char path[64];
+	snprintf(path, sizeof path, "%s/finished", scratch);
+	int file = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+	assert_int_equal(write(file, data, SMALL), SMALL);
+	close(file);
+	IN_TURN(content_put_file(store, path, "issued/aa/one", &error));
+	assert_int_equal(get("issued/aa/one", SMALL), 0);
+	assert_int_equal(content_put_file(store, path, "../one", &error), ERR_INTERNAL);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(content_put_file(store, path, "issued/aa/two", &error), ERR_IO);
+	assert_int_equal(get("issued/aa/two", SMALL), ERR_NOT_FOUND);
+}
+
+static int64_t read_descriptor(const char *name)
+{
+	uint64_t size = 0;
+	int descriptor = content_read_descriptor(store, name, &size);
+	if (descriptor < 0)
+		return endpoint || errno == ENOENT ? ERR_NOT_FOUND : ERR_IO;
+	assert_int_equal(size, SMALL);
+	assert_int_equal(close(descriptor), 0);
+	return 0;
+}
+
+/* What is told to be deleted is. */
+static int64_t delete(const char *name)
+{
+	int result = content_delete(store, name, &error);
+	int64_t found = result ? result : get(name, SMALL);
+	assert_int_not_equal(found, 0);
+	return found == ERR_NOT_FOUND ? 0 : found;
+}
+
+static void reads_whole_or_tells(void **state)
+{
+	(void)state;
+	assert_int_equal(put("event/aa/read", SMALL), 0);
+	IN_TURN(get("event/aa/read", SMALL));
+	assert_int_equal(get("event/aa/other", 0), ERR_NOT_FOUND);
+	if (!endpoint)
+		IN_TURN_OF(FAILING_FILES, read_descriptor("event/aa/read"));
+	int64_t now_us = 0;
+	IN_TURN(content_now_us(store, &now_us, &error));
+	IN_TURN(delete("event/aa/read"));
+}
+
+static size_t seen;
+
+static int count_object(void *context, const char *name)
+{
+	(void)context;
+	seen += strncmp(name, "listed/", 7) == 0;
+	return 0;
+}
+
+/* A list that says that it is whole has every object. */
+static int list(void)
+{
+	struct content_range range = {"listed", INT64_MIN, INT64_MAX};
+	seen = 0;
+	int result = content_list(store, &range, count_object, NULL, &error);
+	if (result == 0)
+		assert_int_equal(seen, 9);
+	return result;
+}
+
+static void lists_all_or_tells(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 9; i++) { /* the service lists seven at once */
+		char name[32];
+		snprintf(name, sizeof name, "listed/%02d/object", i / 2);
+		strcat(name, i % 2 ? "" : "-b");
+		assert_int_equal(put(name, 10), 0);
+	}
+	IN_TURN(list());
+}
+
+#define LEFT "0123456789abcdef0123456789abcdef"
+
+static int end_all(void *context, const char *name)
+{
+	(void)context, (void)name;
+	return 0;
+}
+
+static void tidies_up_or_tells(void **state)
+{
+	(void)state;
+	struct content_range range = {"", INT64_MIN, INT64_MAX};
+	char path[sizeof url + 64];
+	snprintf(path, sizeof path, "%s/.incoming/" LEFT, url + strlen("file:"));
+	if (!endpoint)
+		assert_int_equal(close(creat(path, 0600)), 0);
+	IN_TURN(content_tidy(store, &range, end_all, NULL, &error));
+	if (!endpoint)
+		assert_int_equal(access(path, F_OK), -1);
+}
+
+/* ---- a service ---- */
+
+#define TOLD_INSIDE "{\"kind\":\"error-inside\",\"method\":\"PUT\",\"times\":99}"
+
+/* An error behind a good status is one, whatever else fails. */
+static void never_takes_an_error_for_success(void **state)
+{
+	(void)state;
+	if (!endpoint)
+		skip();
+	for (int at = 1;; at++) {
+		ask("behave", "{}");
+		ask("misbehave", TOLD_INSIDE);
+		failing_arm(FAILING_MEMORY, at);
+		int code = put("inside", SMALL);
+		const char *failed = failing_disarm();
+		if (!is_fault(code))
+			fail_msg("call %d, %s: %d", at, failed, code);
+		if (!failed)
+			break;
+	}
+	ask("behave", "{}");
+	assert_int_equal(put("inside", SMALL), 0);
+}
+
+static void an_object_in_parts(void **state)
+{
+	(void)state;
+	if (!endpoint)
+		skip();
+	for (int at = 3;; at += 6) {
+		failing_arm(FAILING_MEMORY, at);
+		int code = put("parts", LARGE);
+		const char *failed = failing_disarm();
+		if (!failed) {
+			assert_int_equal(code, 0);
+			break;
+		}
+		assert_true(code == 0 || is_fault(code));
+		int64_t found = get("parts", LARGE);
+		assert_true(found == 0 || (code != 0 && found == ERR_NOT_FOUND));
+		assert_int_equal(content_delete(store, "parts", NULL), 0);
+	}
+	IN_TURN(get("parts", LARGE));
+	assert_int_equal(content_delete(store, "parts", NULL), 0);
+}
+
+static int make_link(void)
+{
+	struct content_link link = {.content_type = "application/pdf", .file_name = "report.pdf",
+	                            .now_us = clock_now_us(), .lifetime_us = US_PER_SECOND};
+	BUF_AUTO struct buf out;
+	buf_init(&out, 8192);
+	return content_make_link(store, "event/aa/one", &link, &out, &error);
+}
+
+static void links(void **state)
+{
+	(void)state;
+	if (endpoint)
+		IN_TURN(make_link());
+	else
+		assert_int_equal(make_link(), ERR_REFUSED);
+}
+
+int main(int count, char **arguments)
+{
+	if (count < 2 || !mkdtemp(scratch)) {
+		fprintf(stderr, "usage: %s URL [ENDPOINT]\n", arguments[0]);
+		return 2;
+	}
+	endpoint = count > 2 ? arguments[2] : NULL;
+	snprintf(url, sizeof url, endpoint ? "%s" : "%s%s/store", arguments[1], scratch);
+	data = malloc(LARGE);
+	random_bytes(data, LARGE);
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+	const struct CMUnitTest tests[] = {
+	    TEST(opens),
+	    TEST(stores_or_tells),
+	    TEST(stores_a_file),
+	    TEST(reads_whole_or_tells),
+	    TEST(lists_all_or_tells),
+	    TEST(tidies_up_or_tells),
+	    TEST(never_takes_an_error_for_success),
+	    TEST(an_object_in_parts),
+	    TEST(links),
+	};
+	int failed = cmocka_run_group_tests_name("failing content", tests, NULL, NULL);
+	char command[64];
+	snprintf(command, sizeof command, "rm -rf %s", scratch);
+	free(data);
+	return system(command) || failed;
+}
