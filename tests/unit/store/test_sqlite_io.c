@@ -1,0 +1,286 @@
+/* The embedded store on a disk whose reads, writes and syncs fail, each in turn, for want of room or
+ * for good. What SQLite calls is made to fail, not SQLite. A page that cannot be read is no corrupt
+ * store and nothing absent; what was not written is not there; what was not synced is told as not
+ * known, and nothing more is written until the store was opened anew. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "sample.h"
+#include "store/certifications.h"
+
+enum { READS = 1, WRITES = 2, SYNCS = 4 };
+
+static unsigned armed;
+static int countdown, with;
+static const char *failed;
+
+static struct sample sample;
+static struct error error;
+
+static bool fails(unsigned kind, const char *name)
+{
+	if (!(armed & kind) || failed || --countdown > 0)
+		return false;
+	failed = name;
+	errno = with;
+	return true;
+}
+
+static void arm(unsigned kinds, int at, int number)
+{
+	armed = kinds;
+	countdown = at;
+	with = number;
+	failed = NULL;
+}
+
+static const char *disarm(void)
+{
+	armed = 0;
+	return failed;
+}
+
+static ssize_t read_at(int file, void *data, size_t size, off_t offset)
+{
+	return fails(READS, "pread") ? -1 : pread(file, data, size, offset);
+}
+
+static ssize_t write_at(int file, const void *data, size_t size, off_t offset)
+{
+	return fails(WRITES, "pwrite") ? -1 : pwrite(file, data, size, offset);
+}
+
+/* SQLite calls these two by their names, and finds them here. */
+int fsync(int file)
+{
+	return fails(SYNCS, "fsync") ? -1 : (int)syscall(SYS_fsync, file);
+}
+
+int fdatasync(int file)
+{
+	return fails(SYNCS, "fdatasync") ? -1 : (int)syscall(SYS_fdatasync, file);
+}
+
+static void lead_calls_here(void)
+{
+	sqlite3_vfs *vfs = sqlite3_vfs_find(NULL);
+	assert_int_equal(vfs->xSetSystemCall(vfs, "pread64", (sqlite3_syscall_ptr)read_at), SQLITE_OK);
+	assert_int_equal(vfs->xSetSystemCall(vfs, "pwrite64", (sqlite3_syscall_ptr)write_at),
+	                 SQLITE_OK);
+}
+
+static int open_store(void)
+{
+	error = (struct error){0};
+	return store_open(&(struct db_options){.url = sample.url}, &sample.store, &error);
+}
+
+static void open_again(void)
+{
+	disarm();
+	store_close(sample.store);
+	assert_int_equal(open_store(), OK);
+}
+
+static int set_up(void **state)
+{
+	(void)state;
+	lead_calls_here();
+	sample_open(&sample, MODALITY_CONTENT, 100000);
+	sample_register(&sample, MODE_LIVE, 3);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	disarm();
+	sample_close(&sample);
+	return 0;
+}
+
+static void no_problem(void *context, const char *text)
+{
+	(void)context;
+	fail_msg("%s", text);
+}
+
+static int64_t count_events(void)
+{
+	struct check_report report;
+	struct check_listener listener = {.problem = no_problem};
+	assert_int_equal(store_check(sample.store, &listener, &report, &error), OK);
+	return report.events;
+}
+
+static bool is_read_fault(int code)
+{
+	return code == ERR_IO || code == ERR_UNAVAILABLE || code == ERR_NO_MEMORY;
+}
+
+/* One event, whose reference is `number`. */
+static int register_one(int64_t number, bool *ret_replayed)
+{
+	ARENA_AUTO struct arena arena;
+	arena_init(&arena, 1 << 20);
+	struct sha256 hash = sha256_of("{}", 2);
+	struct registration item = {
+	    .account = sample.account, .channel = sample.channel, .chain = sample.live_chain,
+	    .key = 1, .key_id = "key_sample", .modality = MODALITY_CONTENT,
+	    .client_ref = slice_of(arena_printf(&arena, "n-%lld", (long long)number)),
+	    .occurred_at_us = TIME_NONE, .content = slice_of("{}"), .content_bytes = 2,
+	    .arena = &arena};
+	memcpy(item.hash, hash.bytes, sizeof hash.bytes);
+	struct registration *items[] = {&item};
+	error = (struct error){0};
+	int result = store_register(sample.store, 0, items, 1, ++sample.now_us, &error);
+	*ret_replayed = item.replayed;
+	return result ? result : item.result;
+}
+
+static void what_is_not_written_is_not_there(void **state)
+{
+	(void)state;
+	static const int numbers[] = {ENOSPC, EIO};
+	int64_t events = 3;
+	for (size_t i = 0; i < 2; i++)
+		for (int at = 1;; at++, events++) {
+			bool replayed = true;
+			arm(WRITES, at, numbers[i]);
+			int code = register_one(events, &replayed);
+			if (!disarm()) {
+				assert_int_equal(code, OK);
+				events++;
+				break;
+			}
+			assert_int_equal(code, ERR_NO_SPACE);
+			assert_int_equal(count_events(), events);
+			assert_int_equal(register_one(events, &replayed), OK);
+			assert_false(replayed);
+		}
+	assert_int_equal(count_events(), events);
+	assert_true(events > 3 + 4);
+}
+
+static void what_is_not_synced_is_not_known(void **state)
+{
+	(void)state;
+	int64_t events = 3;
+	for (int at = 1;; at++) {
+		bool replayed;
+		arm(SYNCS, at, EIO);
+		int code = register_one(events, &replayed);
+		if (!disarm()) {
+			assert_int_equal(code, OK);
+			break;
+		}
+		assert_int_equal(code, ERR_UNKNOWN_OUTCOME);
+		assert_int_equal(error.code, ERR_UNKNOWN_OUTCOME);
+		assert_int_equal(register_one(events + 1, &replayed), ERR_UNAVAILABLE);
+		assert_int_equal(store_ready(sample.store, &error), ERR_UNAVAILABLE);
+		open_again();
+		assert_in_range(count_events(), events, events + 1);
+		assert_int_equal(register_one(events, &replayed), OK);
+		assert_int_equal(count_events(), ++events);
+	}
+	assert_true(events > 3);
+}
+
+static void opens_or_tells_why(void **state)
+{
+	(void)state;
+	store_close(sample.store);
+	for (unsigned kind = READS; kind <= SYNCS; kind *= 2)
+		for (int at = 1;; at++) {
+			arm(kind, at, EIO);
+			int code = open_store();
+			if (!disarm()) {
+				assert_int_equal(code, OK);
+				store_close(sample.store);
+				break;
+			}
+			if (code != OK && !is_read_fault(code) && code != ERR_NO_SPACE)
+				fail_msg("%s %d: %d %s", failed, at, code, error.cause);
+			if (code == OK)
+				store_close(sample.store);
+			if (open_store() != OK)
+				fail_msg("after %s %d: %s", failed, at, error.cause);
+			assert_int_equal(count_events(), 3);
+			store_close(sample.store);
+		}
+	assert_int_equal(open_store(), OK);
+}
+
+static int read_event(struct arena *arena, struct event *ret)
+{
+	error = (struct error){0};
+	return store_get_event(sample.store, sample.account, sample.live_chain, 2, arena, ret, &error);
+}
+
+/* A store that was just opened has nothing in memory. */
+static void what_cannot_be_read_is_neither_absent_nor_corrupt(void **state)
+{
+	(void)state;
+	ARENA_AUTO struct arena arena;
+	arena_init(&arena, 1 << 20);
+	struct event event;
+	int failures = 0;
+	for (int at = 1;; at++) {
+		open_again();
+		arm(READS, at, EIO);
+		int code = read_event(&arena, &event);
+		if (!disarm()) {
+			assert_int_equal(code, OK);
+			break;
+		}
+		failures++;
+		if (!is_read_fault(code))
+			fail_msg("read %d: %d %s", at, code, error.cause);
+		assert_int_equal(read_event(&arena, &event), OK);
+		assert_int_equal(event.sequence, 2);
+	}
+	assert_true(failures > 0);
+}
+
+static void maintenance_tells(void **state)
+{
+	(void)state;
+	struct db *db = store_db(sample.store);
+	struct db_connection *writer = db_take_writer(db);
+	assert_int_equal(db_begin(writer, NULL), OK);
+	assert_int_equal(db_run(writer, "CREATE TABLE large (bytes BLOB);"
+	                                "INSERT INTO large VALUES (zeroblob(40000000))", NULL), OK);
+	assert_int_equal(db_commit(writer, NULL), OK);
+	db_give(writer);
+	arm(WRITES, 1, ENOSPC);
+	int code = db_maintain(db, &error);
+	assert_non_null(disarm());
+	assert_int_equal(code, ERR_NO_SPACE);
+	assert_int_equal(db_maintain(db, &error), OK);
+	assert_int_equal(count_events(), 3);
+	open_again();
+	assert_int_equal(count_events(), 3);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(what_is_not_written_is_not_there, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(what_is_not_synced_is_not_known, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(opens_or_tells_why, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(what_cannot_be_read_is_neither_absent_nor_corrupt, set_up,
+		                                tear_down),
+		cmocka_unit_test_setup_teardown(maintenance_tells, set_up, tear_down),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
