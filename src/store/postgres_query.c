@@ -267,8 +267,12 @@ static bool more_rows(struct pg_connection *connection, struct pg_query *query)
 {
 	if (!query->long_result || PQntuples(query->result) < PORTION)
 		return false;
-	if (!pg_make_room(connection) || !send_fetch(connection, query))
+	if (!pg_make_room(connection))
 		return false;
+	if (!send_fetch(connection, query)) { /* else what is here would be taken for all there is */
+		give_up(connection);
+		return false;
+	}
 	query->state = PG_SENT;
 	query->row = 0;
 	return collect(connection, query) && PQntuples(query->result) > 0;
