@@ -105,11 +105,12 @@ void db_shown_url(const char *url, char *text, size_t size)
 int db_check_url(const char *url, struct error *error)
 {
 	const struct db_driver *driver = driver_by_url(url);
+	int result = driver ? driver->check_url(url) : ERR_VALIDATION;
+	if (result != ERR_VALIDATION)
+		return result == OK ? OK : error_cause(error, result, "reading the store's address");
 	char shown[256];
 	db_shown_url(url, shown, sizeof shown);
-	if (!driver || driver->check_url(url) != OK)
-		return error_set(error, ERR_VALIDATION, MSG_STORE_URL, shown, NULL);
-	return OK;
+	return error_set(error, result, MSG_STORE_URL, shown, NULL);
 }
 
 int db_open(const struct db_options *options, struct db **ret_db, struct error *error)

@@ -61,8 +61,8 @@ static bool make_connections(struct pg_db *db)
 
 static int check_url(const char *url)
 {
-	PQconninfoOption *options = PQconninfoParse(url, NULL);
-	int result = options ? OK : ERR_VALIDATION;
+	PQconninfoOption *options;
+	int result = pg_parse_url(url, &options);
 	PQconninfoFree(options);
 	return result;
 }

@@ -133,9 +133,10 @@ static void add_option(struct buf *text, const char *keyword, const char *value)
 static int split_address(const char *url, struct buf *ret_argument, struct buf *ret_password,
                          struct error *error)
 {
-	PQconninfoOption *options = PQconninfoParse(url, NULL);
-	if (!options)
-		return error_cause(error, ERR_VALIDATION, "postgresql: the address cannot be read");
+	PQconninfoOption *options;
+	int result = pg_parse_url(url, &options);
+	if (result != OK)
+		return error_cause(error, result, "postgresql: the address cannot be read");
 	/* The address may say otherwise. A copy of a standby could lack what was acknowledged. */
 	buf_add_text(ret_argument, "--dbname=target_session_attrs='read-write' ");
 	for (const PQconninfoOption *at = options; at->keyword; at++) {
@@ -146,7 +147,7 @@ static int split_address(const char *url, struct buf *ret_argument, struct buf *
 			buf_printf(ret_password, "PGPASSWORD=%s", at->val);
 	}
 	PQconninfoFree(options);
-	int result = buf_check(ret_argument);
+	result = buf_check(ret_argument);
 	return result == OK ? buf_check(ret_password) : result;
 }
 

@@ -110,6 +110,8 @@ static inline struct pg_query *pg_query(struct db_query *query)
 
 /* ---- postgres_link.c: one connection to the server ---- */
 
+/* The parts of an address, which the caller frees (PQconninfoFree). ERR_VALIDATION, ERR_NO_MEMORY. */
+int pg_parse_url(const char *url, PQconninfoOption **ret_options);
 #define PG_CLOCK_NOW "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 /* Connects unless connected. A commit that waits in limbo is looked at first: while it waits, and
  * shortly after a failed attempt, the answer is ERR_UNAVAILABLE at once. */

@@ -75,6 +75,15 @@ static void lose(struct pg_connection *connection, const char *why)
 
 /* ---- connecting ---- */
 
+int pg_parse_url(const char *url, PQconninfoOption **ret_options)
+{
+	char *why = NULL; /* none when there is no memory */
+	*ret_options = PQconninfoParse(url, &why);
+	int result = *ret_options ? OK : why ? ERR_VALIDATION : ERR_NO_MEMORY;
+	PQfreemem(why);
+	return result;
+}
+
 /* During a commit a warning says that the wait for the standby was cancelled: what is committed on
  * this server may be nowhere else. */
 static void hear(void *context, const PGresult *notice)
