@@ -77,6 +77,8 @@ int failing_decide(const char *name, unsigned kind)
 #define KIND_FILES 2
 #define KIND_OPENSSL 4
 #define KIND_SQLITE 8
+#define KIND_POSTGRES 16
+#define KIND_POSTGRES_WAIT 32
 #define CALL(kind, value, name)                                                                    \
 	__asm__(".text\n.weak __real_" #name "\n.globl __wrap_" #name "\n.type __wrap_" #name ", @function\n"                  \
 	        "__wrap_" #name ":\n\t.cfi_startproc\n\tendbr64\n"                                                       \

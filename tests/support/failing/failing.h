@@ -20,6 +20,8 @@ enum failing_kind {
 	FAILING_FILES = 2,   /* of the file system: -1 or NULL, with failing_errno */
 	FAILING_OPENSSL = 4, /* 0 or NULL */
 	FAILING_SQLITE = 8,  /* a statement: SQLITE_IOERR */
+	FAILING_POSTGRES = 16, /* libpq's connecting and sending: NULL, 0 or -1 */
+	FAILING_POSTGRES_WAIT = 32, /* its moving of bytes, of which a run may have more or fewer */
 };
 
 /* What errno is after a failed call of the file system; EIO unless set. */
