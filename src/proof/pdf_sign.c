@@ -150,6 +150,8 @@ static int read_end(int base_fd, struct base *base, struct error *error)
 	char end[64] = {0};
 	char table[5] = {0};
 	off_t size = lseek(base_fd, 0, SEEK_END);
+	if (size < 0)
+		return error_cause(error, ERR_IO, "the file to sign: %s", strerror(errno));
 	if (size < (off_t)sizeof(end))
 		return refused(error, "is too short");
 	if (!zip_read_at(base_fd, end, sizeof(end) - 1, (uint64_t)size - sizeof(end) + 1))
