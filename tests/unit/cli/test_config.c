@@ -171,6 +171,53 @@ static void test_meanings_are_checked(void **state)
 	assert_problem(&sources, "tsa.url: must name a timestamp authority");
 }
 
+/* What is right by itself may not go together, and what a node needs is asked of who serves. */
+static void test_meanings_together_are_checked(void **state)
+{
+	static const struct {
+		const char *sets[4];
+		bool serving;
+		const char *expected;
+	} cases[] = {
+	    {{"service.prefix=s"}, false, "service.prefix: must be 2 to 10"},
+	    {{"service.prefix=abcdefghijk"}, false, "service.prefix: must be 2 to 10"},
+	    {{"service.public_url=https://x y"}, false, "service.public_url: must be an address"},
+	    {{"service.admin_listen=8081"}, false, "service.admin_listen: must be empty or address"},
+	    {{"service.data_dir="}, false, "service.data_dir: must name a directory"},
+	    {{"service.name="}, false, "service.name: must have 1 to 100 bytes"},
+	    {{"content.url=s3://evidence?endpoint=https://s3.example.org&region=eu-1",
+	      "content.presigned_links=true", "certification.link_lifetime=8d"},
+	     false, "certification.link_lifetime: must be 7d or shorter"},
+	    {{"content.url=s3://evidence?endpoint=https://s3.example.org&region=eu-1"},
+	     true, "content.access_key: must be set for an s3: address"},
+	    {{"content.url=s3://evidence?endpoint=https://s3.example.org&region=eu-1"},
+	     true, "content.secret_key: must be set for an s3: address"},
+	    {{"tsa.url=https://a , gopher://b"}, false, "tsa.url: must list https://"},
+	    {{"tsa.url=https://1,https://2,https://3,https://4,https://5,https://6,https://7,https://8,"
+	      "https://9"}, false, "tsa.url: lists more than 8"},
+	    {{"tsa.url=embedded:", "signer.key=/k", "signer.chain=/c"},
+	     false, "tsa.url: can name embedded: only without signer.key"},
+	    {{"tsa.url=https://a", "tsa.kind=qualified, non_qualified"},
+	     false, "tsa.kind: must have one value for all authorities, or one for each"},
+	    {{"tsa.url=https://a"}, true, "tsa.roots: must name a PEM file"},
+	    {{"signer.key=/nowhere/key", "signer.chain=/nowhere/chain"},
+	     true, "signer.key: cannot be read"},
+	    {{"signer.key=/nowhere/key", "signer.chain=/nowhere/chain"},
+	     true, "signer.chain: cannot be read"},
+	    {{"webhook.timeout=61s"}, false, "webhook.timeout: must be 60s or shorter"},
+	    {{"webhook.roots=/nowhere/roots"}, true, "webhook.roots: cannot be read"},
+	    {{"mail.roots=/nowhere/roots", "mail.url=smtp://mail.example.org", "mail.from=a@b.org"},
+	     true, "mail.roots: cannot be read"},
+	};
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct config_sources sources = {.serving = cases[i].serving};
+		for (; cases[i].sets[sources.set_count]; sources.set_count++)
+			sources.sets[sources.set_count] = cases[i].sets[sources.set_count];
+		assert_problem(&sources, cases[i].expected);
+	}
+}
+
 static void test_environment(void **state)
 {
 	char *environment[] = {"CONSTANCIA_ADMIN_SOCKET=/run/c.sock", "CONSTANCIA_SERVICE_HOST=10.0.0.1",
@@ -274,6 +321,7 @@ int main(void)
 		cmocka_unit_test(test_file_problems_have_lines),
 		cmocka_unit_test(test_long_lines_and_lists),
 		cmocka_unit_test(test_meanings_are_checked),
+		cmocka_unit_test(test_meanings_together_are_checked),
 		cmocka_unit_test(test_environment),
 	    cmocka_unit_test(test_what_is_unwise_is_told),
 		cmocka_unit_test(test_printed_file_reads_back),
