@@ -1,0 +1,241 @@
+/* The Stripe provider while one call after another fails for want of memory. Money may have moved by
+ * then: the outcome is told as it is, or as not known, or that there was no memory; never another. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "failing.h"
+#include "payment/payment.h"
+
+#define REQUEST_MAX 8192
+#define INTENT(status, more)                                                                       \
+	"{\"id\":\"pi_1\",\"object\":\"payment_intent\",\"amount\":1210,\"currency\":\"eur\","         \
+	"\"status\":\"" status "\"" more ",\"metadata\":{\"sale_code\":\"sal_1\","                     \
+	"\"attempt\":\"sal_1-try-1\"}}"
+#define PAID INTENT("succeeded", ",\"amount_received\":1210")
+
+static const struct payment_order order = {
+    .sale_code = "sal_1",
+    .idempotency_key = "sal_1-try-1",
+    .amount_minor = 1210,
+    .currency = "EUR",
+    .customer = "cus_1",
+    .payment_method = "pm_1",
+    .description = "1000 credits",
+};
+
+static int listener;
+static pthread_t thread;
+static char url[64];
+static const char *charged; /* status line, headers, an empty line and body of what a charge gets */
+static struct payment_provider *provider;
+
+/* ---- the server ---- */
+
+static void read_request(int client, char request[REQUEST_MAX])
+{
+	size_t size = 0;
+	for (;;) {
+		ssize_t got = recv(client, request + size, REQUEST_MAX - 1 - size, 0);
+		size += got > 0 ? (size_t)got : 0;
+		request[size] = '\0';
+		const char *end = strstr(request, "\r\n\r\n");
+		const char *length = strstr(request, "Content-Length: ");
+		size_t body = length ? strtoul(length + 16, NULL, 10) : 0;
+		if (got <= 0 || (end && size - (size_t)(end + 4 - request) >= body))
+			return;
+	}
+}
+
+static const char *answer_to(const char *request)
+{
+	if (strncmp(request, "POST /v1/payment_intents ", 25) == 0)
+		return charged;
+	if (strncmp(request, "POST /v1/refunds ", 17) == 0)
+		return "200 OK\n\n{\"id\":\"re_1\",\"status\":\"succeeded\"}";
+	if (strncmp(request, "POST /v1/checkout/sessions ", 27) == 0)
+		return "200 OK\n\n{\"id\":\"cs_1\",\"url\":\"https://pay.example.org/cs_1\"}";
+	if (strncmp(request, "GET /v1/payment_intents/pi_1 ", 29) == 0)
+		return "200 OK\n\n" PAID;
+	if (strstr(request, "starting_after=pi_0"))
+		return "200 OK\n\n{\"object\":\"list\",\"has_more\":false,\"data\":[" PAID "]}";
+	return "200 OK\n\n{\"object\":\"list\",\"has_more\":true,\"data\":["
+	       "{\"id\":\"pi_0\",\"metadata\":{}}]}";
+}
+
+static void *serve(void *context)
+{
+	(void)context;
+	for (int client; (client = accept(listener, NULL, NULL)) >= 0; close(client)) {
+		char request[REQUEST_MAX];
+		read_request(client, request);
+		const char *text = answer_to(request), *body = strstr(text, "\n\n");
+		char *all = NULL;
+		int size = asprintf(&all, "HTTP/1.1 %.*sContent-Length: %zu\r\nConnection: close\r\n\r\n%s",
+		                    (int)(body + 1 - text), text, strlen(body + 2), body + 2);
+		(void)send(client, all, (size_t)size, MSG_NOSIGNAL);
+		free(all);
+	}
+	return NULL;
+}
+
+static int open_provider(struct error *error)
+{
+	struct payment_settings settings = {
+	    .provider = "stripe",
+	    .stripe_url = url,
+	    .stripe_key = "sk_test_secret",
+	    .stripe_webhook_secret = "whsec_one,whsec_two",
+	    .allow_networks = "127.0.0.1",
+	    .return_url = "https://example.org/paid",
+	};
+	return payment_provider_open(&settings, &provider, error);
+}
+
+static int set_up(void **state)
+{
+	(void)state;
+	struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+	socklen_t size = sizeof address;
+	listener = socket(AF_INET, SOCK_STREAM, 0);
+	if (bind(listener, (struct sockaddr *)&address, size) || listen(listener, 16) ||
+	    getsockname(listener, (struct sockaddr *)&address, &size))
+		return -1;
+	snprintf(url, sizeof url, "http://127.0.0.1:%d", ntohs(address.sin_port));
+	return pthread_create(&thread, NULL, serve, NULL) || open_provider(NULL);
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	payment_provider_close(provider);
+	shutdown(listener, SHUT_RDWR);
+	pthread_join(thread, NULL);
+	return close(listener);
+}
+
+/* ---- the tests ---- */
+
+static int charge(struct payment_result *result)
+{
+	return payment_charge(provider, &order, result, NULL);
+}
+
+static int look_up(struct payment_result *result)
+{
+	return payment_look_up(provider, &order, NULL, clock_now_us(), result, NULL);
+}
+
+static int look_up_reference(struct payment_result *result)
+{
+	return payment_look_up(provider, &order, "pi_1", 0, result, NULL);
+}
+
+static int refund(struct payment_result *result)
+{
+	return payment_refund(provider, "pi_1", "sal_1-back", result, NULL);
+}
+
+static void in_turn(int (*call)(struct payment_result *result), enum payment_outcome outcome)
+{
+	for (int at = 1;; at++) {
+		struct payment_result result = {0};
+		failing_arm(FAILING_MEMORY, at);
+		int code = call(&result);
+		const char *failed = failing_disarm();
+		bool good = failed ? code == ERR_NO_MEMORY ||
+		                         (code == OK && (result.outcome == outcome ||
+		                                         result.outcome == PAYMENT_UNKNOWN))
+		                   : code == OK && result.outcome == outcome;
+		if (!good)
+			fail_msg("call %d, %s: %d %s: %s", at, failed, code,
+			         payment_outcome_text(result.outcome), result.reason);
+		if (failed)
+			continue;
+		assert_true(at > 3);
+		break;
+	}
+}
+
+static void opens(void **state)
+{
+	(void)state;
+	struct payment_provider *kept = provider;
+	for (int at = 1;; at++) {
+		failing_arm(FAILING_MEMORY, at);
+		int code = open_provider(NULL);
+		if (!failing_disarm())
+			break;
+		assert_int_equal(code, ERR_NO_MEMORY);
+	}
+	payment_provider_close(provider);
+	provider = kept;
+}
+
+static void charges(void **state)
+{
+	(void)state;
+	charged = "200 OK\n\n" PAID;
+	in_turn(charge, PAYMENT_PAID);
+	charged = "402 Payment Required\n\n{\"error\":{\"type\":\"card_error\",\"code\":"
+	          "\"card_declined\",\"payment_intent\":{\"id\":\"pi_1\"}}}";
+	in_turn(charge, PAYMENT_DECLINED);
+	/* The first answer is told again, and the payment is looked for on two pages. */
+	charged = "500 Oops\nIdempotent-Replayed: true\r\n\n{\"error\":{\"type\":\"api_error\"}}";
+	in_turn(charge, PAYMENT_PAID);
+}
+
+static void looks_up(void **state)
+{
+	(void)state;
+	in_turn(look_up, PAYMENT_PAID);
+	in_turn(look_up_reference, PAYMENT_PAID);
+}
+
+static void refunds(void **state)
+{
+	(void)state;
+	in_turn(refund, PAYMENT_PAID);
+}
+
+static int page(struct payment_result *result)
+{
+	return payment_page(provider, &order, result, NULL);
+}
+
+/* A page is there whole, or there is none. */
+static void makes_pages(void **state)
+{
+	(void)state;
+	for (int at = 1;; at++) {
+		struct payment_result result = {0};
+		failing_arm(FAILING_MEMORY, at);
+		int code = page(&result);
+		const char *failed = failing_disarm();
+		assert_true(code == OK || (failed && code == ERR_NO_MEMORY));
+		if (*result.payment_url || !failed)
+			assert_string_equal(result.payment_url, "https://pay.example.org/cs_1");
+		if (!failed)
+			break;
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(opens),    cmocka_unit_test(charges), cmocka_unit_test(looks_up),
+	    cmocka_unit_test(refunds), cmocka_unit_test(makes_pages),
+	};
+	return cmocka_run_group_tests(tests, set_up, tear_down);
+}
