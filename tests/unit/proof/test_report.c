@@ -282,6 +282,44 @@ static void refuses_facts_that_do_not_agree(void **state)
 	expect_refused();
 }
 
+/* No text is cut and no row left out: what does not fit is refused, each by itself. */
+static void refuses_each_fact_that_does_not_fit(void **state)
+{
+	static char long_text[1 << 16];
+	memset(long_text, 'x', sizeof long_text - 1);
+	struct report_facts *facts = &sample.facts;
+#define REFUSED(change)                                                                            \
+	do {                                                                                           \
+		sample_ordinary(&sample, 9);                                                               \
+		change;                                                                                    \
+		expect_refused();                                                                          \
+	} while (0)
+	(void)state;
+	REFUSED(facts->service_name = "");
+	REFUSED(facts->verification_url = long_text);
+	REFUSED(facts->channel_id = NULL);
+	REFUSED(facts->archive_name = long_text);
+	REFUSED(facts->first_sequence = 0);
+	REFUSED(facts->last_sequence = facts->first_sequence - 1);
+	REFUSED(facts->configuration_rows = REPORT_CONFIGURATION_ROWS_MAX + 1);
+	REFUSED(facts->configuration_count = 0);
+	REFUSED(facts->seal_rows = REPORT_SEAL_ROWS_MAX + 1);
+	REFUSED(facts->seal_count = 1);
+	REFUSED(facts->authority_rows = REPORT_AUTHORITY_ROWS_MAX + 1);
+	REFUSED(facts->part_rows = REPORT_PART_ROWS_MAX + 1);
+	REFUSED(facts->part_count = -1);
+	REFUSED(facts->archive_size_bytes = -1);
+	REFUSED(facts->from_us = facts->to_us = TIME_NONE; facts->seq_from = facts->seq_to = 0);
+	REFUSED(facts->from_us = facts->to_us = TIME_NONE; facts->seq_from = 5; facts->seq_to = 4);
+	REFUSED(facts->from_us = 2; facts->to_us = 1; facts->seq_from = facts->seq_to = 0);
+	REFUSED(facts->from_us = 1; facts->to_us = 2; facts->seq_from = 1; facts->seq_to = 2);
+	REFUSED(sample.events[2].client_ref.size = sizeof long_text);
+	REFUSED(sample.seals[1].segment_id = long_text);
+	REFUSED(sample.seals[1].authority = NULL);
+	REFUSED(sample.authorities[1].name = "");
+#undef REFUSED
+}
+
 static void says_when_it_cannot_write(void **state)
 {
 	sample_ordinary(&sample, 1);
@@ -306,6 +344,7 @@ int main(void)
 	    cmocka_unit_test(shows_nothing_held_for_digests_alone),
 	    cmocka_unit_test(renders_the_same_bytes_again),
 	    cmocka_unit_test(refuses_facts_that_do_not_agree),
+	    cmocka_unit_test(refuses_each_fact_that_does_not_fit),
 	    cmocka_unit_test(says_when_it_cannot_write),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);
