@@ -1,5 +1,6 @@
-/* The Stripe provider while one call after another fails for want of memory. Money may have moved by
- * then: the outcome is told as it is, or as not known, or that there was no memory; never another. */
+/* The Stripe provider while one call after another fails for want of memory. Money may have moved
+ * by then: the outcome is told as it is, or as not known, or that there was no memory; never
+ * another. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

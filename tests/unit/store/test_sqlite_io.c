@@ -1,7 +1,7 @@
-/* The embedded store on a disk whose reads, writes and syncs fail, each in turn, for want of room or
- * for good. What SQLite calls is made to fail, not SQLite. A page that cannot be read is no corrupt
- * store and nothing absent; what was not written is not there; what was not synced is told as not
- * known, and nothing more is written until the store was opened anew. */
+/* The embedded store on a disk whose reads, writes and syncs fail, each in turn, for want of room
+ * or for good. What SQLite calls is made to fail, not SQLite. A page that cannot be read is no
+ * corrupt store and nothing absent; what was not written is not there; what was not synced is told
+ * as not known, and nothing more is written until the store was opened anew. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
