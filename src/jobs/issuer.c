@@ -13,8 +13,9 @@
 #define PAUSE_MAX_US (600 * US_PER_SECOND)
 /* One that is old and was tried so often without an answer is not tried again. */
 #define ATTEMPTS_MAX 30
-/* How often what does not verify is made. */
-#define INVALID_ATTEMPTS_MAX 3
+/* How long what fails in itself is tried again all the same: a clock, a mount or a setting may be
+ * wrong for a while. */
+#define SETTLED_AFTER_US (3600 * US_PER_SECOND)
 #define JOB_MEMORY_MAX ((size_t)64 << 20)
 
 struct job {
@@ -118,6 +119,30 @@ static bool is_old(const struct job *job)
 	       service->settings->certification_give_up_after;
 }
 
+/* Whether its attempts, with the pauses between them, have gone on for long enough: it may have
+ * waited for other things before the first, and an operator may have called for some at once. */
+static bool is_settled(const struct job *job)
+{
+	int64_t tried_us = 0;
+	for (int64_t i = 1; i < job->certification.attempts && tried_us < SETTLED_AFTER_US; i++)
+		tried_us += pause_after(i);
+	return tried_us >= SETTLED_AFTER_US &&
+	       store_now_us(job->issuer->service->store) - job->certification.requested_at_us >=
+	           SETTLED_AFTER_US;
+}
+
+static bool may_pass(const struct job *job, int result)
+{
+	switch (result) {
+	case ERR_INVALID_EVIDENCE: /* the clock is wrong, or an authority's certificate */
+	case ERR_NOT_FOUND:        /* another place is mounted where the content should be */
+	case ERR_INTERNAL:         /* a font is missing */
+		return !is_settled(job);
+	default:
+		return issue_is_transient(result);
+	}
+}
+
 static void end_failed_attempt(struct job *job, int result, const struct error *error)
 {
 	const struct certification *certification = &job->certification;
@@ -128,9 +153,7 @@ static void end_failed_attempt(struct job *job, int result, const struct error *
 	char cause[ERROR_CAUSE_MAX + 64];
 	snprintf(cause, sizeof cause, "%d %s: %s", result, error_code_text(result),
 	         error->cause[0] ? error->cause : error_message(error, LANGUAGE_ENGLISH));
-	bool may_pass = issue_is_transient(result) || (result == ERR_INVALID_EVIDENCE &&
-	                                               certification->attempts < INVALID_ATTEMPTS_MAX);
-	if (!may_pass || is_old(job)) {
+	if (!may_pass(job, result) || is_old(job)) {
 		int failed = fail(job->issuer, certification, job->issuer->holder, cause);
 		if (failed == OK || failed == ERR_REFUSED)
 			return;
@@ -153,8 +176,9 @@ static void complete(struct job *job, const struct issue_result *issued)
 		log_info("certification_completed", "certification_id", certification->certification_id);
 		return;
 	}
-	/* After an unknown outcome the documents may be the issued ones. */
-	if (result != ERR_UNKNOWN_OUTCOME)
+	/* Unless it is known to be another's, the documents may be the issued ones; what nothing names
+	 * is swept. */
+	if (result == ERR_REFUSED)
 		for (size_t i = 0; i < issued->count; i++)
 			content_delete(service->content, issued->documents[i].object, NULL);
 	if (result != ERR_REFUSED)

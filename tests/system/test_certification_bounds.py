@@ -1,12 +1,39 @@
 """What of certifications is refused: one that the program's own verifier does not find valid, and more
 than an account may have under way."""
 
+import pytest
+
 import stores
-from client import Service
+from client import Service, eventually
 
 
-def test_what_does_not_verify_is_never_handed_out(tmp_path):
-    """The timestamp of one round stands where another's belongs."""
+def lines(service, event):
+    return [line for line in service.log_lines() if line["event"] == event]
+
+
+def damage(service):
+    """The timestamp of the first round stands where the second's belongs."""
+    service.store.change(
+        "CREATE TABLE kept_rounds AS SELECT * FROM seal_rounds;"
+        "UPDATE seal_rounds SET token = (SELECT token FROM kept_rounds WHERE round = 1), "
+        "token_hash = (SELECT token_hash FROM kept_rounds WHERE round = 1), response_head = "
+        "(SELECT response_head FROM kept_rounds WHERE round = 1) WHERE round = 2")
+
+
+def mend(service):
+    service.store.change(
+        "UPDATE seal_rounds SET token = kept.token, token_hash = kept.token_hash, response_head = "
+        "kept.response_head FROM kept_rounds AS kept WHERE kept.round = seal_rounds.round;"
+        "UPDATE certifications SET next_attempt_at = 0 WHERE status = 'processing'")
+
+
+def tried_for_an_hour(service):
+    service.store.change("UPDATE certifications SET attempts = 30, next_attempt_at = 0, "
+                         "requested_at = requested_at - 3600000000 WHERE status = 'processing'")
+
+
+@pytest.mark.parametrize("cause", ["passes", "stays"])
+def test_what_does_not_verify_is_never_handed_out(tmp_path, cause):
     service = Service(tmp_path, rate__live=100000, seal__interval="1s").start()
     try:
         channel = service.new_channel()
@@ -14,15 +41,27 @@ def test_what_does_not_verify_is_never_handed_out(tmp_path):
             event = channel.live.register().expect(201).json
             channel.live.sealed(event["event_id"])
         service.stop()
-        service.store.change(
-            "UPDATE seal_rounds SET token = (SELECT token FROM seal_rounds WHERE round = 1), "
-            "token_hash = (SELECT token_hash FROM seal_rounds WHERE round = 1), response_head = "
-            "(SELECT response_head FROM seal_rounds WHERE round = 1) WHERE round = 2")
+        damage(service)
         service.start()
-        record = channel.live.certified(seq_from=2, seq_to=2)
+        accepted = channel.live.certify(seq_from=2, seq_to=2).expect(202).json
+        identifier = accepted["certification_id"]
+        eventually(lambda: len(lines(service, "certification_delayed")) >= 3, "it is tried again")
+        told = lines(service, "certification_delayed")[-1]
+        assert told["level"] == "warning" and "does not verify" in told["cause"]
+        record = channel.live.certification(identifier)
+        assert record["status"] == "processing" and record["evidence_url"] is None
+        service.stop()
+        (mend if cause == "passes" else tried_for_an_hour)(service)
+        service.start()
+        record = channel.live.settled(identifier)
+        if cause == "passes":
+            assert record["status"] == "completed"
+            assert not lines(service, "certification_failed")
+            assert service.stop() == 0
+            return
         assert record["status"] == "failed"
         assert record["evidence_url"] is None and record["reports"] == []
-        (told,) = [line for line in service.log_lines() if line["event"] == "certification_failed"]
+        (told,) = lines(service, "certification_failed")
         assert told["certification_id"] == record["certification_id"]
         assert told["incident_id"].startswith("inc_")
         assert "does not verify" in told["cause"] and "rounds" in told["cause"]

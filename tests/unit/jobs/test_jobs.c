@@ -17,6 +17,7 @@
 #include "seal/signer.h"
 #include "seal/timestamp.h"
 #include "service/segment.h"
+#include "store/db.h"
 #include "store/segments.h"
 #include "store/sweeps.h"
 
@@ -368,7 +369,31 @@ static void test_authority_fails(void **state)
 	assert_int_equal(office_await(&office, MODE_LIVE, id).status, CERTIFICATION_COMPLETED);
 }
 
-/* What will not pass fails for good, with the fee given back. */
+static struct certification await_attempts(const char *id, int64_t attempts)
+{
+	struct certification certification = {0};
+	do {
+		usleep(5000);
+		arena_reset(&arena);
+		assert_int_equal(store_find_certification(office.service.store, office.sample.account,
+		                                          office.sample.live_chain, slice_of(id), &arena,
+		                                          &certification, &error), OK);
+		assert_int_equal(certification.status, CERTIFICATION_PROCESSING);
+	} while (certification.attempts < attempts || !certification.last_error);
+	return certification;
+}
+
+static void change(const char *sql)
+{
+	struct db_connection *writer = db_take_writer(store_db(office.service.store));
+	assert_int_equal(db_begin(writer, &error), OK);
+	assert_int_equal(db_run(writer, sql, &error), OK);
+	assert_int_equal(db_commit(writer, &error), OK);
+	db_give(writer);
+}
+
+/* What does not pass within an hour of attempts fails for good, with the fee given back. Neither an
+ * old request that is tried for the first time nor many attempts within a minute are that. */
 static void test_content_lost(void **state)
 {
 	office.settings.certification_fee = 7;
@@ -378,6 +403,13 @@ static void test_content_lost(void **state)
 	office_start_jobs(&office);
 	char id[ID_SIZE];
 	office_request(&office, MODE_LIVE, 1, 1, id);
+	await_attempts(id, 1);
+	change("UPDATE certifications SET requested_at = requested_at - 7200000000, next_attempt_at = 0");
+	await_attempts(id, 2);
+	change("UPDATE certifications SET requested_at = requested_at + 7200000000, next_attempt_at = 0,"
+	       " attempts = 20");
+	await_attempts(id, 21);
+	change("UPDATE certifications SET requested_at = requested_at - 7200000000, next_attempt_at = 0");
 	struct certification certification = office_await(&office, MODE_LIVE, id);
 	assert_int_equal(certification.status, CERTIFICATION_FAILED);
 	assert_memory_equal(certification.incident_id, "inc_", 4);
@@ -390,6 +422,44 @@ static void test_content_lost(void **state)
 	assert_int_equal(json_member(record, "verification_code")->type, JSON_NULL);
 	assert_int_equal(json_member(record, "report_url")->type, JSON_NULL);
 	assert_int_equal(json_member(record, "reports")->count, 0);
+}
+
+/* The store did what it says it could not: what was issued then is not deleted. */
+static bool fails_when_done;
+int __real_store_complete_certification(struct store *store,
+                                        const struct certification *certification,
+                                        const char *holder, int64_t issued_at_us,
+                                        const struct document *documents, size_t count,
+                                        struct error *error);
+int __wrap_store_complete_certification(struct store *store,
+                                        const struct certification *certification,
+                                        const char *holder, int64_t issued_at_us,
+                                        const struct document *documents, size_t count,
+                                        struct error *error);
+
+int __wrap_store_complete_certification(struct store *store,
+                                        const struct certification *certification,
+                                        const char *holder, int64_t issued_at_us,
+                                        const struct document *documents, size_t count,
+                                        struct error *ret_error)
+{
+	int result = __real_store_complete_certification(store, certification, holder, issued_at_us,
+	                                                 documents, count, ret_error);
+	return fails_when_done ? error_cause(ret_error, ERR_NO_MEMORY, "afterwards") : result;
+}
+
+static void test_completed_unknown(void **state)
+{
+	sample_register(&office.sample, MODE_TEST, 5);
+	fails_when_done = true;
+	office_start_jobs(&office);
+	char id[ID_SIZE];
+	office_request(&office, MODE_TEST, 1, 5, id);
+	struct certification certification = office_await(&office, MODE_TEST, id);
+	office_stop_jobs(&office);
+	fails_when_done = false;
+	assert_int_equal(certification.status, CERTIFICATION_COMPLETED);
+	assert_int_equal(office_verify(&office, &certification), 0);
 }
 
 /* A worker that ended without a word: after the restart the node goes on with it at once. */
@@ -847,7 +917,7 @@ int main(void)
 	    CONTENT_TEST(test_live_content), HASH_TEST(test_test_mode),
 	    HASH_TEST(test_many_rounds),     HASH_TEST(test_backlog),
 	    HASH_TEST(test_authority_fails), CONTENT_TEST(test_content_lost),
-	    HASH_TEST(test_taken_up_again),  CONTENT_TEST(test_housekeeping),
+	    HASH_TEST(test_completed_unknown), HASH_TEST(test_taken_up_again),  CONTENT_TEST(test_housekeeping),
 	    CONTENT_TEST(test_what_turns_out_to_be_named_stays),
 	    CONTENT_TEST(test_what_was_there_before_is_left_alone),
 	    CONTENT_TEST(test_anothers_place_is_refused),
