@@ -395,11 +395,12 @@ static int sqlite_commit(struct db_connection *base, struct error *error)
 		return OK;
 	}
 	/* A log that could not be written holds no commit mark: the transaction is not there. One that
-	 * could not be synced may come back after a crash: nobody knows. */
+	 * could not be synced, or not be taken note of in memory, may come back after a crash: nobody
+	 * knows. */
 	sqlite_rollback(base);
 	if (result == ERR_IO)
 		atomic_store(&base->db->poisoned, true);
-	if (db_is_poisoned(base->db)) {
+	if (db_is_poisoned(base->db) || result == ERR_NO_MEMORY) {
 		if (error)
 			error->code = ERR_UNKNOWN_OUTCOME;
 		return ERR_UNKNOWN_OUTCOME;

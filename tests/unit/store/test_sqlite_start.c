@@ -13,6 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <sqlite3.h>
+
 #include "store/db.h"
 
 #define LOG "killed.db-wal"
@@ -38,6 +40,25 @@ int __wrap_fsync(int descriptor)
 	failures--;
 	errno = EIO;
 	return -1;
+}
+
+/* A COMMIT whose memory is gone when the log is written already. */
+static bool commit_lacks_memory;
+int __real_sqlite3_step(sqlite3_stmt *statement);
+int __wrap_sqlite3_step(sqlite3_stmt *statement);
+int __real_sqlite3_errcode(sqlite3 *sqlite);
+int __wrap_sqlite3_errcode(sqlite3 *sqlite);
+
+int __wrap_sqlite3_step(sqlite3_stmt *statement)
+{
+	int result = __real_sqlite3_step(statement);
+	return commit_lacks_memory && strcmp(sqlite3_sql(statement), "COMMIT") == 0 ? SQLITE_NOMEM
+	                                                                            : result;
+}
+
+int __wrap_sqlite3_errcode(sqlite3 *sqlite)
+{
+	return commit_lacks_memory ? SQLITE_NOMEM : __real_sqlite3_errcode(sqlite);
 }
 
 static int open_named(const struct fixture *fixture, const char *name, bool create,
@@ -130,11 +151,31 @@ static void test_failing_syncs(void **state)
 	check_and_close(db);
 }
 
+/* It may be there all the same. */
+static void a_commit_without_memory_is_not_known(void **state)
+{
+	struct fixture *fixture = *state;
+	struct db_connection *writer = db_take_writer(fixture->running);
+	assert_int_equal(db_begin(writer, NULL), OK);
+	assert_int_equal(db_run(writer, "INSERT INTO kept VALUES (8)", NULL), OK);
+	commit_lacks_memory = true;
+	assert_int_equal(db_commit(writer, NULL), ERR_UNKNOWN_OUTCOME);
+	commit_lacks_memory = false;
+	db_give(writer);
+	assert_false(db_is_poisoned(fixture->running));
+	writer = db_take_writer(fixture->running);
+	assert_int_equal(db_begin(writer, NULL), OK);
+	assert_int_equal(db_run(writer, "INSERT INTO kept VALUES (9)", NULL), OK);
+	assert_int_equal(db_commit(writer, NULL), OK);
+	db_give(writer);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_the_log_is_moved_first, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_failing_syncs, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_commit_without_memory_is_not_known, set_up, tear_down),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
