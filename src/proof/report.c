@@ -15,6 +15,16 @@
 #define TEXT_MAX 4096 /* bytes of any one text of the facts */
 #define URL_MAX 1000
 
+static int check_cairo(cairo_status_t status, const char *what, struct error *error)
+{
+	if (status == CAIRO_STATUS_SUCCESS)
+		return OK;
+	bool memory = status == CAIRO_STATUS_NO_MEMORY;
+	bool output = status == CAIRO_STATUS_WRITE_ERROR || status == CAIRO_STATUS_TEMP_FILE_ERROR;
+	return error_cause(error, memory ? ERR_NO_MEMORY : output ? ERR_IO : ERR_INTERNAL, "%s: %s",
+	                   what, cairo_status_to_string(status));
+}
+
 /* One pass: with a NULL surface it only counts. */
 static int pass(struct draft *draft, PangoContext *pango, cairo_surface_t *surface, int page_count,
                 struct error *error)
@@ -25,9 +35,8 @@ static int pass(struct draft *draft, PangoContext *pango, cairo_surface_t *surfa
 	int result = report_compose(draft, error);
 	sheet_end(&draft->sheet);
 	if (cairo) {
-		if (!result && cairo_status(cairo))
-			result = error_cause(error, ERR_INTERNAL, "drawing the report: %s",
-			                     cairo_status_to_string(cairo_status(cairo)));
+		if (!result)
+			result = check_cairo(cairo_status(cairo), "drawing the report", error);
 		cairo_destroy(cairo);
 	}
 	if (!result && draft->failed)
@@ -54,9 +63,10 @@ static int draw(const struct report_facts *facts, enum language language, PangoC
 		    cairo_pdf_surface_create_for_stream(collect, pdf, SHEET_PAGE_WIDTH, SHEET_PAGE_HEIGHT);
 		result = pass(&draft, pango, surface, draft.sheet.page, error);
 		cairo_surface_finish(surface);
-		if (!result && cairo_surface_status(surface))
-			result = error_cause(error, ERR_INTERNAL, "writing the report: %s",
-			                     cairo_status_to_string(cairo_surface_status(surface)));
+		if (!result)
+			result = check_cairo(cairo_surface_status(surface), "writing the report", error);
+		if (!result && buf_check(pdf) != OK) /* not every failure to write is remembered */
+			result = error_cause(error, ERR_NO_MEMORY, "writing the report");
 		cairo_surface_destroy(surface);
 	}
 	arena_free(&draft.arena);

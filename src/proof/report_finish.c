@@ -19,8 +19,9 @@ static int check(qpdf_data pdf, struct error *error)
 {
 	if (!qpdf_has_error(pdf))
 		return OK;
-	return error_cause(error, ERR_INTERNAL, "completing the report: %s",
-	                   qpdf_get_error_full_text(pdf, qpdf_get_error(pdf)));
+	qpdf_error first = qpdf_get_error(pdf);
+	return error_cause(error, qpdf_get_error_code(pdf, first) == qpdf_e_system ? ERR_IO : ERR_INTERNAL,
+	                   "completing the report: %s", qpdf_get_error_full_text(pdf, first));
 }
 
 static void set(qpdf_data pdf, qpdf_oh dictionary, const char *key, qpdf_oh value)
@@ -41,6 +42,9 @@ static int add_output_intent(qpdf_data pdf, qpdf_oh root, struct error *error)
 {
 	char profile[PROFILE_MAX];
 	FILE *file = fopen(REPORT_PROFILE_PATH, "rbe");
+	if (!file && errno != ENOENT)
+		return error_cause(error, ERR_IO, "the colour profile " REPORT_PROFILE_PATH ": %s",
+		                   strerror(errno));
 	size_t size = file ? fread(profile, 1, sizeof(profile), file) : 0;
 	if (file)
 		fclose(file);
@@ -205,8 +209,7 @@ static int write_file(qpdf_data pdf, int file, struct error *error)
 	qpdf_set_newline_before_endstream(pdf, QPDF_TRUE);
 	qpdf_force_pdf_version(pdf, "1.7");
 	if (qpdf_write(pdf) & QPDF_ERRORS)
-		return error_cause(error, ERR_INTERNAL, "completing the report: %s",
-		                   qpdf_get_error_full_text(pdf, qpdf_get_error(pdf)));
+		return check(pdf, error);
 	return write_all(file, slice_make(qpdf_get_buffer(pdf), qpdf_get_buffer_length(pdf)), error);
 }
 

@@ -74,8 +74,7 @@ static void remove_files(void)
 /* A fault of the machine, never one of what was given, and never an interface's refusal. */
 static bool is_fault(int status)
 {
-	return status == ERR_NO_MEMORY || status == ERR_IO || status == ERR_NO_SPACE ||
-	       status == ERR_INTERNAL;
+	return status == ERR_NO_MEMORY || status == ERR_IO || status == ERR_NO_SPACE;
 }
 
 /* `make` makes `count` files when nothing fails, and none when it answers an error. */
