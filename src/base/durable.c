@@ -43,17 +43,21 @@ static void parent_of(const char *path, char parent[PATH_MAX])
 		memcpy(parent, ".", sizeof ".");
 }
 
-/* The directory above, -1 where a file system or what may be read ends. */
-static int open_above(int directory)
+/* The directory above, -1 where a file system or what may be read ends. False and errno. */
+static bool open_above(int directory, int *ret_above)
 {
 	struct stat here, above;
-	int next = openat(directory, "..", DIRECTORY_FLAGS);
-	if (next < 0 || fstat(directory, &here) != 0 || fstat(next, &above) != 0 ||
-	    here.st_dev != above.st_dev || here.st_ino == above.st_ino) {
-		close_file(&next);
-		return -1;
+	FILE_AUTO int next = openat(directory, "..", DIRECTORY_FLAGS);
+	*ret_above = -1;
+	if (next < 0)
+		return errno == EACCES;
+	if (fstat(directory, &here) != 0 || fstat(next, &above) != 0)
+		return false;
+	if (here.st_dev == above.st_dev && here.st_ino != above.st_ino) {
+		*ret_above = next;
+		next = -1;
 	}
-	return next;
+	return true;
 }
 
 /* Whether the sync that has just failed is of a file system that has none, or that nothing can be
@@ -72,17 +76,16 @@ int durable_sync_above(const char *path, struct error *error)
 	int directory = open(parent, DIRECTORY_FLAGS);
 	if (directory < 0)
 		return errno == EACCES ? OK : fail(error, "opening", parent);
-	while (directory >= 0) {
-		int result = fsync(directory) == 0 || is_mounted_on(directory, path)
-		                 ? OK
-		                 : fail(error, "syncing above", path);
-		int next = result == OK ? open_above(directory) : -1;
+	int result = OK;
+	while (directory >= 0 && result == OK) {
+		int above = -1;
+		bool synced = fsync(directory) == 0 || is_mounted_on(directory, path);
+		if (!synced || !open_above(directory, &above))
+			result = fail(error, "syncing above", path);
 		close(directory);
-		if (result != OK)
-			return result;
-		directory = next;
+		directory = above;
 	}
-	return OK;
+	return result;
 }
 
 int durable_make_directory(const char *path, struct error *error)

@@ -1,12 +1,123 @@
+/* What is called durable is, though one call after another of the file system fails: else it says
+ * so, and then it can be done again. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <string.h>
 
 #include <cmocka.h>
 
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include "base/durable.h"
+#include "failing.h"
+
+static char directory[] = "/tmp/test-durable-XXXXXX";
+static char one[64], other[64], below[64], in_below[80];
+
+static int start(void **state)
+{
+	assert_non_null(mkdtemp(directory));
+	snprintf(one, sizeof one, "%s/one", directory);
+	snprintf(other, sizeof other, "%s/other", directory);
+	snprintf(below, sizeof below, "%s/below", directory);
+	snprintf(in_below, sizeof in_below, "%s///", below);
+	return 0;
+}
+
+static int stop(void **state)
+{
+	unlink(one);
+	unlink(other);
+	rmdir(below);
+	rmdir(directory);
+	return 0;
+}
+
+static void holds(const char *path, const char *text)
+{
+	char found[64] = "";
+	int file = open(path, O_RDONLY);
+	assert_true(file >= 0 && read(file, found, sizeof found - 1) >= 0);
+	close(file);
+	assert_string_equal(found, text);
+}
+
+static bool goes_on(const char *what, int at, int code, int wanted, const struct error *error)
+{
+	const char *failed = failing_disarm();
+	if (failed ? code != wanted && code != OK : code != OK)
+		fail_msg("%s, call %d, %s: %d %s", what, at, failed ? failed : "none", code, error->cause);
+	return failed;
+}
+
+/* `refused`: whether no fault may be passed over. */
+#define IN_TURN(refused, expression)                                                               \
+	do {                                                                                           \
+		static const int numbers[][2] = {{EIO, ERR_IO}, {ENOSPC, ERR_NO_SPACE}};                   \
+		for (int i = 0; i < 2; i++) {                                                              \
+			struct error error;                                                                    \
+			int at = 0, code;                                                                      \
+			failing_errno = numbers[i][0];                                                         \
+			do {                                                                                   \
+				error = (struct error){0};                                                         \
+				failing_arm(FAILING_FILES, ++at);                                                  \
+				code = (expression);                                                               \
+				if ((refused) && code == OK && failing_disarm())                                   \
+					fail_msg(#expression ", call %d passed over", at);                             \
+			} while (goes_on(#expression, at, code, numbers[i][1], &error));                       \
+		}                                                                                          \
+		failing_errno = EIO;                                                                       \
+	} while (0)
+
+static int copy(struct error *error)
+{
+	(void)unlink(other);
+	return durable_copy(one, other, error);
+}
+
+static void test_faults(void **state)
+{
+	IN_TURN(true, durable_replace(one, 0640, slice_of("text"), &error));
+	holds(one, "text");
+	struct stat facts;
+	assert_true(stat(one, &facts) == 0 && (facts.st_mode & 0777) == 0640);
+	IN_TURN(true, durable_sync(one, &error));
+	IN_TURN(true, durable_sync(directory, &error));
+	IN_TURN(true, durable_sync_above(one, &error));
+	IN_TURN(true, durable_make_directory(below, &error));
+	IN_TURN(true, durable_make_parent(in_below, &error));
+	IN_TURN(false, durable_rewrite(one, 100, &error)); /* a second try makes good */
+	holds(one, "text");
+	IN_TURN(true, copy(&error));
+	holds(other, "text");
+}
+
+static void test_odd_places(void **state)
+{
+	static char long_path[PATH_MAX + 8];
+	struct error error = {0};
+	memset(long_path, 'x', sizeof long_path - 1);
+	assert_int_equal(durable_replace(long_path, 0600, slice_of(""), &error), ERR_IO);
+	assert_int_equal(durable_copy(one, one, &error), ERR_IO);
+	assert_int_equal(durable_copy(in_below, other, &error), ERR_IO);
+	assert_int_equal(durable_sync("/nothing/here", &error), ERR_IO);
+	assert_int_equal(durable_sync_above("/nothing/here", &error), ERR_IO);
+	assert_int_equal(durable_rewrite("/nothing/here", 1, &error), OK);
+	assert_int_equal(durable_rewrite(directory, 1, &error), ERR_IO);
+	assert_int_equal(durable_sync_above("/etc", &error), OK);
+	/* A name alone lies in the working directory. */
+	assert_int_equal(chdir(directory), 0);
+	assert_int_equal(durable_sync_above("one", &error), OK);
+	assert_int_equal(chdir("/"), 0);
+}
 
 /* Directories of proc cannot be synced: /proc/self/cwd leads to another file system, as a mount on a
  * read-only one does; /proc/self/status stays. */
@@ -22,7 +133,9 @@ static void what_it_is_mounted_on_need_not_be_synced(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(what_it_is_mounted_on_need_not_be_synced),
+		cmocka_unit_test(what_it_is_mounted_on_need_not_be_synced),
+		cmocka_unit_test(test_faults),
+		cmocka_unit_test(test_odd_places),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, start, stop);
 }
