@@ -287,7 +287,7 @@ static void check_mail(const struct check *check, bool serving)
 	check_schedule(check, "mail.schedule", settings->mail_schedule);
 	if (!*settings->mail_url)
 		return;
-	if (!mail_url_usable(settings->mail_url))
+	if (mail_url_check(settings->mail_url))
 		fault(check, "mail.url", "must be smtp://HOST:PORT or smtps://HOST, without user or path");
 	if (!mail_address_usable(settings->mail_from))
 		fault(check, "mail.from", "must be an address such as notices@example.org");

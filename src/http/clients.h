@@ -50,8 +50,8 @@ void client_ends_request(struct client *client, int64_t now_us);
 /* It waits for us, and not any more. */
 void client_waits(struct client *client, int64_t now_us);
 void client_goes_on(struct client *client, int64_t now_us);
-/* `address` is that of a request through a trusted proxy. ERR_RATE_LIMITED: it has too many under way;
- * ERR_NO_MEMORY. */
+/* `address` is that of a request through a trusted proxy. ERR_RATE_LIMITED: it has too many under
+ * way; ERR_NO_MEMORY. */
 int client_comes_from(struct client *client, uint64_t address) __attribute__((warn_unused_result));
 
 /* Cuts those whose time is up. To be called about once a second. */

@@ -36,8 +36,8 @@ enum header_range { RANGE_NONE, RANGE_PART, RANGE_UNSATISFIABLE };
 enum header_range header_range(struct slice value, uint64_t size, uint64_t *ret_offset,
                                uint64_t *ret_size);
 
-/* %XX undone, into the arena; '+' stays what it is. ERR_VALIDATION when broken, not UTF-8, or holding
- * NUL; ERR_NO_MEMORY. */
+/* %XX undone, into the arena; '+' stays what it is. ERR_VALIDATION when broken, not UTF-8, or
+ * holding NUL; ERR_NO_MEMORY. */
 int percent_decode(struct slice text, struct arena *arena, struct slice *ret)
 	__attribute__((warn_unused_result));
 

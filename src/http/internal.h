@@ -73,14 +73,14 @@ void request_abandon(struct exchange *exchange);
 /* What an abandoned exchange leaves behind when it comes back at last. */
 void request_tidy(struct exchange *exchange);
 
-/* ---- body.c: what requests hold of their bodies, bounded by http.body_memory; of it an account, or
- * for what needs no key an address, has a share ---- */
+/* ---- body.c: what requests hold of their bodies, bounded by http.body_memory; of it an account,
+ * or for what needs no key an address, has a share ---- */
 /* Whether a body of `size` may come, before it comes: of a long one as much as is held at a time.
  * ERR_UNAVAILABLE. In the loop's thread. */
 int body_expect(struct exchange *exchange, uint64_t size, struct error *error)
 	__attribute__((warn_unused_result));
-/* Counts what the exchange holds now. ERR_UNAVAILABLE when it became more than there is: that is not
- * counted, and has to be dropped. */
+/* Counts what the exchange holds now. ERR_UNAVAILABLE when it became more than there is: that is
+ * not counted, and has to be dropped. */
 int body_count(struct exchange *exchange, struct error *error)
 	__attribute__((warn_unused_result));
 /* It holds nothing any more. Any thread. */

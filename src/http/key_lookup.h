@@ -1,7 +1,8 @@
-/* Look-ups of keys that the cache does not know: the request is suspended before its body comes, and
- * a worker asks the store. Requests with one key share one look-up, unless it began before something
- * was forgotten, or longer ago than the cache believes what it was told. A request that has waited for
- * its deadline leaves; the look-up goes on without it. All of it belongs to the loop's thread. */
+/* Look-ups of keys that the cache does not know: the request is suspended before its body comes,
+ * and a worker asks the store. Requests with one key share one look-up, unless it began before
+ * something was forgotten, or longer ago than the cache believes what it was told. A request that
+ * has waited for its deadline leaves; the look-up goes on without it. All of it belongs to the
+ * loop's thread. */
 #ifndef HTTP_KEY_LOOKUP_H
 #define HTTP_KEY_LOOKUP_H
 

@@ -49,14 +49,10 @@ static bool parse_listen(const char *text, struct sockaddr_storage *ret, socklen
 	return true;
 }
 
-static uint16_t bound_port(int descriptor)
+static uint16_t port_of(const struct sockaddr_storage *address)
 {
-	struct sockaddr_storage address;
-	socklen_t size = sizeof address;
-	if (getsockname(descriptor, (struct sockaddr *)&address, &size) < 0)
-		return 0;
-	return ntohs(address.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&address)->sin6_port
-	                                           : ((struct sockaddr_in *)&address)->sin_port);
+	return ntohs(address->ss_family == AF_INET6 ? ((const struct sockaddr_in6 *)address)->sin6_port
+	                                            : ((const struct sockaddr_in *)address)->sin_port);
 }
 
 static int listen_on(const char *setting, const char *text, int *ret_descriptor, uint16_t *ret_port,
@@ -71,14 +67,15 @@ static int listen_on(const char *setting, const char *text, int *ret_descriptor,
 	if (descriptor < 0 || setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) < 0 ||
 	    setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) < 0 ||
 	    bind(descriptor, (struct sockaddr *)&address, size) < 0 ||
-	    listen(descriptor, BACKLOG) < 0) {
+	    listen(descriptor, BACKLOG) < 0 ||
+	    getsockname(descriptor, (struct sockaddr *)&address, &size) < 0) {
 		int number = errno;
 		if (descriptor >= 0)
 			close(descriptor);
 		return error_cause(error, ERR_IO, "listening on %s: %s", text, strerror(number));
 	}
 	*ret_descriptor = descriptor;
-	*ret_port = bound_port(descriptor);
+	*ret_port = port_of(&address);
 	return 0;
 }
 

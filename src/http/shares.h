@@ -11,8 +11,8 @@ struct shares *shares_create(void) __attribute__((warn_unused_result));
 void shares_free(struct shares *shares); /* NULL-safe */
 /* What `owner` (any well-mixed number) has. */
 int64_t share_held(struct shares *shares, uint64_t owner);
-/* `amount` (at least 1) more. ERR_RATE_LIMITED when that were beyond `limit`, or ERR_NO_MEMORY; it has
- * no more then. */
+/* `amount` (at least 1) more. ERR_RATE_LIMITED when that were beyond `limit`, or ERR_NO_MEMORY; it
+ * has no more then. */
 int share_take(struct shares *shares, uint64_t owner, int64_t amount, int64_t limit)
 	__attribute__((warn_unused_result));
 /* `amount` less, of what was taken. */

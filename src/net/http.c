@@ -62,11 +62,7 @@ static size_t take_header(char *data, size_t one, size_t size, void *context)
 		return size;
 	buf_add(headers, data, length);
 	buf_add_byte(headers, '\n');
-	if (buf_check(headers) != 0) {
-		transfer->too_many_headers = true;
-		return 0;
-	}
-	return size;
+	return buf_check(headers) == 0 ? size : 0;
 }
 
 static bool is_taken_elsewhere(const struct transfer *transfer)
@@ -319,7 +315,7 @@ int transfer_prepare(struct transfer *transfer, const struct http_request *reque
 	if (result != 0)
 		return result;
 	if (set_options(transfer) != CURLE_OK)
-		return error_cause(error, ERR_INTERNAL, "libcurl does not take an option");
+		return error_cause(error, ERR_NO_MEMORY, "libcurl does not take an option");
 	return 0;
 }
 
@@ -327,12 +323,15 @@ static int transfer_failure(const struct transfer *transfer, CURLcode code, stru
 {
 	const char *reason = transfer->reason[0] ? transfer->reason : curl_easy_strerror(code);
 
-	if (buf_check(&transfer->answer.body) != 0 || code == CURLE_OUT_OF_MEMORY)
+	const struct http_answer *answer = &transfer->answer;
+
+	if (buf_check(&answer->body) != 0 || code == CURLE_OUT_OF_MEMORY ||
+	    (buf_check(&answer->headers) != 0 && !answer->headers.full))
 		return ERR_NO_MEMORY;
 	if (transfer->refused && !transfer->opened)
 		return error_cause(error, ERR_REFUSED, "address %s is %s and not permitted",
 		                   transfer->refused_address, address_kind_text(transfer->refused_kind));
-	if (transfer->too_many_headers)
+	if (answer->headers.full)
 		return error_cause(error, ERR_NETWORK, "answer headers over %d bytes", HTTP_HEADERS_MAX);
 	if (transfer->stalled)
 		return error_cause(error, ERR_NETWORK, "nothing moved for %d ms",
@@ -428,41 +427,45 @@ struct slice http_answer_header(const struct http_answer *answer, const char *na
 	return slice_make(NULL, 0);
 }
 
-static bool url_usable(const char *text, bool allow_http)
+static int url_judge(const char *text, bool allow_http)
 {
 	CURLU *url = curl_url();
 	char *scheme = NULL;
 	char *host = NULL;
-	bool usable = false;
-	const char *authority = strstr(text, "://");
+	CURLUcode code = url ? curl_url_set(url, CURLUPART_URL, text, CURLU_DISALLOW_USER)
+	                     : CURLUE_OUT_OF_MEMORY;
 
-	/* curl would take the third slash for a slip and what follows for the host */
-	if (url && authority && authority[3] != '/' &&
-	    curl_url_set(url, CURLUPART_URL, text, CURLU_DISALLOW_USER) == CURLUE_OK &&
-	    curl_url_get(url, CURLUPART_SCHEME, &scheme, 0) == CURLUE_OK &&
-	    curl_url_get(url, CURLUPART_HOST, &host, 0) == CURLUE_OK)
-		usable = *host && (strcmp(scheme, "https") == 0 ||
-		                   (allow_http && strcmp(scheme, "http") == 0));
+	if (code == CURLUE_OK)
+		code = curl_url_get(url, CURLUPART_SCHEME, &scheme, 0);
+	if (code == CURLUE_OK)
+		code = curl_url_get(url, CURLUPART_HOST, &host, 0);
+	bool usable = code == CURLUE_OK && *host &&
+	              (strcmp(scheme, "https") == 0 || (allow_http && strcmp(scheme, "http") == 0));
 	curl_free(scheme);
 	curl_free(host);
 	curl_url_cleanup(url);
-	return usable;
+	if (code == CURLUE_OUT_OF_MEMORY)
+		return ERR_NO_MEMORY;
+	return usable ? 0 : ERR_VALIDATION;
 }
 
 int http_url_check(struct slice url, bool allow_http, const char *field, struct error *error)
 {
 	char text[HTTP_URL_MAX + 1];
 	bool usable = url.size > 0 && url.size <= HTTP_URL_MAX;
+	int result = ERR_VALIDATION;
 
 	for (size_t i = 0; usable && i < url.size; i++)
 		usable = url.data[i] > 0x20 && url.data[i] < 0x7f && url.data[i] != '#';
 	if (usable) {
 		memcpy(text, url.data, url.size);
 		text[url.size] = 0;
-		usable = url_usable(text, allow_http);
+		/* curl would take the third slash for a slip and what follows for the host */
+		const char *authority = strstr(text, "://");
+		if (authority && authority[3] != '/')
+			result = url_judge(text, allow_http);
 	}
-	if (usable)
-		return 0;
-	return error_set(error, ERR_VALIDATION, allow_http ? MSG_NET_URL : MSG_NET_URL_HTTPS, field,
-	                 NULL);
+	if (result == ERR_VALIDATION)
+		error_set(error, result, allow_http ? MSG_NET_URL : MSG_NET_URL_HTTPS, field, NULL);
+	return result;
 }

@@ -119,7 +119,8 @@ static int prepare(struct http_many *many, struct task *task)
 		return result;
 	if (curl_easy_setopt(easy, CURLOPT_PRIVATE, task) != CURLE_OK ||
 	    curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1) != CURLE_OK)
-		return error_cause(&task->exchange->error, ERR_INTERNAL, "libcurl does not take an option");
+		return error_cause(&task->exchange->error, ERR_NO_MEMORY,
+		                   "libcurl does not take an option");
 	return 0;
 }
 
@@ -135,7 +136,7 @@ static void start_task(struct http_many *many, struct http_exchange *exchange)
 		result = prepare(many, task);
 	}
 	if (task && !result && curl_multi_add_handle(many->multi, task->transfer.easy) != CURLM_OK)
-		result = error_cause(&exchange->error, ERR_INTERNAL, "libcurl does not take an exchange");
+		result = error_cause(&exchange->error, ERR_NO_MEMORY, "libcurl does not take an exchange");
 	if (!result) {
 		task->next = many->tasks.next;
 		task->previous = &many->tasks;

@@ -39,29 +39,44 @@ static const char *or_empty(const char *text)
 	return text ? text : "";
 }
 
-bool mail_url_usable(const char *text)
+/* What its parts are is told in `usable`, when there are any. */
+static CURLUcode judge_url(CURLU *url, const char *text, bool *usable)
 {
 	char *scheme = NULL, *host = NULL, *path = NULL, *query = NULL;
-	size_t size = strlen(or_empty(text));
-	for (size_t i = 0; i < size; i++)
-		if (text[i] <= 0x20 || text[i] >= 0x7f || text[i] == '#')
-			return false;
-	CURLU *url = curl_url();
-	const char *authority = size ? strstr(text, "://") : NULL;
-	bool usable = url && size <= URL_MAX && authority && authority[3] != '/' &&
-	              curl_url_set(url, CURLUPART_URL, text, CURLU_DISALLOW_USER) == CURLUE_OK &&
-	              curl_url_get(url, CURLUPART_SCHEME, &scheme, 0) == CURLUE_OK &&
-	              curl_url_get(url, CURLUPART_HOST, &host, 0) == CURLUE_OK &&
-	              curl_url_get(url, CURLUPART_PATH, &path, 0) == CURLUE_OK && *host &&
-	              (strcmp(scheme, "smtp") == 0 || strcmp(scheme, "smtps") == 0) &&
-	              strcmp(path, "/") == 0 &&
-	              curl_url_get(url, CURLUPART_QUERY, &query, 0) == CURLUE_NO_QUERY;
+	CURLUcode code = curl_url_set(url, CURLUPART_URL, text, CURLU_DISALLOW_USER);
+	if (code == CURLUE_OK)
+		code = curl_url_get(url, CURLUPART_SCHEME, &scheme, 0);
+	if (code == CURLUE_OK)
+		code = curl_url_get(url, CURLUPART_HOST, &host, 0);
+	if (code == CURLUE_OK)
+		code = curl_url_get(url, CURLUPART_PATH, &path, 0);
+	if (code == CURLUE_OK)
+		code = curl_url_get(url, CURLUPART_QUERY, &query, 0);
+	*usable = code == CURLUE_NO_QUERY && *host && strcmp(path, "/") == 0 &&
+	          (strcmp(scheme, "smtp") == 0 || strcmp(scheme, "smtps") == 0);
 	curl_free(scheme);
 	curl_free(host);
 	curl_free(path);
 	curl_free(query);
+	return code;
+}
+
+int mail_url_check(const char *text)
+{
+	size_t size = strlen(or_empty(text));
+	const char *authority = size && size <= URL_MAX ? strstr(text, "://") : NULL;
+	for (size_t i = 0; i < size; i++)
+		if (text[i] <= 0x20 || text[i] >= 0x7f || text[i] == '#')
+			return ERR_VALIDATION;
+	if (!authority || authority[3] == '/')
+		return ERR_VALIDATION;
+	CURLU *url = curl_url();
+	bool usable = false;
+	CURLUcode code = url ? judge_url(url, text, &usable) : CURLUE_OUT_OF_MEMORY;
 	curl_url_cleanup(url);
-	return usable;
+	if (code == CURLUE_OUT_OF_MEMORY)
+		return ERR_NO_MEMORY;
+	return usable ? 0 : ERR_VALIDATION;
 }
 
 /* ---- what libcurl calls ---- */
@@ -191,7 +206,7 @@ static int perform(struct transfer *transfer, const struct mail_message *message
 	transfer->recipients = curl_slist_append(NULL, to);
 	int result = easy && transfer->recipients ? OK : ERR_NO_MEMORY;
 	if (!result && set_options(transfer, easy, from) != CURLE_OK)
-		result = error_cause(error, ERR_INTERNAL, "libcurl does not take an option");
+		result = error_cause(error, ERR_NO_MEMORY, "libcurl does not take an option");
 	if (!result) {
 		thread_may_wait();
 		CURLcode code = curl_easy_perform(easy);
@@ -207,10 +222,11 @@ int mail_send(const struct mail_server *server, const struct mail_message *messa
               struct error *error)
 {
 	struct transfer transfer = {.server = server};
-	if (!mail_url_usable(server->url))
-		return error_cause(error, ERR_VALIDATION, "mail.url is not smtp://HOST or smtps://HOST");
+	int result = mail_url_check(server->url);
+	if (result)
+		return error_cause(error, result, "mail.url cannot be used: smtp://HOST or smtps://HOST");
 	buf_init(&transfer.text, MAIL_MESSAGE_MAX);
-	int result = mail_compose(message, &transfer.text, error);
+	result = mail_compose(message, &transfer.text, error);
 	if (!result)
 		result = perform(&transfer, message, error);
 	buf_free(&transfer.text);

@@ -54,7 +54,8 @@ int mail_compose(const struct mail_message *message, struct buf *out, struct err
 
 /* local@domain in ASCII without quotes, comments or blanks, at most MAIL_ADDRESS_MAX bytes. */
 bool mail_address_usable(const char *address);
-/* As in struct mail_server, without user, path or query. */
-bool mail_url_usable(const char *url);
+/* Whether it is as in struct mail_server, without user, path or query. ERR_VALIDATION,
+ * ERR_NO_MEMORY. */
+int mail_url_check(const char *url) __attribute__((warn_unused_result));
 
 #endif

@@ -20,7 +20,6 @@ struct transfer {
 	int64_t moved_us;
 	bool stalled;
 	bool over;
-	bool too_many_headers;
 	bool opened;  /* at least one address was permitted */
 	bool refused; /* at least one was not */
 	char refused_address[ADDRESS_TEXT_SIZE];

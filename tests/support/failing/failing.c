@@ -11,15 +11,16 @@ int failing_errno = EIO;
 static _Thread_local unsigned armed;
 static _Thread_local int countdown;
 static _Thread_local const char *failed;
+static _Thread_local bool arms_others;
 
 void failing_arm(unsigned kinds, int at)
 {
 	armed = kinds;
 	countdown = at;
 	failed = NULL;
+	arms_others = false;
 }
 
-static _Thread_local bool arms_others;
 static _Atomic unsigned others_armed;
 static _Atomic int others_countdown;
 static const char *_Atomic others_failed;
@@ -79,6 +80,8 @@ int failing_decide(const char *name, unsigned kind)
 #define KIND_SQLITE 8
 #define KIND_POSTGRES 16
 #define KIND_POSTGRES_WAIT 32
+#define KIND_CURL 64
+#define KIND_SYSTEM 128
 #define CALL(kind, value, name)                                                                    \
 	__asm__(".text\n.weak __real_" #name "\n.globl __wrap_" #name "\n.type __wrap_" #name ", @function\n"                  \
 	        "__wrap_" #name ":\n\t.cfi_startproc\n\tendbr64\n"                                                       \

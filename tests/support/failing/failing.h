@@ -22,6 +22,8 @@ enum failing_kind {
 	FAILING_SQLITE = 8,  /* a statement: SQLITE_IOERR */
 	FAILING_POSTGRES = 16, /* libpq's connecting and sending: NULL, 0 or -1 */
 	FAILING_POSTGRES_WAIT = 32, /* its moving of bytes, of which a run may have more or fewer */
+	FAILING_CURL = 64,   /* for want of memory */
+	FAILING_SYSTEM = 128, /* sockets, polling, threads: -1, or a thread's EAGAIN */
 };
 
 /* What errno is after a failed call of the file system; EIO unless set. */

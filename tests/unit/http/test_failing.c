@@ -1,6 +1,6 @@
 /* Requests of each kind, while one call after another fails in the server: the client is told of a
- * fault (5xx, or the end of the connection) or gets its very answer, never another one; and what failed
- * succeeds when it is repeated. */
+ * fault (5xx, or the end of the connection) or gets its very answer, never another one; and what
+ * failed succeeds when it is repeated. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -38,8 +38,8 @@ static void answer_free(struct answer *answer)
 /* "Name: value" lines; what differs from request to request is its name alone. */
 static void without_chance(char *head)
 {
-	static const char *const names[] = {"\r\nDate: ", "\r\nX-Request-Id: ", "\r\nRateLimit-Remaining: ",
-	                                    "\r\nRateLimit-Reset: "};
+	static const char *const names[] = {"\r\nDate: ", "\r\nX-Request-Id: ",
+	                                    "\r\nRateLimit-Remaining: ", "\r\nRateLimit-Reset: "};
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
 		char *value = strstr(head, names[i]);
 		if (value) {
@@ -274,8 +274,8 @@ static void test_registrations(void **state)
 	const struct request requests[] = {
 		POST("/v1/events", LIVE, JSON, "{\"client_ref\":\"n#\",\"payload\":{\"a\":[1.5,true]}}", 201),
 		POST("/v1/events", HASH, JSON,
-	     "{\"client_ref\":\"n#\",\"hash\":\"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855\","
-	     "\"hash_alg\":\"sha-256\",\"occurred_at\":\"2026-01-31T09:30:00+01:00\"}",
+	     "{\"client_ref\":\"n#\",\"hash_alg\":\"sha-256\","
+	     "\"hash\":\"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855\",\"occurred_at\":\"2026-01-31T09:30:00+01:00\"}",
 	     201),
 		WITH_FILES("POST", "/v1/events", LIVE, JSON, large_body, 201),
 		WITH_FILES("POST", "/v1/events", LIVE, FORM,
@@ -295,6 +295,27 @@ static void test_certification(void **state)
 {
 	in_turn(&(struct request)DIFFERS(
 		"POST", "/v1/certifications", LIVE, JSON, "{\"seq_from\":1,\"seq_to\":1}", 202));
+}
+
+/* ---- starting ---- */
+
+static void test_start(void **state)
+{
+	const char *failed;
+	int at = 0;
+	do {
+		struct http_server *server = NULL;
+		struct error error = {0};
+		failing_arm(KINDS | FAILING_SYSTEM, ++at);
+		int result = http_start(&harness.service, &server, &error);
+		failed = failing_disarm();
+		if (result != 0 && !failed)
+			fail_msg("%d %s", result, error.cause);
+		if (failed && result != ERR_IO && result != ERR_NO_MEMORY)
+			fail_msg("call %d, %s: %d", at, failed, result);
+		assert_true(result ? !server : http_port(server) && http_admin_port(server));
+		http_stop(server);
+	} while (failed);
 }
 
 /* ---- what there is ---- */
@@ -382,6 +403,7 @@ int main(void)
 		cmocka_unit_test(test_reads),         cmocka_unit_test(test_content),
 		cmocka_unit_test(test_pages),         cmocka_unit_test(test_refusals),
 		cmocka_unit_test(test_registrations), cmocka_unit_test(test_certification),
+		cmocka_unit_test(test_start),
 	};
 	return cmocka_run_group_tests(tests, start, stop);
 }

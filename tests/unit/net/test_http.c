@@ -320,6 +320,37 @@ static void test_refused_before_sending(void **state)
 	request.headers = broken_header;
 	request.header_count = 1;
 	assert_int_equal(http_send(&request, &answer, NULL), ERR_VALIDATION);
+	const char *many[HTTP_REQUEST_HEADERS_MAX + 1];
+	for (size_t i = 0; i < sizeof many / sizeof *many; i++)
+		many[i] = "X-One: 1";
+	request.headers = many;
+	request.header_count = sizeof many / sizeof *many;
+	assert_int_equal(http_send(&request, &answer, NULL), ERR_VALIDATION);
+	request.header_count = 0;
+	static char long_text[HTTP_URL_MAX + 32] = "http://127.0.0.1:9/";
+	memset(long_text + strlen(long_text), 'a', sizeof long_text - strlen(long_text) - 1);
+	request.content_type = long_text;
+	assert_int_equal(http_send(&request, &answer, NULL), ERR_VALIDATION);
+	request.content_type = NULL;
+	request.url = long_text;
+	assert_int_equal(http_send(&request, &answer, NULL), ERR_VALIDATION);
+}
+
+/* A certificate that cannot be read is a fault of this exchange; nothing is sent without it. */
+static void test_client_certificate(void **state)
+{
+	struct script script = {.answer = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"};
+	HTTP_ANSWER_AUTO struct http_answer answer = {0};
+	char url[128], secure[128];
+
+	start(&script);
+	struct http_request request = request_to(&script, url);
+	snprintf(secure, sizeof secure, "https://127.0.0.1:%d/", script.port);
+	request.url = secure;
+	request.client_certificate = request.client_key = "/nothing/here.pem";
+	assert_int_equal(http_send(&request, &answer, NULL), ERR_NETWORK);
+	finish(&script);
+	assert_null(strstr(script.request, "HTTP/1.1"));
 }
 
 /* What the environment says about proxies must not lead around the guard. */
@@ -518,7 +549,7 @@ int main(void)
 		cmocka_unit_test(test_header_limit),
 		cmocka_unit_test(test_timeout),
 		cmocka_unit_test(test_guard),
-		cmocka_unit_test(test_refused_before_sending),
+		cmocka_unit_test(test_refused_before_sending), cmocka_unit_test(test_client_certificate),
 		cmocka_unit_test(test_no_proxy_from_environment),
 		cmocka_unit_test(test_url_check),
 		cmocka_unit_test(test_streams),

@@ -171,12 +171,12 @@ static void test_server_addresses(void **state)
 	                                  "smtp://mail.example.org\r\nEHLO",
 	                                  "imap://mail.example.org"};
 	for (size_t i = 0; i < sizeof good / sizeof *good; i++)
-		if (!mail_url_usable(good[i]))
+		if (mail_url_check(good[i]))
 			fail_msg("%s", good[i]);
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-		if (mail_url_usable(bad[i]))
+		if (mail_url_check(bad[i]) != ERR_VALIDATION)
 			fail_msg("%s", bad[i]);
-	assert_false(mail_url_usable(NULL));
+	assert_int_equal(mail_url_check(NULL), ERR_VALIDATION);
 }
 
 /* ---- sending ---- */
