@@ -77,19 +77,24 @@ void harness_issue(struct harness *harness, const char *data, size_t size)
 	struct content_writer *writer;
 	struct certification_claim claim = {
 	    .holder = "test", .now_us = clock_now_us(), .lease_us = US_PER_DAY};
-	assert_int_equal(store_claim_certification(harness->service.store, &claim, &arena, &certification, &error),
+	assert_int_equal(store_claim_certification(harness->service.store, &claim, &arena,
+	                                           &certification, &error),
 	                 OK);
-	struct document document = {.kind = DOCUMENT_REPORT,
-	                            .language = LANGUAGE_SPANISH,
-	                            .name = "report-es.pdf",
-	                            .object = "issued/aa/one",
-	                            .size_bytes = (int64_t)size,
-	                            .sha256 = sha256_of(data, size)};
+	struct document documents[2] = {{.kind = DOCUMENT_REPORT,
+	                                 .language = LANGUAGE_SPANISH,
+	                                 .name = "report-es.pdf",
+	                                 .object = "issued/aa/one",
+	                                 .size_bytes = (int64_t)size,
+	                                 .sha256 = sha256_of(data, size)}};
+	documents[1] = documents[0];
+	documents[1].kind = DOCUMENT_PART;
+	strcpy(documents[1].name, "<a> & \"b\" 'c'.zip");
+	documents[1].sha256 = sha256_of("", 0);
 	assert_int_equal(content_write_begin(harness->service.content, &writer, &error), 0);
 	assert_int_equal(content_write(writer, data, size, &error), 0);
-	assert_int_equal(content_write_commit(writer, document.object, &error), 0);
+	assert_int_equal(content_write_commit(writer, documents[0].object, &error), 0);
 	assert_int_equal(store_complete_certification(harness->service.store, &certification, "test",
-	                                              clock_now_us(), &document, 1, &error),
+	                                              clock_now_us(), documents, 2, &error),
 	                 0);
 }
 
@@ -273,6 +278,21 @@ static int count_one(const char *path, const struct stat *info, int type, struct
 {
 	objects += type == FTW_F;
 	return 0;
+}
+
+static long cut_size;
+
+static int cut_one(const char *path, const struct stat *info, int type, struct FTW *place)
+{
+	if (type != FTW_F)
+		return 0;
+	return cut_size < 0 ? unlink(path) : truncate(path, cut_size);
+}
+
+void harness_cut_objects(const struct harness *harness, long size)
+{
+	cut_size = size;
+	assert_int_equal(nftw(harness->content_url + strlen("file:"), cut_one, 16, FTW_PHYS), 0);
 }
 
 int harness_count_objects(const struct harness *harness)

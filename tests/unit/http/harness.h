@@ -32,7 +32,8 @@ void harness_start(struct harness *harness, void (*adjust)(struct settings *sett
 void harness_stop(struct harness *harness);
 /* A live key of another account, for content. */
 void harness_add_client(struct harness *harness, char key[KEY_TEXT_MAX]);
-/* Issues the certification that has waited for longest, with one file of these bytes: its report. */
+/* Issues the certification that has waited for longest, with a report of these bytes, and a part
+ * that is not there, with a name of signs that HTML has a use for. */
 void harness_issue(struct harness *harness, const char *data, size_t size);
 
 struct reply {
@@ -61,6 +62,8 @@ void reply_free(struct reply *reply);
 const char *reply_header(const struct reply *reply, const char *name);
 /* The status, and for errors the code. */
 void reply_expect(struct reply *reply, int status, const char *code);
+/* Cuts every file below the content directory to `size`; below 0, deletes it. */
+void harness_cut_objects(const struct harness *harness, long size);
 /* Files below the content directory. */
 int harness_count_objects(const struct harness *harness);
 

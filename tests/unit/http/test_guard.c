@@ -113,6 +113,73 @@ static void test_basic(void **state)
 	reply_expect(&reply, 200, NULL);
 }
 
+/* Nothing that is no key, however it is wrapped, is more than an invalid one. */
+static void test_odd_credentials(void **state)
+{
+	static const char *const odd[] = {
+		"Bearer", "Digest abc", "Basic ", "Basic =", "Basic c3ZjX2xpdmVfYQ==", "Bearer svc_live_a",
+		"Basic QUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFB"
+		"QUFBQUFBQUFBQUFBQUFB"};
+	for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
+		struct reply reply;
+		char header[256];
+		snprintf(header, sizeof header, "Authorization: %s\r\n", odd[i]);
+		ask(&reply, "GET", "/v1/channel", NULL, header);
+		reply_expect(&reply, 401, "invalid_key");
+	}
+}
+
+/* What is said while the body still comes has the same words as behind it. */
+static void test_said_early(void **state)
+{
+	static const struct {
+		const char *path, *headers;
+		bool with_key;
+		int status;
+		const char *reason;
+	} cases[] = {
+		{"/v1/events", "Content-Type: text/plain\r\n", true, 400, "Bad Request"},
+		{"/v1/events", "", false, 401, "Unauthorized"},
+		{"/nothing", "", true, 404, "Not Found"},
+		{"/v1/channel", "", true, 405, "Method Not Allowed"},
+		{"/v1/certifications", "", true, 413, "Content Too Large"},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		char request[512], line[64], authorization[128] = "";
+		struct reply reply;
+		if (cases[i].with_key)
+			snprintf(authorization, sizeof authorization, "Authorization: Bearer %s\r\n", LIVE);
+		snprintf(request, sizeof request,
+		         "POST %s HTTP/1.1\r\nHost: a\r\nContent-Length: 4000000\r\n%s%s%s\r\n",
+		         cases[i].path, cases[i].status == 413 ? "Content-Type: application/json\r\n" : "",
+		         cases[i].headers, authorization);
+		int descriptor = harness_connect(&harness);
+		harness_send(descriptor, request, strlen(request));
+		harness_read(descriptor, false, &reply);
+		snprintf(line, sizeof line, "HTTP/1.1 %d %s\r\n", cases[i].status, cases[i].reason);
+		assert_memory_equal(reply.head, line, strlen(line));
+		assert_true(reply.closed && *reply_header(&reply, "X-Request-Id"));
+		reply_expect(&reply, cases[i].status, NULL);
+		close(descriptor);
+	}
+}
+
+static void test_encodings(void **state)
+{
+	static const char *const paths[] = {"/v1/events", "/v1/certifications"};
+	for (int i = 0; i < 2; i++) {
+		struct reply reply;
+		harness_ask(&harness, &reply, "POST", paths[i], LIVE,
+		            "Content-Type: application/json\r\nContent-Encoding: gzip\r\n", "{}", 2);
+		assert_non_null(strstr(reply.body, "Content-Encoding"));
+		reply_expect(&reply, 400, "validation_error");
+		harness_ask(&harness, &reply, "POST", paths[i], LIVE,
+		            "Content-Type: application/json\r\nContent-Encoding: identity\r\n", "[]", 2);
+		assert_null(strstr(reply.body, "Content-Encoding"));
+		reply_expect(&reply, 400, "validation_error");
+	}
+}
+
 static void test_language(void **state)
 {
 	struct reply reply;
@@ -208,6 +275,7 @@ static void test_framing(void **state)
 		"Transfer-Encoding: gzip, chunked\r\n",
 		"Transfer-Encoding: identity\r\n",
 		"Content-Length : 2\r\n",
+		"Content-Length: 1234567890123456789\r\n",
 	};
 	for (size_t i = 0; i < sizeof broken / sizeof *broken; i++) {
 		char request[512];
@@ -328,6 +396,25 @@ static void test_rate_by_address(void **state)
 	reply_expect(&reply, 401, "invalid_key");
 	ask(&reply, "GET", "/v1/channel", NULL, "X-Forwarded-For: 2001:db8::1\r\n");
 	reply_expect(&reply, 401, "invalid_key");
+	/* What is no address is not believed: the proxy's own counts, for each of them. */
+	static const char *const odd[] = {
+		"", "unknown", "192.0.2.1:80", "::ffff:300.1.1.1",
+		"a name that is far too long to be the text of any address there is at all"};
+	for (int i = 0; i < 9; i++) {
+		char header[160];
+		snprintf(header, sizeof header, "X-Forwarded-For: %s\r\n",
+		         odd[(size_t)i % (sizeof odd / sizeof *odd)]);
+		ask(&reply, "GET", "/nothing", NULL, header);
+		reply_expect(&reply, i < 8 ? 404 : 429, NULL);
+	}
+	/* An IPv4 address is the same one in IPv6's clothes. */
+	ask(&reply, "GET", "/nothing", NULL, "X-Forwarded-For: ::ffff:192.0.2.1\r\n");
+	reply_expect(&reply, 429, "rate_limited");
+	/* So is a look-up of a key that is nobody's. */
+	char nobody[KEY_TEXT_MAX];
+	key_generate("svc", MODE_LIVE, nobody);
+	ask(&reply, "GET", "/v1/channel", nobody, "X-Forwarded-For: 192.0.2.1\r\n");
+	reply_expect(&reply, 429, "rate_limited");
 	/* Public pages are counted apart. */
 	ask(&reply, "GET", "/docs/errors", NULL, "X-Forwarded-For: 192.0.2.1\r\n");
 	reply_expect(&reply, 200, NULL);
@@ -341,6 +428,8 @@ int main(void)
 		cmocka_unit_test(test_language),     cmocka_unit_test(test_scenarios),
 		cmocka_unit_test(test_states),       cmocka_unit_test(test_framing),
 		cmocka_unit_test(test_long_head),    cmocka_unit_test(test_keep_alive),
+		cmocka_unit_test(test_odd_credentials), cmocka_unit_test(test_said_early),
+		cmocka_unit_test(test_encodings),
 	};
 	const struct CMUnitTest rates[] = {
 		cmocka_unit_test_setup_teardown(test_rate_by_key, start_small, stop),

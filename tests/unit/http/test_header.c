@@ -5,6 +5,8 @@
 
 #include <cmocka.h>
 
+#include <stdio.h>
+
 #include "http/header.h"
 
 static void test_language(void **state)
@@ -51,6 +53,22 @@ static void test_accept(void **state)
 	assert_true(
 		header_media_type_is(slice_of("Application/JSON; charset=utf-8"), "application/json"));
 	assert_false(header_media_type_is(slice_of("application/jsonp"), "application/json"));
+}
+
+/* A weight that is none counts as no wish at all. */
+static void test_weights(void **state)
+{
+	static const char *const none[] = {"0.0", "0.000", "", "2", "1.001", "1x", "0,5", "0.0001", "0.a"};
+	for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
+		char text[64];
+		snprintf(text, sizeof text, "es;q=%s, en;q=0.1", none[i]);
+		if (header_language(slice_of(text)) != LANGUAGE_ENGLISH)
+			fail_msg("%s", text);
+	}
+	assert_int_equal(header_language(slice_of("es;q=1.000, en;q=0.999")), LANGUAGE_SPANISH);
+	assert_int_equal(header_language(slice_of("*;q=0.5, *;q=0.1, en;q=0")), LANGUAGE_SPANISH);
+	assert_true(header_prefers_json(slice_of("application/json;q=0.5, application/json;q=0.1, "
+	                                         "text/html;q=0.4, text/*;q=0.3")));
 }
 
 static void test_parameters(void **state)
@@ -118,6 +136,12 @@ static void test_range(void **state)
 	check_range("bytes=a-b", 10, RANGE_NONE, 0, 0);
 	check_range("bytes=99999999999999999999-", 10, RANGE_NONE, 0, 0);
 	check_range("bytes", 10, RANGE_NONE, 0, 0);
+	check_range("bytes=-x", 10, RANGE_NONE, 0, 0);
+	check_range("bytes=-", 10, RANGE_NONE, 0, 0);
+	check_range("bytes=1-x", 10, RANGE_NONE, 0, 0);
+	check_range("bytes= ", 10, RANGE_NONE, 0, 0);
+	check_range("bytes=-0", 10, RANGE_UNSATISFIABLE, 0, 0);
+	check_range("bytes=-1", 0, RANGE_UNSATISFIABLE, 0, 0);
 }
 
 static void test_percent(void **state)
@@ -138,6 +162,7 @@ int main(void)
 		cmocka_unit_test(test_language),   cmocka_unit_test(test_accept),
 		cmocka_unit_test(test_parameters), cmocka_unit_test(test_disposition),
 		cmocka_unit_test(test_range),      cmocka_unit_test(test_percent),
+		cmocka_unit_test(test_weights),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -232,6 +232,7 @@ static void check_verification(const char *code)
 	snprintf(path, sizeof path, "/verify/%s", code);
 	get(&reply, path, NULL, NULL);
 	assert_non_null(strstr(reply.body, hex));
+	assert_non_null(strstr(reply.body, ">&lt;a&gt; &amp; &quot;b&quot; &#39;c&#39;.zip<"));
 	assert_non_null(strstr(reply.body, "no probative value"));
 	assert_non_null(strstr(reply_header(&reply, "Content-Security-Policy"), "default-src 'none'"));
 	assert_string_equal(reply_header(&reply, "Content-Type"), "text/html; charset=utf-8");
@@ -251,6 +252,31 @@ static void check_verification(const char *code)
 	reply_expect(&reply, 400, "validation_error");
 	get(&reply, "/verify/SVC-2026-AAAA-AAAA", NULL, "Accept: application/json\r\n");
 	reply_expect(&reply, 404, "not_found");
+}
+
+/* An object that is gone, or not as long as it was, is a fault of ours, and told as one. */
+static void test_lost_content(void **state)
+{
+	static char body[40000];
+	ARENA_AUTO struct arena arena;
+	struct reply reply;
+	struct slice id;
+	char path[128];
+	arena_init(&arena, 1 << 20);
+	snprintf(body, sizeof body, "{\"client_ref\":\"lost\",\"payload\":{\"a\":\"%020000d\"}}", 7);
+	harness_post(&harness, &reply, "/v1/events", harness.key[MODALITY_CONTENT][MODE_TEST], body);
+	assert_true(json_get_text(parse(&arena, &reply), "event_id", &id));
+	snprintf(path, sizeof path, "/v1/events/%.*s/content", (int)id.size, id.data);
+	reply_expect(&reply, 201, NULL);
+	get(&reply, path, TEST, NULL);
+	assert_int_equal(reply.body_size, 20008);
+	reply_expect(&reply, 200, NULL);
+	harness_cut_objects(&harness, 100);
+	get(&reply, path, TEST, NULL);
+	reply_expect(&reply, error_http_status(ERR_CORRUPT), NULL);
+	harness_cut_objects(&harness, -1);
+	get(&reply, path, TEST, NULL);
+	reply_expect(&reply, error_http_status(ERR_CORRUPT), NULL);
 }
 
 static void test_certification(void **state)
@@ -293,6 +319,12 @@ static void test_certification(void **state)
 	get(&reply, path, NULL, NULL);
 	reply_expect(&reply, 404, "not_found");
 	check_verification(code);
+	harness_cut_objects(&harness, 9);
+	get(&reply, local, NULL, NULL);
+	reply_expect(&reply, error_http_status(ERR_CORRUPT), NULL);
+	harness_cut_objects(&harness, -1);
+	get(&reply, local, NULL, NULL);
+	reply_expect(&reply, error_http_status(ERR_CORRUPT), NULL);
 }
 
 static int start(void **state)
@@ -328,6 +360,7 @@ int main(void)
 		cmocka_unit_test(test_one),
 		cmocka_unit_test(test_channel),
 		cmocka_unit_test(test_certification_bodies),
+		cmocka_unit_test(test_lost_content),
 		cmocka_unit_test(test_certification),
 	};
 	return cmocka_run_group_tests(tests, start, stop);
