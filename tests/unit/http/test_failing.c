@@ -264,6 +264,39 @@ static void test_refusals(void **state)
 		in_turn(&requests[i]);
 }
 
+/* So long that what is made of it does not fit into what a request has at once. */
+static void test_long_texts(void **state)
+{
+	static char text[3001], path[3100], query[3100], unknown[3100], type[3200], form[3300];
+	memset(text, 'a', sizeof text - 1);
+	snprintf(path, sizeof path, "/v1/events/%%65%s", text);
+	snprintf(query, sizeof query, "/v1/events?status=%%65%s", text);
+	snprintf(unknown, sizeof unknown, "/v1/events?%.1500s=1", text);
+	snprintf(type, sizeof type, "Content-Type: multipart/form-data; x=\"%s\"; boundary=b\r\n", text);
+	snprintf(form, sizeof form,
+	         PART("name=\"client_ref\"; x=\"%.1500s\"") "n#\r\n"
+	         PART("name=\"file\"; filename*=UTF-8''%%65; x=\"%.1500s\"") "abc\r\n--b--\r\n",
+	         text, text);
+	const struct request requests[] = {
+		GET(path, LIVE, NULL, 404),
+		GET(query, LIVE, NULL, 400),
+		GET(unknown, LIVE, NULL, 400),
+		POST("/v1/events", LIVE, type, form, 201),
+	};
+	for (size_t i = 0; i < sizeof requests / sizeof *requests; i++)
+		in_turn(&requests[i]);
+}
+
+static void test_behind_a_proxy(void **state)
+{
+	const struct request requests[] = {
+		GET("/docs/errors", NULL, "X-Forwarded-For: 192.0.2.1\r\n", 200),
+		GET("/nothing", NULL, "X-Forwarded-For: 192.0.2.1\r\n", 404),
+	};
+	for (size_t i = 0; i < sizeof requests / sizeof *requests; i++)
+		in_turn(&requests[i]);
+}
+
 static void no_problem(void *context, const char *text)
 {
 	fail_msg("%s", text);
@@ -391,6 +424,18 @@ static int start(void **state)
 	return 0;
 }
 
+static void trusted(struct settings *settings)
+{
+	high_rates(settings);
+	settings->service_trusted_proxies = "127.0.0.0/8";
+}
+
+static int start_behind_a_proxy(void **state)
+{
+	harness_start(&harness, trusted);
+	return 0;
+}
+
 static int stop(void **state)
 {
 	harness_stop(&harness);
@@ -403,7 +448,9 @@ int main(void)
 		cmocka_unit_test(test_reads),         cmocka_unit_test(test_content),
 		cmocka_unit_test(test_pages),         cmocka_unit_test(test_refusals),
 		cmocka_unit_test(test_registrations), cmocka_unit_test(test_certification),
-		cmocka_unit_test(test_start),
+		cmocka_unit_test(test_long_texts),    cmocka_unit_test(test_start),
 	};
-	return cmocka_run_group_tests(tests, start, stop);
+	const struct CMUnitTest proxied[] = {cmocka_unit_test(test_behind_a_proxy)};
+	int failed = cmocka_run_group_tests(tests, start, stop);
+	return failed + cmocka_run_group_tests(proxied, start_behind_a_proxy, stop);
 }

@@ -81,9 +81,56 @@ static void test_revoked_meanwhile(void **state)
 	answered(ask(), 401, "revoked_key");
 }
 
+/* What began longer ago than the cache believes what it was told is shared no more. */
+static void test_hangs_for_longer_than_it_counts(void **state)
+{
+	hang();
+	int before = ask();
+	while (!atomic_load(&hanging))
+		usleep(1000);
+	usleep(KEY_LIFE_US + 1000);
+	answered(ask(), 200, NULL);
+	assert_int_equal(atomic_load(&looked_up), 2);
+	atomic_store(&hanging, 0);
+	answered(before, 200, NULL);
+}
+
+/* Whoever waits is told at the deadline; whoever comes later at once, and no more look-ups hang. */
+static void test_hangs_beyond_the_deadline(void **state)
+{
+	hang();
+	int waiting[3];
+	for (size_t i = 0; i < 3; i++)
+		waiting[i] = ask();
+	for (size_t i = 0; i < 3; i++)
+		answered(waiting[i], 503, "temporarily_unavailable");
+	answered(ask(), 503, "temporarily_unavailable");
+	assert_int_equal(atomic_load(&looked_up), 1);
+	atomic_store(&hanging, 0);
+	struct reply reply;
+	do {
+		int descriptor = ask();
+		harness_read(descriptor, false, &reply);
+		close(descriptor);
+		reply_free(&reply);
+	} while (reply.status == 503);
+	assert_int_equal(reply.status, 200);
+}
+
 static int start(void **state)
 {
 	harness_start(&harness, NULL);
+	return 0;
+}
+
+static void short_deadline(struct settings *settings)
+{
+	settings->http_deadline = US_PER_SECOND / 2;
+}
+
+static int start_impatient(void **state)
+{
+	harness_start(&harness, short_deadline);
 	return 0;
 }
 
@@ -97,6 +144,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_revoked_meanwhile, start, stop),
+		cmocka_unit_test_setup_teardown(test_hangs_for_longer_than_it_counts, start, stop),
+		cmocka_unit_test_setup_teardown(test_hangs_beyond_the_deadline, start_impatient, stop),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
