@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "trampoline.h"
+
 int failing_errno = EIO;
 
 static _Thread_local unsigned armed;
@@ -70,26 +72,5 @@ int failing_decide(const char *name, unsigned kind)
 	return 1;
 }
 
-/* The linker leads every call of NAME here (--wrap), whatever its arguments: they are kept, then it
- * is called, or its value of failure returned. */
-#define TEXT(x) #x
-#define VALUE(x) TEXT(x)
-#define KIND_MEMORY 1
-#define KIND_FILES 2
-#define KIND_OPENSSL 4
-#define KIND_SQLITE 8
-#define KIND_POSTGRES 16
-#define KIND_POSTGRES_WAIT 32
-#define KIND_CURL 64
-#define KIND_SYSTEM 128
-#define CALL(kind, value, name)                                                                    \
-	__asm__(".text\n.weak __real_" #name "\n.globl __wrap_" #name "\n.type __wrap_" #name ", @function\n"                  \
-	        "__wrap_" #name ":\n\t.cfi_startproc\n\tendbr64\n"                                                       \
-	        "\tpush %rdi\n\tpush %rsi\n\tpush %rdx\n\tpush %rcx\n\tpush %r8\n\tpush %r9\n"          \
-	        "\tpush %rax\n\t.cfi_adjust_cfa_offset 56\n\tlea 1f(%rip), %rdi\n\tmov $" VALUE(KIND_##kind) ", %esi\n"              \
-	        "\tcall failing_decide\n\tmov %eax, %r11d\n"                                            \
-	        "\tpop %rax\n\tpop %r9\n\tpop %r8\n\tpop %rcx\n\tpop %rdx\n\tpop %rsi\n\tpop %rdi\n"     \
-	        "\t.cfi_adjust_cfa_offset -56\n\ttest %r11d, %r11d\n\tjne 2f\n\tjmp __real_" #name "@PLT\n"                           \
-	        "2:\tmov $" #value ", %rax\n\tret\n\t.cfi_endproc\n"                                                    \
-	        ".section .rodata\n1:\t.asciz \"" #name "\"\n.text\n");
+#define CALL(kind, value, name) TRAMPOLINE(".weak", kind, value, name)
 #include "calls.def"

@@ -10,8 +10,8 @@
  *	}
  *
  * Only calls that our own code makes are counted, in the thread that armed it, or with
- * failing_arm_others in all threads but that one; calls.def names them.
- * An executable gets this by `failing` in its dependencies. */
+ * failing_arm_others in all threads but that one; calls.def names them, and parts.def our own. An
+ * executable gets this by `failing` in its dependencies, and by `failing_parts` our own as well. */
 #ifndef FAILING_H
 #define FAILING_H
 
@@ -24,10 +24,15 @@ enum failing_kind {
 	FAILING_POSTGRES_WAIT = 32, /* its moving of bytes, of which a run may have more or fewer */
 	FAILING_CURL = 64,   /* for want of memory */
 	FAILING_SYSTEM = 128, /* sockets, polling, threads: -1, or a thread's EAGAIN */
+	FAILING_PARTS = 256,  /* of one of our folders, by another: failing_code */
+	FAILING_ARENAS = 512, /* of arenas, buffers, digests, trees: there is no memory */
+	FAILING_TRAFFIC = 1024, /* of connections: -1, with failing_errno */
 };
 
 /* What errno is after a failed call of the file system; EIO unless set. */
 extern int failing_errno;
+/* What a function of ours gives back; ERR_UNAVAILABLE unless set. It has done nothing then. */
+extern int failing_code;
 
 /* The at-th such call from now on (from 1) fails, once. */
 void failing_arm(unsigned kinds, int at);
