@@ -143,3 +143,11 @@ const char *error_message(const struct error *error, enum language language)
 	const char *text = language == LANGUAGE_SPANISH ? error->spanish : error->english;
 	return *text ? text : error_general_message(error->code, language);
 }
+
+const char *error_reason(const struct error *error, int code)
+{
+	if (error && *error->cause)
+		return error->cause;
+	return error && *error->english ? error->english
+	                                : error_general_message(code, LANGUAGE_ENGLISH);
+}

@@ -62,5 +62,7 @@ int error_cause(struct error *error, int code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* The sentence to show: the exact one if set, else the general one. */
 const char *error_message(const struct error *error, enum language language);
+/* Why it failed with `code`, for the log: the cause, or the sentence, or the code's general one. */
+const char *error_reason(const struct error *error, int code);
 
 #endif

@@ -83,7 +83,7 @@ static int record_some(struct deliverer *deliverer, struct attempt_record *recor
 	                                   store_now_us(deliverer->service->store), &error);
 	if (result)
 		log_warning("deliveries_not_recorded", "error", error_code_text(result), "cause",
-		            error.cause);
+		            error_reason(&error, result));
 	for (size_t i = 0; i < count && !result; i++) {
 		if (!records[i].notice)
 			continue;
@@ -233,9 +233,8 @@ static void fill_result(const struct deliverer *deliverer, const struct attempt 
 	record->end = acknowledged ? DELIVERY_DONE : wait_us < 0 ? DELIVERY_USED_UP : DELIVERY_AGAIN;
 	record->next_at_us = now_us + wait_us;
 	if (exchange->result) {
-		const char *cause = *exchange->error.cause ? exchange->error.cause
-		                                           : error_code_text(exchange->result);
-		struct slice kept = utf8_cut(slice_of(cause), DELIVERY_ERROR_MAX);
+		struct slice kept = utf8_cut(slice_of(error_reason(&exchange->error, exchange->result)),
+		                             DELIVERY_ERROR_MAX);
 		memcpy(record->error, kept.data, kept.size);
 		return;
 	}
@@ -319,7 +318,7 @@ static void load(struct deliverer *deliverer, struct queue_endpoint *endpoint, i
 	endpoint->due = !result && (int64_t)batch.count == limit;
 	if (result && result != ERR_NOT_FOUND)
 		log_warning("deliveries_not_loaded", "error", error_code_text(result), "cause",
-		            error.cause);
+		            error_reason(&error, result));
 	/* The store calls it due, and nothing is: what it goes by is brought up to date. */
 	bool stale = result == ERR_NOT_FOUND || (!result && batch.count == 0);
 	if (stale && endpoint->unrecorded_count == 0 && has_room(deliverer))
@@ -366,7 +365,7 @@ static void look(struct deliverer *deliverer)
 	int result = store_each_due_webhook(store, store_now_us(store), mark_due, deliverer, &error);
 	if (result)
 		log_warning("deliveries_not_found", "error", error_code_text(result), "cause",
-		            error.cause);
+		            error_reason(&error, result));
 	int64_t now_us = clock_monotonic_us();
 	int64_t pause_us = result ? LEASE_RETRY_US : (now_us - started_us) * LOOK_SHARE;
 	deliverer->look_at_us = now_us + (pause_us > LOOK_US ? pause_us : LOOK_US);
@@ -403,7 +402,7 @@ static bool hold_lease(struct deliverer *deliverer)
 	                              store_now_us(deliverer->service->store), duration_us, &taken, &error);
 	if (result)
 		log_warning("deliverer_not_leased", "error", error_code_text(result), "cause",
-		            error.cause);
+		            error_reason(&error, result));
 	else
 		deliverer->leased_until_us = taken ? now_us + duration_us : 0;
 	deliverer->renew_at_us = clock_monotonic_us() + (result ? LEASE_RETRY_US : RENEW_US);
@@ -511,7 +510,7 @@ int64_t deliverer_run(void *context, const atomic_bool *stopping)
 		result = prepare(deliverer, &error);
 	if (result) {
 		log_warning("deliverer_not_started", "error", error_code_text(result), "cause",
-		            error.cause);
+		            error_reason(&error, result));
 		return LEASE_RETRY_US;
 	}
 	if (!hold_lease(deliverer))

@@ -32,7 +32,7 @@ static void disable_idle_accounts(struct service *service)
 		    service->store, (now_us < sealed_at_us ? now_us : sealed_at_us) - IDLE_ACCOUNT_US,
 		    &count, &error);
 	if (result)
-		log_warning("idle_accounts_failed", "cause", error.cause);
+		log_warning("idle_accounts_failed", "cause", error_reason(&error, result));
 	if (count > 0) {
 		char text[24];
 		snprintf(text, sizeof text, "%" PRId64, count);
@@ -49,7 +49,7 @@ static void forget_notices(struct service *service)
 	                                  store_now_us(service->store) - service->settings->webhook_keep,
 	                                  FORGOTTEN_MAX, &removed, &error);
 	if (result)
-		log_warning("notices_not_forgotten", "cause", error.cause);
+		log_warning("notices_not_forgotten", "cause", error_reason(&error, result));
 	if (removed > 0) {
 		char text[24];
 		snprintf(text, sizeof text, "%" PRId64, removed);
@@ -63,7 +63,7 @@ static void look_at_balances(struct service *service, const atomic_bool *stoppin
 	int64_t count = 0;
 	int result = store_count_unbalanced(service->store, stopping, &count, &error);
 	if (result) {
-		log_warning("balances_not_checked", "cause", error.cause);
+		log_warning("balances_not_checked", "cause", error_reason(&error, result));
 		return;
 	}
 	atomic_store(&service->job_counters.unbalanced_accounts, count);
@@ -74,17 +74,20 @@ static void look_at_balances(struct service *service, const atomic_bool *stoppin
 static void forget_mails(struct service *service)
 {
 	struct error error = {0};
-	if (store_forget_mails(service->store, store_now_us(service->store) - MAIL_KEEP_US, &error))
-		log_warning("mails_not_forgotten", "cause", error.cause);
+	int result = store_forget_mails(service->store, store_now_us(service->store) - MAIL_KEEP_US,
+	                                &error);
+	if (result)
+		log_warning("mails_not_forgotten", "cause", error_reason(&error, result));
 }
 
 int64_t housekeeping_run(void *context, const atomic_bool *stopping)
 {
 	struct housekeeping *housekeeping = context;
 	struct error error = {0};
-	if (store_forget_usage(housekeeping->service->store,
-	                       store_now_us(housekeeping->service->store), &error))
-		log_warning("usage_not_forgotten", "cause", error.cause);
+	int result = store_forget_usage(housekeeping->service->store,
+	                                store_now_us(housekeeping->service->store), &error);
+	if (result)
+		log_warning("usage_not_forgotten", "cause", error_reason(&error, result));
 	disable_idle_accounts(housekeeping->service);
 	look_at_balances(housekeeping->service, stopping);
 	forget_notices(housekeeping->service);

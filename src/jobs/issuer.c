@@ -91,7 +91,7 @@ static int fail(struct issuer *issuer, const struct certification *certification
 	if (result) {
 		if (result != ERR_REFUSED)
 			log_error("certification_not_failed", "certification_id",
-			          certification->certification_id, "cause", error.cause);
+			          certification->certification_id, "cause", error_reason(&error, result));
 		return result;
 	}
 	atomic_fetch_add(&issuer->service->job_counters.certifications_failed, 1);
@@ -109,7 +109,7 @@ static void delay(struct job *job, int64_t pause_us, const char *cause)
 	/* A lease that cannot be given back runs out. */
 	if (result && result != ERR_REFUSED)
 		log_warning("certification_not_released", "certification_id",
-		            job->certification.certification_id, "cause", error.cause);
+		            job->certification.certification_id, "cause", error_reason(&error, result));
 }
 
 static bool is_old(const struct job *job)
@@ -152,7 +152,7 @@ static void end_failed_attempt(struct job *job, int result, const struct error *
 	}
 	char cause[ERROR_CAUSE_MAX + 64];
 	snprintf(cause, sizeof cause, "%d %s: %s", result, error_code_text(result),
-	         error->cause[0] ? error->cause : error_message(error, LANGUAGE_ENGLISH));
+	         error_reason(error, result));
 	if (!may_pass(job, result) || is_old(job)) {
 		int failed = fail(job->issuer, certification, job->issuer->holder, cause);
 		if (failed == OK || failed == ERR_REFUSED)
@@ -215,8 +215,9 @@ static void work_on(struct job *job, struct arena *arena)
 		complete(job, &issued);
 	else if (!atomic_load(&job->lost))
 		end_failed_attempt(job, result, &error);
-	if (remove_tree(issuer->directory, &error))
-		log_warning("working_files_left", "cause", error.cause);
+	result = remove_tree(issuer->directory, &error);
+	if (result)
+		log_warning("working_files_left", "cause", error_reason(&error, result));
 }
 
 /* What waits for a seal that does not come is never claimed, so it is looked for apart. */
@@ -263,7 +264,7 @@ int64_t issuer_run(void *context, const atomic_bool *stopping)
 		                                       &job.certification, &error);
 		if (result) {
 			if (result != ERR_NOT_FOUND)
-				log_warning("certification_not_claimed", "cause", error.cause);
+				log_warning("certification_not_claimed", "cause", error_reason(&error, result));
 			break;
 		}
 		issuer->last_account = job.certification.account;

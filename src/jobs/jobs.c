@@ -70,8 +70,9 @@ static int make_directory(const struct settings *settings, char *path, size_t si
 static int64_t refresh_links(void *context, const atomic_bool *stopping)
 {
 	struct error error = {0};
-	if (service_refresh_links(context, &error))
-		log_warning("link_secrets_not_read", "cause", error.cause);
+	int result = service_refresh_links(context, &error);
+	if (result)
+		log_warning("link_secrets_not_read", "cause", error_reason(&error, result));
 	return LINKS_INTERVAL_US;
 }
 

@@ -95,7 +95,7 @@ static void record_end(struct mailer *mailer, const struct mail *mail, enum mail
 		                            store_now_us(mailer->service->store), &error);
 		if (!result || result == ERR_REFUSED)
 			return;
-		log_warning("mail_not_ended", "mail_id", mail->mail_id, "cause", error.cause);
+		log_warning("mail_not_ended", "mail_id", mail->mail_id, "cause", error_reason(&error, result));
 		bool passes = result == ERR_UNAVAILABLE || result == ERR_UNKNOWN_OUTCOME ||
 		              result == ERR_NO_SPACE;
 		if (!passes || atomic_load(stopping))
@@ -137,7 +137,7 @@ static void delay(struct mailer *mailer, const struct mail *mail, const char *ca
 	                              &error);
 	/* A lease that cannot be given back runs out. */
 	if (result && result != ERR_REFUSED)
-		log_warning("mail_not_released", "mail_id", mail->mail_id, "cause", error.cause);
+		log_warning("mail_not_released", "mail_id", mail->mail_id, "cause", error_reason(&error, result));
 	log_warning("mail_delayed", "mail_id", mail->mail_id, "account_id", mail->account_id, "cause",
 	            cause);
 }
@@ -158,10 +158,9 @@ static void deliver(struct mailer *mailer, const struct mail *mail, const atomic
 		end(mailer, mail, MAIL_SENT, NULL, stopping);
 	else if (result == ERR_REFUSED || result == ERR_VALIDATION ||
 	         mail->attempts >= (int64_t)mailer->wait_count)
-		end(mailer, mail, MAIL_FAILED, *error.cause ? error.cause : error_code_text(result),
-		    stopping);
+		end(mailer, mail, MAIL_FAILED, error_reason(&error, result), stopping);
 	else
-		delay(mailer, mail, *error.cause ? error.cause : error_code_text(result));
+		delay(mailer, mail, error_reason(&error, result));
 }
 
 int64_t mailer_run(void *context, const atomic_bool *stopping)
@@ -179,7 +178,7 @@ int64_t mailer_run(void *context, const atomic_bool *stopping)
 		if (result == ERR_NOT_FOUND)
 			break;
 		if (result) {
-			log_warning("mails_not_read", "cause", error.cause);
+			log_warning("mails_not_read", "cause", error_reason(&error, result));
 			break;
 		}
 		deliver(mailer, &mail, stopping);

@@ -26,6 +26,6 @@ int64_t topup_run(void *context, const atomic_bool *stopping)
 	if (result == OK || result == ERR_NOT_FOUND)
 		return POLL_US;
 	log_warning("topup_interrupted", "error", error_code_text(result), "cause",
-	            *error.cause ? error.cause : error_message(&error, LANGUAGE_ENGLISH));
+	            error_reason(&error, result));
 	return TROUBLE_US;
 }

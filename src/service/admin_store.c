@@ -90,7 +90,7 @@ static int check_one_segment(void *context, int64_t account, int64_t chain, int6
 	int code = check_segment(check->call->admin->store, account, chain, number, &check->last_round,
 	                         &error);
 	if (code == ERR_CORRUPT || code == ERR_NOT_FOUND) {
-		hear_problem(check, *error.cause ? error.cause : error_message(&error, LANGUAGE_ENGLISH));
+		hear_problem(check, error_reason(&error, code));
 		return ERR_CORRUPT;
 	}
 	if (code && check->error)

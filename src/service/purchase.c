@@ -150,7 +150,7 @@ int service_decide_topups(struct service *service, int64_t now_us, const atomic_
 			char number[24];
 			snprintf(number, sizeof number, "%" PRId64, account);
 			log_error("topup_not_decided", "account", number, "cause",
-			          *error->cause ? error->cause : error_message(error, LANGUAGE_ENGLISH));
+			          error_reason(error, result));
 			error_clear(error);
 			continue;
 		}
@@ -310,7 +310,7 @@ int service_try_payment(struct service *service, const char *holder, struct erro
 		attempt.result = (struct payment_result){
 		    .outcome = result == ERR_VALIDATION ? PAYMENT_REFUSED : PAYMENT_UNKNOWN};
 		snprintf(attempt.result.reason, sizeof attempt.result.reason, "%.200s",
-		         *error->cause ? error->cause : error_message(error, LANGUAGE_ENGLISH));
+		         error_reason(error, result));
 	}
 	enum payment_end how;
 	result = find_end(&attempt, &how) ? end(&attempt, how, error) : give_back(&attempt, error);

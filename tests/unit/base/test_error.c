@@ -112,6 +112,17 @@ static void test_cause(void **state)
 	error_clear(NULL);
 }
 
+static void test_reason(void **state)
+{
+	struct error error = {0};
+	assert_string_equal(error_reason(NULL, ERR_NO_MEMORY), "Out of memory.");
+	assert_string_equal(error_reason(&error, ERR_NO_MEMORY), "Out of memory.");
+	(void)error_set(&error, ERR_REFUSED, MSG_ADMIN_PEER, NULL);
+	assert_string_equal(error_reason(&error, ERR_REFUSED), error.english);
+	(void)error_cause(&error, ERR_IO, "the disk");
+	assert_string_equal(error_reason(&error, ERR_IO), "the disk");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -121,6 +132,7 @@ int main(void)
 	    cmocka_unit_test(test_places),
 	    cmocka_unit_test(test_long_places_are_cut),
 	    cmocka_unit_test(test_cause),
+	    cmocka_unit_test(test_reason),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
