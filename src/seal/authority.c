@@ -354,6 +354,10 @@ int authorities_timestamp(struct authorities *authorities, const struct sha256 *
 			*ret_result = result;
 			break;
 		}
+		if (code == ERR_NO_MEMORY) { /* nobody's fault but ours: no other is tried or left alone */
+			authority_result_free(&result);
+			return error_cause(error, code, "asking %s", authority->options.name);
+		}
 		const char *cause = cause_of(&reason, code);
 		note_outcome(authorities, authority, started_us, cause);
 		note_failure(&failures, authority, cause, false);

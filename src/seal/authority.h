@@ -86,7 +86,7 @@ struct authority_failures {
 
 /* A timestamp over `imprint`, not from before earliest_us (TIME_NONE: any), from the first that
  * gives a good one. ret_failures may be NULL and is filled in either case. 0, or ERR_AUTHORITY when
- * none did. */
+ * none did; ERR_NO_MEMORY, which counts against none of them. */
 int authorities_timestamp(struct authorities *authorities, const struct sha256 *imprint,
                           int64_t earliest_us, struct authority_result *ret_result,
                           struct authority_failures *ret_failures, struct error *error)
