@@ -397,7 +397,7 @@ static int check_history(struct sealer *sealer, struct error *error)
 	struct service *service = sealer->service;
 	struct history history = {0}; /* filled only when the store could be read */
 	int result = history_check(service->store, service->signer, &history, error);
-	if (result == ERR_CORRUPT && history.known.round > 0)
+	if (result == ERR_CORRUPT && !history_goes_on(&history))
 		atomic_store(&service->went_back, true);
 	return result == ERR_NO_SPACE ? OK : result;
 }

@@ -25,7 +25,7 @@ static int look(struct store *store, struct signer *signer, struct history *hist
 	return result;
 }
 
-static bool goes_on(const struct history *history)
+bool history_goes_on(const struct history *history)
 {
 	return history->found.round >= history->known.round && !history->forked;
 }
@@ -51,7 +51,7 @@ int history_check(struct store *store, struct signer *signer, struct history *re
 	if (result)
 		return result;
 	*ret = history;
-	if (!goes_on(&history))
+	if (!history_goes_on(&history))
 		return gone_back(&history, error);
 	if (history.found.round == history.known.round)
 		return OK;
@@ -68,7 +68,7 @@ int history_accept(struct store *store, struct signer *signer, const char *node,
 	int result = look(store, signer, &history, error);
 	if (result)
 		return result;
-	if (goes_on(&history))
+	if (history_goes_on(&history))
 		return error_set(error, ERR_REFUSED, MSG_STORE_NOT_BACK, NULL);
 	struct accepted_rollback record = {
 	    .accepted_at_us = clock_now_us(),

@@ -18,6 +18,8 @@ struct history {
 	bool forked;              /* the marked round is there, with another root */
 };
 
+/* Whether the store is the one that was seen, or a later state of it. */
+bool history_goes_on(const struct history *history);
 /* Compares, and moves the mark on when the store has come further. ERR_CORRUPT with the sentence
  * for the operator when the store has gone back or is another one; *ret is filled then, too.
  * ERR_NO_SPACE: the mark could not be written, all else is well. */
