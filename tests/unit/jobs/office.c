@@ -153,6 +153,40 @@ void office_mend_authority(struct office *office)
 	office->service.authorities = make_authorities(AUTHORITY_EMBEDDED_URL, NULL);
 }
 
+void office_register_object(struct office *office, struct slice content, const char *file_name,
+                            char ret_object[CONTENT_NAME_MAX])
+{
+	ARENA_AUTO struct arena arena;
+	struct error error = {0};
+	struct content_writer *writer;
+	arena_init(&arena, 1 << 20);
+	content_fresh_name("event", ret_object);
+	assert_int_equal(content_write_begin(office->service.content, &writer, &error), OK);
+	assert_int_equal(content_write(writer, content.data, content.size, &error), OK);
+	assert_int_equal(content_write_commit(writer, ret_object, &error), OK);
+	struct sha256 hash = sha256_of(content.data, content.size);
+	struct registration item = {
+	    .account = office->sample.account,
+	    .channel = office->sample.channel,
+	    .chain = office->sample.live_chain,
+	    .key = 1,
+	    .key_id = "key_sample",
+	    .modality = MODALITY_CONTENT,
+	    .client_ref = slice_of(ret_object),
+	    .occurred_at_us = TIME_NONE,
+	    .content_object = ret_object,
+	    .file_name = file_name,
+	    .content_bytes = (int64_t)content.size,
+	    .arena = &arena,
+	};
+	memcpy(item.hash, hash.bytes, sizeof hash.bytes);
+	struct registration *items[] = {&item};
+	office->sample.now_us += 1000;
+	assert_int_equal(store_register(office->service.store, 0, items, 1, office->sample.now_us,
+	                                &error), OK);
+	assert_int_equal(item.result, OK);
+}
+
 void office_await_seal(struct office *office, int64_t sequence)
 {
 	int64_t end_us = clock_monotonic_us() + WAIT_MAX_US;

@@ -29,6 +29,9 @@ void office_stop_jobs(struct office *office);
 void office_break_authority(struct office *office);
 void office_mend_authority(struct office *office);
 
+/* Registers one live event whose content is an object of its own. */
+void office_register_object(struct office *office, struct slice content, const char *file_name,
+                            char ret_object[CONTENT_NAME_MAX]);
 /* Waits until `sequence` of the live chain is sealed. */
 void office_await_seal(struct office *office, int64_t sequence);
 /* Requests a range of sequences; the identifier of the certification. */

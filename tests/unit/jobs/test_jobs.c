@@ -62,39 +62,6 @@ static int tear_down(void **state)
 	return 0;
 }
 
-/* Registers one event whose content is an object of its own. */
-static void register_object(struct slice content, const char *file_name, char *ret_object)
-{
-	char object[CONTENT_NAME_MAX];
-	content_fresh_name("event", object);
-	struct content_writer *writer;
-	assert_int_equal(content_write_begin(office.service.content, &writer, &error), OK);
-	assert_int_equal(content_write(writer, content.data, content.size, &error), OK);
-	assert_int_equal(content_write_commit(writer, object, &error), OK);
-	struct sha256 hash = sha256_of(content.data, content.size);
-	struct registration item = {
-	    .account = office.sample.account,
-	    .channel = office.sample.channel,
-	    .chain = office.sample.live_chain,
-	    .key = 1,
-	    .key_id = "key_sample",
-	    .modality = MODALITY_CONTENT,
-	    .client_ref = slice_of(object),
-	    .occurred_at_us = TIME_NONE,
-	    .content_object = object,
-	    .file_name = file_name,
-	    .content_bytes = (int64_t)content.size,
-	    .arena = &arena,
-	};
-	memcpy(item.hash, hash.bytes, sizeof hash.bytes);
-	struct registration *items[] = {&item};
-	office.sample.now_us += 1000;
-	assert_int_equal(store_register(office.service.store, 0, items, 1, office.sample.now_us, &error),
-	                 OK);
-	assert_int_equal(item.result, OK);
-	memcpy(ret_object, object, CONTENT_NAME_MAX);
-}
-
 static struct json *get_record(const char *id, enum language language)
 {
 	struct buf out;
@@ -146,8 +113,8 @@ static void test_live_content(void **state)
 {
 	char object[CONTENT_NAME_MAX];
 	sample_register(&office.sample, MODE_LIVE, 20);
-	register_object(slice_of("any bytes\n"), "order.bin", object);
-	register_object(slice_of("{\"large\":true}"), NULL, object);
+	office_register_object(&office, slice_of("any bytes\n"), "order.bin", object);
+	office_register_object(&office, slice_of("{\"large\":true}"), NULL, object);
 	sample_register(&office.sample, MODE_LIVE, 20);
 	office_start_jobs(&office);
 	char id[ID_SIZE];
@@ -398,7 +365,7 @@ static void test_content_lost(void **state)
 {
 	office.settings.certification_fee = 7;
 	char object[CONTENT_NAME_MAX];
-	register_object(slice_of("will be lost"), "lost.bin", object);
+	office_register_object(&office, slice_of("will be lost"), "lost.bin", object);
 	assert_int_equal(content_delete(office.service.content, object, &error), OK);
 	office_start_jobs(&office);
 	char id[ID_SIZE];
@@ -553,7 +520,7 @@ static void test_housekeeping(void **state)
 {
 	char of_event[CONTENT_NAME_MAX], old[CONTENT_NAME_MAX], young[CONTENT_NAME_MAX];
 	char left[CONTENT_NAME_MAX], alien[CONTENT_NAME_MAX];
-	register_object(slice_of("kept"), "kept.bin", of_event);
+	office_register_object(&office, slice_of("kept"), "kept.bin", of_event);
 	office_start_jobs(&office);
 	char id[ID_SIZE];
 	office_request(&office, MODE_LIVE, 1, 1, id);
@@ -592,7 +559,7 @@ static void test_housekeeping(void **state)
 static void test_what_turns_out_to_be_named_stays(void **state)
 {
 	char object[CONTENT_NAME_MAX];
-	register_object(slice_of("late"), "late.bin", object);
+	office_register_object(&office, slice_of("late"), "late.bin", object);
 	claim_long_ago();
 	struct content_writer *writer;
 	char *mark = arena_printf(&arena, "swept/%s", object);

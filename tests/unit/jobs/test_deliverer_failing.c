@@ -1,0 +1,265 @@
+/* The deliverer, while one call after another fails: whatever does, every notice arrives once the
+ * trouble is over, none is taken for delivered that did not arrive, and none of our own faults counts
+ * against an endpoint. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "failing.h"
+#include "jobs/deliverer.h"
+#include "sample.h"
+#include "store/deliveries.h"
+#include "store/webhooks.h"
+
+#define WAIT_MAX_MS 60000
+
+/* ---- who receives ---- */
+
+struct receiver {
+	int listener, port;
+	pthread_t thread;
+	atomic_bool over;
+	atomic_int status; /* of its answers */
+	atomic_int received;
+	char last[8192];   /* the last request */
+};
+
+static void take_request(struct receiver *receiver, int client)
+{
+	char text[8192];
+	size_t size = 0;
+	const char *end = NULL;
+	while (size < sizeof text - 1) {
+		ssize_t got = recv(client, text + size, sizeof text - 1 - size, 0);
+		if (got <= 0)
+			break;
+		text[size += (size_t)got] = '\0';
+		end = strstr(text, "\r\n\r\n");
+		const char *length = strstr(text, "Content-Length: ");
+		if (end && length && size - (size_t)(end + 4 - text) >= strtoul(length + 16, NULL, 10))
+			break;
+	}
+	if (!end)
+		return;
+	memcpy(receiver->last, text, size + 1);
+	atomic_fetch_add(&receiver->received, 1);
+	int length = snprintf(text, sizeof text,
+	                      "HTTP/1.1 %d x\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
+	                      atomic_load(&receiver->status));
+	(void)send(client, text, (size_t)length, MSG_NOSIGNAL);
+}
+
+static void *receive(void *context)
+{
+	struct receiver *receiver = context;
+	while (!atomic_load(&receiver->over)) {
+		struct pollfd ready = {.fd = receiver->listener, .events = POLLIN};
+		if (poll(&ready, 1, 20) != 1)
+			continue;
+		int client = accept(receiver->listener, NULL, NULL);
+		take_request(receiver, client);
+		close(client);
+	}
+	return NULL;
+}
+
+static void start_receiver(struct receiver *receiver)
+{
+	struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+	socklen_t size = sizeof address;
+	atomic_store(&receiver->status, 200);
+	receiver->listener = socket(AF_INET, SOCK_STREAM, 0);
+	assert_int_equal(bind(receiver->listener, (struct sockaddr *)&address, size), 0);
+	assert_int_equal(listen(receiver->listener, 16), 0);
+	assert_int_equal(getsockname(receiver->listener, (struct sockaddr *)&address, &size), 0);
+	receiver->port = ntohs(address.sin_port);
+	assert_int_equal(pthread_create(&receiver->thread, NULL, receive, receiver), 0);
+}
+
+static void stop_receiver(struct receiver *receiver)
+{
+	atomic_store(&receiver->over, true);
+	pthread_join(receiver->thread, NULL);
+	close(receiver->listener);
+}
+
+/* ---- who delivers ---- */
+
+static struct sample sample;
+static struct settings settings;
+static struct service service;
+static struct deliverer deliverer;
+static struct receiver receiver;
+static char endpoint_id[ID_SIZE];
+static struct arena arena;
+static struct error error;
+
+static atomic_bool stopping;
+struct http_exchange *__real_http_many_take(struct http_many *many, int64_t timeout_us);
+struct http_exchange *__wrap_http_many_take(struct http_many *many, int64_t timeout_us);
+/* A run ends as soon as nothing is under way, instead of after some idle seconds. */
+struct http_exchange *__wrap_http_many_take(struct http_many *many, int64_t timeout_us)
+{
+	bool idle = deliverer.queue.under_way == 0;
+	struct http_exchange *ended = __real_http_many_take(many, idle ? 0 : timeout_us);
+	if (!ended && idle)
+		atomic_store(&stopping, true);
+	return ended;
+}
+
+static void run(void)
+{
+	atomic_store(&stopping, false);
+	(void)deliverer_run(&deliverer, &stopping);
+}
+
+static int set_up(void **state)
+{
+	(void)state;
+	char url[64], threshold[ID_SIZE];
+	memset(&receiver, 0, sizeof receiver);
+	start_receiver(&receiver);
+	sample_open(&sample, MODALITY_CONTENT, 1000);
+	arena_init(&arena, (size_t)16 << 20);
+	settings = (struct settings){
+		.service_prefix = "svc",
+		.webhook_schedule = "1ms,1ms",
+		.webhook_allow_networks = "127.0.0.0/8",
+		.webhook_allow_http = true,
+		.webhook_timeout = 60 * US_PER_SECOND,
+	};
+	memset(&service, 0, sizeof service);
+	service.settings = &settings;
+	service.store = sample.store;
+	snprintf(url, sizeof url, "http://127.0.0.1:%d/", receiver.port);
+	struct slice account = slice_of(sample.account_id);
+	assert_int_equal(store_create_webhook(sample.store, account, url, NULL, clock_now_us(),
+	                                      endpoint_id, &error), OK);
+	assert_int_equal(store_create_threshold(sample.store, account, 999, threshold, &error), OK);
+	assert_int_equal(deliverer_init(&deliverer, &service, "node", &error), OK);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	deliverer_free(&deliverer);
+	sample_close(&sample);
+	arena_free(&arena);
+	stop_receiver(&receiver);
+	return 0;
+}
+
+/* One more notice: the balance falls to the threshold, and rises again. */
+static void cause_notice(void)
+{
+	struct credit_outcome outcome;
+	struct credit_movement fall = {.credits = -10, .kind = "adjustment"};
+	struct credit_movement rise = {.credits = 10, .kind = "adjustment"};
+	struct slice account = slice_of(sample.account_id);
+	assert_int_equal(store_move_credits(sample.store, account, &fall, clock_now_us(), &outcome,
+	                                    &error), OK);
+	assert_int_equal(store_move_credits(sample.store, account, &rise, clock_now_us(), &outcome,
+	                                    &error), OK);
+}
+
+static struct delivery_counts count(void)
+{
+	struct delivery_counts counts;
+	assert_int_equal(store_count_deliveries(sample.store, &counts, &error), OK);
+	return counts;
+}
+
+static uint64_t delivered(void)
+{
+	return atomic_load(&service.job_counters.notices_delivered);
+}
+
+/* ---- the tests ---- */
+
+static void in_turn(unsigned kinds, int code)
+{
+	uint64_t caused = delivered();
+	failing_code = code;
+	for (int at = 1;; at++) {
+		cause_notice();
+		caused++;
+		uint64_t before = delivered();
+		failing_arm(kinds, at);
+		run();
+		const char *failed = failing_disarm();
+		assert_int_equal(delivered() - before + (uint64_t)count().waiting, 1);
+		assert_true((uint64_t)atomic_load(&receiver.received) >= delivered());
+		while (count().waiting > 0)
+			run(); /* what was given up with its node's lease, or still waits for its time */
+		if (delivered() != caused)
+			fail_msg("call %d, %s: %d of %d", at, failed ? failed : "none", (int)delivered(),
+			         (int)caused);
+		assert_int_equal(atomic_load(&service.job_counters.notice_attempts_failed), 0);
+		assert_int_equal(count().disabled, 0);
+		if (!failed)
+			break;
+		/* It begins anew, with its threads and secrets. */
+		deliverer_free(&deliverer);
+		assert_int_equal(deliverer_init(&deliverer, &service, "node", &error), OK);
+	}
+	failing_code = ERR_UNAVAILABLE;
+	struct webhook_record webhook;
+	assert_int_equal(store_find_webhook(sample.store, slice_of(endpoint_id), &arena, &webhook,
+	                                    &error), OK);
+	assert_false(webhook.disabled_by_failures);
+}
+
+static void notices_outlive_faults(void **state)
+{
+	(void)state;
+	in_turn(FAILING_MEMORY | FAILING_SQLITE | FAILING_SYSTEM, ERR_UNAVAILABLE);
+}
+
+static void notices_outlive_a_store_that_is_away(void **state)
+{
+	(void)state;
+	in_turn(FAILING_PARTS | FAILING_ARENAS, ERR_UNAVAILABLE);
+	in_turn(FAILING_PARTS, ERR_INTERNAL);
+}
+
+static void begins_only_when_it_can(void **state)
+{
+	(void)state;
+	for (int at = 1;; at++) {
+		struct deliverer other;
+		failing_arm(FAILING_MEMORY | FAILING_PARTS, at);
+		int result = deliverer_init(&other, &service, "node", &error);
+		const char *failed = failing_disarm();
+		deliverer_free(&other);
+		assert_int_equal(result, !failed ? OK : strcmp(failed, "calloc") == 0 ? ERR_NO_MEMORY
+		                                                                       : ERR_UNAVAILABLE);
+		if (!failed)
+			break;
+	}
+	settings.webhook_schedule = "soon";
+	struct deliverer other;
+	assert_int_equal(deliverer_init(&other, &service, "node", &error), ERR_VALIDATION);
+	deliverer_free(&other);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(notices_outlive_faults, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(notices_outlive_a_store_that_is_away, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(begins_only_when_it_can, set_up, tear_down),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,141 @@
+/* The issuer, while one call after another fails: a certification is delayed, never failed, for a
+ * fault of ours; nothing is handed out that was not finished, and in the end it is issued and valid. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <cmocka.h>
+
+#include "failing.h"
+#include "jobs/internal.h"
+#include "office.h"
+#include "seal/signer.h"
+#include "store/inspect.h"
+
+#define FEE 7
+
+static const atomic_bool stopping;
+static struct office office;
+static struct issuer issuer;
+static struct error error;
+static char directory[128], id[ID_SIZE];
+
+static int set_up(void **state)
+{
+	char object[CONTENT_NAME_MAX];
+	office_open(&office, MODALITY_CONTENT, 1000000);
+	office.settings.certification_fee = FEE;
+	sample_register(&office.sample, MODE_LIVE, 2);
+	office_register_object(&office, slice_of("any bytes"), "a.bin", object);
+	sample_register(&office.sample, MODE_LIVE, 2);
+	office_start_jobs(&office);
+	office_request(&office, MODE_LIVE, 2, 4, id);
+	assert_int_equal(office_await(&office, MODE_LIVE, id).status, CERTIFICATION_COMPLETED);
+	office_stop_jobs(&office);
+	struct keeper *keeper;
+	assert_int_equal(keeper_start(&keeper, &error), OK);
+	snprintf(directory, sizeof directory, "%s/work", office.sample.directory);
+	issuer_init(&issuer, &office.service, "node", directory, 0, keeper);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	keeper_end(issuer.keeper);
+	office_close(&office);
+	return 0;
+}
+
+static struct certification look(struct arena *arena)
+{
+	struct certification found;
+	assert_int_equal(store_find_certification(office.service.store, office.sample.account,
+	                                          office.sample.live_chain, slice_of(id), arena, &found,
+	                                          &error), OK);
+	return found;
+}
+
+static int64_t balance(void)
+{
+	struct balance found;
+	assert_int_equal(store_get_balance(office.service.store, office.sample.account, &found, &error),
+	                 OK);
+	return found.balance;
+}
+
+/* Due now, however long it was to wait. */
+static void make_due(void)
+{
+	assert_int_equal(store_retry_certification(office.service.store, slice_of(id),
+	                                           store_now_us(office.service.store), &error), OK);
+}
+
+/* With steps of a tenth once there are many: every kind of call has its turn, not every call. */
+static int next(int at)
+{
+	return at + 1 + at / 10;
+}
+
+static void in_turn(unsigned kinds, int code)
+{
+	failing_code = code;
+	office_request(&office, MODE_LIVE, 2, 4, id);
+	for (int at = 1;; at = next(at)) {
+		ARENA_AUTO struct arena arena;
+		arena_init(&arena, 1 << 20);
+		int64_t before = balance();
+		failing_arm(kinds, at);
+		(void)issuer_run(&issuer, &stopping);
+		const char *failed = failing_disarm();
+		struct certification found = look(&arena);
+		if (found.status == CERTIFICATION_FAILED)
+			fail_msg("call %d, %s: %s", at, failed ? failed : "none", found.last_error);
+		assert_int_equal(balance(), before);
+		struct stat there;
+		if (!failed || kinds == FAILING_PARTS)
+			assert_int_not_equal(stat(issuer.directory, &there), 0);
+		assert_int_equal(atomic_load(&office.service.issuing_bytes), 0);
+		if (signer_ready(office.service.signer, NULL))
+			break; /* an exchange that was cut ends the process; the node is started anew then */
+		if (found.status == CERTIFICATION_PROCESSING) {
+			make_due();
+			assert_non_null(failed);
+			continue;
+		}
+		assert_int_equal(office_verify(&office, &found), 0);
+		if (!failed)
+			break;
+		office_request(&office, MODE_LIVE, 2, 4, id);
+	}
+	failing_code = ERR_UNAVAILABLE;
+}
+
+static void parts_that_fail_delay_it(void **state)
+{
+	in_turn(FAILING_PARTS, ERR_UNAVAILABLE);
+}
+
+static void memory_that_fails_delays_it(void **state)
+{
+	in_turn(FAILING_MEMORY | FAILING_ARENAS, ERR_UNAVAILABLE);
+	in_turn(FAILING_SQLITE | FAILING_OPENSSL, ERR_UNAVAILABLE);
+}
+
+static void disks_that_fail_delay_it(void **state)
+{
+	in_turn(FAILING_FILES | FAILING_SYSTEM, ERR_UNAVAILABLE);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test_setup_teardown(parts_that_fail_delay_it, set_up, tear_down),
+	    cmocka_unit_test_setup_teardown(memory_that_fails_delays_it, set_up, tear_down),
+	    cmocka_unit_test_setup_teardown(disks_that_fail_delay_it, set_up, tear_down), /* the last */
+	};
+	return cmocka_run_group_tests(tests, office_start_signer, office_stop_signer);
+}

@@ -1,0 +1,127 @@
+/* The sealer, while one call after another fails: what could not be sealed now is sealed later, with
+ * no gap, by rounds that verify, and no fault of ours is blamed on a chain or on the store. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "failing.h"
+#include "jobs/internal.h"
+#include "office.h"
+
+static const atomic_bool stopping;
+static struct office office;
+static struct sealer sealer;
+static struct error error;
+static int64_t registered;
+
+static int set_up(void **state)
+{
+	office_open(&office, MODALITY_HASH_ONLY, 1000000);
+	struct keeper *keeper;
+	assert_int_equal(keeper_start(&keeper, &error), OK);
+	assert_int_equal(sealer_init(&sealer, &office.service, "node", keeper), OK);
+	registered = 0;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	keeper_end(sealer.keeper);
+	sealer_free(&sealer);
+	office_close(&office);
+	return 0;
+}
+
+static int64_t sealed(void)
+{
+	struct chain_head head;
+	assert_int_equal(store_get_chain(office.service.store, office.sample.account,
+	                                 office.sample.live_chain, &head, &error), OK);
+	return head.sealed_sequence;
+}
+
+static void run(void)
+{
+	sealer.not_before_us = 0; /* it is tried again at once */
+	assert_true(sealer_run(&sealer, &stopping) > 0);
+}
+
+/* `blames`: the failures may be a chain's own, so that it is set apart for a while. */
+static void in_turn(unsigned kinds, bool blames)
+{
+	for (int at = 1;; at++) {
+		int64_t before = sealed();
+		assert_int_equal(before, registered);
+		sample_register(&office.sample, MODE_LIVE, 2);
+		registered += 2;
+		failing_arm(kinds, at);
+		run();
+		const char *failed = failing_disarm();
+		if (sealed() != registered && sealed() != before)
+			fail_msg("call %d, %s: sealed %d", at, failed ? failed : "none", (int)sealed());
+		assert_false(atomic_load(&office.service.went_back));
+		if (sealer.apart.count && !blames)
+			fail_msg("call %d, %s: the chain is blamed", at, failed ? failed : "none");
+		for (size_t i = 0; i < sealer.apart.count; i++)
+			sealer.apart.chains[i].failed_at_us -= 3600 * US_PER_SECOND;
+		run();
+		if (sealed() != registered)
+			fail_msg("call %d, %s: not sealed afterwards", at, failed ? failed : "none");
+		assert_int_equal(sealer.apart.count, 0);
+		if (!failed)
+			break;
+	}
+}
+
+/* A certification over all rounds that were made. */
+static void verify_all(void)
+{
+	char id[ID_SIZE];
+	office_start_jobs(&office);
+	office_request(&office, MODE_LIVE, 1, registered, id);
+	struct certification certification = office_await(&office, MODE_LIVE, id);
+	assert_int_equal(certification.status, CERTIFICATION_COMPLETED);
+	assert_int_equal(office_verify(&office, &certification), 0);
+	office_stop_jobs(&office);
+}
+
+static void rounds_outlive_faults(void **state)
+{
+	in_turn(FAILING_MEMORY | FAILING_SQLITE | FAILING_ARENAS, false);
+	in_turn(FAILING_OPENSSL, false);
+	verify_all();
+}
+
+static void rounds_outlive_parts_that_fail(void **state)
+{
+	in_turn(FAILING_PARTS, false);
+	failing_code = ERR_NO_SPACE;
+	in_turn(FAILING_PARTS, false);
+	failing_code = ERR_CORRUPT;
+	in_turn(FAILING_PARTS, true);
+	failing_code = ERR_UNAVAILABLE;
+	verify_all();
+}
+
+static void begins_only_with_memory(void **state)
+{
+	struct sealer other;
+	failing_arm(FAILING_MEMORY, 1);
+	assert_int_equal(sealer_init(&other, &office.service, "node", sealer.keeper), ERR_NO_MEMORY);
+	assert_string_equal(failing_disarm(), "malloc");
+	sealer_free(&other);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test_setup_teardown(rounds_outlive_faults, set_up, tear_down),
+	    cmocka_unit_test_setup_teardown(rounds_outlive_parts_that_fail, set_up, tear_down),
+	    cmocka_unit_test_setup_teardown(begins_only_with_memory, set_up, tear_down),
+	};
+	return cmocka_run_group_tests(tests, office_start_signer, office_stop_signer);
+}
