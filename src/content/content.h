@@ -36,7 +36,8 @@ struct content_options {
 };
 
 /* file:DIR, or s3://BUCKET[/PREFIX]?endpoint=URL&region=NAME (docs/operations.md has all of it). S3
- * is not asked anything yet. ERR_VALIDATION names what is wrong. */
+ * is not asked anything yet. ERR_VALIDATION names what is wrong with the settings; ERR_IO,
+ * ERR_NO_SPACE, ERR_NO_MEMORY. */
 int content_open_with(const struct content_options *options, struct content_store **ret_store,
                       struct error *error) __attribute__((warn_unused_result));
 /* The same with an address alone. */

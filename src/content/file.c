@@ -142,29 +142,38 @@ static int walk(struct file_store *store, const char *name, bool make, const cha
 	return at >= 0 ? take_descriptor(&at) : fcntl(store->root, F_DUPFD_CLOEXEC, 0);
 }
 
+/* A place that is none, or not ours, is a wrong setting; anything else is told as what it is. */
+static int cannot_open(const char *place, struct error *error)
+{
+	int code = errno == ENOENT || errno == ENOTDIR || errno == EACCES || errno == EPERM ||
+	                   errno == EROFS || errno == ELOOP || errno == ENAMETOOLONG
+	               ? ERR_VALIDATION
+	           : errno == ENOSPC || errno == EDQUOT ? ERR_NO_SPACE
+	                                                : ERR_IO;
+	return error_set(error, code, MSG_CONTENT_DIRECTORY, place, strerrordesc_np(errno), NULL);
+}
+
 static int open_root(const struct content_options *options, const char *place, int *ret_root,
                      struct error *error)
 {
-	int code = options->create ? durable_make_directory(place, error)
-	                           : durable_sync_above(place, error);
-	if (code)
-		return code;
+	errno = EIO;
+	if (options->create ? durable_make_directory(place, error) : durable_sync_above(place, error))
+		return cannot_open(place, error);
 	/* The operator's own path may well be a symbolic link; what is below it may not. */
 	*ret_root = open(place, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	return *ret_root < 0 ? ERR_IO : OK;
+	return *ret_root < 0 ? cannot_open(place, error) : OK;
 }
 
 static int file_open(const struct content_options *options, const char *place,
                      struct content_store **ret_store, struct error *error)
 {
 	DESCRIPTOR_AUTO int root = -1;
-	if (open_root(options, place, &root, error))
-		return error_set(error, ERR_VALIDATION, MSG_CONTENT_DIRECTORY, place,
-		                 strerrordesc_np(errno), NULL);
+	int code = open_root(options, place, &root, error);
+	if (code)
+		return code;
 	DESCRIPTOR_AUTO int incoming = make_directory(root, INCOMING);
 	if (incoming < 0)
-		return error_set(error, ERR_VALIDATION, MSG_CONTENT_DIRECTORY, place,
-		                 strerrordesc_np(errno), NULL);
+		return cannot_open(place, error);
 	struct file_store *store = calloc(1, sizeof *store);
 	if (!store)
 		return error_cause(error, ERR_NO_MEMORY, "content: no memory for a store");
