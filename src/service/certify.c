@@ -24,6 +24,7 @@ static void write_link(const struct service *service, const struct certification
 		return;
 	}
 	document_link(service, certification->certification_id, document, now_us, &link);
+	writer->out->failed |= link.failed; /* no answer rather than a link that leads nowhere */
 	json_slice(writer, member, buf_slice(&link));
 }
 
