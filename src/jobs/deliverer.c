@@ -171,7 +171,7 @@ static bool has_room(const struct deliverer *deliverer)
 
 /* ---- an attempt ---- */
 
-static void sign(const struct deliverer *deliverer, struct attempt *attempt)
+static int sign(const struct deliverer *deliverer, struct attempt *attempt)
 {
 	const struct queue_endpoint *endpoint = attempt->endpoint;
 	char secret[WEBHOOK_SECRET_SIZE], previous[WEBHOOK_SECRET_SIZE];
@@ -181,11 +181,12 @@ static void sign(const struct deliverer *deliverer, struct attempt *attempt)
 	if (two)
 		webhook_secret(&deliverer->installation, endpoint->endpoint_id,
 		               endpoint->secret_version - 1, previous);
-	webhook_sign(&deliverer->rules, attempt->item->delivery.notice_id,
-	             buf_slice(&attempt->item->body), secret, two ? previous : NULL, attempt->at_us,
-	             &attempt->headers);
+	int result = webhook_sign(&deliverer->rules, attempt->item->delivery.notice_id,
+	                          buf_slice(&attempt->item->body), secret, two ? previous : NULL,
+	                          attempt->at_us, &attempt->headers);
 	explicit_bzero(secret, sizeof secret);
 	explicit_bzero(previous, sizeof previous);
+	return result;
 }
 
 static bool begin(struct deliverer *deliverer, struct queue_endpoint *endpoint)
@@ -197,9 +198,13 @@ static bool begin(struct deliverer *deliverer, struct queue_endpoint *endpoint)
 	memset(attempt, 0, sizeof *attempt);
 	memcpy(attempt->url, endpoint->url, url_size);
 	attempt->endpoint = endpoint;
-	attempt->item = queue_begin(&deliverer->queue, endpoint);
+	attempt->item = endpoint->first;
 	attempt->at_us = store_now_us(deliverer->service->store);
-	sign(deliverer, attempt);
+	if (sign(deliverer, attempt)) {
+		free(attempt);
+		return false;
+	}
+	(void)queue_begin(&deliverer->queue, endpoint);
 	attempt->exchange.request = webhook_request(&deliverer->rules, attempt->url,
 	                                            &attempt->headers, buf_slice(&attempt->item->body));
 	attempt->exchange.context = attempt;

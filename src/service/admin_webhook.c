@@ -315,7 +315,8 @@ static int test_body(const struct admin_call *call, const struct webhook_record 
 	json_end_object(&writer);
 	webhook_envelope(notice_id, notice_type_text(NOTICE_WEBHOOK_TEST), call->now_us,
 	                 mode_text(MODE_LIVE), buf_slice(&data), out);
-	return buf_check(out);
+	code = buf_check(&data);
+	return code ? code : buf_check(out);
 }
 
 /* Makes the attempt and says how it went. */
@@ -334,9 +335,12 @@ static int send_test(const struct admin_call *call, const struct webhook_record 
 	if (code)
 		return code;
 	struct webhook_headers headers;
-	webhook_sign(&rules, notice_id, body, secret, two ? previous : NULL, call->now_us, &headers);
+	code = webhook_sign(&rules, notice_id, body, secret, two ? previous : NULL, call->now_us,
+	                    &headers);
 	explicit_bzero(secret, sizeof secret);
 	explicit_bzero(previous, sizeof previous);
+	if (code)
+		return code;
 	struct http_request request = webhook_request(&rules, record->url, &headers, body);
 	HTTP_ANSWER_AUTO struct http_answer answer = {0};
 	struct error failure = {0};

@@ -92,36 +92,43 @@ void webhook_envelope(const char *notice_id, const char *type, int64_t created_a
 }
 
 /* "v1=<hex>" over the timestamp, a dot and the body. */
-static void add_signature(struct buf *out, const char *secret, const char *timestamp,
-                          struct slice body)
+static int add_signature(struct buf *out, const char *secret, const char *timestamp,
+                         struct slice body)
 {
 	BUF_AUTO struct buf text;
 	buf_init(&text, body.size + 32);
 	buf_printf(&text, "%s.", timestamp);
 	buf_add_slice(&text, body);
+	int result = buf_check(&text);
+	if (result)
+		return result;
 	struct sha256 mac = hmac_sha256(slice_of(secret), buf_slice(&text));
 	buf_printf(out, "%sv1=", out->size && out->data[out->size - 1] != ' ' ? "," : "");
 	buf_add_hex(out, mac.bytes, SHA256_SIZE);
+	return buf_check(out);
 }
 
-void webhook_sign(const struct webhook_rules *rules, const char *notice_id, struct slice body,
-                  const char *secret, const char *previous, int64_t now_us,
-                  struct webhook_headers *ret)
+int webhook_sign(const struct webhook_rules *rules, const char *notice_id, struct slice body,
+                 const char *secret, const char *previous, int64_t now_us,
+                 struct webhook_headers *ret)
 {
 	BUF_AUTO struct buf signature;
 	char timestamp[24];
 	buf_init(&signature, sizeof ret->signature - 1);
 	snprintf(timestamp, sizeof timestamp, "%" PRId64, now_us / US_PER_SECOND);
 	buf_printf(&signature, "X-%s-Signature: ", rules->prefix);
-	add_signature(&signature, secret, timestamp, body);
-	if (previous)
-		add_signature(&signature, previous, timestamp, body);
+	int result = add_signature(&signature, secret, timestamp, body);
+	if (!result && previous)
+		result = add_signature(&signature, previous, timestamp, body);
+	if (result)
+		return result;
 	snprintf(ret->id, sizeof ret->id, "X-%s-Webhook-Id: %s", rules->prefix, notice_id);
 	snprintf(ret->timestamp, sizeof ret->timestamp, "X-%s-Timestamp: %s", rules->prefix, timestamp);
-	snprintf(ret->signature, sizeof ret->signature, "%s", signature.data ? signature.data : "");
+	snprintf(ret->signature, sizeof ret->signature, "%s", signature.data);
 	ret->list[0] = ret->id;
 	ret->list[1] = ret->timestamp;
 	ret->list[2] = ret->signature;
+	return OK;
 }
 
 struct http_request webhook_request(const struct webhook_rules *rules, const char *url,

@@ -52,10 +52,10 @@ struct webhook_headers {
 	char signature[256];
 	const char *list[3]; /* the three above, for struct http_request */
 };
-/* `previous` is the secret before, or NULL once it is not valid any more. */
-void webhook_sign(const struct webhook_rules *rules, const char *notice_id, struct slice body,
-                  const char *secret, const char *previous, int64_t now_us,
-                  struct webhook_headers *ret);
+/* `previous` is the secret before, or NULL once it is not valid any more. ERR_NO_MEMORY. */
+int webhook_sign(const struct webhook_rules *rules, const char *notice_id, struct slice body,
+                 const char *secret, const char *previous, int64_t now_us,
+                 struct webhook_headers *ret) __attribute__((warn_unused_result));
 
 /* The request of an attempt. `url`, `headers` and `body` must live as long as it. */
 struct http_request webhook_request(const struct webhook_rules *rules, const char *url,

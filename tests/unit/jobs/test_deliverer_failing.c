@@ -186,6 +186,25 @@ static uint64_t delivered(void)
 	return atomic_load(&service.job_counters.notices_delivered);
 }
 
+/* The last request's signature is that of its body. */
+static void check_signature(void)
+{
+	static const char stamp[] = "X-SVC-Timestamp: ", id[] = "X-SVC-Webhook-Id: ";
+	char secret[WEBHOOK_SECRET_SIZE], notice[64];
+	const char *at = strstr(receiver.last, stamp), *name = strstr(receiver.last, id);
+	assert_non_null(at);
+	assert_non_null(name);
+	snprintf(notice, sizeof notice, "%.*s", (int)strcspn(name + strlen(id), "\r"),
+	         name + strlen(id));
+	struct webhook_headers headers;
+	webhook_secret(&deliverer.installation, endpoint_id, 1, secret);
+	assert_int_equal(webhook_sign(&deliverer.rules, notice,
+	                              slice_of(strstr(receiver.last, "\r\n\r\n") + 4), secret, NULL,
+	                              atoll(at + strlen(stamp)) * US_PER_SECOND, &headers), OK);
+	if (!strstr(receiver.last, headers.signature))
+		fail_msg("%s is not in %s", headers.signature, receiver.last);
+}
+
 /* ---- the tests ---- */
 
 static void in_turn(unsigned kinds, int code)
@@ -203,6 +222,7 @@ static void in_turn(unsigned kinds, int code)
 		assert_true((uint64_t)atomic_load(&receiver.received) >= delivered());
 		while (count().waiting > 0)
 			run(); /* what was given up with its node's lease, or still waits for its time */
+		check_signature();
 		if (delivered() != caused)
 			fail_msg("call %d, %s: %d of %d", at, failed ? failed : "none", (int)delivered(),
 			         (int)caused);

@@ -97,11 +97,12 @@ static void test_signatures(void **state)
 	struct webhook_headers headers;
 	struct slice body = slice_of("{\"id\":\"ntc_1\"}");
 	int64_t now_us = INT64_C(1767323045999999);
-	webhook_sign(&rules, "ntc_1", body, "whsec_new", NULL, now_us, &headers);
+	assert_int_equal(webhook_sign(&rules, "ntc_1", body, "whsec_new", NULL, now_us, &headers), OK);
 	assert_string_equal(headers.list[0], "X-ACME-Webhook-Id: ntc_1");
 	assert_string_equal(headers.list[1], "X-ACME-Timestamp: 1767323045");
 	assert_string_equal(headers.list[2], "X-ACME-Signature: v1=" SIGNED_NEW);
-	webhook_sign(&rules, "ntc_1", body, "whsec_new", "whsec_old", now_us, &headers);
+	assert_int_equal(webhook_sign(&rules, "ntc_1", body, "whsec_new", "whsec_old", now_us,
+	                              &headers), OK);
 	assert_string_equal(headers.list[2], "X-ACME-Signature: v1=" SIGNED_NEW ",v1=" SIGNED_OLD);
 }
 
