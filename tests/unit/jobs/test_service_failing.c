@@ -1,0 +1,441 @@
+/* What the service answers from its store, copies, and starts with, while one call after another
+ * fails: a fault is told as a fault, never as a wrong key, a missing document or an empty list; what
+ * was begun is whole or not there; and the same succeeds afterwards. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/json.h"
+#include "failing.h"
+#include "jobs/internal.h"
+#include "office.h"
+#include "seal/signer.h"
+#include "service/backup.h"
+#include "service/history.h"
+
+#define MEMORY_AND_STORE (FAILING_MEMORY | FAILING_SQLITE | FAILING_PARTS | FAILING_ARENAS)
+#define KEY "svc_live_"
+
+static struct office office;
+static struct arena arena;
+static struct error error;
+static char id[ID_SIZE], key_text[KEY_TEXT_MAX];
+static struct sha256 key_hash;
+
+static bool is_fault(int code)
+{
+	return code == ERR_UNAVAILABLE || code == ERR_IO || code == ERR_NO_MEMORY ||
+	       code == ERR_NO_SPACE || code == ERR_UNKNOWN_OUTCOME;
+}
+
+/* Whether to go on after an attempt in which the `at`th call was to fail. */
+static bool goes_on(const char *what, int at, int code)
+{
+	const char *failed = failing_disarm();
+	if (failed ? !is_fault(code) : code != OK)
+		fail_msg("%s, call %d, %s: %d %s", what, at, failed ? failed : "none", code,
+		         error_reason(&error, code));
+	return failed;
+}
+
+/* Makes each call of the expression fail in turn, then none. */
+#define IN_TURN(kinds, expression)                                                                 \
+	do {                                                                                           \
+		int at = 0, code;                                                                          \
+		do {                                                                                       \
+			error = (struct error){0};                                                             \
+			arena_reset(&arena);                                                                   \
+			failing_arm(kinds, ++at);                                                              \
+			code = (expression);                                                                   \
+		} while (goes_on(#expression, at, code));                                                  \
+	} while (0)
+
+static int set_up(void **state)
+{
+	char object[CONTENT_NAME_MAX], key_id[ID_SIZE];
+	arena_init(&arena, 16 << 20);
+	office_open(&office, MODALITY_CONTENT, 1000000);
+	sample_register(&office.sample, MODE_LIVE, 2);
+	office_register_object(&office, slice_of("any bytes"), "a.bin", object);
+	office_start_jobs(&office);
+	office_request(&office, MODE_LIVE, 1, 3, id);
+	assert_int_equal(office_await(&office, MODE_LIVE, id).status, CERTIFICATION_COMPLETED);
+	office_stop_jobs(&office);
+	key_generate("svc", MODE_LIVE, key_text);
+	key_hash = sha256_of(key_text, strlen(key_text));
+	assert_int_equal(store_create_key(office.service.store, slice_of(office.sample.channel_id),
+	                                  MODE_LIVE, NULL, &key_hash, "abcd", clock_now_us(), key_id,
+	                                  &error), OK);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	office_close(&office);
+	arena_free(&arena);
+	return 0;
+}
+
+/* ---- keys ---- */
+
+static void a_right_key_is_never_called_wrong(void **state)
+{
+	struct key_identity identity;
+	struct key_question question;
+	int result;
+	for (int at = 1;; at++) {
+		error_clear(&error);
+		failing_arm(MEMORY_AND_STORE, at);
+		int code = service_look_up_key(&office.service, &key_hash, &identity, &error);
+		const char *failed = failing_disarm();
+		if (failed && !is_fault(code) && strcmp(failed, "malloc") != 0)
+			fail_msg("call %d, %s: %d", at, failed, code);
+		if (code) {
+			/* A failure is remembered for a second, as a failure. */
+			if (service_key_known(&office.service, slice_of(key_text), &question, &result, &identity,
+			                      &error))
+				assert_true(is_fault(result));
+		} else {
+			assert_int_equal(identity.account, office.sample.account);
+		}
+		service_forget_keys(&office.service);
+		if (!failed)
+			break;
+	}
+	assert_int_equal(service_look_up_key(&office.service, &key_hash, &identity, &error), OK);
+	assert_true(service_key_known(&office.service, slice_of(key_text), &question, &result, &identity,
+	                              &error));
+	assert_int_equal(result, OK);
+}
+
+static void what_is_no_key_is_not_looked_up(void **state)
+{
+	struct key_identity identity;
+	struct key_question question;
+	char changed[KEY_TEXT_MAX];
+	static const char *const bad[] = {
+	    "", "x", "svc_live_", "svc_live_0123456789ABCDEFGHIJKLMNOPQRST000000",
+	    "svc_live_0123456789ABCDEFGHIJKLMNOPQR-T000000",
+	    "acc_live_0123456789ABCDEFGHIJKLMNOPQRST000000",
+	    "svc_live_0123456789ABCDEFGHIJKLMNOPQRST0000000",
+	    "svc_test_0123456789ABCDEFGHIJKLMNOPQRST0000000123456789012345678901234567890"};
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		int result = OK;
+		assert_true(service_key_known(&office.service, slice_of(bad[i]), &question, &result,
+		                              &identity, &error));
+		assert_int_equal(result, ERR_INVALID_KEY);
+	}
+	strcpy(changed, key_text);
+	changed[10] = changed[10] == 'a' ? 'b' : 'a';
+	assert_false(key_well_formed("svc", slice_of(changed)));
+	assert_true(key_well_formed("svc", slice_of(key_text)));
+	assert_false(key_well_formed("other", slice_of(key_text)));
+	key_generate("svc", MODE_TEST, changed);
+	assert_true(key_well_formed("svc", slice_of(changed)));
+	struct sha256 unknown = sha256_of(changed, strlen(changed));
+	assert_int_equal(service_look_up_key(&office.service, &unknown, &identity, &error),
+	                 ERR_INVALID_KEY);
+	int result;
+	assert_true(service_key_known(&office.service, slice_of(changed), &question, &result, &identity,
+	                              &error));
+	assert_int_equal(result, ERR_INVALID_KEY);
+}
+
+/* ---- certifications and proofs ---- */
+
+static int request(struct buf *out)
+{
+	struct certification_range range = {
+	    .from_us = 1, .to_us = clock_now_us() + US_PER_DAY, .seq_from = 0, .seq_to = 0};
+	buf_clear(out);
+	return certification_request(&office.service, &office.live_key, &range, LANGUAGE_SPANISH, out,
+	                             &error);
+}
+
+static int read_record(struct buf *out)
+{
+	buf_clear(out);
+	int result = certification_get(&office.service, &office.live_key, slice_of(id),
+	                               LANGUAGE_ENGLISH, out, &error);
+	return result ? result : buf_check(out);
+}
+
+static int read_list(struct buf *out)
+{
+	bool more;
+	int64_t last;
+	buf_clear(out);
+	int result = certification_list(&office.service, &office.live_key, "completed", 10, 0,
+	                                LANGUAGE_ENGLISH, out, &more, &last, &error);
+	return result ? result : buf_check(out);
+}
+
+static int look_up(struct slice code, const struct sha256 *digest, struct buf *out)
+{
+	buf_clear(out);
+	int result = verification_lookup(&office.service, code, digest, out, &error);
+	return result ? result : buf_check(out);
+}
+
+static int prove(int64_t sequence, struct buf *out)
+{
+	struct event event;
+	struct json_writer writer = {.out = out};
+	buf_clear(out);
+	int result = store_get_event(office.service.store, office.sample.account,
+	                             office.sample.live_chain, sequence, &arena, &event, &error);
+	json_begin_object(&writer, NULL);
+	if (!result)
+		result = event_proof_json(&office.service, office.sample.account, office.sample.live_chain,
+		                          &event, &arena, &writer, &error);
+	json_end_object(&writer);
+	return result ? result : buf_check(out);
+}
+
+static int find_file(const char *name)
+{
+	struct issued_file file;
+	return issued_file_find(&office.service, slice_of(id), slice_of(name), &file, &error);
+}
+
+static void what_is_there_is_never_called_missing(void **state)
+{
+	BUF_AUTO struct buf out;
+	buf_init(&out, 1 << 20);
+	struct certification certification = office_await(&office, MODE_LIVE, id);
+	char verification[VERIFICATION_CODE_SIZE], name[128];
+	snprintf(verification, sizeof verification, "%s", certification.verification_code);
+	IN_TURN(MEMORY_AND_STORE, read_record(&out));
+	assert_non_null(strstr(out.data, "\"status\":\"completed\""));
+	IN_TURN(MEMORY_AND_STORE, read_list(&out));
+	assert_non_null(strstr(out.data, id));
+	IN_TURN(MEMORY_AND_STORE, look_up(slice_of(verification), NULL, &out));
+	assert_non_null(strstr(out.data, id));
+	const char *digest_text = strstr(out.data, "\"sha256\":\"") + strlen("\"sha256\":\"");
+	struct sha256 digest;
+	assert_true(hex_decode(slice_make(digest_text, 64), digest.bytes, SHA256_SIZE));
+	IN_TURN(MEMORY_AND_STORE, look_up(slice_of(""), &digest, &out));
+	assert_non_null(strstr(out.data, id));
+	IN_TURN(MEMORY_AND_STORE, prove(2, &out));
+	assert_non_null(strstr(out.data, "\"token\""));
+	snprintf(name, sizeof name, "%s-evidence.zip", id);
+	IN_TURN(MEMORY_AND_STORE, find_file(name));
+	IN_TURN(MEMORY_AND_STORE, service_refresh_links(&office.service, &error));
+	assert_int_equal(find_file("other.zip"), ERR_NOT_FOUND);
+	assert_int_equal(look_up(slice_of(""), NULL, &out), ERR_NOT_FOUND);
+	assert_int_equal(look_up(slice_of("SVC-2026-0123-4567-89AB-CDEF-GHJK-MNPQ"), NULL, &out),
+	                 ERR_NOT_FOUND);
+	bool more;
+	int64_t last;
+	assert_int_equal(certification_list(&office.service, &office.live_key, "lost", 1, 0,
+	                                    LANGUAGE_ENGLISH, &out, &more, &last, &error),
+	                 ERR_VALIDATION);
+}
+
+/* Whoever gets no answer asks again; the range is frozen anew each time. */
+static void a_request_is_accepted_or_told_to_have_failed(void **state)
+{
+	BUF_AUTO struct buf out;
+	buf_init(&out, 1 << 20);
+	office.settings.certification_fee = 5;
+	struct balance before, after;
+	struct store *store = office.service.store;
+	for (int at = 1;; at++) {
+		assert_int_equal(store_get_balance(store, office.sample.account, &before, &error), OK);
+		failing_arm(MEMORY_AND_STORE, at);
+		int result = request(&out);
+		const char *failed = failing_disarm();
+		assert_int_equal(store_get_balance(store, office.sample.account, &after, &error), OK);
+		/* Accepted, and no memory for the answer: that is told by its buffer. */
+		bool answered = result == OK && !buf_check(&out);
+		if (result ? !failed || !is_fault(result) : !failed && !answered)
+			fail_msg("call %d, %s: %d", at, failed ? failed : "none", result);
+		assert_int_equal(before.balance - after.balance, result ? 0 : 5);
+		assert_true(!answered || strstr(out.data, "\"event_count\":3") != NULL);
+		if (!failed)
+			break;
+	}
+}
+
+/* ---- the store's history ---- */
+
+static void a_store_that_cannot_be_read_has_not_gone_back(void **state)
+{
+	struct history history;
+	struct signer *signer = office.service.signer;
+	sample_register(&office.sample, MODE_LIVE, 1);
+	office_start_jobs(&office);
+	office_await_seal(&office, 4);
+	office_stop_jobs(&office);
+	IN_TURN(MEMORY_AND_STORE, history_check(office.service.store, signer, &history, &error));
+	assert_true(history.known.round >= 2);
+	assert_int_equal(history_accept(office.service.store, signer, "node", slice_of("no"), &history,
+	                                &error), ERR_REFUSED);
+}
+
+/* ---- backups ---- */
+
+static void remove_all(const char *path)
+{
+	assert_int_equal(remove_tree(path, &error), OK);
+}
+
+static struct backup_facts facts;
+
+static int back_up(const char *path)
+{
+	remove_all(path);
+	return backup_make(office.service.store, office.service.content, path, clock_now_us(), &facts,
+	                   &error);
+}
+
+static const char *restored_url, *restored_content;
+
+static int restore(const char *path)
+{
+	char *directory = arena_printf(&arena, "%s/restored", office.sample.directory);
+	remove_all(directory);
+	assert_int_equal(mkdir(directory, 0700), 0);
+	struct db_options store = {.url = restored_url, .create = true};
+	struct content_options content = {.url = restored_content, .create = true};
+	return backup_restore(path, &store, &content, &facts, &error);
+}
+
+/* Every call of making and restoring it. Without its manifest a backup is none. */
+static void a_backup_is_whole_or_none(void **state)
+{
+	char path[256], manifest[300], url[256], content[256];
+	const unsigned kinds = MEMORY_AND_STORE | FAILING_FILES;
+	snprintf(path, sizeof path, "%s/copy", office.sample.directory);
+	snprintf(manifest, sizeof manifest, "%s/backup.json", path);
+	snprintf(url, sizeof url, "sqlite:%s/restored/store.db", office.sample.directory);
+	snprintf(content, sizeof content, "file:%s/restored/content", office.sample.directory);
+	restored_url = url;
+	restored_content = content;
+	for (int at = 1;; at++) {
+		remove_all(path);
+		failing_arm(kinds, at);
+		int code = backup_make(office.service.store, office.service.content, path, clock_now_us(),
+		                       &facts, &error);
+		const char *failed = failing_disarm();
+		if (failed ? !is_fault(code) && code != OK : code != OK)
+			fail_msg("call %d, %s: %d %s", at, failed ? failed : "none", code,
+			         error_reason(&error, code));
+		if (code == OK)
+			assert_int_equal(facts.content_missing, 0);
+		if (!failed)
+			break;
+	}
+	assert_int_equal(facts.content_objects, 5); /* a file, two reports, archive and part */
+	for (int at = 1;; at++) {
+		arena_reset(&arena);
+		char *directory = arena_printf(&arena, "%s/restored", office.sample.directory);
+		remove_all(directory);
+		assert_int_equal(mkdir(directory, 0700), 0);
+		struct db_options store = {.url = url, .create = true};
+		struct content_options objects = {.url = content, .create = true};
+		failing_arm(kinds, at);
+		int code = backup_restore(path, &store, &objects, &facts, &error);
+		const char *failed = failing_disarm();
+		if (failed ? !is_fault(code) && code != OK : code != OK)
+			fail_msg("call %d, %s: %d %s", at, failed ? failed : "none", code,
+			         error_reason(&error, code));
+		if (!failed)
+			break;
+	}
+	struct store *restored;
+	struct chain_head head;
+	assert_int_equal(store_open(&(struct db_options){.url = url}, &restored, &error), OK);
+	assert_int_equal(store_get_chain(restored, office.sample.account, office.sample.live_chain,
+	                                 &head, &error), OK);
+	assert_int_equal(head.sealed_sequence, 3);
+	store_close(restored);
+	assert_int_equal(restore(path), OK);
+	assert_int_equal(unlink(manifest), 0);
+	assert_int_not_equal(restore(path), OK);
+	assert_int_equal(back_up("not/absolute"), ERR_USAGE);
+}
+
+/* ---- starting ---- */
+
+static void the_service_starts_or_says_why_not(void **state)
+{
+	const unsigned kinds = FAILING_MEMORY | FAILING_FILES | FAILING_SQLITE | FAILING_PARTS |
+	                       FAILING_SYSTEM;
+	struct authorities *authorities = office.service.authorities;
+	service_close(&office.service);
+	for (int at = 1;; at++) {
+		error_clear(&error);
+		failing_arm(kinds, at);
+		int code = service_open(&office.settings, false, &office.service, &error);
+		const char *failed = failing_disarm();
+		if (code && (!failed || !is_fault(code)))
+			fail_msg("call %d, %s: %d %s", at, failed ? failed : "none", code,
+			         error_reason(&error, code));
+		if (!failed)
+			break;
+		if (!code)
+			service_close(&office.service);
+		assert_null(office.service.store);
+	}
+	office.service.authorities = authorities;
+	assert_int_equal(service_signer_ready(&office.service, &error), OK);
+}
+
+static void jobs_start_or_say_why_not(void **state)
+{
+	const unsigned kinds = FAILING_MEMORY | FAILING_FILES | FAILING_PARTS | FAILING_SYSTEM;
+	int faults = 0;
+	for (int at = 1;; at++) {
+		struct jobs *jobs = NULL;
+		failing_arm(kinds, at);
+		int code = jobs_start(&office.service, &jobs, &error);
+		const char *failed = failing_disarm();
+		if (code && (!failed || !is_fault(code)))
+			fail_msg("call %d, %s: %d %s", at, failed ? failed : "none", code,
+			         error_reason(&error, code));
+		assert_true((code != OK) == (office.service.wake_issuer == NULL));
+		if (code) {
+			assert_null(jobs);
+			assert_null(office.service.wake_sealer);
+			assert_null(office.service.wake_topup);
+			faults++;
+		}
+		jobs_stop(jobs);
+		assert_null(office.service.wake_context);
+		if (!failed)
+			break;
+	}
+	assert_true(faults > 13); /* each of the threads, for one */
+	struct jobs *jobs;
+	office.settings.webhook_schedule = "soon";
+	assert_int_equal(jobs_start(&office.service, &jobs, &error), ERR_VALIDATION);
+	office.settings.webhook_schedule = "1m";
+	office.settings.mail_schedule = "soon";
+	assert_int_equal(jobs_start(&office.service, &jobs, &error), ERR_VALIDATION);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    TEST(a_right_key_is_never_called_wrong),
+	    TEST(what_is_no_key_is_not_looked_up),
+	    TEST(what_is_there_is_never_called_missing),
+	    TEST(a_request_is_accepted_or_told_to_have_failed),
+	    TEST(a_store_that_cannot_be_read_has_not_gone_back),
+	    TEST(a_backup_is_whole_or_none),
+	    TEST(the_service_starts_or_says_why_not),
+	    TEST(jobs_start_or_say_why_not),
+	};
+	return cmocka_run_group_tests(tests, office_start_signer, office_stop_signer);
+}
