@@ -84,8 +84,9 @@ static bool send_all(int connection, const char *data, size_t size)
 	return true;
 }
 
-/* Reads up to a line feed, which is taken off. timeout_ms -1: none. */
-static bool read_line(int connection, struct buf *line, int timeout_ms)
+/* Reads up to a line feed, which is taken off. timeout_ms -1: none. ERR_USAGE: there was none in
+ * time, or before the line's limit; ERR_IO, ERR_NO_MEMORY. */
+static int read_line(int connection, struct buf *line, int timeout_ms)
 {
 	int64_t deadline_us = clock_monotonic_us() + timeout_ms * INT64_C(1000);
 	for (;;) {
@@ -94,20 +95,20 @@ static bool read_line(int connection, struct buf *line, int timeout_ms)
 			left_ms = (int)((deadline_us - clock_monotonic_us()) / 1000);
 		struct pollfd ready = {.fd = connection, .events = POLLIN};
 		if (timeout_ms >= 0 && left_ms <= 0)
-			return false;
+			return ERR_USAGE;
 		int polled = poll(&ready, 1, left_ms);
 		char chunk[8192];
 		ssize_t got = polled > 0 ? recv(connection, chunk, sizeof chunk, 0) : polled;
 		if (got < 0 && errno == EINTR)
 			continue;
 		if (got <= 0)
-			return false;
+			return got < 0 ? ERR_IO : ERR_USAGE;
 		const char *end = memchr(chunk, '\n', (size_t)got);
 		buf_add(line, chunk, end ? (size_t)(end - chunk) : (size_t)got);
 		if (buf_check(line))
-			return false;
+			return line->full ? ERR_USAGE : ERR_NO_MEMORY;
 		if (end)
-			return true;
+			return OK;
 	}
 }
 
@@ -193,9 +194,11 @@ static void *exchange_run(void *argument)
 	int code = OK;
 	if (exchange->uid != geteuid() && exchange->uid != 0)
 		code = error_set(&error, ERR_REFUSED, MSG_ADMIN_PEER, NULL);
-	else if (!read_line(exchange->connection, &line, REQUEST_TIME_MS))
-		code = error_set(&error, ERR_USAGE, MSG_ADMIN_BAD_REQUEST, NULL);
 	else
+		code = read_line(exchange->connection, &line, REQUEST_TIME_MS);
+	if (code == ERR_USAGE)
+		error_set(&error, code, MSG_ADMIN_BAD_REQUEST, NULL);
+	else if (!code)
 		code = execute(exchange, buf_slice(&line), &answer, &error);
 	if (code) {
 		error.code = code;
@@ -376,7 +379,7 @@ int admin_exchange(const char *path, struct slice request, struct buf *answer, s
 	else if (failed)
 		code = error_cause(error, ERR_IO, "administration socket %s: %s", path, strerror(reason));
 	else if (!send_all(connection, request.data, request.size) ||
-	         !send_all(connection, "\n", 1) || !read_line(connection, answer, -1))
+	         !send_all(connection, "\n", 1) || read_line(connection, answer, -1))
 		code = error_cause(error, ERR_UNAVAILABLE,
 		                   "the service ended the exchange before it answered; look whether the "
 		                   "operation took place before you repeat it");
