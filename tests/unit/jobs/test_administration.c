@@ -17,7 +17,9 @@
 
 #define NAMES_MAX 24
 #define ARGUMENTS_MAX 600
-#define EVERYTHING (FAILING_MEMORY | FAILING_FILES | FAILING_OPENSSL | FAILING_SQLITE)
+#define EVERYTHING                                                                                 \
+	(FAILING_MEMORY | FAILING_FILES | FAILING_OPENSSL | FAILING_SQLITE | FAILING_PARTS |           \
+	 FAILING_ARENAS)
 
 /* ---- administration ---- */
 

@@ -1,0 +1,179 @@
+/* Housekeeping, while one call after another fails: nothing that has a name is ever marked or deleted,
+ * and what is nobody's goes in the end. */
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "failing.h"
+#include "jobs/internal.h"
+#include "office.h"
+
+#define KINDS                                                                                      \
+	(FAILING_MEMORY | FAILING_FILES | FAILING_SQLITE | FAILING_PARTS | FAILING_ARENAS)
+
+static const atomic_bool stopping;
+static struct office office;
+static struct housekeeping housekeeping;
+static struct error error;
+
+static char *path_of(const char *prefix, const char *object)
+{
+	static char path[400];
+	snprintf(path, sizeof path, "%s/content/%s%s", office.sample.directory, prefix, object);
+	return path;
+}
+
+static bool exists(const char *prefix, const char *object)
+{
+	return access(path_of(prefix, object), F_OK) == 0;
+}
+
+static void make_old(const char *prefix, const char *object)
+{
+	struct timespec times[2] = {{.tv_sec = time(NULL) - 90000}, {.tv_sec = time(NULL) - 90000}};
+	assert_int_equal(utimensat(AT_FDCWD, path_of(prefix, object), times, 0), 0);
+}
+
+static void write_orphan(char name[CONTENT_NAME_MAX])
+{
+	struct content_writer *writer;
+	content_fresh_name("event", name);
+	assert_int_equal(content_write_begin(office.service.content, &writer, &error), OK);
+	assert_int_equal(content_write_commit(writer, name, &error), OK);
+	make_old("", name);
+}
+
+/* Since when the place is the installation's: long ago. */
+static void claim_long_ago(void)
+{
+	FILE *file = fopen(path_of("", CONTENT_MARKER), "w");
+	assert_non_null(file);
+	fprintf(file, "constancia content 1\ninstallation %s\nsince 2020-01-01T00:00:00.000000Z\n",
+	        office.service.installation);
+	assert_int_equal(fclose(file), 0);
+}
+
+static int set_up(void **state)
+{
+	office_open(&office, MODALITY_CONTENT, 1000);
+	office.settings.content_keep_swept = US_PER_DAY;
+	housekeeping = (struct housekeeping){.service = &office.service, .holder = "this node"};
+	assert_int_equal(keeper_start(&housekeeping.keeper, &error), OK);
+	claim_long_ago();
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	keeper_end(housekeeping.keeper);
+	office_close(&office);
+	return 0;
+}
+
+static void run(void)
+{
+	assert_true(housekeeping_run(&housekeeping, &stopping) > 0);
+}
+
+static void what_has_a_name_is_never_swept(void **state)
+{
+	char named[CONTENT_NAME_MAX], orphan[CONTENT_NAME_MAX];
+	office_register_object(&office, slice_of("kept"), "kept.bin", named);
+	make_old("", named);
+	for (int at = 1;; at += 1 + at / 8) { /* every kind of call has its turn, not every call */
+		write_orphan(orphan);
+		failing_arm(KINDS, at);
+		run();
+		const char *failed = failing_disarm();
+		assert_true(exists("", named) && !exists("swept/", named));
+		assert_true(exists("", orphan));
+		if (!exists("swept/", orphan))
+			assert_non_null(failed);
+		run();
+		assert_true(exists("swept/", orphan));
+		make_old("swept/", orphan);
+		failing_arm(KINDS, at);
+		run();
+		const char *again = failing_disarm();
+		assert_true(exists("", named) && !exists("swept/", named));
+		run();
+		if (exists("", orphan) || exists("swept/", orphan))
+			fail_msg("call %d, %s: it stays", at, again ? again : "none");
+		if (!failed && !again)
+			break;
+	}
+	assert_int_equal(atomic_load(&office.service.job_counters.unbalanced_accounts), 0);
+}
+
+/* An account is not disabled for a store that cannot be read; one that is idle is, in the end. */
+static void idle_accounts_are_disabled_once(void **state)
+{
+	struct account_record given = {.name = "Idle", .unpaid_limit = 1}, found;
+	char idle[ID_SIZE];
+	ARENA_AUTO struct arena arena;
+	arena_init(&arena, 1 << 20);
+	struct store *store = office.service.store;
+	int64_t now_us = clock_now_us();
+	sample_register(&office.sample, MODE_LIVE, 1);
+	office_start_jobs(&office);
+	office_await_seal(&office, 1);
+	office_stop_jobs(&office);
+	assert_int_equal(store_create_account(store, &given, 0, now_us - 400 * US_PER_DAY, idle, &error),
+	                 OK);
+	for (int at = 1;; at += 1 + at / 4) {
+		failing_arm(KINDS, at);
+		run();
+		const char *failed = failing_disarm();
+		struct slice own = slice_of(office.sample.account_id);
+		assert_int_equal(store_find_account(store, own, now_us, &arena, &found, &error), OK);
+		assert_false(found.disabled);
+		if (!failed)
+			break;
+	}
+	assert_int_equal(store_find_account(store, slice_of(idle), now_us, &arena, &found, &error), OK);
+	assert_true(found.disabled);
+}
+
+/* Working files: all or an error, and never what a link leads to. */
+static void trees_are_removed(void **state)
+{
+	char tree[200], path[300];
+	snprintf(tree, sizeof tree, "%s/tree", office.sample.directory);
+	for (int at = 1;; at++) {
+		mkdir(tree, 0700);
+		snprintf(path, sizeof path, "%s/below", tree);
+		mkdir(path, 0700);
+		snprintf(path, sizeof path, "%s/below/link", tree);
+		(void)!symlink(office.sample.directory, path);
+		failing_arm(FAILING_FILES, at);
+		int code = remove_tree(tree, &error);
+		const char *failed = failing_disarm();
+		assert_int_equal(code, failed ? ERR_IO : OK);
+		assert_int_equal(access(tree, F_OK) == 0, failed != NULL);
+		if (!failed)
+			break;
+	}
+	assert_int_equal(remove_tree(tree, &error), OK);
+	assert_int_equal(access(office.sample.directory, F_OK), 0);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    TEST(what_has_a_name_is_never_swept),
+	    TEST(idle_accounts_are_disabled_once),
+	    TEST(trees_are_removed),
+	};
+	return cmocka_run_group_tests(tests, office_start_signer, office_stop_signer);
+}

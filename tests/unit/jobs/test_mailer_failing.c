@@ -1,0 +1,154 @@
+/* The mailer, while one call after another fails: a mail is sent once, and none is given up for a
+ * fault of ours. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "failing.h"
+#include "jobs/mailer.h"
+#include "sample.h"
+#include "store/change.h"
+#include "store/mails.h"
+
+static const atomic_bool stopping;
+static struct sample sample;
+static struct settings settings;
+static struct service service;
+static struct mailer mailer;
+static struct arena arena;
+static struct error error;
+static int64_t later_us;
+static int sent;
+
+/* A server that takes everything. */
+int __wrap_mail_send(const struct mail_server *server, const struct mail_message *message,
+                     struct error *unused);
+int __wrap_mail_send(const struct mail_server *server, const struct mail_message *message,
+                     struct error *unused)
+{
+	assert_string_equal(message->to, "owner@example.com");
+	assert_true(message->subject.size > 0 && message->text.size > 0);
+	sent++;
+	return OK;
+}
+
+int64_t __real_store_now_us(struct store *store);
+int64_t __wrap_store_now_us(struct store *store);
+int64_t __wrap_store_now_us(struct store *store)
+{
+	return __real_store_now_us(store) + later_us;
+}
+
+static int set_up(void **state)
+{
+	sample_open(&sample, MODALITY_CONTENT, 5);
+	arena_init(&arena, (size_t)1 << 20);
+	struct account_change change = ACCOUNT_UNCHANGED;
+	change.email = "owner@example.com";
+	assert_int_equal(store_change_account(sample.store, slice_of(sample.account_id), &change, 1,
+	                                      NULL), OK);
+	settings = (struct settings){.service_name = "Constancia",
+	                             .mail_url = "smtp://127.0.0.1:1",
+	                             .mail_from = "notices@example.org",
+	                             .mail_schedule = "1s,1s,1s"};
+	memset(&service, 0, sizeof service);
+	service.settings = &settings;
+	service.store = sample.store;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	sample_close(&sample);
+	arena_free(&arena);
+	return 0;
+}
+
+static void queue(void)
+{
+	struct db_connection *connection;
+	assert_int_equal(change_begin(sample.store, &connection, NULL), OK);
+	int result = store_queue_mail(connection, sample.account, MAIL_ENDPOINT_DISABLED,
+	                              slice_of("{\"endpoint_id\":\"whk_1\",\"url\":\"https://a\"}"),
+	                              __real_store_now_us(sample.store), NULL);
+	assert_int_equal(change_end(connection, result, NULL), OK);
+}
+
+static struct mail_record take_record(void)
+{
+	struct mail_record *mails;
+	size_t count;
+	arena_reset(&arena);
+	assert_int_equal(store_list_mails(sample.store, slice_of(sample.account_id), 10, &arena, &mails,
+	                                  &count, NULL), OK);
+	assert_int_equal(count, 1);
+	return mails[0];
+}
+
+static void in_turn(unsigned kinds)
+{
+	assert_int_equal(mailer_init(&mailer, &service, "node", &error), OK);
+	for (int at = 1;; at++) {
+		queue();
+		sent = 0;
+		failing_arm(kinds, at);
+		(void)mailer_run(&mailer, &stopping);
+		const char *failed = failing_disarm();
+		for (int i = 0; strcmp(take_record().state, "waiting") == 0 && i < 3; i++) {
+			assert_non_null(failed);
+			later_us += 60 * US_PER_SECOND; /* the lease has run out */
+			(void)mailer_run(&mailer, &stopping);
+		}
+		struct mail_record record = take_record();
+		if (strcmp(record.state, "sent") != 0 || sent != 1)
+			fail_msg("call %d, %s: %s, %s; sent %d times", at, failed ? failed : "none",
+			         record.state, record.last_error, sent);
+		assert_int_equal(store_forget_mails(sample.store, INT64_MAX, &error), OK);
+		if (!failed)
+			break;
+	}
+}
+
+static void mails_outlive_faults(void **state)
+{
+	in_turn(FAILING_MEMORY | FAILING_SQLITE | FAILING_ARENAS);
+}
+
+static void mails_outlive_a_store_that_is_away(void **state)
+{
+	in_turn(FAILING_PARTS);
+}
+
+static void begins_only_when_it_can(void **state)
+{
+	for (int at = 1;; at++) {
+		failing_arm(FAILING_MEMORY | FAILING_PARTS, at);
+		int code = mailer_init(&mailer, &service, "node", &error);
+		const char *failed = failing_disarm();
+		assert_int_equal(code, failed ? ERR_UNAVAILABLE : OK);
+		if (!failed)
+			break;
+	}
+	settings.mail_schedule = " 1s , 2s ";
+	assert_int_equal(mailer_init(&mailer, &service, "node", &error), OK);
+	assert_int_equal(mailer.wait_count, 2);
+	settings.mail_schedule = NULL;
+	assert_int_equal(mailer_init(&mailer, &service, "node", &error), OK);
+	assert_int_equal(mailer.wait_count, 0);
+	settings.mail_schedule = "1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s";
+	assert_int_equal(mailer_init(&mailer, &service, "node", &error), ERR_VALIDATION);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(mails_outlive_faults, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(mails_outlive_a_store_that_is_away, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(begins_only_when_it_can, set_up, tear_down),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
