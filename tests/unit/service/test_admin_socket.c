@@ -18,7 +18,8 @@
 #include "sample.h"
 #include "service/admin_socket.h"
 
-#define KINDS (FAILING_MEMORY | FAILING_FILES | FAILING_SYSTEM | FAILING_ARENAS)
+#define KINDS                                                                                      \
+	(FAILING_MEMORY | FAILING_FILES | FAILING_SYSTEM | FAILING_TRAFFIC | FAILING_ARENAS)
 #define LIST "{\"operation\":\"account list\"}"
 
 static struct sample sample;
