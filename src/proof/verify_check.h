@@ -100,6 +100,15 @@ int verify_canonical(struct slice found, const struct buf *canonical, struct err
 
 /* ---- what several archives say of one channel ---- */
 
+/* Where an event is, whatever is known of it. */
+struct place {
+	const char *channel_id;
+	enum mode chain;
+	int64_t sequence;
+};
+/* By channel, chain and sequence, as strcmp tells it. */
+int verify_compare_places(struct place a, struct place b);
+
 /* A place of a chain at which archives are compared: where one of them ends, or begins. As an event
  * binds all before it, two archives that agree where the shorter one ends agree wherever they
  * overlap. */

@@ -7,15 +7,21 @@
 #define POINTS_PER_ARCHIVE 4
 #define OUTLINE_ARENA_MAX ((size_t)256 << 20)
 
+int verify_compare_places(struct place a, struct place b)
+{
+	int channel = strcmp(a.channel_id, b.channel_id);
+	if (channel)
+		return channel;
+	if (a.chain != b.chain)
+		return a.chain < b.chain ? -1 : 1;
+	return (a.sequence > b.sequence) - (a.sequence < b.sequence);
+}
+
 static int compare_points(const void *a, const void *b)
 {
 	const struct point *x = a, *y = b;
-	int channel = strcmp(x->channel_id, y->channel_id);
-	if (channel)
-		return channel;
-	if (x->chain != y->chain)
-		return x->chain < y->chain ? -1 : 1;
-	return (x->sequence > y->sequence) - (x->sequence < y->sequence);
+	return verify_compare_places((struct place){x->channel_id, x->chain, x->sequence},
+	                             (struct place){y->channel_id, y->chain, y->sequence});
 }
 
 /* The first point of the archive's chain at or behind `sequence`; NULL: none. */

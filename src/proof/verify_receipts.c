@@ -24,12 +24,8 @@ static int compare_places(const void *a, const void *b)
 {
 	const struct event_facts *x = &((const struct kept_receipt *)a)->receipt.event;
 	const struct event_facts *y = &((const struct kept_receipt *)b)->receipt.event;
-	int channel = strcmp(x->channel_id, y->channel_id);
-	if (channel)
-		return channel;
-	if (x->chain != y->chain)
-		return x->chain < y->chain ? -1 : 1;
-	return (x->sequence > y->sequence) - (x->sequence < y->sequence);
+	return verify_compare_places((struct place){x->channel_id, x->chain, x->sequence},
+	                             (struct place){y->channel_id, y->chain, y->sequence});
 }
 
 /* ---- reading ---- */
