@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "store/accounts.h"
-#include "store/db.h"
+#include "db/db.h"
 
 #define BATCH_MAX 1024
 #define CHAINS_MAX 4096
@@ -75,7 +75,7 @@ static void register_batch(struct store *store, size_t chains, size_t batch)
 		pointers[i] = &items[i];
 	}
 	check(store_register(store, 0, pointers, batch, clock_now_us(), &error), &error);
-	check(db_maintain(store_db(store), &error), &error);
+	check(store_maintain(store, &error), &error);
 }
 
 int main(int argc, char **argv)

@@ -22,7 +22,6 @@
 #include "service/admin_socket.h"
 #include "service/history.h"
 #include "service/service.h"
-#include "store/db.h"
 
 #define DRAIN_US (20 * US_PER_SECOND)
 #define END_BY_FORCE_S 29
@@ -288,7 +287,7 @@ int node_wait(struct node *node)
 			log_stop();
 			_exit(1);
 		}
-		if (db_is_poisoned(store_db(node->service.store))) {
+		if (store_is_poisoned(node->service.store)) {
 			log_error("store_failed", "cause", "a sync of the store failed: what it holds is unknown",
 			          "consequence", "the program ends, to be started anew");
 			log_stop();

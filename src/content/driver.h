@@ -1,6 +1,6 @@
 /* What an implementation of content.h provides; content.c checks names before it calls. The
  * meaning of each function is that of its namesake in content.h. A driver's own structures start
- * with the structures below. */
+ * with the structures below. "Optional": may be NULL, and then means what is said. */
 #ifndef CONTENT_DRIVER_H
 #define CONTENT_DRIVER_H
 
@@ -12,9 +12,11 @@ struct content_driver {
 	/* `place` is what follows the scheme, never empty. */
 	int (*open)(const struct content_options *options, const char *place,
 	            struct content_store **ret_store, struct error *error);
-	int (*check_place)(const char *place, struct error *error); /* NULL: any will do */
+	/* Optional: any will do. */
+	int (*check_place)(const char *place, struct error *error);
 	void (*close)(struct content_store *store);
-	int (*ready)(struct content_store *store, struct error *error); /* NULL: always */
+	/* Optional: always. */
+	int (*ready)(struct content_store *store, struct error *error);
 
 	int (*write_begin)(struct content_store *store, struct content_writer **ret_writer,
 	                   struct error *error);
@@ -22,7 +24,7 @@ struct content_driver {
 	/* Leaves the writer to be freed by write_abort, which is always called behind it. */
 	int (*write_commit)(struct content_writer *writer, const char *name, struct error *error);
 	void (*write_abort)(struct content_writer *writer);
-	/* From the start of a regular file; NULL: by a writer. */
+	/* From the start of a regular file. Optional: by a writer. */
 	int (*put)(struct content_store *store, int descriptor, uint64_t size, const char *name,
 	           struct error *error);
 
@@ -30,12 +32,12 @@ struct content_driver {
 	                  struct content_reader **ret_reader, uint64_t *ret_size, struct error *error);
 	int64_t (*read)(struct content_reader *reader, void *data, size_t size, struct error *error);
 	void (*read_end)(struct content_reader *reader);
-	/* NULL where there are no descriptors. */
+	/* Optional: there are no descriptors. */
 	int (*read_descriptor)(struct content_store *store, const char *name, uint64_t *ret_size);
 
+	/* Optional: has none. */
 	int (*make_link)(struct content_store *store, const char *name,
-	                 const struct content_link *link, struct buf *out,
-	                 struct error *error); /* NULL: has none */
+	                 const struct content_link *link, struct buf *out, struct error *error);
 	int (*delete)(struct content_store *store, const char *name, struct error *error);
 	int (*now_us)(struct content_store *store, int64_t *ret_now_us, struct error *error);
 	int (*list)(struct content_store *store, const struct content_range *range,

@@ -1,5 +1,6 @@
 /* What a provider implements behind payment.h; private to this folder. The order has been checked,
- * and *ret_result is zeroed, before a driver sees them. */
+ * and *ret_result is zeroed, before a driver sees them. "Optional": may be NULL, and then means what
+ * is said. */
 #ifndef PAYMENT_PROVIDER_H
 #define PAYMENT_PROVIDER_H
 
@@ -8,8 +9,9 @@
 struct payment_driver {
 	const char *name;
 	bool charges;
-	const char *notice_header; /* NULL: sends no notices, read_notice is not called */
-	/* Required. `state` is what the other functions get. */
+	/* Optional: sends no notices, read_notice is not called. */
+	const char *notice_header;
+	/* `state` is what the other functions get. */
 	int (*open)(const struct payment_settings *settings, void **ret_state, struct error *error);
 	void (*close)(void *state); /* NULL-safe */
 	int (*charge)(void *state, const struct payment_order *order, struct payment_result *result,
@@ -20,7 +22,7 @@ struct payment_driver {
 	            struct error *error);
 	int (*refund)(void *state, const char *reference, const char *idempotency_key,
 	              struct payment_result *result, struct error *error);
-	/* Optional. */
+	/* Optional, with notice_header. */
 	int (*read_notice)(const void *state, struct slice signature, struct slice body, int64_t now_us,
 	                   struct payment_notice *notice, struct error *error);
 };

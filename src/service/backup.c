@@ -13,7 +13,7 @@
 #include "base/durable.h"
 #include "base/json.h"
 #include "base/log.h"
-#include "store/db.h"
+#include "db/db.h"
 #include "store/inspect.h"
 
 #define COPY_CHUNK ((size_t)256 * 1024)
@@ -244,11 +244,11 @@ int backup_make(struct store *store, struct content_store *content, const char *
 		return code;
 	struct backup_facts facts = {.created_at_us = now_us, .content_objects = -1};
 	char path[PATH_MAX];
-	snprintf(facts.store_file, sizeof facts.store_file, "%s", db_backup_name(store_db(store)));
+	snprintf(facts.store_file, sizeof facts.store_file, "%s", store_backup_name(store));
 	snprintf(path, sizeof path, "%s/%s", directory, facts.store_file);
 	code = store_get_installation(store, facts.installation, error);
 	if (!code)
-		code = db_backup(store_db(store), path, error);
+		code = store_backup(store, path, error);
 	if (!code && chmod(path, 0600) != 0)
 		code = fail(error, "restricting", path);
 	if (!code)

@@ -7,7 +7,6 @@
 
 #include "base/log.h"
 #include "service/apart.h"
-#include "store/db.h"
 
 #define QUEUE_MAX 16384 /* of each sequencer */
 #define BATCH_MAX 1024
@@ -181,7 +180,7 @@ static bool may_be_one_chain(struct sequencer *sequencer, int result)
 	case ERR_NETWORK:
 		return false;
 	case ERR_IO: /* one page may be unreadable */
-		return !db_is_poisoned(store_db(sequencer->registrar->service->store));
+		return !store_is_poisoned(sequencer->registrar->service->store);
 	default:
 		return true;
 	}
@@ -310,7 +309,7 @@ static void handle_batch(struct sequencer *sequencer)
 		count_outcome(registrar, sequencer->items[i]);
 		sequencer->taken[i]->done(sequencer->taken[i]);
 	}
-	if (db_maintain(store_db(store), &error) != OK)
+	if (store_maintain(store, &error) != OK)
 		log_error("checkpoint_failed", "cause", error.cause);
 }
 

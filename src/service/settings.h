@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "content/content.h"
-#include "store/db.h"
+#include "db/db.h"
 
 #define SETTING_FIELD_TEXT const char *
 #define SETTING_FIELD_SECRET const char *

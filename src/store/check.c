@@ -1,8 +1,7 @@
 #include <stdio.h>
 
 #include "base/json.h"
-#include "store/client_refs.h"
-#include "store/internal.h"
+#include "store/register_batch.h"
 
 #define CHAINS_AT_ONCE 256
 #define PROGRESS_EVENTS 4096
@@ -305,7 +304,7 @@ static int check_client_refs(struct check *check, struct error *error)
 	                                   "WHERE $1 = $1", 0, -1);
 	int64_t entries = 0;
 	if (result == OK)
-		result = client_refs_count(reader, &entries, error);
+		result = check->store->register_engine->count_client_refs(reader, &entries, error);
 	if (result == OK)
 		result = db_failure(reader);
 	if (result == OK && entries != events)
@@ -444,7 +443,7 @@ int store_check(struct store *store, const struct check_listener *listener,
 	struct check check = {.store = store, .listener = listener};
 	buf_init(&check.record, EVENT_RECORD_MAX);
 	int result = check_chains(&check, error);
-	if (result == OK && !db_is_shared(store->db)) /* a server keeps an index of the events */
+	if (result == OK && store->register_engine->count_client_refs)
 		result = check_client_refs(&check, error);
 	if (result == OK)
 		result = check_accounts(&check, error);

@@ -12,7 +12,7 @@
 #ifndef STORE_CLIENT_REFS_H
 #define STORE_CLIENT_REFS_H
 
-#include "store/db.h"
+#include "db/db.h"
 
 struct client_refs;
 

@@ -3,7 +3,7 @@
 #ifndef STORE_FAN_OUT_H
 #define STORE_FAN_OUT_H
 
-#include "store/db.h"
+#include "db/db.h"
 #include "store/webhooks.h"
 
 #define WEBHOOK_TYPES_SIZE 320 /* ",type,type," with every type, and NUL */

@@ -2,13 +2,15 @@
 #ifndef STORE_INTERNAL_H
 #define STORE_INTERNAL_H
 
-#include "store/db.h"
+#include "db/db.h"
 #include "store/store.h"
 
 struct sequencer;
+struct register_engine;
 
 struct store {
 	struct db *db;
+	const struct register_engine *register_engine;
 	struct sequencer *sequencers; /* store_sequencer_count */
 };
 

@@ -9,7 +9,7 @@
 #ifndef STORE_MAILS_H
 #define STORE_MAILS_H
 
-#include "store/db.h"
+#include "db/db.h"
 #include "store/store.h"
 
 /* Template names and the members of their values (texts unless said otherwise):

@@ -172,26 +172,11 @@ static int grow(struct batch *batch, struct registration_batch *given)
 	                             : OK;
 }
 
-/* The embedded engine has tables of its own for the client_refs. */
-static int write_client_refs(struct batch *batch, int result, struct error *error)
-{
-	struct client_refs *refs = batch->sequencer->client_refs;
-	return refs && result == OK ? client_refs_write(refs, batch->connection, error) : result;
-}
-
-static void end_client_refs(struct batch *batch, int result)
-{
-	struct client_refs *refs = batch->sequencer->client_refs;
-	if (refs && result == OK)
-		client_refs_committed(refs);
-	else if (refs)
-		client_refs_rolled_back(refs);
-}
-
 static int try_batch(struct store *store, unsigned sequencer, struct registration_batch *given,
                      bool *ret_may_retry, struct error *error)
 {
-	struct batch batch = {.sequencer = &store->sequencers[sequencer]};
+	const struct register_engine *engine = store->register_engine;
+	struct batch batch = {.engine = engine, .sequencer = &store->sequencers[sequencer]};
 	batch.arena = &batch.sequencer->arena;
 	arena_reset(batch.arena);
 	int result = add_items(&batch, given->items, given->count);
@@ -201,16 +186,18 @@ static int try_batch(struct store *store, unsigned sequencer, struct registratio
 	result = db_begin(batch.connection, error);
 	if (result == OK)
 		result = load_accounts(&batch, error);
-	if (result == OK && given->grow && db_is_shared(store->db))
+	if (result == OK && given->grow && engine->grows)
 		result = grow(&batch, given);
 	batch.clock = given->clock;
 	period_key(PERIOD_DAY, batch.clock.now_us, batch.day);
 	for (struct account_batch *part = batch.accounts; part && result == OK; part = part->next)
 		result = register_part(&batch, part, error);
-	result = write_client_refs(&batch, result, error);
+	if (result == OK && engine->finish)
+		result = engine->finish(&batch, error);
 	if (result == OK)
 		result = db_commit(batch.connection, error);
-	end_client_refs(&batch, result);
+	if (engine->ended)
+		engine->ended(&batch, result == OK);
 	*ret_may_retry = result != OK && db_may_retry(batch.connection);
 	db_give(batch.connection);
 	return result;
@@ -243,25 +230,16 @@ int store_register(struct store *store, unsigned sequencer, struct registration 
 
 #define BATCH_ARENA_MAX ((size_t)256 << 20)
 
-static int open_sequencer(struct store *store, struct sequencer *sequencer, struct error *error)
-{
-	arena_init(&sequencer->arena, BATCH_ARENA_MAX);
-	if (db_is_shared(store->db))
-		return event_columns_open(&sequencer->columns);
-	struct db_connection *reader = db_take_reader(store->db);
-	int result =
-	    client_refs_open(reader, CLIENT_REFS_GATHERED, &sequencer->client_refs, error);
-	db_give(reader);
-	return result;
-}
-
 int register_open(struct store *store, struct error *error)
 {
 	unsigned count = store_sequencer_count(store);
+	store->register_engine = db_is_shared(store->db) ? &register_on_server : &register_embedded;
 	store->sequencers = calloc(count, sizeof *store->sequencers);
 	int result = store->sequencers ? OK : ERR_NO_MEMORY;
-	for (unsigned i = 0; i < count && result == OK; i++)
-		result = open_sequencer(store, &store->sequencers[i], error);
+	for (unsigned i = 0; i < count && result == OK; i++) {
+		arena_init(&store->sequencers[i].arena, BATCH_ARENA_MAX);
+		result = store->register_engine->open(store, &store->sequencers[i], error);
+	}
 	return result;
 }
 
@@ -269,8 +247,7 @@ void register_close(struct store *store)
 {
 	unsigned count = store->sequencers ? store_sequencer_count(store) : 0;
 	for (unsigned i = 0; i < count; i++) {
-		client_refs_close(store->sequencers[i].client_refs);
-		event_columns_close(store->sequencers[i].columns);
+		store->register_engine->close(&store->sequencers[i]);
 		arena_free(&store->sequencers[i].arena);
 	}
 	free(store->sequencers);

@@ -1,4 +1,8 @@
-/* A batch of registrations between loading, deciding and writing; shared by register*.c alone. */
+/* A batch of registrations between loading, deciding and writing; shared by register*.c alone.
+ *
+ * The engines differ in how chain heads and the events that hold given client_refs are found, and in
+ * how many rows are written at once: all on a server, where each statement costs more than its rows.
+ * What differs is a `struct register_engine`, chosen when the store is opened. */
 #ifndef STORE_REGISTER_BATCH_H
 #define STORE_REGISTER_BATCH_H
 
@@ -25,18 +29,21 @@ struct account_batch {
 	struct batch_item *first;
 	struct batch_item **end;
 	size_t count;
+	struct db_query *heads, *known; /* a server's: asked, not read yet */
 	struct account_batch *next;
 };
 
 /* What is kept for the batches of one sequencer. */
 struct sequencer {
-	struct arena arena;              /* of the batch */
-	struct client_refs *client_refs; /* embedded engine alone */
-	struct event_columns *columns;   /* server alone */
+	struct arena arena; /* of the batch */
+	/* One of them, by the engine. */
+	struct client_refs *client_refs;
+	struct event_columns *columns;
 };
 
 struct batch {
 	struct db_connection *connection;
+	const struct register_engine *engine;
 	struct sequencer *sequencer;
 	struct arena *arena;
 	struct ledger_clock clock;
@@ -51,17 +58,6 @@ static inline bool batch_item_is_new(const struct batch_item *item)
 	return item->request.result == OK && !item->request.replayed;
 }
 
-/* The engines differ in how the events that hold given client_refs are found, and in how many rows
- * are written at once: all on a server, where each statement costs more than its rows. */
-int register_find_known(struct batch *batch, struct account_batch *part, struct error *error);
-int register_write_events(struct batch *batch, struct account_batch *part, struct error *error);
-struct db_query *register_ask_known_server(struct batch *batch, struct account_batch *part);
-int register_read_known_server(struct batch *batch, struct db_query *query,
-                               struct account_batch *part, struct error *error);
-int register_write_events_server(struct batch *batch, struct account_batch *part,
-                                 struct error *error);
-/* Room for the numbers of the batch's chains; emptied. */
-struct db_array *register_chain_numbers(struct batch *batch);
 /* Live events that a key registered in the batch. */
 struct usage {
 	int64_t channel;
@@ -69,12 +65,46 @@ struct usage {
 	char day[PERIOD_KEY_SIZE]; /* in which they were received */
 	int64_t events;
 };
-int register_add_usage(struct batch *batch, int64_t account, const struct usage *usage,
-                       size_t count, struct error *error);
-int register_add_usage_server(struct batch *batch, int64_t account, const struct usage *usage,
-                              size_t count, struct error *error);
-int event_columns_open(struct event_columns **ret);
-void event_columns_close(struct event_columns *columns); /* NULL-safe */
+
+/* What an engine does in its own way. "Optional": may be NULL, and then is not called. */
+struct register_engine {
+	/* Whether what comes while a batch waits for its accounts is taken in. */
+	bool grows;
+	/* What is kept for a sequencer; close is called after a failed open, too. */
+	int (*open)(struct store *store, struct sequencer *sequencer, struct error *error);
+	void (*close)(struct sequencer *sequencer);
+	/* Optional: sends the questions of read_heads and find_known, which then cost one round trip. */
+	void (*ask)(struct batch *batch, struct account_batch *part);
+	/* The heads of the account's chains, locked in order; `chains` are in the account's order. */
+	int (*read_heads)(struct batch *batch, struct account_batch *part, struct loaded_chain *chains,
+	                  struct error *error);
+	/* Fills request.known of the items whose client_ref an event holds already. */
+	int (*find_known)(struct batch *batch, struct account_batch *part, struct error *error);
+	int (*write_events)(struct batch *batch, struct account_batch *part, struct error *error);
+	int (*add_usage)(struct batch *batch, int64_t account, const struct usage *usage, size_t count,
+	                 struct error *error);
+	/* Optional: before the commit, and when it is known how the transaction ended. */
+	int (*finish)(struct batch *batch, struct error *error);
+	void (*ended)(struct batch *batch, bool committed);
+	/* Optional: how many entries lead from client_refs to events, where that is a table of ours. */
+	int (*count_client_refs)(struct db_connection *connection, int64_t *ret_count,
+	                         struct error *error);
+};
+extern const struct register_engine register_embedded;
+extern const struct register_engine register_on_server;
+
+/* A chain's head: the columns of a query, FROM and JOINs; and how its row is read. */
+#define CHAIN_HEADS                                                                                \
+	"SELECT chains.chain, chains.last_sequence, last_received_at, last_chain_hash, channel_id, "   \
+	"config_version, modality, config_hash, sealed_sequence FROM chains "                          \
+	"JOIN channels ON channels.account = chains.account "                                          \
+	"AND channels.channel = chains.chain / 2 "                                                     \
+	"JOIN channel_configs ON channel_configs.account = chains.account "                            \
+	"AND channel_configs.channel = channels.channel "                                              \
+	"AND channel_configs.version = channels.config_version "
+int register_read_head(struct batch *batch, struct db_query *query, struct loaded_chain *ret);
+/* ERR_CORRUPT: a head is missing, or says what none says. */
+int register_head_not_whole(int64_t chain, struct error *error);
 
 /* What else the ledger must know of the items of an account, which is locked and read already;
  * chains are locked in the order of their numbers. */

@@ -1,4 +1,38 @@
+/* How a batch is read and written on the embedded engine: row by row, since a statement costs little;
+ * and which events hold a client_ref is told by tables of our own (client_refs.h). */
 #include "store/register_batch.h"
+
+static int open_refs(struct store *store, struct sequencer *sequencer, struct error *error)
+{
+	struct db_connection *reader = db_take_reader(store->db);
+	int result =
+	    client_refs_open(reader, CLIENT_REFS_GATHERED, &sequencer->client_refs, error);
+	db_give(reader);
+	return result;
+}
+
+static void close_refs(struct sequencer *sequencer)
+{
+	client_refs_close(sequencer->client_refs);
+}
+
+static int read_heads(struct batch *batch, struct account_batch *part, struct loaded_chain *chains,
+                      struct error *error)
+{
+	int result = OK;
+	for (size_t i = 0; i < part->account.chain_count && result == OK; i++) {
+		struct db_query *query = db_query(
+		    batch->connection,
+		    CHAIN_HEADS "WHERE chains.account = $1 AND chains.chain = $2 FOR UPDATE");
+		db_bind_integer(query, part->account.account);
+		db_bind_integer(query, chains[i].ledger.chain);
+		int read = db_step(query) ? register_read_head(batch, query, &chains[i]) : ERR_CORRUPT;
+		result = db_end(query, error);
+		if (result == OK && read != OK)
+			result = register_head_not_whole(chains[i].ledger.chain, error);
+	}
+	return result;
+}
 
 /* Whether an event with this number holds the same client_ref; fills what is known of it. */
 static int look_at_candidate(struct batch *batch, int64_t account, const struct registration *item,
@@ -36,7 +70,7 @@ static int load_known(struct batch *batch, int64_t account, struct batch_item *i
 	return result;
 }
 
-int register_find_known(struct batch *batch, struct account_batch *part, struct error *error)
+static int find_known(struct batch *batch, struct account_batch *part, struct error *error)
 {
 	int result = OK;
 	for (struct batch_item *item = part->first; item && result == OK; item = item->next)
@@ -76,10 +110,11 @@ static int write_event(struct batch *batch, int64_t account, const struct batch_
 	int result = db_execute(query, NULL, error);
 	if (result != OK)
 		return result;
-	return client_refs_add(batch->sequencer->client_refs, account, given->chain, item->ref_hash, request->sequence);
+	return client_refs_add(batch->sequencer->client_refs, account, given->chain, item->ref_hash,
+	                       request->sequence);
 }
 
-int register_write_events(struct batch *batch, struct account_batch *part, struct error *error)
+static int write_events(struct batch *batch, struct account_batch *part, struct error *error)
 {
 	int result = OK;
 	for (struct batch_item *item = part->first; item && result == OK; item = item->next)
@@ -88,8 +123,8 @@ int register_write_events(struct batch *batch, struct account_batch *part, struc
 	return result;
 }
 
-static int add_usage(struct batch *batch, int64_t account, const struct usage *usage,
-                     struct error *error)
+static int add_one_usage(struct batch *batch, int64_t account, const struct usage *usage,
+                         struct error *error)
 {
 	struct db_query *query = db_query(
 	    batch->connection,
@@ -104,11 +139,36 @@ static int add_usage(struct batch *batch, int64_t account, const struct usage *u
 	return db_execute(query, NULL, error);
 }
 
-int register_add_usage(struct batch *batch, int64_t account, const struct usage *usage,
-                       size_t count, struct error *error)
+static int add_usage(struct batch *batch, int64_t account, const struct usage *usage, size_t count,
+                     struct error *error)
 {
 	int result = OK;
 	for (size_t i = 0; i < count && result == OK; i++)
-		result = add_usage(batch, account, &usage[i], error);
+		result = add_one_usage(batch, account, &usage[i], error);
 	return result;
 }
+
+static int write_refs(struct batch *batch, struct error *error)
+{
+	return client_refs_write(batch->sequencer->client_refs, batch->connection, error);
+}
+
+static void refs_ended(struct batch *batch, bool committed)
+{
+	if (committed)
+		client_refs_committed(batch->sequencer->client_refs);
+	else
+		client_refs_rolled_back(batch->sequencer->client_refs);
+}
+
+const struct register_engine register_embedded = {
+    .open = open_refs,
+    .close = close_refs,
+    .read_heads = read_heads,
+    .find_known = find_known,
+    .write_events = write_events,
+    .add_usage = add_usage,
+    .finish = write_refs,
+    .ended = refs_ended,
+    .count_client_refs = client_refs_count,
+};

@@ -3,16 +3,7 @@
 
 #include "store/register_batch.h"
 
-#define CHAIN_HEADS                                                                                \
-	"SELECT chains.chain, chains.last_sequence, last_received_at, last_chain_hash, channel_id, "   \
-	"config_version, modality, config_hash, sealed_sequence FROM chains "                          \
-	"JOIN channels ON channels.account = chains.account "                                          \
-	"AND channels.channel = chains.chain / 2 "                                                     \
-	"JOIN channel_configs ON channel_configs.account = chains.account "                            \
-	"AND channel_configs.channel = channels.channel "                                              \
-	"AND channel_configs.version = channels.config_version "
-
-static int read_chain(struct batch *batch, struct db_query *query, struct loaded_chain *loaded)
+int register_read_head(struct batch *batch, struct db_query *query, struct loaded_chain *loaded)
 {
 	struct ledger_chain *chain = &loaded->ledger;
 	chain->last_sequence = db_integer(query, 1);
@@ -28,62 +19,9 @@ static int read_chain(struct batch *batch, struct db_query *query, struct loaded
 	return chain->channel_id ? OK : ERR_NO_MEMORY;
 }
 
-static int not_whole(int64_t chain, struct error *error)
+int register_head_not_whole(int64_t chain, struct error *error)
 {
 	return error_cause(error, ERR_CORRUPT, "chain %lld is not whole", (long long)chain);
-}
-
-static int read_heads_one_by_one(struct batch *batch, int64_t account, struct loaded_chain *chains,
-                                 size_t count, struct error *error)
-{
-	int result = OK;
-	for (size_t i = 0; i < count && result == OK; i++) {
-		struct db_query *query = db_query(
-		    batch->connection,
-		    CHAIN_HEADS "WHERE chains.account = $1 AND chains.chain = $2 FOR UPDATE");
-		db_bind_integer(query, account);
-		db_bind_integer(query, chains[i].ledger.chain);
-		int read = db_step(query) ? read_chain(batch, query, &chains[i]) : ERR_CORRUPT;
-		result = db_end(query, error);
-		if (result == OK && read != OK)
-			result = not_whole(chains[i].ledger.chain, error);
-	}
-	return result;
-}
-
-/* On a server: one statement, in the same order. */
-static struct db_query *ask_heads(struct batch *batch, const struct ledger_account *account)
-{
-	struct db_array *numbers = register_chain_numbers(batch);
-	for (size_t i = 0; i < account->chain_count; i++)
-		db_array_add_integer(numbers, account->chains[i]->chain);
-	struct db_query *query =
-	    db_query(batch->connection,
-	             "SELECT heads.* FROM unnest($2::bigint[]) AS wanted(number) CROSS JOIN LATERAL ("
-	             CHAIN_HEADS "WHERE chains.account = $1 AND chains.chain = wanted.number "
-	             "FOR UPDATE OF chains) AS heads");
-	db_bind_integer(query, account->account);
-	db_bind_array(query, numbers);
-	db_send(query);
-	return query;
-}
-
-static int read_heads(struct batch *batch, struct db_query *query, struct loaded_chain *chains,
-                      size_t count, struct error *error)
-{
-	size_t found = 0;
-	int read = OK;
-	while (read == OK && db_step(query)) {
-		size_t i = found; /* they come in the order asked for, but nothing promises it */
-		while (chains[i % count].ledger.chain != db_integer(query, 0))
-			i++;
-		read = read_chain(batch, query, &chains[i % count]);
-		found++;
-	}
-	int result = db_end(query, error);
-	if (result == OK && (read != OK || found < count))
-		return not_whole(chains[0].ledger.chain, error);
-	return result;
 }
 
 static int compare_chain_numbers(const void *a, const void *b)
@@ -259,21 +197,18 @@ static void fill_requests(struct account_batch *part)
 	}
 }
 
-/* On a server the questions go out together and cost one round trip. */
 int register_load(struct batch *batch, struct account_batch *part, struct error *error)
 {
+	const struct register_engine *engine = batch->engine;
 	struct ledger_account *account = &part->account;
-	bool server = db_is_shared(db_of(batch->connection));
 	struct loaded_chain *chains;
 	int result = list_chains(batch, part, &chains);
 	if (result != OK)
 		return result;
 	struct db_query *limits_query = ask_limit_count(batch, account->account);
-	struct db_query *heads_query = server ? ask_heads(batch, account) : NULL;
-	struct db_query *known_query = server ? register_ask_known_server(batch, part) : NULL;
-	result = server ? read_heads(batch, heads_query, chains, account->chain_count, error)
-	                : read_heads_one_by_one(batch, account->account, chains,
-	                                        account->chain_count, error);
+	if (engine->ask)
+		engine->ask(batch, part);
+	result = engine->read_heads(batch, part, chains, error);
 	if (result != OK)
 		return result;
 	give_chains_to_items(part);
@@ -283,7 +218,6 @@ int register_load(struct batch *batch, struct account_batch *part, struct error 
 	if (result == OK)
 		result = load_limits(batch, limits_query, account, error);
 	if (result == OK)
-		result = server ? register_read_known_server(batch, known_query, part, error)
-		                : register_find_known(batch, part, error);
+		result = engine->find_known(batch, part, error);
 	return result;
 }

@@ -1,4 +1,4 @@
-/* How a batch finds and writes events on a server: one statement for all of them, its parameters
+/* How a batch is read and written on a server: one statement for all of them, its parameters
  * arrays, because each round trip costs more than an event. */
 #include <stdlib.h>
 
@@ -35,7 +35,7 @@ static struct db_array *column(struct event_columns *columns, size_t number)
 	return (struct db_array *)((char *)columns + columns_of_events[number].place);
 }
 
-int event_columns_open(struct event_columns **ret)
+static int open_columns(struct store *store, struct sequencer *sequencer, struct error *error)
 {
 	struct event_columns *columns = calloc(1, sizeof *columns);
 	if (!columns)
@@ -46,12 +46,13 @@ int event_columns_open(struct event_columns **ret)
 		db_array_init(&columns->used[i], i == 2 ? DB_TEXTS : DB_INTEGERS);
 	for (size_t i = 0; i < COLUMN_COUNT; i++)
 		db_array_init(column(columns, i), columns_of_events[i].type);
-	*ret = columns;
+	sequencer->columns = columns;
 	return OK;
 }
 
-void event_columns_close(struct event_columns *columns)
+static void close_columns(struct sequencer *sequencer)
 {
+	struct event_columns *columns = sequencer->columns;
 	if (!columns)
 		return;
 	db_array_free(&columns->chain);
@@ -63,11 +64,43 @@ void event_columns_close(struct event_columns *columns)
 	free(columns);
 }
 
-struct db_array *register_chain_numbers(struct batch *batch)
+/* ---- heads of chains ---- */
+
+static struct db_query *ask_heads(struct batch *batch, const struct ledger_account *account)
 {
 	struct db_array *numbers = &batch->sequencer->columns->chain;
 	db_array_clear(numbers);
-	return numbers;
+	for (size_t i = 0; i < account->chain_count; i++)
+		db_array_add_integer(numbers, account->chains[i]->chain);
+	struct db_query *query =
+	    db_query(batch->connection,
+	             "SELECT heads.* FROM unnest($2::bigint[]) AS wanted(number) CROSS JOIN LATERAL ("
+	             CHAIN_HEADS "WHERE chains.account = $1 AND chains.chain = wanted.number "
+	             "FOR UPDATE OF chains) AS heads");
+	db_bind_integer(query, account->account);
+	db_bind_array(query, numbers);
+	db_send(query);
+	return query;
+}
+
+static int read_heads(struct batch *batch, struct account_batch *part, struct loaded_chain *chains,
+                      struct error *error)
+{
+	struct db_query *query = part->heads;
+	size_t count = part->account.chain_count;
+	size_t found = 0;
+	int read = OK;
+	while (read == OK && db_step(query)) {
+		size_t i = found; /* they come in the order asked for, but nothing promises it */
+		while (chains[i % count].ledger.chain != db_integer(query, 0))
+			i++;
+		read = register_read_head(batch, query, &chains[i % count]);
+		found++;
+	}
+	int result = db_end(query, error);
+	if (result == OK && (read != OK || found < count))
+		return register_head_not_whole(chains[0].ledger.chain, error);
+	return result;
 }
 
 /* ---- events that hold given client_refs ---- */
@@ -85,7 +118,7 @@ static void fill_known(struct db_query *query, struct batch_item *item)
 }
 
 /* OFFSET 0 keeps the planner from turning the look-ups around, into a walk over all events. */
-struct db_query *register_ask_known_server(struct batch *batch, struct account_batch *part)
+static struct db_query *ask_known(struct batch *batch, struct account_batch *part)
 {
 	struct event_columns *columns = batch->sequencer->columns;
 	db_array_clear(&columns->chain);
@@ -110,9 +143,9 @@ struct db_query *register_ask_known_server(struct batch *batch, struct account_b
 	return query;
 }
 
-int register_read_known_server(struct batch *batch, struct db_query *query,
-                               struct account_batch *part, struct error *error)
+static int read_known(struct batch *batch, struct account_batch *part, struct error *error)
 {
+	struct db_query *query = part->known;
 	struct batch_item **items = arena_alloc(batch->arena, part->count * sizeof *items);
 	if (!items)
 		return ERR_NO_MEMORY;
@@ -125,6 +158,12 @@ int register_read_known_server(struct batch *batch, struct db_query *query,
 			fill_known(query, items[number - 1]);
 	}
 	return db_end(query, error);
+}
+
+static void ask(struct batch *batch, struct account_batch *part)
+{
+	part->heads = ask_heads(batch, &part->account);
+	part->known = ask_known(batch, part);
 }
 
 /* ---- new events ---- */
@@ -163,8 +202,7 @@ static void add_event(struct event_columns *columns, const struct batch_item *it
 	add_integer_or_null(&columns->content_bytes, given->content_bytes, given->content_bytes >= 0);
 }
 
-int register_write_events_server(struct batch *batch, struct account_batch *part,
-                                 struct error *error)
+static int write_events(struct batch *batch, struct account_batch *part, struct error *error)
 {
 	struct event_columns *columns = batch->sequencer->columns;
 	for (size_t i = 0; i < COLUMN_COUNT; i++)
@@ -189,8 +227,8 @@ int register_write_events_server(struct batch *batch, struct account_batch *part
 
 /* ---- usage ---- */
 
-int register_add_usage_server(struct batch *batch, int64_t account, const struct usage *usage,
-                              size_t count, struct error *error)
+static int add_usage(struct batch *batch, int64_t account, const struct usage *usage, size_t count,
+                     struct error *error)
 {
 	struct db_array *used = batch->sequencer->columns->used;
 	for (size_t i = 0; i < USED_COLUMNS; i++)
@@ -212,3 +250,14 @@ int register_add_usage_server(struct batch *batch, int64_t account, const struct
 		db_bind_array(query, &used[i]);
 	return db_execute(query, NULL, error);
 }
+
+const struct register_engine register_on_server = {
+    .grows = true,
+    .open = open_columns,
+    .close = close_columns,
+    .ask = ask,
+    .read_heads = read_heads,
+    .find_known = read_known,
+    .write_events = write_events,
+    .add_usage = add_usage,
+};

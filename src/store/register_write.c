@@ -73,9 +73,7 @@ static int write_usage(struct batch *batch, const struct account_batch *part, st
 	if (count == 0)
 		return OK;
 	count = count_runs(live, count, runs);
-	return db_is_shared(db_of(batch->connection))
-	           ? register_add_usage_server(batch, part->account.account, runs, count, error)
-	           : register_add_usage(batch, part->account.account, runs, count, error);
+	return batch->engine->add_usage(batch, part->account.account, runs, count, error);
 }
 
 static int write_test_usage(struct batch *batch, int64_t account,
@@ -119,9 +117,7 @@ int register_write(struct batch *batch, struct account_batch *part,
                    const struct ledger_result *decided, struct error *error)
 {
 	struct ledger_account *account = &part->account;
-	bool shared = db_is_shared(db_of(batch->connection));
-	int result = shared ? register_write_events_server(batch, part, error)
-	                    : register_write_events(batch, part, error);
+	int result = batch->engine->write_events(batch, part, error);
 	for (struct batch_item *item = part->first; item && result == OK; item = item->next)
 		if (batch_item_is_new(item) && item->request.status == STATUS_UNPAID)
 			result = write_unpaid(batch, account, item, error);

@@ -2,15 +2,8 @@
 #ifndef STORE_SCHEMA_H
 #define STORE_SCHEMA_H
 
-struct schema_step {
-	const char *name;
-	const char *sql;
-};
-struct schema {
-	const struct schema_step *steps;
-	unsigned count;
-};
-extern const struct schema sqlite_schema;
-extern const struct schema postgres_schema;
+#include "db/schema.h"
+
+extern const struct db_schemas store_schemas;
 
 #endif

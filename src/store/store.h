@@ -3,7 +3,7 @@
  *
  * Every function is thread safe. Strings and slices given back live in the caller's arena. What is
  * not found is ERR_NOT_FOUND. Engine failures: ERR_UNAVAILABLE (busy or lost, repeat),
- * ERR_NO_SPACE, ERR_IO, ERR_UNKNOWN_OUTCOME (commit), ERR_CORRUPT; db_is_poisoned says that the
+ * ERR_NO_SPACE, ERR_IO, ERR_UNKNOWN_OUTCOME (commit), ERR_CORRUPT; store_is_poisoned says that the
  * process must end. Administration of accounts, channels, keys, credits and limits: accounts.h.
  * Segments and rounds: segments.h. Certifications: certifications.h. */
 #ifndef STORE_STORE_H
@@ -11,14 +11,13 @@
 
 #include "base/arena.h"
 #include "ledger/ledger.h"
-#include "store/db.h"
+#include "db/db.h"
 
 struct store;
 
 /* `create` prepares an empty one; an existing schema must be current (store_migrate). */
 int store_open(const struct db_options *options, struct store **ret_store, struct error *error);
 void store_close(struct store *store);
-struct db *store_db(struct store *store);
 /* Applies numbered migrations not yet applied; their names into out (one per line). */
 int store_migrate(const struct db_options *options, bool dry_run, struct buf *out,
                   struct error *error);
@@ -39,6 +38,13 @@ int store_await_writes(struct store *store, struct error *error)
     __attribute__((warn_unused_result));
 /* "durable" (one machine) or "replicated": what a receipt of this store promises. */
 const char *store_promise(struct store *store);
+/* After an I/O error in a commit nothing may be acknowledged any more: true once that happened. */
+bool store_is_poisoned(const struct store *store);
+/* The engine's housekeeping between batches (db_maintain). */
+int store_maintain(struct store *store, struct error *error);
+/* A consistent copy into the file `path`, made while serving (db_backup), and what it is called. */
+int store_backup(struct store *store, const char *path, struct error *error);
+const char *store_backup_name(const struct store *store);
 /* The clock of leases and due times, which all nodes share (db_now_us). */
 int64_t store_now_us(const struct store *store);
 /* Whether other processes write to it too; then, the latest time that their common clock may show

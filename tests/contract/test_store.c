@@ -11,7 +11,9 @@
 #include <cmocka.h>
 
 #include "store/accounts.h"
-#include "store/db.h"
+#include "db/db.h"
+#include "store/internal.h"
+#include "store/schema.h"
 #include "store/segments.h"
 #include "store/sweeps.h"
 
@@ -48,7 +50,7 @@ static void make_schema(const char *database_url, const char *name, char *url, s
 	char sql[64];
 	struct db *db;
 	snprintf(sql, sizeof sql, "CREATE SCHEMA %s", name);
-	assert_int_equal(db_open(&(struct db_options){.url = database_url}, &db, NULL), OK);
+	assert_int_equal(db_open(&(struct db_options){.url = database_url}, &store_schemas, &db, NULL), OK);
 	struct db_connection *writer = db_take_writer(db);
 	assert_int_equal(db_run(writer, sql, NULL), OK);
 	db_give(writer);
@@ -323,17 +325,17 @@ static void check_finds_changes(void **state)
 	for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
 		struct check_listener listener = {.problem = tell_problem};
 		struct check_report report = {0};
-		writer = db_take_writer(store_db(fixture->store));
+		writer = db_take_writer(fixture->store->db);
 		assert_int_equal(db_run(writer, changes[i][0], NULL), OK);
 		db_give(writer);
 		assert_int_equal(store_check(fixture->store, &listener, &report, NULL), ERR_CORRUPT);
 		assert_true(report.problems > 0);
-		writer = db_take_writer(store_db(fixture->store));
+		writer = db_take_writer(fixture->store->db);
 		assert_int_equal(db_run(writer, changes[i][1], NULL), OK);
 		db_give(writer);
 		assert_clean(fixture);
 	}
-	writer = db_take_writer(store_db(fixture->store));
+	writer = db_take_writer(fixture->store->db);
 	assert_int_equal(db_run(writer, "DELETE FROM events WHERE client_ref = 'b'", NULL), OK);
 	db_give(writer);
 	struct check_listener listener = {.problem = tell_problem};
@@ -394,7 +396,7 @@ static void sweeps_take_turns(void **state)
 
 static size_t count_rows(struct fixture *fixture, const char *literal_sql)
 {
-	struct db_connection *reader = db_take_reader(store_db(fixture->store));
+	struct db_connection *reader = db_take_reader(fixture->store->db);
 	struct db_query *query = db_query(reader, literal_sql);
 	size_t count = db_step(query) ? (size_t)db_integer(query, 0) : 0;
 	assert_int_equal(db_end(query, NULL), OK);
@@ -451,7 +453,7 @@ static void a_batch_grows_while_it_waits(void **state)
 	struct registration_batch batch = {
 	    .items = list, .count = 1, .clock.now_us = NOW, .grow = add_late_one, .context = &late};
 	assert_int_equal(store_register_batch(fixture->store, 0, &batch, NULL), OK);
-	bool grown = db_is_shared(store_db(fixture->store));
+	bool grown = db_is_shared(fixture->store->db);
 	assert_int_equal(batch.count, grown ? 2 : 1);
 	assert_int_equal(first.event->sequence, 1);
 	assert_int_equal(first.event->received_at_us, grown ? NOW + 7 : NOW);
@@ -485,7 +487,7 @@ static void a_backup_goes_on(void **state)
 	                               item_make(fixture, &fixture->channel, MODE_LIVE, "b")};
 	submit(fixture, &items[0], 1, NOW);
 	char copy[128], damaged[160], url[512];
-	struct db *source = store_db(fixture->store);
+	struct db *source = fixture->store->db;
 	snprintf(copy, sizeof copy, "%s/%s", fixture->directory, db_backup_name(source));
 	snprintf(damaged, sizeof damaged, "%s.damaged", copy);
 	assert_int_equal(db_backup(source, copy, NULL), OK);
@@ -522,7 +524,7 @@ static void half_a_backup_does_not_come_back(void **state)
 		skip(); /* a file of SQLite is not looked into: backup.c compares its digest */
 	char copy[128], url[512], command[300];
 	snprintf(copy, sizeof copy, "%s/copy", fixture->directory);
-	assert_int_equal(db_backup(store_db(fixture->store), copy, NULL), OK);
+	assert_int_equal(db_backup(fixture->store->db, copy, NULL), OK);
 	snprintf(command, sizeof command, "truncate -s -4000 %s", copy);
 	assert_int_equal(system(command), 0);
 	make_schema(other_url, fixture->schema, url, sizeof url);
@@ -547,7 +549,7 @@ static void sums_are_read_as_they_are(void **state)
 	    {INT64_MAX, 0, INT64_MAX}, {INT64_MAX, -1, INT64_MAX - 1}, {INT64_MIN, 0, INT64_MIN},
 	    {INT64_MIN, INT64_MAX, -1}, {INT64_MIN + 1, -1, INT64_MIN},
 	};
-	struct db_connection *reader = db_take_reader(store_db(fixture->store));
+	struct db_connection *reader = db_take_reader(fixture->store->db);
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		struct db_query *query =
 		    db_query(reader, "SELECT sum(v), count(v), sum(w) FROM "
@@ -575,7 +577,7 @@ static void sums_are_read_as_they_are(void **state)
 static void what_is_being_written_is_awaited(void **state)
 {
 	struct fixture *fixture = *state;
-	struct db *db = store_db(fixture->store);
+	struct db *db = fixture->store->db;
 	assert_int_equal(store_await_writes(fixture->store, NULL), OK);
 	if (!db_is_shared(db))
 		return; /* there is one writer, and its commits are never in doubt */

@@ -5,7 +5,8 @@
 
 #include "harness.h"
 #include "http/event_body.h"
-#include "store/db.h"
+#include "db/db.h"
+#include "store/internal.h"
 
 static struct harness harness;
 #define LIVE harness.key[MODALITY_CONTENT][MODE_LIVE]
@@ -293,7 +294,7 @@ static void test_deadline(void **state)
 {
 	struct reply reply;
 	harness_start(&harness, short_deadline);
-	struct db_connection *writer = db_take_writer(store_db(harness.service.store));
+	struct db_connection *writer = db_take_writer(harness.service.store->db);
 	post(&reply, LIVE, "{\"client_ref\":\"late\",\"payload\":{}}");
 	assert_true(atoi(reply_header(&reply, "Retry-After")) >= 1);
 	assert_non_null(strstr(reply.body, "\"incident_id\":\"inc_"));
@@ -321,7 +322,7 @@ static void test_stop_while_waiting(void **state)
 {
 	struct reply reply;
 	harness_start(&harness, NULL);
-	struct db_connection *writer = db_take_writer(store_db(harness.service.store));
+	struct db_connection *writer = db_take_writer(harness.service.store->db);
 	static const char body[] = "{\"client_ref\":\"a\",\"payload\":{}}";
 	char headers[128];
 	snprintf(headers, sizeof headers, "Content-Type: application/json\r\nContent-Length: %zu\r\n",

@@ -11,7 +11,8 @@
 
 #include "jobs/internal.h"
 #include "office.h"
-#include "store/db.h"
+#include "db/db.h"
+#include "store/internal.h"
 #include "store/segments.h"
 
 static struct office office;
@@ -36,7 +37,7 @@ static int tear_down(void **state)
 
 static void change(const char *sql)
 {
-	struct db_connection *writer = db_take_writer(store_db(office.service.store));
+	struct db_connection *writer = db_take_writer(office.service.store->db);
 	assert_int_equal(db_begin(writer, &error), OK);
 	int result = db_run(writer, sql, &error);
 	if (result)

@@ -17,7 +17,8 @@
 #include "base/thread.h"
 #include "content/content.h"
 #include "net/http.h"
-#include "store/db.h"
+#include "db/db.h"
+#include "store/internal.h"
 #include "store/store.h"
 
 #define OBJECT "area/aa/object"
@@ -34,17 +35,17 @@ static struct {
 
 static void take_writer(void)
 {
-	db_take_writer(store_db(here.store));
+	db_take_writer(here.store->db);
 }
 
 static void take_registrar(void)
 {
-	db_take_registrar(store_db(here.store), 0);
+	db_take_registrar(here.store->db, 0);
 }
 
 static void take_reader(void)
 {
-	db_take_reader(store_db(here.store));
+	db_take_reader(here.store->db);
 }
 
 static void ready(void)
@@ -241,7 +242,7 @@ static int set_up(void **state)
 	assert_int_equal(content_write_commit(here.writer, OBJECT, &error), 0);
 	assert_int_equal(content_write_begin(here.content, &here.writer, &error), 0);
 	assert_int_equal(content_read_begin(here.content, OBJECT, 0, &here.reader, &size, &error), 0);
-	here.connection = db_take_reader(store_db(here.store));
+	here.connection = db_take_reader(here.store->db);
 	here.query = db_query(here.connection, "SELECT 1");
 	return 0;
 }

@@ -34,8 +34,7 @@ static struct {
 int __wrap_store_register_batch(struct store *store, unsigned sequencer,
                                 struct registration_batch *batch, struct error *error);
 unsigned __wrap_store_sequencer_count(struct store *store);
-struct db *__wrap_store_db(struct store *store);
-int __wrap_db_maintain(struct db *db, struct error *error);
+int __wrap_store_maintain(struct store *store, struct error *error);
 bool __wrap_store_is_shared(const struct store *store);
 int64_t __wrap_store_latest_now_us(const struct store *store);
 void __wrap_log_write(enum log_level level, const char *event, ...);
@@ -68,12 +67,7 @@ unsigned __wrap_store_sequencer_count(struct store *store)
 	return 1;
 }
 
-struct db *__wrap_store_db(struct store *store)
-{
-	return NULL;
-}
-
-int __wrap_db_maintain(struct db *db, struct error *error)
+int __wrap_store_maintain(struct store *store, struct error *error)
 {
 	return OK;
 }

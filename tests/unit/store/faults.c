@@ -3,7 +3,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "store/db.h"
+#include "db/db.h"
 
 static enum fault kind;
 static int countdown;

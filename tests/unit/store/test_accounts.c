@@ -10,7 +10,8 @@
 #include <cmocka.h>
 
 #include "sample.h"
-#include "store/db.h"
+#include "db/db.h"
+#include "store/internal.h"
 
 struct fixture {
 	struct sample sample;
@@ -38,7 +39,7 @@ static int tear_down(void **state)
 
 static int64_t count(struct fixture *fixture, const char *sql)
 {
-	struct db_connection *reader = db_take_reader(store_db(fixture->sample.store));
+	struct db_connection *reader = db_take_reader(fixture->sample.store->db);
 	struct db_query *query = db_query(reader, sql);
 	assert_true(db_step(query));
 	int64_t value = db_integer(query, 0);

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "store/client_refs.h"
+#include "store/internal.h"
 #include "store/store.h"
 
 #define GATHERED 50
@@ -101,7 +102,7 @@ static void finds_what_was_committed(void **state)
 	snprintf(url, sizeof url, "sqlite:%s/store.db", directory);
 	struct store *store;
 	assert_int_equal(store_open(&(struct db_options){.url = url, .create = true}, &store, NULL), OK);
-	struct db_connection *connection = db_take_writer(store_db(store));
+	struct db_connection *connection = db_take_writer(store->db);
 	struct client_refs *refs;
 	assert_int_equal(client_refs_open(connection, GATHERED, &refs, NULL), OK);
 	for (int batch = 0; batch < 250 && known_count + 30 < EVENTS_MAX; batch++) {

@@ -10,6 +10,8 @@
 
 #include "sample.h"
 
+#include "store/internal.h"
+
 #define MIDNIGHT INT64_C(1769904000000000) /* 2026-02-01T00:00:00Z: a new month, too */
 
 static int register_at(struct sample *sample, int64_t now_us)
@@ -39,7 +41,7 @@ static int64_t count_notices(struct sample *sample, const char *key)
 {
 	char like[64];
 	snprintf(like, sizeof like, "%%\"period_key\":\"%s\"%%", key);
-	struct db_connection *reader = db_take_reader(store_db(sample->store));
+	struct db_connection *reader = db_take_reader(sample->store->db);
 	struct db_query *query = db_query(
 	    reader, "SELECT COUNT(*) FROM notices WHERE account = $1 AND data LIKE $2"
 	            " AND type = 'consumption.limit_reached'");

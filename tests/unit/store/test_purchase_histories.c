@@ -16,8 +16,10 @@
 
 #include "faults.h"
 #include "store/accounts.h"
+#include "store/internal.h"
 #include "store/packs.h"
 #include "store/purchases.h"
+#include "store/schema.h"
 #include "store/topup.h"
 
 #define HISTORIES 12
@@ -291,7 +293,7 @@ static void step_create(struct history *history)
 /* The sale code of a purchase, by its number. */
 static void find_sale_id(struct history *history, int64_t number, char sale_id[ID_SIZE])
 {
-	struct db_connection *reader = db_take_reader(store_db(history->store));
+	struct db_connection *reader = db_take_reader(history->store->db);
 	struct db_query *query = db_query(
 	    reader, "SELECT sale_id FROM purchases WHERE account = $1 AND number = $2");
 	db_bind_integer(query, history->channel.account);
@@ -466,7 +468,7 @@ static void step_account(struct history *history)
 static struct model_purchase *leased_by(struct history *history, struct model *model,
                                         const char *holder)
 {
-	struct db_connection *reader = db_take_reader(store_db(history->store));
+	struct db_connection *reader = db_take_reader(history->store->db);
 	struct db_query *query = db_query(
 	    reader, "SELECT purchase FROM payments WHERE account = $1 AND lease = $2");
 	db_bind_integer(query, history->channel.account);
@@ -599,7 +601,7 @@ static void compare(struct history *history, bool whole)
 	assert_int_equal(store_get_balance(history->store, account, &balance, NULL), OK);
 	assert_int_equal(balance.balance, model->balance);
 	assert_int_equal(balance.unpaid_events, model->unpaid);
-	struct db_connection *reader = db_take_reader(store_db(history->store));
+	struct db_connection *reader = db_take_reader(history->store->db);
 	assert_int_equal(number_of(reader, "SELECT COALESCE(SUM(credits), 0) FROM credit_entries"
 	                                   " WHERE account = $1 AND $2 <> '-'", account, ""),
 	                 model->balance);
@@ -645,7 +647,7 @@ static void make_place(struct history *history)
 	char sql[64];
 	struct db *db;
 	snprintf(sql, sizeof sql, "CREATE SCHEMA history_%d_%d", (int)getpid(), ++number);
-	assert_int_equal(db_open(&(struct db_options){.url = server_url}, &db, NULL), OK);
+	assert_int_equal(db_open(&(struct db_options){.url = server_url}, &store_schemas, &db, NULL), OK);
 	struct db_connection *writer = db_take_writer(db);
 	assert_int_equal(db_run(writer, sql, NULL), OK);
 	db_give(writer);

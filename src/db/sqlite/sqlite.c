@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "base/durable.h"
-#include "store/db_driver.h"
-#include "store/sqlite_internal.h"
+#include "db/driver.h"
+#include "db/sqlite/internal.h"
 
 /* SQLite 3.40 can corrupt its log when two connections write or checkpoint at once: so exactly one
  * connection does both, the others are read-only, and automatic checkpoints are off.
@@ -597,7 +597,6 @@ static int sqlite_maintain(struct db *base, struct error *error)
 }
 
 const struct db_driver sqlite_driver = {
-    .schema = &sqlite_schema,
     .check_url = sqlite_check_url,
     .open = sqlite_open,
     .close = sqlite_close,

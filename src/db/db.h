@@ -18,14 +18,15 @@
  *
  * Errors are sticky within a transaction: after a failure every later call answers the same error
  * and the transaction can only be rolled back. */
-#ifndef STORE_DB_H
-#define STORE_DB_H
+#ifndef DB_DB_H
+#define DB_DB_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "base/buf.h"
 #include "base/error.h"
+#include "db/schema.h"
 
 struct db;            /* a database: file or server */
 struct db_connection; /* one connection */
@@ -41,7 +42,10 @@ struct db_options {
 int db_check_url(const char *url, struct error *error);
 /* The address as people may see it: without a password. */
 void db_shown_url(const char *url, char *text, size_t size);
-int db_open(const struct db_options *options, struct db **ret_db, struct error *error);
+/* `schemas` stay the caller's and live as long as the database; NULL for work that needs no schema.
+ * What is there is not looked at: db_check_schema does. */
+int db_open(const struct db_options *options, const struct db_schemas *schemas, struct db **ret_db,
+            struct error *error);
 void db_close(struct db *db); /* NULL-safe */
 
 /* Whether other processes write to it too. */
@@ -87,7 +91,14 @@ int db_tell_failure(const struct db_connection *connection, struct error *error)
  * is tried again from its begin. */
 bool db_may_retry(const struct db_connection *connection);
 
-/* Several statements without parameters, for schema work. */
+/* OK when the schema is that of the last step, which `create` brings an empty database to;
+ * ERR_REFUSED names the step where it is. */
+int db_check_schema(struct db *db, bool create, struct error *error);
+/* Applies the steps that are missing, in one transaction of the writer; an empty database is
+ * refused. Their names go into `out`, one per line. */
+int db_migrate(struct db *db, bool dry_run, struct buf *out, struct error *error);
+
+/* Several statements without parameters. */
 int db_run(struct db_connection *connection, const char *sql, struct error *error);
 /* Whether the schema has a table. */
 int db_has_table(struct db_connection *connection, const char *name, bool *ret_present,
@@ -152,8 +163,5 @@ int db_check_vacant(const struct db_options *options, struct error *error);
 int db_restore(const struct db_options *options, const char *path, struct error *error);
 /* After an I/O error in a commit nothing may be acknowledged any more: true once that happened. */
 bool db_is_poisoned(const struct db *db);
-
-struct schema;
-const struct schema *db_schema(const struct db *db);
 
 #endif

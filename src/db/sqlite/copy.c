@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "base/durable.h"
-#include "store/sqlite_internal.h"
+#include "db/sqlite/internal.h"
 
 int sqlite_backup(struct db *base, const char *path, struct error *error)
 {

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "store/postgres_internal.h"
+#include "db/postgres/internal.h"
 
 /* The spellings that a server takes for synchronous_standby_names, and some that it does not. */
 static void counts_the_standbys_that_are_waited_for(void **state)

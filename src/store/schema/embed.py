@@ -16,4 +16,6 @@ with open(output, "w", encoding="utf-8") as out:
             text = "\n\t ".join(json.dumps(line, ensure_ascii=False) for line in lines)
             out.write(f'\t{{"{os.path.basename(path)[:-4]}",\n\t {text}}},\n')
         out.write("};\n")
-        out.write(f"const struct schema {engine}_schema = {{{engine}_steps, {len(paths)}}};\n")
+    tables = ", ".join(f".{engine} = {{{engine}_steps, {len(paths)}}}"
+                       for engine, paths in engines.items())
+    out.write(f"\nconst struct db_schemas store_schemas = {{{tables}}};\n")

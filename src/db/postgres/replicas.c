@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "store/postgres_internal.h"
+#include "db/postgres/internal.h"
 
 static const char *skip_space(const char *text)
 {

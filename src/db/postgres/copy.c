@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "store/postgres_internal.h"
+#include "db/postgres/internal.h"
 
 #define ADDRESS_MAX ((size_t)16 * 1024)
 #define WORDS_MAX ((size_t)1024)      /* of a program's own explanation */
@@ -205,7 +205,7 @@ int pg_backup(struct db *base, const char *path, struct error *error)
 int pg_vacant(const struct db_options *options, struct error *error)
 {
 	struct db *db;
-	int result = db_open(options, &db, error);
+	int result = db_open(options, NULL, &db, error);
 	if (result != OK)
 		return result;
 	struct db_connection *writer = db_take_writer(db);
@@ -233,7 +233,7 @@ int pg_vacant(const struct db_options *options, struct error *error)
 static int confirm(const struct db_options *options, struct error *error)
 {
 	struct db *db;
-	int result = db_open(options, &db, error);
+	int result = db_open(options, NULL, &db, error);
 	if (result != OK)
 		return result;
 	struct db_connection *writer = db_take_writer(db);

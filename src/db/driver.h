@@ -1,25 +1,27 @@
 /* What a database driver provides behind db.h; for db.c and the drivers alone. The functions mean
- * what their namesakes in db.h mean. A driver's structures begin with these. */
-#ifndef STORE_DB_DRIVER_H
-#define STORE_DB_DRIVER_H
+ * what their namesakes in db.h mean. A driver's structures begin with these. "Optional": may be NULL,
+ * and then means what is said. */
+#ifndef DB_DRIVER_H
+#define DB_DRIVER_H
 
 #include <stdatomic.h>
 
-#include "store/db.h"
-#include "store/schema.h"
+#include "db/db.h"
 
 struct db_driver {
-	const struct schema *schema;
 	bool shared;
 	int (*check_url)(const char *url);
 	int (*open)(const struct db_options *options, struct db **ret_db, struct error *error);
 	void (*close)(struct db *db);
 	unsigned (*registrar_count)(const struct db *db);
 	const char *(*promise)(const struct db *db);
-	int64_t (*now_us)(const struct db *db); /* NULL: this machine's */
-	int64_t (*latest_now_us)(const struct db *db); /* likewise */
+	/* Optional: this machine's clock. */
+	int64_t (*now_us)(const struct db *db);
+	/* Optional: this machine's clock. */
+	int64_t (*latest_now_us)(const struct db *db);
 	int (*ready)(struct db *db, struct error *error);
-	int (*await_writes)(struct db *db, struct error *error); /* NULL: commits are never in doubt */
+	/* Optional: commits are never in doubt. */
+	int (*await_writes)(struct db *db, struct error *error);
 	struct db_connection *(*take_writer)(struct db *db);
 	struct db_connection *(*take_registrar)(struct db *db, unsigned number);
 	struct db_connection *(*take_reader)(struct db *db);
@@ -34,7 +36,9 @@ struct db_driver {
 	void (*bind_text)(struct db_query *query, struct slice text);
 	void (*bind_blob)(struct db_query *query, const void *data, size_t size);
 	void (*bind_null)(struct db_query *query);
-	void (*bind_array)(struct db_query *query, struct db_array *array); /* server only */
+	/* Optional: takes no arrays; nobody binds one. */
+	void (*bind_array)(struct db_query *query, struct db_array *array);
+	/* Optional: nothing is gained by sending ahead. */
 	void (*send)(struct db_query *query);
 	bool (*step)(struct db_query *query);
 	int (*execute)(struct db_query *query, int64_t *ret_changes, struct error *error);
@@ -44,6 +48,7 @@ struct db_driver {
 	struct slice (*text)(struct db_query *query, int column);
 	struct slice (*blob)(struct db_query *query, int column);
 	const char *table_query; /* counts the tables named $1 */
+	/* Optional: keeps itself. */
 	int (*maintain)(struct db *db, struct error *error);
 	const char *backup_name;
 	int (*backup)(struct db *db, const char *path, struct error *error);
@@ -56,6 +61,7 @@ extern const struct db_driver postgres_driver;
 
 struct db {
 	const struct db_driver *driver;
+	const struct schema *schema; /* of its engine */
 	atomic_bool poisoned;
 };
 struct db_connection {

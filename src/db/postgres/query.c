@@ -1,7 +1,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "store/postgres_internal.h"
+#include "db/postgres/internal.h"
 
 /* Types of the catalogue. */
 #define INT8_OID 20

@@ -3,13 +3,13 @@
  * A connection works in libpq's pipeline mode: statements are sent as they come and their results
  * are collected when somebody needs one. So all that a transaction writes goes to the server
  * together with its COMMIT, and what it reads in few round trips. */
-#ifndef STORE_POSTGRES_INTERNAL_H
-#define STORE_POSTGRES_INTERNAL_H
+#ifndef DB_POSTGRES_INTERNAL_H
+#define DB_POSTGRES_INTERNAL_H
 
 #include <libpq-fe.h>
 #include <pthread.h>
 
-#include "store/db_driver.h"
+#include "db/driver.h"
 
 #define QUERIES_MAX 512    /* texts of a connection */
 #define PARAMETERS_MAX 31
@@ -108,7 +108,7 @@ static inline struct pg_query *pg_query(struct db_query *query)
 	return (struct pg_query *)query;
 }
 
-/* ---- postgres_link.c: one connection to the server ---- */
+/* ---- link.c: one connection to the server ---- */
 
 /* The parts of an address, which the caller frees (PQconninfoFree). ERR_VALIDATION, ERR_NO_MEMORY. */
 int pg_parse_url(const char *url, PQconninfoOption **ret_options);
@@ -135,7 +135,7 @@ bool pg_collect(struct pg_connection *connection, const struct pg_query *until,
 /* The deadline of an ordinary statement sent now. */
 int64_t pg_deadline(const struct pg_connection *connection);
 
-/* ---- postgres_query.c: statements ---- */
+/* ---- query.c: statements ---- */
 struct db_query *pg_make_query(struct db_connection *connection, const char *literal_sql,
                                bool long_result);
 void pg_bind_integer(struct db_query *query, int64_t value);
@@ -155,12 +155,12 @@ struct slice pg_blob(struct db_query *query, int column);
 void pg_say(struct pg_connection *connection, enum pg_kind kind, const char *literal_sql);
 void pg_forget_queries(struct pg_connection *connection); /* after a lost connection */
 
-/* ---- postgres_copy.c: backup and restore ---- */
+/* ---- copy.c: backup and restore ---- */
 int pg_vacant(const struct db_options *options, struct error *error);
 int pg_backup(struct db *base, const char *path, struct error *error);
 int pg_restore(const struct db_options *options, const char *path, struct error *error);
 
-/* ---- postgres_replicas.c: what a commit can promise ---- */
+/* ---- replicas.c: what a commit can promise ---- */
 
 /* How many standbys a commit waits for, by a value of synchronous_standby_names: "" 0,
  * "a, b" 1, "2 (a, b, c)", "FIRST 2 (…)", "ANY 2 (…)". */

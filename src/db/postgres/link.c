@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "store/postgres_internal.h"
+#include "db/postgres/internal.h"
 
 #define CONNECT_PAUSE_US INT64_C(250000)   /* between attempts to connect */
 #define STATEMENT_WAIT_US INT64_C(60000000)

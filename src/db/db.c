@@ -4,7 +4,7 @@
 
 #include "base/clock.h"
 #include "base/thread.h"
-#include "store/db_driver.h"
+#include "db/driver.h"
 
 #define ARRAY_SIZE_MAX ((size_t)256 << 20)
 
@@ -113,10 +113,17 @@ int db_check_url(const char *url, struct error *error)
 	return error_set(error, result, MSG_STORE_URL, shown, NULL);
 }
 
-int db_open(const struct db_options *options, struct db **ret_db, struct error *error)
+int db_open(const struct db_options *options, const struct db_schemas *schemas, struct db **ret_db,
+            struct error *error)
 {
 	int result = db_check_url(options->url, error);
-	return result == OK ? driver_by_url(options->url)->open(options, ret_db, error) : result;
+	if (result != OK)
+		return result;
+	const struct db_driver *driver = driver_by_url(options->url);
+	result = driver->open(options, ret_db, error);
+	if (result == OK && schemas)
+		(*ret_db)->schema = driver == &sqlite_driver ? &schemas->sqlite : &schemas->postgres;
+	return result;
 }
 
 void db_close(struct db *db)
@@ -167,11 +174,6 @@ int db_await_writes(struct db *db, struct error *error)
 bool db_is_poisoned(const struct db *db)
 {
 	return atomic_load(&db->poisoned);
-}
-
-const struct schema *db_schema(const struct db *db)
-{
-	return db->driver->schema;
 }
 
 /* ---- connections and transactions ---- */

@@ -1,10 +1,10 @@
 /* Shared by the files of the embedded store's driver alone. */
-#ifndef STORE_SQLITE_INTERNAL_H
-#define STORE_SQLITE_INTERNAL_H
+#ifndef DB_SQLITE_INTERNAL_H
+#define DB_SQLITE_INTERNAL_H
 
 #include <limits.h>
 
-#include "store/db.h"
+#include "db/db.h"
 
 #define SQLITE_LOG_SUFFIX "-wal"
 #define SQLITE_PATH_MAX (PATH_MAX + 16) /* of the file with a suffix */

@@ -15,7 +15,7 @@
 
 #include <sqlite3.h>
 
-#include "store/db.h"
+#include "db/db.h"
 
 #define LOG "killed.db-wal"
 
@@ -66,7 +66,7 @@ static int open_named(const struct fixture *fixture, const char *name, bool crea
 {
 	char url[128];
 	snprintf(url, sizeof url, "sqlite:%s/%s", fixture->directory, name);
-	return db_open(&(struct db_options){.url = url, .create = create}, ret_db, NULL);
+	return db_open(&(struct db_options){.url = url, .create = create}, NULL, ret_db, NULL);
 }
 
 static off_t log_size(const struct fixture *fixture)

@@ -3,7 +3,7 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "store/postgres_internal.h"
+#include "db/postgres/internal.h"
 
 /* ---- opening ---- */
 
@@ -352,7 +352,6 @@ static int await_writes(struct db *base, struct error *error)
 }
 
 const struct db_driver postgres_driver = {
-    .schema = &postgres_schema,
     .shared = true,
     .check_url = check_url,
     .open = open_db,

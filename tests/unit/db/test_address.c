@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "store/db.h"
+#include "db/db.h"
 
 static void addresses_are_told_apart(void **state)
 {
