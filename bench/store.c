@@ -8,8 +8,8 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "store/accounts.h"
 #include "db/db.h"
+#include "store/accounts/accounts.h"
 
 #define BATCH_MAX 1024
 #define CHAINS_MAX 4096

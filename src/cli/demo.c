@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/durable.h"
-#include "store/accounts.h"
+#include "store/accounts/accounts.h"
 
 #define ACCOUNT_NAME "Demonstration"
 #define DEMO_CREDITS "1000000"

@@ -1,7 +1,7 @@
 /* The operator's listener: /livez, /readyz, /metrics. Stores are asked by a worker; when they do not
  * answer in time, the pages say so and everything else. */
 #include "http/internal.h"
-#include "store/deliveries.h"
+#include "store/notices/deliveries.h"
 
 #define SEAL_LATE_ROUNDS 5 /* sealing is called late after so many intervals */
 

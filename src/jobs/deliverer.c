@@ -6,7 +6,7 @@
 
 #include "base/log.h"
 #include "base/utf8.h"
-#include "store/segments.h"
+#include "store/events/segments.h"
 
 #define LEASE_NAME "deliverer"
 #define LEASE_BEYOND_US (10 * US_PER_SECOND) /* longer than an attempt by so much */

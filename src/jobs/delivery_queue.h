@@ -10,7 +10,7 @@
 #include <stdbool.h>
 
 #include "base/clock.h"
-#include "store/deliveries.h"
+#include "store/notices/deliveries.h"
 
 #define UNDER_WAY_MAX 512          /* requests in all */
 #define UNDER_WAY_IN_DOUBT_MAX 128 /* of them, to endpoints in doubt */

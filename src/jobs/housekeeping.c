@@ -8,11 +8,11 @@
 
 #include "base/log.h"
 #include "jobs/internal.h"
-#include "store/accounts.h"
-#include "store/certifications.h"
-#include "store/mails.h"
-#include "store/deliveries.h"
-#include "store/segments.h"
+#include "store/accounts/accounts.h"
+#include "store/certifications/certifications.h"
+#include "store/events/segments.h"
+#include "store/notices/deliveries.h"
+#include "store/notices/mails.h"
 
 #define INTERVAL_US (6 * 3600 * US_PER_SECOND)
 #define FORGOTTEN_MAX 200000 /* notices and deliveries at a time */

@@ -5,7 +5,7 @@
 
 #include "base/log.h"
 #include "service/mail_templates.h"
-#include "store/mails.h"
+#include "store/notices/mails.h"
 
 #define POLL_US (2 * US_PER_SECOND)
 #define SEND_TIMEOUT_MS 20000

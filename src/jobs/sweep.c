@@ -11,8 +11,8 @@
 
 #include "base/log.h"
 #include "jobs/internal.h"
-#include "store/certifications.h"
-#include "store/segments.h"
+#include "store/certifications/certifications.h"
+#include "store/events/segments.h"
 
 /* Content is stored before the event that names it: seconds apart. Documents have their
  * certification in their names. */

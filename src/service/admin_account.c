@@ -1,7 +1,7 @@
 /* Accounts, their credits and their alert thresholds. */
 #include "net/mail.h"
 #include "service/admin_call.h"
-#include "store/accounts.h"
+#include "store/accounts/accounts.h"
 
 #define RATE_MAX 1000000000
 #define UNPAID_LIMIT_MAX 1000000000

@@ -1,7 +1,7 @@
 /* Channels, their configuration versions and their keys. */
 #include "base/clock.h"
 #include "service/admin_call.h"
-#include "store/accounts.h"
+#include "store/accounts/accounts.h"
 
 #define DECLARANT_MAX 500
 

@@ -1,7 +1,7 @@
 /* Certifications and sealed segments. */
 #include "service/admin_call.h"
-#include "store/accounts.h"
-#include "store/certifications.h"
+#include "store/accounts/accounts.h"
+#include "store/certifications/certifications.h"
 #include "store/inspect.h"
 
 /* ---- certifications ---- */

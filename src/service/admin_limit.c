@@ -1,6 +1,6 @@
 /* Consumption limits. */
 #include "service/admin_call.h"
-#include "store/accounts.h"
+#include "store/accounts/accounts.h"
 
 #define LIMIT_EVENTS_MAX INT64_C(1000000000000)
 

@@ -1,9 +1,9 @@
 /* How accounts pay, packs, purchases and automatic top-ups. */
 #include "service/admin_call.h"
 #include "service/purchase.h"
-#include "store/packs.h"
-#include "store/purchases.h"
-#include "store/topup.h"
+#include "store/money/packs.h"
+#include "store/money/purchases.h"
+#include "store/money/topup.h"
 
 #define PROVIDER_NAME_MAX 128 /* of a customer or a payment method */
 #define TOPUP_DAILY_MAX 1000

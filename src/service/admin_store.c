@@ -7,8 +7,8 @@
 #include "service/admin_call.h"
 #include "service/backup.h"
 #include "service/check_segment.h"
+#include "store/certifications/link_secrets.h"
 #include "store/inspect.h"
-#include "store/link_secrets.h"
 
 #define PROBLEMS_SHOWN_MAX 1000
 #define PROBLEM_SIZE_MAX 600

@@ -2,8 +2,8 @@
 #include "base/utf8.h"
 #include "service/admin_call.h"
 #include "service/webhook.h"
-#include "store/accounts.h"
-#include "store/webhooks.h"
+#include "store/accounts/accounts.h"
+#include "store/notices/webhooks.h"
 
 #define TYPES_MAX 512
 #define BODY_MAX ((size_t)8 * 1024)

@@ -4,7 +4,7 @@
 
 #include "base/json.h"
 #include "service/service.h"
-#include "store/certifications.h"
+#include "store/certifications/certifications.h"
 
 #define CERTIFY_MEMORY_MAX ((size_t)64 << 20) /* a page of certifications with many parts each */
 #define CONFIG_VERSIONS_MAX 1000

@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "store/segments.h"
+#include "store/events/segments.h"
 
 #define STORE_ID_NAME "store_id" /* for store_get_secret: no secret, but made the same way */
 

@@ -4,7 +4,7 @@
 #define SERVICE_ISSUE_H
 
 #include "service/service.h"
-#include "store/certifications.h"
+#include "store/certifications/certifications.h"
 
 struct issue_watch {
 	/* Told now and then how far it is; not 0 stops the work, and is given back. */

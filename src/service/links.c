@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "store/certifications.h"
-#include "store/link_secrets.h"
+#include "store/certifications/certifications.h"
+#include "store/certifications/link_secrets.h"
 
 #define LINK_TEXT_MAX 512
 #define EXPIRES_DIGITS_MAX 12

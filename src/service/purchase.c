@@ -4,8 +4,8 @@
 #include <stdio.h>
 
 #include "base/log.h"
-#include "store/purchases.h"
-#include "store/topup.h"
+#include "store/money/purchases.h"
+#include "store/money/topup.h"
 
 #define PAYMENT_MEMORY_MAX ((size_t)256 << 10)
 /* A try may take two exchanges: asking what became of the one before, and charging. */

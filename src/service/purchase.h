@@ -6,7 +6,7 @@
 #define SERVICE_PURCHASE_H
 
 #include "service/service.h"
-#include "store/purchases.h"
+#include "store/money/purchases.h"
 
 /* Applies a notice whose signature was checked, however often and in whatever order notices come.
  * 0 also for what needs nothing. ERR_NOT_FOUND: no such purchase here. ERR_UNAVAILABLE: it must

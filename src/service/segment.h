@@ -7,7 +7,7 @@
 #include "seal/document.h"
 #include "seal/tree.h"
 #include "service/service.h"
-#include "store/segments.h"
+#include "store/events/segments.h"
 
 #define SEGMENT_LEAVES_MAX (SEGMENT_EVENTS_MAX + 1)
 #define SEGMENT_NODES_MAX ((SEGMENT_LEAVES_MAX + SEGMENT_NODE_LEAVES - 1) / SEGMENT_NODE_LEAVES)

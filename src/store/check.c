@@ -1,7 +1,7 @@
 #include <stdio.h>
 
 #include "base/json.h"
-#include "store/register_batch.h"
+#include "store/events/register_batch.h"
 
 #define CHAINS_AT_ONCE 256
 #define PROGRESS_EVENTS 4096

@@ -1,6 +1,6 @@
 /* How far the store has come, and what an operator confirmed about that. */
 #include "store/change.h"
-#include "store/segments.h"
+#include "store/events/segments.h"
 
 int store_look_rounds(struct store *store, int64_t round, int64_t *ret_last,
                       struct sha256 *ret_last_root, bool *ret_present, struct sha256 *ret_root,

@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "store/accounts.h"
 #include "db/db.h"
+#include "store/accounts/accounts.h"
 #include "store/internal.h"
 #include "store/schema.h"
 #include "store/segments.h"

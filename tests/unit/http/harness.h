@@ -12,7 +12,7 @@
 
 #include "http/server.h"
 #include "service/service.h"
-#include "store/accounts.h"
+#include "store/accounts/accounts.h"
 
 struct harness {
 	struct settings settings;

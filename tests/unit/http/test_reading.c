@@ -4,7 +4,7 @@
 
 #include "base/json.h"
 #include "harness.h"
-#include "store/certifications.h"
+#include "store/certifications/certifications.h"
 
 #define EVENTS 7
 

@@ -4,7 +4,7 @@
 
 #include "jobs/jobs.h"
 #include "sample.h"
-#include "store/certifications.h"
+#include "store/certifications/certifications.h"
 
 struct office {
 	struct sample sample;

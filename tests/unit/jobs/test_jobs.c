@@ -17,8 +17,8 @@
 #include "seal/signer.h"
 #include "seal/timestamp.h"
 #include "service/segment.h"
-#include "store/db.h"
-#include "store/segments.h"
+#include "store/events/segments.h"
+#include "store/internal.h"
 #include "store/sweeps.h"
 
 static struct office office;
@@ -352,7 +352,7 @@ static struct certification await_attempts(const char *id, int64_t attempts)
 
 static void change(const char *sql)
 {
-	struct db_connection *writer = db_take_writer(store_db(office.service.store));
+	struct db_connection *writer = db_take_writer(office.service.store->db);
 	assert_int_equal(db_begin(writer, &error), OK);
 	assert_int_equal(db_run(writer, sql, &error), OK);
 	assert_int_equal(db_commit(writer, &error), OK);
@@ -664,7 +664,7 @@ static void test_one_node_sweeps_at_a_time(void **state)
 /* The tokens are what a copy of the database differs by: NULL for those of before any sweep. */
 static void set_tokens(const char *tokens)
 {
-	struct db_connection *writer = db_take_writer(store_db(office.service.store));
+	struct db_connection *writer = db_take_writer(office.service.store->db);
 	assert_int_equal(db_begin(writer, &error), OK);
 	struct db_query *query = db_query(
 	    writer, tokens ? "UPDATE settings SET value = $1 WHERE name = '" TOKENS "'"
@@ -678,7 +678,7 @@ static void set_tokens(const char *tokens)
 
 static char *get_tokens(void)
 {
-	struct db_connection *reader = db_take_reader(store_db(office.service.store));
+	struct db_connection *reader = db_take_reader(office.service.store->db);
 	assert_int_equal(db_begin(reader, &error), OK);
 	struct db_query *query =
 	    db_query(reader, "SELECT value FROM settings WHERE name = '" TOKENS "'");

@@ -15,7 +15,7 @@
 #include "service/mail_templates.h"
 #include "smtp_script.h"
 #include "store/change.h"
-#include "store/mails.h"
+#include "store/notices/mails.h"
 
 /* ---- templates ---- */
 

@@ -12,8 +12,8 @@
 #include "jobs/internal.h"
 #include "office.h"
 #include "db/db.h"
+#include "store/events/segments.h"
 #include "store/internal.h"
-#include "store/segments.h"
 
 static struct office office;
 static struct sample first, second; /* two channels; the first one's chain comes first */

@@ -2,7 +2,7 @@
 #ifndef SAMPLE_H
 #define SAMPLE_H
 
-#include "store/accounts.h"
+#include "store/accounts/accounts.h"
 #include "store/store.h"
 
 struct sample {

@@ -7,10 +7,10 @@
 #include <cmocka.h>
 
 #include "sample.h"
-#include "store/certifications.h"
+#include "store/certifications/certifications.h"
 #include "store/change.h"
+#include "store/events/segments.h"
 #include "store/inspect.h"
-#include "store/segments.h"
 
 static struct sample sample;
 static struct error error;

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "store/client_refs.h"
+#include "store/events/client_refs.h"
 #include "store/internal.h"
 #include "store/store.h"
 

@@ -12,17 +12,17 @@
 
 #include "failing.h"
 #include "sample.h"
-#include "store/certifications.h"
-#include "store/deliveries.h"
+#include "store/certifications/certifications.h"
+#include "store/certifications/link_secrets.h"
+#include "store/events/segments.h"
 #include "store/inspect.h"
-#include "store/link_secrets.h"
-#include "store/mails.h"
-#include "store/packs.h"
-#include "store/purchases.h"
-#include "store/segments.h"
+#include "store/money/packs.h"
+#include "store/money/purchases.h"
+#include "store/money/topup.h"
+#include "store/notices/deliveries.h"
+#include "store/notices/mails.h"
+#include "store/notices/webhooks.h"
 #include "store/sweeps.h"
-#include "store/topup.h"
-#include "store/webhooks.h"
 
 #define LEASE_US (60 * US_PER_SECOND)
 

@@ -9,9 +9,9 @@
 #include <cmocka.h>
 
 #include "sample.h"
-#include "store/packs.h"
-#include "store/purchases.h"
-#include "store/topup.h"
+#include "store/money/packs.h"
+#include "store/money/purchases.h"
+#include "store/money/topup.h"
 
 #define LEASE_US (30 * US_PER_SECOND)
 

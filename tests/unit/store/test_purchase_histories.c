@@ -15,12 +15,12 @@
 #include <cmocka.h>
 
 #include "faults.h"
-#include "store/accounts.h"
+#include "store/accounts/accounts.h"
 #include "store/internal.h"
-#include "store/packs.h"
-#include "store/purchases.h"
+#include "store/money/packs.h"
+#include "store/money/purchases.h"
+#include "store/money/topup.h"
 #include "store/schema.h"
-#include "store/topup.h"
 
 #define HISTORIES 12
 #define STEPS 260

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "sample.h"
-#include "store/segments.h"
+#include "store/events/segments.h"
 
 static struct sample sample;
 static struct error error;

@@ -9,10 +9,10 @@
 
 #include "sample.h"
 #include "store/change.h"
-#include "store/deliveries.h"
-#include "store/mails.h"
-#include "store/segments.h"
-#include "store/webhooks.h"
+#include "store/events/segments.h"
+#include "store/notices/deliveries.h"
+#include "store/notices/mails.h"
+#include "store/notices/webhooks.h"
 
 #define FAILURES_MAX 5
 

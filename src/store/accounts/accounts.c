@@ -1,0 +1,295 @@
+#include "store/accounts/accounts.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "store/change.h"
+
+#define MOVEMENT_MEMORY_MAX ((size_t)4 << 20) /* thresholds and their notices */
+
+/* ---- accounts ---- */
+
+static int insert_account(struct db_connection *connection, const struct account_record *given,
+                          const char *account_id, int64_t now_us, struct error *error)
+{
+	struct db_query *query = db_query(
+		connection, "INSERT INTO accounts (account, account_id, name, email, language, created_at,"
+		            " active_at, rate_live, unpaid_limit)"
+		            " SELECT COALESCE(MAX(account), 0) + 1, $1, $2, $3, $4, $5, $6, $7, $8"
+		            " FROM accounts");
+	db_bind_string(query, account_id);
+	db_bind_string(query, given->name);
+	db_bind_string(query, given->email);
+	db_bind_string(query, given->language == LANGUAGE_SPANISH ? "es" : "en");
+	db_bind_integer(query, now_us);
+	db_bind_integer(query, now_us - now_us % US_PER_DAY);
+	if (given->rate_live)
+		db_bind_integer(query, given->rate_live);
+	else
+		db_bind_null(query);
+	db_bind_integer(query, given->unpaid_limit);
+	return db_execute(query, NULL, error);
+}
+
+static int move_credits(struct db_connection *connection, int64_t account,
+                        const struct credit_movement *movement, int64_t now_us,
+                        struct credit_outcome *ret, struct error *error)
+{
+	ARENA_AUTO struct arena arena;
+	arena_init(&arena, MOVEMENT_MEMORY_MAX);
+	struct ledger_account state = {0};
+	int code = store_load_account(connection, account, &arena, &state, error);
+	if (code)
+		return code;
+	bool revert = strcmp(movement->kind, "revert") == 0;
+	if (!revert && movement->credits < 0 && state.balance + movement->credits < 0) {
+		char balance[24];
+		snprintf(balance, sizeof balance, "%" PRId64, state.balance);
+		return error_set(error, ERR_REFUSED, MSG_STORE_NEGATIVE_ADJUSTMENT, balance, NULL);
+	}
+	struct ledger_result result = {0};
+	int64_t settled = 0;
+	code = ledger_move_credits(&state, movement->credits, movement->kind, movement->reference,
+	                           &arena, &result, &settled, error);
+	if (!code && settled)
+		code = store_settle(connection, account, settled, error);
+	if (!code)
+		code = store_write_entries(connection, &state, result.entries, now_us, error);
+	if (!code)
+		code = store_write_notices(connection, account, result.notices, MODE_LIVE, now_us, error);
+	if (!code) /* an operator's doing, not the owner's */
+		code = store_save_account(connection, &state, TIME_NONE, error);
+	if (!code)
+		*ret = (struct credit_outcome){state.balance, state.unpaid_events, settled};
+	return code;
+}
+
+static int create_account(struct db_connection *connection, const struct account_record *given,
+                          int64_t credits, int64_t now_us, const char *account_id,
+                          struct error *error)
+{
+	int code = insert_account(connection, given, account_id, now_us, error);
+	if (code || !credits)
+		return code;
+	int64_t account = 0;
+	code = find_account_number(connection, slice_of(account_id), &account, error);
+	if (code)
+		return code;
+	struct credit_outcome outcome;
+	struct credit_movement movement = {credits, "adjustment", "initial credits"};
+	return move_credits(connection, account, &movement, now_us, &outcome, error);
+}
+
+int store_create_account(struct store *store, const struct account_record *given, int64_t credits,
+                         int64_t now_us, char ret_account_id[ID_SIZE], struct error *error)
+{
+	char account_id[ID_SIZE];
+	store_fresh_id("acc_", account_id);
+	struct db_connection *connection;
+	int code = change_begin(store, &connection, error);
+	if (code)
+		return code;
+	code = create_account(connection, given, credits, now_us, account_id, error);
+	code = change_end(connection, code, error);
+	if (!code)
+		memcpy(ret_account_id, account_id, ID_SIZE);
+	return code;
+}
+
+#define ACCOUNT_COLUMNS                                                                            \
+	"SELECT a.account, a.account_id, a.name, a.email, a.language, a.created_at, a.active_at,"      \
+	" a.suspended, a.disabled, a.rate_live, a.balance, a.unpaid_events, a.unpaid_limit,"           \
+	" t.events, t.content_bytes, t.certifications"                                                 \
+	" FROM accounts a LEFT JOIN test_usage t ON t.account = a.account AND t.day = $1"
+
+static void read_account(struct row *row, struct account_record *record)
+{
+	struct db_query *query = row->query;
+	*record = (struct account_record){
+		.account = db_integer(query, 0),
+		.name = row_string(row, 2),
+		.email = row_string(row, 3),
+		.language = slice_is(db_text(query, 4), "es") ? LANGUAGE_SPANISH : LANGUAGE_ENGLISH,
+		.created_at_us = db_integer(query, 5),
+		.active_at_us = db_integer(query, 6),
+		.suspended = db_integer(query, 7) != 0,
+		.disabled = db_integer(query, 8) != 0,
+		.rate_live = db_integer(query, 9),
+		.balance = db_integer(query, 10),
+		.unpaid_events = db_integer(query, 11),
+		.unpaid_limit = db_integer(query, 12),
+		.test_events_today = db_integer(query, 13),
+		.test_bytes_today = db_integer(query, 14),
+		.test_certifications_today = db_integer(query, 15),
+	};
+	store_copy_id(record->account_id, db_text(query, 1));
+}
+
+int store_find_account(struct store *store, struct slice account_id, int64_t now_us,
+                       struct arena *arena, struct account_record *ret, struct error *error)
+{
+	struct db_connection *connection;
+	int code = look_begin(store, &connection, error);
+	if (code)
+		return code;
+	char day[11];
+	time_day_key(now_us, day);
+	struct row row = {.arena = arena,
+	                  .query = db_query(connection, ACCOUNT_COLUMNS " WHERE a.account_id = $2")};
+	db_bind_string(row.query, day);
+	db_bind_text(row.query, account_id);
+	struct account_record record;
+	bool found = db_step(row.query);
+	if (found)
+		read_account(&row, &record);
+	code = look_end(connection, row_end(&row, found, MSG_STORE_NO_ACCOUNT, account_id, error));
+	if (!code)
+		*ret = record;
+	return code;
+}
+
+int store_list_accounts(struct store *store, struct slice after, int64_t limit, int64_t now_us,
+                        struct arena *arena, struct account_list *ret, struct error *error)
+{
+	struct db_connection *connection;
+	int code = look_begin(store, &connection, error);
+	if (code)
+		return code;
+	int64_t after_number = 0;
+	if (after.size)
+		code = find_account_number(connection, after, &after_number, error);
+	if (code)
+		return look_end(connection, code);
+	char day[11];
+	time_day_key(now_us, day);
+	struct row row = {
+		.arena = arena,
+		.query = db_query(connection,
+		                  ACCOUNT_COLUMNS " WHERE a.account > $2 ORDER BY a.account LIMIT $3")};
+	db_bind_string(row.query, day);
+	db_bind_integer(row.query, after_number);
+	db_bind_integer(row.query, limit + 1);
+	struct account_list list = {0};
+	struct account_record *item;
+	while (!row.failed && db_step(row.query) &&
+	       (item = list_add(&row, &list.items, &list.count, &list.more, limit, sizeof *item)))
+		read_account(&row, item);
+	code = look_end(connection, row_end(&row, true, MSG_NONE, after, error));
+	if (!code)
+		*ret = list;
+	return code;
+}
+
+static int change_account(struct db_connection *connection, struct slice account_id,
+                          const struct account_change *change, int64_t now_us,
+                          struct error *error)
+{
+	int64_t account = 0;
+	int code = find_account_number(connection, account_id, &account, error);
+	if (code)
+		return code;
+	struct db_query *query = db_query(
+		connection,
+		"UPDATE accounts SET name = COALESCE($2, name),"
+		" email = CASE WHEN CAST($3 AS TEXT) IS NULL THEN email WHEN $3 = '' THEN NULL ELSE $3 END,"
+		" language = COALESCE($4, language),"
+		" rate_live = CASE WHEN $5 < 0 THEN rate_live WHEN $5 = 0 THEN NULL ELSE $5 END,"
+		" unpaid_limit = CASE WHEN $6 < 0 THEN unpaid_limit ELSE $6 END,"
+		" suspended = CASE WHEN $7 < 0 THEN suspended ELSE $7 END,"
+		" active_at = CASE WHEN $8 = 0 THEN $9 ELSE active_at END,"
+		" disabled = CASE WHEN $8 < 0 THEN disabled ELSE $8 END WHERE account = $1");
+	db_bind_integer(query, account);
+	db_bind_string(query, change->name);
+	db_bind_string(query, change->email);
+	db_bind_string(query, change->language < 0                   ? NULL
+	                      : change->language == LANGUAGE_SPANISH ? "es"
+	                                                             : "en");
+	db_bind_integer(query, change->rate_live);
+	db_bind_integer(query, change->unpaid_limit);
+	db_bind_integer(query, change->suspended);
+	db_bind_integer(query, change->disabled);
+	db_bind_integer(query, now_us - now_us % US_PER_DAY);
+	return db_execute(query, NULL, error);
+}
+
+int store_change_account(struct store *store, struct slice account_id,
+                         const struct account_change *change, int64_t now_us, struct error *error)
+{
+	struct db_connection *connection;
+	int code = change_begin(store, &connection, error);
+	if (code)
+		return code;
+	return change_end(connection, change_account(connection, account_id, change, now_us, error),
+	                  error);
+}
+
+/* ---- credits ---- */
+
+int store_move_credits(struct store *store, struct slice account_id,
+                       const struct credit_movement *movement, int64_t now_us,
+                       struct credit_outcome *ret, struct error *error)
+{
+	struct db_connection *connection;
+	int code = change_begin(store, &connection, error);
+	if (code)
+		return code;
+	int64_t account = 0;
+	struct credit_outcome outcome;
+	code = find_account_number(connection, account_id, &account, error);
+	if (!code)
+		code = move_credits(connection, account, movement, now_us, &outcome, error);
+	code = change_end(connection, code, error);
+	if (!code)
+		*ret = outcome;
+	return code;
+}
+
+static void read_credit(struct row *row, struct credit_record *record)
+{
+	struct db_query *query = row->query;
+	*record = (struct credit_record){
+		.number = db_integer(query, 0),
+		.at_us = db_integer(query, 1),
+		.kind = row_string(row, 2),
+		.credits = db_integer(query, 3),
+		.balance = db_integer(query, 4),
+		.channel_id = row_string(row, 5),
+		.first_sequence = db_integer(query, 6),
+		.last_sequence = db_integer(query, 7),
+		.reference = row_string(row, 8),
+	};
+}
+
+int store_list_credits(struct store *store, struct slice account_id, int64_t before, int64_t limit,
+                       struct arena *arena, struct credit_list *ret, struct error *error)
+{
+	struct db_connection *connection;
+	int code = look_begin(store, &connection, error);
+	if (code)
+		return code;
+	int64_t account = 0;
+	code = find_account_number(connection, account_id, &account, error);
+	if (code)
+		return look_end(connection, code);
+	struct row row = {
+		.arena = arena,
+		.query = db_query(connection,
+		                  "SELECT e.number, e.at, e.kind, e.credits, e.balance, c.channel_id,"
+		                  " e.first_sequence, e.last_sequence, e.reference"
+		                  " FROM credit_entries e LEFT JOIN channels c"
+		                  " ON c.account = e.account AND c.channel = e.chain / 2"
+		                  " WHERE e.account = $1 AND e.number < $2"
+		                  " ORDER BY e.number DESC LIMIT $3")};
+	db_bind_integer(row.query, account);
+	db_bind_integer(row.query, before ? before : INT64_MAX);
+	db_bind_integer(row.query, limit + 1);
+	struct credit_list list = {0};
+	struct credit_record *item;
+	while (!row.failed && db_step(row.query) &&
+	       (item = list_add(&row, &list.items, &list.count, &list.more, limit, sizeof *item)))
+		read_credit(&row, item);
+	code = look_end(connection, row_end(&row, true, MSG_NONE, account_id, error));
+	if (!code)
+		*ret = list;
+	return code;
+}

@@ -1,0 +1,132 @@
+/* Keys as administration makes, lists and revokes them. */
+#include "store/accounts/accounts.h"
+#include "store/change.h"
+
+static int insert_key(struct db_connection *connection, struct slice channel_id,
+                      const struct key_record *record, const struct sha256 *key_hash,
+                      struct error *error)
+{
+	int64_t account = 0, channel = 0;
+	int code = find_channel_number(connection, channel_id, &account, &channel, error);
+	if (code)
+		return code;
+	struct db_query *query = db_query(
+		connection, "INSERT INTO api_keys (account, channel, key, key_id, key_hash, last_four,"
+		            " mode, name, created_at) SELECT $1, $2, COALESCE(MAX(key), 0) + 1, $3,"
+		            " $4, $5, $6, $7, $8 FROM api_keys");
+	db_bind_integer(query, account);
+	db_bind_integer(query, channel);
+	db_bind_string(query, record->key_id);
+	db_bind_blob(query, key_hash->bytes, SHA256_SIZE);
+	db_bind_string(query, record->last_four);
+	db_bind_string(query, mode_text(record->mode));
+	db_bind_string(query, record->name);
+	db_bind_integer(query, record->created_at_us);
+	return db_execute(query, NULL, error);
+}
+
+int store_create_key(struct store *store, struct slice channel_id, enum mode mode, const char *name,
+                     const struct sha256 *key_hash, const char last_four[5], int64_t now_us,
+                     char ret_key_id[ID_SIZE], struct error *error)
+{
+	struct key_record record = {.mode = mode, .name = name, .created_at_us = now_us};
+	store_fresh_id("key_", record.key_id);
+	memcpy(record.last_four, last_four, sizeof record.last_four);
+	struct db_connection *connection;
+	int code = change_begin(store, &connection, error);
+	if (code)
+		return code;
+	code = insert_key(connection, channel_id, &record, key_hash, error);
+	code = change_end(connection, code, error);
+	if (!code)
+		memcpy(ret_key_id, record.key_id, ID_SIZE);
+	return code;
+}
+
+static void read_key(struct row *row, struct key_record *record)
+{
+	struct db_query *query = row->query;
+	*record = (struct key_record){
+		.name = row_string(row, 5),
+		.created_at_us = db_integer(query, 6),
+		.revoked_at_us = row_time(query, 7),
+	};
+	store_copy_id(record->key_id, db_text(query, 0));
+	store_copy_id(record->channel_id, db_text(query, 1));
+	store_copy_id(record->account_id, db_text(query, 2));
+	struct slice last_four = db_text(query, 3);
+	if (last_four.size < sizeof record->last_four)
+		memcpy(record->last_four, last_four.data, last_four.size);
+	(void)mode_parse(db_text(query, 4), &record->mode);
+}
+
+static int find_key_number(struct db_connection *connection, struct slice key_id,
+                           int64_t *ret_key, struct error *error)
+{
+	struct row row = {.query =
+	                      db_query(connection, "SELECT key FROM api_keys WHERE key_id = $1")};
+	db_bind_text(row.query, key_id);
+	bool found = db_step(row.query);
+	if (found)
+		*ret_key = db_integer(row.query, 0);
+	return row_end(&row, found, MSG_STORE_NO_KEY, key_id, error);
+}
+
+int store_list_keys(struct store *store, struct slice account_id, struct slice channel_id,
+                    struct slice after, int64_t limit, struct arena *arena, struct key_list *ret,
+                    struct error *error)
+{
+	struct db_connection *connection;
+	int code = look_begin(store, &connection, error);
+	if (code)
+		return code;
+	int64_t account, channel, after_key = 0;
+	code = find_filters(connection, account_id, channel_id, &account, &channel, error);
+	if (!code && after.size)
+		code = find_key_number(connection, after, &after_key, error);
+	if (code)
+		return look_end(connection, code);
+	struct row row = {
+		.arena = arena,
+		.query = db_query(connection,
+		                  "SELECT k.key_id, c.channel_id, a.account_id, k.last_four, k.mode,"
+		                  " k.name, k.created_at, k.revoked_at FROM api_keys k"
+		                  " JOIN accounts a ON a.account = k.account"
+		                  " JOIN channels c ON c.account = k.account AND c.channel = k.channel"
+		                  " WHERE ($1 = 0 OR k.account = $1) AND ($2 = 0 OR k.channel = $2)"
+		                  " AND k.key > $3 ORDER BY k.key LIMIT $4")};
+	db_bind_integer(row.query, account);
+	db_bind_integer(row.query, channel);
+	db_bind_integer(row.query, after_key);
+	db_bind_integer(row.query, limit + 1);
+	struct key_list list = {0};
+	struct key_record *item;
+	while (!row.failed && db_step(row.query) &&
+	       (item = list_add(&row, &list.items, &list.count, &list.more, limit, sizeof *item)))
+		read_key(&row, item);
+	code = look_end(connection, row_end(&row, true, MSG_NONE, after, error));
+	if (!code)
+		*ret = list;
+	return code;
+}
+
+int store_revoke_key(struct store *store, struct slice key_id, int64_t now_us,
+                     int64_t *ret_revoked_at_us, struct error *error)
+{
+	struct db_connection *connection;
+	int code = change_begin(store, &connection, error);
+	if (code)
+		return code;
+	struct row row = {
+		.query = db_query(connection,
+		                  "UPDATE api_keys SET revoked_at = COALESCE(revoked_at, $2)"
+		                  " WHERE key_id = $1 RETURNING revoked_at")};
+	db_bind_text(row.query, key_id);
+	db_bind_integer(row.query, now_us);
+	bool found = db_step(row.query);
+	int64_t revoked_at_us = found ? db_integer(row.query, 0) : 0;
+	code = change_end(connection, row_end(&row, found, MSG_STORE_NO_KEY, key_id, error), error);
+	if (!code)
+		*ret_revoked_at_us = revoked_at_us;
+	return code;
+}

@@ -1,0 +1,347 @@
+/* Channels as administration makes and changes them: sealed configuration versions and chains. */
+#include "store/accounts/accounts.h"
+#include "store/change.h"
+
+#define DOCUMENT_MAX ((size_t)64 * 1024) /* four texts of CONFIG_TEXT_MAX, every byte escaped */
+
+static int digest_config(const struct config_facts *facts, struct sha256 *ret, struct error *error)
+{
+	BUF_AUTO struct buf document;
+	buf_init(&document, DOCUMENT_MAX);
+	config_document(facts, &document);
+	int code = buf_check(&document);
+	if (code)
+		return error_cause(error, code, "a configuration document of channel %s",
+		                   facts->channel_id);
+	*ret = sha256_of(document.data, document.size);
+	return OK;
+}
+
+static int insert_config(struct db_connection *connection, int64_t account, int64_t channel,
+                         const struct config_facts *facts, struct error *error)
+{
+	struct sha256 hash;
+	int code = digest_config(facts, &hash, error);
+	if (code)
+		return code;
+	struct db_query *query = db_query(
+		connection, "INSERT INTO channel_configs (account, channel, version, sealed_at, modality,"
+		            " name, description, declarant, supplementary_info, config_hash)"
+		            " VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)");
+	db_bind_integer(query, account);
+	db_bind_integer(query, channel);
+	db_bind_integer(query, facts->version);
+	db_bind_integer(query, facts->sealed_at_us);
+	db_bind_string(query, modality_text(facts->modality));
+	db_bind_string(query, facts->name);
+	db_bind_string(query, facts->description);
+	db_bind_string(query, facts->declarant);
+	db_bind_string(query, facts->supplementary_info);
+	db_bind_blob(query, hash.bytes, SHA256_SIZE);
+	return db_execute(query, NULL, error);
+}
+
+/* ---- creation ---- */
+
+static int insert_chain(struct db_connection *connection, int64_t account, int64_t channel,
+                        enum mode mode, const char *channel_id, int64_t now_us,
+                        struct error *error)
+{
+	BUF_AUTO struct buf document;
+	buf_init(&document, DOCUMENT_MAX);
+	genesis_document(channel_id, mode, now_us, &document);
+	int code = buf_check(&document);
+	if (code)
+		return error_cause(error, code, "a genesis document");
+	struct sha256 genesis = sha256_of(document.data, document.size);
+	struct db_query *query = db_query(
+		connection, "INSERT INTO chains (account, chain, created_at, genesis_hash,"
+		            " last_chain_hash) VALUES ($1, $2, $3, $4, $4)");
+	db_bind_integer(query, account);
+	db_bind_integer(query, chain_number(channel, mode));
+	db_bind_integer(query, now_us);
+	db_bind_blob(query, genesis.bytes, SHA256_SIZE);
+	return db_execute(query, NULL, error);
+}
+
+static int insert_channel(struct db_connection *connection, int64_t account,
+                          const char *channel_id, int64_t now_us, struct error *error)
+{
+	struct db_query *query = db_query(
+		connection, "INSERT INTO channels (account, channel, channel_id, created_at,"
+		            " config_version) SELECT $1, COALESCE(MAX(channel), 0) + 1, $2, $3, 1"
+		            " FROM channels");
+	db_bind_integer(query, account);
+	db_bind_string(query, channel_id);
+	db_bind_integer(query, now_us);
+	return db_execute(query, NULL, error);
+}
+
+static int create_channel(struct db_connection *connection, struct slice account_id,
+                          const struct config_facts *config, const char *channel_id,
+                          int64_t now_us, struct error *error)
+{
+	int64_t account = 0, channel = 0;
+	int code = find_account_number(connection, account_id, &account, error);
+	if (!code)
+		code = insert_channel(connection, account, channel_id, now_us, error);
+	if (!code)
+		code = find_channel_number(connection, slice_of(channel_id), &account, &channel, error);
+	if (!code)
+		code = insert_chain(connection, account, channel, MODE_LIVE, channel_id, now_us, error);
+	if (!code)
+		code = insert_chain(connection, account, channel, MODE_TEST, channel_id, now_us, error);
+	if (code)
+		return code;
+	struct config_facts facts = *config;
+	facts.channel_id = channel_id;
+	facts.version = 1;
+	facts.sealed_at_us = now_us;
+	return insert_config(connection, account, channel, &facts, error);
+}
+
+int store_create_channel(struct store *store, struct slice account_id,
+                         const struct config_facts *config, int64_t now_us,
+                         char ret_channel_id[ID_SIZE], struct error *error)
+{
+	char channel_id[ID_SIZE];
+	store_fresh_id("chn_", channel_id);
+	struct db_connection *connection;
+	int code = change_begin(store, &connection, error);
+	if (code)
+		return code;
+	code = create_channel(connection, account_id, config, channel_id, now_us, error);
+	code = change_end(connection, code, error);
+	if (!code)
+		memcpy(ret_channel_id, channel_id, ID_SIZE);
+	return code;
+}
+
+/* ---- reading ---- */
+
+#define CHANNEL_COLUMNS                                                                            \
+	"SELECT c.account, c.channel, c.channel_id, a.account_id, c.created_at, c.suspended,"          \
+	" v.modality, v.version, v.name, v.declarant,"                                                 \
+	" l.last_sequence, l.sealed_sequence, t.last_sequence"                                         \
+	" FROM channels c JOIN accounts a ON a.account = c.account"                                    \
+	" JOIN channel_configs v ON v.account = c.account AND v.channel = c.channel"                   \
+	" AND v.version = c.config_version"                                                            \
+	" JOIN chains l ON l.account = c.account AND l.chain = c.channel * 2"                          \
+	" JOIN chains t ON t.account = c.account AND t.chain = c.channel * 2 + 1"
+
+static void read_channel(struct row *row, struct channel_record *record)
+{
+	struct db_query *query = row->query;
+	*record = (struct channel_record){
+		.account = db_integer(query, 0),
+		.channel = db_integer(query, 1),
+		.created_at_us = db_integer(query, 4),
+		.suspended = db_integer(query, 5) != 0,
+		.config_version = db_integer(query, 7),
+		.name = row_string(row, 8),
+		.declarant = row_string(row, 9),
+		.live_events = db_integer(query, 10),
+		.live_sealed = db_integer(query, 11),
+		.test_events = db_integer(query, 12),
+	};
+	store_copy_id(record->channel_id, db_text(query, 2));
+	store_copy_id(record->account_id, db_text(query, 3));
+	(void)modality_parse(db_text(query, 6), &record->modality);
+}
+
+int store_find_channel(struct store *store, struct slice channel_id, struct arena *arena,
+                       struct channel_record *ret, struct error *error)
+{
+	struct db_connection *connection;
+	int code = look_begin(store, &connection, error);
+	if (code)
+		return code;
+	struct row row = {.arena = arena,
+	                  .query = db_query(connection, CHANNEL_COLUMNS " WHERE c.channel_id = $1")};
+	db_bind_text(row.query, channel_id);
+	struct channel_record record;
+	bool found = db_step(row.query);
+	if (found)
+		read_channel(&row, &record);
+	code = look_end(connection, row_end(&row, found, MSG_STORE_NO_CHANNEL, channel_id, error));
+	if (!code)
+		*ret = record;
+	return code;
+}
+
+int store_list_channels(struct store *store, struct slice account_id, struct slice after,
+                        int64_t limit, struct arena *arena, struct channel_list *ret,
+                        struct error *error)
+{
+	struct db_connection *connection;
+	int code = look_begin(store, &connection, error);
+	if (code)
+		return code;
+	int64_t account, after_channel;
+	code = find_filters(connection, account_id, after, &account, &after_channel, error);
+	if (code)
+		return look_end(connection, code);
+	struct row row = {
+		.arena = arena,
+		.query = db_query(connection, CHANNEL_COLUMNS " WHERE ($1 = 0 OR c.account = $1)"
+		                                              " AND c.channel > $2"
+		                                              " ORDER BY c.channel LIMIT $3")};
+	db_bind_integer(row.query, account);
+	db_bind_integer(row.query, after_channel);
+	db_bind_integer(row.query, limit + 1);
+	struct channel_list list = {0};
+	struct channel_record *item;
+	while (!row.failed && db_step(row.query) &&
+	       (item = list_add(&row, &list.items, &list.count, &list.more, limit, sizeof *item)))
+		read_channel(&row, item);
+	code = look_end(connection, row_end(&row, true, MSG_NONE, after, error));
+	if (!code)
+		*ret = list;
+	return code;
+}
+
+/* ---- configuration ---- */
+
+struct config_state {
+	struct config_facts facts;
+	bool has_events;
+};
+
+static int load_config(struct db_connection *connection, int64_t account, int64_t channel,
+                       struct slice channel_id, struct arena *arena, struct config_state *ret,
+                       struct error *error)
+{
+	struct row row = {
+		.arena = arena,
+		.query = db_query(connection,
+		                  "SELECT v.version, v.sealed_at, v.modality, v.name, v.description,"
+		                  " v.declarant, v.supplementary_info,"
+		                  " (SELECT SUM(h.last_sequence) FROM chains h WHERE h.account = c.account"
+		                  " AND h.chain IN (c.channel * 2, c.channel * 2 + 1))"
+		                  " FROM channels c JOIN channel_configs v ON v.account = c.account"
+		                  " AND v.channel = c.channel AND v.version = c.config_version"
+		                  " WHERE c.account = $1 AND c.channel = $2")};
+	db_bind_integer(row.query, account);
+	db_bind_integer(row.query, channel);
+	bool found = db_step(row.query);
+	if (found) {
+		*ret = (struct config_state){
+			.facts = {.version = db_integer(row.query, 0),
+			          .sealed_at_us = db_integer(row.query, 1),
+			          .name = row_string(&row, 3),
+			          .description = row_string(&row, 4),
+			          .declarant = row_string(&row, 5),
+			          .supplementary_info = row_string(&row, 6)},
+			.has_events = db_integer(row.query, 7) > 0};
+		(void)modality_parse(db_text(row.query, 2), &ret->facts.modality);
+	}
+	return row_end(&row, found, MSG_STORE_NO_CHANNEL, channel_id, error);
+}
+
+/* Whether `given` differs from what is there. */
+static bool replace(const char **text, const char *given, bool nullable)
+{
+	if (!given)
+		return false;
+	if (nullable && !*given)
+		given = NULL;
+	bool same = given && *text ? strcmp(given, *text) == 0 : given == *text;
+	*text = given;
+	return !same;
+}
+
+/* Puts the change into facts; ERR_REFUSED for a modality that must stay. */
+static int apply_change(struct config_state *state, const struct config_change *change,
+                        bool *ret_changed, struct error *error)
+{
+	struct config_facts *facts = &state->facts;
+	bool modality = change->modality >= 0 && (enum modality)change->modality != facts->modality;
+	if (modality && state->has_events)
+		return error_set(error, ERR_REFUSED, MSG_STORE_MODALITY_FIXED,
+		                 modality_text(facts->modality), NULL);
+	if (modality)
+		facts->modality = (enum modality)change->modality;
+	bool changed = modality;
+	changed |= replace(&facts->name, change->name, false);
+	changed |= replace(&facts->description, change->description, true);
+	changed |= replace(&facts->declarant, change->declarant, false);
+	changed |= replace(&facts->supplementary_info, change->supplementary_info, true);
+	*ret_changed = changed;
+	return OK;
+}
+
+static int configure_channel(struct db_connection *connection, struct slice channel_id,
+                             const struct config_change *change, int64_t now_us,
+                             int64_t *ret_version, bool *ret_changed, struct error *error)
+{
+	ARENA_AUTO struct arena arena;
+	arena_init(&arena, DOCUMENT_MAX);
+	int64_t account = 0, channel = 0;
+	struct config_state state = {0};
+	int code = find_channel_number(connection, channel_id, &account, &channel, error);
+	if (!code)
+		code = lock_account(connection, account, error);
+	if (!code)
+		code = load_config(connection, account, channel, channel_id, &arena, &state, error);
+	if (!code)
+		code = apply_change(&state, change, ret_changed, error);
+	if (code)
+		return code;
+	struct config_facts *facts = &state.facts;
+	*ret_version = facts->version + *ret_changed;
+	if (!*ret_changed)
+		return OK;
+	char id[ID_SIZE];
+	store_copy_id(id, channel_id);
+	facts->channel_id = id;
+	facts->version = *ret_version;
+	facts->sealed_at_us = now_us > facts->sealed_at_us ? now_us : facts->sealed_at_us;
+	code = insert_config(connection, account, channel, facts, error);
+	if (code)
+		return code;
+	struct db_query *query = db_query(
+		connection, "UPDATE channels SET config_version = $3 WHERE account = $1 AND channel = $2");
+	db_bind_integer(query, account);
+	db_bind_integer(query, channel);
+	db_bind_integer(query, facts->version);
+	return db_execute(query, NULL, error);
+}
+
+int store_configure_channel(struct store *store, struct slice channel_id,
+                            const struct config_change *change, int64_t now_us,
+                            int64_t *ret_version, bool *ret_changed, struct error *error)
+{
+	struct db_connection *connection;
+	int code = change_begin(store, &connection, error);
+	if (code)
+		return code;
+	int64_t version = 0;
+	bool changed = false;
+	code = configure_channel(connection, channel_id, change, now_us, &version, &changed, error);
+	code = change_end(connection, code, error);
+	if (code)
+		return code;
+	*ret_version = version;
+	*ret_changed = changed;
+	return OK;
+}
+
+int store_suspend_channel(struct store *store, struct slice channel_id, bool suspended,
+                          struct error *error)
+{
+	struct db_connection *connection;
+	int code = change_begin(store, &connection, error);
+	if (code)
+		return code;
+	int64_t account = 0, channel = 0;
+	code = find_channel_number(connection, channel_id, &account, &channel, error);
+	if (!code) {
+		struct db_query *query = db_query(
+			connection, "UPDATE channels SET suspended = $3 WHERE account = $1 AND channel = $2");
+		db_bind_integer(query, account);
+		db_bind_integer(query, channel);
+		db_bind_integer(query, suspended);
+		code = db_execute(query, NULL, error);
+	}
+	return change_end(connection, code, error);
+}

@@ -1,0 +1,86 @@
+/* Accounts that nobody uses any more. */
+#include "base/json.h"
+#include "store/certifications/certifications.h"
+#include "store/change.h"
+#include "store/notices/mails.h"
+
+/* active_at is by day and follows live registrations, certifications and purchases; test
+ * registrations show in the chains. */
+#define IS_IDLE                                                                                    \
+	" disabled = 0 AND active_at < $1 AND NOT EXISTS (SELECT 1 FROM chains c"                      \
+	" WHERE c.account = accounts.account AND c.last_received_at >= $1)"
+
+static int next_idle(struct store *store, int64_t before_us, int64_t after, int64_t *ret_account,
+                     struct error *error)
+{
+	struct db_connection *connection;
+	int result = look_begin(store, &connection, error);
+	if (result)
+		return result;
+	struct db_query *query = db_query(connection, "SELECT account FROM accounts WHERE" IS_IDLE
+	                                              " AND account > $2 ORDER BY account LIMIT 1");
+	db_bind_integer(query, before_us);
+	db_bind_integer(query, after);
+	int64_t account = db_step(query) ? db_integer(query, 0) : 0;
+	result = look_end(connection, db_end(query, error));
+	if (!result)
+		*ret_account = account;
+	return result;
+}
+
+static int tell_owner(struct db_connection *connection, int64_t account, int64_t active_us,
+                      int64_t now_us, struct error *error)
+{
+	BUF_AUTO struct buf values;
+	buf_init(&values, MAIL_VALUES_MAX);
+	struct json_writer writer = {.out = &values};
+	json_begin_object(&writer, NULL);
+	json_time(&writer, "active_at", active_us);
+	json_end_object(&writer);
+	int result = buf_check(&values);
+	return result ? result
+	              : store_queue_mail(connection, account, MAIL_ACCOUNT_DISABLED,
+	                                 buf_slice(&values), now_us, error);
+}
+
+/* Unless it came to life since it was found. */
+static int disable(struct db_connection *connection, int64_t account, int64_t before_us,
+                   int64_t now_us, bool *ret_disabled, struct error *error)
+{
+	struct db_query *query =
+	    db_query(connection, "UPDATE accounts SET disabled = 1 WHERE" IS_IDLE
+	                         " AND account = $2 RETURNING active_at");
+	db_bind_integer(query, before_us);
+	db_bind_integer(query, account);
+	*ret_disabled = db_step(query);
+	int64_t active_us = *ret_disabled ? db_integer(query, 0) : 0;
+	/* Stepping to the end is what makes the change complete. */
+	int result = db_execute(query, NULL, error);
+	if (!result && *ret_disabled)
+		result = tell_owner(connection, account, active_us, now_us, error);
+	return result;
+}
+
+int store_disable_idle_accounts(struct store *store, int64_t before_us, int64_t *ret_count,
+                                struct error *error)
+{
+	int64_t account = 0;
+	int64_t count = 0;
+	before_us -= before_us % US_PER_DAY;
+	int result, failure = OK;
+	while (!(result = next_idle(store, before_us, account, &account, error)) && account) {
+		struct db_connection *connection;
+		bool disabled = false;
+		result = change_begin(store, &connection, error);
+		if (result)
+			break;
+		result = change_end(connection, disable(connection, account, before_us,
+		                                        db_now_us(store->db), &disabled, error), error);
+		if (result == ERR_UNAVAILABLE || result == ERR_UNKNOWN_OUTCOME)
+			break;
+		failure = result ? result : failure; /* of this account alone */
+		count += disabled && !result;
+	}
+	*ret_count = count;
+	return result ? result : failure;
+}

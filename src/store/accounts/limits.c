@@ -1,0 +1,272 @@
+/* Consumption limits and alert thresholds. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "store/accounts/accounts.h"
+#include "store/change.h"
+
+/* ---- consumption limits ---- */
+
+struct limit_target {
+	int64_t account;
+	int64_t channel;
+	int64_t key; /* 0: the whole channel */
+};
+
+static int find_limit_key(struct db_connection *connection, struct slice key_id,
+                          struct limit_target *ret, struct error *error)
+{
+	struct row row = {
+		.query = db_query(connection, "SELECT account, channel, key, mode, revoked_at"
+		                              " FROM api_keys WHERE key_id = $1")};
+	db_bind_text(row.query, key_id);
+	bool found = db_step(row.query);
+	bool test = false, revoked = false;
+	if (found) {
+		*ret = (struct limit_target){db_integer(row.query, 0), db_integer(row.query, 1),
+		                             db_integer(row.query, 2)};
+		test = slice_is(db_text(row.query, 3), mode_text(MODE_TEST));
+		revoked = !db_is_null(row.query, 4);
+	}
+	int code = row_end(&row, found, MSG_STORE_NO_KEY, key_id, error);
+	if (code || !(test || revoked))
+		return code;
+	char id[ID_SIZE];
+	store_copy_id(id, key_id);
+	return error_set(error, ERR_REFUSED,
+	                 test ? MSG_STORE_TEST_KEY_LIMIT : MSG_STORE_REVOKED_KEY_LIMIT, id, NULL);
+}
+
+static int insert_limit(struct db_connection *connection, const struct limit_target *target,
+                        const char *limit_id, enum period period, int64_t max_events, bool block,
+                        int64_t now_us, struct error *error)
+{
+	struct db_query *query = db_query(
+		connection, "INSERT INTO consumption_limits (account, limit_id, channel, key, period,"
+		            " max_events, action, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)");
+	db_bind_integer(query, target->account);
+	db_bind_string(query, limit_id);
+	db_bind_integer(query, target->channel);
+	if (target->key)
+		db_bind_integer(query, target->key);
+	else
+		db_bind_null(query);
+	db_bind_string(query, period_text(period));
+	db_bind_integer(query, max_events);
+	db_bind_string(query, block ? "block" : "warn");
+	db_bind_integer(query, now_us);
+	return db_execute(query, NULL, error);
+}
+
+int store_create_limit(struct store *store, struct slice channel_id, struct slice key_id,
+                       enum period period, int64_t max_events, bool block, int64_t now_us,
+                       char ret_limit_id[ID_SIZE], struct error *error)
+{
+	char limit_id[ID_SIZE];
+	store_fresh_id("lim_", limit_id);
+	struct db_connection *connection;
+	int code = change_begin(store, &connection, error);
+	if (code)
+		return code;
+	struct limit_target target = {0};
+	if (key_id.size)
+		code = find_limit_key(connection, key_id, &target, error);
+	else
+		code = find_channel_number(connection, channel_id, &target.account, &target.channel, error);
+	if (!code)
+		code = lock_account(connection, target.account, error);
+	if (!code)
+		code = insert_limit(connection, &target, limit_id, period, max_events, block, now_us,
+		                    error);
+	code = change_end(connection, code, error);
+	if (!code)
+		memcpy(ret_limit_id, limit_id, ID_SIZE);
+	return code;
+}
+
+static void read_limit(struct row *row, struct limit_record *record)
+{
+	struct db_query *query = row->query;
+	*record = (struct limit_record){
+		.max_events = db_integer(query, 5),
+		.block = slice_is(db_text(query, 6), "block"),
+		.created_at_us = db_integer(query, 7),
+		.used = db_integer(query, 8),
+	};
+	store_copy_id(record->limit_id, db_text(query, 0));
+	store_copy_id(record->account_id, db_text(query, 1));
+	store_copy_id(record->channel_id, db_text(query, 2));
+	store_copy_id(record->key_id, db_text(query, 3));
+	(void)period_parse(db_text(query, 4), &record->period);
+}
+
+int store_list_limits(struct store *store, struct slice account_id, struct slice channel_id,
+                      struct slice after, int64_t limit, int64_t now_us, struct arena *arena,
+                      struct limit_list *ret, struct error *error)
+{
+	struct db_connection *connection;
+	int code = look_begin(store, &connection, error);
+	if (code)
+		return code;
+	int64_t account, channel;
+	code = find_filters(connection, account_id, channel_id, &account, &channel, error);
+	if (code)
+		return look_end(connection, code);
+	char day[PERIOD_KEY_SIZE], month[PERIOD_KEY_SIZE];
+	period_key(PERIOD_DAY, now_us, day);
+	period_key(PERIOD_MONTH, now_us, month);
+	/* Days sort behind the month they begin with: '~' closes the month's range. */
+	struct row row = {
+		.arena = arena,
+		.query = db_query(
+			connection,
+			"SELECT l.limit_id, a.account_id, c.channel_id, COALESCE(k.key_id, ''), l.period,"
+			" l.max_events, l.action, l.created_at,"
+			" (SELECT COALESCE(SUM(u.events), 0) FROM key_usage u WHERE u.account = l.account"
+			" AND u.channel = l.channel AND (l.key IS NULL OR u.key = l.key)"
+			" AND u.day >= CASE l.period WHEN 'day' THEN $3 ELSE $4 END"
+			" AND u.day <= CASE l.period WHEN 'day' THEN $3 ELSE $4 || '~' END)"
+			" FROM consumption_limits l JOIN accounts a ON a.account = l.account"
+			" JOIN channels c ON c.account = l.account AND c.channel = l.channel"
+			" LEFT JOIN api_keys k ON k.key = l.key"
+			" WHERE ($1 = 0 OR l.account = $1) AND ($2 = 0 OR l.channel = $2) AND l.limit_id > $5"
+			" ORDER BY l.limit_id LIMIT $6")};
+	db_bind_integer(row.query, account);
+	db_bind_integer(row.query, channel);
+	db_bind_string(row.query, day);
+	db_bind_string(row.query, month);
+	db_bind_text(row.query, after);
+	db_bind_integer(row.query, limit + 1);
+	struct limit_list list = {0};
+	struct limit_record *item;
+	while (!row.failed && db_step(row.query) &&
+	       (item = list_add(&row, &list.items, &list.count, &list.more, limit, sizeof *item)))
+		read_limit(&row, item);
+	code = look_end(connection, row_end(&row, true, MSG_NONE, after, error));
+	if (!code)
+		*ret = list;
+	return code;
+}
+
+static int delete_by_id(struct store *store, const char *sql, struct slice id, enum message missing,
+                        struct error *error)
+{
+	struct db_connection *connection;
+	int code = change_begin(store, &connection, error);
+	if (code)
+		return code;
+	struct row row = {.query = db_query(connection, sql)};
+	db_bind_text(row.query, id);
+	bool found = db_step(row.query);
+	return change_end(connection, row_end(&row, found, missing, id, error), error);
+}
+
+int store_delete_limit(struct store *store, struct slice limit_id, struct error *error)
+{
+	return delete_by_id(store,
+	                    "DELETE FROM consumption_limits WHERE limit_id = $1 RETURNING limit_id",
+	                    limit_id, MSG_STORE_NO_LIMIT, error);
+}
+
+/* ---- alert thresholds ---- */
+
+static int refuse_same_threshold(struct db_connection *connection, int64_t account,
+                                 int64_t credits, struct error *error)
+{
+	struct db_query *query = db_query(connection, "SELECT threshold_id FROM balance_thresholds"
+	                                              " WHERE account = $1 AND credits = $2");
+	db_bind_integer(query, account);
+	db_bind_integer(query, credits);
+	char other[ID_SIZE];
+	bool found = db_step(query);
+	if (found)
+		store_copy_id(other, db_text(query, 0));
+	int code = db_end(query, error);
+	if (code || !found)
+		return code;
+	char text[24];
+	snprintf(text, sizeof text, "%" PRId64, credits);
+	return error_set(error, ERR_REFUSED, MSG_STORE_THRESHOLD_EXISTS, text, other, NULL);
+}
+
+int store_create_threshold(struct store *store, struct slice account_id, int64_t credits,
+                           char ret_threshold_id[ID_SIZE], struct error *error)
+{
+	char threshold_id[ID_SIZE];
+	store_fresh_id("thr_", threshold_id);
+	struct db_connection *connection;
+	int code = change_begin(store, &connection, error);
+	if (code)
+		return code;
+	int64_t account = 0;
+	code = find_account_number(connection, account_id, &account, error);
+	if (!code)
+		code = lock_account(connection, account, error);
+	if (!code)
+		code = refuse_same_threshold(connection, account, credits, error);
+	if (!code) {
+		struct db_query *query = db_query(
+			connection, "INSERT INTO balance_thresholds (account, threshold_id, credits, armed)"
+			            " SELECT account, $2, $3, CASE WHEN balance > $3 THEN 1 ELSE 0 END"
+			            " FROM accounts WHERE account = $1");
+		db_bind_integer(query, account);
+		db_bind_string(query, threshold_id);
+		db_bind_integer(query, credits);
+		code = db_execute(query, NULL, error);
+	}
+	code = change_end(connection, code, error);
+	if (!code)
+		memcpy(ret_threshold_id, threshold_id, ID_SIZE);
+	return code;
+}
+
+static void read_threshold(struct row *row, struct threshold_record *record)
+{
+	*record = (struct threshold_record){
+		.credits = db_integer(row->query, 2),
+		.armed = db_integer(row->query, 3) != 0,
+	};
+	store_copy_id(record->threshold_id, db_text(row->query, 0));
+	store_copy_id(record->account_id, db_text(row->query, 1));
+}
+
+int store_list_thresholds(struct store *store, struct slice account_id, struct slice after,
+                          int64_t limit, struct arena *arena, struct threshold_list *ret,
+                          struct error *error)
+{
+	struct db_connection *connection;
+	int code = look_begin(store, &connection, error);
+	if (code)
+		return code;
+	int64_t account = 0;
+	if (account_id.size)
+		code = find_account_number(connection, account_id, &account, error);
+	if (code)
+		return look_end(connection, code);
+	struct row row = {
+		.arena = arena,
+		.query = db_query(connection,
+		                  "SELECT t.threshold_id, a.account_id, t.credits, t.armed"
+		                  " FROM balance_thresholds t JOIN accounts a ON a.account = t.account"
+		                  " WHERE ($1 = 0 OR t.account = $1) AND t.threshold_id > $2"
+		                  " ORDER BY t.threshold_id LIMIT $3")};
+	db_bind_integer(row.query, account);
+	db_bind_text(row.query, after);
+	db_bind_integer(row.query, limit + 1);
+	struct threshold_list list = {0};
+	struct threshold_record *item;
+	while (!row.failed && db_step(row.query) &&
+	       (item = list_add(&row, &list.items, &list.count, &list.more, limit, sizeof *item)))
+		read_threshold(&row, item);
+	code = look_end(connection, row_end(&row, true, MSG_NONE, after, error));
+	if (!code)
+		*ret = list;
+	return code;
+}
+
+int store_delete_threshold(struct store *store, struct slice threshold_id, struct error *error)
+{
+	return delete_by_id(
+		store, "DELETE FROM balance_thresholds WHERE threshold_id = $1 RETURNING threshold_id",
+		threshold_id, MSG_STORE_NO_THRESHOLD, error);
+}

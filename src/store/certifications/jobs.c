@@ -1,0 +1,318 @@
+#include <stdio.h>
+
+#include "base/json.h"
+#include "store/certifications/read_certification.h"
+
+#define FAIL_MEMORY_MAX ((size_t)4 << 20)
+#define NOTICE_DATA_MAX 1024
+/* How often a holder takes up at once what it held when it ended without a word; beyond that the
+ * certification itself may be what ends it, and its lease has to run out first. */
+#define RESUME_ATTEMPTS_MAX 5
+
+/* ---- claiming ---- */
+
+#define WORKED_ON " r.account = c.account AND r.certification <> c.certification"                     \
+	" AND r.status = 'processing' AND r.lease IS NOT NULL AND r.next_attempt_at > $1"
+
+/* With the next_attempt_at it was seen with. */
+static int find_due(struct store *store, const struct certification_claim *claim,
+                    struct arena *arena, struct certification *ret, int64_t *ret_seen_us,
+                    struct error *error)
+{
+	struct db_connection *connection;
+	int result = look_begin(store, &connection, error);
+	if (result)
+		return result;
+	struct row row = {
+	    .arena = arena,
+	    .query = db_query(
+	        connection,
+	        CERTIFICATIONS " JOIN chains s ON s.account = c.account AND s.chain = c.chain"
+	                       " WHERE c.status = 'processing' AND (c.next_attempt_at <= $1"
+	                       " OR (c.lease = $2 AND c.attempts < $3))"
+	                       " AND (c.chain % 2 = 1 OR s.sealed_sequence >= c.last_sequence)"
+	                       " AND ($4 = 0 OR (SELECT COUNT(*) FROM certifications r WHERE" WORKED_ON
+	                       " AND substr(r.lease, 1, length(CAST($5 AS TEXT))) ="
+	                       " CAST($5 AS TEXT)) < $4)"
+	                       " ORDER BY (SELECT COUNT(*) FROM certifications r WHERE" WORKED_ON "),"
+	                       " CASE WHEN c.account > $6 THEN 0 ELSE 1 END, c.account,"
+	                       " c.next_attempt_at LIMIT 1")};
+	db_bind_integer(row.query, claim->now_us);
+	db_bind_string(row.query, claim->holder);
+	db_bind_integer(row.query, RESUME_ATTEMPTS_MAX);
+	db_bind_integer(row.query, claim->account_max);
+	db_bind_string(row.query, claim->node ? claim->node : "");
+	db_bind_integer(row.query, claim->after_account);
+	bool found = db_step(row.query);
+	struct certification certification;
+	if (found) {
+		read_certification_row(&row, &certification);
+		*ret_seen_us = db_integer(row.query, CERTIFICATION_NEXT_ATTEMPT);
+	}
+	result = db_end(row.query, error);
+	if (!result)
+		result = !found ? ERR_NOT_FOUND : row.failed ? ERR_NO_MEMORY : OK;
+	if (!result)
+		*ret = certification;
+	return look_end(connection, result);
+}
+
+int store_claim_certification(struct store *store, const struct certification_claim *claim,
+                              struct arena *arena, struct certification *ret, struct error *error)
+{
+	struct certification certification;
+	int64_t seen_us;
+	int result = find_due(store, claim, arena, &certification, &seen_us, error);
+	if (result)
+		return result;
+	struct db_connection *connection;
+	result = change_begin(store, &connection, error);
+	if (result)
+		return result;
+	struct db_query *query = db_query(
+	    connection, "UPDATE certifications SET lease = $3, next_attempt_at = $4,"
+	                " attempts = attempts + 1 WHERE account = $1 AND certification = $2"
+	                " AND status = 'processing' AND next_attempt_at = $5 AND attempts = $6");
+	db_bind_integer(query, certification.account);
+	db_bind_integer(query, certification.certification);
+	db_bind_string(query, claim->holder);
+	db_bind_integer(query, claim->now_us + claim->lease_us);
+	db_bind_integer(query, seen_us);
+	db_bind_integer(query, certification.attempts);
+	result = change_end_one(connection, query, error); /* none: another was faster */
+	if (!result) {
+		certification.attempts++;
+		*ret = certification;
+	}
+	return result;
+}
+
+static int lost(const struct certification *certification, struct error *error)
+{
+	return error_cause(error, ERR_REFUSED, "%s is over or held by another",
+	                   certification->certification_id);
+}
+
+int store_renew_certification(struct store *store, const struct certification *certification,
+                              const char *holder, int64_t until_us, int64_t progress_permille,
+                              struct error *error)
+{
+	struct db_connection *connection;
+	int result = change_begin(store, &connection, error);
+	if (result)
+		return result;
+	struct db_query *query = db_query(
+	    connection, "UPDATE certifications SET next_attempt_at = $4, progress_permille = $5"
+	                " WHERE account = $1 AND certification = $2 AND lease = $3"
+	                " AND status = 'processing'");
+	db_bind_integer(query, certification->account);
+	db_bind_integer(query, certification->certification);
+	db_bind_string(query, holder);
+	db_bind_integer(query, until_us);
+	db_bind_integer(query, progress_permille);
+	result = change_end_one(connection, query, error);
+	return result == ERR_NOT_FOUND ? lost(certification, error) : result;
+}
+
+int store_delay_certification(struct store *store, const struct certification *certification,
+                              const char *holder, int64_t next_us, const char *cause,
+                              struct error *error)
+{
+	struct db_connection *connection;
+	int result = change_begin(store, &connection, error);
+	if (result)
+		return result;
+	struct db_query *query = db_query(
+	    connection, "UPDATE certifications SET next_attempt_at = $4, lease = NULL,"
+	                " progress_permille = 0, last_error = COALESCE($5, last_error),"
+	                " attempts = CASE WHEN CAST($5 AS TEXT) IS NULL THEN attempts - 1 ELSE attempts END"
+	                " WHERE account = $1 AND certification = $2 AND lease = $3"
+	                " AND status = 'processing'");
+	db_bind_integer(query, certification->account);
+	db_bind_integer(query, certification->certification);
+	db_bind_string(query, holder);
+	db_bind_integer(query, next_us);
+	db_bind_string(query, cause);
+	result = change_end_one(connection, query, error);
+	return result == ERR_NOT_FOUND ? lost(certification, error) : result;
+}
+
+/* ---- ending ---- */
+
+static int write_notice(struct db_connection *connection, const struct certification *certification,
+                        const char *incident_id, int64_t now_us, struct error *error)
+{
+	BUF_AUTO struct buf data;
+	buf_init(&data, NOTICE_DATA_MAX);
+	struct json_writer writer = {.out = &data};
+	json_begin_object(&writer, NULL);
+	json_text(&writer, "certification_id", certification->certification_id);
+	json_text(&writer, "channel_id", certification->channel_id);
+	json_text(&writer, "status",
+	          certification_status_text(incident_id ? CERTIFICATION_FAILED
+	                                                : CERTIFICATION_COMPLETED));
+	json_integer(&writer, "event_count",
+	             certification->last_sequence - certification->first_sequence + 1);
+	if (incident_id)
+		json_text(&writer, "incident_id", incident_id);
+	else
+		json_text(&writer, "verification_code", certification->verification_code);
+	json_end_object(&writer);
+	int result = buf_check(&data);
+	if (result)
+		return result;
+	struct ledger_notice notice = {
+	    .type = incident_id ? NOTICE_CERTIFICATION_FAILED : NOTICE_CERTIFICATION_COMPLETED,
+	    .data = buf_slice(&data),
+	};
+	return store_write_notices(connection, certification->account, &notice, certification->mode,
+	                           now_us, error);
+}
+
+static const char *const kind_texts[] = {"report", "evidence", "part"};
+
+static int write_document(struct db_connection *connection,
+                          const struct certification *certification,
+                          const struct document *document, struct error *error)
+{
+	struct db_query *query = db_query(
+	    connection, "INSERT INTO issued_files (account, certification, name, kind, language,"
+	                " object, size_bytes, sha256) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)");
+	db_bind_integer(query, certification->account);
+	db_bind_integer(query, certification->certification);
+	db_bind_string(query, document->name);
+	db_bind_string(query, kind_texts[document->kind]);
+	db_bind_string(query, document->kind != DOCUMENT_REPORT              ? NULL
+	                      : document->language == LANGUAGE_SPANISH ? "es"
+	                                                               : "en");
+	db_bind_string(query, document->object);
+	db_bind_integer(query, document->size_bytes);
+	db_bind_blob(query, &document->sha256, sizeof document->sha256);
+	return db_execute(query, NULL, error);
+}
+
+static int complete(struct db_connection *connection, const struct certification *certification,
+                    const char *holder, int64_t issued_at_us, struct error *error)
+{
+	struct db_query *query = db_query(
+	    connection, "UPDATE certifications SET status = 'completed', completed_at = $4,"
+	                " progress_permille = 1000, lease = NULL, last_error = NULL"
+	                " WHERE account = $1 AND certification = $2 AND lease = $3"
+	                " AND status = 'processing'");
+	db_bind_integer(query, certification->account);
+	db_bind_integer(query, certification->certification);
+	db_bind_string(query, holder);
+	db_bind_integer(query, issued_at_us);
+	int64_t changes = 0;
+	int result = db_execute(query, &changes, error);
+	return !result && changes != 1 ? lost(certification, error) : result;
+}
+
+int store_complete_certification(struct store *store, const struct certification *certification,
+                                 const char *holder, int64_t issued_at_us,
+                                 const struct document *documents, size_t count,
+                                 struct error *error)
+{
+	struct db_connection *connection;
+	int result = change_begin(store, &connection, error);
+	if (result)
+		return result;
+	result = complete(connection, certification, holder, issued_at_us, error);
+	for (size_t i = 0; i < count && !result; i++)
+		result = write_document(connection, certification, &documents[i], error);
+	if (!result)
+		result = write_notice(connection, certification, NULL, issued_at_us, error);
+	return change_end(connection, result, error);
+}
+
+static int refund(struct db_connection *connection, const struct certification *certification,
+                  int64_t now_us, struct error *error)
+{
+	if (certification->fee == 0)
+		return OK;
+	ARENA_AUTO struct arena arena;
+	arena_init(&arena, FAIL_MEMORY_MAX);
+	struct ledger_account account;
+	int result = store_load_account(connection, certification->account, &arena, &account, error);
+	struct ledger_result moved = {0};
+	int64_t settled = 0;
+	if (!result)
+		result = ledger_move_credits(&account, certification->fee, "fee_refund",
+		                             certification->certification_id, &arena, &moved, &settled,
+		                             error);
+	if (!result && settled)
+		result = store_settle(connection, certification->account, settled, error);
+	if (!result)
+		result = store_write_entries(connection, &account, moved.entries, now_us, error);
+	if (!result)
+		result = store_write_notices(connection, certification->account, moved.notices, MODE_LIVE,
+		                             now_us, error);
+	if (!result)
+		result = store_save_account(connection, &account, TIME_NONE, error);
+	return result;
+}
+
+static int fail(struct db_connection *connection, const struct certification *certification,
+                const char *holder, const char *incident_id, const char *cause, int64_t now_us,
+                struct error *error)
+{
+	/* The account is locked before the certification, as at acceptance. */
+	int result = refund(connection, certification, now_us, error);
+	if (result)
+		return result;
+	struct db_query *query = db_query(
+	    connection, "UPDATE certifications SET status = 'failed', completed_at = $4,"
+	                " incident_id = $5, last_error = $6, lease = NULL"
+	                " WHERE account = $1 AND certification = $2 AND status = 'processing'"
+	                " AND (lease = $3 OR"
+	                " (CAST($3 AS TEXT) IS NULL AND (lease IS NULL OR next_attempt_at <= $4)))");
+	db_bind_integer(query, certification->account);
+	db_bind_integer(query, certification->certification);
+	db_bind_string(query, holder);
+	db_bind_integer(query, now_us);
+	db_bind_string(query, incident_id);
+	db_bind_string(query, cause);
+	int64_t changes = 0;
+	result = db_execute(query, &changes, error);
+	if (!result && changes != 1)
+		return lost(certification, error);
+	return result ? result : write_notice(connection, certification, incident_id, now_us, error);
+}
+
+int store_fail_certification(struct store *store, const struct certification *certification,
+                             const char *holder, const char *cause, int64_t now_us,
+                             char ret_incident_id[ID_SIZE], struct error *error)
+{
+	char incident_id[ID_SIZE];
+	store_fresh_id("inc_", incident_id);
+	struct db_connection *connection;
+	int result = change_begin(store, &connection, error);
+	if (result)
+		return result;
+	result = change_end(connection, fail(connection, certification, holder, incident_id, cause,
+	                                     now_us, error), error);
+	if (!result)
+		memcpy(ret_incident_id, incident_id, ID_SIZE);
+	return result;
+}
+
+int store_find_overdue_certification(struct store *store, int64_t before_us, int64_t after,
+                                     struct arena *arena, struct certification *ret,
+                                     struct error *error)
+{
+	struct db_connection *connection;
+	int result = look_begin(store, &connection, error);
+	if (result)
+		return result;
+	struct row row = {
+	    .arena = arena,
+	    .query = db_query(connection,
+	                      CERTIFICATIONS
+	                      " JOIN chains s ON s.account = c.account AND s.chain = c.chain"
+	                      " WHERE c.status = 'processing' AND c.requested_at < $1"
+	                      " AND c.chain % 2 = 0 AND s.sealed_sequence < c.last_sequence"
+	                      " AND c.certification > $2 ORDER BY c.certification LIMIT 1")};
+	db_bind_integer(row.query, before_us);
+	db_bind_integer(row.query, after);
+	return look_end(connection, read_certification(&row, ret, error));
+}

@@ -1,0 +1,22 @@
+/* Reading rows of `certifications`, shared by the files of src/store alone. */
+#ifndef STORE_READ_CERTIFICATION_H
+#define STORE_READ_CERTIFICATION_H
+
+#include "store/certifications/certifications.h"
+#include "store/change.h"
+
+#define CERTIFICATIONS                                                                             \
+	"SELECT c.account, c.channel, c.chain, c.certification, c.key, c.certification_id,"            \
+	" h.channel_id, c.status, c.progress_permille, c.requested_at, c.completed_at, c.language,"    \
+	" c.range_from, c.range_to, c.range_seq_from, c.range_seq_to, c.first_sequence,"               \
+	" c.last_sequence, c.config_versions, c.fee, c.verification_code, c.incident_id, c.attempts,"  \
+	" c.last_error, c.next_attempt_at FROM certifications c"                                       \
+	" JOIN channels h ON h.account = c.account AND h.channel = c.channel"
+#define CERTIFICATION_NEXT_ATTEMPT 24 /* column of next_attempt_at */
+
+/* Texts go to the row's arena. */
+void read_certification_row(struct row *row, struct certification *certification);
+/* Steps once, reads, ends the query. ERR_NOT_FOUND. */
+int read_certification(struct row *row, struct certification *ret, struct error *error);
+
+#endif

@@ -1,0 +1,410 @@
+#include "store/events/read_event.h"
+#include "store/internal.h"
+
+/* Streams are read in pieces, each with a connection of its own, so that no long read keeps the
+ * engine's log from being recycled. Events never change, so the pieces fit together. */
+#define PIECE_EVENTS 2000
+
+static int get_channel_of_chain(struct db_connection *connection, int64_t account, int64_t chain,
+                                struct event *ret, struct error *error)
+{
+	struct db_query *query = db_query(
+	    connection, "SELECT channel_id FROM channels WHERE account = $1 AND channel = $2");
+	db_bind_integer(query, account);
+	db_bind_integer(query, chain / 2);
+	bool found = db_step(query);
+	if (found)
+		store_copy_id(ret->channel_id, db_text(query, 0));
+	ret->mode = chain % 2 ? MODE_TEST : MODE_LIVE;
+	int result = db_end(query, error);
+	return result != OK ? result : found ? OK : ERR_NOT_FOUND;
+}
+
+/* Columns in the order of READ_EVENT_COLUMNS. */
+void read_event_row(struct db_query *query, bool with_content, struct event *event)
+{
+	event->sequence = db_integer(query, 0) & EVENT_SEQUENCE_MAX;
+	event->client_ref = db_text(query, 1);
+	event->received_at_us = db_integer(query, 2);
+	event->occurred_at_us = db_is_null(query, 3) ? TIME_NONE : db_integer(query, 3);
+	struct slice hash = db_blob(query, 4);
+	event->hash_algorithm = hash.size == SHA512_SIZE ? HASH_SHA512 : HASH_SHA256;
+	memcpy(event->hash, hash.data, hash.size < DIGEST_SIZE_MAX ? hash.size : DIGEST_SIZE_MAX);
+	event->config_version = db_integer(query, 5);
+	event->chain_hash = store_sha256(db_blob(query, 6));
+	event->content_object = db_is_null(query, 7) ? NULL : db_text(query, 7).data;
+	event->file_name = db_is_null(query, 8) ? NULL : db_text(query, 8).data;
+	event->content_bytes = db_is_null(query, 9) ? -1 : db_integer(query, 9);
+	event->modality = event->content_bytes < 0 ? MODALITY_HASH_ONLY : MODALITY_CONTENT;
+	event->key = db_integer(query, 10);
+	event->status = event->mode == MODE_TEST    ? STATUS_TEST
+	                : db_is_null(query, 11) ? STATUS_REGISTERED
+	                                        : STATUS_UNPAID;
+	event->content = with_content ? db_blob(query, 12) : slice_make("", 0);
+	event_id_make(event->channel_id, event->mode, event->sequence, event->event_id);
+}
+
+struct event_facts event_facts_of(const struct event *event, const struct sha256 *config_hash,
+                                  const struct sha256 *previous_chain_hash)
+{
+	return (struct event_facts){
+	    .channel_id = event->channel_id,
+	    .chain = event->mode,
+	    .sequence = event->sequence,
+	    .event_id = slice_of(event->event_id),
+	    .client_ref = event->client_ref,
+	    .received_at_us = event->received_at_us,
+	    .occurred_at_us = event->occurred_at_us,
+	    .modality = event->modality,
+	    .hash_algorithm = event->hash_algorithm,
+	    .hash = event->hash,
+	    .config_version = event->config_version,
+	    .config_hash = *config_hash,
+	    .previous_chain_hash = *previous_chain_hash,
+	};
+}
+
+/* ---- the segment that covers an event, remembered while events pass in order ---- */
+
+struct cover {
+	struct db_connection *connection;
+	int64_t account;
+	int64_t chain;
+	int64_t first, last; /* of the segment at hand; last 0: none yet */
+	int64_t sealed_sequence;
+	int64_t sealed_at_us;
+	char segment_id[ID_SIZE];
+};
+
+static void cover_begin(struct cover *cover, struct db_connection *connection, int64_t account,
+                        int64_t chain)
+{
+	*cover = (struct cover){.connection = connection, .account = account, .chain = chain};
+	struct db_query *query = db_query(
+	    connection, "SELECT sealed_sequence FROM chains WHERE account = $1 AND chain = $2");
+	db_bind_integer(query, account);
+	db_bind_integer(query, chain);
+	if (db_step(query))
+		cover->sealed_sequence = db_integer(query, 0);
+	db_end(query, NULL);
+}
+
+static void cover_event(struct cover *cover, struct event *event)
+{
+	event->segment_id[0] = '\0';
+	event->sealed_at_us = TIME_NONE;
+	if (event->sequence > cover->sealed_sequence)
+		return;
+	if (event->sequence < cover->first || event->sequence > cover->last) {
+		struct db_query *query = db_query(
+		    cover->connection,
+		    "SELECT segments.segment_id, first_sequence, last_sequence, sealed_at FROM segments "
+		    "JOIN seal_rounds ON seal_rounds.round = segments.round "
+		    "WHERE account = $1 AND chain = $2 AND first_sequence <= $3 "
+		    "ORDER BY first_sequence DESC LIMIT 1");
+		db_bind_integer(query, cover->account);
+		db_bind_integer(query, cover->chain);
+		db_bind_integer(query, event->sequence);
+		if (db_step(query)) {
+			store_copy_id(cover->segment_id, db_text(query, 0));
+			cover->first = db_integer(query, 1);
+			cover->last = db_integer(query, 2);
+			cover->sealed_at_us = db_integer(query, 3);
+		}
+		db_end(query, NULL);
+	}
+	if (event->sequence >= cover->first && event->sequence <= cover->last) {
+		memcpy(event->segment_id, cover->segment_id, ID_SIZE);
+		event->sealed_at_us = cover->sealed_at_us;
+	}
+}
+
+/* ---- lists ---- */
+
+struct listing {
+	int64_t account;
+	int64_t chain;
+	const struct event_filter *filter;
+	bool with_content;
+	int (*each)(void *context, const struct event *event);
+	void *context;
+	int64_t next; /* first sequence still to look at */
+	int64_t last; /* last one, from the filter */
+	int64_t left; /* events still to give */
+};
+
+/* The index of unpaid events leads the way when only they are asked for. */
+static struct db_query *piece_query(struct db_connection *connection, const struct listing *listing,
+                                    int64_t count)
+{
+	bool unpaid = listing->filter->status == STATUS_UNPAID;
+	struct db_query *query = unpaid && listing->with_content
+	        ? db_query(connection, READ_UNPAID_EVENTS(READ_EVENT_COLUMNS ", content"))
+	    : unpaid                ? db_query(connection, READ_UNPAID_EVENTS(READ_EVENT_COLUMNS))
+	    : listing->with_content ? db_query(connection, READ_EVENTS(READ_EVENT_COLUMNS ", content"))
+	                            : db_query(connection, READ_EVENTS(READ_EVENT_COLUMNS));
+	db_bind_integer(query, listing->account);
+	db_bind_integer(query, event_number(listing->chain, listing->next));
+	db_bind_integer(query, event_number(listing->chain, listing->last));
+	db_bind_integer(query, count);
+	return query;
+}
+
+static bool filter_passes(const struct event_filter *filter, const struct event *event)
+{
+	return (filter->status < 0 || (int)event->status == filter->status) &&
+	       (filter->from_us == TIME_NONE || event->received_at_us >= filter->from_us) &&
+	       (filter->to_us == TIME_NONE || event->received_at_us < filter->to_us);
+}
+
+/* One piece; *ret_more is false when the chain's end was met. */
+static int list_piece(struct db_connection *connection, struct listing *listing, bool *ret_more,
+                      struct error *error)
+{
+	struct event event = {0};
+	int result = get_channel_of_chain(connection, listing->account, listing->chain, &event, error);
+	if (result != OK)
+		return result;
+	struct cover cover;
+	cover_begin(&cover, connection, listing->account, listing->chain);
+	int64_t wanted = listing->left < PIECE_EVENTS ? listing->left : PIECE_EVENTS;
+	struct db_query *query = piece_query(connection, listing, wanted);
+	int64_t seen = 0;
+	int answer = 0;
+	while (answer == 0 && listing->left > 0 && db_step(query)) {
+		read_event_row(query, listing->with_content, &event);
+		seen++;
+		listing->next = event.sequence + 1;
+		if (!filter_passes(listing->filter, &event))
+			continue;
+		cover_event(&cover, &event);
+		listing->left--;
+		answer = listing->each(listing->context, &event);
+	}
+	result = db_end(query, error);
+	*ret_more = seen == wanted;
+	return result != OK ? result : answer;
+}
+
+/* Time bounds become sequence bounds, since received_at never decreases along a chain. */
+static int bound_by_times(struct store *store, struct listing *listing, struct error *error)
+{
+	const struct event_filter *filter = listing->filter;
+	if (filter->from_us == TIME_NONE && filter->to_us == TIME_NONE)
+		return OK;
+	int64_t first;
+	int64_t last;
+	int result = store_resolve_times(store, listing->account, listing->chain,
+	                                 filter->from_us == TIME_NONE ? INT64_MIN + 1 : filter->from_us,
+	                                 filter->to_us == TIME_NONE ? INT64_MAX : filter->to_us,
+	                                 &first, &last, error);
+	if (result != OK)
+		return result;
+	if (listing->next < first)
+		listing->next = first;
+	if (listing->last > last)
+		listing->last = last;
+	return OK;
+}
+
+int store_list_events(struct store *store, int64_t account, int64_t chain,
+                      const struct event_filter *filter, int64_t limit, bool with_content,
+                      int (*each)(void *context, const struct event *event), void *context,
+                      struct error *error)
+{
+	struct listing listing = {
+	    .account = account,
+	    .chain = chain,
+	    .filter = filter,
+	    .with_content = with_content,
+	    .each = each,
+	    .context = context,
+	    .next = filter->seq_from > filter->after_sequence ? filter->seq_from
+	                                                      : filter->after_sequence + 1,
+	    .last = filter->seq_to > 0 ? filter->seq_to : EVENT_SEQUENCE_MAX,
+	    .left = limit > 0 ? limit : INT64_MAX,
+	};
+	bool test = chain % 2;
+	if (filter->status >= 0 && test != (filter->status == STATUS_TEST))
+		return OK;
+	if (listing.last > EVENT_SEQUENCE_MAX)
+		listing.last = EVENT_SEQUENCE_MAX;
+	if (listing.next > EVENT_SEQUENCE_MAX)
+		return OK;
+	int result = bound_by_times(store, &listing, error);
+	bool more = true;
+	while (result == OK && more && listing.left > 0 && listing.next <= listing.last) {
+		struct db_connection *reader = db_take_reader(store->db);
+		result = db_begin(reader, error);
+		if (result == OK)
+			result = list_piece(reader, &listing, &more, error);
+		db_give(reader);
+	}
+	return result;
+}
+
+/* ---- single rows ---- */
+
+static int keep(struct arena *arena, struct event *event)
+{
+	struct slice *slices[] = {&event->client_ref, &event->content};
+	for (size_t i = 0; i < 2; i++) {
+		slices[i]->data = arena_copy(arena, slices[i]->data, slices[i]->size);
+		if (!slices[i]->data)
+			return ERR_NO_MEMORY;
+	}
+	const char **texts[] = {&event->content_object, &event->file_name};
+	for (size_t i = 0; i < 2; i++) {
+		if (!*texts[i])
+			continue;
+		*texts[i] = arena_text(arena, *texts[i]);
+		if (!*texts[i])
+			return ERR_NO_MEMORY;
+	}
+	return OK;
+}
+
+int read_event(struct db_connection *connection, int64_t account, int64_t chain, int64_t sequence,
+               struct arena *arena, struct event *ret, struct error *error)
+{
+	struct event event = {0};
+	int result = get_channel_of_chain(connection, account, chain, &event, error);
+	if (result != OK)
+		return result;
+	if (sequence < 1 || sequence > EVENT_SEQUENCE_MAX)
+		return ERR_NOT_FOUND;
+	struct db_query *query =
+	    db_query(connection, READ_EVENTS(READ_EVENT_COLUMNS ", content"));
+	db_bind_integer(query, account);
+	db_bind_integer(query, event_number(chain, sequence));
+	db_bind_integer(query, event_number(chain, sequence));
+	db_bind_integer(query, 1);
+	bool found = db_step(query);
+	if (found) {
+		read_event_row(query, true, &event);
+		result = keep(arena, &event);
+	}
+	int ended = db_end(query, error);
+	if (ended != OK || result != OK)
+		return ended != OK ? ended : result;
+	if (!found)
+		return ERR_NOT_FOUND;
+	struct cover cover;
+	cover_begin(&cover, connection, account, chain);
+	cover_event(&cover, &event);
+	if (db_failure(connection) != OK)
+		return db_tell_failure(connection, error);
+	*ret = event;
+	return OK;
+}
+
+int store_get_event(struct store *store, int64_t account, int64_t chain, int64_t sequence,
+                    struct arena *arena, struct event *ret, struct error *error)
+{
+	struct db_connection *reader = db_take_reader(store->db);
+	int result = db_begin(reader, error);
+	if (result == OK)
+		result = read_event(reader, account, chain, sequence, arena, ret, error);
+	db_give(reader);
+	return result;
+}
+
+int store_get_chain(struct store *store, int64_t account, int64_t chain, struct chain_head *ret,
+                    struct error *error)
+{
+	struct db_connection *reader = db_take_reader(store->db);
+	struct db_query *query = db_query(
+	    reader, "SELECT created_at, genesis_hash, last_sequence, last_received_at, "
+	            "last_chain_hash, sealed_sequence FROM chains WHERE account = $1 AND chain = $2");
+	db_bind_integer(query, account);
+	db_bind_integer(query, chain);
+	bool found = db_step(query);
+	if (found)
+		*ret = (struct chain_head){
+		    .created_at_us = db_integer(query, 0),
+		    .genesis_hash = store_sha256(db_blob(query, 1)),
+		    .last_sequence = db_integer(query, 2),
+		    .last_received_at_us = db_integer(query, 3),
+		    .last_chain_hash = store_sha256(db_blob(query, 4)),
+		    .sealed_sequence = db_integer(query, 5),
+		};
+	int result = db_end(query, error);
+	db_give(reader);
+	return result != OK ? result : found ? OK : ERR_NOT_FOUND;
+}
+
+int store_get_chain_hash(struct store *store, int64_t account, int64_t chain, int64_t sequence,
+                         struct sha256 *ret, struct error *error)
+{
+	struct db_connection *reader = db_take_reader(store->db);
+	struct db_query *query =
+	    sequence == 0
+	        ? db_query(reader,
+	                   "SELECT genesis_hash FROM chains WHERE account = $1 AND chain = $2")
+	        : db_query(reader, "SELECT chain_hash FROM events WHERE account = $1 AND event = $2");
+	db_bind_integer(query, account);
+	db_bind_integer(query, sequence == 0 ? chain : event_number(chain, sequence));
+	bool found = db_step(query);
+	if (found)
+		*ret = store_sha256(db_blob(query, 0));
+	int result = db_end(query, error);
+	db_give(reader);
+	return result != OK ? result : found ? OK : ERR_NOT_FOUND;
+}
+
+/* The first sequence whose received_at is at least `time_us`, `last + 1` if none: by halving, since
+ * received_at never decreases along a chain. */
+static int64_t first_received_from(struct db_connection *connection, int64_t account,
+                                   int64_t chain, int64_t last, int64_t time_us)
+{
+	int64_t low = 1;
+	int64_t high = last + 1;
+	while (low < high) {
+		int64_t middle = low + (high - low) / 2;
+		struct db_query *query = db_query(
+		    connection, "SELECT received_at FROM events WHERE account = $1 AND event = $2");
+		db_bind_integer(query, account);
+		db_bind_integer(query, event_number(chain, middle));
+		bool before = db_step(query) && db_integer(query, 0) < time_us;
+		if (db_end(query, NULL) != OK)
+			return last + 1;
+		if (before)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+int store_resolve_times(struct store *store, int64_t account, int64_t chain, int64_t from_us,
+                        int64_t to_us, int64_t *ret_first, int64_t *ret_last, struct error *error)
+{
+	struct chain_head head;
+	int result = store_get_chain(store, account, chain, &head, error);
+	if (result != OK)
+		return result;
+	struct db_connection *reader = db_take_reader(store->db);
+	result = db_begin(reader, error);
+	if (result == OK) {
+		*ret_first = first_received_from(reader, account, chain, head.last_sequence, from_us);
+		*ret_last = first_received_from(reader, account, chain, head.last_sequence, to_us) - 1;
+		result = db_failure(reader);
+	}
+	db_give(reader);
+	return result;
+}
+
+int store_get_balance(struct store *store, int64_t account, struct balance *ret,
+                      struct error *error)
+{
+	struct db_connection *reader = db_take_reader(store->db);
+	struct db_query *query =
+	    db_query(reader, "SELECT balance, unpaid_events FROM accounts WHERE account = $1");
+	db_bind_integer(query, account);
+	bool found = db_step(query);
+	if (found)
+		*ret = (struct balance){db_integer(query, 0), db_integer(query, 1)};
+	int result = db_end(query, error);
+	db_give(reader);
+	return result != OK ? result : found ? OK : ERR_NOT_FOUND;
+}

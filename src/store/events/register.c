@@ -1,0 +1,254 @@
+#include <assert.h>
+#include <stdlib.h>
+
+#include "store/events/read_event.h"
+#include "store/events/register_batch.h"
+
+/* ---- outcomes ---- */
+
+static void new_event(const struct batch_item *item, struct event *event)
+{
+	const struct ledger_request *request = &item->request;
+	const struct registration *given = item->registration;
+	*event = (struct event){
+	    .client_ref = given->client_ref,
+	    .sequence = request->sequence,
+	    .received_at_us = request->received_at_us,
+	    .occurred_at_us = given->occurred_at_us,
+	    .hash_algorithm = given->hash_algorithm,
+	    .modality = request->chain->modality,
+	    .chain_hash = request->chain_hash,
+	    .status = request->status,
+	    .mode = request->chain->mode,
+	    .config_version = request->config_version,
+	    .sealed_at_us = TIME_NONE,
+	    .key = given->key,
+	    .content_object = given->content_object,
+	    .file_name = given->file_name,
+	    .content_bytes = given->content_bytes,
+	};
+	store_copy_id(event->event_id, slice_of(request->event_id));
+	store_copy_id(event->channel_id, slice_of(request->chain->channel_id));
+	memcpy(event->hash, given->hash, hash_algorithm_size(given->hash_algorithm));
+}
+
+static int test_quota_wait_seconds(int64_t now_us)
+{
+	return (int)((time_next_day(now_us) - now_us) / US_PER_SECOND + 1);
+}
+
+/* Until the clock is near enough; if it is set right meanwhile, sooner. */
+#define CLOCK_WAIT_MAX_SECONDS 60
+
+static int clock_wait_seconds(const struct batch *batch, const struct ledger_chain *chain)
+{
+	int64_t off_us = ledger_clock_lag_us(chain->last_received_at_us, batch->clock.now_us);
+	if (off_us < batch->clock.ahead_us)
+		off_us = batch->clock.ahead_us;
+	int64_t seconds = (off_us - batch->clock.bound_us) / US_PER_SECOND + 1;
+	return seconds < CLOCK_WAIT_MAX_SECONDS ? (int)seconds : CLOCK_WAIT_MAX_SECONDS;
+}
+
+static int give_outcome(struct batch *batch, const struct ledger_account *account,
+                        struct batch_item *item, struct error *error)
+{
+	struct registration *given = item->registration;
+	const struct ledger_request *request = &item->request;
+	given->result = request->result;
+	given->replayed = request->replayed;
+	error_clear(&given->error);
+	given->error.code = request->result;
+	if (request->result == ERR_TEST_QUOTA)
+		given->error.retry_after_seconds = test_quota_wait_seconds(batch->clock.now_us);
+	if (request->result == ERR_CLOCK)
+		given->error.retry_after_seconds = clock_wait_seconds(batch, request->chain);
+	if (request->result != OK)
+		return OK;
+	given->event = arena_alloc(given->arena, sizeof *given->event);
+	if (!given->event)
+		return ERR_NO_MEMORY;
+	if (!request->replayed) {
+		new_event(item, given->event);
+		return OK;
+	}
+	int64_t sequence = request->same_as ? request->same_as->sequence : request->known.sequence;
+	return read_event(batch->connection, account->account, given->chain, sequence, given->arena,
+	                  given->event, error);
+}
+
+/* ---- a batch ---- */
+
+/* Items whose shape no longer fits the channel's configuration are refused before the ledger. */
+static size_t collect_requests(struct account_batch *part, struct ledger_request **requests)
+{
+	size_t count = 0;
+	for (struct batch_item *item = part->first; item; item = item->next) {
+		if (item->registration->modality == item->request.chain->modality)
+			requests[count++] = &item->request;
+		else
+			item->request.result = ERR_VALIDATION;
+	}
+	return count;
+}
+
+static int register_part(struct batch *batch, struct account_batch *part, struct error *error)
+{
+	int result = register_load(batch, part, error);
+	if (result != OK)
+		return result;
+	struct ledger_request **requests = arena_alloc(batch->arena, part->count * sizeof *requests);
+	if (!requests)
+		return ERR_NO_MEMORY;
+	size_t count = collect_requests(part, requests);
+	struct ledger_result decided;
+	result = ledger_register(&part->account, requests, count, &batch->clock, batch->arena,
+	                         &decided);
+	if (result == OK)
+		result = register_write(batch, part, &decided, error);
+	for (struct batch_item *item = part->first; item && result == OK; item = item->next)
+		result = give_outcome(batch, &part->account, item, error);
+	return result;
+}
+
+/* The part of an account, made when it is its first item. */
+static struct account_batch *part_of(struct batch *batch, int64_t account)
+{
+	struct account_batch **place = &batch->accounts;
+	while (*place && (*place)->account.account < account)
+		place = &(*place)->next;
+	if (*place && (*place)->account.account == account)
+		return *place;
+	struct account_batch *part = arena_alloc(batch->arena, sizeof *part);
+	if (!part)
+		return NULL;
+	part->account.account = account;
+	part->end = &part->first;
+	part->next = *place;
+	*place = part;
+	batch->account_count++;
+	return part;
+}
+
+/* Sorts items into the parts of their accounts. */
+static int add_items(struct batch *batch, struct registration **items, size_t count)
+{
+	struct batch_item *all = arena_alloc(batch->arena, count * sizeof *all);
+	if (!all)
+		return ERR_NO_MEMORY;
+	for (size_t i = 0; i < count; i++) {
+		struct account_batch *part = part_of(batch, items[i]->account);
+		if (!part)
+			return ERR_NO_MEMORY;
+		all[i].registration = items[i];
+		*part->end = &all[i];
+		part->end = &all[i].next;
+		part->count++;
+	}
+	return OK;
+}
+
+/* Locks and reads the accounts, in the one order that everybody keeps: of their numbers. */
+static int load_accounts(struct batch *batch, struct error *error)
+{
+	int result = OK;
+	for (struct account_batch *part = batch->accounts; part && result == OK; part = part->next)
+		result = store_load_account(batch->connection, part->account.account, batch->arena,
+		                            &part->account, error);
+	return result;
+}
+
+/* Takes in what has come for the accounts while they were waited for. */
+static int grow(struct batch *batch, struct registration_batch *given)
+{
+	int64_t *accounts = arena_alloc(batch->arena, batch->account_count * sizeof *accounts);
+	if (!accounts)
+		return ERR_NO_MEMORY;
+	size_t count = 0;
+	for (struct account_batch *part = batch->accounts; part; part = part->next)
+		accounts[count++] = part->account.account;
+	size_t before = given->count;
+	given->grow(given, accounts, count);
+	return given->count > before ? add_items(batch, given->items + before, given->count - before)
+	                             : OK;
+}
+
+static int try_batch(struct store *store, unsigned sequencer, struct registration_batch *given,
+                     bool *ret_may_retry, struct error *error)
+{
+	const struct register_engine *engine = store->register_engine;
+	struct batch batch = {.engine = engine, .sequencer = &store->sequencers[sequencer]};
+	batch.arena = &batch.sequencer->arena;
+	arena_reset(batch.arena);
+	int result = add_items(&batch, given->items, given->count);
+	if (result != OK)
+		return result;
+	batch.connection = db_take_registrar(store->db, sequencer);
+	result = db_begin(batch.connection, error);
+	if (result == OK)
+		result = load_accounts(&batch, error);
+	if (result == OK && given->grow && engine->grows)
+		result = grow(&batch, given);
+	batch.clock = given->clock;
+	period_key(PERIOD_DAY, batch.clock.now_us, batch.day);
+	for (struct account_batch *part = batch.accounts; part && result == OK; part = part->next)
+		result = register_part(&batch, part, error);
+	if (result == OK && engine->finish)
+		result = engine->finish(&batch, error);
+	if (result == OK)
+		result = db_commit(batch.connection, error);
+	if (engine->ended)
+		engine->ended(&batch, result == OK);
+	*ret_may_retry = result != OK && db_may_retry(batch.connection);
+	db_give(batch.connection);
+	return result;
+}
+
+#define TRIES_MAX 4
+
+int store_register_batch(struct store *store, unsigned sequencer, struct registration_batch *batch,
+                         struct error *error)
+{
+	assert(batch->count > 0);
+	bool may_retry = true;
+	int result = ERR_UNAVAILABLE;
+	for (int tries = 0; tries < TRIES_MAX && result != OK && may_retry; tries++) {
+		may_retry = false;
+		result = try_batch(store, sequencer, batch, &may_retry, error);
+	}
+	return result;
+}
+
+int store_register(struct store *store, unsigned sequencer, struct registration **items,
+                   size_t count, int64_t now_us, struct error *error)
+{
+	struct registration_batch batch = {
+	    .items = items, .count = count, .clock = {now_us, 0, LEDGER_CLOCK_UNBOUNDED}};
+	return store_register_batch(store, sequencer, &batch, error);
+}
+
+/* ---- what is kept ---- */
+
+#define BATCH_ARENA_MAX ((size_t)256 << 20)
+
+int register_open(struct store *store, struct error *error)
+{
+	unsigned count = store_sequencer_count(store);
+	store->register_engine = db_is_shared(store->db) ? &register_on_server : &register_embedded;
+	store->sequencers = calloc(count, sizeof *store->sequencers);
+	int result = store->sequencers ? OK : ERR_NO_MEMORY;
+	for (unsigned i = 0; i < count && result == OK; i++) {
+		arena_init(&store->sequencers[i].arena, BATCH_ARENA_MAX);
+		result = store->register_engine->open(store, &store->sequencers[i], error);
+	}
+	return result;
+}
+
+void register_close(struct store *store)
+{
+	unsigned count = store->sequencers ? store_sequencer_count(store) : 0;
+	for (unsigned i = 0; i < count; i++) {
+		store->register_engine->close(&store->sequencers[i]);
+		arena_free(&store->sequencers[i].arena);
+	}
+	free(store->sequencers);
+}

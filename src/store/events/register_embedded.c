@@ -1,0 +1,174 @@
+/* How a batch is read and written on the embedded engine: row by row, since a statement costs little;
+ * and which events hold a client_ref is told by tables of our own (client_refs.h). */
+#include "store/events/register_batch.h"
+
+static int open_refs(struct store *store, struct sequencer *sequencer, struct error *error)
+{
+	struct db_connection *reader = db_take_reader(store->db);
+	int result =
+	    client_refs_open(reader, CLIENT_REFS_GATHERED, &sequencer->client_refs, error);
+	db_give(reader);
+	return result;
+}
+
+static void close_refs(struct sequencer *sequencer)
+{
+	client_refs_close(sequencer->client_refs);
+}
+
+static int read_heads(struct batch *batch, struct account_batch *part, struct loaded_chain *chains,
+                      struct error *error)
+{
+	int result = OK;
+	for (size_t i = 0; i < part->account.chain_count && result == OK; i++) {
+		struct db_query *query = db_query(
+		    batch->connection,
+		    CHAIN_HEADS "WHERE chains.account = $1 AND chains.chain = $2 FOR UPDATE");
+		db_bind_integer(query, part->account.account);
+		db_bind_integer(query, chains[i].ledger.chain);
+		int read = db_step(query) ? register_read_head(batch, query, &chains[i]) : ERR_CORRUPT;
+		result = db_end(query, error);
+		if (result == OK && read != OK)
+			result = register_head_not_whole(chains[i].ledger.chain, error);
+	}
+	return result;
+}
+
+/* Whether an event with this number holds the same client_ref; fills what is known of it. */
+static int look_at_candidate(struct batch *batch, int64_t account, const struct registration *item,
+                             int64_t sequence, struct ledger_known *known, struct error *error)
+{
+	struct db_query *query =
+	    db_query(batch->connection, "SELECT client_ref, hash, occurred_at FROM events "
+	                                "WHERE account = $1 AND event = $2");
+	db_bind_integer(query, account);
+	db_bind_integer(query, event_number(item->chain, sequence));
+	if (db_step(query) && slice_equal(db_text(query, 0), item->client_ref)) {
+		struct slice hash = db_blob(query, 1);
+		known->sequence = sequence;
+		known->hash_algorithm = hash.size == SHA512_SIZE ? HASH_SHA512 : HASH_SHA256;
+		memcpy(known->hash, hash.data, hash_algorithm_size(known->hash_algorithm));
+		known->occurred_at_us = db_is_null(query, 2) ? TIME_NONE : db_integer(query, 2);
+	}
+	return db_end(query, error);
+}
+
+#define CANDIDATES_MAX 64 /* equal 64-bit hashes of different client_refs */
+
+static int load_known(struct batch *batch, int64_t account, struct batch_item *item,
+                      struct error *error)
+{
+	int64_t candidates[CANDIDATES_MAX];
+	size_t count = 0;
+	item->ref_hash = client_ref_hash(item->registration->client_ref);
+	int result = client_refs_find(batch->sequencer->client_refs, batch->connection, account,
+	                              item->registration->chain, item->ref_hash, candidates,
+	                              CANDIDATES_MAX, &count, error);
+	for (size_t i = 0; i < count && result == OK && !item->request.known.sequence; i++)
+		result = look_at_candidate(batch, account, item->registration, candidates[i],
+		                           &item->request.known, error);
+	return result;
+}
+
+static int find_known(struct batch *batch, struct account_batch *part, struct error *error)
+{
+	int result = OK;
+	for (struct batch_item *item = part->first; item && result == OK; item = item->next)
+		result = load_known(batch, part->account.account, item, error);
+	return result;
+}
+
+static int write_event(struct batch *batch, int64_t account, const struct batch_item *item,
+                       struct error *error)
+{
+	const struct registration *given = item->registration;
+	const struct ledger_request *request = &item->request;
+	struct db_query *query = db_query(
+	    batch->connection,
+	    "INSERT INTO events(event, account, key, client_ref, received_at, occurred_at, hash, "
+	    "config_version, chain_hash, content, file_name, content_object, content_bytes) "
+	    "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)");
+	db_bind_integer(query, event_number(given->chain, request->sequence));
+	db_bind_integer(query, account);
+	db_bind_integer(query, given->key);
+	db_bind_text(query, given->client_ref);
+	db_bind_integer(query, request->received_at_us);
+	if (given->occurred_at_us == TIME_NONE)
+		db_bind_null(query);
+	else
+		db_bind_integer(query, given->occurred_at_us);
+	db_bind_blob(query, given->hash, hash_algorithm_size(given->hash_algorithm));
+	db_bind_integer(query, request->config_version);
+	db_bind_blob(query, request->chain_hash.bytes, SHA256_SIZE);
+	db_bind_blob(query, given->content.size ? given->content.data : NULL, given->content.size);
+	db_bind_string(query, given->file_name);
+	db_bind_string(query, given->content_object);
+	if (given->content_bytes < 0)
+		db_bind_null(query);
+	else
+		db_bind_integer(query, given->content_bytes);
+	int result = db_execute(query, NULL, error);
+	if (result != OK)
+		return result;
+	return client_refs_add(batch->sequencer->client_refs, account, given->chain, item->ref_hash,
+	                       request->sequence);
+}
+
+static int write_events(struct batch *batch, struct account_batch *part, struct error *error)
+{
+	int result = OK;
+	for (struct batch_item *item = part->first; item && result == OK; item = item->next)
+		if (batch_item_is_new(item))
+			result = write_event(batch, part->account.account, item, error);
+	return result;
+}
+
+static int add_one_usage(struct batch *batch, int64_t account, const struct usage *usage,
+                         struct error *error)
+{
+	struct db_query *query = db_query(
+	    batch->connection,
+	    "INSERT INTO key_usage(account, channel, key, day, events) VALUES ($1, $2, $3, $4, $5) "
+	    "ON CONFLICT (account, channel, key, day) DO UPDATE SET events = key_usage.events + "
+	    "excluded.events");
+	db_bind_integer(query, account);
+	db_bind_integer(query, usage->channel);
+	db_bind_integer(query, usage->key);
+	db_bind_string(query, usage->day);
+	db_bind_integer(query, usage->events);
+	return db_execute(query, NULL, error);
+}
+
+static int add_usage(struct batch *batch, int64_t account, const struct usage *usage, size_t count,
+                     struct error *error)
+{
+	int result = OK;
+	for (size_t i = 0; i < count && result == OK; i++)
+		result = add_one_usage(batch, account, &usage[i], error);
+	return result;
+}
+
+static int write_refs(struct batch *batch, struct error *error)
+{
+	return client_refs_write(batch->sequencer->client_refs, batch->connection, error);
+}
+
+static void refs_ended(struct batch *batch, bool committed)
+{
+	if (committed)
+		client_refs_committed(batch->sequencer->client_refs);
+	else
+		client_refs_rolled_back(batch->sequencer->client_refs);
+}
+
+const struct register_engine register_embedded = {
+    .open = open_refs,
+    .close = close_refs,
+    .read_heads = read_heads,
+    .find_known = find_known,
+    .write_events = write_events,
+    .add_usage = add_usage,
+    .finish = write_refs,
+    .ended = refs_ended,
+    .count_client_refs = client_refs_count,
+};

@@ -1,0 +1,223 @@
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "store/events/register_batch.h"
+
+int register_read_head(struct batch *batch, struct db_query *query, struct loaded_chain *loaded)
+{
+	struct ledger_chain *chain = &loaded->ledger;
+	chain->last_sequence = db_integer(query, 1);
+	chain->last_received_at_us = db_integer(query, 2);
+	chain->last_chain_hash = store_sha256(db_blob(query, 3));
+	struct slice id = db_text(query, 4);
+	chain->channel_id = arena_copy(batch->arena, id.data, id.size);
+	chain->config_version = db_integer(query, 5);
+	if (!modality_parse(db_text(query, 6), &chain->modality))
+		return ERR_CORRUPT;
+	chain->config_hash = store_sha256(db_blob(query, 7));
+	loaded->sealed = chain->mode == MODE_LIVE && db_integer(query, 8) == chain->last_sequence;
+	return chain->channel_id ? OK : ERR_NO_MEMORY;
+}
+
+int register_head_not_whole(int64_t chain, struct error *error)
+{
+	return error_cause(error, ERR_CORRUPT, "chain %lld is not whole", (long long)chain);
+}
+
+static int compare_chain_numbers(const void *a, const void *b)
+{
+	int64_t left = *(const int64_t *)a;
+	int64_t right = *(const int64_t *)b;
+	return (left > right) - (left < right);
+}
+
+static int compare_chains(const void *a, const void *b)
+{
+	const struct ledger_chain *left = *(struct ledger_chain *const *)a;
+	const struct ledger_chain *right = *(struct ledger_chain *const *)b;
+	return (left->chain > right->chain) - (left->chain < right->chain);
+}
+
+/* The chains of an account's items, each once, in order of their numbers: the fixed order of
+ * locks. */
+static int list_chains(struct batch *batch, struct account_batch *part,
+                       struct loaded_chain **ret_chains)
+{
+	int64_t *numbers = arena_alloc(batch->arena, part->count * sizeof *numbers);
+	struct loaded_chain *chains = arena_alloc(batch->arena, part->count * sizeof *chains);
+	struct ledger_account *account = &part->account;
+	account->chains = arena_alloc(batch->arena, part->count * sizeof *account->chains);
+	if (!numbers || !chains || !account->chains)
+		return ERR_NO_MEMORY;
+	size_t count = 0;
+	for (struct batch_item *item = part->first; item; item = item->next)
+		numbers[count++] = item->registration->chain;
+	qsort(numbers, count, sizeof *numbers, compare_chain_numbers);
+	for (size_t i = 0; i < count; i++) {
+		if (i > 0 && numbers[i] == numbers[i - 1])
+			continue;
+		struct loaded_chain *chain = &chains[account->chain_count];
+		chain->ledger.chain = numbers[i];
+		chain->ledger.channel = numbers[i] / 2;
+		chain->ledger.mode = numbers[i] % 2 ? MODE_TEST : MODE_LIVE;
+		account->chains[account->chain_count++] = &chain->ledger;
+	}
+	*ret_chains = chains;
+	return OK;
+}
+
+static void give_chains_to_items(struct account_batch *part)
+{
+	struct ledger_account *account = &part->account;
+	for (struct batch_item *item = part->first; item; item = item->next) {
+		struct ledger_chain wanted = {.chain = item->registration->chain};
+		struct ledger_chain *key = &wanted;
+		struct ledger_chain **found = bsearch(&key, account->chains, account->chain_count,
+		                                      sizeof *account->chains, compare_chains);
+		item->request.chain = *found;
+	}
+}
+
+static const struct ledger_chain *chain_of_channel(const struct ledger_account *account,
+                                                   int64_t channel)
+{
+	struct ledger_chain wanted = {.chain = chain_number(channel, MODE_LIVE)};
+	struct ledger_chain *key = &wanted;
+	struct ledger_chain **found = bsearch(&key, account->chains, account->chain_count,
+	                                      sizeof *account->chains, compare_chains);
+	return found ? *found : NULL;
+}
+
+static int load_limit_use(struct batch *batch, const struct ledger_account *account,
+                          struct ledger_limit *limit, struct error *error)
+{
+	/* Periods go by received_at, which may be ahead of this clock, on the far side of midnight. */
+	const struct ledger_chain *chain = chain_of_channel(account, limit->channel);
+	int64_t received_at_us = batch->clock.now_us > chain->last_received_at_us
+	                             ? batch->clock.now_us
+	                             : chain->last_received_at_us;
+	/* '~' is after every digit: "2026-01" to "2026-01~" is the month's days. */
+	char first[PERIOD_KEY_SIZE];
+	char last[PERIOD_KEY_SIZE + 1];
+	period_key(limit->period, received_at_us, first);
+	snprintf(last, sizeof last, "%s~", first);
+	struct db_query *query =
+	    limit->key ? db_query(batch->connection,
+	                          "SELECT COALESCE(sum(events), 0) FROM key_usage WHERE account = $1 "
+	                          "AND channel = $2 AND day BETWEEN $3 AND $4 AND key = $5")
+	               : db_query(batch->connection,
+	                          "SELECT COALESCE(sum(events), 0) FROM key_usage WHERE account = $1 "
+	                          "AND channel = $2 AND day BETWEEN $3 AND $4");
+	db_bind_integer(query, account->account);
+	db_bind_integer(query, limit->channel);
+	db_bind_string(query, first);
+	db_bind_string(query, last);
+	if (limit->key)
+		db_bind_integer(query, limit->key);
+	if (db_step(query))
+		limit->used = db_integer(query, 0);
+	return db_end(query, error);
+}
+
+static struct db_query *ask_limit_count(struct batch *batch, int64_t account)
+{
+	struct db_query *query = db_query(
+	    batch->connection, "SELECT count(*) FROM consumption_limits WHERE account = $1");
+	db_bind_integer(query, account);
+	db_send(query);
+	return query;
+}
+
+/* The limits of the channels that the batch touches. */
+static int load_limits(struct batch *batch, struct db_query *count_query,
+                       struct ledger_account *account, struct error *error)
+{
+	size_t count = db_step(count_query) ? (size_t)db_integer(count_query, 0) : 0;
+	int result = db_end(count_query, error);
+	if (result != OK || count == 0)
+		return result;
+	account->limits = arena_alloc(batch->arena, count * sizeof *account->limits);
+	if (!account->limits)
+		return ERR_NO_MEMORY;
+	struct db_query *query = db_query(
+	    batch->connection,
+	    "SELECT limit_id, consumption_limits.channel, consumption_limits.key, period, max_events, "
+	    "action, notified_period, key_id FROM consumption_limits "
+	    "LEFT JOIN api_keys ON api_keys.key = consumption_limits.key "
+	    "WHERE consumption_limits.account = $1");
+	db_bind_integer(query, account->account);
+	while (account->limit_count < count && db_step(query)) {
+		const struct ledger_chain *chain = chain_of_channel(account, db_integer(query, 1));
+		if (!chain)
+			continue;
+		struct ledger_limit *limit = &account->limits[account->limit_count++];
+		struct slice id = db_text(query, 0);
+		struct slice key_id = db_text(query, 7);
+		struct slice notified = db_text(query, 6);
+		limit->limit_id = arena_copy(batch->arena, id.data, id.size);
+		limit->channel = chain->channel;
+		limit->channel_id = chain->channel_id;
+		limit->key = db_integer(query, 2);
+		limit->key_id = arena_copy(batch->arena, key_id.data, key_id.size);
+		period_parse(db_text(query, 3), &limit->period);
+		limit->max_events = db_integer(query, 4);
+		limit->block = slice_is(db_text(query, 5), "block");
+		snprintf(limit->notified_period, sizeof limit->notified_period, "%.*s",
+		         (int)notified.size, notified.data);
+		if (!limit->limit_id || !limit->key_id)
+			result = ERR_NO_MEMORY;
+	}
+	int ended = db_end(query, error);
+	if (ended != OK || result != OK)
+		return ended != OK ? ended : result;
+	for (size_t i = 0; i < account->limit_count && result == OK; i++)
+		result = load_limit_use(batch, account, &account->limits[i], error);
+	return result;
+}
+
+static bool has_test_chain(const struct ledger_account *account)
+{
+	for (size_t i = 0; i < account->chain_count; i++)
+		if (account->chains[i]->mode == MODE_TEST)
+			return true;
+	return false;
+}
+
+static void fill_requests(struct account_batch *part)
+{
+	for (struct batch_item *item = part->first; item; item = item->next) {
+		const struct registration *given = item->registration;
+		item->request.key = given->key;
+		item->request.key_id = given->key_id;
+		item->request.client_ref = given->client_ref;
+		item->request.occurred_at_us = given->occurred_at_us;
+		item->request.hash_algorithm = given->hash_algorithm;
+		memcpy(item->request.hash, given->hash, hash_algorithm_size(given->hash_algorithm));
+		item->request.content_bytes = given->content_bytes > 0 ? given->content_bytes : 0;
+	}
+}
+
+int register_load(struct batch *batch, struct account_batch *part, struct error *error)
+{
+	const struct register_engine *engine = batch->engine;
+	struct ledger_account *account = &part->account;
+	struct loaded_chain *chains;
+	int result = list_chains(batch, part, &chains);
+	if (result != OK)
+		return result;
+	struct db_query *limits_query = ask_limit_count(batch, account->account);
+	if (engine->ask)
+		engine->ask(batch, part);
+	result = engine->read_heads(batch, part, chains, error);
+	if (result != OK)
+		return result;
+	give_chains_to_items(part);
+	fill_requests(part);
+	if (has_test_chain(account))
+		result = store_load_test_usage(batch->connection, batch->day, account, error);
+	if (result == OK)
+		result = load_limits(batch, limits_query, account, error);
+	if (result == OK)
+		result = engine->find_known(batch, part, error);
+	return result;
+}

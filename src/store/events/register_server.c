@@ -1,0 +1,263 @@
+/* How a batch is read and written on a server: one statement for all of them, its parameters
+ * arrays, because each round trip costs more than an event. */
+#include <stdlib.h>
+
+#include "store/events/register_batch.h"
+
+#define USED_COLUMNS 4
+
+/* The parameters of the statements, kept from batch to batch for their memory. */
+struct event_columns {
+	struct db_array chain, ref_hash; /* what is looked for */
+	struct db_array used[USED_COLUMNS]; /* channel, key, day, events */
+	struct db_array event, key, new_ref_hash, client_ref, received_at, occurred_at, hash,
+	    config_version, chain_hash, content, file_name, content_object, content_bytes;
+};
+
+static const struct {
+	size_t place;
+	enum db_type type;
+} columns_of_events[] = {
+#define COLUMN(name, type) {offsetof(struct event_columns, name), type}
+    COLUMN(event, DB_INTEGERS),          COLUMN(key, DB_INTEGERS),
+    COLUMN(new_ref_hash, DB_INTEGERS),   COLUMN(client_ref, DB_TEXTS),
+    COLUMN(received_at, DB_INTEGERS),    COLUMN(occurred_at, DB_INTEGERS),
+    COLUMN(hash, DB_BLOBS),              COLUMN(config_version, DB_INTEGERS),
+    COLUMN(chain_hash, DB_BLOBS),        COLUMN(content, DB_BLOBS),
+    COLUMN(file_name, DB_TEXTS),         COLUMN(content_object, DB_TEXTS),
+    COLUMN(content_bytes, DB_INTEGERS),
+#undef COLUMN
+};
+#define COLUMN_COUNT (sizeof columns_of_events / sizeof *columns_of_events)
+
+static struct db_array *column(struct event_columns *columns, size_t number)
+{
+	return (struct db_array *)((char *)columns + columns_of_events[number].place);
+}
+
+static int open_columns(struct store *store, struct sequencer *sequencer, struct error *error)
+{
+	struct event_columns *columns = calloc(1, sizeof *columns);
+	if (!columns)
+		return ERR_NO_MEMORY;
+	db_array_init(&columns->chain, DB_INTEGERS);
+	db_array_init(&columns->ref_hash, DB_INTEGERS);
+	for (size_t i = 0; i < USED_COLUMNS; i++)
+		db_array_init(&columns->used[i], i == 2 ? DB_TEXTS : DB_INTEGERS);
+	for (size_t i = 0; i < COLUMN_COUNT; i++)
+		db_array_init(column(columns, i), columns_of_events[i].type);
+	sequencer->columns = columns;
+	return OK;
+}
+
+static void close_columns(struct sequencer *sequencer)
+{
+	struct event_columns *columns = sequencer->columns;
+	if (!columns)
+		return;
+	db_array_free(&columns->chain);
+	db_array_free(&columns->ref_hash);
+	for (size_t i = 0; i < USED_COLUMNS; i++)
+		db_array_free(&columns->used[i]);
+	for (size_t i = 0; i < COLUMN_COUNT; i++)
+		db_array_free(column(columns, i));
+	free(columns);
+}
+
+/* ---- heads of chains ---- */
+
+static struct db_query *ask_heads(struct batch *batch, const struct ledger_account *account)
+{
+	struct db_array *numbers = &batch->sequencer->columns->chain;
+	db_array_clear(numbers);
+	for (size_t i = 0; i < account->chain_count; i++)
+		db_array_add_integer(numbers, account->chains[i]->chain);
+	struct db_query *query =
+	    db_query(batch->connection,
+	             "SELECT heads.* FROM unnest($2::bigint[]) AS wanted(number) CROSS JOIN LATERAL ("
+	             CHAIN_HEADS "WHERE chains.account = $1 AND chains.chain = wanted.number "
+	             "FOR UPDATE OF chains) AS heads");
+	db_bind_integer(query, account->account);
+	db_bind_array(query, numbers);
+	db_send(query);
+	return query;
+}
+
+static int read_heads(struct batch *batch, struct account_batch *part, struct loaded_chain *chains,
+                      struct error *error)
+{
+	struct db_query *query = part->heads;
+	size_t count = part->account.chain_count;
+	size_t found = 0;
+	int read = OK;
+	while (read == OK && db_step(query)) {
+		size_t i = found; /* they come in the order asked for, but nothing promises it */
+		while (chains[i % count].ledger.chain != db_integer(query, 0))
+			i++;
+		read = register_read_head(batch, query, &chains[i % count]);
+		found++;
+	}
+	int result = db_end(query, error);
+	if (result == OK && (read != OK || found < count))
+		return register_head_not_whole(chains[0].ledger.chain, error);
+	return result;
+}
+
+/* ---- events that hold given client_refs ---- */
+
+static void fill_known(struct db_query *query, struct batch_item *item)
+{
+	struct ledger_known *known = &item->request.known;
+	struct slice hash = db_blob(query, 3);
+	if (!slice_equal(db_text(query, 2), item->registration->client_ref) || hash.size > DIGEST_SIZE_MAX)
+		return; /* another one with the same 64 bits */
+	known->sequence = db_integer(query, 1) & EVENT_SEQUENCE_MAX;
+	known->hash_algorithm = hash.size == SHA512_SIZE ? HASH_SHA512 : HASH_SHA256;
+	memcpy(known->hash, hash.data, hash.size);
+	known->occurred_at_us = db_is_null(query, 4) ? TIME_NONE : db_integer(query, 4);
+}
+
+/* OFFSET 0 keeps the planner from turning the look-ups around, into a walk over all events. */
+static struct db_query *ask_known(struct batch *batch, struct account_batch *part)
+{
+	struct event_columns *columns = batch->sequencer->columns;
+	db_array_clear(&columns->chain);
+	db_array_clear(&columns->ref_hash);
+	for (struct batch_item *item = part->first; item; item = item->next) {
+		item->ref_hash = client_ref_hash(item->registration->client_ref);
+		db_array_add_integer(&columns->chain, item->registration->chain);
+		db_array_add_integer(&columns->ref_hash, item->ref_hash);
+	}
+	struct db_query *query = db_query(
+	    batch->connection,
+	    "SELECT wanted.number, event, client_ref, hash, occurred_at "
+	    "FROM unnest($2::bigint[], $3::bigint[]) WITH ORDINALITY "
+	    "AS wanted(chain, ref_hash, number) "
+	    "CROSS JOIN LATERAL (SELECT event, client_ref, hash, occurred_at FROM events "
+	    "WHERE account = $1 AND events.ref_hash = wanted.ref_hash "
+	    "AND event >> 40 = wanted.chain OFFSET 0) AS found");
+	db_bind_integer(query, part->account.account);
+	db_bind_array(query, &columns->chain);
+	db_bind_array(query, &columns->ref_hash);
+	db_send(query);
+	return query;
+}
+
+static int read_known(struct batch *batch, struct account_batch *part, struct error *error)
+{
+	struct db_query *query = part->known;
+	struct batch_item **items = arena_alloc(batch->arena, part->count * sizeof *items);
+	if (!items)
+		return ERR_NO_MEMORY;
+	size_t count = 0;
+	for (struct batch_item *item = part->first; item; item = item->next)
+		items[count++] = item;
+	while (db_step(query)) {
+		size_t number = (size_t)db_integer(query, 0);
+		if (number >= 1 && number <= count)
+			fill_known(query, items[number - 1]);
+	}
+	return db_end(query, error);
+}
+
+static void ask(struct batch *batch, struct account_batch *part)
+{
+	part->heads = ask_heads(batch, &part->account);
+	part->known = ask_known(batch, part);
+}
+
+/* ---- new events ---- */
+
+static void add_integer_or_null(struct db_array *array, int64_t value, bool present)
+{
+	if (present)
+		db_array_add_integer(array, value);
+	else
+		db_array_add_null(array);
+}
+
+static void add_string(struct db_array *array, const char *text)
+{
+	db_array_add_bytes(array, text, text ? strlen(text) : 0);
+}
+
+static void add_event(struct event_columns *columns, const struct batch_item *item)
+{
+	const struct registration *given = item->registration;
+	const struct ledger_request *request = &item->request;
+	db_array_add_integer(&columns->event, event_number(given->chain, request->sequence));
+	db_array_add_integer(&columns->key, given->key);
+	db_array_add_integer(&columns->new_ref_hash, item->ref_hash);
+	db_array_add_bytes(&columns->client_ref, given->client_ref.data, given->client_ref.size);
+	db_array_add_integer(&columns->received_at, request->received_at_us);
+	add_integer_or_null(&columns->occurred_at, given->occurred_at_us,
+	                    given->occurred_at_us != TIME_NONE);
+	db_array_add_bytes(&columns->hash, given->hash, hash_algorithm_size(given->hash_algorithm));
+	db_array_add_integer(&columns->config_version, request->config_version);
+	db_array_add_bytes(&columns->chain_hash, request->chain_hash.bytes, SHA256_SIZE);
+	db_array_add_bytes(&columns->content, given->content.size ? given->content.data : NULL,
+	                   given->content.size);
+	add_string(&columns->file_name, given->file_name);
+	add_string(&columns->content_object, given->content_object);
+	add_integer_or_null(&columns->content_bytes, given->content_bytes, given->content_bytes >= 0);
+}
+
+static int write_events(struct batch *batch, struct account_batch *part, struct error *error)
+{
+	struct event_columns *columns = batch->sequencer->columns;
+	for (size_t i = 0; i < COLUMN_COUNT; i++)
+		db_array_clear(column(columns, i));
+	for (struct batch_item *item = part->first; item; item = item->next)
+		if (batch_item_is_new(item))
+			add_event(columns, item);
+	if (columns->event.count == 0)
+		return OK;
+	struct db_query *query = db_query(
+	    batch->connection,
+	    "INSERT INTO events(account, event, key, ref_hash, client_ref, received_at, occurred_at, "
+	    "hash, config_version, chain_hash, content, file_name, content_object, content_bytes) "
+	    "SELECT $1, * FROM unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::text[], "
+	    "$6::bigint[], $7::bigint[], $8::bytea[], $9::bigint[], $10::bytea[], $11::bytea[], "
+	    "$12::text[], $13::text[], $14::bigint[])");
+	db_bind_integer(query, part->account.account);
+	for (size_t i = 0; i < COLUMN_COUNT; i++)
+		db_bind_array(query, column(columns, i));
+	return db_execute(query, NULL, error);
+}
+
+/* ---- usage ---- */
+
+static int add_usage(struct batch *batch, int64_t account, const struct usage *usage, size_t count,
+                     struct error *error)
+{
+	struct db_array *used = batch->sequencer->columns->used;
+	for (size_t i = 0; i < USED_COLUMNS; i++)
+		db_array_clear(&used[i]);
+	for (size_t i = 0; i < count; i++) {
+		db_array_add_integer(&used[0], usage[i].channel);
+		db_array_add_integer(&used[1], usage[i].key);
+		db_array_add_bytes(&used[2], usage[i].day, strlen(usage[i].day));
+		db_array_add_integer(&used[3], usage[i].events);
+	}
+	struct db_query *query = db_query(
+	    batch->connection,
+	    "INSERT INTO key_usage(account, channel, key, day, events) "
+	    "SELECT $1, * FROM unnest($2::bigint[], $3::bigint[], $4::text[], $5::bigint[]) "
+	    "ON CONFLICT (account, channel, key, day) "
+	    "DO UPDATE SET events = key_usage.events + excluded.events");
+	db_bind_integer(query, account);
+	for (size_t i = 0; i < USED_COLUMNS; i++)
+		db_bind_array(query, &used[i]);
+	return db_execute(query, NULL, error);
+}
+
+const struct register_engine register_on_server = {
+    .grows = true,
+    .open = open_columns,
+    .close = close_columns,
+    .ask = ask,
+    .read_heads = read_heads,
+    .find_known = read_known,
+    .write_events = write_events,
+    .add_usage = add_usage,
+};

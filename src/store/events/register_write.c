@@ -1,0 +1,142 @@
+#include <stdlib.h>
+
+#include "store/events/register_batch.h"
+
+static int write_unpaid(struct batch *batch, struct ledger_account *account,
+                        const struct batch_item *item, struct error *error)
+{
+	struct db_query *query = db_query(
+	    batch->connection, "INSERT INTO unpaid_events(account, number, event) VALUES ($1, $2, $3)");
+	db_bind_integer(query, account->account);
+	db_bind_integer(query, ++account->last_unpaid);
+	db_bind_integer(query, event_number(item->registration->chain, item->request.sequence));
+	return db_execute(query, NULL, error);
+}
+
+static int write_chain(struct batch *batch, int64_t account, const struct ledger_chain *chain,
+                       struct error *error)
+{
+	struct db_query *query = db_query(
+	    batch->connection, "UPDATE chains SET last_sequence = $3, last_received_at = $4, "
+	                       "last_chain_hash = $5 WHERE account = $1 AND chain = $2");
+	db_bind_integer(query, account);
+	db_bind_integer(query, chain->chain);
+	db_bind_integer(query, chain->last_sequence);
+	db_bind_integer(query, chain->last_received_at_us);
+	db_bind_blob(query, chain->last_chain_hash.bytes, SHA256_SIZE);
+	int result = db_execute(query, NULL, error);
+	if (result != OK || !((const struct loaded_chain *)chain)->sealed)
+		return result;
+	query = db_query(batch->connection, "INSERT INTO unsealed_chains(account, chain) "
+	                                    "VALUES ($1, $2) ON CONFLICT DO NOTHING");
+	db_bind_integer(query, account);
+	db_bind_integer(query, chain->chain);
+	return db_execute(query, NULL, error);
+}
+
+static int compare_keys(const void *a, const void *b)
+{
+	const struct batch_item *left = *(struct batch_item *const *)a;
+	const struct batch_item *right = *(struct batch_item *const *)b;
+	return (left->registration->key > right->registration->key) -
+	       (left->registration->key < right->registration->key);
+}
+
+/* Live events by key: `runs` of equal keys in `live`. All those of a key are of one chain, so they
+ * were received at one time. */
+static size_t count_runs(struct batch_item **live, size_t count, struct usage *runs)
+{
+	size_t found = 0;
+	qsort(live, count, sizeof *live, compare_keys);
+	for (size_t i = 0; i < count; i++) {
+		if (i == 0 || compare_keys(&live[i - 1], &live[i]) != 0) {
+			struct usage *run = &runs[found++];
+			*run = (struct usage){.channel = live[i]->registration->channel,
+			                      .key = live[i]->registration->key};
+			period_key(PERIOD_DAY, live[i]->request.received_at_us, run->day);
+		}
+		runs[found - 1].events++;
+	}
+	return found;
+}
+
+static int write_usage(struct batch *batch, const struct account_batch *part, struct error *error)
+{
+	struct batch_item **live = arena_alloc(batch->arena, part->count * sizeof *live);
+	struct usage *runs = arena_alloc(batch->arena, part->count * sizeof *runs);
+	if (!live || !runs)
+		return ERR_NO_MEMORY;
+	size_t count = 0;
+	for (struct batch_item *item = part->first; item; item = item->next)
+		if (batch_item_is_new(item) && item->request.status != STATUS_TEST)
+			live[count++] = item;
+	if (count == 0)
+		return OK;
+	count = count_runs(live, count, runs);
+	return batch->engine->add_usage(batch, part->account.account, runs, count, error);
+}
+
+static int write_test_usage(struct batch *batch, int64_t account,
+                            const struct ledger_result *decided, struct error *error)
+{
+	if (decided->test_events_added == 0)
+		return OK;
+	struct db_query *query = db_query(
+	    batch->connection,
+	    "INSERT INTO test_usage(account, day, events, content_bytes) VALUES ($1, $2, $3, $4) "
+	    "ON CONFLICT (account, day) DO UPDATE SET events = test_usage.events + excluded.events, "
+	    "content_bytes = test_usage.content_bytes + excluded.content_bytes");
+	db_bind_integer(query, account);
+	db_bind_string(query, batch->day);
+	db_bind_integer(query, decided->test_events_added);
+	db_bind_integer(query, decided->test_bytes_added);
+	return db_execute(query, NULL, error);
+}
+
+static int write_limits(struct batch *batch, const struct ledger_account *account,
+                        struct error *error)
+{
+	int result = OK;
+	for (size_t i = 0; i < account->limit_count && result == OK; i++) {
+		const struct ledger_limit *limit = &account->limits[i];
+		if (!limit->changed)
+			continue;
+		struct db_query *query = db_query(
+		    batch->connection, "UPDATE consumption_limits SET notified_period = $4 "
+		                       "WHERE account = $1 AND channel = $2 AND limit_id = $3");
+		db_bind_integer(query, account->account);
+		db_bind_integer(query, limit->channel);
+		db_bind_string(query, limit->limit_id);
+		db_bind_string(query, limit->notified_period);
+		result = db_execute(query, NULL, error);
+	}
+	return result;
+}
+
+int register_write(struct batch *batch, struct account_batch *part,
+                   const struct ledger_result *decided, struct error *error)
+{
+	struct ledger_account *account = &part->account;
+	int result = batch->engine->write_events(batch, part, error);
+	for (struct batch_item *item = part->first; item && result == OK; item = item->next)
+		if (batch_item_is_new(item) && item->request.status == STATUS_UNPAID)
+			result = write_unpaid(batch, account, item, error);
+	for (size_t i = 0; i < account->chain_count && result == OK; i++)
+		if (account->chains[i]->changed)
+			result = write_chain(batch, account->account, account->chains[i], error);
+	if (result == OK)
+		result = write_usage(batch, part, error);
+	if (result == OK)
+		result = write_test_usage(batch, account->account, decided, error);
+	if (result == OK)
+		result = write_limits(batch, account, error);
+	if (result == OK)
+		result = store_write_entries(batch->connection, account, decided->entries, batch->clock.now_us,
+		                             error);
+	if (result == OK)
+		result = store_write_notices(batch->connection, account->account, decided->notices,
+		                             MODE_LIVE, batch->clock.now_us, error);
+	if (result == OK && (decided->live_events_added > 0 || decided->test_events_added > 0))
+		result = store_save_account(batch->connection, account, batch->clock.now_us, error);
+	return result;
+}

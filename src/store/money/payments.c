@@ -1,0 +1,341 @@
+/* Payments: attempts at charging or giving back, each a job with a lease. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "store/money/money.h"
+
+/* How often a holder takes up at once what it held when it ended without a word; beyond that the
+ * lease has to run out first. */
+#define RESUME_ATTEMPTS_MAX 5
+
+static const char *const action_names[] = {"charge", "refund"};
+
+/* ---- beginning ---- */
+
+static int next_number(struct db_connection *connection, int64_t account, int64_t *ret,
+                       struct error *error)
+{
+	struct db_query *query = db_query(
+		connection, "SELECT COALESCE(MAX(number), 0) + 1 FROM payments WHERE account = $1");
+	db_bind_integer(query, account);
+	*ret = db_step(query) ? db_integer(query, 0) : 0;
+	return db_end(query, error);
+}
+
+int insert_payment(struct money *money, int64_t purchase, const char *sale_id,
+                   const char *provider, enum payment_action action, struct error *error)
+{
+	int64_t account = money->account.account;
+	int64_t number;
+	int result = next_number(money->connection, account, &number, error);
+	if (result)
+		return result;
+	char key[IDEMPOTENCY_KEY_SIZE];
+	snprintf(key, sizeof key, "%.*s-%s-%" PRId64, ID_SIZE - 1, sale_id, action_names[action],
+	         number % 100000000);
+	struct db_query *query = db_query(
+		money->connection, "INSERT INTO payments (account, number, purchase, action, provider,"
+		                   " idempotency_key, state, created_at, next_try_at)"
+		                   " VALUES ($1, $2, $3, $4, $5, $6, 'due', $7, $7)");
+	db_bind_integer(query, account);
+	db_bind_integer(query, number);
+	db_bind_integer(query, purchase);
+	db_bind_string(query, action_names[action]);
+	db_bind_string(query, provider);
+	db_bind_string(query, key);
+	db_bind_integer(query, money->now_us);
+	return db_execute(query, NULL, error);
+}
+
+static int has_open_refund(struct money *money, int64_t purchase, bool *ret, struct error *error)
+{
+	struct db_query *query = db_query(
+		money->connection, "SELECT COUNT(*) FROM payments WHERE account = $1 AND purchase = $2"
+		                   " AND action = 'refund' AND state <> 'over'");
+	db_bind_integer(query, money->account.account);
+	db_bind_integer(query, purchase);
+	*ret = db_step(query) && db_integer(query, 0) > 0;
+	return db_end(query, error);
+}
+
+int store_ask_for_refund(struct store *store, struct slice sale_id, int64_t now_us,
+                         struct error *error)
+{
+	struct money money;
+	int result = money_begin(store, now_us, &money, error);
+	if (result)
+		return result;
+	struct purchase_row row;
+	bool open = false;
+	result = hold_purchase(&money, sale_id, &row, error);
+	if (!result && row.state != PURCHASE_PAID)
+		result = error_set(error, ERR_REFUSED, MSG_STORE_SALE_STATE, row.sale_id,
+		                   purchase_state_text(row.state), NULL);
+	if (!result)
+		result = has_open_refund(&money, row.number, &open, error);
+	if (!result && !open)
+		result = insert_payment(&money, row.number, row.sale_id, row.provider, PAYMENT_GIVE_BACK,
+		                        error);
+	return money_end(&money, result, error);
+}
+
+int store_hurry_payment(struct store *store, struct slice idempotency_key, struct slice sale_id,
+                        int64_t now_us, struct error *error)
+{
+	struct money money;
+	int result = money_begin(store, now_us, &money, error);
+	if (result)
+		return result;
+	struct purchase_row row;
+	result = hold_purchase(&money, sale_id, &row, error);
+	if (!result) {
+		struct db_query *query = db_query(
+			money.connection, "UPDATE payments SET next_try_at = $4 WHERE account = $1"
+			                  " AND purchase = $2 AND idempotency_key = $3 AND state <> 'over'"
+			                  " AND lease IS NULL");
+		db_bind_integer(query, money.account.account);
+		db_bind_integer(query, row.number);
+		db_bind_text(query, idempotency_key);
+		db_bind_integer(query, now_us);
+		result = db_execute(query, NULL, error);
+	}
+	return money_end(&money, result, error);
+}
+
+int close_payments(struct money *money, int64_t purchase, enum payment_action action,
+                   const char *outcome, struct error *error)
+{
+	struct db_query *query = db_query(
+		money->connection, "UPDATE payments SET state = 'over', outcome = $4, lease = NULL"
+		                   " WHERE account = $1 AND purchase = $2 AND action = $3"
+		                   " AND state <> 'over'");
+	db_bind_integer(query, money->account.account);
+	db_bind_integer(query, purchase);
+	db_bind_string(query, action_names[action]);
+	db_bind_string(query, outcome);
+	return db_execute(query, NULL, error);
+}
+
+/* ---- claiming ---- */
+
+static void read_payment(struct row *row, struct payment *payment)
+{
+	struct db_query *query = row->query;
+	*payment = (struct payment){
+		.account = db_integer(query, 0),
+		.number = db_integer(query, 1),
+		.purchase = db_integer(query, 2),
+		.action = slice_is(db_text(query, 3), "refund") ? PAYMENT_GIVE_BACK : PAYMENT_CHARGE,
+		.waiting = slice_is(db_text(query, 5), "waiting"),
+		.first_try_at_us = row_time(query, 6),
+		.attempts = db_integer(query, 7),
+		.total_minor = db_integer(query, 10),
+		.customer = row_string(row, 12),
+		.payment_method = row_string(row, 13),
+		.description = row_string(row, 14),
+		.reference = row_string(row, 15),
+	};
+	struct slice key = db_text(query, 4);
+	snprintf(payment->idempotency_key, sizeof payment->idempotency_key, "%.*s", (int)key.size,
+	         key.data);
+	store_copy_id(payment->sale_id, db_text(query, 9));
+	(void)currency_parse(db_text(query, 11), &payment->currency);
+}
+
+/* With the next_try_at it was seen with. */
+static int find_due(struct store *store, const char *holder, const char *provider, int64_t now_us,
+                    struct arena *arena, struct payment *ret, int64_t *ret_seen_us,
+                    struct error *error)
+{
+	struct db_connection *connection;
+	int result = look_begin(store, &connection, error);
+	if (result)
+		return result;
+	struct row row = {
+	    .arena = arena,
+	    .query = db_query(
+	        connection,
+	        "SELECT y.account, y.number, y.purchase, y.action, y.idempotency_key, y.state,"
+	        " y.first_try_at, y.attempts, y.next_try_at, p.sale_id, p.amount + p.tax, p.currency,"
+	        " p.customer, p.payment_method, p.description, COALESCE(y.reference, p.reference)"
+	        " FROM payments y JOIN purchases p"
+	        " ON p.account = y.account AND p.number = y.purchase"
+	        " WHERE y.state <> 'over' AND y.provider = $3"
+	        " AND (y.next_try_at <= $1 OR (y.lease = $2 AND y.attempts < $4))"
+	        " ORDER BY y.next_try_at LIMIT 1")};
+	db_bind_integer(row.query, now_us);
+	db_bind_string(row.query, holder);
+	db_bind_string(row.query, provider);
+	db_bind_integer(row.query, RESUME_ATTEMPTS_MAX);
+	struct payment payment;
+	bool found = db_step(row.query);
+	if (found) {
+		read_payment(&row, &payment);
+		*ret_seen_us = db_integer(row.query, 8);
+	}
+	result = db_end(row.query, error);
+	if (!result)
+		result = !found ? ERR_NOT_FOUND : row.failed ? ERR_NO_MEMORY : OK;
+	if (!result)
+		*ret = payment;
+	return look_end(connection, result);
+}
+
+int store_claim_payment(struct store *store, const char *holder, const char *provider,
+                        int64_t now_us, int64_t lease_us, struct arena *arena, struct payment *ret,
+                        struct error *error)
+{
+	struct payment payment;
+	int64_t seen_us;
+	int result = find_due(store, holder, provider, now_us, arena, &payment, &seen_us, error);
+	if (result)
+		return result;
+	struct db_connection *connection;
+	result = change_begin(store, &connection, error);
+	if (result)
+		return result;
+	struct db_query *query = db_query(
+	    connection, "UPDATE payments SET lease = $3, next_try_at = $4, attempts = attempts + 1,"
+	                " first_try_at = COALESCE(first_try_at, $5) WHERE account = $1 AND number = $2"
+	                " AND state <> 'over' AND next_try_at = $6 AND attempts = $7");
+	db_bind_integer(query, payment.account);
+	db_bind_integer(query, payment.number);
+	db_bind_string(query, holder);
+	db_bind_integer(query, now_us + lease_us);
+	db_bind_integer(query, now_us);
+	db_bind_integer(query, seen_us);
+	db_bind_integer(query, payment.attempts);
+	result = change_end_one(connection, query, error); /* none: another was faster */
+	if (!result) {
+		payment.attempts++;
+		if (payment.first_try_at_us == TIME_NONE)
+			payment.first_try_at_us = now_us;
+		*ret = payment;
+	}
+	return result;
+}
+
+static int lost(const struct payment *payment, struct error *error)
+{
+	return error_cause(error, ERR_REFUSED, "%s is over or held by another",
+	                   payment->idempotency_key);
+}
+
+int store_delay_payment(struct store *store, const struct payment *payment, const char *holder,
+                        const struct payment_delay *delay, struct error *error)
+{
+	struct db_connection *connection;
+	int result = change_begin(store, &connection, error);
+	if (result)
+		return result;
+	struct db_query *query = db_query(
+	    connection, "UPDATE payments SET next_try_at = $4, lease = NULL,"
+	                " state = CASE WHEN $5 = 1 THEN 'waiting' ELSE state END,"
+	                " reference = COALESCE($6, reference), last_error = COALESCE($7, last_error)"
+	                " WHERE account = $1 AND number = $2 AND lease = $3 AND state <> 'over'");
+	db_bind_integer(query, payment->account);
+	db_bind_integer(query, payment->number);
+	db_bind_string(query, holder);
+	db_bind_integer(query, delay->next_us);
+	db_bind_integer(query, delay->waiting);
+	db_bind_string(query, delay->reference && *delay->reference ? delay->reference : NULL);
+	db_bind_string(query, delay->cause && *delay->cause ? delay->cause : NULL);
+	result = change_end_one(connection, query, error);
+	return result == ERR_NOT_FOUND ? lost(payment, error) : result;
+}
+
+/* ---- ending ---- */
+
+static int write_end(struct money *money, const struct payment *payment, const char *holder,
+                     const struct payment_ended *ended, struct error *error)
+{
+	struct db_query *query = db_query(
+	    money->connection, "UPDATE payments SET state = 'over', lease = NULL, outcome = $4,"
+	                       " last_error = COALESCE($5, last_error) WHERE account = $1"
+	                       " AND number = $2 AND lease = $3 AND state <> 'over'");
+	db_bind_integer(query, payment->account);
+	db_bind_integer(query, payment->number);
+	db_bind_string(query, holder);
+	db_bind_string(query, ended->outcome);
+	db_bind_string(query, ended->cause && *ended->cause ? ended->cause : NULL);
+	int64_t changes = 0;
+	int result = db_execute(query, &changes, error);
+	return !result && changes != 1 ? lost(payment, error) : result;
+}
+
+static int keep_facts(struct money *money, struct purchase_row *row,
+                      const struct payment_ended *ended, struct error *error)
+{
+	const char *reference = ended->reference && *ended->reference ? ended->reference : NULL;
+	const char *url = ended->payment_url && *ended->payment_url ? ended->payment_url : NULL;
+	if (url)
+		row->payment_url = url;
+	struct db_query *query = db_query(
+	    money->connection, "UPDATE purchases SET reference = COALESCE($3, reference),"
+	                       " payment_url = COALESCE($4, payment_url)"
+	                       " WHERE account = $1 AND number = $2");
+	db_bind_integer(query, money->account.account);
+	db_bind_integer(query, row->number);
+	db_bind_string(query, reference);
+	db_bind_string(query, url);
+	return db_execute(query, NULL, error);
+}
+
+/* What no charge means for the purchase and its top-up. */
+static int leave_unpaid(struct money *money, struct purchase_row *row, enum payment_end end,
+                        struct purchase_outcome *outcome, struct error *error)
+{
+	struct purchase_step step = {true, row->state, 0};
+	if (end != PAYMENT_END_DECLINED)
+		step = purchase_step(row->state, PURCHASE_REJECT, true);
+	int result = step_purchase(money, row, step, outcome, error);
+	if (result)
+		return result;
+	enum recharge_reason reason =
+	    end == PAYMENT_END_DECLINED         ? RECHARGE_PAYMENT_FAILED
+	    : end == PAYMENT_END_METHOD_MISSING ? RECHARGE_PAYMENT_METHOD_MISSING
+	                                        : RECHARGE_SALE_CREATION_FAILED;
+	return topup_fail_purchase(money, row, end == PAYMENT_END_DECLINED, reason, &outcome->recharge,
+	                           error);
+}
+
+static int end_payment(struct money *money, const struct payment *payment, const char *holder,
+                       const struct payment_ended *ended, struct purchase_outcome *outcome,
+                       struct error *error)
+{
+	struct purchase_row row;
+	int result = money_hold(money, payment->account, error);
+	if (!result)
+		result = write_end(money, payment, holder, ended, error);
+	if (!result)
+		result = read_purchase_row(money, payment->purchase, &row, error);
+	if (!result)
+		result = keep_facts(money, &row, ended, error);
+	if (result)
+		return result;
+	bool charge = payment->action == PAYMENT_CHARGE;
+	if (ended->end == PAYMENT_END_DONE) {
+		enum purchase_act act = charge ? PURCHASE_PAY : PURCHASE_REFUND;
+		return step_purchase(money, &row, purchase_step(row.state, act, true), outcome, error);
+	}
+	if (charge)
+		return leave_unpaid(money, &row, ended->end, outcome, error);
+	struct purchase_step none = {true, row.state, 0};
+	return step_purchase(money, &row, none, outcome, error);
+}
+
+int store_end_payment(struct store *store, const struct payment *payment, const char *holder,
+                      const struct payment_ended *ended, int64_t now_us,
+                      struct purchase_outcome *ret, struct error *error)
+{
+	struct money money;
+	int result = money_begin(store, now_us, &money, error);
+	if (result)
+		return result;
+	struct purchase_outcome outcome;
+	result = end_payment(&money, payment, holder, ended, &outcome, error);
+	result = money_end(&money, result, error);
+	if (!result)
+		*ret = outcome;
+	return result;
+}

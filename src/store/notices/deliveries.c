@@ -1,0 +1,334 @@
+#include "store/notices/deliveries.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/json.h"
+#include "store/change.h"
+#include "store/notices/mails.h"
+
+/* ---- what is due ---- */
+
+int store_each_due_webhook(struct store *store, int64_t now_us,
+                           int (*each)(void *context, int64_t account, int64_t endpoint),
+                           void *context, struct error *error)
+{
+	struct db_connection *connection;
+	int result = look_begin(store, &connection, error);
+	if (result)
+		return result;
+	struct db_query *query =
+	    db_query(connection, "SELECT account, endpoint FROM webhook_endpoints"
+	                         " WHERE next_at IS NOT NULL AND next_at <= $1 ORDER BY next_at");
+	db_bind_integer(query, now_us);
+	int ended = OK;
+	while (!ended && db_step(query))
+		ended = each(context, db_integer(query, 0), db_integer(query, 1));
+	result = db_end(query, error);
+	return look_end(connection, result ? result : ended);
+}
+
+int store_next_delivery(struct store *store, int64_t *ret_at_us, struct error *error)
+{
+	struct db_connection *connection;
+	int result = look_begin(store, &connection, error);
+	if (result)
+		return result;
+	struct db_query *query = db_query(
+	    connection, "SELECT next_at FROM webhook_endpoints WHERE next_at IS NOT NULL"
+	                " ORDER BY next_at LIMIT 1");
+	int64_t at_us = db_step(query) ? db_integer(query, 0) : INT64_MAX;
+	result = db_end(query, error);
+	if (!result)
+		*ret_at_us = at_us;
+	return look_end(connection, result);
+}
+
+static int load_endpoint(struct db_connection *connection, int64_t account, int64_t endpoint,
+                         struct arena *arena, struct delivery_batch *ret, struct error *error)
+{
+	struct row row = {
+	    .arena = arena,
+	    .query = db_query(connection, "SELECT endpoint_id, url, secret_version,"
+	                                  " previous_secret_until FROM webhook_endpoints"
+	                                  " WHERE account = $1 AND endpoint = $2"
+	                                  " AND disabled_at IS NULL AND deleted_at IS NULL")};
+	db_bind_integer(row.query, account);
+	db_bind_integer(row.query, endpoint);
+	bool found = db_step(row.query);
+	if (found) {
+		store_copy_id(ret->endpoint_id, db_text(row.query, 0));
+		ret->url = row_string(&row, 1);
+		ret->secret_version = db_integer(row.query, 2);
+		ret->previous_secret_until_us = row_time(row.query, 3);
+	}
+	return row_end(&row, found, MSG_STORE_NO_WEBHOOK, slice_of(""), error);
+}
+
+static void read_delivery(struct row *row, struct delivery *delivery)
+{
+	struct db_query *query = row->query;
+	*delivery = (struct delivery){
+	    .notice = db_integer(query, 0),
+	    .attempts = db_integer(query, 1),
+	    .tries = db_integer(query, 2),
+	    .type = row_string(row, 4),
+	    .mode = row_string(row, 5),
+	    .created_at_us = db_integer(query, 6),
+	    .data = slice_of(row_string(row, 7)),
+	};
+	store_copy_id(delivery->notice_id, db_text(query, 3));
+}
+
+/* A dead endpoint gets few tries, and more may come for it than these: only if what was tried goes
+ * first are schedules ever used up, and is it disabled. */
+#define DUE(tried) \
+	"SELECT * FROM (SELECT account, notice, attempts, tries, next_attempt_at" \
+	" FROM webhook_deliveries WHERE account = $1 AND endpoint = $2 AND status = 'waiting'" \
+	" AND next_attempt_at <= $3 AND tries " tried " ORDER BY next_attempt_at LIMIT $4) AS due"
+
+int store_load_deliveries(struct store *store, int64_t account, int64_t endpoint, int64_t now_us,
+                          int64_t limit, struct arena *arena, struct delivery_batch *ret,
+                          struct error *error)
+{
+	struct db_connection *connection;
+	int result = look_begin(store, &connection, error);
+	if (result)
+		return result;
+	struct delivery_batch batch = {0};
+	result = load_endpoint(connection, account, endpoint, arena, &batch, error);
+	if (result)
+		return look_end(connection, result);
+	struct row row = {
+	    .arena = arena,
+	    .query = db_query(
+	        connection,
+	        "SELECT d.notice, d.attempts, d.tries, n.notice_id, n.type, n.mode, n.created_at,"
+	        " n.data FROM (" DUE("> 0") " UNION ALL " DUE("= 0") ") AS d"
+	        " JOIN notices n ON n.account = d.account AND n.notice = d.notice"
+	        " ORDER BY CASE WHEN d.tries > 0 THEN 0 ELSE 1 END, d.next_attempt_at LIMIT $4")};
+	db_bind_integer(row.query, account);
+	db_bind_integer(row.query, endpoint);
+	db_bind_integer(row.query, now_us);
+	db_bind_integer(row.query, limit);
+	struct delivery *item;
+	bool more = false;
+	while (!row.failed && db_step(row.query) &&
+	       (item = list_add(&row, &batch.items, &batch.count, &more, limit, sizeof *item)))
+		read_delivery(&row, item);
+	result = look_end(connection, row_end(&row, true, MSG_NONE, slice_of(""), error));
+	if (!result)
+		*ret = batch;
+	return result;
+}
+
+/* ---- recording ---- */
+
+struct recording {
+	struct db_connection *connection;
+	int64_t account;
+	int64_t endpoint;
+	bool gone;     /* deleted, or its row is gone */
+	bool disabled;
+	int64_t failures;
+	int64_t failures_max;
+	int64_t now_us;
+	struct error *error;
+};
+
+static int lock_endpoint(struct recording *recording)
+{
+	struct db_query *query = db_query(
+	    recording->connection, "SELECT failures, disabled_at, deleted_at FROM webhook_endpoints"
+	                           " WHERE account = $1 AND endpoint = $2 FOR UPDATE");
+	db_bind_integer(query, recording->account);
+	db_bind_integer(query, recording->endpoint);
+	bool found = db_step(query);
+	recording->failures = found ? db_integer(query, 0) : 0;
+	recording->disabled = found && !db_is_null(query, 1);
+	recording->gone = !found || !db_is_null(query, 2);
+	return db_end(query, recording->error);
+}
+
+/* Not of a delivery that housekeeping has removed meanwhile: nothing would ever remove it. */
+static int write_attempt(struct recording *recording, const struct attempt_record *record)
+{
+	struct db_query *query = db_query(
+	    recording->connection,
+	    "INSERT INTO webhook_attempts (account, endpoint, notice, attempt, at, duration_us,"
+	    " http_status, error, answer) SELECT account, endpoint, notice, $4, $5, $6, $7, $8, $9"
+	    " FROM webhook_deliveries WHERE account = $1 AND endpoint = $2 AND notice = $3"
+	    " ON CONFLICT (account, endpoint, notice, attempt) DO NOTHING");
+	db_bind_integer(query, recording->account);
+	db_bind_integer(query, recording->endpoint);
+	db_bind_integer(query, record->notice);
+	db_bind_integer(query, record->attempts + 1);
+	db_bind_integer(query, record->at_us);
+	db_bind_integer(query, record->duration_us);
+	if (record->http_status)
+		db_bind_integer(query, record->http_status);
+	else
+		db_bind_null(query);
+	db_bind_string(query, record->http_status ? NULL : record->error);
+	db_bind_blob(query, record->answer_size ? record->answer : NULL, record->answer_size);
+	return db_execute(query, NULL, recording->error);
+}
+
+/* Only while it stands as it was loaded: recorded before, or asked for anew meanwhile, it stays. */
+static int move_delivery(struct recording *recording, const struct attempt_record *record,
+                         int64_t *ret_changes)
+{
+	static const char *const statuses[] = {"delivered", "waiting", "failed"};
+	struct db_query *query = db_query(
+	    recording->connection,
+	    "UPDATE webhook_deliveries SET status = $6, attempts = attempts + 1, tries = tries + 1,"
+	    " next_attempt_at = $7 WHERE account = $1 AND endpoint = $2 AND notice = $3"
+	    " AND status = 'waiting' AND attempts = $4 AND tries = $5");
+	db_bind_integer(query, recording->account);
+	db_bind_integer(query, recording->endpoint);
+	db_bind_integer(query, record->notice);
+	db_bind_integer(query, record->attempts);
+	db_bind_integer(query, record->tries);
+	db_bind_string(query, statuses[record->end]);
+	db_bind_integer(query, record->end == DELIVERY_AGAIN ? record->next_at_us
+	                                                     : record->at_us + record->duration_us);
+	return db_execute(query, ret_changes, recording->error);
+}
+
+static int record_attempt(struct recording *recording, struct attempt_record *record)
+{
+	/* Only an end that counts must know whether it was the first to be recorded. */
+	int64_t changes = 1;
+	bool counts = record->end == DELIVERY_USED_UP;
+	int result = move_delivery(recording, record, counts ? &changes : NULL);
+	if (!result)
+		result = write_attempt(recording, record);
+	if (result)
+		return result;
+	if (record->end == DELIVERY_DONE)
+		recording->failures = 0;
+	else if (counts && changes == 1)
+		recording->failures++;
+	if (!recording->disabled && recording->failures >= recording->failures_max)
+		recording->disabled = record->disabled = true;
+	return OK;
+}
+
+static int queue_mail(struct recording *recording)
+{
+	struct db_query *query =
+	    db_query(recording->connection, "SELECT endpoint_id, url FROM webhook_endpoints"
+	                                    " WHERE account = $1 AND endpoint = $2");
+	db_bind_integer(query, recording->account);
+	db_bind_integer(query, recording->endpoint);
+	BUF_AUTO struct buf values;
+	buf_init(&values, MAIL_VALUES_MAX);
+	struct json_writer writer = {.out = &values};
+	json_begin_object(&writer, NULL);
+	if (db_step(query)) {
+		json_slice(&writer, "endpoint_id", db_text(query, 0));
+		json_slice(&writer, "url", db_text(query, 1));
+	}
+	json_end_object(&writer);
+	int result = db_end(query, recording->error);
+	if (!result)
+		result = buf_check(&values);
+	return result ? result : store_queue_mail(recording->connection, recording->account,
+	                                          MAIL_ENDPOINT_DISABLED, buf_slice(&values),
+	                                          recording->now_us, recording->error);
+}
+
+static int save_endpoint(struct recording *recording, bool disabled_now)
+{
+	struct db_query *query = db_query(
+	    recording->connection,
+	    "UPDATE webhook_endpoints SET failures = $3,"
+	    " disabled_at = CASE WHEN $4 = 1 THEN $5 ELSE disabled_at END,"
+	    " disabled_by = CASE WHEN $4 = 1 THEN 'failures' ELSE disabled_by END,"
+	    " next_at = CASE WHEN $6 = 1 THEN NULL ELSE (SELECT MIN(next_attempt_at)"
+	    " FROM webhook_deliveries WHERE account = $1 AND endpoint = $2 AND status = 'waiting') END"
+	    " WHERE account = $1 AND endpoint = $2");
+	db_bind_integer(query, recording->account);
+	db_bind_integer(query, recording->endpoint);
+	db_bind_integer(query, recording->failures);
+	db_bind_integer(query, disabled_now);
+	db_bind_integer(query, recording->now_us);
+	db_bind_integer(query, recording->disabled || recording->gone);
+	int result = db_execute(query, NULL, recording->error);
+	return result || !disabled_now ? result : queue_mail(recording);
+}
+
+static int record_endpoint(struct recording *recording, struct attempt_record *records,
+                           size_t count)
+{
+	recording->account = records->account;
+	recording->endpoint = records->endpoint;
+	int result = lock_endpoint(recording);
+	bool disabled_before = recording->disabled;
+	for (size_t i = 0; i < count && !result; i++) {
+		records[i].disabled = false;
+		if (records[i].notice)
+			result = record_attempt(recording, &records[i]);
+	}
+	return result ? result : save_endpoint(recording, recording->disabled && !disabled_before);
+}
+
+static bool same_endpoint(const struct attempt_record *a, const struct attempt_record *b)
+{
+	return a->account == b->account && a->endpoint == b->endpoint;
+}
+
+/* By endpoint, and as they ended: whoever locks endpoints does it in this order. */
+static int compare(const void *left, const void *right)
+{
+	const struct attempt_record *a = left, *b = right;
+	if (a->account != b->account)
+		return a->account < b->account ? -1 : 1;
+	if (a->endpoint != b->endpoint)
+		return a->endpoint < b->endpoint ? -1 : 1;
+	int64_t a_end_us = a->at_us + a->duration_us, b_end_us = b->at_us + b->duration_us;
+	return (a_end_us > b_end_us) - (a_end_us < b_end_us);
+}
+
+int store_record_attempts(struct store *store, struct attempt_record *records, size_t count,
+                          int64_t failures_max, int64_t now_us, struct error *error)
+{
+	qsort(records, count, sizeof *records, compare);
+	struct recording recording = {
+	    .failures_max = failures_max, .now_us = now_us, .error = error};
+	int result = change_begin(store, &recording.connection, error);
+	if (result)
+		return result;
+	for (size_t first = 0, next; first < count && !result; first = next) {
+		for (next = first + 1; next < count && same_endpoint(&records[first], &records[next]);)
+			next++;
+		result = record_endpoint(&recording, &records[first], next - first);
+	}
+	return change_end(recording.connection, result, error);
+}
+
+/* ---- counting ---- */
+
+int store_count_deliveries(struct store *store, struct delivery_counts *ret, struct error *error)
+{
+	struct db_connection *connection;
+	int result = look_begin(store, &connection, error);
+	if (result)
+		return result;
+	struct delivery_counts counts = {0};
+	struct db_query *query = db_query(
+	    connection, "SELECT e.disabled_at, e.disabled_by, (SELECT count(*)"
+	                " FROM webhook_deliveries d WHERE d.account = e.account"
+	                " AND d.endpoint = e.endpoint AND d.status = 'waiting')"
+	                " FROM webhook_endpoints e WHERE e.deleted_at IS NULL"
+	                " AND (e.next_at IS NOT NULL OR e.disabled_at IS NOT NULL)");
+	while (db_step(query)) {
+		bool disabled = !db_is_null(query, 0);
+		counts.disabled += slice_is(db_text(query, 1), "failures");
+		*(disabled ? &counts.held : &counts.waiting) += db_integer(query, 2);
+	}
+	result = db_end(query, error);
+	if (!result)
+		*ret = counts;
+	return look_end(connection, result);
+}

@@ -1,0 +1,210 @@
+#include "store/notices/mails.h"
+
+#include "store/change.h"
+
+/* ---- queueing ---- */
+
+int store_queue_mail(struct db_connection *connection, int64_t account, const char *template_name,
+                     struct slice values, int64_t now_us, struct error *error)
+{
+	if (values.size > MAIL_VALUES_MAX)
+		return error_cause(error, ERR_TOO_LARGE, "values of a mail '%s': %zu bytes", template_name,
+		                   values.size);
+	char mail_id[ID_SIZE];
+	store_fresh_id("eml_", mail_id);
+	struct db_query *query = db_query(
+	    connection, "INSERT INTO mails (account, mail_id, template, details, queued_at, next_at)"
+	                " SELECT account, $2, $3, $4, $5, $6 FROM accounts"
+	                " WHERE account = $1 AND email IS NOT NULL AND email <> ''");
+	db_bind_integer(query, account);
+	db_bind_string(query, mail_id);
+	db_bind_string(query, template_name);
+	db_bind_text(query, values);
+	db_bind_integer(query, now_us);
+	db_bind_integer(query, due_at_once_us(connection, now_us));
+	return db_execute(query, NULL, error);
+}
+
+/* ---- claiming ---- */
+
+/* With the next_at it was seen with. */
+static int find_due(struct store *store, int64_t now_us, struct arena *arena, struct mail *ret,
+                    int64_t *ret_seen_us, struct error *error)
+{
+	struct db_connection *connection;
+	int result = look_begin(store, &connection, error);
+	if (result)
+		return result;
+	struct row row = {
+	    .arena = arena,
+	    .query = db_query(connection,
+	                      "SELECT m.account, a.account_id, m.mail_id, m.template, m.details,"
+	                      " a.email, a.language, m.queued_at, m.attempts, m.next_at FROM mails m"
+	                      " JOIN accounts a ON a.account = m.account"
+	                      " WHERE m.state = 'waiting' AND m.next_at <= $1"
+	                      " ORDER BY m.next_at LIMIT 1")};
+	db_bind_integer(row.query, now_us);
+	bool found = db_step(row.query);
+	struct mail mail = {0};
+	if (found) {
+		mail.account = db_integer(row.query, 0);
+		store_copy_id(mail.account_id, db_text(row.query, 1));
+		store_copy_id(mail.mail_id, db_text(row.query, 2));
+		mail.template_name = row_string(&row, 3);
+		mail.values = row_string(&row, 4);
+		mail.recipient = row_string(&row, 5);
+		mail.language = slice_is(db_text(row.query, 6), "es") ? LANGUAGE_SPANISH : LANGUAGE_ENGLISH;
+		mail.queued_at_us = db_integer(row.query, 7);
+		mail.attempts = db_integer(row.query, 8);
+		*ret_seen_us = db_integer(row.query, 9);
+	}
+	result = db_end(row.query, error);
+	if (!result)
+		result = !found ? ERR_NOT_FOUND : row.failed ? ERR_NO_MEMORY : OK;
+	if (!result)
+		*ret = mail;
+	return look_end(connection, result);
+}
+
+int store_claim_mail(struct store *store, const char *holder, int64_t now_us, int64_t lease_us,
+                     struct arena *arena, struct mail *ret, struct error *error)
+{
+	struct mail mail;
+	int64_t seen_us;
+	int result = find_due(store, now_us, arena, &mail, &seen_us, error);
+	if (result)
+		return result;
+	struct db_connection *connection;
+	result = change_begin(store, &connection, error);
+	if (result)
+		return result;
+	struct db_query *query = db_query(
+	    connection, "UPDATE mails SET lease = $3, next_at = $4"
+	                " WHERE account = $1 AND mail_id = $2 AND state = 'waiting' AND next_at = $5");
+	db_bind_integer(query, mail.account);
+	db_bind_string(query, mail.mail_id);
+	db_bind_string(query, holder);
+	db_bind_integer(query, now_us + lease_us);
+	db_bind_integer(query, seen_us);
+	int64_t changes = 0;
+	result = change_end(connection, db_execute(query, &changes, error), error);
+	if (!result && changes != 1)
+		return ERR_NOT_FOUND; /* another was faster */
+	if (!result)
+		*ret = mail;
+	return result;
+}
+
+/* ---- ending ---- */
+
+static int lost(const struct mail *mail, struct error *error)
+{
+	return error_cause(error, ERR_REFUSED, "%s has ended or is held by another", mail->mail_id);
+}
+
+int store_end_mail(struct store *store, const struct mail *mail, const char *holder,
+                   enum mail_end end, const char *cause, int64_t now_us, struct error *error)
+{
+	static const char *const states[] = {"sent", "failed", "dropped"};
+	struct db_connection *connection;
+	int result = change_begin(store, &connection, error);
+	if (result)
+		return result;
+	struct db_query *query = db_query(
+	    connection, "UPDATE mails SET state = $4, last_error = $5, ended_at = $6, lease = NULL,"
+	                " attempts = attempts + 1"
+	                " WHERE account = $1 AND mail_id = $2 AND lease = $3 AND state = 'waiting'");
+	db_bind_integer(query, mail->account);
+	db_bind_string(query, mail->mail_id);
+	db_bind_string(query, holder);
+	db_bind_string(query, states[end]);
+	db_bind_string(query, cause);
+	db_bind_integer(query, now_us);
+	result = change_end_one(connection, query, error);
+	return result == ERR_NOT_FOUND ? lost(mail, error) : result;
+}
+
+int store_delay_mail(struct store *store, const struct mail *mail, const char *holder,
+                     int64_t next_us, const char *cause, struct error *error)
+{
+	struct db_connection *connection;
+	int result = change_begin(store, &connection, error);
+	if (result)
+		return result;
+	struct db_query *query = db_query(
+	    connection, "UPDATE mails SET next_at = $4, last_error = $5, lease = NULL,"
+	                " attempts = attempts + 1"
+	                " WHERE account = $1 AND mail_id = $2 AND lease = $3 AND state = 'waiting'");
+	db_bind_integer(query, mail->account);
+	db_bind_string(query, mail->mail_id);
+	db_bind_string(query, holder);
+	db_bind_integer(query, next_us);
+	db_bind_string(query, cause);
+	result = change_end_one(connection, query, error);
+	return result == ERR_NOT_FOUND ? lost(mail, error) : result;
+}
+
+/* ---- administration ---- */
+
+static int read_mails(struct db_connection *connection, int64_t account, int64_t limit,
+                      struct arena *arena, struct mail_record **ret_mails, size_t *ret_count,
+                      struct error *error)
+{
+	struct mail_record *mails = arena_alloc(arena, (size_t)limit * sizeof *mails);
+	if (!mails)
+		return ERR_NO_MEMORY;
+	struct row row = {
+	    .arena = arena,
+	    .query = db_query(connection,
+	                      "SELECT mail_id, template, state, queued_at, ended_at, attempts,"
+	                      " last_error FROM mails WHERE account = $1"
+	                      " ORDER BY queued_at, mail_id LIMIT $2")};
+	db_bind_integer(row.query, account);
+	db_bind_integer(row.query, limit);
+	size_t count = 0;
+	while (db_step(row.query)) {
+		struct mail_record *mail = &mails[count++];
+		store_copy_id(mail->mail_id, db_text(row.query, 0));
+		mail->template_name = row_string(&row, 1);
+		mail->state = row_string(&row, 2);
+		mail->queued_at_us = db_integer(row.query, 3);
+		mail->ended_at_us = row_time(row.query, 4);
+		mail->attempts = db_integer(row.query, 5);
+		mail->last_error = row_string(&row, 6);
+	}
+	int result = db_end(row.query, error);
+	if (!result && row.failed)
+		result = ERR_NO_MEMORY;
+	if (!result) {
+		*ret_mails = mails;
+		*ret_count = count;
+	}
+	return result;
+}
+
+int store_list_mails(struct store *store, struct slice account_id, int64_t limit,
+                     struct arena *arena, struct mail_record **ret_mails, size_t *ret_count,
+                     struct error *error)
+{
+	struct db_connection *connection;
+	int64_t account;
+	int result = look_begin(store, &connection, error);
+	if (result)
+		return result;
+	result = find_account_number(connection, account_id, &account, error);
+	if (!result)
+		result = read_mails(connection, account, limit, arena, ret_mails, ret_count, error);
+	return look_end(connection, result);
+}
+
+int store_forget_mails(struct store *store, int64_t before_us, struct error *error)
+{
+	struct db_connection *connection;
+	int result = change_begin(store, &connection, error);
+	if (result)
+		return result;
+	struct db_query *query = db_query(
+	    connection, "DELETE FROM mails WHERE state <> 'waiting' AND ended_at < $1");
+	db_bind_integer(query, before_us);
+	return change_end(connection, db_execute(query, NULL, error), error);
+}

@@ -1,0 +1,337 @@
+#include "store/notices/webhooks.h"
+
+#include <stdio.h>
+
+#include "store/change.h"
+
+/* ---- reading ---- */
+
+#define COLUMNS                                                                                    \
+	"SELECT e.account, e.endpoint, e.endpoint_id, a.account_id, e.url, e.types, e.created_at,"     \
+	" e.secret_version, e.previous_secret_until, e.failures, e.disabled_at, e.disabled_by,"        \
+	" (SELECT count(*) FROM webhook_deliveries d WHERE d.account = e.account"                      \
+	" AND d.endpoint = e.endpoint AND d.status = 'waiting')"                                       \
+	" FROM webhook_endpoints e JOIN accounts a ON a.account = e.account"                           \
+	" WHERE e.deleted_at IS NULL"
+
+/* Stored with a comma before the first and behind the last. */
+static const char *read_types(struct row *row, int column)
+{
+	if (db_is_null(row->query, column))
+		return NULL;
+	struct slice types = db_text(row->query, column);
+	const char *copy = types.size < 2 ? arena_text(row->arena, "")
+	                                  : arena_copy(row->arena, types.data + 1, types.size - 2);
+	row->failed |= !copy;
+	return copy;
+}
+
+static void read_webhook(struct row *row, struct webhook_record *record)
+{
+	struct db_query *query = row->query;
+	*record = (struct webhook_record){
+	    .account = db_integer(query, 0),
+	    .endpoint = db_integer(query, 1),
+	    .url = row_string(row, 4),
+	    .types = read_types(row, 5),
+	    .created_at_us = db_integer(query, 6),
+	    .secret_version = db_integer(query, 7),
+	    .previous_secret_until_us = row_time(query, 8),
+	    .failures = db_integer(query, 9),
+	    .disabled_at_us = row_time(query, 10),
+	    .disabled_by_failures = slice_is(db_text(query, 11), "failures"),
+	    .waiting = db_integer(query, 12),
+	};
+	store_copy_id(record->endpoint_id, db_text(query, 2));
+	store_copy_id(record->account_id, db_text(query, 3));
+}
+
+int store_find_webhook(struct store *store, struct slice endpoint_id, struct arena *arena,
+                       struct webhook_record *ret, struct error *error)
+{
+	struct db_connection *connection;
+	int code = look_begin(store, &connection, error);
+	if (code)
+		return code;
+	struct row row = {.arena = arena,
+	                  .query = db_query(connection, COLUMNS " AND e.endpoint_id = $1")};
+	db_bind_text(row.query, endpoint_id);
+	bool found = db_step(row.query);
+	struct webhook_record record;
+	if (found)
+		read_webhook(&row, &record);
+	code = look_end(connection, row_end(&row, found, MSG_STORE_NO_WEBHOOK, endpoint_id, error));
+	if (!code)
+		*ret = record;
+	return code;
+}
+
+int store_list_webhooks(struct store *store, struct slice account_id, struct slice after,
+                        int64_t limit, struct arena *arena, struct webhook_list *ret,
+                        struct error *error)
+{
+	struct db_connection *connection;
+	int code = look_begin(store, &connection, error);
+	if (code)
+		return code;
+	int64_t account = 0;
+	if (account_id.size)
+		code = find_account_number(connection, account_id, &account, error);
+	if (code)
+		return look_end(connection, code);
+	struct row row = {.arena = arena,
+	                  .query = db_query(connection,
+	                                    COLUMNS " AND ($1 = 0 OR e.account = $1)"
+	                                            " AND e.endpoint_id > $2"
+	                                            " ORDER BY e.endpoint_id LIMIT $3")};
+	db_bind_integer(row.query, account);
+	db_bind_text(row.query, after);
+	db_bind_integer(row.query, limit + 1);
+	struct webhook_list list = {0};
+	struct webhook_record *item;
+	while (!row.failed && db_step(row.query) &&
+	       (item = list_add(&row, &list.items, &list.count, &list.more, limit, sizeof *item)))
+		read_webhook(&row, item);
+	code = look_end(connection, row_end(&row, true, MSG_NONE, after, error));
+	if (!code)
+		*ret = list;
+	return code;
+}
+
+/* ---- changing ---- */
+
+/* An endpoint that is being changed, locked. */
+struct locked {
+	int64_t account;
+	int64_t endpoint;
+	bool disabled;
+};
+
+static int lock_webhook(struct db_connection *connection, struct slice endpoint_id,
+                        struct locked *ret, struct error *error)
+{
+	struct row row = {
+	    .query = db_query(connection, "SELECT account, endpoint, disabled_at FROM webhook_endpoints"
+	                                  " WHERE endpoint_id = $1 AND deleted_at IS NULL FOR UPDATE")};
+	db_bind_text(row.query, endpoint_id);
+	bool found = db_step(row.query);
+	if (found)
+		*ret = (struct locked){db_integer(row.query, 0), db_integer(row.query, 1),
+		                       !db_is_null(row.query, 2)};
+	return row_end(&row, found, MSG_STORE_NO_WEBHOOK, endpoint_id, error);
+}
+
+static int change_locked(struct store *store, struct slice endpoint_id,
+                         struct db_connection **ret_connection, struct locked *ret,
+                         struct error *error)
+{
+	int code = change_begin(store, ret_connection, error);
+	if (code)
+		return code;
+	code = lock_webhook(*ret_connection, endpoint_id, ret, error);
+	return code ? change_end(*ret_connection, code, error) : OK;
+}
+
+static int refuse_too_many(struct db_connection *connection, int64_t account, struct error *error)
+{
+	struct db_query *query = db_query(connection, "SELECT count(*) FROM webhook_endpoints"
+	                                              " WHERE account = $1 AND deleted_at IS NULL");
+	db_bind_integer(query, account);
+	bool full = db_step(query) && db_integer(query, 0) >= WEBHOOKS_MAX;
+	int code = db_end(query, error);
+	if (code || !full)
+		return code;
+	char most[24];
+	snprintf(most, sizeof most, "%d", WEBHOOKS_MAX);
+	return error_set(error, ERR_REFUSED, MSG_STORE_WEBHOOKS_MAX, most, NULL);
+}
+
+static void bind_types(struct db_query *query, const char *types, char text[512])
+{
+	snprintf(text, 512, ",%s,", types ? types : "");
+	db_bind_string(query, types && *types ? text : NULL);
+}
+
+int store_create_webhook(struct store *store, struct slice account_id, const char *url,
+                         const char *types, int64_t now_us, char ret_endpoint_id[ID_SIZE],
+                         struct error *error)
+{
+	char endpoint_id[ID_SIZE], stored_types[512];
+	store_fresh_id("whk_", endpoint_id);
+	struct db_connection *connection;
+	int code = change_begin(store, &connection, error);
+	if (code)
+		return code;
+	int64_t account = 0;
+	code = find_account_number(connection, account_id, &account, error);
+	if (!code)
+		code = refuse_too_many(connection, account, error);
+	if (!code) {
+		struct db_query *query =
+		    db_query(connection, "INSERT INTO webhook_endpoints (account, endpoint_id, url, types,"
+		                         " created_at) VALUES ($1, $2, $3, $4, $5)");
+		db_bind_integer(query, account);
+		db_bind_string(query, endpoint_id);
+		db_bind_string(query, url);
+		bind_types(query, types, stored_types);
+		db_bind_integer(query, now_us);
+		code = db_execute(query, NULL, error);
+	}
+	code = change_end(connection, code, error);
+	if (!code)
+		memcpy(ret_endpoint_id, endpoint_id, ID_SIZE);
+	return code;
+}
+
+int store_change_webhook(struct store *store, struct slice endpoint_id, const char *url,
+                         const char *types, struct error *error)
+{
+	struct db_connection *connection;
+	struct locked locked;
+	char stored_types[512];
+	int code = change_locked(store, endpoint_id, &connection, &locked, error);
+	if (code)
+		return code;
+	struct db_query *query =
+	    db_query(connection, "UPDATE webhook_endpoints SET url = COALESCE($3, url),"
+	                         " types = CASE WHEN $4 = 1 THEN $5 ELSE types END"
+	                         " WHERE account = $1 AND endpoint = $2");
+	db_bind_integer(query, locked.account);
+	db_bind_integer(query, locked.endpoint);
+	db_bind_string(query, url);
+	db_bind_integer(query, types != NULL);
+	bind_types(query, types, stored_types);
+	return change_end(connection, db_execute(query, NULL, error), error);
+}
+
+int store_rotate_webhook(struct store *store, struct slice endpoint_id, int64_t previous_until_us,
+                         struct error *error)
+{
+	struct db_connection *connection;
+	struct locked locked;
+	int code = change_locked(store, endpoint_id, &connection, &locked, error);
+	if (code)
+		return code;
+	struct db_query *query = db_query(
+	    connection, "UPDATE webhook_endpoints SET secret_version = secret_version + 1,"
+	                " previous_secret_until = $3 WHERE account = $1 AND endpoint = $2");
+	db_bind_integer(query, locked.account);
+	db_bind_integer(query, locked.endpoint);
+	db_bind_integer(query, previous_until_us);
+	return change_end(connection, db_execute(query, NULL, error), error);
+}
+
+static int enable(struct db_connection *connection, const struct locked *locked,
+                  struct error *error)
+{
+	struct db_query *query = db_query(
+	    connection, "UPDATE webhook_endpoints SET disabled_at = NULL, disabled_by = NULL,"
+	                " failures = 0, next_at = (SELECT MIN(next_attempt_at) FROM webhook_deliveries"
+	                " WHERE account = $1 AND endpoint = $2 AND status = 'waiting')"
+	                " WHERE account = $1 AND endpoint = $2");
+	db_bind_integer(query, locked->account);
+	db_bind_integer(query, locked->endpoint);
+	return db_execute(query, NULL, error);
+}
+
+static int disable(struct db_connection *connection, const struct locked *locked, int64_t now_us,
+                   struct error *error)
+{
+	struct db_query *query = db_query(
+	    connection, "UPDATE webhook_endpoints SET disabled_at = $3, disabled_by = 'operator',"
+	                " next_at = NULL WHERE account = $1 AND endpoint = $2");
+	db_bind_integer(query, locked->account);
+	db_bind_integer(query, locked->endpoint);
+	db_bind_integer(query, now_us);
+	return db_execute(query, NULL, error);
+}
+
+int store_enable_webhook(struct store *store, struct slice endpoint_id, bool enabled,
+                         int64_t now_us, struct error *error)
+{
+	struct db_connection *connection;
+	struct locked locked;
+	int code = change_locked(store, endpoint_id, &connection, &locked, error);
+	if (code)
+		return code;
+	if (enabled)
+		code = enable(connection, &locked, error);
+	else if (!locked.disabled) /* one that failures disabled stays so */
+		code = disable(connection, &locked, now_us, error);
+	return change_end(connection, code, error);
+}
+
+int store_delete_webhook(struct store *store, struct slice endpoint_id, int64_t now_us,
+                         struct error *error)
+{
+	struct db_connection *connection;
+	struct locked locked;
+	int code = change_locked(store, endpoint_id, &connection, &locked, error);
+	if (code)
+		return code;
+	struct db_query *query =
+	    db_query(connection, "UPDATE webhook_endpoints SET deleted_at = $3, next_at = NULL"
+	                         " WHERE account = $1 AND endpoint = $2");
+	db_bind_integer(query, locked.account);
+	db_bind_integer(query, locked.endpoint);
+	db_bind_integer(query, now_us);
+	return change_end(connection, db_execute(query, NULL, error), error);
+}
+
+/* ---- replaying ---- */
+
+static int find_notice(struct db_connection *connection, int64_t account, struct slice notice_id,
+                       int64_t *ret_notice, struct error *error)
+{
+	struct row row = {.query = db_query(connection, "SELECT notice FROM notices"
+	                                                " WHERE account = $1 AND notice_id = $2")};
+	db_bind_integer(row.query, account);
+	db_bind_text(row.query, notice_id);
+	bool found = db_step(row.query);
+	if (found)
+		*ret_notice = db_integer(row.query, 0);
+	return row_end(&row, found, MSG_STORE_NO_NOTICE, notice_id, error);
+}
+
+static int queue_again(struct db_connection *connection, const struct locked *locked,
+                       int64_t notice, int64_t now_us, struct error *error)
+{
+	int64_t due_us = due_at_once_us(connection, now_us);
+	struct db_query *query = db_query(
+	    connection, "INSERT INTO webhook_deliveries (account, endpoint, notice, status, attempts,"
+	                " tries, next_attempt_at) VALUES ($1, $2, $3, 'waiting', 0, 0, $4)"
+	                " ON CONFLICT (account, endpoint, notice) DO UPDATE SET status = 'waiting',"
+	                " tries = 0, next_attempt_at = excluded.next_attempt_at");
+	db_bind_integer(query, locked->account);
+	db_bind_integer(query, locked->endpoint);
+	db_bind_integer(query, notice);
+	db_bind_integer(query, due_us);
+	int code = db_execute(query, NULL, error);
+	if (code)
+		return code;
+	query = db_query(connection, "UPDATE webhook_endpoints SET next_at = $3"
+	                             " WHERE account = $1 AND endpoint = $2"
+	                             " AND (next_at IS NULL OR next_at > $3)");
+	db_bind_integer(query, locked->account);
+	db_bind_integer(query, locked->endpoint);
+	db_bind_integer(query, due_us);
+	return db_execute(query, NULL, error);
+}
+
+int store_replay_notice(struct store *store, struct slice notice_id, struct slice endpoint_id,
+                        int64_t now_us, struct error *error)
+{
+	struct db_connection *connection;
+	struct locked locked;
+	int code = change_locked(store, endpoint_id, &connection, &locked, error);
+	if (code)
+		return code;
+	int64_t notice = 0;
+	if (locked.disabled)
+		code = error_set(error, ERR_REFUSED, MSG_STORE_WEBHOOK_DISABLED, NULL);
+	if (!code)
+		code = find_notice(connection, locked.account, notice_id, &notice, error);
+	if (!code)
+		code = queue_again(connection, &locked, notice, now_us, error);
+	return change_end(connection, code, error);
+}
