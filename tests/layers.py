@@ -25,13 +25,13 @@ MAY_INCLUDE = {
 }
 # A folder's other headers are its own.
 PUBLIC = {
-    "base": {"arena.h", "buf.h", "clock.h", "confine.h", "digest.h", "durable.h", "error.h", "json.h",
-             "log.h", "thread.h", "utf8.h"},
+    "base": {"arena.h", "base64.h", "buf.h", "clock.h", "confine.h", "digest.h", "durable.h", "error.h",
+             "json.h", "log.h", "percent.h", "thread.h", "utf8.h"},
     "net": {"address.h", "http.h", "http_many.h", "mail.h"},
     "db": {"db.h", "schema.h"},
     "ledger": {"ledger.h", "purchase.h", "record.h", "topup.h"},
-    "store": {"store.h", "inspect.h", "accounts/accounts.h", "certifications/certifications.h",
-              "certifications/link_secrets.h", "events/segments.h", "money/packs.h",
+    "store": {"store.h", "inspect.h", "sweeps.h", "accounts/accounts.h",
+              "certifications/certifications.h", "certifications/link_secrets.h", "events/segments.h", "money/packs.h",
               "money/purchases.h", "money/topup.h", "notices/deliveries.h", "notices/mails.h",
               "notices/webhooks.h"},
     "content": {"content.h"},

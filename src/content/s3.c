@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/percent.h"
 
 #define TIMEOUT_DEFAULT_MS 10000
 
@@ -101,9 +102,9 @@ static int make_link(struct content_store *base, const char *name, const struct 
 	buf_init(&disposition, S3_QUERY_MAX);
 	buf_printf(&disposition, "attachment; filename=\"%s\"", link->file_name);
 	buf_add_text(&overrides, "response-content-disposition=");
-	s3_escape(buf_slice(&disposition), false, &overrides);
+	buf_add_percent(&overrides, buf_slice(&disposition), "");
 	buf_add_text(&overrides, "&response-content-type=");
-	s3_escape(slice_of(link->content_type), false, &overrides);
+	buf_add_percent(&overrides, slice_of(link->content_type), "");
 	s3_add_path(&store->place, name, &path);
 	if (buf_check(&overrides) || buf_check(&path) || buf_check(&disposition))
 		return error_cause(error, ERR_NO_MEMORY, "content: no memory for a link");

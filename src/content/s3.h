@@ -45,8 +45,6 @@ struct s3_place {
 /* "//bucket/prefix?endpoint=…": ERR_VALIDATION with a sentence for the operator. */
 int s3_place_parse(const char *text, struct s3_place *ret_place, struct error *error)
     __attribute__((warn_unused_result));
-/* Percent-escapes as Signature Version 4 wants it; '/' stays only in a path. */
-void s3_escape(struct slice text, bool path, struct buf *out);
 /* endpoint (or links) + path of an object, or of the bucket when `name` is NULL. */
 void s3_add_path(const struct s3_place *place, const char *name, struct buf *out);
 
@@ -119,7 +117,6 @@ void s3_answer_free(struct s3_answer *answer); /* NULL-safe, also for a zeroed a
 
 /* The header's value in a string; false when there is none or it does not fit. */
 bool s3_header(const struct s3_answer *answer, const char *name, char *text, size_t size);
-void s3_base64(const struct sha256 *digest, char text[48]);
 /* HEAD. */
 struct s3_object {
 	uint64_t size;

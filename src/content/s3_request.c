@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include <openssl/evp.h>
 
 #include "base/clock.h"
 #include "content/s3.h"
@@ -57,11 +56,6 @@ bool s3_header(const struct s3_answer *answer, const char *name, char *text, siz
 	memcpy(text, value.data, value.size);
 	text[value.size] = '\0';
 	return true;
-}
-
-void s3_base64(const struct sha256 *digest, char text[48])
-{
-	EVP_EncodeBlock((unsigned char *)text, digest->bytes, SHA256_SIZE);
 }
 
 int s3_lie(struct error *error, const char *what)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/percent.h"
 #include "content/s3.h"
 
 #define SCOPE_MAX 160
@@ -46,9 +47,9 @@ void s3_presign(const struct s3_signing *signing, const char *host, const char *
 	buf_init(&query, S3_URL_MAX);
 	buf_init(&text, 2 * S3_URL_MAX);
 	buf_add_text(&query, "X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=");
-	s3_escape(slice_of(signing->access_key), false, &query);
+	buf_add_percent(&query, slice_of(signing->access_key), "");
 	buf_add_text(&query, "%2F");
-	s3_escape(slice_of(scope), false, &query);
+	buf_add_percent(&query, slice_of(scope), "");
 	buf_printf(&query, "&X-Amz-Date=%s&X-Amz-Expires=%" PRId64 "&X-Amz-SignedHeaders=host", stamp,
 	           lifetime_seconds);
 	if (*overrides)

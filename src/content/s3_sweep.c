@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/percent.h"
 #include "content/s3.h"
 #include "content/s3_xml.h"
 
@@ -27,7 +28,7 @@ static void add_parameter(struct buf *query, const char *name, const char *value
 	if (!value)
 		return;
 	buf_printf(query, "%s%s=", query->size ? "&" : "", name);
-	s3_escape(slice_of(value), false, query);
+	buf_add_percent(query, slice_of(value), "");
 }
 
 static int list(struct sweep *sweep, struct buf *query, struct s3_listing *ret_listing)

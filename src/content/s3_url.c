@@ -3,22 +3,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/percent.h"
 #include "content/s3.h"
 
 #define REGION_DEFAULT "us-east-1"
 #define LETTERS_DIGITS "abcdefghijklmnopqrstuvwxyz0123456789"
-
-void s3_escape(struct slice text, bool path, struct buf *out)
-{
-	static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ" LETTERS_DIGITS "-._~";
-	for (size_t i = 0; i < text.size; i++) {
-		char c = text.data[i];
-		if ((c && strchr(plain, c)) || (path && c == '/'))
-			buf_add_byte(out, c);
-		else
-			buf_printf(out, "%%%02X", (unsigned)(unsigned char)c);
-	}
-}
 
 void s3_add_path(const struct s3_place *place, const char *name, struct buf *out)
 {
@@ -35,31 +24,12 @@ void s3_add_path(const struct s3_place *place, const char *name, struct buf *out
 
 /* ---- reading one ---- */
 
-static int hex_digit(char c)
-{
-	const char *digits = "0123456789abcdef";
-	const char *at = c ? strchr(digits, c >= 'A' && c <= 'F' ? c | 0x20 : c) : NULL;
-	return at ? (int)(at - digits) : -1;
-}
-
 /* With %XX resolved; false when that is broken or too long. */
 static bool copy_value(struct slice text, char *to, size_t size)
 {
-	size_t used = 0;
-	for (size_t i = 0; i < text.size; i++) {
-		char c = text.data[i];
-		if (c == '%') {
-			int high = i + 2 < text.size ? hex_digit(text.data[i + 1]) : -1;
-			int low = high >= 0 ? hex_digit(text.data[i + 2]) : -1;
-			if (low < 0)
-				return false;
-			c = (char)(high * 16 + low);
-			i += 2;
-		}
-		if (!c || used + 1 >= size)
-			return false;
-		to[used++] = c;
-	}
+	size_t used;
+	if (!percent_decode(text, to, size - 1, &used))
+		return false;
 	to[used] = '\0';
 	return true;
 }

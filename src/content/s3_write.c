@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/base64.h"
+#include "base/percent.h"
 #include "content/s3.h"
 #include "content/s3_xml.h"
 
@@ -143,7 +145,7 @@ static int put_piece(struct s3_store *store, const char *name, const char *query
 	int result = digest_piece(piece, error);
 	if (result)
 		return result;
-	s3_base64(&piece->digest, checksum);
+	base64_encode(piece->digest.bytes, SHA256_SIZE, checksum);
 	snprintf(header, sizeof header, "x-amz-checksum-sha256: %s", checksum);
 	struct http_upload upload = {.read = give, .context = piece, .size = piece->size};
 	struct s3_request request = {.method = "PUT",
@@ -189,7 +191,7 @@ static int begin_parts(struct parts *parts, struct error *error)
 		return result;
 	BUF_AUTO struct buf escaped;
 	buf_init(&escaped, sizeof parts->escaped_id);
-	s3_escape(slice_of(parts->upload_id), false, &escaped);
+	buf_add_percent(&escaped, slice_of(parts->upload_id), "");
 	result = buf_check(&escaped);
 	if (!result)
 		memcpy(parts->escaped_id, escaped.data, escaped.size + 1);
@@ -276,7 +278,7 @@ int s3_abort_upload(struct s3_store *store, const char *name, const char *upload
 	BUF_AUTO struct buf query;
 	buf_init(&query, 3 * UPLOAD_ID_MAX + 16);
 	buf_add_text(&query, "uploadId=");
-	s3_escape(slice_of(upload_id), false, &query);
+	buf_add_percent(&query, slice_of(upload_id), "");
 	answer = (struct s3_answer){0};
 	if (buf_check(&query))
 		return error_cause(error, ERR_IO, "content: an upload id that is too long");

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/percent.h"
 
 #define PATH_TEXT_MAX 512
 
@@ -205,27 +206,16 @@ struct listing_reading {
 	bool no_memory;
 };
 
-static int hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	c = (char)(c | 0x20);
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
+/* A service that was asked for escapes and gave none says a name as it is. */
 static const char *unescape(struct listing_reading *list, struct slice text)
 {
-	char *to = arena_copy(list->arena, text.data, text.size);
-	size_t size = 0;
-	list->no_memory |= !to;
-	for (size_t i = 0; to && i < text.size; i++) {
-		int high = text.data[i] == '%' && i + 2 < text.size ? hex_digit(text.data[i + 1]) : -1;
-		int low = high >= 0 ? hex_digit(text.data[i + 2]) : -1;
-		to[size++] = low >= 0 ? (char)(high * 16 + low) : text.data[i];
-		i += low >= 0 ? 2 : 0;
-	}
-	if (to)
-		to[size] = '\0';
+	const char *same = arena_copy(list->arena, text.data, text.size);
+	char *to = arena_alloc(list->arena, text.size + 1);
+	size_t size;
+	list->no_memory |= !same || !to;
+	if (!same || !to || !percent_decode(text, to, text.size, &size))
+		return same;
+	to[size] = '\0';
 	return to;
 }
 

@@ -5,6 +5,7 @@
 #include <netinet/in.h>
 #include <strings.h>
 
+#include "base/base64.h"
 #include "http/header.h"
 #include "http/internal.h"
 
@@ -194,29 +195,6 @@ static bool rate_by_key(struct exchange *exchange)
 }
 
 /* ---- the key ---- */
-
-static bool base64_decode(struct slice text, char *out, size_t out_max, size_t *ret_size)
-{
-	static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-	uint32_t bits = 0;
-	int count = 0;
-	size_t size = 0;
-	while (text.size && text.data[text.size - 1] == '=')
-		text.size--;
-	for (size_t i = 0; i < text.size; i++) {
-		const char *digit = text.data[i] ? strchr(digits, text.data[i]) : NULL;
-		if (!digit || size >= out_max)
-			return false;
-		bits = bits << 6 | (uint32_t)(digit - digits);
-		count += 6;
-		if (count >= 8) {
-			count -= 8;
-			out[size++] = (char)(bits >> count & 0xff);
-		}
-	}
-	*ret_size = size;
-	return true;
-}
 
 /* The key in the Authorization header, or in the service's own; empty when there is none. */
 static struct slice credential(const struct exchange *exchange, char scratch[KEY_TEXT_MAX + 4])

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <strings.h>
 
+#include "base/percent.h"
 #include "base/utf8.h"
 
 struct slice header_trim(struct slice value)
@@ -188,13 +189,7 @@ void header_disposition(struct slice name, struct buf *out)
 	if (exact)
 		return;
 	buf_add_text(out, "; filename*=UTF-8''");
-	for (size_t i = 0; i < name.size; i++) {
-		unsigned char c = (unsigned char)name.data[i];
-		if (isalnum(c) || (c && strchr("!#$&+-.^_`|~", c)))
-			buf_add_byte(out, (char)c);
-		else
-			buf_printf(out, "%%%02X", c);
-	}
+	buf_add_percent(out, name, "!#$&+^`|");
 }
 
 static bool number(struct slice text, uint64_t *ret)
@@ -246,26 +241,13 @@ enum header_range header_range(struct slice value, uint64_t size, uint64_t *ret_
 	return RANGE_PART;
 }
 
-int percent_decode(struct slice text, struct arena *arena, struct slice *ret)
+int header_unescape(struct slice text, struct arena *arena, struct slice *ret)
 {
 	char *decoded = arena_alloc(arena, text.size + 1);
 	size_t size = 0;
 	if (!decoded)
 		return ERR_NO_MEMORY;
-	for (size_t i = 0; i < text.size; i++) {
-		char c = text.data[i];
-		if (c == '%') {
-			if (i + 2 >= text.size || !isxdigit((unsigned char)text.data[i + 1]) ||
-			    !isxdigit((unsigned char)text.data[i + 2]))
-				return ERR_VALIDATION;
-			char digits[3] = {text.data[i + 1], text.data[i + 2], '\0'};
-			c = (char)strtoul(digits, NULL, 16);
-			if (!c)
-				return ERR_VALIDATION;
-			i += 2;
-		}
-		decoded[size++] = c;
-	}
+	bool whole = percent_decode(text, decoded, text.size, &size);
 	*ret = slice_make(decoded, size);
-	return utf8_valid(*ret) ? 0 : ERR_VALIDATION;
+	return whole && utf8_valid(*ret) ? 0 : ERR_VALIDATION;
 }

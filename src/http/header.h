@@ -38,7 +38,7 @@ enum header_range header_range(struct slice value, uint64_t size, uint64_t *ret_
 
 /* %XX undone, into the arena; '+' stays what it is. ERR_VALIDATION when broken, not UTF-8, or
  * holding NUL; ERR_NO_MEMORY. */
-int percent_decode(struct slice text, struct arena *arena, struct slice *ret)
+int header_unescape(struct slice text, struct arena *arena, struct slice *ret)
 	__attribute__((warn_unused_result));
 
 #endif

@@ -68,7 +68,7 @@ static int extended_value(struct slice value, struct arena *arena, struct slice 
 	if (quote != value.data + 5 || !second)
 		return ERR_VALIDATION;
 	size_t skipped = (size_t)(second + 1 - value.data);
-	return percent_decode(slice_make(second + 1, value.size - skipped), arena, ret);
+	return header_unescape(slice_make(second + 1, value.size - skipped), arena, ret);
 }
 
 /* Browsers write a quotation mark in a file name as %22 (the HTML standard's form encoding). */

@@ -11,9 +11,9 @@ static int parameter(struct slice name, struct slice value, struct arena *arena,
                      struct query *query, struct error *error)
 {
 	struct slice decoded_name, decoded_value;
-	int result = percent_decode(name, arena, &decoded_name);
+	int result = header_unescape(name, arena, &decoded_name);
 	if (!result)
-		result = percent_decode(value, arena, &decoded_value);
+		result = header_unescape(value, arena, &decoded_value);
 	if (result)
 		return error_set(error, result,
 		                 result == ERR_VALIDATION ? MSG_HTTP_QUERY_ESCAPE : MSG_NONE, NULL);

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <time.h>
 
+#include "base/base64.h"
 #include "base/clock.h"
 #include "base/utf8.h"
 #include "net/mail.h"
@@ -44,26 +45,13 @@ static bool is_header_text(struct slice text, size_t most)
 	return text.size <= most && utf8_valid(text);
 }
 
-static void base64(struct buf *out, struct slice bytes)
-{
-	static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-	for (size_t i = 0; i < bytes.size; i += 3) {
-		uint32_t three = 0;
-		size_t rest = bytes.size - i < 3 ? bytes.size - i : 3;
-		for (size_t j = 0; j < 3; j++)
-			three = three << 8 | (j < rest ? (uint8_t)bytes.data[i + j] : 0);
-		for (size_t j = 0; j < 4; j++)
-			buf_add_byte(out, j <= rest ? digits[three >> (18 - 6 * j) & 63] : '=');
-	}
-}
-
 /* Encoded words (RFC 2047), one to a line, no character cut in two. */
 static void encoded_words(struct buf *out, struct slice text)
 {
 	while (text.size) {
 		struct slice part = utf8_cut(text, WORD_BYTES_MAX);
 		buf_add_text(out, "=?UTF-8?B?");
-		base64(out, part);
+		buf_add_base64(out, part);
 		buf_add_text(out, "?=");
 		text = slice_make(text.data + part.size, text.size - part.size);
 		if (text.size)

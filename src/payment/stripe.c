@@ -7,6 +7,7 @@
 #include <strings.h>
 
 #include "base/clock.h"
+#include "base/percent.h"
 #include "net/http.h"
 #include "payment/provider.h"
 
@@ -142,18 +143,6 @@ static int stripe_open(const struct payment_settings *settings, void **ret_state
 
 /* ---- exchanges ---- */
 
-static void add_escaped(struct buf *out, const char *text)
-{
-	for (; *text; text++) {
-		unsigned char byte = (unsigned char)*text;
-		if ((byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') ||
-		    (byte >= '0' && byte <= '9') || strchr("-._~", byte))
-			buf_add_byte(out, (char)byte);
-		else
-			buf_printf(out, "%%%02X", byte);
-	}
-}
-
 /* Names are the program's own; their brackets may stand as they are. */
 static void field(struct buf *form, const char *name, const char *value)
 {
@@ -161,7 +150,7 @@ static void field(struct buf *form, const char *name, const char *value)
 		buf_add_byte(form, '&');
 	buf_add_text(form, name);
 	buf_add_byte(form, '=');
-	add_escaped(form, value);
+	buf_add_percent(form, slice_of(value), "");
 }
 
 static void field_integer(struct buf *form, const char *name, int64_t value)
@@ -299,7 +288,7 @@ static int find_reference(const struct stripe *stripe, const struct payment_orde
 	HTTP_ANSWER_AUTO struct http_answer answer = {0};
 	buf_init(&path, 1024);
 	buf_add_text(&path, "/v1/payment_intents/");
-	add_escaped(&path, reference);
+	buf_add_percent(&path, slice_of(reference), "");
 	if (buf_check(&path))
 		return ERR_NO_MEMORY;
 	int code = get(stripe, path.data, call_end(), &answer, error);

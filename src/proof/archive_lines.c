@@ -1,7 +1,7 @@
 #include <inttypes.h>
-#include <openssl/evp.h>
 #include <stdio.h>
 
+#include "base/base64.h"
 #include "base/json.h"
 #include "proof/archive_lines.h"
 #include "proof/xml_text.h"
@@ -32,12 +32,8 @@ static void json_hash(struct json_writer *writer, const char *name, const struct
 static void json_base64(struct json_writer *writer, const char *name, struct slice bytes)
 {
 	json_raw(writer, name, slice_of("\""));
-	size_t size = (bytes.size + 2) / 3 * 4;
-	char *to = buf_extend(writer->out, size + 1);
-	if (to) {
-		EVP_EncodeBlock((unsigned char *)to, (const unsigned char *)bytes.data, (int)bytes.size);
-		to[size] = '"';
-	}
+	buf_add_base64(writer->out, bytes);
+	buf_add_byte(writer->out, '"');
 }
 
 void archive_leaf_line(int64_t sequence, const struct sha256 *chain_hash, struct buf *out)
@@ -176,13 +172,11 @@ void archive_asic_begin(struct buf *out)
 
 void archive_asic_file(const struct archive_file *file, struct buf *out)
 {
-	char digest[64] = {0};
-	EVP_EncodeBlock((unsigned char *)digest, file->sum.sha256.bytes, SHA256_SIZE);
 	buf_add_text(out, "<asic:DataObjectReference URI=\"");
 	xml_add_text(out, file->path);
 	buf_add_text(out, "\"><ds:DigestMethod"
 	                  " Algorithm=\"http://www.w3.org/2001/04/xmlenc#sha256\"/><ds:DigestValue>");
-	buf_add_text(out, digest);
+	buf_add_base64(out, slice_make(file->sum.sha256.bytes, SHA256_SIZE));
 	buf_add_text(out, "</ds:DigestValue></asic:DataObjectReference>\n");
 }
 

@@ -1,6 +1,6 @@
-#include <openssl/evp.h>
 #include <stdlib.h>
 
+#include "base/base64.h"
 #include "base/json.h"
 #include "proof/archive_lines.h"
 #include "proof/zip_shape.h"
@@ -147,25 +147,22 @@ static struct sha256 take_hash(struct members *members, const char *name)
 static struct slice take_base64(struct members *members, const char *name, size_t size_max)
 {
 	struct slice text = take_slice(members, name);
-	size_t padding = 0;
-	while (padding < 2 && padding < text.size && text.data[text.size - 1 - padding] == '=')
-		padding++;
 	if (members->status == 0 &&
 	    (text.size == 0 || text.size % 4 != 0 || text.size / 4 * 3 > size_max + 2))
 		bad_member(members, name);
 	if (members->status < 0)
 		return slice_of("");
-	unsigned char *bytes = arena_alloc(members->arena, text.size / 4 * 3 + 1);
+	char *bytes = arena_alloc(members->arena, text.size / 4 * 3 + 1);
 	if (!bytes) {
 		members->status = error_cause(members->error, ERR_NO_MEMORY, "base64");
 		return slice_of("");
 	}
-	int size = EVP_DecodeBlock(bytes, (const unsigned char *)text.data, (int)text.size);
-	if (size < 3) {
+	size_t size;
+	if (!base64_decode(text, bytes, text.size / 4 * 3, &size) || size == 0) {
 		bad_member(members, name);
 		return slice_of("");
 	}
-	return slice_make(bytes, (size_t)size - padding);
+	return slice_make(bytes, size);
 }
 
 static struct members take_object(struct members *members, const char *name)

@@ -1,16 +1,15 @@
-#include <openssl/evp.h>
-
+#include "base/base64.h"
 #include "base/json.h"
 #include "service/segment.h"
 #include "service/service.h"
 
 static int base64(struct arena *arena, struct slice bytes, struct slice *ret_text)
 {
-	size_t size = (bytes.size + 2) / 3 * 4;
-	unsigned char *text = arena_alloc(arena, size + 1);
+	size_t size = BASE64_SIZE(bytes.size);
+	char *text = arena_alloc(arena, size + 1);
 	if (!text)
 		return ERR_NO_MEMORY;
-	EVP_EncodeBlock(text, (const unsigned char *)bytes.data, (int)bytes.size);
+	base64_encode(bytes.data, bytes.size, text);
 	*ret_text = slice_make(text, size);
 	return OK;
 }

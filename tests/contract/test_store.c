@@ -14,7 +14,7 @@
 #include "store/accounts/accounts.h"
 #include "store/internal.h"
 #include "store/schema.h"
-#include "store/segments.h"
+#include "store/events/segments.h"
 #include "store/sweeps.h"
 
 #define NOW INT64_C(1767268800000000) /* 2026-01-01T12:00:00Z */

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "store/certifications.h"
+#include "store/certifications/certifications.h"
 
 static void must(int result, const struct error *error)
 {

@@ -17,8 +17,9 @@
 
 #include "failing.h"
 #include "sample.h"
-#include "store/certifications.h"
-#include "store/segments.h"
+#include "store/certifications/certifications.h"
+#include "store/events/segments.h"
+#include "store/internal.h"
 
 #define EVENTS 1100 /* more than a long result has in two portions */
 #define TRIES 400
@@ -238,7 +239,7 @@ static void backs_up_or_tells(void **state)
 	(void)state;
 	char path[] = "/tmp/unit-postgres-XXXXXX";
 	close(mkstemp(path));
-	struct db *db = store_db(sample.store);
+	struct db *db = sample.store->db;
 	const char *failed = "";
 	for (int at = 1; failed; at++) {
 		error = (struct error){0};

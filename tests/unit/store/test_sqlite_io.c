@@ -16,7 +16,8 @@
 #include <unistd.h>
 
 #include "sample.h"
-#include "store/certifications.h"
+#include "store/certifications/certifications.h"
+#include "store/internal.h"
 
 enum { READS = 1, WRITES = 2, SYNCS = 4 };
 
@@ -255,7 +256,7 @@ static void what_cannot_be_read_is_neither_absent_nor_corrupt(void **state)
 static void maintenance_tells(void **state)
 {
 	(void)state;
-	struct db *db = store_db(sample.store);
+	struct db *db = sample.store->db;
 	struct db_connection *writer = db_take_writer(db);
 	assert_int_equal(db_begin(writer, NULL), OK);
 	assert_int_equal(db_run(writer, "CREATE TABLE large (bytes BLOB);"
