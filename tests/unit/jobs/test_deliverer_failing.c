@@ -19,8 +19,8 @@
 #include "failing.h"
 #include "jobs/deliverer.h"
 #include "sample.h"
-#include "store/deliveries.h"
-#include "store/webhooks.h"
+#include "store/notices/deliveries.h"
+#include "store/notices/webhooks.h"
 
 #define WAIT_MAX_MS 60000
 

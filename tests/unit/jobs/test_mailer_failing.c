@@ -12,7 +12,7 @@
 #include "jobs/mailer.h"
 #include "sample.h"
 #include "store/change.h"
-#include "store/mails.h"
+#include "store/notices/mails.h"
 
 static const atomic_bool stopping;
 static struct sample sample;

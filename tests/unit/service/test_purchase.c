@@ -14,8 +14,8 @@
 #include "base/clock.h"
 #include "sample.h"
 #include "service/purchase.h"
-#include "store/packs.h"
-#include "store/topup.h"
+#include "store/money/packs.h"
+#include "store/money/topup.h"
 
 #define ANSWERS_MAX 6
 #define STEPS_MAX 40
