@@ -95,7 +95,8 @@ static void record_end(struct mailer *mailer, const struct mail *mail, enum mail
 		                            store_now_us(mailer->service->store), &error);
 		if (!result || result == ERR_REFUSED)
 			return;
-		log_warning("mail_not_ended", "mail_id", mail->mail_id, "cause", error_reason(&error, result));
+		log_warning("mail_not_ended", "mail_id", mail->mail_id, "cause",
+		            error_reason(&error, result));
 		bool passes = result == ERR_UNAVAILABLE || result == ERR_UNKNOWN_OUTCOME ||
 		              result == ERR_NO_SPACE;
 		if (!passes || atomic_load(stopping))
@@ -137,7 +138,8 @@ static void delay(struct mailer *mailer, const struct mail *mail, const char *ca
 	                              &error);
 	/* A lease that cannot be given back runs out. */
 	if (result && result != ERR_REFUSED)
-		log_warning("mail_not_released", "mail_id", mail->mail_id, "cause", error_reason(&error, result));
+		log_warning("mail_not_released", "mail_id", mail->mail_id, "cause",
+		            error_reason(&error, result));
 	log_warning("mail_delayed", "mail_id", mail->mail_id, "account_id", mail->account_id, "cause",
 	            cause);
 }

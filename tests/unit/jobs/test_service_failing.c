@@ -22,7 +22,6 @@
 #include "service/history.h"
 
 #define MEMORY_AND_STORE (FAILING_MEMORY | FAILING_SQLITE | FAILING_PARTS | FAILING_ARENAS)
-#define KEY "svc_live_"
 
 static struct office office;
 static struct arena arena;
@@ -290,13 +289,6 @@ static void remove_all(const char *path)
 
 static struct backup_facts facts;
 
-static int back_up(const char *path)
-{
-	remove_all(path);
-	return backup_make(office.service.store, office.service.content, path, clock_now_us(), &facts,
-	                   &error);
-}
-
 static const char *restored_url, *restored_content;
 
 static int restore(const char *path)
@@ -361,7 +353,8 @@ static void a_backup_is_whole_or_none(void **state)
 	assert_int_equal(restore(path), OK);
 	assert_int_equal(unlink(manifest), 0);
 	assert_int_not_equal(restore(path), OK);
-	assert_int_equal(back_up("not/absolute"), ERR_USAGE);
+	assert_int_equal(backup_make(office.service.store, office.service.content, "not/absolute",
+	                             clock_now_us(), &facts, &error), ERR_USAGE);
 }
 
 /* ---- starting ---- */
