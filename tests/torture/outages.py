@@ -239,6 +239,7 @@ class Certifier(User):
                        default=0)
         if not last or len(set(self.accepted) - self.torture.told()) >= self.PENDING_MAX:
             return
+        self.client.close()  # it may have been idle for longer than a server keeps it
         first = max(1, last - self.random.randint(0, 40))
         body = json.dumps({"seq_from": first, "seq_to": last})
         status, _, text = self.timed("POST /certifications", lambda: self.client.request(
