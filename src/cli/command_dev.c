@@ -102,8 +102,8 @@ static void ready_document(const struct settings *settings, struct node *node,
 	json_text(&writer, "public_url", settings->service_public_url);
 	json_text(&writer, "admin_socket", settings->service_admin_socket);
 	buf_clear(&address);
-	if (node_admin_port(node)) {
-		buf_printf(&address, "http://127.0.0.1:%u", node_admin_port(node));
+	if (node_monitor_port(node)) {
+		buf_printf(&address, "http://127.0.0.1:%u", node_monitor_port(node));
 		json_slice(&writer, "operator_url", buf_slice(&address));
 	}
 	json_text(&writer, "data_dir", settings->service_data_dir);
@@ -118,8 +118,8 @@ static void print_welcome(const struct settings *settings, struct node *node,
 	printf("\nconstancia %s, for development, with its data in %s\n\n", CONSTANCIA_VERSION,
 	       settings->service_data_dir);
 	printf("  base address     %s/v1\n", settings->service_public_url);
-	if (node_admin_port(node))
-		printf("  operator         http://127.0.0.1:%u/metrics\n", node_admin_port(node));
+	if (node_monitor_port(node))
+		printf("  operator         http://127.0.0.1:%u/metrics\n", node_monitor_port(node));
 	printf("  account          %s\n", demo->account_id);
 	for (int i = 0; i < DEMO_CHANNELS; i++) {
 		printf("\n  channel          %s  (%s)\n", demo->channels[i].channel_id,

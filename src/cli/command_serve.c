@@ -108,7 +108,7 @@ int command_serve(const struct command_line *line)
 	warn_of_promises(&config.settings, node_service(node));
 	char port[8], admin_port[8];
 	snprintf(port, sizeof port, "%u", node_port(node));
-	snprintf(admin_port, sizeof admin_port, "%u", node_admin_port(node));
+	snprintf(admin_port, sizeof admin_port, "%u", node_monitor_port(node));
 	log_info("serving", "version", CONSTANCIA_VERSION, "listen", config.settings.service_listen,
 	         "port", port, "admin_port", admin_port, "public_url",
 	         config.settings.service_public_url);

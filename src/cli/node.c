@@ -246,9 +246,9 @@ uint16_t node_port(const struct node *node)
 	return http_port(node->http);
 }
 
-uint16_t node_admin_port(const struct node *node)
+uint16_t node_monitor_port(const struct node *node)
 {
-	return http_admin_port(node->http);
+	return http_monitor_port(node->http);
 }
 
 int node_write_trust(struct node *node, struct error *error)

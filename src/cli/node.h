@@ -30,7 +30,7 @@ int node_listen(struct node *node, struct error *error) __attribute__((warn_unus
 struct service *node_service(struct node *node);
 struct admin *node_admin(struct node *node);
 uint16_t node_port(const struct node *node);
-uint16_t node_admin_port(const struct node *node); /* 0: none */
+uint16_t node_monitor_port(const struct node *node); /* 0: none */
 
 /* Writes the roots that verifiers have to trust to trust.pem in the data directory. */
 int node_write_trust(struct node *node, struct error *error) __attribute__((warn_unused_result));

@@ -127,7 +127,7 @@ struct s3_object {
 int s3_head(struct s3_store *store, const char *name, struct s3_object *ret_object,
             struct error *error) __attribute__((warn_unused_result));
 /* An answer that cannot be true: ERR_NETWORK, for nothing is known then. */
-int s3_lie(struct error *error, const char *what);
+int s3_protocol_error(struct error *error, const char *what);
 int s3_ready(struct content_store *store, struct error *error);
 
 /* ---- the functions of the driver, by file ---- */

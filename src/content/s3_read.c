@@ -55,15 +55,15 @@ static int check_block(struct s3_reader *reader, const struct s3_answer *answer,
 	uint64_t first = 0, last = 0, size = 0;
 	char etag[ETAG_MAX] = "";
 	if (answer->http.status != 206 || !read_range(answer, &first, &last, &size))
-		return s3_lie(error, "not the range that was asked for");
+		return s3_protocol_error(error, "not the range that was asked for");
 	(void)s3_header(answer, "ETag", etag, sizeof etag);
 	if (!first_block && (size != reader->size || strcmp(etag, reader->etag) != 0))
-		return s3_lie(error, "another object than before");
+		return s3_protocol_error(error, "another object than before");
 	uint64_t left = size > reader->next ? size - reader->next : 0;
 	uint64_t expected = left < reader->room ? left : reader->room;
 	if (first != reader->next || last < first || last - first + 1 != reader->filled ||
 	    reader->filled != expected)
-		return s3_lie(error, "not the range that was asked for");
+		return s3_protocol_error(error, "not the range that was asked for");
 	reader->size = size;
 	memcpy(reader->etag, etag, sizeof etag);
 	return OK;
@@ -101,7 +101,7 @@ static int begin_at_end(struct s3_reader *reader, struct error *error)
 	if (result)
 		return result;
 	if (object.size > reader->next)
-		return s3_lie(error, "a range that it has is refused");
+		return s3_protocol_error(error, "a range that it has is refused");
 	reader->size = reader->next = object.size;
 	return OK;
 }

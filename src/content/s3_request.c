@@ -58,7 +58,7 @@ bool s3_header(const struct s3_answer *answer, const char *name, char *text, siz
 	return true;
 }
 
-int s3_lie(struct error *error, const char *what)
+int s3_protocol_error(struct error *error, const char *what)
 {
 	return error_cause(error, ERR_NETWORK, "content: the S3 service's answer is not true: %s", what);
 }
@@ -109,7 +109,7 @@ static int judge(const struct s3_request *request, struct s3_answer *answer, boo
 	if (status >= 200 && status <= 299 && !is_error) {
 		struct slice checksum = http_answer_header(&answer->http, "x-amz-checksum-sha256");
 		*ret_again = request->checksum && checksum.size && !slice_is(checksum, request->checksum);
-		return *ret_again ? s3_lie(error, "another checksum than of what was sent") : OK;
+		return *ret_again ? s3_protocol_error(error, "another checksum than of what was sent") : OK;
 	}
 	memcpy(answer->code, told.code, sizeof answer->code);
 	/* An error behind a good status is one that came while the service was at work. */
@@ -244,7 +244,7 @@ int s3_head(struct s3_store *store, const char *name, struct s3_object *ret_obje
 		return result;
 	if (!s3_header(&answer, "Content-Length", size, sizeof size) ||
 	    strspn(size, "0123456789") != strlen(size) || strlen(size) > 18)
-		return s3_lie(error, "HEAD without a Content-Length");
+		return s3_protocol_error(error, "HEAD without a Content-Length");
 	object.size = strtoull(size, NULL, 10);
 	(void)s3_header(&answer, "ETag", object.etag, sizeof object.etag);
 	(void)s3_header(&answer, S3_UPLOAD_HEADER, object.upload, sizeof object.upload);

@@ -65,7 +65,7 @@ static int next_marker(struct sweep *sweep, const char *marker, char kept[TOKEN_
 	if (strlen(marker) >= TOKEN_MAX)
 		return error_cause(sweep->error, ERR_IO, "content: a listing's marker is too long");
 	if (strcmp(marker, kept) == 0)
-		return s3_lie(sweep->error, "a listing that goes on where it began");
+		return s3_protocol_error(sweep->error, "a listing that goes on where it began");
 	memcpy(kept, marker, strlen(marker) + 1);
 	return OK;
 }
@@ -182,7 +182,7 @@ int s3_now_us(struct content_store *base, int64_t *ret_now_us, struct error *err
 	struct tm parts = {0};
 	if (!s3_header(&answer, "Date", date, sizeof date) ||
 	    !strptime(date, "%a, %d %b %Y %H:%M:%S GMT", &parts))
-		return s3_lie(error, "an answer without its time");
+		return s3_protocol_error(error, "an answer without its time");
 	*ret_now_us = (int64_t)timegm(&parts) * US_PER_SECOND;
 	return OK;
 }

@@ -208,7 +208,7 @@ static int send_part(struct parts *parts, struct piece *piece, unsigned number,
 	if (result)
 		return result;
 	if (!s3_header(&answer, "ETag", etag, sizeof etag) || strpbrk(etag, "<>&"))
-		return s3_lie(error, "a part without a usable ETag");
+		return s3_protocol_error(error, "a part without a usable ETag");
 	buf_printf(&parts->completion,
 	           "<Part><ChecksumSHA256>%s</ChecksumSHA256><ETag>%s</ETag><PartNumber>%u</PartNumber>"
 	           "</Part>",
@@ -242,13 +242,14 @@ static int look_at_result(const struct parts *parts, const char *etag, struct er
 	struct s3_object object;
 	int result = s3_head(parts->store, parts->name, &object, error);
 	if (result)
-		return result == ERR_NOT_FOUND ? s3_lie(error, "a finished upload left no object") : result;
+		return result == ERR_NOT_FOUND ?
+		           s3_protocol_error(error, "a finished upload left no object") : result;
 	if (object.size != parts->size)
-		return s3_lie(error, "a finished upload has another size");
+		return s3_protocol_error(error, "a finished upload has another size");
 	if (strcmp(object.upload, parts->mark) != 0)
-		return s3_lie(error, "a finished upload left an older object");
+		return s3_protocol_error(error, "a finished upload left an older object");
 	if (etag && *object.etag && strcmp(object.etag, etag) != 0)
-		return s3_lie(error, "a finished upload has another ETag");
+		return s3_protocol_error(error, "a finished upload has another ETag");
 	return OK;
 }
 

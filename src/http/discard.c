@@ -5,16 +5,16 @@
 #include "http/internal.h"
 
 struct discard {
-	struct job job;
+	struct task task;
 	struct content_store *store;
 	struct content_writer *writer;
 	struct content_reader *reader;
 	char name[CONTENT_NAME_MAX]; /* empty: none */
 };
 
-static void run(struct job *job)
+static void run(struct task *task)
 {
-	struct discard *discard = (struct discard *)job;
+	struct discard *discard = (struct discard *)task;
 	content_write_abort(discard->writer);
 	content_read_end(discard->reader);
 	if (*discard->name)
@@ -28,9 +28,9 @@ static void hand_over(struct http_server *server, struct discard given)
 	if (!discard)
 		return;
 	*discard = given;
-	discard->job.run = run;
+	discard->task.run = run;
 	discard->store = server->service->content;
-	worker_clear_up(server->content_workers, &discard->job);
+	worker_clear_up(server->content_workers, &discard->task);
 }
 
 void writer_discard(struct http_server *server, struct content_writer *writer)

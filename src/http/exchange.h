@@ -112,7 +112,7 @@ struct exchange {
 	uint64_t body_seen;
 	struct upload *upload; /* a file that comes */
 
-	struct job job;
+	struct task task;
 	struct loop_item item;
 	struct pending_registration pending;
 	char content_object[CONTENT_NAME_MAX];

@@ -49,9 +49,9 @@ struct http_server {
 	struct loop loops[LOOPS];
 	struct loop operators_loop;
 	int listen_descriptor;
-	int admin_descriptor;
+	int monitor_descriptor;
 	uint16_t port;
-	uint16_t admin_port;
+	uint16_t monitor_port;
 	_Atomic bool draining;
 	_Atomic bool content_asked, content_failed; /* by /readyz or /metrics; when it last was */
 	_Atomic int64_t store_ready_us; /* monotonic: when the store last said that it is */

@@ -7,7 +7,7 @@
 #define LOOKUPS_MAX 512
 
 struct key_lookup {
-	struct job job;
+	struct task task;
 	struct loop_item item;
 	struct loop *loop;
 	struct key_lookup *previous, *next; /* the loop's list */
@@ -20,9 +20,9 @@ struct key_lookup {
 	struct error error;
 };
 
-static void look_up(struct job *job)
+static void look_up(struct task *task)
 {
-	struct key_lookup *lookup = (struct key_lookup *)job;
+	struct key_lookup *lookup = (struct key_lookup *)task;
 	struct service *service = lookup->loop->server->service;
 	lookup->result =
 		service_look_up_key(service, &lookup->question.key_hash, &lookup->key, &lookup->error);
@@ -91,12 +91,12 @@ static struct key_lookup *start(struct loop *loop, const struct key_question *qu
 	struct key_lookup *lookup = loop->lookup_count < LOOKUPS_MAX ? calloc(1, sizeof *lookup) : NULL;
 	if (!lookup)
 		return NULL;
-	lookup->job.run = look_up;
+	lookup->task.run = look_up;
 	lookup->item.take = take;
 	lookup->loop = loop;
 	lookup->started_us = now_us;
 	lookup->question = *question;
-	if (!worker_submit(loop->server->key_workers, &lookup->job)) {
+	if (!worker_submit(loop->server->key_workers, &lookup->task)) {
 		free(lookup);
 		return NULL;
 	}

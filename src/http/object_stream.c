@@ -10,7 +10,7 @@
 #define BLOCK_SIZE ((size_t)32 * 1024)
 
 struct object_stream {
-	struct job job;
+	struct task task;
 	struct loop_item item;
 	struct loop *loop;
 	struct client *client;
@@ -29,16 +29,16 @@ struct object_stream {
 
 /* ---- on a worker ---- */
 
-static void end(struct job *job)
+static void end(struct task *task)
 {
-	struct object_stream *stream = (struct object_stream *)job;
+	struct object_stream *stream = (struct object_stream *)task;
 	content_read_end(stream->reader);
 	free(stream);
 }
 
-static void fill(struct job *job)
+static void fill(struct task *task)
 {
-	struct object_stream *stream = (struct object_stream *)job;
+	struct object_stream *stream = (struct object_stream *)task;
 	int64_t got = 1;
 	while (stream->size < PIECE_SIZE && got > 0) {
 		got = content_read(stream->reader, stream->piece + stream->size, PIECE_SIZE - stream->size,
@@ -54,8 +54,8 @@ static void fill(struct job *job)
 
 static void stream_free(struct object_stream *stream)
 {
-	stream->job.run = end;
-	worker_clear_up(stream->loop->server->content_workers, &stream->job);
+	stream->task.run = end;
+	worker_clear_up(stream->loop->server->content_workers, &stream->task);
 }
 
 static void resume(struct object_stream *stream)
@@ -94,9 +94,9 @@ static void start_filling(struct object_stream *stream)
 	loop->out++;
 	client_waits(stream->client, clock_monotonic_us());
 	MHD_suspend_connection(stream->connection);
-	stream->job.run = fill;
+	stream->task.run = fill;
 	stream->item.take = take;
-	if (worker_submit(loop->server->content_workers, &stream->job))
+	if (worker_submit(loop->server->content_workers, &stream->task))
 		return;
 	stream->over = true;
 	stream->result = error_cause(&stream->error, ERR_UNAVAILABLE, "the work queue is full");

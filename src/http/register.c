@@ -161,9 +161,9 @@ static int write_piece(struct upload *upload, struct content_store *store, struc
 	return result;
 }
 
-static void store_piece(struct job *job)
+static void store_piece(struct task *task)
 {
-	struct exchange *exchange = (struct exchange *)((char *)job - offsetof(struct exchange, job));
+	struct exchange *exchange = (struct exchange *)((char *)task - offsetof(struct exchange, task));
 	struct upload *upload = exchange->upload;
 	upload->result = write_piece(upload, exchange->service->content, &exchange->error);
 	loop_complete(exchange);
@@ -192,8 +192,8 @@ static int submit_piece(struct exchange *exchange, struct error *error)
 	exchange->body_comes = true;
 	loop_wait(exchange);
 	exchange->item.take = piece_stored;
-	exchange->job.run = store_piece;
-	if (worker_submit(exchange->server->content_workers, &exchange->job))
+	exchange->task.run = store_piece;
+	if (worker_submit(exchange->server->content_workers, &exchange->task))
 		return 0;
 	exchange->upload->result = error_cause(error, ERR_UNAVAILABLE, "the work queue is full");
 	loop_complete(exchange);
@@ -283,9 +283,9 @@ static int write_rest(struct exchange *exchange, struct content_writer **ret_wri
 }
 
 /* On a worker: makes the content durable under its name, then queues the registration. */
-static void store_content(struct job *job)
+static void store_content(struct task *task)
 {
-	struct exchange *exchange = (struct exchange *)((char *)job - offsetof(struct exchange, job));
+	struct exchange *exchange = (struct exchange *)((char *)task - offsetof(struct exchange, task));
 	struct error *error = &exchange->error;
 	struct content_writer *writer = NULL;
 	content_fresh_name("event", exchange->content_object);
@@ -311,8 +311,8 @@ static void store_content(struct job *job)
 static void submit_with_content(struct exchange *exchange)
 {
 	loop_wait(exchange);
-	exchange->job.run = store_content;
-	if (worker_submit(exchange->server->content_workers, &exchange->job))
+	exchange->task.run = store_content;
+	if (worker_submit(exchange->server->content_workers, &exchange->task))
 		return;
 	fail(exchange, error_cause(&exchange->error, ERR_UNAVAILABLE, "the work queue is full"));
 }

@@ -203,9 +203,9 @@ void request_abandon(struct exchange *exchange)
 
 /* ---- work ---- */
 
-static void run_work(struct job *job)
+static void run_work(struct task *task)
 {
-	struct exchange *exchange = (struct exchange *)((char *)job - offsetof(struct exchange, job));
+	struct exchange *exchange = (struct exchange *)((char *)task - offsetof(struct exchange, task));
 	if (!atomic_load(&exchange->abandoned)) {
 		buf_clear(&exchange->out);
 		int result = exchange->operation->work(exchange, &exchange->error);
@@ -227,8 +227,8 @@ static int submit(struct exchange *exchange, struct worker_pool *workers)
 {
 	if (!keep(exchange, &exchange->head.accept) || !keep(exchange, &exchange->head.range))
 		return ERR_NO_MEMORY;
-	exchange->job.run = run_work;
-	if (worker_submit(workers, &exchange->job))
+	exchange->task.run = run_work;
+	if (worker_submit(workers, &exchange->task))
 		return 0;
 	return error_cause(&exchange->error, ERR_UNAVAILABLE, "the work queue is full");
 }

@@ -112,7 +112,7 @@ static int start_operators_loop(struct http_server *server, struct error *error)
 	loop->deadline_us = deadline_us < OPERATOR_DEADLINE_US ? deadline_us : OPERATOR_DEADLINE_US;
 	loop->connections_max = OPERATOR_CONNECTIONS;
 	loop->is_operators = true;
-	return loop_start(loop, server, server->admin_descriptor, error);
+	return loop_start(loop, server, server->monitor_descriptor, error);
 }
 
 static int start(struct http_server *server, struct error *error)
@@ -132,7 +132,7 @@ static int start(struct http_server *server, struct error *error)
 	                   &server->port, error);
 	if (!result && settings->service_admin_listen && *settings->service_admin_listen) {
 		result = listen_on("service.admin_listen", settings->service_admin_listen,
-		                   &server->admin_descriptor, &server->admin_port, error);
+		                   &server->monitor_descriptor, &server->monitor_port, error);
 		if (!result)
 			result = start_operators_loop(server, error);
 	}
@@ -154,7 +154,7 @@ int http_start(struct service *service, struct http_server **ret_server, struct 
 		return error_cause(error, ERR_NO_MEMORY, "no memory for HTTP");
 	server->service = service;
 	pthread_mutex_init(&server->bodies_lock, NULL);
-	server->listen_descriptor = server->admin_descriptor = -1;
+	server->listen_descriptor = server->monitor_descriptor = -1;
 	int result = start(server, error);
 	if (result) {
 		http_stop(server);
@@ -169,9 +169,9 @@ uint16_t http_port(const struct http_server *server)
 	return server->port;
 }
 
-uint16_t http_admin_port(const struct http_server *server)
+uint16_t http_monitor_port(const struct http_server *server)
 {
-	return server->admin_port;
+	return server->monitor_port;
 }
 
 static int64_t under_way(struct http_server *server)
@@ -205,8 +205,8 @@ void http_stop(struct http_server *server)
 	worker_pool_stop(server->content_workers); /* the last, for it clears up */
 	if (server->listen_descriptor >= 0)
 		close(server->listen_descriptor);
-	if (server->admin_descriptor >= 0)
-		close(server->admin_descriptor);
+	if (server->monitor_descriptor >= 0)
+		close(server->monitor_descriptor);
 	rate_limiter_free(server->limiter);
 	shares_free(server->bodies);
 	pthread_mutex_destroy(&server->bodies_lock);

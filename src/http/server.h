@@ -24,7 +24,7 @@ int http_start(struct service *service, struct http_server **ret_server, struct 
 
 /* The ports that are listened on; 0: none. */
 uint16_t http_port(const struct http_server *server);
-uint16_t http_admin_port(const struct http_server *server);
+uint16_t http_monitor_port(const struct http_server *server);
 
 /* Takes no new connections, has /readyz answer 503, asks clients to close theirs, and waits until
  * no request is under way or the clock_monotonic_us time `deadline_us` has come. */

@@ -7,8 +7,8 @@
 struct worker_pool {
 	pthread_mutex_t lock;
 	pthread_cond_t work;
-	struct job *first;
-	struct job **last;
+	struct task *first;
+	struct task **last;
 	size_t length;
 	size_t queue_max;
 	bool stopping;
@@ -24,15 +24,15 @@ static void *work(void *context)
 	for (;;) {
 		while (!pool->first && !pool->stopping)
 			pthread_cond_wait(&pool->work, &pool->lock);
-		struct job *job = pool->first;
-		if (!job)
+		struct task *task = pool->first;
+		if (!task)
 			break;
-		pool->first = job->next;
+		pool->first = task->next;
 		if (!pool->first)
 			pool->last = &pool->first;
 		pool->length--;
 		pthread_mutex_unlock(&pool->lock);
-		job->run(job);
+		task->run(task);
 		pthread_mutex_lock(&pool->lock);
 	}
 	pthread_mutex_unlock(&pool->lock);
@@ -61,29 +61,29 @@ struct worker_pool *worker_pool_start(size_t threads, size_t queue_max)
 	return NULL;
 }
 
-static void append(struct worker_pool *pool, struct job *job)
+static void append(struct worker_pool *pool, struct task *task)
 {
-	job->next = NULL;
-	*pool->last = job;
-	pool->last = &job->next;
+	task->next = NULL;
+	*pool->last = task;
+	pool->last = &task->next;
 	pool->length++;
 	pthread_cond_signal(&pool->work);
 }
 
-bool worker_submit(struct worker_pool *pool, struct job *job)
+bool worker_submit(struct worker_pool *pool, struct task *task)
 {
 	pthread_mutex_lock(&pool->lock);
 	bool taken = pool->length < pool->queue_max && !pool->stopping;
 	if (taken)
-		append(pool, job);
+		append(pool, task);
 	pthread_mutex_unlock(&pool->lock);
 	return taken;
 }
 
-void worker_clear_up(struct worker_pool *pool, struct job *job)
+void worker_clear_up(struct worker_pool *pool, struct task *task)
 {
 	pthread_mutex_lock(&pool->lock);
-	append(pool, job);
+	append(pool, task);
 	pthread_mutex_unlock(&pool->lock);
 }
 

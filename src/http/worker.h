@@ -7,19 +7,19 @@
 
 struct worker_pool;
 
-struct job {
-	void (*run)(struct job *job);
-	struct job *next; /* the queue's own */
+struct task {
+	void (*run)(struct task *task);
+	struct task *next; /* the queue's own */
 };
 
 /* NULL when threads cannot be had. */
 struct worker_pool *worker_pool_start(size_t threads, size_t queue_max)
 	__attribute__((warn_unused_result));
-/* False when the queue is full. The job must live until it has run. Thread safe. */
-bool worker_submit(struct worker_pool *pool, struct job *job) __attribute__((warn_unused_result));
+/* False when the queue is full. The task must live until it has run. Thread safe. */
+bool worker_submit(struct worker_pool *pool, struct task *task) __attribute__((warn_unused_result));
 /* For what has to be done behind something that was taken before, and is bounded by it: never
  * refused. Not after worker_pool_stop. */
-void worker_clear_up(struct worker_pool *pool, struct job *job);
+void worker_clear_up(struct worker_pool *pool, struct task *task);
 size_t worker_queue_length(struct worker_pool *pool);
 /* Runs what is queued, then ends the threads. NULL-safe. */
 void worker_pool_stop(struct worker_pool *pool);

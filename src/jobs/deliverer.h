@@ -39,6 +39,6 @@ struct deliverer {
 int deliverer_init(struct deliverer *deliverer, struct service *service, const char *node,
                    struct error *error) __attribute__((warn_unused_result));
 void deliverer_free(struct deliverer *deliverer);
-worker_run_function deliverer_run;
+job_thread_run_function deliverer_run;
 
 #endif

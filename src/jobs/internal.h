@@ -4,7 +4,7 @@
 
 #include "jobs/jobs.h"
 #include "jobs/keeper.h"
-#include "jobs/worker.h"
+#include "jobs/job_thread.h"
 #include "service/apart.h"
 
 /* One account never holds all of them. */
@@ -27,7 +27,7 @@ struct sealer {
 int sealer_init(struct sealer *sealer, struct service *service, const char *node,
                 struct keeper *keeper);
 void sealer_free(struct sealer *sealer);
-worker_run_function sealer_run;
+job_thread_run_function sealer_run;
 
 /* ---- issuer.c ---- */
 struct issuer {
@@ -43,7 +43,7 @@ struct issuer {
 /* `directory` is that of all issuers. */
 void issuer_init(struct issuer *issuer, struct service *service, const char *node,
                  const char *directory, int number, struct keeper *keeper);
-worker_run_function issuer_run;
+job_thread_run_function issuer_run;
 
 /* ---- topup.c: decides automatic top-ups and tries payments ---- */
 #define TOPUP_COUNT 4 /* a provider that does not answer holds up to so many */
@@ -53,7 +53,7 @@ struct topup {
 	bool decides;             /* one of them does */
 };
 void topup_init(struct topup *topup, struct service *service, const char *node, int number);
-worker_run_function topup_run;
+job_thread_run_function topup_run;
 
 /* ---- housekeeping.c ---- */
 struct housekeeping {
@@ -61,7 +61,7 @@ struct housekeeping {
 	struct keeper *keeper;
 	char holder[HOLDER_SIZE];
 };
-worker_run_function housekeeping_run;
+job_thread_run_function housekeeping_run;
 
 /* ---- sweep_place.c ---- */
 /* Under the lease: makes this sweep the place's last one. ERR_REFUSED, with the sentence for the

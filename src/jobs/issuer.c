@@ -18,7 +18,7 @@
 #define SETTLED_AFTER_US (3600 * US_PER_SECOND)
 #define JOB_MEMORY_MAX ((size_t)64 << 20)
 
-struct job {
+struct issuing {
 	struct issuer *issuer;
 	struct certification certification;
 	const atomic_bool *stopping;
@@ -47,7 +47,7 @@ void issuer_init(struct issuer *issuer, struct service *service, const char *nod
  * ends the work at once. */
 static int renew(void *context)
 {
-	struct job *job = context;
+	struct issuing *job = context;
 	struct store *store = job->issuer->service->store;
 	int result =
 	    store_renew_certification(store, &job->certification, job->issuer->holder,
@@ -60,7 +60,7 @@ static int renew(void *context)
 
 static int report_progress(void *context, int64_t permille)
 {
-	struct job *job = context;
+	struct issuing *job = context;
 	if (atomic_load(job->stopping))
 		return ERR_UNAVAILABLE;
 	/* The first sign of progress soon, the others with the lease. */
@@ -100,7 +100,7 @@ static int fail(struct issuer *issuer, const struct certification *certification
 	return OK;
 }
 
-static void delay(struct job *job, int64_t pause_us, const char *cause)
+static void delay(struct issuing *job, int64_t pause_us, const char *cause)
 {
 	struct error error = {0};
 	struct store *store = job->issuer->service->store;
@@ -112,7 +112,7 @@ static void delay(struct job *job, int64_t pause_us, const char *cause)
 		            job->certification.certification_id, "cause", error_reason(&error, result));
 }
 
-static bool is_old(const struct job *job)
+static bool is_old(const struct issuing *job)
 {
 	const struct service *service = job->issuer->service;
 	return store_now_us(service->store) - job->certification.requested_at_us >
@@ -121,7 +121,7 @@ static bool is_old(const struct job *job)
 
 /* Whether its attempts, with the pauses between them, have gone on for long enough: it may have
  * waited for other things before the first, and an operator may have called for some at once. */
-static bool is_settled(const struct job *job)
+static bool is_settled(const struct issuing *job)
 {
 	int64_t tried_us = 0;
 	for (int64_t i = 1; i < job->certification.attempts && tried_us < SETTLED_AFTER_US; i++)
@@ -131,7 +131,7 @@ static bool is_settled(const struct job *job)
 	           SETTLED_AFTER_US;
 }
 
-static bool may_pass(const struct job *job, int result)
+static bool may_pass(const struct issuing *job, int result)
 {
 	switch (result) {
 	case ERR_INVALID_EVIDENCE: /* the clock is wrong, or an authority's certificate */
@@ -143,7 +143,7 @@ static bool may_pass(const struct job *job, int result)
 	}
 }
 
-static void end_failed_attempt(struct job *job, int result, const struct error *error)
+static void end_failed_attempt(struct issuing *job, int result, const struct error *error)
 {
 	const struct certification *certification = &job->certification;
 	if (atomic_load(job->stopping)) {
@@ -163,7 +163,7 @@ static void end_failed_attempt(struct job *job, int result, const struct error *
 	delay(job, pause_after(certification->attempts), cause);
 }
 
-static void complete(struct job *job, const struct issue_result *issued)
+static void complete(struct issuing *job, const struct issue_result *issued)
 {
 	const struct certification *certification = &job->certification;
 	struct service *service = job->issuer->service;
@@ -195,7 +195,7 @@ static int prepare_directory(const struct issuer *issuer, struct error *error)
 	return result;
 }
 
-static void work_on(struct job *job, struct arena *arena)
+static void work_on(struct issuing *job, struct arena *arena)
 {
 	struct issuer *issuer = job->issuer;
 	if (job->certification.attempts > ATTEMPTS_MAX && is_old(job)) {
@@ -250,7 +250,7 @@ int64_t issuer_run(void *context, const atomic_bool *stopping)
 	arena_init(&arena, JOB_MEMORY_MAX);
 	while (!atomic_load(stopping)) {
 		arena_reset(&arena);
-		struct job job = {.issuer = issuer, .stopping = stopping};
+		struct issuing job = {.issuer = issuer, .stopping = stopping};
 		struct error error = {0};
 		struct certification_claim claim = {
 		    .holder = issuer->holder,

@@ -20,33 +20,33 @@ struct jobs {
 	struct deliverer deliverer;
 	struct mailer mailer;
 	struct housekeeping housekeeping;
-	struct worker *sealer_worker;
-	struct worker *issuer_workers[ISSUER_COUNT];
-	struct worker *topup_workers[TOPUP_COUNT];
-	struct worker *deliverer_worker;
-	struct worker *mailer_worker;
-	struct worker *housekeeping_worker;
-	struct worker *links_worker;
+	struct job_thread *sealer_thread;
+	struct job_thread *issuer_threads[ISSUER_COUNT];
+	struct job_thread *topup_threads[TOPUP_COUNT];
+	struct job_thread *deliverer_thread;
+	struct job_thread *mailer_thread;
+	struct job_thread *housekeeping_thread;
+	struct job_thread *links_thread;
 };
 
 static void wake_sealer(void *context)
 {
 	struct jobs *jobs = context;
-	worker_wake(jobs->sealer_worker);
+	job_thread_wake(jobs->sealer_thread);
 }
 
 static void wake_issuer(void *context)
 {
 	struct jobs *jobs = context;
 	for (int i = 0; i < ISSUER_COUNT; i++)
-		worker_wake(jobs->issuer_workers[i]);
+		job_thread_wake(jobs->issuer_threads[i]);
 }
 
 static void wake_topup(void *context)
 {
 	struct jobs *jobs = context;
 	for (int i = 0; i < TOPUP_COUNT; i++)
-		worker_wake(jobs->topup_workers[i]);
+		job_thread_wake(jobs->topup_threads[i]);
 }
 
 /* The node's name in leases: the same after a restart, so that it takes up what it left. */
@@ -76,26 +76,28 @@ static int64_t refresh_links(void *context, const atomic_bool *stopping)
 	return LINKS_INTERVAL_US;
 }
 
-static int start_workers(struct jobs *jobs, struct error *error)
+static int start_threads(struct jobs *jobs, struct error *error)
 {
 	int result = OK;
 	for (int i = 0; i < ISSUER_COUNT && !result; i++)
-		result = worker_start("issuer", issuer_run, &jobs->issuers[i], &jobs->issuer_workers[i],
-		                      error);
+		result = job_thread_start("issuer", issuer_run, &jobs->issuers[i], &jobs->issuer_threads[i],
+		                          error);
 	if (!result)
-		result = worker_start("sealer", sealer_run, &jobs->sealer, &jobs->sealer_worker, error);
+		result = job_thread_start("sealer", sealer_run, &jobs->sealer, &jobs->sealer_thread, error);
 	for (int i = TOPUP_COUNT - 1; i >= 0 && !result; i--)
-		result = worker_start("topup", topup_run, &jobs->topups[i], &jobs->topup_workers[i], error);
+		result = job_thread_start("topup", topup_run, &jobs->topups[i], &jobs->topup_threads[i],
+		                          error);
 	if (!result)
-		result = worker_start("mailer", mailer_run, &jobs->mailer, &jobs->mailer_worker, error);
+		result = job_thread_start("mailer", mailer_run, &jobs->mailer, &jobs->mailer_thread, error);
 	if (!result)
-		result = worker_start("deliverer", deliverer_run, &jobs->deliverer,
-		                      &jobs->deliverer_worker, error);
+		result = job_thread_start("deliverer", deliverer_run, &jobs->deliverer,
+		                          &jobs->deliverer_thread, error);
 	if (!result)
-		result = worker_start("housekeeping", housekeeping_run, &jobs->housekeeping,
-		                      &jobs->housekeeping_worker, error);
+		result = job_thread_start("housekeeping", housekeeping_run, &jobs->housekeeping,
+		                          &jobs->housekeeping_thread, error);
 	if (!result)
-		result = worker_start("links", refresh_links, jobs->service, &jobs->links_worker, error);
+		result = job_thread_start("links", refresh_links, jobs->service, &jobs->links_thread,
+		                          error);
 	return result;
 }
 
@@ -130,7 +132,7 @@ int jobs_start(struct service *service, struct jobs **ret_jobs, struct error *er
 	service->wake_sealer = wake_sealer;
 	service->wake_topup = wake_topup;
 	if (!result)
-		result = start_workers(jobs, error);
+		result = start_threads(jobs, error);
 	if (result) {
 		jobs_stop(jobs);
 		return result;
@@ -139,30 +141,30 @@ int jobs_start(struct service *service, struct jobs **ret_jobs, struct error *er
 	return OK;
 }
 
-static void each_worker(struct jobs *jobs, void (*call)(struct worker *worker))
+static void each_thread(struct jobs *jobs, void (*call)(struct job_thread *thread))
 {
-	call(jobs->links_worker);
-	call(jobs->housekeeping_worker);
-	call(jobs->mailer_worker);
-	call(jobs->deliverer_worker);
-	call(jobs->sealer_worker);
+	call(jobs->links_thread);
+	call(jobs->housekeeping_thread);
+	call(jobs->mailer_thread);
+	call(jobs->deliverer_thread);
+	call(jobs->sealer_thread);
 	for (int i = 0; i < TOPUP_COUNT; i++)
-		call(jobs->topup_workers[i]);
+		call(jobs->topup_threads[i]);
 	for (int i = 0; i < ISSUER_COUNT; i++)
-		call(jobs->issuer_workers[i]);
+		call(jobs->issuer_threads[i]);
 }
 
 void jobs_stop(struct jobs *jobs)
 {
 	if (!jobs)
 		return;
-	each_worker(jobs, worker_ask_to_stop);
-	each_worker(jobs, worker_join); /* all of them first, for they wake each other */
+	each_thread(jobs, job_thread_ask_to_stop);
+	each_thread(jobs, job_thread_join); /* all of them first, for they wake each other */
 	jobs->service->wake_sealer = NULL;
 	jobs->service->wake_topup = NULL;
 	jobs->service->wake_issuer = NULL;
 	jobs->service->wake_context = NULL;
-	each_worker(jobs, worker_free);
+	each_thread(jobs, job_thread_free);
 	keeper_end(jobs->keeper);
 	sealer_free(&jobs->sealer);
 	deliverer_free(&jobs->deliverer);

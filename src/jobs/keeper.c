@@ -3,7 +3,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "jobs/worker.h"
+#include "jobs/job_thread.h"
 
 struct holding {
 	keeper_renew_function *renew; /* NULL: free, or lost */
@@ -14,7 +14,7 @@ struct holding {
 struct keeper {
 	pthread_mutex_t mutex; /* held while a lease is renewed */
 	struct holding holdings[KEEPER_HOLDINGS_MAX];
-	struct worker *worker;
+	struct job_thread *thread;
 };
 
 static int64_t renew_all(void *context, const atomic_bool *stopping)
@@ -36,7 +36,7 @@ int keeper_start(struct keeper **ret_keeper, struct error *error)
 	if (!keeper)
 		return ERR_NO_MEMORY;
 	pthread_mutex_init(&keeper->mutex, NULL);
-	int result = worker_start("keeper", renew_all, keeper, &keeper->worker, error);
+	int result = job_thread_start("keeper", renew_all, keeper, &keeper->thread, error);
 	if (result) {
 		keeper_end(keeper);
 		return result;
@@ -49,9 +49,9 @@ void keeper_end(struct keeper *keeper)
 {
 	if (!keeper)
 		return;
-	worker_ask_to_stop(keeper->worker);
-	worker_join(keeper->worker);
-	worker_free(keeper->worker);
+	job_thread_ask_to_stop(keeper->thread);
+	job_thread_join(keeper->thread);
+	job_thread_free(keeper->thread);
 	pthread_mutex_destroy(&keeper->mutex);
 	free(keeper);
 }

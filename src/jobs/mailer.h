@@ -20,6 +20,6 @@ struct mailer {
 /* ERR_VALIDATION: mail.allow_networks or mail.schedule. */
 int mailer_init(struct mailer *mailer, struct service *service, const char *node,
                 struct error *error) __attribute__((warn_unused_result));
-worker_run_function mailer_run;
+job_thread_run_function mailer_run;
 
 #endif

@@ -32,7 +32,7 @@ int transfer_init(void)
 static curl_socket_t open_guarded(void *context, curlsocktype purpose,
                                   struct curl_sockaddr *address)
 {
-	struct transfer *transfer = context;
+	struct http_transfer *transfer = context;
 
 	(void)purpose;
 	if (!address_guard_permits(transfer->request->guard, &address->addr)) {
@@ -47,7 +47,7 @@ static curl_socket_t open_guarded(void *context, curlsocktype purpose,
 
 static size_t take_header(char *data, size_t one, size_t size, void *context)
 {
-	struct transfer *transfer = context;
+	struct http_transfer *transfer = context;
 	struct buf *headers = &transfer->answer.headers;
 	size_t length = size;
 
@@ -65,7 +65,7 @@ static size_t take_header(char *data, size_t one, size_t size, void *context)
 	return buf_check(headers) == 0 ? size : 0;
 }
 
-static bool is_taken_elsewhere(const struct transfer *transfer)
+static bool is_taken_elsewhere(const struct http_transfer *transfer)
 {
 	long status = 0;
 
@@ -76,7 +76,7 @@ static bool is_taken_elsewhere(const struct transfer *transfer)
 
 static size_t take_body(char *data, size_t one, size_t size, void *context)
 {
-	struct transfer *transfer = context;
+	struct http_transfer *transfer = context;
 	const struct http_request *request = transfer->request;
 	if (is_taken_elsewhere(transfer))
 		return request->take(request->take_context, slice_make(data, size)) ? size : size + 1;
@@ -95,7 +95,7 @@ static size_t take_body(char *data, size_t one, size_t size, void *context)
 
 static size_t give_body(char *data, size_t one, size_t size, void *context)
 {
-	struct transfer *transfer = context;
+	struct http_transfer *transfer = context;
 	const struct http_upload *upload = transfer->request->upload;
 	uint64_t left = upload->size - transfer->uploaded;
 	size_t wanted = left < one * size ? (size_t)left : one * size;
@@ -109,7 +109,7 @@ static size_t give_body(char *data, size_t one, size_t size, void *context)
 
 static int seek_body(void *context, curl_off_t offset, int origin)
 {
-	struct transfer *transfer = context;
+	struct http_transfer *transfer = context;
 
 	if (origin != SEEK_SET || offset < 0 || (uint64_t)offset > transfer->request->upload->size)
 		return CURL_SEEKFUNC_FAIL;
@@ -121,7 +121,7 @@ static int seek_body(void *context, curl_off_t offset, int origin)
 static int watch_progress(void *context, curl_off_t down_all, curl_off_t down, curl_off_t up_all,
                           curl_off_t up)
 {
-	struct transfer *transfer = context;
+	struct http_transfer *transfer = context;
 	int64_t now_us = clock_monotonic_us();
 
 	(void)down_all;
@@ -150,7 +150,7 @@ void http_answer_free(struct http_answer *answer)
 	buf_free(&answer->headers);
 }
 
-void transfer_free(struct transfer *transfer)
+void transfer_free(struct http_transfer *transfer)
 {
 	if (!transfer->request->session)
 		curl_easy_cleanup(transfer->easy);
@@ -168,7 +168,7 @@ static bool is_header_text(const char *text)
 	return true;
 }
 
-static int add_header(struct transfer *transfer, const char *text, struct error *error)
+static int add_header(struct http_transfer *transfer, const char *text, struct error *error)
 {
 	if (!is_header_text(text))
 		return error_cause(error, ERR_VALIDATION, "control character in a request header");
@@ -179,7 +179,7 @@ static int add_header(struct transfer *transfer, const char *text, struct error 
 	return 0;
 }
 
-static int add_headers(struct transfer *transfer, struct error *error)
+static int add_headers(struct http_transfer *transfer, struct error *error)
 {
 	const struct http_request *request = transfer->request;
 	char type[256];
@@ -201,7 +201,7 @@ static int add_headers(struct transfer *transfer, struct error *error)
 	return result;
 }
 
-static CURLcode set_upload(struct transfer *transfer)
+static CURLcode set_upload(struct http_transfer *transfer)
 {
 	CURL *easy = transfer->easy;
 	CURLcode code = curl_easy_setopt(easy, CURLOPT_UPLOAD, 1L);
@@ -256,7 +256,7 @@ static CURLcode set_credentials(CURL *easy, const struct http_request *request)
 	return code;
 }
 
-static CURLcode set_options(struct transfer *transfer)
+static CURLcode set_options(struct http_transfer *transfer)
 {
 	const struct http_request *request = transfer->request;
 	CURL *easy = transfer->easy;
@@ -296,7 +296,7 @@ static CURLcode set_options(struct transfer *transfer)
 	return code | set_method(easy, request);
 }
 
-int transfer_prepare(struct transfer *transfer, const struct http_request *request,
+int transfer_prepare(struct http_transfer *transfer, const struct http_request *request,
                      struct error *error)
 {
 	transfer->request = request;
@@ -319,7 +319,8 @@ int transfer_prepare(struct transfer *transfer, const struct http_request *reque
 	return 0;
 }
 
-static int transfer_failure(const struct transfer *transfer, CURLcode code, struct error *error)
+static int transfer_failure(const struct http_transfer *transfer, CURLcode code,
+                            struct error *error)
 {
 	const char *reason = transfer->reason[0] ? transfer->reason : curl_easy_strerror(code);
 
@@ -345,7 +346,7 @@ static int transfer_failure(const struct transfer *transfer, CURLcode code, stru
 }
 
 /* The answer goes to the caller when there is a whole one. */
-int transfer_finish(struct transfer *transfer, CURLcode code, struct http_answer *ret_answer,
+int transfer_finish(struct http_transfer *transfer, CURLcode code, struct http_answer *ret_answer,
                     struct error *error)
 {
 	struct http_answer *answer = &transfer->answer;
@@ -369,7 +370,7 @@ int transfer_finish(struct transfer *transfer, CURLcode code, struct http_answer
 int http_send(const struct http_request *request, struct http_answer *ret_answer,
               struct error *error)
 {
-	struct transfer transfer = {0};
+	struct http_transfer transfer = {0};
 	int64_t started_us = clock_monotonic_us();
 	thread_may_wait();
 

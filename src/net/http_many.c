@@ -15,7 +15,7 @@
 
 /* An exchange under way. */
 struct task {
-	struct transfer transfer;
+	struct http_transfer transfer;
 	struct http_exchange *exchange;
 	int64_t started_us;
 	struct task *next, *previous;

@@ -11,7 +11,7 @@
 #define URL_MAX 300
 
 /* One message on its way. */
-struct transfer {
+struct mail_transfer {
 	const struct mail_server *server;
 	struct buf text;
 	size_t sent;
@@ -84,7 +84,7 @@ int mail_url_check(const char *text)
 static curl_socket_t open_guarded(void *context, curlsocktype purpose,
                                   struct curl_sockaddr *address)
 {
-	struct transfer *transfer = context;
+	struct mail_transfer *transfer = context;
 	(void)purpose;
 	if (!address_guard_permits(transfer->server->guard, &address->addr)) {
 		transfer->refused = true;
@@ -98,7 +98,7 @@ static curl_socket_t open_guarded(void *context, curlsocktype purpose,
 
 static size_t give_text(char *data, size_t one, size_t size, void *context)
 {
-	struct transfer *transfer = context;
+	struct mail_transfer *transfer = context;
 	size_t rest = transfer->text.size - transfer->sent;
 	size_t part = one * size < rest ? one * size : rest;
 	memcpy(data, transfer->text.data + transfer->sent, part);
@@ -115,7 +115,7 @@ static size_t pass_over(char *data, size_t one, size_t size, void *context)
 /* libcurl tells of no other way to know what an answer was for. */
 static int watch(CURL *easy, curl_infotype type, char *data, size_t size, void *context)
 {
-	struct transfer *transfer = context;
+	struct mail_transfer *transfer = context;
 	(void)easy;
 	if (type == CURLINFO_HEADER_OUT && size > 5 && memcmp(data, "RCPT ", 5) == 0)
 		transfer->recipient_said = true;
@@ -124,7 +124,7 @@ static int watch(CURL *easy, curl_infotype type, char *data, size_t size, void *
 
 /* ---- sending ---- */
 
-static CURLcode set_options(struct transfer *transfer, CURL *easy, const char *from)
+static CURLcode set_options(struct mail_transfer *transfer, CURL *easy, const char *from)
 {
 	const struct mail_server *server = transfer->server;
 	long timeout_ms = server->timeout_ms > 0 ? server->timeout_ms : MAIL_TIMEOUT_MS;
@@ -164,7 +164,7 @@ static CURLcode set_options(struct transfer *transfer, CURL *easy, const char *f
 /* A 5xx to the recipient or to the whole message is meant for this message; one to the greeting, to
  * the encryption, to the password or to the sender, which all mails share, is about the settings,
  * which an operator may mend. */
-static bool refused_for_good(const struct transfer *transfer, long status)
+static bool refused_for_good(const struct mail_transfer *transfer, long status)
 {
 	static const long about_login[] = {530, 534, 535, 538};
 	for (size_t i = 0; i < sizeof about_login / sizeof *about_login; i++)
@@ -173,7 +173,8 @@ static bool refused_for_good(const struct transfer *transfer, long status)
 	return status >= 500 && status <= 599 && transfer->recipient_said;
 }
 
-static int explain(const struct transfer *transfer, CURL *easy, CURLcode code, struct error *error)
+static int explain(const struct mail_transfer *transfer, CURL *easy, CURLcode code,
+                   struct error *error)
 {
 	const char *reason = transfer->reason[0] ? transfer->reason : curl_easy_strerror(code);
 	long status = 0;
@@ -188,7 +189,7 @@ static int explain(const struct transfer *transfer, CURL *easy, CURLcode code, s
 	return error_cause(error, ERR_NETWORK, "%s (status %ld)", reason, status);
 }
 
-static int perform(struct transfer *transfer, const struct mail_message *message,
+static int perform(struct mail_transfer *transfer, const struct mail_message *message,
                    struct error *error)
 {
 	char from[MAIL_ADDRESS_MAX + 3];
@@ -221,7 +222,7 @@ static int perform(struct transfer *transfer, const struct mail_message *message
 int mail_send(const struct mail_server *server, const struct mail_message *message,
               struct error *error)
 {
-	struct transfer transfer = {.server = server};
+	struct mail_transfer transfer = {.server = server};
 	int result = mail_url_check(server->url);
 	if (result)
 		return error_cause(error, result, "mail.url cannot be used: smtp://HOST or smtps://HOST");

@@ -9,7 +9,7 @@
 
 /* One exchange on one easy handle. Prepared and finished apart from being performed, so that a
  * multi handle can drive it as well. */
-struct transfer {
+struct http_transfer {
 	const struct http_request *request;
 	CURL *easy;
 	struct curl_slist *headers;
@@ -31,11 +31,11 @@ struct transfer {
 int transfer_init(void) __attribute__((warn_unused_result));
 /* Sets `easy` up for the request, which must live as long as the transfer. To be freed in any case;
  * codes as of http_send. */
-int transfer_prepare(struct transfer *transfer, const struct http_request *request,
+int transfer_prepare(struct http_transfer *transfer, const struct http_request *request,
                      struct error *error) __attribute__((warn_unused_result));
 /* The answer goes to the caller when there is a whole one. */
-int transfer_finish(struct transfer *transfer, CURLcode code, struct http_answer *ret_answer,
+int transfer_finish(struct http_transfer *transfer, CURLcode code, struct http_answer *ret_answer,
                     struct error *error) __attribute__((warn_unused_result));
-void transfer_free(struct transfer *transfer);
+void transfer_free(struct http_transfer *transfer);
 
 #endif

@@ -71,7 +71,7 @@ static int spawn(const char *program, struct drawing *drawing, struct error *err
 
 /* What it tells: an error's number, a space, the cause. It may have been taken over by the text that
  * it draws, so that only what a renderer may say is believed. */
-static int hear(int told, struct error *error)
+static int read_failure(int told, struct error *error)
 {
 	static const int known[] = {ERR_VALIDATION, ERR_IO, ERR_NO_SPACE, ERR_NO_MEMORY, ERR_INTERNAL};
 	char text[ERROR_CAUSE_MAX / 2] = "";
@@ -111,7 +111,7 @@ static int wait_for(struct drawing *drawing, int timeout_ms, struct error *error
 	if (WIFSIGNALED(status))
 		return error_cause(error, ERR_UNAVAILABLE, "the renderer was ended by signal %d",
 		                   WTERMSIG(status));
-	return WEXITSTATUS(status) == 0 ? OK : hear(drawing->told, error);
+	return WEXITSTATUS(status) == 0 ? OK : read_failure(drawing->told, error);
 }
 
 static int prepare(const struct report_facts *facts, enum language language, const char *path,

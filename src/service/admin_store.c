@@ -26,7 +26,7 @@ struct check {
 	int64_t last_round;
 };
 
-static void hear_problem(void *context, const char *text)
+static void tell_problem(void *context, const char *text)
 {
 	struct check *check = context;
 	if (check->problems++ < PROBLEMS_SHOWN_MAX)
@@ -78,7 +78,7 @@ static int check_event_content(void *context, const struct event *event)
 	int code = compare_object(check, event->content_object, event->content_bytes, event->hash, text);
 	if (code == ERR_CORRUPT) {
 		snprintf(problem, sizeof problem, "event %s: %s", event->event_id, text);
-		hear_problem(check, problem);
+		tell_problem(check, problem);
 	}
 	return code;
 }
@@ -90,7 +90,7 @@ static int check_one_segment(void *context, int64_t account, int64_t chain, int6
 	int code = check_segment(check->call->admin->store, account, chain, number, &check->last_round,
 	                         &error);
 	if (code == ERR_CORRUPT || code == ERR_NOT_FOUND) {
-		hear_problem(check, error_reason(&error, code));
+		tell_problem(check, error_reason(&error, code));
 		return ERR_CORRUPT;
 	}
 	if (code && check->error)
@@ -107,7 +107,7 @@ static int check_issued(void *context, const struct named_object *object)
 	if (code != ERR_CORRUPT)
 		return code;
 	snprintf(problem, sizeof problem, "certification %s: %s", object->owner, text);
-	hear_problem(check, problem);
+	tell_problem(check, problem);
 	return OK;
 }
 
@@ -115,7 +115,7 @@ static int check_all(struct check *check, struct check_report *report)
 {
 	struct store *store = check->call->admin->store;
 	bool content = !admin_given(check->call, "no_content");
-	struct check_listener listener = {.problem = hear_problem,
+	struct check_listener listener = {.problem = tell_problem,
 	                                  .content = content ? check_event_content : NULL,
 	                                  .segment = check_one_segment,
 	                                  .context = check};
@@ -135,7 +135,7 @@ static int check_signer_log(struct check *check, int64_t *ret_lines)
 	int code = signer_log_check(directory, NULL, NULL, &facts, &error);
 	*ret_lines = facts.lines;
 	if (code == ERR_CORRUPT)
-		hear_problem(check, error.cause);
+		tell_problem(check, error.cause);
 	else if (code && code != ERR_NOT_FOUND) {
 		*check->error = error;
 		return code;

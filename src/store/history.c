@@ -1,5 +1,5 @@
 /* How far the store has come, and what an operator confirmed about that. */
-#include "store/change.h"
+#include "store/transaction.h"
 #include "store/events/segments.h"
 
 int store_look_rounds(struct store *store, int64_t round, int64_t *ret_last,
@@ -7,7 +7,7 @@ int store_look_rounds(struct store *store, int64_t round, int64_t *ret_last,
                       struct error *error)
 {
 	struct db_connection *connection;
-	int result = look_begin(store, &connection, error);
+	int result = begin_read(store, &connection, error);
 	if (result)
 		return result;
 	struct db_query *query = db_query(
@@ -25,14 +25,14 @@ int store_look_rounds(struct store *store, int64_t round, int64_t *ret_last,
 			*ret_root = *ret_last_root;
 		}
 	}
-	return look_end(connection, db_end(query, error));
+	return end_read(connection, db_end(query, error));
 }
 
 int store_record_rollback(struct store *store, const struct accepted_rollback *rollback,
                           struct error *error)
 {
 	struct db_connection *connection;
-	int result = change_begin(store, &connection, error);
+	int result = begin_write(store, &connection, error);
 	if (result)
 		return result;
 	struct db_query *query =
@@ -45,5 +45,5 @@ int store_record_rollback(struct store *store, const struct accepted_rollback *r
 	db_bind_integer(query, rollback->known_round);
 	db_bind_blob(query, &rollback->known_root, sizeof rollback->known_root);
 	db_bind_text(query, rollback->reason);
-	return change_end(connection, db_execute(query, NULL, error), error);
+	return end_write(connection, db_execute(query, NULL, error), error);
 }

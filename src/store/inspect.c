@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-#include "store/change.h"
+#include "store/transaction.h"
 
 /* ---- certifications ---- */
 
@@ -10,7 +10,7 @@ int store_locate_certification(struct store *store, struct slice certification_i
                                int64_t *ret_account, int64_t *ret_chain, struct error *error)
 {
 	struct db_connection *connection;
-	int code = look_begin(store, &connection, error);
+	int code = begin_read(store, &connection, error);
 	if (code)
 		return code;
 	struct row row = {
@@ -22,7 +22,7 @@ int store_locate_certification(struct store *store, struct slice certification_i
 		*ret_account = db_integer(row.query, 0);
 		*ret_chain = db_integer(row.query, 1);
 	}
-	return look_end(connection,
+	return end_read(connection,
 	                row_end(&row, found, MSG_STORE_NO_CERTIFICATION, certification_id, error));
 }
 
@@ -63,12 +63,12 @@ int store_retry_certification(struct store *store, struct slice certification_id
                               struct error *error)
 {
 	struct db_connection *connection;
-	int code = change_begin(store, &connection, error);
+	int code = begin_write(store, &connection, error);
 	if (code)
 		return code;
 	now_us = due_at_once_us(connection, now_us);
-	return change_end(connection,
-	                  retry_certification(connection, certification_id, now_us, error), error);
+	return end_write(connection,
+	                 retry_certification(connection, certification_id, now_us, error), error);
 }
 
 /* ---- segments ---- */
@@ -100,13 +100,13 @@ int store_list_segments(struct store *store, struct slice channel_id, int64_t be
                         struct arena *arena, struct segment_list *ret, struct error *error)
 {
 	struct db_connection *connection;
-	int code = look_begin(store, &connection, error);
+	int code = begin_read(store, &connection, error);
 	if (code)
 		return code;
 	int64_t account = 0, channel = 0;
 	code = find_channel_number(connection, channel_id, &account, &channel, error);
 	if (code)
-		return look_end(connection, code);
+		return end_read(connection, code);
 	struct row row = {
 		.arena = arena,
 		.query = db_query(connection, SEGMENT_COLUMNS SEGMENT_SOURCE
@@ -121,7 +121,7 @@ int store_list_segments(struct store *store, struct slice channel_id, int64_t be
 	while (!row.failed && db_step(row.query) &&
 	       (item = list_add(&row, &list.items, &list.count, &list.more, limit, sizeof *item)))
 		read_segment(&row, item);
-	code = look_end(connection, row_end(&row, true, MSG_NONE, channel_id, error));
+	code = end_read(connection, row_end(&row, true, MSG_NONE, channel_id, error));
 	if (!code)
 		*ret = list;
 	return code;
@@ -131,7 +131,7 @@ int store_inspect_segment(struct store *store, struct slice segment_id, struct a
                           struct segment_summary *ret, struct error *error)
 {
 	struct db_connection *connection;
-	int code = look_begin(store, &connection, error);
+	int code = begin_read(store, &connection, error);
 	if (code)
 		return code;
 	struct row row = {.arena = arena,
@@ -144,7 +144,7 @@ int store_inspect_segment(struct store *store, struct slice segment_id, struct a
 		read_segment(&row, &summary);
 		summary.document = row_string(&row, 9);
 	}
-	code = look_end(connection, row_end(&row, found, MSG_STORE_NO_SEGMENT, segment_id, error));
+	code = end_read(connection, row_end(&row, found, MSG_STORE_NO_SEGMENT, segment_id, error));
 	if (!code)
 		*ret = summary;
 	return code;
@@ -202,7 +202,7 @@ static int read_page(struct store *store, enum object_source source, struct obje
 	page->count = 0;
 	page->more = false;
 	struct db_connection *connection;
-	int code = look_begin(store, &connection, error);
+	int code = begin_read(store, &connection, error);
 	if (code)
 		return code;
 	struct row row = {.arena = &page->arena,
@@ -219,7 +219,7 @@ static int read_page(struct store *store, enum object_source source, struct obje
 		                              .size_bytes = db_integer(row.query, 4),
 		                              .sha256 = store_sha256(db_blob(row.query, 5))};
 	}
-	return look_end(connection, row_end(&row, true, MSG_NONE, slice_of(""), error));
+	return end_read(connection, row_end(&row, true, MSG_NONE, slice_of(""), error));
 }
 
 int store_list_objects(struct store *store, enum object_source source,

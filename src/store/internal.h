@@ -5,13 +5,13 @@
 #include "db/db.h"
 #include "store/store.h"
 
-struct sequencer;
+struct batch_memory;
 struct register_engine;
 
 struct store {
 	struct db *db;
 	const struct register_engine *register_engine;
-	struct sequencer *sequencers; /* store_sequencer_count */
+	struct batch_memory *memories;  /* store_sequencer_count */
 };
 
 /* What registering keeps in memory, from opening to closing. */

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/digest.h"
-#include "store/change.h"
+#include "store/transaction.h"
 
 #define TOKENS_NAME "sweep_tokens"
 #define TOKEN_LENGTH (SWEEP_TOKEN_SIZE - 1)
@@ -79,11 +79,11 @@ int store_take_sweep_turn(struct store *store, const char *found, int64_t found_
 {
 	struct db_connection *connection;
 	struct sweep_turn turn = {0};
-	int result = change_begin(store, &connection, error);
+	int result = begin_write(store, &connection, error);
 	if (result)
 		return result;
-	result = change_end(connection, take_turn(connection, found, found_rollbacks, &turn, error),
-	                    error);
+	result = end_write(connection, take_turn(connection, found, found_rollbacks, &turn, error),
+	                   error);
 	if (!result)
 		*ret = turn;
 	return result;

@@ -152,7 +152,7 @@ bool pg_is_null(struct db_query *query, int column);
 struct slice pg_text(struct db_query *query, int column);
 struct slice pg_blob(struct db_query *query, int column);
 /* Sends a literal text without parameters whose result is judged by its kind, if at all. */
-void pg_say(struct pg_connection *connection, enum pg_kind kind, const char *literal_sql);
+void pg_send_text(struct pg_connection *connection, enum pg_kind kind, const char *literal_sql);
 void pg_forget_queries(struct pg_connection *connection); /* after a lost connection */
 
 /* ---- copy.c: backup and restore ---- */

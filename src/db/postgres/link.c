@@ -86,7 +86,7 @@ int pg_parse_url(const char *url, PQconninfoOption **ret_options)
 
 /* During a commit a warning says that the wait for the standby was cancelled: what is committed on
  * this server may be nowhere else. */
-static void hear(void *context, const PGresult *notice)
+static void take_notice(void *context, const PGresult *notice)
 {
 	struct pg_connection *connection = context;
 	const char *severity = PQresultErrorField(notice, PG_DIAG_SEVERITY_NONLOCALIZED);
@@ -221,7 +221,7 @@ int pg_connect(struct pg_connection *connection, struct error *error)
 	const char *values[] = {"read-write", "3", "5000", "3", "1", "3", "constancia", db->url, NULL};
 	connection->pg = PQconnectdbParams(keywords, values, 1);
 	if (connection->pg && PQstatus(connection->pg) == CONNECTION_OK) {
-		PQsetNoticeReceiver(connection->pg, hear, connection);
+		PQsetNoticeReceiver(connection->pg, take_notice, connection);
 		if (set_up(connection))
 			return OK;
 	}

@@ -148,16 +148,16 @@ static int begin(struct db_connection *base, struct error *error)
 	if (result != OK)
 		return base->failure = result;
 	connection->in_transaction = true;
-	pg_say(connection, PG_STATEMENT,
-	       connection->use == PG_READER ? "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
-	                                    : "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE");
-	pg_say(connection, PG_SETTINGS, pg_db(base->db)->transaction_settings[connection->use]);
+	pg_send_text(connection, PG_STATEMENT,
+	             connection->use == PG_READER ? "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+	                                          : "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE");
+	pg_send_text(connection, PG_SETTINGS, pg_db(base->db)->transaction_settings[connection->use]);
 	if (connection->use != PG_READER)
-		pg_say(connection, PG_REPLICA_CHECK, pg_replica_query);
+		pg_send_text(connection, PG_REPLICA_CHECK, pg_replica_query);
 	if (connection->use == PG_WRITER)
-		pg_say(connection, PG_STATEMENT, LOCK_WRITER);
+		pg_send_text(connection, PG_STATEMENT, LOCK_WRITER);
 	if (connection->use == PG_WRITER)
-		pg_say(connection, PG_CLOCK, "SELECT " PG_CLOCK_NOW);
+		pg_send_text(connection, PG_CLOCK, "SELECT " PG_CLOCK_NOW);
 	return db_report(base, error);
 }
 
@@ -172,7 +172,7 @@ static void roll_back(struct db_connection *base)
 	if (connection->in_transaction) {
 		pg_sync(connection); /* an aborted pipeline listens again after it */
 		base->failure = OK;
-		pg_say(connection, PG_STATEMENT, "ROLLBACK");
+		pg_send_text(connection, PG_STATEMENT, "ROLLBACK");
 		pg_sync(connection);
 	}
 	if (!pg_collect(connection, NULL, pg_deadline(connection)) && connection->pg)
@@ -202,10 +202,10 @@ static int commit(struct db_connection *base, struct error *error)
 	}
 	connection->committed = connection->commit_warned = false;
 	if (connection->use == PG_REGISTRAR)
-		pg_say(connection, PG_STATEMENT, WRITE_SOMETHING);
-	pg_say(connection, PG_COMMIT, "COMMIT");
+		pg_send_text(connection, PG_STATEMENT, WRITE_SOMETHING);
+	pg_send_text(connection, PG_COMMIT, "COMMIT");
 	if (connection->use != PG_READER) /* was it still so when the commit was over? */
-		pg_say(connection, PG_REPLICA_CHECK, pg_committed_query);
+		pg_send_text(connection, PG_REPLICA_CHECK, pg_committed_query);
 	pg_sync(connection);
 	int64_t wait = pg_db(base->db)->commit_timeout_us;
 	bool answered = pg_collect(connection, NULL, clock_monotonic_us() + wait);
@@ -282,7 +282,7 @@ static int ready(struct db *base, struct error *error)
 	int result = pg_connect(connection, error);
 	if (result == OK) {
 		/* Transactions set synchronous_commit themselves. */
-		pg_say(connection, PG_REPLICA_CHECK, pg_committed_query);
+		pg_send_text(connection, PG_REPLICA_CHECK, pg_committed_query);
 		pg_sync(connection);
 		if (!pg_collect(connection, NULL, pg_deadline(connection)) && connection->pg)
 			pg_disconnect(connection);

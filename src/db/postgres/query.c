@@ -220,7 +220,7 @@ static void send(struct pg_connection *connection, struct pg_query *query,
 		pg_sync(connection);
 }
 
-void pg_say(struct pg_connection *connection, enum pg_kind kind, const char *literal_sql)
+void pg_send_text(struct pg_connection *connection, enum pg_kind kind, const char *literal_sql)
 {
 	struct pg_query *query = find_slot(connection, literal_sql);
 	if (!pg_make_room(connection))

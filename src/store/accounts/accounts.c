@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "store/change.h"
+#include "store/transaction.h"
 
 #define MOVEMENT_MEMORY_MAX ((size_t)4 << 20) /* thresholds and their notices */
 
@@ -86,11 +86,11 @@ int store_create_account(struct store *store, const struct account_record *given
 	char account_id[ID_SIZE];
 	store_fresh_id("acc_", account_id);
 	struct db_connection *connection;
-	int code = change_begin(store, &connection, error);
+	int code = begin_write(store, &connection, error);
 	if (code)
 		return code;
 	code = create_account(connection, given, credits, now_us, account_id, error);
-	code = change_end(connection, code, error);
+	code = end_write(connection, code, error);
 	if (!code)
 		memcpy(ret_account_id, account_id, ID_SIZE);
 	return code;
@@ -129,7 +129,7 @@ int store_find_account(struct store *store, struct slice account_id, int64_t now
                        struct arena *arena, struct account_record *ret, struct error *error)
 {
 	struct db_connection *connection;
-	int code = look_begin(store, &connection, error);
+	int code = begin_read(store, &connection, error);
 	if (code)
 		return code;
 	char day[11];
@@ -142,7 +142,7 @@ int store_find_account(struct store *store, struct slice account_id, int64_t now
 	bool found = db_step(row.query);
 	if (found)
 		read_account(&row, &record);
-	code = look_end(connection, row_end(&row, found, MSG_STORE_NO_ACCOUNT, account_id, error));
+	code = end_read(connection, row_end(&row, found, MSG_STORE_NO_ACCOUNT, account_id, error));
 	if (!code)
 		*ret = record;
 	return code;
@@ -152,14 +152,14 @@ int store_list_accounts(struct store *store, struct slice after, int64_t limit, 
                         struct arena *arena, struct account_list *ret, struct error *error)
 {
 	struct db_connection *connection;
-	int code = look_begin(store, &connection, error);
+	int code = begin_read(store, &connection, error);
 	if (code)
 		return code;
 	int64_t after_number = 0;
 	if (after.size)
 		code = find_account_number(connection, after, &after_number, error);
 	if (code)
-		return look_end(connection, code);
+		return end_read(connection, code);
 	char day[11];
 	time_day_key(now_us, day);
 	struct row row = {
@@ -174,7 +174,7 @@ int store_list_accounts(struct store *store, struct slice after, int64_t limit, 
 	while (!row.failed && db_step(row.query) &&
 	       (item = list_add(&row, &list.items, &list.count, &list.more, limit, sizeof *item)))
 		read_account(&row, item);
-	code = look_end(connection, row_end(&row, true, MSG_NONE, after, error));
+	code = end_read(connection, row_end(&row, true, MSG_NONE, after, error));
 	if (!code)
 		*ret = list;
 	return code;
@@ -216,11 +216,11 @@ int store_change_account(struct store *store, struct slice account_id,
                          const struct account_change *change, int64_t now_us, struct error *error)
 {
 	struct db_connection *connection;
-	int code = change_begin(store, &connection, error);
+	int code = begin_write(store, &connection, error);
 	if (code)
 		return code;
-	return change_end(connection, change_account(connection, account_id, change, now_us, error),
-	                  error);
+	return end_write(connection, change_account(connection, account_id, change, now_us, error),
+	                 error);
 }
 
 /* ---- credits ---- */
@@ -230,7 +230,7 @@ int store_move_credits(struct store *store, struct slice account_id,
                        struct credit_outcome *ret, struct error *error)
 {
 	struct db_connection *connection;
-	int code = change_begin(store, &connection, error);
+	int code = begin_write(store, &connection, error);
 	if (code)
 		return code;
 	int64_t account = 0;
@@ -238,7 +238,7 @@ int store_move_credits(struct store *store, struct slice account_id,
 	code = find_account_number(connection, account_id, &account, error);
 	if (!code)
 		code = move_credits(connection, account, movement, now_us, &outcome, error);
-	code = change_end(connection, code, error);
+	code = end_write(connection, code, error);
 	if (!code)
 		*ret = outcome;
 	return code;
@@ -264,13 +264,13 @@ int store_list_credits(struct store *store, struct slice account_id, int64_t bef
                        struct arena *arena, struct credit_list *ret, struct error *error)
 {
 	struct db_connection *connection;
-	int code = look_begin(store, &connection, error);
+	int code = begin_read(store, &connection, error);
 	if (code)
 		return code;
 	int64_t account = 0;
 	code = find_account_number(connection, account_id, &account, error);
 	if (code)
-		return look_end(connection, code);
+		return end_read(connection, code);
 	struct row row = {
 		.arena = arena,
 		.query = db_query(connection,
@@ -288,7 +288,7 @@ int store_list_credits(struct store *store, struct slice account_id, int64_t bef
 	while (!row.failed && db_step(row.query) &&
 	       (item = list_add(&row, &list.items, &list.count, &list.more, limit, sizeof *item)))
 		read_credit(&row, item);
-	code = look_end(connection, row_end(&row, true, MSG_NONE, account_id, error));
+	code = end_read(connection, row_end(&row, true, MSG_NONE, account_id, error));
 	if (!code)
 		*ret = list;
 	return code;

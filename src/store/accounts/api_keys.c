@@ -1,6 +1,6 @@
 /* Keys as administration makes, lists and revokes them. */
 #include "store/accounts/accounts.h"
-#include "store/change.h"
+#include "store/transaction.h"
 
 static int insert_key(struct db_connection *connection, struct slice channel_id,
                       const struct key_record *record, const struct sha256 *key_hash,
@@ -33,11 +33,11 @@ int store_create_key(struct store *store, struct slice channel_id, enum mode mod
 	store_fresh_id("key_", record.key_id);
 	memcpy(record.last_four, last_four, sizeof record.last_four);
 	struct db_connection *connection;
-	int code = change_begin(store, &connection, error);
+	int code = begin_write(store, &connection, error);
 	if (code)
 		return code;
 	code = insert_key(connection, channel_id, &record, key_hash, error);
-	code = change_end(connection, code, error);
+	code = end_write(connection, code, error);
 	if (!code)
 		memcpy(ret_key_id, record.key_id, ID_SIZE);
 	return code;
@@ -77,7 +77,7 @@ int store_list_keys(struct store *store, struct slice account_id, struct slice c
                     struct error *error)
 {
 	struct db_connection *connection;
-	int code = look_begin(store, &connection, error);
+	int code = begin_read(store, &connection, error);
 	if (code)
 		return code;
 	int64_t account, channel, after_key = 0;
@@ -85,7 +85,7 @@ int store_list_keys(struct store *store, struct slice account_id, struct slice c
 	if (!code && after.size)
 		code = find_key_number(connection, after, &after_key, error);
 	if (code)
-		return look_end(connection, code);
+		return end_read(connection, code);
 	struct row row = {
 		.arena = arena,
 		.query = db_query(connection,
@@ -104,7 +104,7 @@ int store_list_keys(struct store *store, struct slice account_id, struct slice c
 	while (!row.failed && db_step(row.query) &&
 	       (item = list_add(&row, &list.items, &list.count, &list.more, limit, sizeof *item)))
 		read_key(&row, item);
-	code = look_end(connection, row_end(&row, true, MSG_NONE, after, error));
+	code = end_read(connection, row_end(&row, true, MSG_NONE, after, error));
 	if (!code)
 		*ret = list;
 	return code;
@@ -114,7 +114,7 @@ int store_revoke_key(struct store *store, struct slice key_id, int64_t now_us,
                      int64_t *ret_revoked_at_us, struct error *error)
 {
 	struct db_connection *connection;
-	int code = change_begin(store, &connection, error);
+	int code = begin_write(store, &connection, error);
 	if (code)
 		return code;
 	struct row row = {
@@ -125,7 +125,7 @@ int store_revoke_key(struct store *store, struct slice key_id, int64_t now_us,
 	db_bind_integer(row.query, now_us);
 	bool found = db_step(row.query);
 	int64_t revoked_at_us = found ? db_integer(row.query, 0) : 0;
-	code = change_end(connection, row_end(&row, found, MSG_STORE_NO_KEY, key_id, error), error);
+	code = end_write(connection, row_end(&row, found, MSG_STORE_NO_KEY, key_id, error), error);
 	if (!code)
 		*ret_revoked_at_us = revoked_at_us;
 	return code;

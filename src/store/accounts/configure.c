@@ -1,6 +1,6 @@
 /* Channels as administration makes and changes them: sealed configuration versions and chains. */
 #include "store/accounts/accounts.h"
-#include "store/change.h"
+#include "store/transaction.h"
 
 #define DOCUMENT_MAX ((size_t)64 * 1024) /* four texts of CONFIG_TEXT_MAX, every byte escaped */
 
@@ -107,11 +107,11 @@ int store_create_channel(struct store *store, struct slice account_id,
 	char channel_id[ID_SIZE];
 	store_fresh_id("chn_", channel_id);
 	struct db_connection *connection;
-	int code = change_begin(store, &connection, error);
+	int code = begin_write(store, &connection, error);
 	if (code)
 		return code;
 	code = create_channel(connection, account_id, config, channel_id, now_us, error);
-	code = change_end(connection, code, error);
+	code = end_write(connection, code, error);
 	if (!code)
 		memcpy(ret_channel_id, channel_id, ID_SIZE);
 	return code;
@@ -153,7 +153,7 @@ int store_find_channel(struct store *store, struct slice channel_id, struct aren
                        struct channel_record *ret, struct error *error)
 {
 	struct db_connection *connection;
-	int code = look_begin(store, &connection, error);
+	int code = begin_read(store, &connection, error);
 	if (code)
 		return code;
 	struct row row = {.arena = arena,
@@ -163,7 +163,7 @@ int store_find_channel(struct store *store, struct slice channel_id, struct aren
 	bool found = db_step(row.query);
 	if (found)
 		read_channel(&row, &record);
-	code = look_end(connection, row_end(&row, found, MSG_STORE_NO_CHANNEL, channel_id, error));
+	code = end_read(connection, row_end(&row, found, MSG_STORE_NO_CHANNEL, channel_id, error));
 	if (!code)
 		*ret = record;
 	return code;
@@ -174,13 +174,13 @@ int store_list_channels(struct store *store, struct slice account_id, struct sli
                         struct error *error)
 {
 	struct db_connection *connection;
-	int code = look_begin(store, &connection, error);
+	int code = begin_read(store, &connection, error);
 	if (code)
 		return code;
 	int64_t account, after_channel;
 	code = find_filters(connection, account_id, after, &account, &after_channel, error);
 	if (code)
-		return look_end(connection, code);
+		return end_read(connection, code);
 	struct row row = {
 		.arena = arena,
 		.query = db_query(connection, CHANNEL_COLUMNS " WHERE ($1 = 0 OR c.account = $1)"
@@ -194,7 +194,7 @@ int store_list_channels(struct store *store, struct slice account_id, struct sli
 	while (!row.failed && db_step(row.query) &&
 	       (item = list_add(&row, &list.items, &list.count, &list.more, limit, sizeof *item)))
 		read_channel(&row, item);
-	code = look_end(connection, row_end(&row, true, MSG_NONE, after, error));
+	code = end_read(connection, row_end(&row, true, MSG_NONE, after, error));
 	if (!code)
 		*ret = list;
 	return code;
@@ -312,13 +312,13 @@ int store_configure_channel(struct store *store, struct slice channel_id,
                             int64_t *ret_version, bool *ret_changed, struct error *error)
 {
 	struct db_connection *connection;
-	int code = change_begin(store, &connection, error);
+	int code = begin_write(store, &connection, error);
 	if (code)
 		return code;
 	int64_t version = 0;
 	bool changed = false;
 	code = configure_channel(connection, channel_id, change, now_us, &version, &changed, error);
-	code = change_end(connection, code, error);
+	code = end_write(connection, code, error);
 	if (code)
 		return code;
 	*ret_version = version;
@@ -330,7 +330,7 @@ int store_suspend_channel(struct store *store, struct slice channel_id, bool sus
                           struct error *error)
 {
 	struct db_connection *connection;
-	int code = change_begin(store, &connection, error);
+	int code = begin_write(store, &connection, error);
 	if (code)
 		return code;
 	int64_t account = 0, channel = 0;
@@ -343,5 +343,5 @@ int store_suspend_channel(struct store *store, struct slice channel_id, bool sus
 		db_bind_integer(query, suspended);
 		code = db_execute(query, NULL, error);
 	}
-	return change_end(connection, code, error);
+	return end_write(connection, code, error);
 }

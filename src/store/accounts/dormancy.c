@@ -1,7 +1,7 @@
 /* Accounts that nobody uses any more. */
 #include "base/json.h"
 #include "store/certifications/certifications.h"
-#include "store/change.h"
+#include "store/transaction.h"
 #include "store/notices/mails.h"
 
 /* active_at is by day and follows live registrations, certifications and purchases; test
@@ -14,7 +14,7 @@ static int next_idle(struct store *store, int64_t before_us, int64_t after, int6
                      struct error *error)
 {
 	struct db_connection *connection;
-	int result = look_begin(store, &connection, error);
+	int result = begin_read(store, &connection, error);
 	if (result)
 		return result;
 	struct db_query *query = db_query(connection, "SELECT account FROM accounts WHERE" IS_IDLE
@@ -22,7 +22,7 @@ static int next_idle(struct store *store, int64_t before_us, int64_t after, int6
 	db_bind_integer(query, before_us);
 	db_bind_integer(query, after);
 	int64_t account = db_step(query) ? db_integer(query, 0) : 0;
-	result = look_end(connection, db_end(query, error));
+	result = end_read(connection, db_end(query, error));
 	if (!result)
 		*ret_account = account;
 	return result;
@@ -71,11 +71,11 @@ int store_disable_idle_accounts(struct store *store, int64_t before_us, int64_t 
 	while (!(result = next_idle(store, before_us, account, &account, error)) && account) {
 		struct db_connection *connection;
 		bool disabled = false;
-		result = change_begin(store, &connection, error);
+		result = begin_write(store, &connection, error);
 		if (result)
 			break;
-		result = change_end(connection, disable(connection, account, before_us,
-		                                        db_now_us(store->db), &disabled, error), error);
+		result = end_write(connection, disable(connection, account, before_us,
+		                                       db_now_us(store->db), &disabled, error), error);
 		if (result == ERR_UNAVAILABLE || result == ERR_UNKNOWN_OUTCOME)
 			break;
 		failure = result ? result : failure; /* of this account alone */

@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "store/accounts/accounts.h"
-#include "store/change.h"
+#include "store/transaction.h"
 
 /* ---- consumption limits ---- */
 
@@ -65,7 +65,7 @@ int store_create_limit(struct store *store, struct slice channel_id, struct slic
 	char limit_id[ID_SIZE];
 	store_fresh_id("lim_", limit_id);
 	struct db_connection *connection;
-	int code = change_begin(store, &connection, error);
+	int code = begin_write(store, &connection, error);
 	if (code)
 		return code;
 	struct limit_target target = {0};
@@ -78,7 +78,7 @@ int store_create_limit(struct store *store, struct slice channel_id, struct slic
 	if (!code)
 		code = insert_limit(connection, &target, limit_id, period, max_events, block, now_us,
 		                    error);
-	code = change_end(connection, code, error);
+	code = end_write(connection, code, error);
 	if (!code)
 		memcpy(ret_limit_id, limit_id, ID_SIZE);
 	return code;
@@ -105,13 +105,13 @@ int store_list_limits(struct store *store, struct slice account_id, struct slice
                       struct limit_list *ret, struct error *error)
 {
 	struct db_connection *connection;
-	int code = look_begin(store, &connection, error);
+	int code = begin_read(store, &connection, error);
 	if (code)
 		return code;
 	int64_t account, channel;
 	code = find_filters(connection, account_id, channel_id, &account, &channel, error);
 	if (code)
-		return look_end(connection, code);
+		return end_read(connection, code);
 	char day[PERIOD_KEY_SIZE], month[PERIOD_KEY_SIZE];
 	period_key(PERIOD_DAY, now_us, day);
 	period_key(PERIOD_MONTH, now_us, month);
@@ -142,7 +142,7 @@ int store_list_limits(struct store *store, struct slice account_id, struct slice
 	while (!row.failed && db_step(row.query) &&
 	       (item = list_add(&row, &list.items, &list.count, &list.more, limit, sizeof *item)))
 		read_limit(&row, item);
-	code = look_end(connection, row_end(&row, true, MSG_NONE, after, error));
+	code = end_read(connection, row_end(&row, true, MSG_NONE, after, error));
 	if (!code)
 		*ret = list;
 	return code;
@@ -152,13 +152,13 @@ static int delete_by_id(struct store *store, const char *sql, struct slice id, e
                         struct error *error)
 {
 	struct db_connection *connection;
-	int code = change_begin(store, &connection, error);
+	int code = begin_write(store, &connection, error);
 	if (code)
 		return code;
 	struct row row = {.query = db_query(connection, sql)};
 	db_bind_text(row.query, id);
 	bool found = db_step(row.query);
-	return change_end(connection, row_end(&row, found, missing, id, error), error);
+	return end_write(connection, row_end(&row, found, missing, id, error), error);
 }
 
 int store_delete_limit(struct store *store, struct slice limit_id, struct error *error)
@@ -195,7 +195,7 @@ int store_create_threshold(struct store *store, struct slice account_id, int64_t
 	char threshold_id[ID_SIZE];
 	store_fresh_id("thr_", threshold_id);
 	struct db_connection *connection;
-	int code = change_begin(store, &connection, error);
+	int code = begin_write(store, &connection, error);
 	if (code)
 		return code;
 	int64_t account = 0;
@@ -214,7 +214,7 @@ int store_create_threshold(struct store *store, struct slice account_id, int64_t
 		db_bind_integer(query, credits);
 		code = db_execute(query, NULL, error);
 	}
-	code = change_end(connection, code, error);
+	code = end_write(connection, code, error);
 	if (!code)
 		memcpy(ret_threshold_id, threshold_id, ID_SIZE);
 	return code;
@@ -235,14 +235,14 @@ int store_list_thresholds(struct store *store, struct slice account_id, struct s
                           struct error *error)
 {
 	struct db_connection *connection;
-	int code = look_begin(store, &connection, error);
+	int code = begin_read(store, &connection, error);
 	if (code)
 		return code;
 	int64_t account = 0;
 	if (account_id.size)
 		code = find_account_number(connection, account_id, &account, error);
 	if (code)
-		return look_end(connection, code);
+		return end_read(connection, code);
 	struct row row = {
 		.arena = arena,
 		.query = db_query(connection,
@@ -258,7 +258,7 @@ int store_list_thresholds(struct store *store, struct slice account_id, struct s
 	while (!row.failed && db_step(row.query) &&
 	       (item = list_add(&row, &list.items, &list.count, &list.more, limit, sizeof *item)))
 		read_threshold(&row, item);
-	code = look_end(connection, row_end(&row, true, MSG_NONE, after, error));
+	code = end_read(connection, row_end(&row, true, MSG_NONE, after, error));
 	if (!code)
 		*ret = list;
 	return code;

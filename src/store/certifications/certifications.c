@@ -86,7 +86,7 @@ int store_find_certification(struct store *store, int64_t account, int64_t chain
                              struct arena *arena, struct certification *ret, struct error *error)
 {
 	struct db_connection *connection;
-	int result = look_begin(store, &connection, error);
+	int result = begin_read(store, &connection, error);
 	if (result)
 		return result;
 	struct row row = {.arena = arena,
@@ -96,7 +96,7 @@ int store_find_certification(struct store *store, int64_t account, int64_t chain
 	db_bind_integer(row.query, account);
 	db_bind_integer(row.query, chain);
 	db_bind_text(row.query, id);
-	return look_end(connection, read_certification(&row, ret, error));
+	return end_read(connection, read_certification(&row, ret, error));
 }
 
 int store_list_certifications(struct store *store, int64_t account, int64_t chain, int status,
@@ -105,7 +105,7 @@ int store_list_certifications(struct store *store, int64_t account, int64_t chai
                               struct error *error)
 {
 	struct db_connection *connection;
-	int result = look_begin(store, &connection, error);
+	int result = begin_read(store, &connection, error);
 	if (result)
 		return result;
 	struct row row = {
@@ -129,7 +129,7 @@ int store_list_certifications(struct store *store, int64_t account, int64_t chai
 	result = db_end(row.query, error);
 	if (!result && row.failed)
 		result = error_cause(error, ERR_NO_MEMORY, "list of certifications");
-	result = look_end(connection, result);
+	result = end_read(connection, result);
 	if (result)
 		return result;
 	*ret_items = items;
@@ -174,7 +174,7 @@ int store_list_config_versions(struct store *store, int64_t account, int64_t cha
                                size_t *ret_count, struct error *error)
 {
 	struct db_connection *connection;
-	int result = look_begin(store, &connection, error);
+	int result = begin_read(store, &connection, error);
 	if (result)
 		return result;
 	size_t count = 0;
@@ -193,7 +193,7 @@ int store_list_config_versions(struct store *store, int64_t account, int64_t cha
 	}
 	if (!result && db_failure(connection))
 		result = db_tell_failure(connection, error);
-	result = look_end(connection, result);
+	result = end_read(connection, result);
 	if (!result)
 		*ret_count = count;
 	return result;
@@ -203,7 +203,7 @@ int store_sum_content(struct store *store, int64_t account, int64_t chain, int64
                       int64_t last, int64_t *ret_bytes, struct error *error)
 {
 	struct db_connection *connection;
-	int result = look_begin(store, &connection, error);
+	int result = begin_read(store, &connection, error);
 	if (result)
 		return result;
 	struct db_query *query =
@@ -213,7 +213,7 @@ int store_sum_content(struct store *store, int64_t account, int64_t chain, int64
 	db_bind_integer(query, event_number(chain, first));
 	db_bind_integer(query, event_number(chain, last));
 	int64_t bytes = db_step(query) ? db_integer(query, 0) : 0;
-	result = look_end(connection, db_end(query, error));
+	result = end_read(connection, db_end(query, error));
 	if (!result)
 		*ret_bytes = bytes;
 	return result;
@@ -431,10 +431,10 @@ int store_accept_certification(struct store *store, const char *prefix, int64_t 
 	if (accepted.mode == MODE_TEST)
 		accepted.fee = 0;
 	struct db_connection *connection;
-	int result = change_begin(store, &connection, error);
+	int result = begin_write(store, &connection, error);
 	if (result)
 		return result;
-	result = change_end(connection, accept(connection, prefix, open_max, &accepted, error), error);
+	result = end_write(connection, accept(connection, prefix, open_max, &accepted, error), error);
 	if (!result)
 		*certification = accepted;
 	return result;

@@ -76,10 +76,10 @@ int store_list_documents(struct store *store, int64_t account, int64_t certifica
                          struct error *error)
 {
 	struct db_connection *connection;
-	int result = look_begin(store, &connection, error);
+	int result = begin_read(store, &connection, error);
 	if (result)
 		return result;
-	return look_end(connection, list_documents(connection, account, certification, arena,
+	return end_read(connection, list_documents(connection, account, certification, arena,
 	                                           ret_documents, ret_count, error));
 }
 
@@ -87,7 +87,7 @@ int store_find_document(struct store *store, struct slice certification_id, stru
                         struct document *ret, struct error *error)
 {
 	struct db_connection *connection;
-	int result = look_begin(store, &connection, error);
+	int result = begin_read(store, &connection, error);
 	if (result)
 		return result;
 	struct db_query *query = db_query(
@@ -100,7 +100,7 @@ int store_find_document(struct store *store, struct slice certification_id, stru
 	struct document document;
 	if (found)
 		read_document(query, &document);
-	result = look_end(connection, db_end(query, error));
+	result = end_read(connection, db_end(query, error));
 	if (!result && found)
 		*ret = document;
 	return result ? result : found ? OK : ERR_NOT_FOUND;
@@ -110,7 +110,7 @@ int store_find_issued(struct store *store, struct slice code, const struct sha25
                       struct arena *arena, struct certification *ret, struct error *error)
 {
 	struct db_connection *connection;
-	int result = look_begin(store, &connection, error);
+	int result = begin_read(store, &connection, error);
 	if (result)
 		return result;
 	struct row row = {.arena = arena};
@@ -126,7 +126,7 @@ int store_find_issued(struct store *store, struct slice code, const struct sha25
 		                                                " AND c.status = 'completed'");
 		db_bind_text(row.query, code);
 	}
-	return look_end(connection, read_certification(&row, ret, error));
+	return end_read(connection, read_certification(&row, ret, error));
 }
 
 /* ---- housekeeping ---- */
@@ -148,7 +148,7 @@ int store_object_is_named(struct store *store, const char *object, bool *ret_nam
                           struct error *error)
 {
 	struct db_connection *connection;
-	int result = look_begin(store, &connection, error);
+	int result = begin_read(store, &connection, error);
 	if (result)
 		return result;
 	struct db_query *query =
@@ -160,7 +160,7 @@ int store_object_is_named(struct store *store, const char *object, bool *ret_nam
 	db_bind_string(query, object);
 	db_bind_text(query, certification_of(object));
 	bool named = db_step(query);
-	result = look_end(connection, db_end(query, error));
+	result = end_read(connection, db_end(query, error));
 	if (!result)
 		*ret_named = named;
 	return result;
@@ -171,10 +171,10 @@ int store_forget_usage(struct store *store, int64_t now_us, struct error *error)
 	char day[11];
 	time_day_key(now_us - TEST_USAGE_KEPT_US, day);
 	struct db_connection *connection;
-	int result = change_begin(store, &connection, error);
+	int result = begin_write(store, &connection, error);
 	if (result)
 		return result;
 	struct db_query *query = db_query(connection, "DELETE FROM test_usage WHERE day < $1");
 	db_bind_string(query, day);
-	return change_end(connection, db_execute(query, NULL, error), error);
+	return end_write(connection, db_execute(query, NULL, error), error);
 }

@@ -20,7 +20,7 @@ static int find_due(struct store *store, const struct certification_claim *claim
                     struct error *error)
 {
 	struct db_connection *connection;
-	int result = look_begin(store, &connection, error);
+	int result = begin_read(store, &connection, error);
 	if (result)
 		return result;
 	struct row row = {
@@ -54,7 +54,7 @@ static int find_due(struct store *store, const struct certification_claim *claim
 		result = !found ? ERR_NOT_FOUND : row.failed ? ERR_NO_MEMORY : OK;
 	if (!result)
 		*ret = certification;
-	return look_end(connection, result);
+	return end_read(connection, result);
 }
 
 int store_claim_certification(struct store *store, const struct certification_claim *claim,
@@ -66,7 +66,7 @@ int store_claim_certification(struct store *store, const struct certification_cl
 	if (result)
 		return result;
 	struct db_connection *connection;
-	result = change_begin(store, &connection, error);
+	result = begin_write(store, &connection, error);
 	if (result)
 		return result;
 	struct db_query *query = db_query(
@@ -79,7 +79,7 @@ int store_claim_certification(struct store *store, const struct certification_cl
 	db_bind_integer(query, claim->now_us + claim->lease_us);
 	db_bind_integer(query, seen_us);
 	db_bind_integer(query, certification.attempts);
-	result = change_end_one(connection, query, error); /* none: another was faster */
+	result = end_write_of_one(connection, query, error); /* none: another was faster */
 	if (!result) {
 		certification.attempts++;
 		*ret = certification;
@@ -98,7 +98,7 @@ int store_renew_certification(struct store *store, const struct certification *c
                               struct error *error)
 {
 	struct db_connection *connection;
-	int result = change_begin(store, &connection, error);
+	int result = begin_write(store, &connection, error);
 	if (result)
 		return result;
 	struct db_query *query = db_query(
@@ -110,7 +110,7 @@ int store_renew_certification(struct store *store, const struct certification *c
 	db_bind_string(query, holder);
 	db_bind_integer(query, until_us);
 	db_bind_integer(query, progress_permille);
-	result = change_end_one(connection, query, error);
+	result = end_write_of_one(connection, query, error);
 	return result == ERR_NOT_FOUND ? lost(certification, error) : result;
 }
 
@@ -119,7 +119,7 @@ int store_delay_certification(struct store *store, const struct certification *c
                               struct error *error)
 {
 	struct db_connection *connection;
-	int result = change_begin(store, &connection, error);
+	int result = begin_write(store, &connection, error);
 	if (result)
 		return result;
 	struct db_query *query = db_query(
@@ -133,7 +133,7 @@ int store_delay_certification(struct store *store, const struct certification *c
 	db_bind_string(query, holder);
 	db_bind_integer(query, next_us);
 	db_bind_string(query, cause);
-	result = change_end_one(connection, query, error);
+	result = end_write_of_one(connection, query, error);
 	return result == ERR_NOT_FOUND ? lost(certification, error) : result;
 }
 
@@ -214,7 +214,7 @@ int store_complete_certification(struct store *store, const struct certification
                                  struct error *error)
 {
 	struct db_connection *connection;
-	int result = change_begin(store, &connection, error);
+	int result = begin_write(store, &connection, error);
 	if (result)
 		return result;
 	result = complete(connection, certification, holder, issued_at_us, error);
@@ -222,7 +222,7 @@ int store_complete_certification(struct store *store, const struct certification
 		result = write_document(connection, certification, &documents[i], error);
 	if (!result)
 		result = write_notice(connection, certification, NULL, issued_at_us, error);
-	return change_end(connection, result, error);
+	return end_write(connection, result, error);
 }
 
 static int refund(struct db_connection *connection, const struct certification *certification,
@@ -286,11 +286,11 @@ int store_fail_certification(struct store *store, const struct certification *ce
 	char incident_id[ID_SIZE];
 	store_fresh_id("inc_", incident_id);
 	struct db_connection *connection;
-	int result = change_begin(store, &connection, error);
+	int result = begin_write(store, &connection, error);
 	if (result)
 		return result;
-	result = change_end(connection, fail(connection, certification, holder, incident_id, cause,
-	                                     now_us, error), error);
+	result = end_write(connection, fail(connection, certification, holder, incident_id, cause,
+	                                    now_us, error), error);
 	if (!result)
 		memcpy(ret_incident_id, incident_id, ID_SIZE);
 	return result;
@@ -301,7 +301,7 @@ int store_find_overdue_certification(struct store *store, int64_t before_us, int
                                      struct error *error)
 {
 	struct db_connection *connection;
-	int result = look_begin(store, &connection, error);
+	int result = begin_read(store, &connection, error);
 	if (result)
 		return result;
 	struct row row = {
@@ -314,5 +314,5 @@ int store_find_overdue_certification(struct store *store, int64_t before_us, int
 	                      " AND c.certification > $2 ORDER BY c.certification LIMIT 1")};
 	db_bind_integer(row.query, before_us);
 	db_bind_integer(row.query, after);
-	return look_end(connection, read_certification(&row, ret, error));
+	return end_read(connection, read_certification(&row, ret, error));
 }

@@ -1,7 +1,7 @@
 #include "store/certifications/link_secrets.h"
 
 #include "base/digest.h"
-#include "store/change.h"
+#include "store/transaction.h"
 
 static int add_secret(struct db_connection *writer, int64_t used_from_us, struct error *error)
 {
@@ -45,12 +45,13 @@ int store_read_link_secrets(struct store *store, struct link_secret ret_secrets[
 {
 	struct db_connection *connection;
 	int64_t now_us = store_now_us(store);
-	int result = look_begin(store, &connection, error);
+	int result = begin_read(store, &connection, error);
 	if (!result)
-		result = look_end(connection, read_valid(connection, now_us, ret_secrets, ret_count, error));
+		result = end_read(connection, read_valid(connection, now_us, ret_secrets, ret_count,
+		                                         error));
 	if (result || *ret_count > 0)
 		return result;
-	result = change_begin(store, &connection, error);
+	result = begin_write(store, &connection, error);
 	if (result)
 		return result;
 	result = read_valid(connection, now_us, ret_secrets, ret_count, error);
@@ -59,7 +60,7 @@ int store_read_link_secrets(struct store *store, struct link_secret ret_secrets[
 		if (!result)
 			result = read_valid(connection, now_us, ret_secrets, ret_count, error);
 	}
-	return change_end(connection, result, error);
+	return end_write(connection, result, error);
 }
 
 static int end_others(struct db_connection *writer, int64_t now_us, int64_t valid_until_us,
@@ -84,7 +85,7 @@ int store_rotate_link_secret(struct store *store, int64_t spread_us, int64_t lif
 	size_t count = 0;
 	int64_t now_us = store_now_us(store);
 	int64_t used_from_us = at_once ? now_us : now_us + spread_us;
-	int result = change_begin(store, &writer, error);
+	int result = begin_write(store, &writer, error);
 	if (result)
 		return result;
 	result = at_once ? db_execute(db_query(writer, "DELETE FROM link_secrets"), NULL, error)
@@ -95,5 +96,5 @@ int store_rotate_link_secret(struct store *store, int64_t spread_us, int64_t lif
 		result = error_set(error, ERR_REFUSED, MSG_LINK_SECRETS, NULL);
 	if (!result)
 		result = add_secret(writer, used_from_us, error);
-	return change_end(writer, result, error);
+	return end_write(writer, result, error);
 }

@@ -3,7 +3,7 @@
 #define STORE_READ_CERTIFICATION_H
 
 #include "store/certifications/certifications.h"
-#include "store/change.h"
+#include "store/transaction.h"
 
 #define CERTIFICATIONS                                                                             \
 	"SELECT c.account, c.channel, c.chain, c.certification, c.key, c.certification_id,"            \

@@ -176,8 +176,8 @@ static int try_batch(struct store *store, unsigned sequencer, struct registratio
                      bool *ret_may_retry, struct error *error)
 {
 	const struct register_engine *engine = store->register_engine;
-	struct batch batch = {.engine = engine, .sequencer = &store->sequencers[sequencer]};
-	batch.arena = &batch.sequencer->arena;
+	struct batch batch = {.engine = engine, .memory = &store->memories[sequencer]};
+	batch.arena = &batch.memory->arena;
 	arena_reset(batch.arena);
 	int result = add_items(&batch, given->items, given->count);
 	if (result != OK)
@@ -234,21 +234,21 @@ int register_open(struct store *store, struct error *error)
 {
 	unsigned count = store_sequencer_count(store);
 	store->register_engine = db_is_shared(store->db) ? &register_on_server : &register_embedded;
-	store->sequencers = calloc(count, sizeof *store->sequencers);
-	int result = store->sequencers ? OK : ERR_NO_MEMORY;
+	store->memories = calloc(count, sizeof *store->memories);
+	int result = store->memories ? OK : ERR_NO_MEMORY;
 	for (unsigned i = 0; i < count && result == OK; i++) {
-		arena_init(&store->sequencers[i].arena, BATCH_ARENA_MAX);
-		result = store->register_engine->open(store, &store->sequencers[i], error);
+		arena_init(&store->memories[i].arena, BATCH_ARENA_MAX);
+		result = store->register_engine->open(store, &store->memories[i], error);
 	}
 	return result;
 }
 
 void register_close(struct store *store)
 {
-	unsigned count = store->sequencers ? store_sequencer_count(store) : 0;
+	unsigned count = store->memories ? store_sequencer_count(store) : 0;
 	for (unsigned i = 0; i < count; i++) {
-		store->register_engine->close(&store->sequencers[i]);
-		arena_free(&store->sequencers[i].arena);
+		store->register_engine->close(&store->memories[i]);
+		arena_free(&store->memories[i].arena);
 	}
-	free(store->sequencers);
+	free(store->memories);
 }

@@ -33,8 +33,8 @@ struct account_batch {
 	struct account_batch *next;
 };
 
-/* What is kept for the batches of one sequencer. */
-struct sequencer {
+/* What is kept from batch to batch, for each that may run at a time. */
+struct batch_memory {
 	struct arena arena; /* of the batch */
 	/* One of them, by the engine. */
 	struct client_refs *client_refs;
@@ -44,7 +44,7 @@ struct sequencer {
 struct batch {
 	struct db_connection *connection;
 	const struct register_engine *engine;
-	struct sequencer *sequencer;
+	struct batch_memory *memory;
 	struct arena *arena;
 	struct ledger_clock clock;
 	char day[PERIOD_KEY_SIZE];
@@ -70,9 +70,9 @@ struct usage {
 struct register_engine {
 	/* Whether what comes while a batch waits for its accounts is taken in. */
 	bool grows;
-	/* What is kept for a sequencer; close is called after a failed open, too. */
-	int (*open)(struct store *store, struct sequencer *sequencer, struct error *error);
-	void (*close)(struct sequencer *sequencer);
+	/* What is kept from batch to batch; close is called after a failed open, too. */
+	int (*open)(struct store *store, struct batch_memory *memory, struct error *error);
+	void (*close)(struct batch_memory *memory);
 	/* Optional: sends the questions of read_heads and find_known, which then cost one round trip. */
 	void (*ask)(struct batch *batch, struct account_batch *part);
 	/* The heads of the account's chains, locked in order; `chains` are in the account's order. */

@@ -2,18 +2,18 @@
  * and which events hold a client_ref is told by tables of our own (client_refs.h). */
 #include "store/events/register_batch.h"
 
-static int open_refs(struct store *store, struct sequencer *sequencer, struct error *error)
+static int open_refs(struct store *store, struct batch_memory *memory, struct error *error)
 {
 	struct db_connection *reader = db_take_reader(store->db);
 	int result =
-	    client_refs_open(reader, CLIENT_REFS_GATHERED, &sequencer->client_refs, error);
+	    client_refs_open(reader, CLIENT_REFS_GATHERED, &memory->client_refs, error);
 	db_give(reader);
 	return result;
 }
 
-static void close_refs(struct sequencer *sequencer)
+static void close_refs(struct batch_memory *memory)
 {
-	client_refs_close(sequencer->client_refs);
+	client_refs_close(memory->client_refs);
 }
 
 static int read_heads(struct batch *batch, struct account_batch *part, struct loaded_chain *chains,
@@ -61,7 +61,7 @@ static int load_known(struct batch *batch, int64_t account, struct batch_item *i
 	int64_t candidates[CANDIDATES_MAX];
 	size_t count = 0;
 	item->ref_hash = client_ref_hash(item->registration->client_ref);
-	int result = client_refs_find(batch->sequencer->client_refs, batch->connection, account,
+	int result = client_refs_find(batch->memory->client_refs, batch->connection, account,
 	                              item->registration->chain, item->ref_hash, candidates,
 	                              CANDIDATES_MAX, &count, error);
 	for (size_t i = 0; i < count && result == OK && !item->request.known.sequence; i++)
@@ -110,7 +110,7 @@ static int write_event(struct batch *batch, int64_t account, const struct batch_
 	int result = db_execute(query, NULL, error);
 	if (result != OK)
 		return result;
-	return client_refs_add(batch->sequencer->client_refs, account, given->chain, item->ref_hash,
+	return client_refs_add(batch->memory->client_refs, account, given->chain, item->ref_hash,
 	                       request->sequence);
 }
 
@@ -150,15 +150,15 @@ static int add_usage(struct batch *batch, int64_t account, const struct usage *u
 
 static int write_refs(struct batch *batch, struct error *error)
 {
-	return client_refs_write(batch->sequencer->client_refs, batch->connection, error);
+	return client_refs_write(batch->memory->client_refs, batch->connection, error);
 }
 
 static void refs_ended(struct batch *batch, bool committed)
 {
 	if (committed)
-		client_refs_committed(batch->sequencer->client_refs);
+		client_refs_committed(batch->memory->client_refs);
 	else
-		client_refs_rolled_back(batch->sequencer->client_refs);
+		client_refs_rolled_back(batch->memory->client_refs);
 }
 
 const struct register_engine register_embedded = {

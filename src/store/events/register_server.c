@@ -35,7 +35,7 @@ static struct db_array *column(struct event_columns *columns, size_t number)
 	return (struct db_array *)((char *)columns + columns_of_events[number].place);
 }
 
-static int open_columns(struct store *store, struct sequencer *sequencer, struct error *error)
+static int open_columns(struct store *store, struct batch_memory *memory, struct error *error)
 {
 	struct event_columns *columns = calloc(1, sizeof *columns);
 	if (!columns)
@@ -46,13 +46,13 @@ static int open_columns(struct store *store, struct sequencer *sequencer, struct
 		db_array_init(&columns->used[i], i == 2 ? DB_TEXTS : DB_INTEGERS);
 	for (size_t i = 0; i < COLUMN_COUNT; i++)
 		db_array_init(column(columns, i), columns_of_events[i].type);
-	sequencer->columns = columns;
+	memory->columns = columns;
 	return OK;
 }
 
-static void close_columns(struct sequencer *sequencer)
+static void close_columns(struct batch_memory *memory)
 {
-	struct event_columns *columns = sequencer->columns;
+	struct event_columns *columns = memory->columns;
 	if (!columns)
 		return;
 	db_array_free(&columns->chain);
@@ -68,7 +68,7 @@ static void close_columns(struct sequencer *sequencer)
 
 static struct db_query *ask_heads(struct batch *batch, const struct ledger_account *account)
 {
-	struct db_array *numbers = &batch->sequencer->columns->chain;
+	struct db_array *numbers = &batch->memory->columns->chain;
 	db_array_clear(numbers);
 	for (size_t i = 0; i < account->chain_count; i++)
 		db_array_add_integer(numbers, account->chains[i]->chain);
@@ -120,7 +120,7 @@ static void fill_known(struct db_query *query, struct batch_item *item)
 /* OFFSET 0 keeps the planner from turning the look-ups around, into a walk over all events. */
 static struct db_query *ask_known(struct batch *batch, struct account_batch *part)
 {
-	struct event_columns *columns = batch->sequencer->columns;
+	struct event_columns *columns = batch->memory->columns;
 	db_array_clear(&columns->chain);
 	db_array_clear(&columns->ref_hash);
 	for (struct batch_item *item = part->first; item; item = item->next) {
@@ -204,7 +204,7 @@ static void add_event(struct event_columns *columns, const struct batch_item *it
 
 static int write_events(struct batch *batch, struct account_batch *part, struct error *error)
 {
-	struct event_columns *columns = batch->sequencer->columns;
+	struct event_columns *columns = batch->memory->columns;
 	for (size_t i = 0; i < COLUMN_COUNT; i++)
 		db_array_clear(column(columns, i));
 	for (struct batch_item *item = part->first; item; item = item->next)
@@ -230,7 +230,7 @@ static int write_events(struct batch *batch, struct account_batch *part, struct 
 static int add_usage(struct batch *batch, int64_t account, const struct usage *usage, size_t count,
                      struct error *error)
 {
-	struct db_array *used = batch->sequencer->columns->used;
+	struct db_array *used = batch->memory->columns->used;
 	for (size_t i = 0; i < USED_COLUMNS; i++)
 		db_array_clear(&used[i]);
 	for (size_t i = 0; i < count; i++) {

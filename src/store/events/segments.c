@@ -1,6 +1,6 @@
 #include "store/events/segments.h"
 
-#include "store/change.h"
+#include "store/transaction.h"
 
 /* ---- chains with unsealed events ---- */
 
@@ -9,7 +9,7 @@ int store_list_unsealed(struct store *store, int64_t after_account, int64_t afte
                         struct error *error)
 {
 	struct db_connection *connection;
-	int result = look_begin(store, &connection, error);
+	int result = begin_read(store, &connection, error);
 	if (result)
 		return result;
 	struct db_query *query = db_query(
@@ -36,7 +36,7 @@ int store_list_unsealed(struct store *store, int64_t after_account, int64_t afte
 		};
 		store_copy_id(chain->channel_id, db_text(query, 2));
 	}
-	result = look_end(connection, db_end(query, error));
+	result = end_read(connection, db_end(query, error));
 	if (!result)
 		*ret_count = count;
 	return result;
@@ -87,7 +87,7 @@ int store_read_chain_hashes(struct store *store, int64_t account, int64_t chain,
                             int64_t last, struct sha256 *ret_hashes, struct error *error)
 {
 	struct db_connection *connection;
-	int result = look_begin(store, &connection, error);
+	int result = begin_read(store, &connection, error);
 	if (result)
 		return result;
 	if (first == 0)
@@ -95,7 +95,7 @@ int store_read_chain_hashes(struct store *store, int64_t account, int64_t chain,
 	if (!result)
 		result = read_event_hashes(connection, account, chain, first ? first : 1, last, ret_hashes,
 		                           error);
-	return look_end(connection, result);
+	return end_read(connection, result);
 }
 
 /* ---- writing a round ---- */
@@ -180,7 +180,7 @@ int store_write_round(struct store *store, const struct round_record *round,
 {
 	struct db_connection *connection;
 	*ret_failed = count;
-	int result = change_begin(store, &connection, error);
+	int result = begin_write(store, &connection, error);
 	if (result)
 		return result;
 	result = insert_round(connection, round, error);
@@ -189,7 +189,7 @@ int store_write_round(struct store *store, const struct round_record *round,
 		if (result)
 			*ret_failed = i;
 	}
-	return change_end(connection, result, error);
+	return end_write(connection, result, error);
 }
 
 /* ---- reading ---- */
@@ -198,7 +198,7 @@ int store_last_round(struct store *store, int64_t *ret_round, struct sha256 *ret
                      struct error *error)
 {
 	struct db_connection *connection;
-	int result = look_begin(store, &connection, error);
+	int result = begin_read(store, &connection, error);
 	if (result)
 		return result;
 	struct db_query *query = db_query(
@@ -209,7 +209,7 @@ int store_last_round(struct store *store, int64_t *ret_round, struct sha256 *ret
 		round = db_integer(query, 0);
 		token_hash = store_sha256(db_blob(query, 1));
 	}
-	result = look_end(connection, db_end(query, error));
+	result = end_read(connection, db_end(query, error));
 	if (!result) {
 		*ret_round = round;
 		*ret_token_hash = token_hash;
@@ -220,13 +220,13 @@ int store_last_round(struct store *store, int64_t *ret_round, struct sha256 *ret
 int store_last_seal_time(struct store *store, int64_t *ret_sealed_at_us, struct error *error)
 {
 	struct db_connection *connection;
-	int result = look_begin(store, &connection, error);
+	int result = begin_read(store, &connection, error);
 	if (result)
 		return result;
 	struct db_query *query =
 	    db_query(connection, "SELECT sealed_at FROM seal_rounds ORDER BY round DESC LIMIT 1");
 	int64_t sealed_at_us = db_step(query) ? db_integer(query, 0) : TIME_NONE;
-	result = look_end(connection, db_end(query, error));
+	result = end_read(connection, db_end(query, error));
 	if (!result)
 		*ret_sealed_at_us = sealed_at_us;
 	return result;
@@ -253,7 +253,7 @@ int store_get_round(struct store *store, int64_t round, struct arena *arena,
                     struct round_record *ret_round, struct error *error)
 {
 	struct db_connection *connection;
-	int result = look_begin(store, &connection, error);
+	int result = begin_read(store, &connection, error);
 	if (result)
 		return result;
 	struct row row = {
@@ -275,7 +275,7 @@ int store_get_round(struct store *store, int64_t round, struct arena *arena,
 		record.token = row_bytes(&row, 7);
 		record.token_hash = store_sha256(db_blob(row.query, 8));
 	}
-	result = look_end(connection, row_result(&row, found, error));
+	result = end_read(connection, row_result(&row, found, error));
 	if (!result)
 		*ret_round = record;
 	return result;
@@ -313,7 +313,7 @@ int store_find_segment(struct store *store, int64_t account, int64_t chain, int6
                        struct error *error)
 {
 	struct db_connection *connection;
-	int result = look_begin(store, &connection, error);
+	int result = begin_read(store, &connection, error);
 	if (result)
 		return result;
 	struct row row = {
@@ -326,7 +326,7 @@ int store_find_segment(struct store *store, int64_t account, int64_t chain, int6
 	db_bind_integer(row.query, chain);
 	db_bind_integer(row.query, sequence);
 	struct segment_record segment;
-	result = look_end(connection, read_segment(&row, &segment, error));
+	result = end_read(connection, read_segment(&row, &segment, error));
 	if (!result && segment.last_sequence < sequence)
 		return ERR_NOT_FOUND;
 	if (!result)
@@ -339,7 +339,7 @@ int store_get_segment(struct store *store, int64_t account, int64_t chain, int64
                       struct error *error)
 {
 	struct db_connection *connection;
-	int result = look_begin(store, &connection, error);
+	int result = begin_read(store, &connection, error);
 	if (result)
 		return result;
 	struct row row = {.arena = arena,
@@ -349,7 +349,7 @@ int store_get_segment(struct store *store, int64_t account, int64_t chain, int64
 	db_bind_integer(row.query, account);
 	db_bind_integer(row.query, chain);
 	db_bind_integer(row.query, number);
-	return look_end(connection, read_segment(&row, ret_segment, error));
+	return end_read(connection, read_segment(&row, ret_segment, error));
 }
 
 /* ---- leases ---- */
@@ -358,7 +358,7 @@ int store_take_lease(struct store *store, const char *name, const char *holder, 
                      int64_t duration_us, bool *ret_taken, struct error *error)
 {
 	struct db_connection *connection;
-	int result = change_begin(store, &connection, error);
+	int result = begin_write(store, &connection, error);
 	if (result)
 		return result;
 	struct db_query *query =
@@ -371,7 +371,7 @@ int store_take_lease(struct store *store, const char *name, const char *holder, 
 	db_bind_integer(query, now_us + duration_us);
 	db_bind_integer(query, now_us);
 	int64_t changes = 0;
-	result = change_end(connection, db_execute(query, &changes, error), error);
+	result = end_write(connection, db_execute(query, &changes, error), error);
 	if (!result)
 		*ret_taken = changes == 1;
 	return result;
@@ -380,12 +380,12 @@ int store_take_lease(struct store *store, const char *name, const char *holder, 
 int store_end_lease(struct store *store, const char *name, const char *holder, struct error *error)
 {
 	struct db_connection *connection;
-	int result = change_begin(store, &connection, error);
+	int result = begin_write(store, &connection, error);
 	if (result)
 		return result;
 	struct db_query *query =
 	    db_query(connection, "DELETE FROM leases WHERE name = $1 AND holder = $2");
 	db_bind_string(query, name);
 	db_bind_string(query, holder);
-	return change_end(connection, db_execute(query, NULL, error), error);
+	return end_write(connection, db_execute(query, NULL, error), error);
 }

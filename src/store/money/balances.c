@@ -1,13 +1,13 @@
 /* Whether balances are the sums of their entries, one account after the other, so that no view of
  * the store stays open for long. */
 #include "store/accounts/accounts.h"
-#include "store/change.h"
+#include "store/transaction.h"
 
 static int look_at_next(struct store *store, int64_t after, int64_t *ret_account, bool *ret_whole,
                         struct error *error)
 {
 	struct db_connection *connection;
-	int result = look_begin(store, &connection, error);
+	int result = begin_read(store, &connection, error);
 	if (result)
 		return result;
 	struct db_query *query = db_query(
@@ -18,7 +18,7 @@ static int look_at_next(struct store *store, int64_t after, int64_t *ret_account
 	bool found = db_step(query);
 	int64_t account = found ? db_integer(query, 0) : 0;
 	bool whole = !found || db_integer(query, 1) == 0;
-	result = look_end(connection, db_end(query, error));
+	result = end_read(connection, db_end(query, error));
 	if (!result) {
 		*ret_account = account;
 		*ret_whole = whole;

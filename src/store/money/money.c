@@ -3,7 +3,7 @@
 int money_begin(struct store *store, int64_t now_us, struct money *money, struct error *error)
 {
 	*money = (struct money){.now_us = now_us};
-	int result = change_begin(store, &money->connection, error);
+	int result = begin_write(store, &money->connection, error);
 	if (!result)
 		arena_init(&money->arena, MONEY_MEMORY_MAX);
 	return result;
@@ -11,7 +11,7 @@ int money_begin(struct store *store, int64_t now_us, struct money *money, struct
 
 int money_end(struct money *money, int code, struct error *error)
 {
-	code = change_end(money->connection, code, error);
+	code = end_write(money->connection, code, error);
 	arena_free(&money->arena);
 	return code;
 }

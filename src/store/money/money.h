@@ -4,7 +4,7 @@
 #define STORE_MONEY_H
 
 #include "ledger/topup.h"
-#include "store/change.h"
+#include "store/transaction.h"
 #include "store/money/packs.h"
 #include "store/money/purchases.h"
 

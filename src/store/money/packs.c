@@ -43,7 +43,7 @@ int store_get_billing(struct store *store, struct slice account_id, struct arena
                       struct billing *ret, struct error *error)
 {
 	struct db_connection *connection;
-	int result = look_begin(store, &connection, error);
+	int result = begin_read(store, &connection, error);
 	if (result)
 		return result;
 	int64_t account = 0;
@@ -53,7 +53,7 @@ int store_get_billing(struct store *store, struct slice account_id, struct arena
 		result = read_account_state(connection, account, arena, &state, error);
 	if (!result)
 		*ret = state.billing;
-	return look_end(connection, result);
+	return end_read(connection, result);
 }
 
 static const char *choose(const char *given, const char *old)
@@ -226,7 +226,7 @@ int store_find_pack(struct store *store, struct slice pack_id, struct arena *are
                     struct pack_record *ret, struct error *error)
 {
 	struct db_connection *connection;
-	int result = look_begin(store, &connection, error);
+	int result = begin_read(store, &connection, error);
 	if (result)
 		return result;
 	struct row row = {.arena = arena,
@@ -236,7 +236,7 @@ int store_find_pack(struct store *store, struct slice pack_id, struct arena *are
 	bool found = db_step(row.query);
 	if (found)
 		read_pack(&row, &record);
-	result = look_end(connection, row_end(&row, found, MSG_STORE_NO_PACK, pack_id, error));
+	result = end_read(connection, row_end(&row, found, MSG_STORE_NO_PACK, pack_id, error));
 	if (!result)
 		*ret = record;
 	return result;
@@ -310,7 +310,7 @@ int store_list_packs(struct store *store, struct slice account_id, struct slice 
                      struct error *error)
 {
 	struct db_connection *connection;
-	int result = look_begin(store, &connection, error);
+	int result = begin_read(store, &connection, error);
 	if (result)
 		return result;
 	struct pack_filter filter;
@@ -318,7 +318,7 @@ int store_list_packs(struct store *store, struct slice account_id, struct slice 
 	result = make_filter(connection, account_id, after, arena, &filter, error);
 	if (!result)
 		result = list_packs(connection, &filter, limit, arena, &list, error);
-	result = look_end(connection, result);
+	result = end_read(connection, result);
 	if (!result)
 		*ret = list;
 	return result;

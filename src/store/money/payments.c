@@ -148,7 +148,7 @@ static int find_due(struct store *store, const char *holder, const char *provide
                     struct error *error)
 {
 	struct db_connection *connection;
-	int result = look_begin(store, &connection, error);
+	int result = begin_read(store, &connection, error);
 	if (result)
 		return result;
 	struct row row = {
@@ -178,7 +178,7 @@ static int find_due(struct store *store, const char *holder, const char *provide
 		result = !found ? ERR_NOT_FOUND : row.failed ? ERR_NO_MEMORY : OK;
 	if (!result)
 		*ret = payment;
-	return look_end(connection, result);
+	return end_read(connection, result);
 }
 
 int store_claim_payment(struct store *store, const char *holder, const char *provider,
@@ -191,7 +191,7 @@ int store_claim_payment(struct store *store, const char *holder, const char *pro
 	if (result)
 		return result;
 	struct db_connection *connection;
-	result = change_begin(store, &connection, error);
+	result = begin_write(store, &connection, error);
 	if (result)
 		return result;
 	struct db_query *query = db_query(
@@ -205,7 +205,7 @@ int store_claim_payment(struct store *store, const char *holder, const char *pro
 	db_bind_integer(query, now_us);
 	db_bind_integer(query, seen_us);
 	db_bind_integer(query, payment.attempts);
-	result = change_end_one(connection, query, error); /* none: another was faster */
+	result = end_write_of_one(connection, query, error); /* none: another was faster */
 	if (!result) {
 		payment.attempts++;
 		if (payment.first_try_at_us == TIME_NONE)
@@ -225,7 +225,7 @@ int store_delay_payment(struct store *store, const struct payment *payment, cons
                         const struct payment_delay *delay, struct error *error)
 {
 	struct db_connection *connection;
-	int result = change_begin(store, &connection, error);
+	int result = begin_write(store, &connection, error);
 	if (result)
 		return result;
 	struct db_query *query = db_query(
@@ -240,7 +240,7 @@ int store_delay_payment(struct store *store, const struct payment *payment, cons
 	db_bind_integer(query, delay->waiting);
 	db_bind_string(query, delay->reference && *delay->reference ? delay->reference : NULL);
 	db_bind_string(query, delay->cause && *delay->cause ? delay->cause : NULL);
-	result = change_end_one(connection, query, error);
+	result = end_write_of_one(connection, query, error);
 	return result == ERR_NOT_FOUND ? lost(payment, error) : result;
 }
 

@@ -103,14 +103,14 @@ int store_set_payment_url(struct store *store, struct slice sale_id, const char 
                           struct error *error)
 {
 	struct db_connection *connection;
-	int result = change_begin(store, &connection, error);
+	int result = begin_write(store, &connection, error);
 	if (result)
 		return result;
 	struct db_query *query =
 		db_query(connection, "UPDATE purchases SET payment_url = $2 WHERE sale_id = $1");
 	db_bind_text(query, sale_id);
 	db_bind_string(query, payment_url);
-	return change_end(connection, db_execute(query, NULL, error), error);
+	return end_write(connection, db_execute(query, NULL, error), error);
 }
 
 /* ---- reading ---- */
@@ -160,7 +160,7 @@ int store_find_purchase(struct store *store, struct slice sale_id, struct arena 
                         struct purchase_record *ret, struct error *error)
 {
 	struct db_connection *connection;
-	int result = look_begin(store, &connection, error);
+	int result = begin_read(store, &connection, error);
 	if (result)
 		return result;
 	struct row row = {.arena = arena,
@@ -170,7 +170,7 @@ int store_find_purchase(struct store *store, struct slice sale_id, struct arena 
 	bool found = db_step(row.query);
 	if (found)
 		read_purchase(&row, &record);
-	result = look_end(connection, row_end(&row, found, MSG_STORE_NO_SALE, sale_id, error));
+	result = end_read(connection, row_end(&row, found, MSG_STORE_NO_SALE, sale_id, error));
 	if (!result)
 		*ret = record;
 	return result;
@@ -226,7 +226,7 @@ int store_list_purchases(struct store *store, struct slice account_id, int state
                          struct purchase_list *ret, struct error *error)
 {
 	struct db_connection *connection;
-	int result = look_begin(store, &connection, error);
+	int result = begin_read(store, &connection, error);
 	if (result)
 		return result;
 	struct purchase_filter filter = {
@@ -242,7 +242,7 @@ int store_list_purchases(struct store *store, struct slice account_id, int state
 	struct purchase_list list = {0};
 	if (!result)
 		result = list_purchases(connection, &filter, limit, arena, &list, error);
-	result = look_end(connection, result);
+	result = end_read(connection, result);
 	if (!result)
 		*ret = list;
 	return result;

@@ -171,7 +171,7 @@ int store_get_topup(struct store *store, struct slice account_id, int64_t now_us
                     struct arena *arena, struct topup_record *ret, struct error *error)
 {
 	struct db_connection *connection;
-	int result = look_begin(store, &connection, error);
+	int result = begin_read(store, &connection, error);
 	if (result)
 		return result;
 	int64_t account = 0;
@@ -180,7 +180,7 @@ int store_get_topup(struct store *store, struct slice account_id, int64_t now_us
 	if (!result)
 		result = count_today(connection, account, now_us, &today, error);
 	if (result)
-		return look_end(connection, result);
+		return end_read(connection, result);
 	struct row row = {
 		.arena = arena,
 		.query = db_query(connection,
@@ -201,7 +201,7 @@ int store_get_topup(struct store *store, struct slice account_id, int64_t now_us
 		record.reason = row_string(&row, 5);
 		store_copy_id(record.sale_id, db_text(row.query, 6));
 	}
-	result = look_end(connection, row_end(&row, found, MSG_STORE_NO_TOPUP, account_id, error));
+	result = end_read(connection, row_end(&row, found, MSG_STORE_NO_TOPUP, account_id, error));
 	if (!result)
 		*ret = record;
 	return result;
@@ -286,7 +286,7 @@ int store_next_due_topup(struct store *store, int64_t after_account, int64_t *re
                          struct error *error)
 {
 	struct db_connection *connection;
-	int result = look_begin(store, &connection, error);
+	int result = begin_read(store, &connection, error);
 	if (result)
 		return result;
 	struct db_query *query = db_query(
@@ -296,7 +296,7 @@ int store_next_due_topup(struct store *store, int64_t after_account, int64_t *re
 		            " ORDER BY t.account LIMIT 1");
 	db_bind_integer(query, after_account);
 	int64_t account = db_step(query) ? db_integer(query, 0) : 0;
-	result = look_end(connection, db_end(query, error));
+	result = end_read(connection, db_end(query, error));
 	if (!result)
 		*ret_account = account;
 	return result;

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "base/json.h"
-#include "store/change.h"
+#include "store/transaction.h"
 #include "store/notices/mails.h"
 
 /* ---- what is due ---- */
@@ -14,7 +14,7 @@ int store_each_due_webhook(struct store *store, int64_t now_us,
                            void *context, struct error *error)
 {
 	struct db_connection *connection;
-	int result = look_begin(store, &connection, error);
+	int result = begin_read(store, &connection, error);
 	if (result)
 		return result;
 	struct db_query *query =
@@ -25,13 +25,13 @@ int store_each_due_webhook(struct store *store, int64_t now_us,
 	while (!ended && db_step(query))
 		ended = each(context, db_integer(query, 0), db_integer(query, 1));
 	result = db_end(query, error);
-	return look_end(connection, result ? result : ended);
+	return end_read(connection, result ? result : ended);
 }
 
 int store_next_delivery(struct store *store, int64_t *ret_at_us, struct error *error)
 {
 	struct db_connection *connection;
-	int result = look_begin(store, &connection, error);
+	int result = begin_read(store, &connection, error);
 	if (result)
 		return result;
 	struct db_query *query = db_query(
@@ -41,7 +41,7 @@ int store_next_delivery(struct store *store, int64_t *ret_at_us, struct error *e
 	result = db_end(query, error);
 	if (!result)
 		*ret_at_us = at_us;
-	return look_end(connection, result);
+	return end_read(connection, result);
 }
 
 static int load_endpoint(struct db_connection *connection, int64_t account, int64_t endpoint,
@@ -92,13 +92,13 @@ int store_load_deliveries(struct store *store, int64_t account, int64_t endpoint
                           struct error *error)
 {
 	struct db_connection *connection;
-	int result = look_begin(store, &connection, error);
+	int result = begin_read(store, &connection, error);
 	if (result)
 		return result;
 	struct delivery_batch batch = {0};
 	result = load_endpoint(connection, account, endpoint, arena, &batch, error);
 	if (result)
-		return look_end(connection, result);
+		return end_read(connection, result);
 	struct row row = {
 	    .arena = arena,
 	    .query = db_query(
@@ -116,7 +116,7 @@ int store_load_deliveries(struct store *store, int64_t account, int64_t endpoint
 	while (!row.failed && db_step(row.query) &&
 	       (item = list_add(&row, &batch.items, &batch.count, &more, limit, sizeof *item)))
 		read_delivery(&row, item);
-	result = look_end(connection, row_end(&row, true, MSG_NONE, slice_of(""), error));
+	result = end_read(connection, row_end(&row, true, MSG_NONE, slice_of(""), error));
 	if (!result)
 		*ret = batch;
 	return result;
@@ -296,7 +296,7 @@ int store_record_attempts(struct store *store, struct attempt_record *records, s
 	qsort(records, count, sizeof *records, compare);
 	struct recording recording = {
 	    .failures_max = failures_max, .now_us = now_us, .error = error};
-	int result = change_begin(store, &recording.connection, error);
+	int result = begin_write(store, &recording.connection, error);
 	if (result)
 		return result;
 	for (size_t first = 0, next; first < count && !result; first = next) {
@@ -304,7 +304,7 @@ int store_record_attempts(struct store *store, struct attempt_record *records, s
 			next++;
 		result = record_endpoint(&recording, &records[first], next - first);
 	}
-	return change_end(recording.connection, result, error);
+	return end_write(recording.connection, result, error);
 }
 
 /* ---- counting ---- */
@@ -312,7 +312,7 @@ int store_record_attempts(struct store *store, struct attempt_record *records, s
 int store_count_deliveries(struct store *store, struct delivery_counts *ret, struct error *error)
 {
 	struct db_connection *connection;
-	int result = look_begin(store, &connection, error);
+	int result = begin_read(store, &connection, error);
 	if (result)
 		return result;
 	struct delivery_counts counts = {0};
@@ -330,5 +330,5 @@ int store_count_deliveries(struct store *store, struct delivery_counts *ret, str
 	result = db_end(query, error);
 	if (!result)
 		*ret = counts;
-	return look_end(connection, result);
+	return end_read(connection, result);
 }

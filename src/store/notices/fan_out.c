@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-#include "store/change.h"
+#include "store/transaction.h"
 
 int fan_out_open(struct db_connection *connection, int64_t account, int64_t now_us,
                  struct fan_out *ret, struct error *error)

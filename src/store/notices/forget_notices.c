@@ -1,5 +1,5 @@
 /* Housekeeping of notices and their deliveries. */
-#include "store/change.h"
+#include "store/transaction.h"
 #include "store/notices/deliveries.h"
 
 #define PIECE 500 /* notices or deliveries of one transaction */
@@ -15,12 +15,12 @@ static int remove_places(struct store *store, const struct place *places, size_t
                          int64_t *removed, struct error *error)
 {
 	struct db_connection *connection;
-	int result = change_begin(store, &connection, error);
+	int result = begin_write(store, &connection, error);
 	if (result)
 		return result;
 	for (size_t i = 0; i < count && !result; i++)
 		result = remove(connection, &places[i], removed, error);
-	return change_end(connection, result, error);
+	return end_write(connection, result, error);
 }
 
 static size_t read_places(struct db_query *query, struct place places[PIECE])
@@ -78,7 +78,7 @@ static int forget_old(struct store *store, int64_t before_us, size_t *ret_count,
 {
 	struct place places[PIECE];
 	struct db_connection *connection;
-	int result = look_begin(store, &connection, error);
+	int result = begin_read(store, &connection, error);
 	if (result)
 		return result;
 	struct db_query *query = db_query(
@@ -90,7 +90,7 @@ static int forget_old(struct store *store, int64_t before_us, size_t *ret_count,
 	                " ORDER BY n.created_at LIMIT 500");
 	db_bind_integer(query, before_us);
 	*ret_count = read_places(query, places);
-	result = look_end(connection, db_end(query, error));
+	result = end_read(connection, db_end(query, error));
 	return result || *ret_count == 0
 	           ? result
 	           : remove_places(store, places, *ret_count, remove_notice, removed, error);
@@ -135,14 +135,14 @@ static int forget_deleted(struct store *store, size_t *ret_count, int64_t *remov
 {
 	struct place places[PIECE];
 	struct db_connection *connection;
-	int result = look_begin(store, &connection, error);
+	int result = begin_read(store, &connection, error);
 	if (result)
 		return result;
 	struct db_query *query =
 	    db_query(connection, "SELECT account, endpoint FROM webhook_endpoints"
 	                         " WHERE deleted_at IS NOT NULL ORDER BY account, endpoint LIMIT 1");
 	*ret_count = read_places(query, places);
-	result = look_end(connection, db_end(query, error));
+	result = end_read(connection, db_end(query, error));
 	return result || *ret_count == 0
 	           ? result
 	           : remove_places(store, places, *ret_count, empty_endpoint, removed, error);

@@ -1,6 +1,6 @@
 #include "store/notices/mails.h"
 
-#include "store/change.h"
+#include "store/transaction.h"
 
 /* ---- queueing ---- */
 
@@ -32,7 +32,7 @@ static int find_due(struct store *store, int64_t now_us, struct arena *arena, st
                     int64_t *ret_seen_us, struct error *error)
 {
 	struct db_connection *connection;
-	int result = look_begin(store, &connection, error);
+	int result = begin_read(store, &connection, error);
 	if (result)
 		return result;
 	struct row row = {
@@ -63,7 +63,7 @@ static int find_due(struct store *store, int64_t now_us, struct arena *arena, st
 		result = !found ? ERR_NOT_FOUND : row.failed ? ERR_NO_MEMORY : OK;
 	if (!result)
 		*ret = mail;
-	return look_end(connection, result);
+	return end_read(connection, result);
 }
 
 int store_claim_mail(struct store *store, const char *holder, int64_t now_us, int64_t lease_us,
@@ -75,7 +75,7 @@ int store_claim_mail(struct store *store, const char *holder, int64_t now_us, in
 	if (result)
 		return result;
 	struct db_connection *connection;
-	result = change_begin(store, &connection, error);
+	result = begin_write(store, &connection, error);
 	if (result)
 		return result;
 	struct db_query *query = db_query(
@@ -87,7 +87,7 @@ int store_claim_mail(struct store *store, const char *holder, int64_t now_us, in
 	db_bind_integer(query, now_us + lease_us);
 	db_bind_integer(query, seen_us);
 	int64_t changes = 0;
-	result = change_end(connection, db_execute(query, &changes, error), error);
+	result = end_write(connection, db_execute(query, &changes, error), error);
 	if (!result && changes != 1)
 		return ERR_NOT_FOUND; /* another was faster */
 	if (!result)
@@ -107,7 +107,7 @@ int store_end_mail(struct store *store, const struct mail *mail, const char *hol
 {
 	static const char *const states[] = {"sent", "failed", "dropped"};
 	struct db_connection *connection;
-	int result = change_begin(store, &connection, error);
+	int result = begin_write(store, &connection, error);
 	if (result)
 		return result;
 	struct db_query *query = db_query(
@@ -120,7 +120,7 @@ int store_end_mail(struct store *store, const struct mail *mail, const char *hol
 	db_bind_string(query, states[end]);
 	db_bind_string(query, cause);
 	db_bind_integer(query, now_us);
-	result = change_end_one(connection, query, error);
+	result = end_write_of_one(connection, query, error);
 	return result == ERR_NOT_FOUND ? lost(mail, error) : result;
 }
 
@@ -128,7 +128,7 @@ int store_delay_mail(struct store *store, const struct mail *mail, const char *h
                      int64_t next_us, const char *cause, struct error *error)
 {
 	struct db_connection *connection;
-	int result = change_begin(store, &connection, error);
+	int result = begin_write(store, &connection, error);
 	if (result)
 		return result;
 	struct db_query *query = db_query(
@@ -140,7 +140,7 @@ int store_delay_mail(struct store *store, const struct mail *mail, const char *h
 	db_bind_string(query, holder);
 	db_bind_integer(query, next_us);
 	db_bind_string(query, cause);
-	result = change_end_one(connection, query, error);
+	result = end_write_of_one(connection, query, error);
 	return result == ERR_NOT_FOUND ? lost(mail, error) : result;
 }
 
@@ -188,23 +188,23 @@ int store_list_mails(struct store *store, struct slice account_id, int64_t limit
 {
 	struct db_connection *connection;
 	int64_t account;
-	int result = look_begin(store, &connection, error);
+	int result = begin_read(store, &connection, error);
 	if (result)
 		return result;
 	result = find_account_number(connection, account_id, &account, error);
 	if (!result)
 		result = read_mails(connection, account, limit, arena, ret_mails, ret_count, error);
-	return look_end(connection, result);
+	return end_read(connection, result);
 }
 
 int store_forget_mails(struct store *store, int64_t before_us, struct error *error)
 {
 	struct db_connection *connection;
-	int result = change_begin(store, &connection, error);
+	int result = begin_write(store, &connection, error);
 	if (result)
 		return result;
 	struct db_query *query = db_query(
 	    connection, "DELETE FROM mails WHERE state <> 'waiting' AND ended_at < $1");
 	db_bind_integer(query, before_us);
-	return change_end(connection, db_execute(query, NULL, error), error);
+	return end_write(connection, db_execute(query, NULL, error), error);
 }

@@ -1,5 +1,5 @@
 /* The delivery log. */
-#include "store/change.h"
+#include "store/transaction.h"
 #include "store/notices/webhooks.h"
 
 #define ATTEMPTS_SHOWN_MAX 1000
@@ -58,13 +58,13 @@ int store_list_deliveries(struct store *store, struct slice endpoint_id, const c
                           struct delivery_list *ret, struct error *error)
 {
 	struct db_connection *connection;
-	int code = look_begin(store, &connection, error);
+	int code = begin_read(store, &connection, error);
 	if (code)
 		return code;
 	int64_t account = 0, endpoint = 0;
 	code = find_endpoint(connection, endpoint_id, &account, &endpoint, error);
 	if (code)
-		return look_end(connection, code);
+		return end_read(connection, code);
 	struct row row = {
 	    .arena = arena,
 	    .query = db_query(
@@ -87,7 +87,7 @@ int store_list_deliveries(struct store *store, struct slice endpoint_id, const c
 	while (!row.failed && db_step(row.query) &&
 	       (item = list_add(&row, &list.items, &list.count, &list.more, limit, sizeof *item)))
 		read_delivery(&row, item);
-	code = look_end(connection, row_end(&row, true, MSG_NONE, endpoint_id, error));
+	code = end_read(connection, row_end(&row, true, MSG_NONE, endpoint_id, error));
 	if (!code)
 		*ret = list;
 	return code;
@@ -114,7 +114,7 @@ int store_list_attempts(struct store *store, struct slice endpoint_id, struct sl
                         struct arena *arena, struct attempt_list *ret, struct error *error)
 {
 	struct db_connection *connection;
-	int code = look_begin(store, &connection, error);
+	int code = begin_read(store, &connection, error);
 	if (code)
 		return code;
 	int64_t account = 0, endpoint = 0, notice = 0;
@@ -122,7 +122,7 @@ int store_list_attempts(struct store *store, struct slice endpoint_id, struct sl
 	if (!code)
 		code = find_delivery(connection, account, endpoint, notice_id, &notice, error);
 	if (code)
-		return look_end(connection, code);
+		return end_read(connection, code);
 	struct row row = {
 	    .arena = arena,
 	    .query = db_query(connection,
@@ -139,7 +139,7 @@ int store_list_attempts(struct store *store, struct slice endpoint_id, struct sl
 	       (item = list_add(&row, &list.items, &list.count, &list.more, ATTEMPTS_SHOWN_MAX,
 	                        sizeof *item)))
 		read_attempt(&row, 0, item);
-	code = look_end(connection, row_end(&row, true, MSG_NONE, notice_id, error));
+	code = end_read(connection, row_end(&row, true, MSG_NONE, notice_id, error));
 	if (!code)
 		*ret = list;
 	return code;

@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-#include "store/change.h"
+#include "store/transaction.h"
 
 /* ---- reading ---- */
 
@@ -50,7 +50,7 @@ int store_find_webhook(struct store *store, struct slice endpoint_id, struct are
                        struct webhook_record *ret, struct error *error)
 {
 	struct db_connection *connection;
-	int code = look_begin(store, &connection, error);
+	int code = begin_read(store, &connection, error);
 	if (code)
 		return code;
 	struct row row = {.arena = arena,
@@ -60,7 +60,7 @@ int store_find_webhook(struct store *store, struct slice endpoint_id, struct are
 	struct webhook_record record;
 	if (found)
 		read_webhook(&row, &record);
-	code = look_end(connection, row_end(&row, found, MSG_STORE_NO_WEBHOOK, endpoint_id, error));
+	code = end_read(connection, row_end(&row, found, MSG_STORE_NO_WEBHOOK, endpoint_id, error));
 	if (!code)
 		*ret = record;
 	return code;
@@ -71,14 +71,14 @@ int store_list_webhooks(struct store *store, struct slice account_id, struct sli
                         struct error *error)
 {
 	struct db_connection *connection;
-	int code = look_begin(store, &connection, error);
+	int code = begin_read(store, &connection, error);
 	if (code)
 		return code;
 	int64_t account = 0;
 	if (account_id.size)
 		code = find_account_number(connection, account_id, &account, error);
 	if (code)
-		return look_end(connection, code);
+		return end_read(connection, code);
 	struct row row = {.arena = arena,
 	                  .query = db_query(connection,
 	                                    COLUMNS " AND ($1 = 0 OR e.account = $1)"
@@ -92,7 +92,7 @@ int store_list_webhooks(struct store *store, struct slice account_id, struct sli
 	while (!row.failed && db_step(row.query) &&
 	       (item = list_add(&row, &list.items, &list.count, &list.more, limit, sizeof *item)))
 		read_webhook(&row, item);
-	code = look_end(connection, row_end(&row, true, MSG_NONE, after, error));
+	code = end_read(connection, row_end(&row, true, MSG_NONE, after, error));
 	if (!code)
 		*ret = list;
 	return code;
@@ -125,11 +125,11 @@ static int change_locked(struct store *store, struct slice endpoint_id,
                          struct db_connection **ret_connection, struct locked *ret,
                          struct error *error)
 {
-	int code = change_begin(store, ret_connection, error);
+	int code = begin_write(store, ret_connection, error);
 	if (code)
 		return code;
 	code = lock_webhook(*ret_connection, endpoint_id, ret, error);
-	return code ? change_end(*ret_connection, code, error) : OK;
+	return code ? end_write(*ret_connection, code, error) : OK;
 }
 
 static int refuse_too_many(struct db_connection *connection, int64_t account, struct error *error)
@@ -159,7 +159,7 @@ int store_create_webhook(struct store *store, struct slice account_id, const cha
 	char endpoint_id[ID_SIZE], stored_types[512];
 	store_fresh_id("whk_", endpoint_id);
 	struct db_connection *connection;
-	int code = change_begin(store, &connection, error);
+	int code = begin_write(store, &connection, error);
 	if (code)
 		return code;
 	int64_t account = 0;
@@ -177,7 +177,7 @@ int store_create_webhook(struct store *store, struct slice account_id, const cha
 		db_bind_integer(query, now_us);
 		code = db_execute(query, NULL, error);
 	}
-	code = change_end(connection, code, error);
+	code = end_write(connection, code, error);
 	if (!code)
 		memcpy(ret_endpoint_id, endpoint_id, ID_SIZE);
 	return code;
@@ -201,7 +201,7 @@ int store_change_webhook(struct store *store, struct slice endpoint_id, const ch
 	db_bind_string(query, url);
 	db_bind_integer(query, types != NULL);
 	bind_types(query, types, stored_types);
-	return change_end(connection, db_execute(query, NULL, error), error);
+	return end_write(connection, db_execute(query, NULL, error), error);
 }
 
 int store_rotate_webhook(struct store *store, struct slice endpoint_id, int64_t previous_until_us,
@@ -218,7 +218,7 @@ int store_rotate_webhook(struct store *store, struct slice endpoint_id, int64_t 
 	db_bind_integer(query, locked.account);
 	db_bind_integer(query, locked.endpoint);
 	db_bind_integer(query, previous_until_us);
-	return change_end(connection, db_execute(query, NULL, error), error);
+	return end_write(connection, db_execute(query, NULL, error), error);
 }
 
 static int enable(struct db_connection *connection, const struct locked *locked,
@@ -258,7 +258,7 @@ int store_enable_webhook(struct store *store, struct slice endpoint_id, bool ena
 		code = enable(connection, &locked, error);
 	else if (!locked.disabled) /* one that failures disabled stays so */
 		code = disable(connection, &locked, now_us, error);
-	return change_end(connection, code, error);
+	return end_write(connection, code, error);
 }
 
 int store_delete_webhook(struct store *store, struct slice endpoint_id, int64_t now_us,
@@ -275,7 +275,7 @@ int store_delete_webhook(struct store *store, struct slice endpoint_id, int64_t 
 	db_bind_integer(query, locked.account);
 	db_bind_integer(query, locked.endpoint);
 	db_bind_integer(query, now_us);
-	return change_end(connection, db_execute(query, NULL, error), error);
+	return end_write(connection, db_execute(query, NULL, error), error);
 }
 
 /* ---- replaying ---- */
@@ -333,5 +333,5 @@ int store_replay_notice(struct store *store, struct slice notice_id, struct slic
 		code = find_notice(connection, locked.account, notice_id, &notice, error);
 	if (!code)
 		code = queue_again(connection, &locked, notice, now_us, error);
-	return change_end(connection, code, error);
+	return end_write(connection, code, error);
 }

@@ -249,7 +249,7 @@ void harness_post(const struct harness *harness, struct reply *reply, const char
 void harness_ask_operators(const struct harness *harness, struct reply *reply, const char *path)
 {
 	char head[128];
-	int descriptor = connect_to(http_admin_port(harness->server));
+	int descriptor = connect_to(http_monitor_port(harness->server));
 	snprintf(head, sizeof head, "GET %s HTTP/1.1\r\nHost: test\r\n\r\n", path);
 	harness_send(descriptor, head, strlen(head));
 	harness_read(descriptor, false, reply);

@@ -346,7 +346,7 @@ static void test_start(void **state)
 			fail_msg("%d %s", result, error.cause);
 		if (failed && result != ERR_IO && result != ERR_NO_MEMORY)
 			fail_msg("call %d, %s: %d", at, failed, result);
-		assert_true(result ? !server : http_port(server) && http_admin_port(server));
+		assert_true(result ? !server : http_port(server) && http_monitor_port(server));
 		http_stop(server);
 	} while (failed);
 }

@@ -41,7 +41,7 @@ static void test_settings(void **state)
 	settings.service_admin_listen = "";
 	if (http_start(&service, &server, &error) == 0) {
 		assert_true(http_port(server) > 0);
-		assert_int_equal(http_admin_port(server), 0);
+		assert_int_equal(http_monitor_port(server), 0);
 		http_stop(server);
 	}
 	http_stop(NULL);

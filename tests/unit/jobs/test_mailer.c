@@ -14,7 +14,7 @@
 #include "sample.h"
 #include "service/mail_templates.h"
 #include "smtp_script.h"
-#include "store/change.h"
+#include "store/transaction.h"
 #include "store/notices/mails.h"
 
 /* ---- templates ---- */
@@ -132,11 +132,11 @@ static int tear_down(void **state)
 static void queue(struct post *post)
 {
 	struct db_connection *connection;
-	assert_int_equal(change_begin(post->sample.store, &connection, NULL), OK);
+	assert_int_equal(begin_write(post->sample.store, &connection, NULL), OK);
 	int result = store_queue_mail(connection, post->sample.account, MAIL_ENDPOINT_DISABLED,
 	                              slice_of("{\"endpoint_id\":\"whk_1\",\"url\":\"https://a\"}"),
 	                              clock_now_us(), NULL);
-	assert_int_equal(change_end(connection, result, NULL), OK);
+	assert_int_equal(end_write(connection, result, NULL), OK);
 }
 
 static struct mail_record record_of(struct post *post)

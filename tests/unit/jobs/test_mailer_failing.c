@@ -11,7 +11,7 @@
 #include "failing.h"
 #include "jobs/mailer.h"
 #include "sample.h"
-#include "store/change.h"
+#include "store/transaction.h"
 #include "store/notices/mails.h"
 
 static const atomic_bool stopping;
@@ -71,11 +71,11 @@ static int tear_down(void **state)
 static void queue(void)
 {
 	struct db_connection *connection;
-	assert_int_equal(change_begin(sample.store, &connection, NULL), OK);
+	assert_int_equal(begin_write(sample.store, &connection, NULL), OK);
 	int result = store_queue_mail(connection, sample.account, MAIL_ENDPOINT_DISABLED,
 	                              slice_of("{\"endpoint_id\":\"whk_1\",\"url\":\"https://a\"}"),
 	                              __real_store_now_us(sample.store), NULL);
-	assert_int_equal(change_end(connection, result, NULL), OK);
+	assert_int_equal(end_write(connection, result, NULL), OK);
 }
 
 static struct mail_record take_record(void)

@@ -8,7 +8,7 @@
 
 #include "sample.h"
 #include "store/certifications/certifications.h"
-#include "store/change.h"
+#include "store/transaction.h"
 #include "store/events/segments.h"
 #include "store/inspect.h"
 
@@ -78,12 +78,12 @@ static void seal_all(void)
 static int64_t count_of(const char *literal_sql, const char *text)
 {
 	struct db_connection *connection;
-	assert_int_equal(look_begin(sample.store, &connection, &error), OK);
+	assert_int_equal(begin_read(sample.store, &connection, &error), OK);
 	struct db_query *query = db_query(connection, literal_sql);
 	if (text)
 		db_bind_string(query, text);
 	int64_t count = db_step(query) ? db_integer(query, 0) : -1;
-	assert_int_equal(look_end(connection, db_end(query, &error)), OK);
+	assert_int_equal(end_read(connection, db_end(query, &error)), OK);
 	return count;
 }
 
@@ -416,8 +416,8 @@ static void test_idle_accounts(void **state)
 static void run_sql(const char *sql)
 {
 	struct db_connection *connection;
-	assert_int_equal(change_begin(sample.store, &connection, &error), OK);
-	assert_int_equal(change_end(connection, db_run(connection, sql, &error), &error), OK);
+	assert_int_equal(begin_write(sample.store, &connection, &error), OK);
+	assert_int_equal(end_write(connection, db_run(connection, sql, &error), &error), OK);
 }
 
 static void test_an_account_that_cannot_be_changed_keeps_no_other_from_it(void **state)

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "sample.h"
-#include "store/change.h"
+#include "store/transaction.h"
 #include "store/notices/mails.h"
 
 #define LEASE_US (30 * US_PER_SECOND)
@@ -55,11 +55,11 @@ static int tear_down(void **state)
 static void queue(struct fixture *fixture, const char *values, int64_t now_us, bool commits)
 {
 	struct db_connection *connection;
-	assert_int_equal(change_begin(fixture->sample.store, &connection, NULL), OK);
+	assert_int_equal(begin_write(fixture->sample.store, &connection, NULL), OK);
 	assert_int_equal(store_queue_mail(connection, fixture->sample.account, MAIL_TOPUP_FAILED,
 	                                  slice_of(values), now_us, NULL),
 	                 OK);
-	assert_int_equal(change_end(connection, commits ? OK : ERR_REFUSED, NULL),
+	assert_int_equal(end_write(connection, commits ? OK : ERR_REFUSED, NULL),
 	                 commits ? OK : ERR_REFUSED);
 }
 
@@ -204,11 +204,11 @@ static void test_values_have_a_limit(void **state)
 	struct fixture *fixture = *state;
 	struct db_connection *connection;
 	char *values = calloc(1, MAIL_VALUES_MAX + 1);
-	assert_int_equal(change_begin(fixture->sample.store, &connection, NULL), OK);
+	assert_int_equal(begin_write(fixture->sample.store, &connection, NULL), OK);
 	assert_int_equal(store_queue_mail(connection, fixture->sample.account, MAIL_TOPUP_FAILED,
 	                                  slice_make(values, MAIL_VALUES_MAX + 1), START, NULL),
 	                 ERR_TOO_LARGE);
-	assert_int_equal(change_end(connection, ERR_TOO_LARGE, NULL), ERR_TOO_LARGE);
+	assert_int_equal(end_write(connection, ERR_TOO_LARGE, NULL), ERR_TOO_LARGE);
 	free(values);
 }
 

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "sample.h"
-#include "store/change.h"
+#include "store/transaction.h"
 #include "store/events/segments.h"
 #include "store/notices/deliveries.h"
 #include "store/notices/mails.h"
@@ -204,11 +204,11 @@ static void test_an_attempt_at_what_is_gone_is_not_kept(void **state)
 	assert_int_equal(store_forget_notices(store, 0, 1000, &removed, NULL), OK);
 	record_one(fixture, &delivery, DELIVERY_DONE, 0);
 	struct db_connection *connection;
-	assert_int_equal(look_begin(store, &connection, NULL), OK);
+	assert_int_equal(begin_read(store, &connection, NULL), OK);
 	struct db_query *query = db_query(connection, "SELECT count(*) FROM webhook_attempts");
 	assert_true(db_step(query));
 	assert_int_equal(db_integer(query, 0), 0);
-	assert_int_equal(look_end(connection, db_end(query, NULL)), OK);
+	assert_int_equal(end_read(connection, db_end(query, NULL)), OK);
 }
 
 static void test_attempts_are_recorded_once_whatever_is_repeated(void **state)
@@ -443,18 +443,18 @@ static void test_what_is_deleted_and_what_is_old_goes(void **state)
 static void (*meanwhile)(struct fixture *fixture);
 static struct fixture *meanwhile_of;
 
-int __real_change_begin(struct store *store, struct db_connection **ret_connection,
-                        struct error *error);
-int __wrap_change_begin(struct store *store, struct db_connection **ret_connection,
-                        struct error *error);
-int __wrap_change_begin(struct store *store, struct db_connection **ret_connection,
-                        struct error *error)
+int __real_begin_write(struct store *store, struct db_connection **ret_connection,
+                       struct error *error);
+int __wrap_begin_write(struct store *store, struct db_connection **ret_connection,
+                       struct error *error);
+int __wrap_begin_write(struct store *store, struct db_connection **ret_connection,
+                       struct error *error)
 {
 	void (*once)(struct fixture *) = meanwhile;
 	meanwhile = NULL;
 	if (once)
 		once(meanwhile_of);
-	return __real_change_begin(store, ret_connection, error);
+	return __real_begin_write(store, ret_connection, error);
 }
 
 static char replayed_id[ID_SIZE];

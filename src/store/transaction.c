@@ -1,6 +1,6 @@
-#include "store/change.h"
+#include "store/transaction.h"
 
-int change_begin(struct store *store, struct db_connection **ret_connection, struct error *error)
+int begin_write(struct store *store, struct db_connection **ret_connection, struct error *error)
 {
 	struct db_connection *connection = db_take_writer(store->db);
 	int code = db_begin(connection, error);
@@ -12,7 +12,7 @@ int change_begin(struct store *store, struct db_connection **ret_connection, str
 	return OK;
 }
 
-int change_end(struct db_connection *connection, int code, struct error *error)
+int end_write(struct db_connection *connection, int code, struct error *error)
 {
 	if (!code)
 		code = db_commit(connection, error);
@@ -20,14 +20,14 @@ int change_end(struct db_connection *connection, int code, struct error *error)
 	return code;
 }
 
-int change_end_one(struct db_connection *connection, struct db_query *query, struct error *error)
+int end_write_of_one(struct db_connection *connection, struct db_query *query, struct error *error)
 {
 	int64_t changes = 0;
-	int code = change_end(connection, db_execute(query, &changes, error), error);
+	int code = end_write(connection, db_execute(query, &changes, error), error);
 	return !code && changes != 1 ? ERR_NOT_FOUND : code;
 }
 
-int look_begin(struct store *store, struct db_connection **ret_connection, struct error *error)
+int begin_read(struct store *store, struct db_connection **ret_connection, struct error *error)
 {
 	struct db_connection *connection = db_take_reader(store->db);
 	int code = db_begin(connection, error);
@@ -39,7 +39,7 @@ int look_begin(struct store *store, struct db_connection **ret_connection, struc
 	return OK;
 }
 
-int look_end(struct db_connection *connection, int code)
+int end_read(struct db_connection *connection, int code)
 {
 	db_give(connection);
 	return code;

@@ -1,18 +1,18 @@
-/* Helpers of the administration files of this folder: a change is one transaction on the writer, a
- * look is one on a reader; rows give texts in an arena. */
-#ifndef STORE_CHANGE_H
-#define STORE_CHANGE_H
+/* Helpers of the administration files of this folder: transactions that write and that read, and rows
+ * whose texts lie in an arena. */
+#ifndef STORE_TRANSACTION_H
+#define STORE_TRANSACTION_H
 
 #include "store/internal.h"
 
 /* Begins; on failure nothing is held. */
-int change_begin(struct store *store, struct db_connection **ret_connection, struct error *error);
+int begin_write(struct store *store, struct db_connection **ret_connection, struct error *error);
 /* Commits when `code` is 0, else rolls back, and gives the connection back. */
-int change_end(struct db_connection *connection, int code, struct error *error);
+int end_write(struct db_connection *connection, int code, struct error *error);
 /* Runs `query`, the last of the change, and commits; ERR_NOT_FOUND when it changed no row. */
-int change_end_one(struct db_connection *connection, struct db_query *query, struct error *error);
-int look_begin(struct store *store, struct db_connection **ret_connection, struct error *error);
-int look_end(struct db_connection *connection, int code);
+int end_write_of_one(struct db_connection *connection, struct db_query *query, struct error *error);
+int begin_read(struct store *store, struct db_connection **ret_connection, struct error *error);
+int end_read(struct db_connection *connection, int code);
 
 /* Columns as strings in the arena; `failed` once memory was short. */
 struct row {

@@ -1,0 +1,107 @@
+#include "jobs/job_thread.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+/* Background work gives way to requests. */
+#define JOB_NICE 5
+
+struct job_thread {
+	pthread_t thread;
+	pthread_mutex_t mutex;
+	pthread_cond_t changed;
+	bool woken;
+	atomic_bool stopping;
+	job_thread_run_function *run;
+	void *context;
+};
+
+static void wait_for_call(struct job_thread *thread, int64_t pause_us)
+{
+	int64_t until_us = clock_monotonic_us() + pause_us;
+	struct timespec until = {.tv_sec = until_us / US_PER_SECOND,
+	                         .tv_nsec = until_us % US_PER_SECOND * 1000};
+	pthread_mutex_lock(&thread->mutex);
+	while (!thread->woken && !atomic_load(&thread->stopping))
+		if (pthread_cond_timedwait(&thread->changed, &thread->mutex, &until) != 0)
+			break;
+	thread->woken = false;
+	pthread_mutex_unlock(&thread->mutex);
+}
+
+static void *work(void *argument)
+{
+	struct job_thread *thread = argument;
+	/* On Linux a thread has a priority of its own, under its own number. */
+	setpriority(PRIO_PROCESS, (id_t)gettid(), JOB_NICE);
+	while (!atomic_load(&thread->stopping))
+		wait_for_call(thread, thread->run(thread->context, &thread->stopping));
+	return NULL;
+}
+
+int job_thread_start(const char *name, job_thread_run_function *run, void *context,
+                 struct job_thread **ret_thread, struct error *error)
+{
+	struct job_thread *thread = calloc(1, sizeof *thread);
+	if (!thread)
+		return ERR_NO_MEMORY;
+	thread->run = run;
+	thread->context = context;
+	pthread_mutex_init(&thread->mutex, NULL);
+	pthread_condattr_t attributes;
+	pthread_condattr_init(&attributes);
+	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+	pthread_cond_init(&thread->changed, &attributes);
+	pthread_condattr_destroy(&attributes);
+	int failure = pthread_create(&thread->thread, NULL, work, thread);
+	if (failure) {
+		pthread_cond_destroy(&thread->changed);
+		pthread_mutex_destroy(&thread->mutex);
+		free(thread);
+		return error_cause(error, ERR_NO_MEMORY, "thread %s: %s", name, strerror(failure));
+	}
+	pthread_setname_np(thread->thread, name);
+	*ret_thread = thread;
+	return OK;
+}
+
+void job_thread_wake(struct job_thread *thread)
+{
+	if (!thread)
+		return;
+	pthread_mutex_lock(&thread->mutex);
+	thread->woken = true;
+	pthread_cond_signal(&thread->changed);
+	pthread_mutex_unlock(&thread->mutex);
+}
+
+void job_thread_ask_to_stop(struct job_thread *thread)
+{
+	if (!thread)
+		return;
+	atomic_store(&thread->stopping, true);
+	job_thread_wake(thread);
+}
+
+void job_thread_join(struct job_thread *thread)
+{
+	if (!thread)
+		return;
+	job_thread_ask_to_stop(thread);
+	pthread_join(thread->thread, NULL);
+}
+
+void job_thread_free(struct job_thread *thread)
+{
+	if (!thread)
+		return;
+	pthread_cond_destroy(&thread->changed);
+	pthread_mutex_destroy(&thread->mutex);
+	free(thread);
+}
