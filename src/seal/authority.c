@@ -334,6 +334,7 @@ int authorities_timestamp(struct authorities *authorities, const struct sha256 *
 {
 	struct authority_failures failures = {0};
 	int code = ERR_AUTHORITY;
+	bool lacked = false;
 
 	for (size_t i = 0; code != 0 && i < authorities->count; i++) {
 		struct authority *authority = &authorities->items[i];
@@ -354,20 +355,20 @@ int authorities_timestamp(struct authorities *authorities, const struct sha256 *
 			*ret_result = result;
 			break;
 		}
-		if (code == ERR_NO_MEMORY) { /* nobody's fault but ours: no other is tried or left alone */
-			authority_result_free(&result);
-			return error_cause(error, code, "asking %s", authority->options.name);
-		}
 		const char *cause = cause_of(&reason, code);
-		note_outcome(authorities, authority, started_us, cause);
+		/* Want of memory may be ours: it leaves nobody alone. */
+		if (code == ERR_NO_MEMORY)
+			lacked = true;
+		else
+			note_outcome(authorities, authority, started_us, cause);
 		note_failure(&failures, authority, cause, false);
 		authority_result_free(&result);
 	}
 	if (ret_failures)
 		*ret_failures = failures;
 	if (code != 0)
-		return error_cause(error, ERR_AUTHORITY, "%s: %s", failures.items[0].name,
-		                   failures.items[0].reason);
+		return error_cause(error, lacked ? ERR_NO_MEMORY : ERR_AUTHORITY, "%s: %s",
+		                   failures.items[0].name, failures.items[0].reason);
 	return 0;
 }
 
@@ -379,12 +380,10 @@ void authorities_ask_time(struct authorities *authorities, int64_t bound_us)
 		struct authority *authority = &authorities->items[i];
 		AUTHORITY_RESULT_AUTO struct authority_result result = {0};
 		struct error reason = {0};
-		char last_reason[AUTHORITY_REASON_SIZE];
 		int64_t started_us = clock_monotonic_us();
-		if (is_left_alone(authorities, authority, last_reason))
-			continue;
 		int code = try_authority(authorities, authority, &anything, TIME_NONE, &result, &reason);
-		note_outcome(authorities, authority, started_us, code ? cause_of(&reason, code) : NULL);
+		if (code != ERR_NO_MEMORY)
+			note_outcome(authorities, authority, started_us, code ? cause_of(&reason, code) : NULL);
 		if (clock_now_us() - authorities_latest_now_us(authorities) <= bound_us)
 			return;
 	}

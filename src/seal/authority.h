@@ -97,7 +97,8 @@ int authorities_timestamp(struct authorities *authorities, const struct sha256 *
  * clock as it was at the creation. */
 int64_t authorities_latest_now_us(struct authorities *authorities);
 /* Asks one after the other for a timestamp of nothing, for its time, until our clock is at most
- * bound_us ahead of one. */
+ * bound_us ahead of one. Those that are left alone are asked too: it may have been our clock that
+ * was wrong. */
 void authorities_ask_time(struct authorities *authorities, int64_t bound_us);
 
 /* Appends all their roots as PEM: what a verifier has to trust. */

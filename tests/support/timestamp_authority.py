@@ -26,12 +26,14 @@ Modes:
     error           HTTP 500
     close           closes the connection without an answer
     silent          never answers
+    endless_header  answers with a header line that has no end
 
 Needs Python's standard library and the `openssl` command, nothing else. The TSTInfo is encoded
 here, so that it can be wrong in any way, and signed with `openssl cms`.
 """
 
 import argparse
+import contextlib
 import hashlib
 import http.server
 import os
@@ -44,7 +46,8 @@ POLICY = "2.25.1"
 OTHER_POLICY = "2.25.2"
 TST_INFO = "1.2.840.113549.1.9.16.1.4"
 MODES = {"good", "late", "wrong_imprint", "wrong_nonce", "wrong_policy", "wrong_usage",
-         "wrong_time", "ahead", "untrusted", "rejected", "garbage", "error", "close", "silent"}
+         "wrong_time", "ahead", "untrusted", "rejected", "garbage", "error", "close", "silent",
+         "endless_header"}
 
 EXTENSIONS = """
 [root]
@@ -229,6 +232,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
             threading.Event().wait()
         if mode == "close":
             self.close_connection = True
+            return
+        if mode == "endless_header":
+            self.close_connection = True
+            with contextlib.suppress(OSError):
+                self.wfile.write(b"HTTP/1.1 200 OK\r\nX-Long: " + 300_000 * b"a")
             return
         if mode == "error":
             self.reply(500, b"out of order")
