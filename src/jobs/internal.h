@@ -21,6 +21,9 @@ struct sealer {
 	struct sha256 *leaves; /* of one segment */
 	struct apart apart;    /* chains that cannot be sealed */
 	size_t newly_apart;    /* of them, in the pass under way */
+	/* Behind this chain the next pass begins, since at it too many broken ones ended the last; 0: at
+	 * the first. */
+	int64_t behind_account, behind_chain;
 	size_t ahead_count;    /* chains too far ahead of the clock, of the pass under way */
 	int64_t told_ahead_us; /* monotonic; 0: never */
 };

@@ -418,9 +418,11 @@ static int seal_pass(struct sealer *sealer, struct unsealed_chain *chains,
                      const atomic_bool *stopping, bool *ret_backlog, struct error *error)
 {
 	struct store *store = sealer->service->store;
-	int64_t after_account = 0, after_chain = 0;
+	int64_t after_account = sealer->behind_account, after_chain = sealer->behind_chain;
 	bool any = false;
 	int result = OK;
+	*ret_backlog = after_account != 0; /* those before have their turn, too */
+	sealer->behind_account = sealer->behind_chain = 0;
 	sealer->ahead_count = sealer->newly_apart = 0;
 	while (!result && !atomic_load(stopping)) {
 		size_t count = 0, taken = 0;
@@ -437,6 +439,10 @@ static int seal_pass(struct sealer *sealer, struct unsealed_chain *chains,
 		int holding = keeper_hold(sealer->keeper, renew, sealer);
 		result = seal_round(sealer, chains, count, &taken, ret_backlog, error);
 		keeper_release(sealer->keeper, holding);
+		if (result && taken > 0 && sealer->newly_apart >= NEWLY_APART_MAX) {
+			sealer->behind_account = chains[taken - 1].account;
+			sealer->behind_chain = chains[taken - 1].chain;
+		}
 		if (!result)
 			result = check_history(sealer, error);
 		if (!result && taken > 0) {
@@ -480,7 +486,8 @@ static void watch_clock(struct sealer *sealer)
 	struct service *service = sealer->service;
 	if (!service_watch_clock(service) || store_is_shared(service->store))
 		return;
-	authorities_ask_time(service->authorities, service->settings->seal_clock_bound);
+	authorities_ask_time(service->authorities, service->settings->seal_clock_bound +
+	                                               service->settings->tsa_time_bound);
 	service_watch_clock(service);
 }
 

@@ -143,6 +143,31 @@ static void many_are_not_set_apart_at_once(void **state)
 	keeper_end(keeper);
 }
 
+/* More broken chains than are remembered do not keep from its seal what stands behind them. */
+static void broken_chains_starve_nobody(void **state)
+{
+	enum { BROKEN = APART_MAX + 44, PASSES_MAX = BROKEN / 8 + 2 };
+	struct sample last;
+	for (int i = 0; i <= BROKEN; i++) {
+		sample_add_channel(&office.sample, MODALITY_HASH_ONLY);
+		last = office.sample;
+		register_in(&last, 1, clock_now_us());
+	}
+	char sql[200];
+	snprintf(sql, sizeof sql, "UPDATE events SET chain_hash = x'00' WHERE event / 1099511627776"
+	         " < %lld", (long long)last.live_chain);
+	change(sql);
+	struct sealer sealer;
+	struct keeper *keeper;
+	assert_int_equal(keeper_start(&keeper, &error), OK);
+	assert_int_equal(sealer_init(&sealer, &office.service, "node", keeper), OK);
+	for (int i = 0; i < PASSES_MAX && sealed_of(&last) == 0; i++)
+		run_once(&sealer);
+	assert_int_equal(sealed_of(&last), 1);
+	sealer_free(&sealer);
+	keeper_end(keeper);
+}
+
 /* One that cannot be written. */
 static void a_segment_that_cannot_be_written_is_set_apart(void **state)
 {
@@ -206,6 +231,7 @@ int main(void)
 	    cmocka_unit_test_setup_teardown(a_segment_that_cannot_be_written_is_set_apart, set_up,
 	                                    tear_down),
 	    cmocka_unit_test_setup_teardown(many_are_not_set_apart_at_once, set_up, tear_down),
+	    cmocka_unit_test_setup_teardown(broken_chains_starve_nobody, set_up, tear_down),
 	    cmocka_unit_test_setup_teardown(what_is_ahead_of_the_clock_stays_pending, set_up,
 	                                    tear_down),
 	};
