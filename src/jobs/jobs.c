@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "jobs/deliverer.h"
 #include "jobs/internal.h"
@@ -26,7 +27,8 @@ struct jobs {
 	struct job_thread *deliverer_thread;
 	struct job_thread *mailer_thread;
 	struct job_thread *housekeeping_thread;
-	struct job_thread *links_thread;
+	struct job_thread *look_around_thread;
+	int64_t clock_asked_us; /* monotonic: when it woke the sealer for the clock's sake; 0: never */
 };
 
 static void wake_sealer(void *context)
@@ -67,12 +69,22 @@ static int make_directory(const struct settings *settings, char *path, size_t si
 	return result;
 }
 
-static int64_t refresh_links(void *context, const atomic_bool *stopping)
+#define CLOCK_ASKED_EVERY_US (10 * US_PER_SECOND)
+
+/* What is looked at all the time. While our clock seems to be ahead the sealer asks for a timestamp,
+ * which shows whether it is; otherwise it would at the next interval. */
+static int64_t look_around(void *context, const atomic_bool *stopping)
 {
+	struct jobs *jobs = context;
 	struct error error = {0};
-	int result = service_refresh_links(context, &error);
+	int result = service_refresh_links(jobs->service, &error);
 	if (result)
 		log_warning("link_secrets_not_read", "cause", error_reason(&error, result));
+	int64_t now_us = clock_monotonic_us();
+	if (service_watch_clock(jobs->service) && now_us >= jobs->clock_asked_us + CLOCK_ASKED_EVERY_US) {
+		jobs->clock_asked_us = now_us;
+		job_thread_wake(jobs->sealer_thread);
+	}
 	return LINKS_INTERVAL_US;
 }
 
@@ -96,7 +108,7 @@ static int start_threads(struct jobs *jobs, struct error *error)
 		result = job_thread_start("housekeeping", housekeeping_run, &jobs->housekeeping,
 		                          &jobs->housekeeping_thread, error);
 	if (!result)
-		result = job_thread_start("links", refresh_links, jobs->service, &jobs->links_thread,
+		result = job_thread_start("look-around", look_around, jobs, &jobs->look_around_thread,
 		                          error);
 	return result;
 }
@@ -143,7 +155,7 @@ int jobs_start(struct service *service, struct jobs **ret_jobs, struct error *er
 
 static void each_thread(struct jobs *jobs, void (*call)(struct job_thread *thread))
 {
-	call(jobs->links_thread);
+	call(jobs->look_around_thread);
 	call(jobs->housekeeping_thread);
 	call(jobs->mailer_thread);
 	call(jobs->deliverer_thread);

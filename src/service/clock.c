@@ -24,7 +24,8 @@ int64_t service_clock_ahead_us(const struct service *service)
 	int64_t now_us = clock_now_us();
 	int64_t latest_us = store_is_shared(service->store)
 	                        ? store_latest_now_us(service->store)
-	                        : authorities_latest_now_us(service->authorities);
+	                        : authorities_latest_now_us(service->authorities) +
+	                              service->settings->tsa_time_bound;
 	return now_us > latest_us ? now_us - latest_us : 0;
 }
 
