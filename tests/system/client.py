@@ -490,6 +490,13 @@ class Service:
     def log_lines(self):
         return [json.loads(line) for line in self.log.read_text().split("\n")[:-1]]
 
+    def logged(self, wanted, count=1):
+        """The lines that are wanted, once there are so many: a thread of its own writes them."""
+        def look():
+            found = [line for line in self.log_lines() if wanted(line)]
+            return found if len(found) >= count else None
+        return eventually(look, "the log tells of it")
+
     # ---- administration ----
 
     def admin(self, *arguments):

@@ -477,6 +477,6 @@ def test_a_report_whose_drawing_crashes_is_drawn_again_and_the_service_goes_on(s
     done = channel.test.settled(accepted["certification_id"])
     assert done["status"] == "completed"
     channel.test.download(done["report_url"]).expect(200)
-    assert any(line["event"] == "certification_delayed" and
-               "renderer was ended by signal 9" in line["cause"] for line in service.log_lines())
+    service.logged(lambda line: line["event"] == "certification_delayed" and
+                   "renderer was ended by signal 9" in line["cause"])
     channel.close()

@@ -45,8 +45,8 @@ def metric(service, name):
                 if line.startswith(f"constancia_{name} "))
 
 
-def logged(service, event):
-    return [line for line in service.log_lines() if line["event"] == event]
+def logged(service, event, count=1):
+    return service.logged(lambda line: line["event"] == event, count)
 
 
 def arrived(server, count=1):
@@ -127,7 +127,7 @@ def test_what_passes_is_waited_for(start, server, steps):
     over(service)
     assert len(server.messages) == 1
     assert metric(service, "mails_sent_total") == 1
-    assert len(logged(service, "mail_delayed")) == len(steps)
+    assert len(logged(service, "mail_delayed", len(steps))) == len(steps)
     for message in server.turned_down:
         assert message.content == server.messages[0].content
 
@@ -226,7 +226,7 @@ def test_a_mail_survives_the_end_of_the_process(start):
     waiting.close()
     service = start(**waiting.settings(mail__schedule="1s,1s,1s,1s,1s,1s,1s,1s,1s"))
     cause_mail(service, new_owner(service))
-    eventually(lambda: logged(service, "mail_delayed"), "the mail waits")
+    logged(service, "mail_delayed")
     service.kill()
     back = MailServer()
     try:

@@ -179,7 +179,7 @@ def test_too_little_is_no_payment(paying):
     assert paying.provider.deliver(event) == 200
     assert purchase(paying, sale_id)["state"] == "pending"
     assert balance(paying, account_id) == 0
-    assert [line for line in paying.log_lines() if line["event"] == "payment_not_applied"]
+    paying.logged(lambda line: line["event"] == "payment_not_applied")
 
 
 def test_what_is_not_ours_is_taken_and_left_alone(paying):

@@ -380,8 +380,8 @@ def test_five_notices_in_a_row_that_used_up_their_schedule_disable_an_endpoint(h
     written = mails(hooked, owner.account_id)
     assert len(written) == 1 and written[0][0] == "endpoint_disabled"
     assert endpoint_id in written[0][1] and receiver.url in written[0][1]
-    lines = [line for line in hooked.log_lines() if line["event"] == "webhook_disabled"]
-    assert [line["endpoint_id"] for line in lines].count(endpoint_id) == 1
+    assert len(hooked.logged(lambda line: line["event"] == "webhook_disabled"
+                             and line["endpoint_id"] == endpoint_id)) == 1
     # While it is disabled nothing is sent or queued; what waited is taken up afterwards. One request
     # may have been under way when it was disabled.
     time.sleep(0.3)
