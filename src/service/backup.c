@@ -89,7 +89,22 @@ struct object_copy {
 	struct backup_facts *facts;
 	char *chunk;
 	struct error *error;
+	bool keeps; /* what is there already */
 };
+
+/* Objects are written once and never changed: one of the same size is the same, and better than what
+ * a backup may have made of it. */
+static int is_there(struct content_store *content, const char *name, uint64_t size,
+                    bool *ret_there, struct error *error)
+{
+	struct content_reader *reader = NULL;
+	uint64_t size_there = 0;
+	int code = content_read_begin(content, name, 0, &reader, &size_there, error);
+	*ret_there = !code && size_there == size;
+	if (!code)
+		content_read_end(reader);
+	return code == ERR_NOT_FOUND ? OK : code;
+}
 
 static int copy_object(void *context, const char *name)
 {
@@ -107,9 +122,14 @@ static int copy_object(void *context, const char *name)
 	}
 	if (code)
 		return code;
-	code = content_write_begin(copy->to, &writer, copy->error);
-	if (code) {
+	bool there = false;
+	code = copy->keeps ? is_there(copy->to, name, size, &there, copy->error) : OK;
+	if (!code && !there)
+		code = content_write_begin(copy->to, &writer, copy->error);
+	if (code || there) {
 		content_read_end(reader);
+		copy->facts->content_objects += there;
+		copy->facts->content_bytes += there ? (int64_t)size : 0;
 		return code;
 	}
 	int64_t got = 0, bytes = 0;
@@ -138,7 +158,7 @@ static int copy_named_object(void *context, const struct named_object *object)
 static int copy_objects(struct store *store, struct content_store *from, struct content_store *to,
                         struct backup_facts *facts, struct error *error)
 {
-	struct object_copy copy = {from, to, facts, malloc(COPY_CHUNK), error};
+	struct object_copy copy = {from, to, facts, malloc(COPY_CHUNK), error, .keeps = !store};
 	if (!copy.chunk)
 		return ERR_NO_MEMORY;
 	facts->content_objects = facts->content_missing = facts->content_bytes = 0;

@@ -566,6 +566,32 @@ def test_a_log_that_an_earlier_store_left_is_not_put_into_a_restored_one(start, 
     assert channel.live.event(kept["event_id"])["chain_hash"] == kept["chain_hash"]
 
 
+@pytest.mark.sqlite
+def test_a_restore_leaves_the_content_that_is_there(start, tmp_path):
+    """What rotted in a backup does not take the place of what is whole."""
+    service = start()
+    channel = service.new_channel()
+    contents = [bytes([n]) * 50000 for n in range(2)]
+    events = [channel.live.register_file(one).expect(201).json for one in contents]
+    service.admin("store", "backup", tmp_path / "backup")
+    assert service.stop() == 0
+    for left in service.data.glob("constancia.db*"):
+        left.unlink()
+    lost, = (path for path in (service.data / "content").rglob("*")
+             if path.is_file() and path.read_bytes() == contents[1])
+    lost.unlink()
+    rotten, = (path for path in (tmp_path / "backup" / "content").rglob("*")
+               if path.is_file() and path.read_bytes() == contents[0])
+    rotten.chmod(0o600)
+    rotten.write_bytes(b"x" * 50000)
+    done = run("store", "restore", tmp_path / "backup", "--json", *service.chosen())
+    assert done.returncode == 0, done.stderr
+    service.start()
+    for event, content in zip(events, contents):
+        answer = channel.live.get(f"/v1/events/{event['event_id']}/content").expect(200)
+        assert answer.body == content
+
+
 def test_a_missing_object_keeps_nothing_else_out_of_a_backup(start, tmp_path):
     service = start()
     channel = service.new_channel()
