@@ -133,7 +133,7 @@ struct content_marker {
 	char installation[CONTENT_INSTALLATION_SIZE];
 	int64_t since_us; /* by content_now_us: what was last changed before may be anybody's */
 	char sweep[CONTENT_SWEEP_SIZE]; /* the token of the last sweep; empty: there was none */
-	int64_t rollbacks; /* how many, accepted by an operator, lie before since_us */
+	int64_t accepted_us; /* the last rollback that an operator accepted before since_us; 0: none */
 };
 /* Makes the place the installation's unless it is already. ERR_REFUSED, with a sentence: it is
  * another installation's. */

@@ -13,8 +13,8 @@ static bool parse_sweep(const char *text, struct content_marker *marker)
 {
 	int end = 0;
 	return !*text ||
-	       (sscanf(text, "sweep %32[0-9a-z]\nrollbacks %18" SCNd64 "\n%n", marker->sweep,
-	               &marker->rollbacks, &end) == 2 &&
+	       (sscanf(text, "sweep %32[0-9a-z]\naccepted %18" SCNd64 "\n%n", marker->sweep,
+	               &marker->accepted_us, &end) == 2 &&
 	        end > 0 && !text[end]);
 }
 
@@ -60,7 +60,7 @@ static size_t print(const struct content_marker *marker, char text[MARKER_SIZE_M
 	                    marker->installation, time);
 	if (*marker->sweep)
 		size += snprintf(text + size, MARKER_SIZE_MAX - (size_t)size,
-		                 "sweep %s\nrollbacks %" PRId64 "\n", marker->sweep, marker->rollbacks);
+		                 "sweep %s\naccepted %" PRId64 "\n", marker->sweep, marker->accepted_us);
 	return (size_t)size;
 }
 

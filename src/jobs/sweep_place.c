@@ -51,10 +51,10 @@ static int leave_token(struct service *service, const struct sweep_turn *turn,
 	int result = OK;
 	struct content_marker found;
 	/* What a store that went back does not know was stored before now. */
-	if (turn->rollbacks > marker->rollbacks)
+	if (turn->accepted_us > marker->accepted_us)
 		result = content_now_us(service->content, &marker->since_us, error);
 	snprintf(marker->sweep, sizeof marker->sweep, "%s", turn->token);
-	marker->rollbacks = turn->rollbacks;
+	marker->accepted_us = turn->accepted_us;
 	if (!result)
 		result = content_mark(service->content, marker, error);
 	if (!result)
@@ -69,7 +69,7 @@ int sweep_take_place(struct service *service, int64_t *ret_since_us, struct erro
 	int result = content_claim(service->content, service->installation, &marker, error);
 	if (result)
 		return result;
-	result = store_take_sweep_turn(service->store, marker.sweep, marker.rollbacks, &turn, error);
+	result = store_take_sweep_turn(service->store, marker.sweep, marker.accepted_us, &turn, error);
 	if (result == ERR_REFUSED)
 		return dispute(service, &marker, error);
 	if (!result)

@@ -38,9 +38,11 @@ static int write_tokens(struct db_connection *connection, const char *fresh, con
 	return db_execute(query, NULL, error);
 }
 
-static int count_rollbacks(struct db_connection *connection, int64_t *ret, struct error *error)
+/* A time, not a number of them, which goes back with a store that goes back twice. */
+static int last_accepted(struct db_connection *connection, int64_t *ret, struct error *error)
 {
-	struct db_query *query = db_query(connection, "SELECT COUNT(*) FROM rollbacks");
+	struct db_query *query =
+	    db_query(connection, "SELECT COALESCE(MAX(accepted_at), 0) FROM rollbacks");
 	*ret = db_step(query) ? db_integer(query, 0) : 0;
 	return db_end(query, error);
 }
@@ -52,16 +54,16 @@ static void make_token(char ret[SWEEP_TOKEN_SIZE])
 	hex_encode(bytes, sizeof bytes, ret);
 }
 
-static int take_turn(struct db_connection *connection, const char *found, int64_t found_rollbacks,
+static int take_turn(struct db_connection *connection, const char *found, int64_t found_accepted_us,
                      struct sweep_turn *turn, struct error *error)
 {
 	char tokens[TOKENS_SIZE] = "";
 	int result = read_tokens(connection, tokens, error);
 	if (!result)
-		result = count_rollbacks(connection, &turn->rollbacks, error);
+		result = last_accepted(connection, &turn->accepted_us, error);
 	if (result)
 		return result;
-	bool accepted = turn->rollbacks > found_rollbacks;
+	bool accepted = turn->accepted_us > found_accepted_us;
 	const char *at = strlen(found) == TOKEN_LENGTH ? strstr(tokens, found) : NULL;
 	if (*found && !at && !accepted)
 		return ERR_REFUSED;
@@ -74,7 +76,7 @@ static int take_turn(struct db_connection *connection, const char *found, int64_
 	return write_tokens(connection, turn->token, tokens, error);
 }
 
-int store_take_sweep_turn(struct store *store, const char *found, int64_t found_rollbacks,
+int store_take_sweep_turn(struct store *store, const char *found, int64_t found_accepted_us,
                           struct sweep_turn *ret, struct error *error)
 {
 	struct db_connection *connection;
@@ -82,7 +84,7 @@ int store_take_sweep_turn(struct store *store, const char *found, int64_t found_
 	int result = begin_write(store, &connection, error);
 	if (result)
 		return result;
-	result = end_write(connection, take_turn(connection, found, found_rollbacks, &turn, error),
+	result = end_write(connection, take_turn(connection, found, found_accepted_us, &turn, error),
 	                   error);
 	if (!result)
 		*ret = turn;

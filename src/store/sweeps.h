@@ -11,12 +11,12 @@
 
 struct sweep_turn {
 	char token[SWEEP_TOKEN_SIZE]; /* what the place is to carry, recorded durably */
-	int64_t rollbacks;            /* that operators accepted, up to now */
+	int64_t accepted_us;          /* when an operator last accepted a rollback; 0: never */
 };
-/* `found` is the token at the place (empty: none), `found_rollbacks` what stands beside it. A token
- * of the turn before, which may never have come to the place, is given again; else a new one.
+/* `found` is the token at the place (empty: none), `found_accepted_us` what stands beside it. A
+ * token of the turn before, which may never have come to the place, is given again; else a new one.
  * ERR_REFUSED: `found` is of another database's sweep, and no rollback was accepted since. */
-int store_take_sweep_turn(struct store *store, const char *found, int64_t found_rollbacks,
+int store_take_sweep_turn(struct store *store, const char *found, int64_t found_accepted_us,
                           struct sweep_turn *ret, struct error *error)
     __attribute__((warn_unused_result));
 

@@ -486,15 +486,15 @@ static void test_a_marker_carries_the_last_sweep(void **state)
 	assert_int_equal(content_claim(store, one, &marker, &error), 0);
 	assert_string_equal(marker.sweep, "");
 	snprintf(marker.sweep, sizeof marker.sweep, "0123456789abcdef0123456789abcdef");
-	marker.rollbacks = 3;
+	marker.accepted_us = INT64_C(1767268800000000);
 	assert_int_equal(content_mark(store, &marker, &error), 0);
 	assert_int_equal(content_claim(store, one, &again, &error), 0);
 	assert_memory_equal(&marker, &again, sizeof marker);
 	assert_int_equal(content_check_claim(store, one, &error), 0);
 	assert_int_equal(content_check_claim(store, other, &error), ERR_REFUSED);
 	assert_int_equal(content_check_claim(store, "", &error), ERR_REFUSED);
-	static const char *const tails[] = {"sweep", "sweep 12\n", "sweep 12\nrollbacks x\n",
-	                                    "sweep 12\nrollbacks 1\nmore\n", "more\n"};
+	static const char *const tails[] = {"sweep", "sweep 12\n", "sweep 12\naccepted x\n",
+	                                    "sweep 12\naccepted 1\nmore\n", "more\n"};
 	for (size_t i = 0; i < sizeof tails / sizeof *tails; i++) {
 		char text[300];
 		int size = snprintf(text, sizeof text, "constancia content 1\ninstallation %s\n"
