@@ -23,26 +23,26 @@
 #define CONNECTION_MEMORY 16384
 
 static const char body[] =
-    "{\"event_id\":\"evt_01k9x2m4q7r5t8v0w3y6z1a2b4\","
-    "\"channel_id\":\"chn_01k9x2m4q7r5t8v0w3y6z1a2b4\","
-    "\"client_ref\":\"0123456789abcdef0123456789abcdef\",\"sequence\":1234567,"
-    "\"received_at\":\"2026-01-02T03:04:05.678901Z\",\"occurred_at\":null,\"hash\":"
-    "\"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855\","
-    "\"hash_alg\":\"sha-256\",\"modality\":\"content\",\"chain_hash\":"
-    "\"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855\","
-    "\"status\":\"registered\","
-    "\"timestamp\":{\"type\":\"pending\",\"reference\":null,\"sealed_at\":null},"
-    "\"config_version\":1,\"mode\":\"live\"}";
+	"{\"event_id\":\"evt_01k9x2m4q7r5t8v0w3y6z1a2b4\","
+	"\"channel_id\":\"chn_01k9x2m4q7r5t8v0w3y6z1a2b4\","
+	"\"client_ref\":\"0123456789abcdef0123456789abcdef\",\"sequence\":1234567,"
+	"\"received_at\":\"2026-01-02T03:04:05.678901Z\",\"occurred_at\":null,\"hash\":"
+	"\"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855\","
+	"\"hash_alg\":\"sha-256\",\"modality\":\"content\",\"chain_hash\":"
+	"\"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855\","
+	"\"status\":\"registered\","
+	"\"timestamp\":{\"type\":\"pending\",\"reference\":null,\"sealed_at\":null},"
+	"\"config_version\":1,\"mode\":\"live\"}";
 
 static const char *const headers[][2] = {
-    {"Content-Type", "application/json"},
-    {"X-Request-Id", "req_01k9x2m4q7r5t8v0w3y6z1a2b4"},
-    {"Content-Language", "en"},
-    {"Vary", "Accept-Language"},
-    {"RateLimit-Limit", "4000000"},
-    {"RateLimit-Remaining", "3999999"},
-    {"RateLimit-Reset", "1"},
-    {"Cache-Control", "no-store"},
+	{"Content-Type", "application/json"},
+	{"X-Request-Id", "req_01k9x2m4q7r5t8v0w3y6z1a2b4"},
+	{"Content-Language", "en"},
+	{"Vary", "Accept-Language"},
+	{"RateLimit-Limit", "4000000"},
+	{"RateLimit-Remaining", "3999999"},
+	{"RateLimit-Reset", "1"},
+	{"Cache-Control", "no-store"},
 };
 
 static enum MHD_Result answer(void *context, struct MHD_Connection *connection, const char *url,
@@ -59,7 +59,7 @@ static enum MHD_Result answer(void *context, struct MHD_Connection *connection, 
 		return MHD_YES;
 	}
 	struct MHD_Response *response =
-	    MHD_create_response_from_buffer(sizeof body - 1, (void *)body, MHD_RESPMEM_PERSISTENT);
+		MHD_create_response_from_buffer(sizeof body - 1, (void *)body, MHD_RESPMEM_PERSISTENT);
 	for (size_t i = 0; i < sizeof headers / sizeof *headers; i++)
 		MHD_add_response_header(response, headers[i][0], headers[i][1]);
 	enum MHD_Result result = MHD_queue_response(connection, MHD_HTTP_CREATED, response);
@@ -92,11 +92,11 @@ static int start_thread(int listener, unsigned threads)
 {
 	pthread_t thread;
 	struct MHD_Daemon *daemon = MHD_start_daemon(
-	    MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_TURBO | MHD_USE_ERROR_LOG, 0, NULL, NULL,
-	    answer, NULL, MHD_OPTION_LISTEN_SOCKET, listener, MHD_OPTION_CONNECTION_LIMIT,
-	    CONNECTIONS_MAX / threads, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY,
-	    MHD_OPTION_PER_IP_CONNECTION_LIMIT, CONNECTIONS_MAX, MHD_OPTION_CONNECTION_TIMEOUT, 60u,
-	    MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
+		MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_TURBO | MHD_USE_ERROR_LOG, 0, NULL, NULL,
+		answer, NULL, MHD_OPTION_LISTEN_SOCKET, listener, MHD_OPTION_CONNECTION_LIMIT,
+		CONNECTIONS_MAX / threads, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY,
+		MHD_OPTION_PER_IP_CONNECTION_LIMIT, CONNECTIONS_MAX, MHD_OPTION_CONNECTION_TIMEOUT, 60u,
+		MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
 	return daemon ? pthread_create(&thread, NULL, run, daemon) : -1;
 }
 
@@ -107,8 +107,7 @@ int main(int count, char **arguments)
 	                                        {"help", no_argument, NULL, 'h'},
 	                                        {NULL, 0, NULL, 0}};
 	static const int one = 1;
-	struct sockaddr_in address = {.sin_family = AF_INET,
-	                              .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	socklen_t size = sizeof address;
 	unsigned threads = 2;
 	for (int option; (option = getopt_long(count, arguments, "", options, NULL)) != -1;) {

@@ -1,8 +1,8 @@
 /* How long this disk takes to make 4 KiB durable: appends to a file and waits for fdatasync, as a
  * write-ahead log does. Prints one JSON document.
  *
- *     bench-fsync DIRECTORY [SECONDS]
- */
+ *     bench-fsync DIRECTORY
+ * [SECONDS] */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>

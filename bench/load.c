@@ -25,14 +25,14 @@
 #include "histogram.h"
 
 static const char usage[] =
-    "bench-load --url URL [OPTIONS]   load an HTTP/1.1 service in a closed loop\n\n"
-    "  --connections N     keep-alive connections (1)\n"
-    "  --seconds S         how long, or\n"
-    "  --requests N        how many requests\n"
-    "  --keys-file FILE    API keys, one a line; a request takes the next one\n"
-    "  --payload-bytes N   size of a declared payload\n"
-    "  --method POST|GET\n"
-    "  --json              one JSON document instead of a line";
+	"bench-load --url URL [OPTIONS]   load an HTTP/1.1 service in a closed loop\n\n"
+	"  --connections N     keep-alive connections (1)\n"
+	"  --seconds S         how long, or\n"
+	"  --requests N        how many requests\n"
+	"  --keys-file FILE    API keys, one a line; a request takes the next one\n"
+	"  --payload-bytes N   size of a declared payload\n"
+	"  --method POST|GET\n"
+	"  --json              one JSON document instead of a line";
 
 #define KEYS_MAX 100000
 #define CONNECTIONS_MAX 4096
@@ -43,7 +43,7 @@ static const char usage[] =
 #define PAYLOAD_MAX 262144
 #define STALLED_NS INT64_C(30000000000)
 
-struct template {
+struct request_template {
 	char *text;
 	size_t size;
 	char *reference, *order; /* what differs from request to request; NULL in a GET */
@@ -70,7 +70,7 @@ static bool json;
 
 static char host[256], port[16], path[1024];
 static struct addrinfo *address;
-static struct template *templates;
+static struct request_template *templates;
 static size_t template_count;
 static struct connection *connections;
 static int poller;
@@ -117,15 +117,15 @@ static void parse_url(void)
 static char *compose_body(size_t *ret_size)
 {
 	static const char payload_start[] =
-	    "{\"type\":\"order.delivered\",\"order\":\"0123456789abcdef\",\"amount\":129.95,"
-	    "\"lines\":[1,2,3],\"express\":true,\"note\":\"";
+		"{\"type\":\"order.delivered\",\"order\":\"0123456789abcdef\",\"amount\":129.95,"
+		"\"lines\":[1,2,3],\"express\":true,\"note\":\"";
 	size_t fixed = sizeof payload_start - 1 + 2;
 	size_t padding = payload_size > fixed ? payload_size - fixed : 0;
 	char *body = malloc(padding + 1024), *end = body;
 	if (!body)
 		fail("memory");
-	end += sprintf(end, "{\"client_ref\":\"%0*d\",\"payload\":%s", REFERENCE_SIZE, 0,
-	               payload_start);
+	end +=
+		sprintf(end, "{\"client_ref\":\"%0*d\",\"payload\":%s", REFERENCE_SIZE, 0, payload_start);
 	memset(end, 'x', padding);
 	end += padding;
 	end += sprintf(end, "\"}}");
@@ -133,7 +133,7 @@ static char *compose_body(size_t *ret_size)
 	return body;
 }
 
-static void compose(struct template *template, const char *key)
+static void compose(struct request_template *template, const char *key)
 {
 	size_t body_size = 0;
 	char *body = strcmp(method, "POST") == 0 ? compose_body(&body_size) : NULL;
@@ -192,7 +192,7 @@ static void connect_one(struct connection *connection)
 {
 	static const int one = 1;
 	connection->descriptor =
-	    socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC, address->ai_protocol);
+		socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC, address->ai_protocol);
 	if (connection->descriptor < 0)
 		fail("socket");
 	if (connect(connection->descriptor, address->ai_addr, address->ai_addrlen) < 0)
@@ -232,7 +232,7 @@ static void send_next(struct connection *connection, int64_t now_ns)
 		stopping = true;
 		return;
 	}
-	struct template *template = &templates[started++ % template_count];
+	struct request_template *template = &templates[started++ % template_count];
 	if (template->reference) {
 		uint64_t value = next_random(&random_state[0]);
 		put_hex(template->reference, value);
@@ -419,7 +419,10 @@ static void read_options(int count, char **arguments)
 		case 'u': url = optarg; break;
 		case 'c': connection_count = (unsigned)atoi(optarg); break;
 		case 's': seconds = atof(optarg); break;
-		case 'n': requests_max = strtoull(optarg, NULL, 10); seconds = 1e9; break;
+		case 'n':
+			requests_max = strtoull(optarg, NULL, 10);
+			seconds = 1e9;
+			break;
 		case 'k': keys_path = optarg; break;
 		case 'p': payload_size = strtoul(optarg, NULL, 10); break;
 		case 'm': method = optarg; break;

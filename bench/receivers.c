@@ -4,9 +4,9 @@
  *     bench-receivers [--ports N] [--silent N]
  *
  * Prints its ports on one line: N that answer, then those that take a connection and never answer.
- * For each line on standard input it prints what has come, as JSON: requests, and the seconds between
- * the first and the last of them; after the line "reset" it counts anew. Ends with its standard
- * input. */
+ * For each line on standard input it prints what has come, as JSON: requests, and the seconds
+ * between the first and the last of them; after the line "reset" it counts anew. Ends with its
+ * standard input. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -69,8 +69,7 @@ static struct peer *watch(int descriptor, bool listens, bool silent)
 
 static void open_port(bool silent)
 {
-	struct sockaddr_in address = {.sin_family = AF_INET,
-	                              .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	socklen_t size = sizeof address;
 	int descriptor = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (descriptor < 0 || bind(descriptor, (struct sockaddr *)&address, size) != 0 ||
@@ -122,8 +121,8 @@ static void let_in(struct peer *listener)
 {
 	int one = 1;
 	int descriptor;
-	while ((descriptor = accept4(listener->descriptor, NULL, NULL,
-	                             SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0) {
+	while ((descriptor = accept4(listener->descriptor, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)) >=
+	       0) {
 		setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
 		watch(descriptor, false, listener->silent);
 	}
@@ -160,9 +159,8 @@ static bool tell(void)
 
 int main(int count, char **words)
 {
-	static const struct option options[] = {{"ports", required_argument, NULL, 'p'},
-	                                        {"silent", required_argument, NULL, 's'},
-	                                        {0}};
+	static const struct option options[] = {
+		{"ports", required_argument, NULL, 'p'}, {"silent", required_argument, NULL, 's'}, {0}};
 	int ports = 1, silent = 0, option;
 	while ((option = getopt_long(count, words, "", options, NULL)) != -1) {
 		if (option == 'p')

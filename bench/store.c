@@ -21,8 +21,7 @@ static void check(int result, const struct error *error)
 {
 	if (result == OK)
 		return;
-	fprintf(stderr, "bench-store: %s (%s)\n", error_message(error, LANGUAGE_ENGLISH),
-	        error->cause);
+	fprintf(stderr, "bench-store: %s (%s)\n", error_message(error, LANGUAGE_ENGLISH), error->cause);
 	exit(2);
 }
 
@@ -34,15 +33,17 @@ static void prepare(struct store *store, size_t chains)
 	error_clear(&error);
 	char account_id[ID_SIZE];
 	struct account_record account = {.name = "bench", .unpaid_limit = 100};
-	check(store_create_account(store, &account, INT64_C(1) << 40, clock_now_us(), account_id,
-	                           &error), &error);
+	check(
+		store_create_account(store, &account, INT64_C(1) << 40, clock_now_us(), account_id, &error),
+		&error);
 	for (size_t i = 0; i < chains; i++) {
-		struct config_facts config = {.name = "bench", .declarant = "bench",
-		                              .modality = MODALITY_CONTENT};
+		struct config_facts config = {
+			.name = "bench", .declarant = "bench", .modality = MODALITY_CONTENT};
 		char channel_id[ID_SIZE];
 		struct channel_record channel;
-		check(store_create_channel(store, slice_of(account_id), &config, clock_now_us(),
-		                           channel_id, &error), &error);
+		check(store_create_channel(store, slice_of(account_id), &config, clock_now_us(), channel_id,
+		                           &error),
+		      &error);
 		check(store_find_channel(store, slice_of(channel_id), &arena, &channel, &error), &error);
 		channels[i] = channel.channel;
 		account_number = channel.account;
@@ -65,10 +66,16 @@ static void register_batch(struct store *store, size_t chains, size_t batch)
 		hex_encode(random, sizeof random, refs[i]);
 		int64_t channel = channels[(size_t)(random[0] << 8 | random[1]) % chains];
 		items[i] = (struct registration){
-		    .account = account_number, .channel = channel, .chain = channel * 2, .key = channel,
-		    .key_id = "key_bench", .client_ref = slice_of(refs[i]), .occurred_at_us = TIME_NONE,
-		    .content = slice_make(payload, sizeof payload), .content_bytes = sizeof payload,
-		    .arena = &arena,
+			.account = account_number,
+			.channel = channel,
+			.chain = channel * 2,
+			.key = channel,
+			.key_id = "key_bench",
+			.client_ref = slice_of(refs[i]),
+			.occurred_at_us = TIME_NONE,
+			.content = slice_make(payload, sizeof payload),
+			.content_bytes = sizeof payload,
+			.arena = &arena,
 		};
 		struct sha256 hash = sha256_of(payload, sizeof payload);
 		memcpy(items[i].hash, hash.bytes, SHA256_SIZE);

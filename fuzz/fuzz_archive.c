@@ -90,8 +90,7 @@ static int read_document(struct arena *arena, char kind, struct slice text, stru
 		if ((status = archive_read_part_head(arena, text, &head, NULL)) == 0)
 			part_head_write(&head, out);
 		break;
-	default:
-		break;
+	default: break;
 	}
 	return status;
 }

@@ -67,12 +67,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	struct slice rest = slice_make(data + 1, size - 1);
 	switch (data[0]) {
-	case 'e':
-		try_event(rest);
-		break;
+	case 'e': try_event(rest); break;
 	case 's':
-		require(stripe_check_signature("whsec_1", rest, slice_of("{}"), 0,
-		                               &sent_us, NULL) == ERR_VALIDATION,
+		require(stripe_check_signature("whsec_1", rest, slice_of("{}"), 0, &sent_us, NULL) ==
+		            ERR_VALIDATION,
 		        "nothing but the right signature passes");
 		break;
 	case 'c':
@@ -82,15 +80,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		require(result.outcome != PAYMENT_PAID && result.outcome != PAYMENT_PENDING,
 		        "an error is no payment");
 		break;
-	case 'l':
-		try_list(rest);
-		break;
+	case 'l': try_list(rest); break;
 	case 'r':
 		stripe_read_refund(200, rest, &result);
 		check_result(&result);
 		break;
-	default:
-		break;
+	default: break;
 	}
 	return 0;
 }

@@ -1,5 +1,5 @@
-/* What an S3 service answers in XML: every reader either finds values within its bounds or refuses.
- */
+/* What an S3 service answers in XML: every reader either finds values within its bounds or
+ * refuses. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -7,6 +7,7 @@
 
 #include <stddef.h>
 
+#include "base/must_check.h"
 #include "base/buf.h"
 
 struct arena_block;
@@ -23,13 +24,12 @@ void arena_free(struct arena *arena);
 /* Forgets all allocations but keeps one block for the next use. */
 void arena_reset(struct arena *arena);
 /* NULL when the limit would be passed or memory is gone. */
-void *arena_alloc(struct arena *arena, size_t size) __attribute__((warn_unused_result));
+void *arena_alloc(struct arena *arena, size_t size) MUST_CHECK;
 /* Copies with a NUL behind. */
-char *arena_copy(struct arena *arena, const void *data, size_t size)
-    __attribute__((warn_unused_result));
-char *arena_text(struct arena *arena, const char *text) __attribute__((warn_unused_result));
+char *arena_copy(struct arena *arena, const void *data, size_t size) MUST_CHECK;
+char *arena_text(struct arena *arena, const char *text) MUST_CHECK;
 char *arena_printf(struct arena *arena, const char *format, ...)
-    __attribute__((format(printf, 2, 3), warn_unused_result));
+	__attribute__((format(printf, 2, 3))) MUST_CHECK;
 
 #define ARENA_AUTO __attribute__((cleanup(arena_free)))
 

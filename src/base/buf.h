@@ -13,6 +13,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/must_check.h"
+
 struct slice {
 	const char *data;
 	size_t size;
@@ -75,7 +77,7 @@ static inline char *buf_extend(struct buf *buf, size_t size)
 	return room;
 }
 /* 0, or ERR_NO_MEMORY. */
-int buf_check(const struct buf *buf) __attribute__((warn_unused_result));
+int buf_check(const struct buf *buf) MUST_CHECK;
 /* Hands the NUL-terminated memory to the caller (free); the buf is empty then. NULL once failed. */
 char *buf_take(struct buf *buf);
 static inline struct slice buf_slice(const struct buf *buf)

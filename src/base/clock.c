@@ -6,8 +6,8 @@
 /* Days are counted from 0000-03-01: in years that begin in March the leap day comes last, so that
  * a month's offset does not depend on the year. */
 #define DAYS_TO_1970 719468
-#define FIRST_US (INT64_C(-62135596800) * US_PER_SECOND)    /* 0001-01-01T00:00:00Z */
-#define BEYOND_US (INT64_C(253402300800) * US_PER_SECOND)   /* 10000-01-01T00:00:00Z */
+#define FIRST_US (INT64_C(-62135596800) * US_PER_SECOND)  /* 0001-01-01T00:00:00Z */
+#define BEYOND_US (INT64_C(253402300800) * US_PER_SECOND) /* 10000-01-01T00:00:00Z */
 
 struct day {
 	int year;
@@ -228,8 +228,8 @@ int time_parse(struct slice text, const char *field, int64_t *ret_us, struct err
 	if (part[1] < 1 || part[1] > 12 || part[2] < 1 || part[2] > month_days(part[0], part[1]))
 		return error_set(error, ERR_VALIDATION, MSG_BASE_TIME_DAY, field, NULL);
 	int64_t seconds = (part[3] * 60 + part[4] - offset_minutes) * INT64_C(60) + part[5];
-	int64_t time_us = day_number(part[0], part[1], part[2]) * US_PER_DAY +
-	                  seconds * US_PER_SECOND + fraction_us;
+	int64_t time_us =
+		day_number(part[0], part[1], part[2]) * US_PER_DAY + seconds * US_PER_SECOND + fraction_us;
 	if (time_us < FIRST_US || time_us >= BEYOND_US)
 		return error_set(error, ERR_VALIDATION, MSG_BASE_TIME_YEAR, field, NULL);
 	*ret_us = time_us;

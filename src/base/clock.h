@@ -27,7 +27,7 @@ void time_format(int64_t time_us, char text[TIME_TEXT_SIZE]);
  * calendar day; the result in UTC must lie in years 0001 to 9999. 0 or ERR_VALIDATION with the
  * sentence naming `field`. */
 int time_parse(struct slice text, const char *field, int64_t *ret_us, struct error *error)
-    __attribute__((warn_unused_result));
+	MUST_CHECK;
 
 /* A duration as people write it ("500ms", "60s", "5m", "2h", "7d"), in microseconds. */
 bool duration_parse(struct slice text, int64_t *ret_us);

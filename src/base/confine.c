@@ -80,8 +80,7 @@ static int allow(scmp_filter_ctx filter, const struct confine_call *call)
 	case CONFINE_READ_ONLY:
 		return seccomp_rule_add(filter, SCMP_ACT_ALLOW, call->call, 1,
 		                        SCMP_A2(SCMP_CMP_MASKED_EQ, OPEN_CHANGES, 0));
-	case CONFINE_ALWAYS:
-		break;
+	case CONFINE_ALWAYS: break;
 	}
 	return seccomp_rule_add(filter, SCMP_ACT_ALLOW, call->call, 0);
 }

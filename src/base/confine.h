@@ -13,7 +13,7 @@
 
 /* No core dump, and no other process of the same user may read this one's memory. For every
  * process that holds secrets. ERR_REFUSED with the cause. */
-int confine_memory(struct error *error) __attribute__((warn_unused_result));
+int confine_memory(struct error *error) MUST_CHECK;
 
 enum confine_condition {
 	CONFINE_ALWAYS,
@@ -35,7 +35,6 @@ extern const size_t confine_basic_count;
 
 /* From here on this process, and what it begets, makes only the basic calls and these. No new
  * privileges can be had any more, either. ERR_REFUSED with the cause. */
-int confine_calls(const struct confine_call *calls, size_t count, struct error *error)
-	__attribute__((warn_unused_result));
+int confine_calls(const struct confine_call *calls, size_t count, struct error *error) MUST_CHECK;
 
 #endif

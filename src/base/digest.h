@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/must_check.h"
 #include "base/buf.h"
 
 #define SHA256_SIZE 32
@@ -24,7 +25,7 @@ static inline bool sha256_equal(const struct sha256 *a, const struct sha256 *b)
 
 /* Incremental SHA-256. digest_begin answers NULL without memory; digest_end frees. */
 struct digest_stream;
-struct digest_stream *digest_begin(void) __attribute__((warn_unused_result));
+struct digest_stream *digest_begin(void) MUST_CHECK;
 void digest_add(struct digest_stream *stream, const void *data, size_t size);
 struct sha256 digest_end(struct digest_stream *stream);
 void digest_cancel(struct digest_stream *stream);

@@ -131,8 +131,8 @@ static bool rewrite(int file, uint64_t size_max)
 	char portion[REWRITE_PORTION];
 	for (uint64_t at = 0; at < size_max;) {
 		uint64_t left = size_max - at;
-		ssize_t size = pread(file, portion, left < sizeof portion ? left : sizeof portion,
-		                     (off_t)at);
+		ssize_t size =
+			pread(file, portion, left < sizeof portion ? left : sizeof portion, (off_t)at);
 		if (size == 0)
 			break;
 		ssize_t written = size < 0 ? -1 : pwrite(file, portion, (size_t)size, (off_t)at);

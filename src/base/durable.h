@@ -14,27 +14,24 @@
 /* All answer ERR_NO_SPACE when there is no room, ERR_IO otherwise, with the path in the cause. */
 
 /* Syncs a file, or the entries of a directory. */
-int durable_sync(const char *path, struct error *error) __attribute__((warn_unused_result));
+int durable_sync(const char *path, struct error *error) MUST_CHECK;
 /* Syncs the directories above `path`, so that its name lasts: up to the root of its file system, or
  * to the first that may not be read, which is somebody else's. What `path` is mounted on may be
  * read-only, or of a kind that cannot be synced. */
-int durable_sync_above(const char *path, struct error *error) __attribute__((warn_unused_result));
+int durable_sync_above(const char *path, struct error *error) MUST_CHECK;
 /* Makes a directory (0700) unless it is there, but none above it; its name lasts on return, also
  * when it was found, for whoever made it may have been killed at once. */
-int durable_make_directory(const char *path, struct error *error)
-    __attribute__((warn_unused_result));
+int durable_make_directory(const char *path, struct error *error) MUST_CHECK;
 /* The same for the directory that `path` lies in. */
-int durable_make_parent(const char *path, struct error *error) __attribute__((warn_unused_result));
+int durable_make_parent(const char *path, struct error *error) MUST_CHECK;
 /* Writes the first `size_max` bytes of a file again, as they are, and syncs the file: what is read
  * from now on is on the disk. A sync that fails may tell of an error of long ago, so all is done
  * once more, and then the answer counts. A file that is not there is left so. */
-int durable_rewrite(const char *path, uint64_t size_max, struct error *error)
-    __attribute__((warn_unused_result));
+int durable_rewrite(const char *path, uint64_t size_max, struct error *error) MUST_CHECK;
 /* Puts a whole file in place of `path`, by way of "PATH.partial" beside it. */
 int durable_replace(const char *path, mode_t mode, struct slice content, struct error *error)
-    __attribute__((warn_unused_result));
+	MUST_CHECK;
 /* Copies into `to` (0600), which must not exist, and syncs it; not its name. */
-int durable_copy(const char *from, const char *to, struct error *error)
-    __attribute__((warn_unused_result));
+int durable_copy(const char *from, const char *to, struct error *error) MUST_CHECK;
 
 #endif

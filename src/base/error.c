@@ -16,7 +16,7 @@ static const struct {
 	int exit_code;
 	const char *text[2];
 } errors[] = {
-#define ERROR_ENTRY(name, number, code, status, exit_code, english, spanish) \
+#define ERROR_ENTRY(name, number, code, status, exit_code, english, spanish)                       \
 	[number] = {code, status, exit_code, {english, spanish}},
 #include "base/error.def"
 #undef ERROR_ENTRY

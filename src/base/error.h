@@ -12,6 +12,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/must_check.h"
+
 enum {
 	OK = 0,
 #define ERROR_ENTRY(name, number, code, status, exit_code, english, spanish) ERR_##name = -(number),
@@ -47,7 +49,8 @@ const char *error_code_text(int code);
 int error_http_status(int code);
 /* 1 refused, 2 wrong usage or could not be done. */
 int error_exit_code(int code);
-/* The first error with that code of the interface and that exit code; ERR_INTERNAL: there is none. */
+/* The first error with that code of the interface and that exit code; ERR_INTERNAL: there is
+ * none. */
 int error_find(const char *code_text, size_t size, int exit_code);
 /* The general sentence of a code. */
 const char *error_general_message(int code, enum language language);
@@ -56,10 +59,10 @@ void error_clear(struct error *error);
 /* Records code and sentence; the variadic part is `const char *` places, closed by NULL. Returns
  * code, so that `return error_set(…)` reads well. */
 int error_set(struct error *error, int code, enum message message, ...) __attribute__((sentinel));
-/* Records what went wrong inside, for the log; the client gets the general sentence. Returns code.
- */
+/* Records what went wrong inside, for the log; the client gets the general sentence. Returns
+ * code. */
 int error_cause(struct error *error, int code, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+	__attribute__((format(printf, 3, 4)));
 /* The sentence to show: the exact one if set, else the general one. */
 const char *error_message(const struct error *error, enum language language);
 /* Why it failed with `code`, for the log: the cause, or the sentence, or the code's general one. */

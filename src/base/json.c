@@ -144,7 +144,8 @@ static int parse_escape(struct parser *parser, char **out)
 	}
 	const char *name = memchr(names, *parser->at, sizeof names - 1);
 	if (!name)
-		return syntax(parser, parser->at, "an unknown escape", "una secuencia de escape desconocida");
+		return syntax(parser, parser->at, "an unknown escape",
+		              "una secuencia de escape desconocida");
 	*(*out)++ = values[name - names];
 	parser->at++;
 	return OK;
@@ -162,8 +163,7 @@ static int skip_plain(struct parser *parser)
 		if (*parser->at >= 0 && *parser->at < 0x20)
 			return syntax(parser, parser->at, "a control character that is not escaped",
 			              "un carácter de control sin escapar");
-		size_t size =
-		    utf8_character(slice_make(parser->at, (size_t)(parser->end - parser->at)));
+		size_t size = utf8_character(slice_make(parser->at, (size_t)(parser->end - parser->at)));
 		if (!size)
 			return syntax(parser, parser->at, "text that is not UTF-8", "texto que no es UTF-8");
 		parser->at += size;
@@ -235,7 +235,8 @@ static int skip_number(struct parser *parser, bool *ret_integer)
 	const char *first = parser->at;
 	int result = skip_digits(parser);
 	if (result == OK && *first == '0' && parser->at - first > 1)
-		return syntax(parser, first, "a number with a leading zero", "un número con un cero delante");
+		return syntax(parser, first, "a number with a leading zero",
+		              "un número con un cero delante");
 	if (result == OK && parser->at < parser->end && *parser->at == '.') {
 		integer = false;
 		parser->at++;
@@ -262,10 +263,8 @@ static int parse_number(struct parser *parser, struct json *json)
 	json->text = slice_make(start, (size_t)(parser->at - start));
 	if (!json->is_integer) {
 		switch (number_parse(start, json->text.size, &json->number)) {
-		case NUMBER_GOOD:
-			return OK;
-		case NUMBER_OVERFLOW:
-			return refuse(parser, start, MSG_BASE_JSON_OVERFLOW);
+		case NUMBER_GOOD: return OK;
+		case NUMBER_OVERFLOW: return refuse(parser, start, MSG_BASE_JSON_OVERFLOW);
 		case NUMBER_MALFORMED:
 			return syntax(parser, start, "a number that cannot be read", "un número ilegible");
 		}
@@ -423,14 +422,10 @@ static int parse_value(struct parser *parser, uint32_t depth, struct slice name,
 	case '{':
 	case '[':
 		return depth > parser->depth_max ? refuse_depth(parser) : parse_group(parser, depth, json);
-	case '"':
-		json->type = JSON_STRING;
-		return parse_string(parser, &json->text);
+	case '"': json->type = JSON_STRING; return parse_string(parser, &json->text);
 	case '-':
-	case '0' ... '9':
-		return parse_number(parser, json);
-	default:
-		return parse_word(parser, json);
+	case '0' ... '9': return parse_number(parser, json);
+	default: return parse_word(parser, json);
 	}
 }
 
@@ -438,13 +433,13 @@ int json_parse(struct arena *arena, struct slice text, const struct json_limits 
                struct json **ret_json, struct error *error)
 {
 	struct parser parser = {
-	    .arena = arena,
-	    .start = text.data,
-	    .at = text.data,
-	    .end = text.data + text.size,
-	    .depth_max = limits && limits->depth_max ? limits->depth_max : DEPTH_DEFAULT,
-	    .value_max = limits && limits->value_max ? limits->value_max : UINT32_MAX,
-	    .error = error,
+		.arena = arena,
+		.start = text.data,
+		.at = text.data,
+		.end = text.data + text.size,
+		.depth_max = limits && limits->depth_max ? limits->depth_max : DEPTH_DEFAULT,
+		.value_max = limits && limits->value_max ? limits->value_max : UINT32_MAX,
+		.error = error,
 	};
 	if (parser.depth_max > DEPTH_HIGHEST)
 		parser.depth_max = DEPTH_HIGHEST;

@@ -30,13 +30,13 @@ enum json_type {
 
 struct json {
 	enum json_type type;
-	bool is_integer;         /* a number spelled without fraction or exponent */
-	double number;           /* JSON_NUMBER */
-	struct slice name;       /* the member's name when the parent is an object, decoded UTF-8 */
-	struct slice text;       /* JSON_STRING: decoded UTF-8, may hold NUL; JSON_NUMBER: as spelled */
-	struct json *first;      /* children in source order */
+	bool is_integer;    /* a number spelled without fraction or exponent */
+	double number;      /* JSON_NUMBER */
+	struct slice name;  /* the member's name when the parent is an object, decoded UTF-8 */
+	struct slice text;  /* JSON_STRING: decoded UTF-8, may hold NUL; JSON_NUMBER: as spelled */
+	struct json *first; /* children in source order */
 	struct json *next;
-	uint32_t count;          /* of children */
+	uint32_t count; /* of children */
 };
 
 struct json_limits {
@@ -47,7 +47,7 @@ struct json_limits {
 /* 0, ERR_VALIDATION (the sentence says what is wrong and at which byte, counted from 1) or
  * ERR_NO_MEMORY. */
 int json_parse(struct arena *arena, struct slice text, const struct json_limits *limits,
-               struct json **ret_json, struct error *error) __attribute__((warn_unused_result));
+               struct json **ret_json, struct error *error) MUST_CHECK;
 
 /* NULL when json is no object or has no such member. */
 struct json *json_member(const struct json *json, const char *name);

@@ -73,24 +73,13 @@ void json_canonical(struct json *json, struct buf *out)
 {
 	bool object = json->type == JSON_OBJECT;
 	switch (json->type) {
-	case JSON_NULL:
-		buf_add_text(out, "null");
-		return;
-	case JSON_FALSE:
-		buf_add_text(out, "false");
-		return;
-	case JSON_TRUE:
-		buf_add_text(out, "true");
-		return;
-	case JSON_NUMBER:
-		json_add_number(out, json->number);
-		return;
-	case JSON_STRING:
-		json_add_string(out, json->text);
-		return;
+	case JSON_NULL: buf_add_text(out, "null"); return;
+	case JSON_FALSE: buf_add_text(out, "false"); return;
+	case JSON_TRUE: buf_add_text(out, "true"); return;
+	case JSON_NUMBER: json_add_number(out, json->number); return;
+	case JSON_STRING: json_add_string(out, json->text); return;
 	case JSON_ARRAY:
-	case JSON_OBJECT:
-		break;
+	case JSON_OBJECT: break;
 	}
 	if (object && !is_sorted(json->first))
 		json->first = sort(json->first);

@@ -5,7 +5,7 @@
 void buf_add_percent(struct buf *buf, struct slice text, const char *keep)
 {
 	static const char unreserved[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-	                                 "0123456789-._~";
+									 "0123456789-._~";
 	for (size_t i = 0; i < text.size; i++) {
 		char c = text.data[i];
 		if (c && (strchr(unreserved, c) || strchr(keep, c)))

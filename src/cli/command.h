@@ -57,7 +57,7 @@ unsigned command_options(const struct command_line *line, const char *name,
 int command_fail(const struct command_line *line, const struct error *error);
 /* Wrong usage: 2. */
 int command_misused(const struct command_line *line, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+	__attribute__((format(printf, 2, 3)));
 
 /* Loads the settings; tells problems, and unless `serving` warnings too. 0, or the exit code. The
  * config is to be freed in any case. */
@@ -70,7 +70,7 @@ void serving_log(const struct config *config);
 /* Runs an administration operation: in the running service, or with the store opened here. 0 with
  * the JSON document appended to `result`. */
 int administer(const struct settings *settings, const struct admin_operation *operation,
-               struct slice arguments, struct buf *result, struct error *error);
+               struct slice arguments, struct buf *result, struct error *error) MUST_CHECK;
 
 int command_admin(const struct command_line *line, const struct admin_operation *operation);
 int command_accept_rollback(const struct command_line *line);

@@ -68,8 +68,8 @@ static int settle_addresses(struct config *config, struct error *error)
 	const char *listen = settings->service_listen;
 	const char *colon = strrchr(listen, ':');
 	bool bracketed = *listen == '[';
-	const char *host = arena_copy(&config->arena, listen + bracketed,
-	                              (size_t)(colon - listen) - 2 * bracketed);
+	const char *host =
+		arena_copy(&config->arena, listen + bracketed, (size_t)(colon - listen) - 2 * bracketed);
 	int port = listen_port(listen);
 	if (!host)
 		return ERR_NO_MEMORY;
@@ -77,11 +77,9 @@ static int settle_addresses(struct config *config, struct error *error)
 		return port;
 	bool any = strcmp(host, "0.0.0.0") == 0 || strcmp(host, "::") == 0;
 	const char *open = bracketed ? "[" : "", *shut = bracketed ? "]" : "";
-	settings->service_listen =
-		arena_printf(&config->arena, "%s%s%s:%d", open, host, shut, port);
+	settings->service_listen = arena_printf(&config->arena, "%s%s%s:%d", open, host, shut, port);
 	if (!config_is_given(config, "service.public_url") && any)
-		settings->service_public_url =
-			arena_printf(&config->arena, "http://127.0.0.1:%d", port);
+		settings->service_public_url = arena_printf(&config->arena, "http://127.0.0.1:%d", port);
 	else if (!config_is_given(config, "service.public_url"))
 		settings->service_public_url =
 			arena_printf(&config->arena, "http://%s%s%s:%d", open, host, shut, port);

@@ -117,8 +117,8 @@ static void print_accepted(const struct command_line *line, const struct history
 
 int command_accept_rollback(const struct command_line *line)
 {
-	static const struct admin_parameter parameter = {.name = "reason", .kind = ADMIN_LINE,
-	                                                 .least = 1, .most = SIGNER_LOG_REASON_MAX};
+	static const struct admin_parameter parameter = {
+		.name = "reason", .kind = ADMIN_LINE, .least = 1, .most = SIGNER_LOG_REASON_MAX};
 	CONFIG_AUTO struct config config = {0};
 	struct error error = {0};
 	struct history history;

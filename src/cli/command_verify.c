@@ -7,13 +7,15 @@
 #define ROOTS_MAX ((size_t)16 << 20)
 
 const struct option verify_options[] = {
-	{"trust", "FILE", "PEM roots of the signers and of the timestamp authorities; without roots who "
-	                  "signed is not established"},
+	{"trust", "FILE",
+     "PEM roots of the signers and of the timestamp authorities; without roots who "
+     "signed is not established"},
 	{"trust-signer", "FILE", "PEM roots of the signers alone"},
 	{"trust-timestamps", "FILE", "PEM roots of the timestamp authorities alone"},
 	{"signer", "SHA256...", "only a certificate of this fingerprint may sign; may be repeated"},
-	{"receipt", "FILE...", "answers to registrations: the archives must hold exactly these events; "
-	                       "may be repeated"},
+	{"receipt", "FILE...",
+     "answers to registrations: the archives must hold exactly these events; "
+     "may be repeated"},
 	{0},
 };
 
@@ -61,8 +63,9 @@ static int read_pins(const struct command_line *line, struct question *question,
 	size_t count = command_options(line, "signer", values);
 	for (size_t i = 0; i < count; i++)
 		if (!hex_decode(slice_of(values[i]), question->signers[i].bytes, SHA256_SIZE))
-			return error_cause(error, ERR_USAGE, "--signer takes the 64 hexadecimal digits of a "
-			                                     "certificate's SHA-256");
+			return error_cause(error, ERR_USAGE,
+			                   "--signer takes the 64 hexadecimal digits of a "
+			                   "certificate's SHA-256");
 	question->options.signers = question->signers;
 	question->options.signer_count = count;
 	return 0;
@@ -71,8 +74,8 @@ static int read_pins(const struct command_line *line, struct question *question,
 static int read_question(const struct command_line *line, struct question *question,
                          struct error *error)
 {
-	int code = read_roots(line, "trust-signer", &question->signer_roots,
-	                      &question->roots.signers, error);
+	int code =
+		read_roots(line, "trust-signer", &question->signer_roots, &question->roots.signers, error);
 	if (!code)
 		code = read_roots(line, "trust-timestamps", &question->timestamp_roots,
 		                  &question->roots.timestamps, error);
@@ -99,7 +102,7 @@ int command_verify(const struct command_line *line)
 		fputs("\r\033[K", stderr);
 	if (code) {
 		error.code = code;
-		(void)command_fail(line, &error);
+		command_fail(line, &error);
 		return 2;
 	}
 	verify_print(&result, line->json, stdout);

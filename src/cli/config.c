@@ -88,11 +88,8 @@ static const char *put_value(const struct setting *setting, const char *text, vo
 	switch (setting->type) {
 	case TEXT:
 	case SECRET:
-	case LIST:
-		*(const char **)field = text;
-		return NULL;
-	case INTEGER:
-		return read_integer(text, field) ? NULL : "must be a plain integer, such as 50";
+	case LIST: *(const char **)field = text; return NULL;
+	case INTEGER: return read_integer(text, field) ? NULL : "must be a plain integer, such as 50";
 	case DURATION:
 		return duration_parse(slice_of(text), field)
 		           ? NULL
@@ -330,8 +327,8 @@ static void put_values(struct config *config)
 	for (size_t i = 0; i < KNOWN_COUNT; i++) {
 		char name[ORIGIN_MAX];
 		snprintf(name, sizeof name, "%s.%s", known[i].section, known[i].key);
-		const char *what = put_value(&known[i], config->texts[i],
-		                             (char *)&config->settings + known[i].offset);
+		const char *what =
+			put_value(&known[i], config->texts[i], (char *)&config->settings + known[i].offset);
 		if (what)
 			add_problem(config, config->origins[i], name, what);
 	}
@@ -363,8 +360,7 @@ int config_load(const struct config_sources *sources, struct config *ret_config)
 			return ERR_NO_MEMORY;
 	put_values(config);
 	if (!config->problem_count)
-		config_check(&config->settings, sources->serving, note_problem, note_warning,
-		             config);
+		config_check(&config->settings, sources->serving, note_problem, note_warning, config);
 	fill_paths(config);
 	if (!config->settings.service_data_dir || !config->settings.service_admin_socket ||
 	    !config->settings.store_url || !config->settings.content_url ||

@@ -13,10 +13,10 @@
 #define CONFIG_SETS_MAX 200
 
 struct config_sources {
-	const char *const *presets;  /* "section.key=value" over the defaults; NULL ends; may be NULL */
-	const char *file;            /* NULL: none */
-	char *const *environment;    /* NULL: none */
-	const char *data_dir;        /* --data; NULL: not given */
+	const char *const *presets; /* "section.key=value" over the defaults; NULL ends; may be NULL */
+	const char *file;           /* NULL: none */
+	char *const *environment;   /* NULL: none */
+	const char *data_dir;       /* --data; NULL: not given */
 	const char *sets[CONFIG_SETS_MAX]; /* "section.key=value" */
 	unsigned set_count;
 	bool serving; /* also check what only a serving process needs */
@@ -24,18 +24,17 @@ struct config_sources {
 
 struct config {
 	struct settings settings;
-	struct arena arena;     /* holds the texts */
-	struct buf problems;    /* one line each; empty: good */
-	struct buf warnings;    /* likewise; the settings are usable */
+	struct arena arena;  /* holds the texts */
+	struct buf problems; /* one line each; empty: good */
+	struct buf warnings; /* likewise; the settings are usable */
 	unsigned problem_count;
-	const char **texts;     /* the value of each setting of settings.def, as written */
-	const char **origins;   /* where it came from; NULL: the default */
+	const char **texts;   /* the value of each setting of settings.def, as written */
+	const char **origins; /* where it came from; NULL: the default */
 };
 
 /* Reads and checks; to be freed in any case. 0, ERR_USAGE (see problems; the settings must not be
  * used) or ERR_NO_MEMORY. */
-int config_load(const struct config_sources *sources, struct config *ret_config)
-    __attribute__((warn_unused_result));
+int config_load(const struct config_sources *sources, struct config *ret_config) MUST_CHECK;
 void config_free(struct config *config); /* NULL-safe */
 #define CONFIG_AUTO __attribute__((cleanup(config_free)))
 

@@ -109,14 +109,17 @@ static void check_service(const struct check *check)
 	struct slice url = slice_of(settings->service_public_url);
 	if (!(starts_with(url, "http://") || starts_with(url, "https://")) ||
 	    url.data[url.size - 1] == '/' || strpbrk(url.data, " ?#\"<>"))
-		fault(check, "service.public_url",
-		      "must be an address such as https://register.example.org, without a slash at its end");
+		fault(
+			check, "service.public_url",
+			"must be an address such as https://register.example.org, without a slash at its end");
 	else if (url.size > 3 && strcmp(url.data + url.size - 3, "/v1") == 0)
 		fault(check, "service.public_url", "must be given without /v1");
 	if (listen_port(settings->service_listen) < 0)
-		fault(check, "service.listen", "must be address:port, such as 127.0.0.1:8080 or [::1]:8080");
+		fault(check, "service.listen",
+		      "must be address:port, such as 127.0.0.1:8080 or [::1]:8080");
 	if (*settings->service_admin_listen && listen_port(settings->service_admin_listen) < 0)
-		fault(check, "service.admin_listen", "must be empty or address:port, such as 127.0.0.1:8081");
+		fault(check, "service.admin_listen",
+		      "must be empty or address:port, such as 127.0.0.1:8081");
 	if (!*settings->service_data_dir)
 		fault(check, "service.data_dir", "must name a directory");
 	if (!*settings->service_name || strlen(settings->service_name) > 100)
@@ -229,8 +232,8 @@ static void check_numbers(const struct check *check)
 	check_range(check, "rate.live", settings->rate_live, 1, 1000000000);
 	check_range(check, "rate.test", settings->rate_test, 1, 1000000000);
 	check_range(check, "certification.disk_reserve", settings->certification_disk_reserve, 0, 90);
-	check_range(check, "certification.open_per_account",
-	            settings->certification_open_per_account, 0, 1000000000);
+	check_range(check, "certification.open_per_account", settings->certification_open_per_account,
+	            0, 1000000000);
 	check_range(check, "certification.fee", settings->certification_fee, 0, 1000000000);
 	check_range(check, "account.unpaid_limit", settings->account_unpaid_limit, 0, 1000000000);
 	check_range(check, "http.body_memory", settings->http_body_memory, 1, 1000000);

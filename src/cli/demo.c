@@ -124,8 +124,8 @@ static int find_account(struct admin *admin, struct arena *arena, struct demo *d
                         struct error *error)
 {
 	struct account_list list;
-	int code = store_list_accounts(admin->store, slice_of(""), 100, clock_now_us(), arena, &list,
-	                               error);
+	int code =
+		store_list_accounts(admin->store, slice_of(""), 100, clock_now_us(), arena, &list, error);
 	bool known = false;
 	for (size_t i = 0; !code && i < list.count; i++)
 		known |= strcmp(list.items[i].account_id, demo->account_id) == 0;
@@ -186,8 +186,9 @@ static int find_key(struct admin *admin, struct arena *arena, enum modality moda
 		return code;
 	error_clear(error);
 	struct json *answer;
-	const char *const arguments[] = {"channel", demo->channels[modality].channel_id, "mode",
-	                                 mode_text(mode), "name", "demo", NULL};
+	const char *const arguments[] = {
+		"channel", demo->channels[modality].channel_id, "mode", mode_text(mode), "name", "demo",
+		NULL};
 	code = run(admin, "key create", arena, arguments, &answer, error);
 	if (!code)
 		copy_text(answer, "key", key, KEY_TEXT_MAX);

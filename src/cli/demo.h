@@ -17,8 +17,7 @@ struct demo {
 	} channels[DEMO_CHANNELS];
 };
 
-int demo_prepare(struct admin *admin, struct demo *ret_demo, struct error *error)
-    __attribute__((warn_unused_result));
+int demo_prepare(struct admin *admin, struct demo *ret_demo, struct error *error) MUST_CHECK;
 /* "account_id" and "channels", as the ready file and demo-keys.json have them. */
 void demo_members(const struct demo *demo, struct json_writer *writer);
 

@@ -88,16 +88,16 @@ static int create_authorities(struct node *node, struct error *error)
 		return error_cause(error, ERR_VALIDATION, "tsa.url names no authority, or too many");
 	for (size_t i = 0; i < options.count; i++) {
 		const char *kind = list_item(&arena, settings->tsa_kind, i);
-		items[i].url = options.count == 1 ? settings->tsa_url
-		                                  : list_item(&arena, settings->tsa_url, i);
+		items[i].url =
+			options.count == 1 ? settings->tsa_url : list_item(&arena, settings->tsa_url, i);
 		items[i].roots_path = list_item(&arena, settings->tsa_roots, i);
 		items[i].policy = list_item(&arena, settings->tsa_policy, i);
 		items[i].kind = AUTHORITY_NON_QUALIFIED;
 		if (!items[i].url || (kind && !authority_kind_parse(slice_of(kind), &items[i].kind)))
 			return error_cause(error, ERR_VALIDATION, "tsa.url or tsa.kind");
 	}
-	int code = network_list_parse(slice_of(settings->tsa_allow_networks), &options.guard.allowed,
-	                              error);
+	int code =
+		network_list_parse(slice_of(settings->tsa_allow_networks), &options.guard.allowed, error);
 	return code ? code : authorities_create(&options, &node->authorities, error);
 }
 
@@ -141,8 +141,8 @@ static int lock_directory(struct node *node, struct error *error)
 		return error_cause(error, ERR_IO, "open %s: %s", path, strerror(errno));
 	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
 	if (fcntl(node->lock_file, F_OFD_SETLK, &lock) != 0)
-		return error_set(error, ERR_UNAVAILABLE, MSG_DATA_LOCKED,
-		                 node->settings->service_data_dir, NULL);
+		return error_set(error, ERR_UNAVAILABLE, MSG_DATA_LOCKED, node->settings->service_data_dir,
+		                 NULL);
 	return OK;
 }
 
@@ -215,8 +215,8 @@ int node_accept_rollback(const struct settings *settings, struct slice reason,
 	if (!code)
 		code = store_open(&options, &store, error);
 	if (!code)
-		code = history_accept(store, node->signer, settings->service_data_dir, reason,
-		                      ret_history, error);
+		code = history_accept(store, node->signer, settings->service_data_dir, reason, ret_history,
+		                      error);
 	store_close(store);
 	node_close(node);
 	return code;
@@ -288,8 +288,9 @@ int node_wait(struct node *node)
 			_exit(1);
 		}
 		if (store_is_poisoned(node->service.store)) {
-			log_error("store_failed", "cause", "a sync of the store failed: what it holds is unknown",
-			          "consequence", "the program ends, to be started anew");
+			log_error("store_failed", "cause",
+			          "a sync of the store failed: what it holds is unknown", "consequence",
+			          "the program ends, to be started anew");
 			log_stop();
 			_exit(1);
 		}

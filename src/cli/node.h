@@ -15,17 +15,16 @@ struct admin;
  * thread may exist. SIGINT, SIGTERM and SIGCHLD are blocked from here on, for node_wait. `create`:
  * also prepares an empty store. */
 int node_open(const struct settings *settings, bool create, struct node **ret_node,
-              struct error *error) __attribute__((warn_unused_result));
+              struct error *error) MUST_CHECK;
 /* Whether the store is no older than this node has seen it (service/history.h); to be asked before
  * anything is written. */
-int node_check_history(struct node *node, struct error *error) __attribute__((warn_unused_result));
+int node_check_history(struct node *node, struct error *error) MUST_CHECK;
 /* For a store that went back: the operator confirms it, while no service runs here. */
 struct history;
 int node_accept_rollback(const struct settings *settings, struct slice reason,
-                         struct history *ret_history, struct error *error)
-    __attribute__((warn_unused_result));
+                         struct history *ret_history, struct error *error) MUST_CHECK;
 /* Opens the administration socket and the listeners. */
-int node_listen(struct node *node, struct error *error) __attribute__((warn_unused_result));
+int node_listen(struct node *node, struct error *error) MUST_CHECK;
 
 struct service *node_service(struct node *node);
 struct admin *node_admin(struct node *node);
@@ -33,10 +32,10 @@ uint16_t node_port(const struct node *node);
 uint16_t node_monitor_port(const struct node *node); /* 0: none */
 
 /* Writes the roots that verifiers have to trust to trust.pem in the data directory. */
-int node_write_trust(struct node *node, struct error *error) __attribute__((warn_unused_result));
+int node_write_trust(struct node *node, struct error *error) MUST_CHECK;
 
-/* Waits for SIGINT or SIGTERM: 0. When the store can no longer be written safely or has gone back, or
- * the signing process has ended: 1, for the supervisor to start the program anew. Logs which. */
+/* Waits for SIGINT or SIGTERM: 0. When the store can no longer be written safely or has gone back,
+ * or the signing process has ended: 1, for the supervisor to start the program anew. Logs which. */
 int node_wait(struct node *node);
 /* Drains and ends everything; the process is ended by force after 29 s. NULL-safe, also for a node
  * that never listened. */

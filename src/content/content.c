@@ -19,8 +19,8 @@ static const struct content_driver *const drivers[] = {&content_file_driver, &co
 
 static bool character_valid(char c)
 {
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-	       c == '-' || c == '_' || c == '.';
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+	       c == '_' || c == '.';
 }
 
 bool content_name_valid(const char *name)
@@ -118,8 +118,7 @@ int content_write_begin(struct content_store *store, struct content_writer **ret
 	return store->driver->write_begin(store, ret_writer, error);
 }
 
-int content_write(struct content_writer *writer, const void *data, size_t size,
-                  struct error *error)
+int content_write(struct content_writer *writer, const void *data, size_t size, struct error *error)
 {
 	thread_may_wait();
 	return writer->store->driver->write(writer, data, size, error);
@@ -128,9 +127,8 @@ int content_write(struct content_writer *writer, const void *data, size_t size,
 int content_write_commit(struct content_writer *writer, const char *name, struct error *error)
 {
 	thread_may_wait();
-	int result = content_name_valid(name)
-	                 ? writer->store->driver->write_commit(writer, name, error)
-	                 : refuse_name(error);
+	int result = content_name_valid(name) ? writer->store->driver->write_commit(writer, name, error)
+	                                      : refuse_name(error);
 	content_write_abort(writer);
 	return result;
 }
@@ -196,8 +194,7 @@ int content_put_file(struct content_store *store, const char *path, const char *
 }
 
 int content_read_begin(struct content_store *store, const char *name, uint64_t offset,
-                       struct content_reader **ret_reader, uint64_t *ret_size,
-                       struct error *error)
+                       struct content_reader **ret_reader, uint64_t *ret_size, struct error *error)
 {
 	thread_may_wait();
 	if (!content_name_valid(name))
@@ -242,7 +239,12 @@ int content_delete(struct content_store *store, const char *name, struct error *
 	thread_may_wait();
 	if (!content_name_valid(name))
 		return refuse_name(error);
-	return store->driver->delete(store, name, error);
+	return store->driver->delete (store, name, error);
+}
+
+void content_discard(struct content_store *store, const char *name)
+{
+	(void)!content_delete(store, name, NULL);
 }
 
 static const char alphabet[] = "0123456789abcdefghijklmnopqrstuv";
@@ -297,16 +299,14 @@ int content_now_us(struct content_store *store, int64_t *ret_now_us, struct erro
 }
 
 int content_list(struct content_store *store, const struct content_range *range,
-                 int (*visit)(void *context, const char *name), void *context,
-                 struct error *error)
+                 int (*visit)(void *context, const char *name), void *context, struct error *error)
 {
 	thread_may_wait();
 	return store->driver->list(store, range, visit, context, error);
 }
 
 int content_tidy(struct content_store *store, const struct content_range *range,
-                 int (*visit)(void *context, const char *name), void *context,
-                 struct error *error)
+                 int (*visit)(void *context, const char *name), void *context, struct error *error)
 {
 	thread_may_wait();
 	return store->driver->tidy(store, range, visit, context, error);

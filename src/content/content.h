@@ -31,21 +31,21 @@ struct content_options {
 	const char *spool_directory; /* S3: of what is on its way there; NULL: /tmp */
 	const char *access_key;      /* S3: needed, with secret_key */
 	const char *secret_key;
-	const char *allow_networks;  /* S3: private networks in which it may stand */
-	int timeout_ms;              /* S3: longest wait while nothing moves; 0: 10,000 */
+	const char *allow_networks; /* S3: private networks in which it may stand */
+	int timeout_ms;             /* S3: longest wait while nothing moves; 0: 10,000 */
 };
 
 /* file:DIR, or s3://BUCKET[/PREFIX]?endpoint=URL&region=NAME (docs/operations.md has all of it). S3
  * is not asked anything yet. ERR_VALIDATION names what is wrong with the settings; ERR_IO,
  * ERR_NO_SPACE, ERR_NO_MEMORY. */
 int content_open_with(const struct content_options *options, struct content_store **ret_store,
-                      struct error *error) __attribute__((warn_unused_result));
+                      struct error *error) MUST_CHECK;
 /* The same with an address alone. */
 int content_open(const char *url, bool create, struct content_store **ret_store,
-                 struct error *error);
+                 struct error *error) MUST_CHECK;
 void content_close(struct content_store *store);
 /* Whether an address can be used, without looking at what is there. ERR_VALIDATION. */
-int content_url_check(const char *url, struct error *error) __attribute__((warn_unused_result));
+int content_url_check(const char *url, struct error *error) MUST_CHECK;
 /* Whether an address is of a store across a network, which needs the other options. */
 bool content_url_is_remote(const char *url);
 
@@ -53,27 +53,27 @@ bool content_url_is_remote(const char *url);
 bool content_is_remote(const struct content_store *store);
 /* 0, or why nothing can be stored or read now; asks a remote store when it has not answered for a
  * while, and then may wait. */
-int content_ready(struct content_store *store, struct error *error);
+int content_ready(struct content_store *store, struct error *error) MUST_CHECK;
 
 /* ERR_NO_SPACE when there is no room, ERR_NETWORK when a remote store does not answer as it should
  * after several tries, ERR_IO otherwise; after a failure only abort is left. */
 int content_write_begin(struct content_store *store, struct content_writer **ret_writer,
-                        struct error *error) __attribute__((warn_unused_result));
-int content_write(struct content_writer *writer, const void *data, size_t size,
-                  struct error *error) __attribute__((warn_unused_result));
+                        struct error *error) MUST_CHECK;
+int content_write(struct content_writer *writer, const void *data, size_t size, struct error *error)
+	MUST_CHECK;
 /* Durable under `name` on return; the writer is gone in any case. Overwrites. After a failure it is
  * not known whether the object is there. */
 int content_write_commit(struct content_writer *writer, const char *name, struct error *error)
-    __attribute__((warn_unused_result));
+	MUST_CHECK;
 void content_write_abort(struct content_writer *writer); /* NULL-safe */
 /* Stores a finished local file of the same file system or another by copying; the file stays. */
 int content_put_file(struct content_store *store, const char *path, const char *name,
-                     struct error *error) __attribute__((warn_unused_result));
+                     struct error *error) MUST_CHECK;
 
 /* ERR_NOT_FOUND when there is none. */
 int content_read_begin(struct content_store *store, const char *name, uint64_t offset,
-                       struct content_reader **ret_reader, uint64_t *ret_size,
-                       struct error *error) __attribute__((warn_unused_result));
+                       struct content_reader **ret_reader, uint64_t *ret_size, struct error *error)
+	MUST_CHECK;
 /* Up to `size` bytes; 0 at the end; negative on error: fewer bytes than ret_size said are one. */
 int64_t content_read(struct content_reader *reader, void *data, size_t size, struct error *error);
 void content_read_end(struct content_reader *reader); /* NULL-safe */
@@ -91,10 +91,12 @@ struct content_link {
 /* Appends the link; ERR_REFUSED where the store has none (file:). Waits for nothing. */
 int content_make_link(struct content_store *store, const char *name,
                       const struct content_link *link, struct buf *out, struct error *error)
-    __attribute__((warn_unused_result));
+	MUST_CHECK;
 
 /* 0 also when there was none. */
-int content_delete(struct content_store *store, const char *name, struct error *error);
+int content_delete(struct content_store *store, const char *name, struct error *error) MUST_CHECK;
+/* Where what cannot be deleted now is left to the sweep. */
+void content_discard(struct content_store *store, const char *name);
 /* A fresh unique name in an area: "area/xx/<30 random characters>". */
 void content_fresh_name(const char *area, char name[CONTENT_NAME_MAX]);
 /* Whether content_fresh_name may have made the name, in one of the areas that there are: "event",
@@ -106,24 +108,25 @@ bool content_name_is_fresh(const char *name);
 
 /* The clock that objects' times come from: the service's, or the file system's. */
 int content_now_us(struct content_store *store, int64_t *ret_now_us, struct error *error)
-    __attribute__((warn_unused_result));
+	MUST_CHECK;
 
 struct content_range {
-	const char *area; /* "event": names that begin with "event/"; "": all */
-	int64_t since_us; /* last changed from then on, */
+	const char *area;  /* "event": names that begin with "event/"; "": all */
+	int64_t since_us;  /* last changed from then on, */
 	int64_t before_us; /* and before then; by content_now_us */
 };
 /* Calls `visit` for every object in the range; it may write and delete. Stops at the first answer
  * that is not 0, and gives it. */
 int content_list(struct content_store *store, const struct content_range *range,
-                 int (*visit)(void *context, const char *name), void *context,
-                 struct error *error) __attribute__((warn_unused_result));
+                 int (*visit)(void *context, const char *name), void *context, struct error *error)
+	MUST_CHECK;
 #define CONTENT_KEEP 1
-/* Removes what writers left unfinished: temporary files (area not looked at), and unfinished uploads
- * of fresh names, of which `visit` is asked first: CONTENT_KEEP, 0 to remove it, negative to stop. */
+/* Removes what writers left unfinished: temporary files (area not looked at), and unfinished
+ * uploads of fresh names, of which `visit` is asked first: CONTENT_KEEP, 0 to remove it, negative
+ * to stop. */
 int content_tidy(struct content_store *store, const struct content_range *range,
-                 int (*visit)(void *context, const char *name), void *context,
-                 struct error *error) __attribute__((warn_unused_result));
+                 int (*visit)(void *context, const char *name), void *context, struct error *error)
+	MUST_CHECK;
 
 #define CONTENT_MARKER "installation"
 #define CONTENT_INSTALLATION_SIZE 65 /* lower-case hex digits and NUL */
@@ -138,14 +141,13 @@ struct content_marker {
 /* Makes the place the installation's unless it is already. ERR_REFUSED, with a sentence: it is
  * another installation's. */
 int content_claim(struct content_store *store, const char *installation,
-                  struct content_marker *ret_marker, struct error *error)
-    __attribute__((warn_unused_result));
-/* What content_claim would say, with nothing written. `installation` empty: whose content is to come
- * is not known, so the place must have no marker. */
+                  struct content_marker *ret_marker, struct error *error) MUST_CHECK;
+/* What content_claim would say, with nothing written. `installation` empty: whose content is to
+ * come is not known, so the place must have no marker. */
 int content_check_claim(struct content_store *store, const char *installation, struct error *error)
-    __attribute__((warn_unused_result));
+	MUST_CHECK;
 /* Writes the marker. After a failure either the former one or this one is there, or will be. */
 int content_mark(struct content_store *store, const struct content_marker *marker,
-                 struct error *error) __attribute__((warn_unused_result));
+                 struct error *error) MUST_CHECK;
 
 #endif

@@ -36,16 +36,14 @@ struct content_driver {
 	int (*read_descriptor)(struct content_store *store, const char *name, uint64_t *ret_size);
 
 	/* Optional: has none. */
-	int (*make_link)(struct content_store *store, const char *name,
-	                 const struct content_link *link, struct buf *out, struct error *error);
+	int (*make_link)(struct content_store *store, const char *name, const struct content_link *link,
+	                 struct buf *out, struct error *error);
 	int (*delete)(struct content_store *store, const char *name, struct error *error);
 	int (*now_us)(struct content_store *store, int64_t *ret_now_us, struct error *error);
 	int (*list)(struct content_store *store, const struct content_range *range,
-	            int (*visit)(void *context, const char *name), void *context,
-	            struct error *error);
+	            int (*visit)(void *context, const char *name), void *context, struct error *error);
 	int (*tidy)(struct content_store *store, const struct content_range *range,
-	            int (*visit)(void *context, const char *name), void *context,
-	            struct error *error);
+	            int (*visit)(void *context, const char *name), void *context, struct error *error);
 };
 
 struct content_store {

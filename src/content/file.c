@@ -3,10 +3,10 @@
  * An object is written under .incoming, synced, renamed to its place, and the directory of that
  * place is synced. A new directory is made and its parent synced under one lock, so that nobody
  * puts an object into a directory that a power failure could still take away. A directory that was
- * found may be from a process that was killed before it could sync: each directory that holds others
- * is synced once before the first object goes through it. Objects that were found need no such care:
- * what is named was synced before, since whoever tries again writes a fresh one. Every step goes
- * through a descriptor of the directory before it and follows no symbolic link. */
+ * found may be from a process that was killed before it could sync: each directory that holds
+ * others is synced once before the first object goes through it. Objects that were found need no
+ * such care: what is named was synced before, since whoever tries again writes a fresh one. Every
+ * step goes through a descriptor of the directory before it and follows no symbolic link. */
 #include <assert.h>
 #include <dirent.h>
 #include <errno.h>
@@ -130,8 +130,8 @@ static int walk(struct file_store *store, const char *name, bool make, const cha
 		snprintf(text, sizeof text, "%.*s", (int)(slash - part), part);
 		snprintf(path, sizeof path, "%.*s", (int)(part - name), name);
 		int parent = at < 0 ? store->root : at;
-		int next = make ? open_to_write(store, parent, path, text)
-		                : openat(parent, text, DIRECTORY_FLAGS);
+		int next =
+			make ? open_to_write(store, parent, path, text) : openat(parent, text, DIRECTORY_FLAGS);
 		if (next < 0)
 			return -1;
 		if (at >= 0)
@@ -273,7 +273,7 @@ static int open_object(struct file_store *store, const char *name, uint64_t *ret
 		return -1;
 	/* O_NONBLOCK: whatever else lies under that name must not make us wait. */
 	DESCRIPTOR_AUTO int object =
-	    openat(directory, last, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+		openat(directory, last, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	struct stat status;
 	if (object < 0 || fstat(object, &status) < 0)
 		return -1;
@@ -377,8 +377,8 @@ static int list_entry(const struct listing *listing, int directory, const char *
 
 /* Takes the descriptor. `each` is called for every entry until one answer is not 0. */
 static int each_entry(int descriptor, const struct listing *listing, const char *prefix,
-                      int (*each)(const struct listing *listing, int directory,
-                                  const char *prefix, const char *entry))
+                      int (*each)(const struct listing *listing, int directory, const char *prefix,
+                                  const char *entry))
 {
 	DIR *directory = fdopendir(descriptor);
 	if (!directory) {
@@ -467,19 +467,19 @@ static int file_now_us(struct content_store *base, int64_t *ret_now_us, struct e
 }
 
 const struct content_driver content_file_driver = {
-    .scheme = "file:",
-    .open = file_open,
-    .close = file_close,
-    .write_begin = file_write_begin,
-    .write = file_write,
-    .write_commit = file_write_commit,
-    .write_abort = file_write_abort,
-    .read_begin = file_read_begin,
-    .read = file_read,
-    .read_end = file_read_end,
-    .read_descriptor = file_read_descriptor,
-    .delete = file_delete,
-    .now_us = file_now_us,
-    .list = file_list,
-    .tidy = file_tidy,
+	.scheme = "file:",
+	.open = file_open,
+	.close = file_close,
+	.write_begin = file_write_begin,
+	.write = file_write,
+	.write_commit = file_write_commit,
+	.write_abort = file_write_abort,
+	.read_begin = file_read_begin,
+	.read = file_read,
+	.read_end = file_read_end,
+	.read_descriptor = file_read_descriptor,
+	.delete = file_delete,
+	.now_us = file_now_us,
+	.list = file_list,
+	.tidy = file_tidy,
 };

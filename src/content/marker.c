@@ -8,14 +8,14 @@
 
 #define MARKER_SIZE_MAX 512
 
-/* The lines that a sweep adds. What is neither whole nor missing could be of a sweep unknown here. */
+/* The lines that a sweep adds. What is neither whole nor missing could be of a sweep unknown
+ * here. */
 static bool parse_sweep(const char *text, struct content_marker *marker)
 {
 	int end = 0;
-	return !*text ||
-	       (sscanf(text, "sweep %32[0-9a-z]\naccepted %18" SCNd64 "\n%n", marker->sweep,
-	               &marker->accepted_us, &end) == 2 &&
-	        end > 0 && !text[end]);
+	return !*text || (sscanf(text, "sweep %32[0-9a-z]\naccepted %18" SCNd64 "\n%n", marker->sweep,
+	                         &marker->accepted_us, &end) == 2 &&
+	                  end > 0 && !text[end]);
 }
 
 static int parse(const char *text, struct content_marker *ret, struct error *error)
@@ -32,8 +32,7 @@ static int parse(const char *text, struct content_marker *ret, struct error *err
 	return OK;
 }
 
-static int read_marker(struct content_store *store, struct content_marker *ret,
-                       struct error *error)
+static int read_marker(struct content_store *store, struct content_marker *ret, struct error *error)
 {
 	struct content_reader *reader = NULL;
 	char text[MARKER_SIZE_MAX + 1];

@@ -24,7 +24,7 @@
 #define S3_PART_SIZE ((uint64_t)8 << 20)
 #define S3_SINGLE_MAX ((uint64_t)16 << 20) /* larger objects go in parts */
 #define S3_PARTS_MAX 10000
-#define S3_BLOCK_FIRST ((size_t)256 << 10)  /* what a reader asks for at first, and then */
+#define S3_BLOCK_FIRST ((size_t)256 << 10) /* what a reader asks for at first, and then */
 #define S3_BLOCK_NEXT ((size_t)4 << 20)
 #define S3_LIST_MAX 1000
 #define S3_ANSWER_MAX ((size_t)4 << 20)
@@ -34,17 +34,16 @@
 
 struct s3_place {
 	char bucket[S3_BUCKET_MAX];
-	char prefix[S3_PREFIX_MAX];        /* empty, or ends with '/' */
-	char endpoint[S3_ENDPOINT_MAX];    /* "https://host[:port]" requests go to; bucket host
+	char prefix[S3_PREFIX_MAX];     /* empty, or ends with '/' */
+	char endpoint[S3_ENDPOINT_MAX]; /* "https://host[:port]" requests go to; bucket host
 	                                      included where that is the style */
-	char links[S3_ENDPOINT_MAX];       /* the same for links that others follow */
+	char links[S3_ENDPOINT_MAX];    /* the same for links that others follow */
 	char region[S3_REGION_MAX];
-	bool path_style;                   /* the bucket is the first part of the path */
+	bool path_style; /* the bucket is the first part of the path */
 };
 
 /* "//bucket/prefix?endpoint=…": ERR_VALIDATION with a sentence for the operator. */
-int s3_place_parse(const char *text, struct s3_place *ret_place, struct error *error)
-    __attribute__((warn_unused_result));
+int s3_place_parse(const char *text, struct s3_place *ret_place, struct error *error) MUST_CHECK;
 /* endpoint (or links) + path of an object, or of the bucket when `name` is NULL. */
 void s3_add_path(const struct s3_place *place, const char *name, struct buf *out);
 
@@ -86,8 +85,8 @@ struct s3_store {
 
 struct s3_request {
 	const char *method;
-	const char *name;  /* of an object; NULL: the bucket */
-	const char *query; /* sorted, escaped, '=' behind each name; NULL: none */
+	const char *name;       /* of an object; NULL: the bucket */
+	const char *query;      /* sorted, escaped, '=' behind each name; NULL: none */
 	const char *headers[8]; /* "name: value"; NULL ends */
 	struct slice body;
 	const struct http_upload *upload; /* instead of body */
@@ -96,9 +95,9 @@ struct s3_request {
 	bool (*take)(void *context, struct slice part);
 	void (*restart)(void *context); /* what was taken counts for nothing; before each try */
 	void *context;                  /* of both */
-	uint64_t expected_bytes; /* up or down: lengthens the time it may take in all */
-	bool slow;  /* the service may think for long (CompleteMultipartUpload) */
-	bool probe; /* short, and not repeated */
+	uint64_t expected_bytes;        /* up or down: lengthens the time it may take in all */
+	bool slow;                      /* the service may think for long (CompleteMultipartUpload) */
+	bool probe;                     /* short, and not repeated */
 };
 
 struct s3_answer {
@@ -111,7 +110,7 @@ struct s3_answer {
  * ERR_IO. The last answer, where one came, is the caller's in any case (s3_answer_free); its status
  * is 0 where none came. */
 int s3_send(struct s3_store *store, const struct s3_request *request, struct s3_answer *ret_answer,
-            struct error *error) __attribute__((warn_unused_result));
+            struct error *error) MUST_CHECK;
 void s3_answer_free(struct s3_answer *answer); /* NULL-safe, also for a zeroed answer */
 #define S3_ANSWER_AUTO __attribute__((cleanup(s3_answer_free)))
 
@@ -125,31 +124,36 @@ struct s3_object {
 };
 #define S3_UPLOAD_HEADER "x-amz-meta-constancia-upload"
 int s3_head(struct s3_store *store, const char *name, struct s3_object *ret_object,
-            struct error *error) __attribute__((warn_unused_result));
+            struct error *error) MUST_CHECK;
 /* An answer that cannot be true: ERR_NETWORK, for nothing is known then. */
-int s3_protocol_error(struct error *error, const char *what);
-int s3_ready(struct content_store *store, struct error *error);
+int s3_protocol_error(struct error *error, const char *what) MUST_CHECK;
+int s3_ready(struct content_store *store, struct error *error) MUST_CHECK;
 
 /* ---- the functions of the driver, by file ---- */
 
 int s3_write_begin(struct content_store *store, struct content_writer **ret_writer,
-                   struct error *error);
-int s3_write(struct content_writer *writer, const void *data, size_t size, struct error *error);
-int s3_write_commit(struct content_writer *writer, const char *name, struct error *error);
+                   struct error *error) MUST_CHECK;
+int s3_write(struct content_writer *writer, const void *data, size_t size, struct error *error)
+	MUST_CHECK;
+int s3_write_commit(struct content_writer *writer, const char *name, struct error *error)
+	MUST_CHECK;
 void s3_write_abort(struct content_writer *writer);
 int s3_put(struct content_store *store, int descriptor, uint64_t size, const char *name,
-           struct error *error);
+           struct error *error) MUST_CHECK;
 int s3_read_begin(struct content_store *store, const char *name, uint64_t offset,
-                  struct content_reader **ret_reader, uint64_t *ret_size, struct error *error);
+                  struct content_reader **ret_reader, uint64_t *ret_size, struct error *error)
+	MUST_CHECK;
 int64_t s3_read(struct content_reader *reader, void *data, size_t size, struct error *error);
 void s3_read_end(struct content_reader *reader);
-int s3_now_us(struct content_store *store, int64_t *ret_now_us, struct error *error);
+int s3_now_us(struct content_store *store, int64_t *ret_now_us, struct error *error) MUST_CHECK;
 int s3_list(struct content_store *store, const struct content_range *range,
-            int (*visit)(void *context, const char *name), void *context, struct error *error);
+            int (*visit)(void *context, const char *name), void *context, struct error *error)
+	MUST_CHECK;
 int s3_tidy(struct content_store *store, const struct content_range *range,
-            int (*visit)(void *context, const char *name), void *context, struct error *error);
+            int (*visit)(void *context, const char *name), void *context, struct error *error)
+	MUST_CHECK;
 /* Gives up an upload in parts; 0 also when there is none. */
 int s3_abort_upload(struct s3_store *store, const char *name, const char *upload_id,
-                    struct error *error);
+                    struct error *error) MUST_CHECK;
 
 #endif

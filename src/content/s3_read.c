@@ -159,8 +159,10 @@ static int go_on(struct s3_reader *reader, struct error *error)
 		return error_cause(error, ERR_NO_MEMORY, "content: no memory for a reader");
 	int result = fetch(reader, false, &status, error);
 	if (status == 412 || result == ERR_NOT_FOUND)
-		return error_cause(error, ERR_IO, "content: the object %s was replaced or deleted while it "
-		                                  "was read", reader->name);
+		return error_cause(error, ERR_IO,
+		                   "content: the object %s was replaced or deleted while it "
+		                   "was read",
+		                   reader->name);
 	return result;
 }
 

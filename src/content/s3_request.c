@@ -3,16 +3,15 @@
 #include <stdlib.h>
 #include <time.h>
 
-
 #include "base/clock.h"
 #include "content/s3.h"
 #include "content/s3_xml.h"
 
 #define TRIES_MAX 5
 #define PAUSE_FIRST_MS 100
-#define PATIENCE_TIMEOUTS 3   /* no new try after so many timeouts in all */
+#define PATIENCE_TIMEOUTS 3 /* no new try after so many timeouts in all */
 #define SLOW_TIMEOUTS 6
-#define BYTES_PER_MS 64       /* the slowest transfer that is waited for */
+#define BYTES_PER_MS 64 /* the slowest transfer that is waited for */
 #define PROBE_TIMEOUT_MS 3000
 #define READY_US (10 * US_PER_SECOND) /* an answer counts for so long */
 #define ASK_AGAIN_US (5 * US_PER_SECOND)
@@ -60,7 +59,8 @@ bool s3_header(const struct s3_answer *answer, const char *name, char *text, siz
 
 int s3_protocol_error(struct error *error, const char *what)
 {
-	return error_cause(error, ERR_NETWORK, "content: the S3 service's answer is not true: %s", what);
+	return error_cause(error, ERR_NETWORK, "content: the S3 service's answer is not true: %s",
+	                   what);
 }
 
 static bool is_one_of(const char *code, const char *const *list)
@@ -74,18 +74,24 @@ static bool is_one_of(const char *code, const char *const *list)
 /* What the same request may well be answered otherwise in a moment. */
 static bool may_pass(int status, const char *code)
 {
-	static const char *const passing[] = {
-	    "BadDigest",     "IncompleteBody",     "InternalError",     "OperationAborted",
-	    "RequestTimeout", "ServiceUnavailable", "SlowDown",          "XAmzContentSHA256Mismatch",
-	    "XAmzContentChecksumMismatch", NULL};
+	static const char *const passing[] = {"BadDigest",
+	                                      "IncompleteBody",
+	                                      "InternalError",
+	                                      "OperationAborted",
+	                                      "RequestTimeout",
+	                                      "ServiceUnavailable",
+	                                      "SlowDown",
+	                                      "XAmzContentSHA256Mismatch",
+	                                      "XAmzContentChecksumMismatch",
+	                                      NULL};
 	return (status >= 500 && status != 501 && status != 507) || status == 429 || status == 408 ||
 	       is_one_of(code, passing);
 }
 
 static bool is_full(int status, const char *code)
 {
-	static const char *const full[] = {"InsufficientStorage", "QuotaExceeded",
-	                                   "XMinioStorageFull", NULL};
+	static const char *const full[] = {"InsufficientStorage", "QuotaExceeded", "XMinioStorageFull",
+	                                   NULL};
 	return status == 507 || is_one_of(code, full);
 }
 
@@ -101,8 +107,8 @@ static int judge(const struct s3_request *request, struct s3_answer *answer, boo
 {
 	struct s3_error told = {0};
 	int status = answer->http.status;
-	int reading = answer->http.body.size ? s3_xml_error(buf_slice(&answer->http.body), &told)
-	                                     : ERR_IO;
+	int reading =
+		answer->http.body.size ? s3_xml_error(buf_slice(&answer->http.body), &told) : ERR_IO;
 	if (reading == ERR_NO_MEMORY)
 		return error_cause(error, reading, "content: no memory for an answer");
 	bool is_error = reading == OK;
@@ -139,26 +145,26 @@ static int fill_request(const struct s3_store *store, const struct s3_request *r
 	if (request->query)
 		buf_printf(url, "?%s", request->query);
 	*ret = (struct http_request){
-	    .method = request->method,
-	    .url = url->data,
-	    .content_type = request->upload || strcmp(request->method, "POST") == 0
+		.method = request->method,
+		.url = url->data,
+		.content_type = request->upload || strcmp(request->method, "POST") == 0
 	                        ? "application/octet-stream"
 	                        : NULL,
-	    .headers = headers,
-	    .header_count = header_count,
-	    .body = request->body,
-	    .upload = request->upload,
-	    .take = request->take,
-	    .take_context = request->context,
-	    .timeout_ms = (int)(2 * (uint64_t)timeout_ms + moving_ms),
-	    .connect_timeout_ms = timeout_ms,
-	    .stall_timeout_ms = timeout_ms,
-	    .answer_limit = S3_ANSWER_MAX,
-	    .allow_http = strncmp(store->place.endpoint, "http:", 5) == 0,
-	    .user = store->access_key,
-	    .password = store->secret_key,
-	    .aws_sigv4 = store->signature,
-	    .guard = &store->guard,
+		.headers = headers,
+		.header_count = header_count,
+		.body = request->body,
+		.upload = request->upload,
+		.take = request->take,
+		.take_context = request->context,
+		.timeout_ms = (int)(2 * (uint64_t)timeout_ms + moving_ms),
+		.connect_timeout_ms = timeout_ms,
+		.stall_timeout_ms = timeout_ms,
+		.answer_limit = S3_ANSWER_MAX,
+		.allow_http = strncmp(store->place.endpoint, "http:", 5) == 0,
+		.user = store->access_key,
+		.password = store->secret_key,
+		.aws_sigv4 = store->signature,
+		.guard = &store->guard,
 	};
 	return buf_check(url);
 }
@@ -169,9 +175,8 @@ static int try_once(struct s3_store *store, const struct s3_request *request,
 	char hash[32 + 2 * SHA256_SIZE] = "x-amz-content-sha256: ";
 	const char *headers[1 + sizeof request->headers / sizeof *request->headers] = {hash};
 	size_t count = 1;
-	struct sha256 digest = request->body_sha256
-	                           ? *request->body_sha256
-	                           : sha256_of(request->body.data, request->body.size);
+	struct sha256 digest = request->body_sha256 ? *request->body_sha256
+	                                            : sha256_of(request->body.data, request->body.size);
 	struct http_request http;
 	struct error inner = {0};
 	BUF_AUTO struct buf url;
@@ -210,7 +215,7 @@ int s3_send(struct s3_store *store, const struct s3_request *request, struct s3_
             struct error *error)
 {
 	int64_t give_up_us =
-	    clock_monotonic_us() + INT64_C(1000) * PATIENCE_TIMEOUTS * store->timeout_ms;
+		clock_monotonic_us() + INT64_C(1000) * PATIENCE_TIMEOUTS * store->timeout_ms;
 	*ret_answer = (struct s3_answer){0};
 	for (int try_number = 0;; try_number++) {
 		bool again = false;
@@ -253,7 +258,8 @@ int s3_head(struct s3_store *store, const char *name, struct s3_object *ret_obje
 }
 
 /* Registration of what needs no store goes on without it, so this is asked for, not waited for: a
- * recent answer of any kind of request is enough, and a failure is not looked into again at once. */
+ * recent answer of any kind of request is enough, and a failure is not looked into again at
+ * once. */
 int s3_ready(struct content_store *base, struct error *error)
 {
 	struct s3_store *store = (struct s3_store *)base;

@@ -61,8 +61,7 @@ void s3_presign(const struct s3_signing *signing, const char *host, const char *
 	buf_printf(&to_sign, "AWS4-HMAC-SHA256\n%s\n%s\n", stamp, scope);
 	add_hash(&to_sign, buf_slice(&text));
 	struct sha256 key = signing_key(signing, day);
-	struct sha256 signature =
-	    hmac_sha256(slice_make(key.bytes, SHA256_SIZE), buf_slice(&to_sign));
+	struct sha256 signature = hmac_sha256(slice_make(key.bytes, SHA256_SIZE), buf_slice(&to_sign));
 	explicit_bzero(&key, sizeof key);
 	buf_add_slice(out, buf_slice(&query));
 	buf_add_text(out, "&X-Amz-Signature=");

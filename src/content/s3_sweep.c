@@ -37,7 +37,7 @@ static int list(struct sweep *sweep, struct buf *query, struct s3_listing *ret_l
 	if (buf_check(query))
 		return error_cause(sweep->error, ERR_IO, "content: a listing's marker is too long");
 	struct s3_request request = {
-	    .method = "GET", .query = query->data, .expected_bytes = S3_ANSWER_MAX};
+		.method = "GET", .query = query->data, .expected_bytes = S3_ANSWER_MAX};
 	int result = s3_send(sweep->store, &request, &answer, sweep->error);
 	if (!result)
 		result = s3_xml_listing(buf_slice(&answer.http.body), S3_LIST_MAX, &sweep->arena,

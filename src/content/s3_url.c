@@ -68,8 +68,8 @@ static bool add_bucket_host(const char *bucket, char *endpoint)
 {
 	char whole[S3_ENDPOINT_MAX];
 	const char *host = strstr(endpoint, "://") + 3;
-	int size = snprintf(whole, sizeof whole, "%.*s%s.%s", (int)(host - endpoint), endpoint, bucket,
-	                    host);
+	int size =
+		snprintf(whole, sizeof whole, "%.*s%s.%s", (int)(host - endpoint), endpoint, bucket, host);
 	if (size < 0 || (size_t)size >= sizeof whole)
 		return false;
 	memcpy(endpoint, whole, (size_t)size + 1);
@@ -90,10 +90,10 @@ static int take_parameter(struct parameters *parameters, struct slice item, stru
 		char *to;
 		size_t size;
 	} known[] = {
-	    {"endpoint", parameters->endpoint, sizeof parameters->endpoint},
-	    {"links", parameters->links, sizeof parameters->links},
-	    {"region", parameters->region, sizeof parameters->region},
-	    {"style", parameters->style, sizeof parameters->style},
+		{"endpoint", parameters->endpoint, sizeof parameters->endpoint},
+		{"links", parameters->links, sizeof parameters->links},
+		{"region", parameters->region, sizeof parameters->region},
+		{"style", parameters->style, sizeof parameters->style},
 	};
 	const char *equals = memchr(item.data, '=', item.size);
 	size_t name_size = equals ? (size_t)(equals - item.data) : item.size;

@@ -198,8 +198,7 @@ static int begin_parts(struct parts *parts, struct error *error)
 	return result;
 }
 
-static int send_part(struct parts *parts, struct piece *piece, unsigned number,
-                     struct error *error)
+static int send_part(struct parts *parts, struct piece *piece, unsigned number, struct error *error)
 {
 	S3_ANSWER_AUTO struct s3_answer answer;
 	char query[sizeof parts->escaped_id + 48], checksum[48], etag[ETAG_MAX];
@@ -242,8 +241,9 @@ static int look_at_result(const struct parts *parts, const char *etag, struct er
 	struct s3_object object;
 	int result = s3_head(parts->store, parts->name, &object, error);
 	if (result)
-		return result == ERR_NOT_FOUND ?
-		           s3_protocol_error(error, "a finished upload left no object") : result;
+		return result == ERR_NOT_FOUND
+		           ? s3_protocol_error(error, "a finished upload left no object")
+		           : result;
 	if (object.size != parts->size)
 		return s3_protocol_error(error, "a finished upload has another size");
 	if (strcmp(object.upload, parts->mark) != 0)
@@ -297,7 +297,7 @@ static int put_in_parts(struct parts *parts, int descriptor, struct error *error
 	if (!result)
 		result = finish_parts(parts, error);
 	if (result) /* what cannot be given up now is swept later */
-		(void)s3_abort_upload(parts->store, parts->name, parts->upload_id, NULL);
+		(void)!s3_abort_upload(parts->store, parts->name, parts->upload_id, NULL);
 	return result == ERR_NOT_FOUND ? ERR_IO : result;
 }
 

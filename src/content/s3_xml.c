@@ -174,7 +174,7 @@ static int read_value(struct slice text, const char *path, char *to, size_t size
 {
 	char value[S3_XML_TEXT_MAX];
 	struct wanted wanted = {
-	    .path = path, .to = value, .size = size < sizeof value ? size : sizeof value};
+		.path = path, .to = value, .size = size < sizeof value ? size : sizeof value};
 	struct reading reading = {.leave = leave_wanted, .context = &wanted};
 	int result = read_document(&reading, text);
 	if (!result && !wanted.found)
@@ -292,10 +292,8 @@ int s3_xml_listing(struct slice text, size_t most, struct arena *arena,
                    struct s3_listing *ret_listing, struct error *error)
 {
 	struct s3_listing listing = {.items = arena_alloc(arena, most * sizeof *listing.items)};
-	struct listing_reading list = {.arena = arena,
-	                               .listing = &listing,
-	                               .item = {.changed_us = TIME_NONE},
-	                               .most = most};
+	struct listing_reading list = {
+		.arena = arena, .listing = &listing, .item = {.changed_us = TIME_NONE}, .most = most};
 	struct reading reading = {.enter = enter_list, .leave = leave_list, .context = &list};
 	int result = listing.items ? read_document(&reading, text) : ERR_NO_MEMORY;
 	bool goes_on = list.uploads ? listing.key_marker != NULL : listing.token != NULL;

@@ -16,15 +16,13 @@ struct s3_error {
 	char message[200]; /* cut there */
 };
 /* 0: the document is an <Error>. ERR_IO: it is none, or no XML at all. ERR_NO_MEMORY. */
-int s3_xml_error(struct slice text, struct s3_error *ret_error)
-    __attribute__((warn_unused_result));
+int s3_xml_error(struct slice text, struct s3_error *ret_error) MUST_CHECK;
 
 /* <InitiateMultipartUploadResult>: ERR_IO when there is no usable UploadId of less than `size`. */
 int s3_xml_upload_id(struct slice text, char *upload_id, size_t size, struct error *error)
-    __attribute__((warn_unused_result));
+	MUST_CHECK;
 /* <CompleteMultipartUploadResult>: its ETag. ERR_IO when the document is another. */
-int s3_xml_completion(struct slice text, char *etag, size_t size, struct error *error)
-    __attribute__((warn_unused_result));
+int s3_xml_completion(struct slice text, char *etag, size_t size, struct error *error) MUST_CHECK;
 
 struct s3_listed {
 	const char *key;       /* unescaped (encoding-type=url) */
@@ -44,7 +42,6 @@ struct s3_listing {
  * the arena. ERR_IO: another document, an item without key or time, a truncated list that does not
  * say how it goes on. ERR_NO_MEMORY. */
 int s3_xml_listing(struct slice text, size_t most, struct arena *arena,
-                   struct s3_listing *ret_listing, struct error *error)
-    __attribute__((warn_unused_result));
+                   struct s3_listing *ret_listing, struct error *error) MUST_CHECK;
 
 #endif

@@ -325,6 +325,11 @@ int db_end(struct db_query *query, struct error *error)
 	return driver_of(query)->end(query, error);
 }
 
+void db_release(struct db_query *query)
+{
+	(void)!db_end(query, NULL);
+}
+
 int64_t db_integer(struct db_query *query, int column)
 {
 	return driver_of(query)->integer(query, column);

@@ -39,13 +39,13 @@ struct db_options {
 	int64_t commit_timeout_us; /* server: longest wait for a commit; 0: 5 s */
 };
 /* Whether an address can be one: OK, or ERR_VALIDATION with a sentence that shows no secret. */
-int db_check_url(const char *url, struct error *error);
+int db_check_url(const char *url, struct error *error) MUST_CHECK;
 /* The address as people may see it: without a password. */
 void db_shown_url(const char *url, char *text, size_t size);
 /* `schemas` stay the caller's and live as long as the database; NULL for work that needs no schema.
  * What is there is not looked at: db_check_schema does. */
 int db_open(const struct db_options *options, const struct db_schemas *schemas, struct db **ret_db,
-            struct error *error);
+            struct error *error) MUST_CHECK;
 void db_close(struct db *db); /* NULL-safe */
 
 /* Whether other processes write to it too. */
@@ -61,12 +61,12 @@ int64_t db_now_us(const struct db *db);
  * transaction. This machine's while it is not known, and where nobody else writes. */
 int64_t db_latest_now_us(const struct db *db);
 /* ERR_UNAVAILABLE with the reason in its cause while commits could not be acknowledged. */
-int db_ready(struct db *db, struct error *error);
+int db_ready(struct db *db, struct error *error) MUST_CHECK;
 
 /* OK once every transaction that wrote before the call is decided, and what it wrote is seen: a
  * commit that waits for its standby is not. Writes something of its own, replicated as a commit is.
  * ERR_UNAVAILABLE: some are not decided. */
-int db_await_writes(struct db *db, struct error *error) __attribute__((warn_unused_result));
+int db_await_writes(struct db *db, struct error *error) MUST_CHECK;
 
 /* The writer: blocks, in order of arrival, until a connection is free. Never fails. */
 struct db_connection *db_take_writer(struct db *db);
@@ -79,30 +79,30 @@ struct db_connection *db_take_reader(struct db *db);
 void db_give(struct db_connection *connection);
 struct db *db_of(struct db_connection *connection);
 
-int db_begin(struct db_connection *connection, struct error *error);
+int db_begin(struct db_connection *connection, struct error *error) MUST_CHECK;
 /* Durable on return, and replicated where asked for. ERR_UNKNOWN_OUTCOME: nobody knows. */
-int db_commit(struct db_connection *connection, struct error *error);
+int db_commit(struct db_connection *connection, struct error *error) MUST_CHECK;
 void db_rollback(struct db_connection *connection);
 /* The first error since db_begin, 0 if none. */
 int db_failure(const struct db_connection *connection);
 /* The same, with what was said of it. */
-int db_tell_failure(const struct db_connection *connection, struct error *error);
+int db_tell_failure(const struct db_connection *connection, struct error *error) MUST_CHECK;
 /* Whether the failed transaction lost to another one (deadlock, serialization) and may win when it
  * is tried again from its begin. */
 bool db_may_retry(const struct db_connection *connection);
 
 /* OK when the schema is that of the last step, which `create` brings an empty database to;
  * ERR_REFUSED names the step where it is. */
-int db_check_schema(struct db *db, bool create, struct error *error);
+int db_check_schema(struct db *db, bool create, struct error *error) MUST_CHECK;
 /* Applies the steps that are missing, in one transaction of the writer; an empty database is
  * refused. Their names go into `out`, one per line. */
-int db_migrate(struct db *db, bool dry_run, struct buf *out, struct error *error);
+int db_migrate(struct db *db, bool dry_run, struct buf *out, struct error *error) MUST_CHECK;
 
 /* Several statements without parameters. */
-int db_run(struct db_connection *connection, const char *sql, struct error *error);
+int db_run(struct db_connection *connection, const char *sql, struct error *error) MUST_CHECK;
 /* Whether the schema has a table. */
 int db_has_table(struct db_connection *connection, const char *name, bool *ret_present,
-                 struct error *error);
+                 struct error *error) MUST_CHECK;
 
 /* A query: db_query, bind in order, step while it answers true. Finished by db_end, or by the next
  * db_query of the same text. Texts and blobs read stay valid until the next step. */
@@ -111,7 +111,7 @@ struct db_query *db_query(struct db_connection *connection, const char *literal_
 struct db_query *db_query_long(struct db_connection *connection, const char *literal_sql);
 void db_bind_integer(struct db_query *query, int64_t value);
 void db_bind_text(struct db_query *query, struct slice text);
-void db_bind_string(struct db_query *query, const char *text); /* NULL: NULL */
+void db_bind_string(struct db_query *query, const char *text);            /* NULL: NULL */
 void db_bind_blob(struct db_query *query, const void *data, size_t size); /* data NULL: NULL */
 void db_bind_null(struct db_query *query);
 /* Bound as far as it goes: the server may work on it while other queries are made. Several sent
@@ -121,8 +121,10 @@ bool db_step(struct db_query *query);
 /* Steps to the end and finishes; 0 or the connection's error. Changed rows in *ret_changes. With
  * NULL for ret_changes a server may run it later: what goes wrong then shows at a later call, at
  * the latest at the commit. */
-int db_execute(struct db_query *query, int64_t *ret_changes, struct error *error);
-int db_end(struct db_query *query, struct error *error);
+int db_execute(struct db_query *query, int64_t *ret_changes, struct error *error) MUST_CHECK;
+int db_end(struct db_query *query, struct error *error) MUST_CHECK;
+/* Finishes; an error stays with the connection, whose end of the transaction tells it. */
+void db_release(struct db_query *query);
 
 int64_t db_integer(struct db_query *query, int column);
 bool db_is_null(struct db_query *query, int column);
@@ -149,18 +151,18 @@ void db_bind_array(struct db_query *query, struct db_array *array);
 
 /* Housekeeping of the engine between transactions: SQLite moves its log into the file when it has
  * grown past its cap. Called by the sequencer. */
-int db_maintain(struct db *db, struct error *error);
+int db_maintain(struct db *db, struct error *error) MUST_CHECK;
 /* Copies a consistent snapshot into the file `path`, which must not exist, while serving: all that
  * was committed when it began is in it. Each engine has a format of its own. */
-int db_backup(struct db *db, const char *path, struct error *error);
+int db_backup(struct db *db, const char *path, struct error *error) MUST_CHECK;
 /* What an engine's copies are called: "constancia.db". */
 const char *db_backup_name(const struct db *db);
 const char *db_backup_name_of(const char *url); /* of a valid address's engine */
 /* OK when nothing is where the address says, so that a copy can be brought back; ERR_REFUSED. */
-int db_check_vacant(const struct db_options *options, struct error *error);
+int db_check_vacant(const struct db_options *options, struct error *error) MUST_CHECK;
 /* Brings a copy back, whole or not at all, into where nothing is. It is durable on return and
  * replicated as `options` ask for; ERR_UNKNOWN_OUTCOME: it is there, but no standby has said so. */
-int db_restore(const struct db_options *options, const char *path, struct error *error);
+int db_restore(const struct db_options *options, const char *path, struct error *error) MUST_CHECK;
 /* After an I/O error in a commit nothing may be acknowledged any more: true once that happened. */
 bool db_is_poisoned(const struct db *db);
 

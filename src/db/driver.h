@@ -1,6 +1,6 @@
 /* What a database driver provides behind db.h; for db.c and the drivers alone. The functions mean
- * what their namesakes in db.h mean. A driver's structures begin with these. "Optional": may be NULL,
- * and then means what is said. */
+ * what their namesakes in db.h mean. A driver's structures begin with these. "Optional": may be
+ * NULL, and then means what is said. */
 #ifndef DB_DRIVER_H
 #define DB_DRIVER_H
 

@@ -15,7 +15,7 @@ static int read_schema(struct db_connection *connection, unsigned *ret_applied, 
 	if (result != OK || !present)
 		return result;
 	struct db_query *query =
-	    db_query(connection, "SELECT value FROM settings WHERE name = 'schema'");
+		db_query(connection, "SELECT value FROM settings WHERE name = 'schema'");
 	if (db_step(query)) {
 		struct slice value = db_text(query, 0);
 		snprintf(name, 64, "%.*s", (int)value.size, value.data);
@@ -43,7 +43,7 @@ static int apply_step(struct db_connection *connection, const struct schema_step
 	if (result != OK)
 		return result;
 	struct db_query *query =
-	    db_query(connection, "INSERT INTO settings(name, value) VALUES ('schema', $1) "
+		db_query(connection, "INSERT INTO settings(name, value) VALUES ('schema', $1) "
 	                         "ON CONFLICT (name) DO UPDATE SET value = excluded.value");
 	db_bind_string(query, step->name);
 	return db_execute(query, NULL, error);

@@ -1,6 +1,6 @@
-/* The schema of a database: numbered steps, applied in order and each once. Whoever opens a database
- * hands in the steps of each engine. The first step makes a table settings(name, value), where the
- * name of the last one that was applied stands as "schema". */
+/* The schema of a database: numbered steps, applied in order and each once. Whoever opens a
+ * database hands in the steps of each engine. The first step makes a table settings(name, value),
+ * where the name of the last one that was applied stands as "schema". */
 #ifndef DB_SCHEMA_H
 #define DB_SCHEMA_H
 

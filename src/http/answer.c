@@ -168,7 +168,8 @@ static struct MHD_Response *make_response(struct exchange *exchange)
 {
 	struct answer *answer = &exchange->answer;
 	if (answer->reader) {
-		struct MHD_Response *response = object_stream_response(exchange, answer->reader, answer->size);
+		struct MHD_Response *response =
+			object_stream_response(exchange, answer->reader, answer->size);
 		answer->reader = NULL;
 		return response;
 	}

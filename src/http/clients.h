@@ -1,16 +1,18 @@
 /* Who may be connected, and for how long. Belongs to a loop's thread.
  *
- * - A connection has http.idle_timeout from its last answer, or its begin, to its next request line,
- *   http.transfer_timeout from there to the end of the head, and for a body and an answer the same
- *   beside a second for each 16 KiB; what we ourselves wait for is not counted.
- * - An address has at most http.connections_per_address connections; behind a trusted proxy, as many
- *   requests under way.
+ * - A connection has http.idle_timeout from its last answer, or its begin, to its next request
+ * line, http.transfer_timeout from there to the end of the head, and for a body and an answer the
+ * same beside a second for each 16 KiB; what we ourselves wait for is not counted.
+ * - An address has at most http.connections_per_address connections; behind a trusted proxy, as
+ * many requests under way.
  * - Beyond http.connections the one that has been idle for longest gives way. */
 #ifndef HTTP_CLIENTS_H
 #define HTTP_CLIENTS_H
 
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "base/must_check.h"
 
 struct MHD_Connection;
 struct shares;
@@ -25,8 +27,8 @@ struct client {
 	struct client *previous, *next; /* in one of the loop's lists */
 	bool is_idle;
 	bool is_cut;
-	bool by_proxy;       /* what it says of addresses is believed */
-	bool is_counted;     /* its address */
+	bool by_proxy;   /* what it says of addresses is believed */
+	bool is_counted; /* its address */
 	uint64_t address;
 	uint64_t forwarded;  /* the address of its request; 0: none is counted */
 	int64_t since_us;    /* idle, or in its request */
@@ -52,7 +54,7 @@ void client_waits(struct client *client, int64_t now_us);
 void client_goes_on(struct client *client, int64_t now_us);
 /* `address` is that of a request through a trusted proxy. ERR_RATE_LIMITED: it has too many under
  * way; ERR_NO_MEMORY. */
-int client_comes_from(struct client *client, uint64_t address) __attribute__((warn_unused_result));
+int client_comes_from(struct client *client, uint64_t address) MUST_CHECK;
 
 /* Cuts those whose time is up. To be called about once a second. */
 void clients_look(struct loop *loop, int64_t now_us);

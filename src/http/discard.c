@@ -18,7 +18,7 @@ static void run(struct task *task)
 	content_write_abort(discard->writer);
 	content_read_end(discard->reader);
 	if (*discard->name)
-		content_delete(discard->store, discard->name, NULL);
+		content_discard(discard->store, discard->name);
 	free(discard);
 }
 

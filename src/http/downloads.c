@@ -18,10 +18,9 @@ static int refuse_range(struct exchange *exchange, uint64_t size)
 
 static int tell_range(struct exchange *exchange, uint64_t offset, uint64_t size, uint64_t whole)
 {
-	const char *range = arena_printf(&exchange->arena, "bytes %llu-%llu/%llu",
-	                                 (unsigned long long)offset,
-	                                 (unsigned long long)(offset + size - 1),
-	                                 (unsigned long long)whole);
+	const char *range =
+		arena_printf(&exchange->arena, "bytes %llu-%llu/%llu", (unsigned long long)offset,
+	                 (unsigned long long)(offset + size - 1), (unsigned long long)whole);
 	answer_header(exchange, "Content-Range", range);
 	return range ? 0 : ERR_NO_MEMORY;
 }
@@ -37,7 +36,8 @@ static int download(struct exchange *exchange, struct error *error)
 		return ERR_NO_MEMORY;
 	query_get(&exchange->parameters, "expires", &expires);
 	query_get(&exchange->parameters, "mac", &mac);
-	if (!link_check(exchange->service, id, name, expires, mac, store_now_us(exchange->service->store)))
+	if (!link_check(exchange->service, id, name, expires, mac,
+	                store_now_us(exchange->service->store)))
 		return error_set(error, ERR_NOT_FOUND, MSG_HTTP_LINK, NULL);
 	struct issued_file file;
 	int result = issued_file_find(exchange->service, arguments[0], arguments[1], &file, error);

@@ -28,13 +28,11 @@ size_t event_body_limit(enum modality modality);
  * ERR_NO_MEMORY. Slices live in the arena or in `body`. */
 int event_body_parse(struct slice body, enum modality channel_modality, struct arena *arena,
                      struct buf *canonical, struct declared_event *ret_event, struct error *error)
-	__attribute__((warn_unused_result));
+	MUST_CHECK;
 
 /* 1 to 255 bytes of UTF-8 without control characters. */
-int client_ref_check(struct slice client_ref, struct error *error)
-	__attribute__((warn_unused_result));
+int client_ref_check(struct slice client_ref, struct error *error) MUST_CHECK;
 /* The last component of what the client called its file; empty when nothing is left. */
-int file_name_check(struct slice file_name, struct slice *ret_name, struct error *error)
-	__attribute__((warn_unused_result));
+int file_name_check(struct slice file_name, struct slice *ret_name, struct error *error) MUST_CHECK;
 
 #endif

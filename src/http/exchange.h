@@ -85,7 +85,7 @@ struct exchange {
 	_Atomic bool abandoned;
 
 	char request_id[24];
-	struct slice path;  /* as sent */
+	struct slice path; /* as sent */
 	struct slice query;
 	struct query parameters;
 	struct slice arguments[2]; /* what the route's places matched */
@@ -94,8 +94,8 @@ struct exchange {
 	struct head head;
 	enum language language;
 	struct key_question question;
-	struct key_lookup *lookup;    /* that is waited for */
-	struct exchange *next_asker;  /* of the same */
+	struct key_lookup *lookup;   /* that is waited for */
+	struct exchange *next_asker; /* of the same */
 	int key_result;
 	struct key_identity key;
 	bool key_known;
@@ -122,8 +122,7 @@ struct exchange {
 	struct error error;
 };
 
-struct exchange *exchange_new(struct http_server *server, struct loop *loop)
-	__attribute__((warn_unused_result));
+struct exchange *exchange_new(struct http_server *server, struct loop *loop) MUST_CHECK;
 void exchange_free(struct exchange *exchange); /* NULL-safe */
 /* Ready for the next request; keeps modest memory. */
 void exchange_reset(struct exchange *exchange);
@@ -138,7 +137,7 @@ void answer_out(struct exchange *exchange, int status);
 void answer_error(struct exchange *exchange, int code);
 /* After answer_with: the body is a part of an object of the content store that must exist. */
 int answer_object(struct exchange *exchange, const char *object, uint64_t offset, uint64_t size,
-                  struct error *error) __attribute__((warn_unused_result));
+                  struct error *error) MUST_CHECK;
 void answer_drop_object(struct exchange *exchange);
 /* Name and value must live as long as the exchange. */
 void answer_header(struct exchange *exchange, const char *name, const char *value);

@@ -103,8 +103,8 @@ static bool parse_address(struct slice text, struct sockaddr_storage *ret)
 	return ret->ss_family != 0;
 }
 
-/* The nearest address that no trusted proxy has: what stands farther left anyone can have written.
- */
+/* The nearest address that no trusted proxy has: what stands farther left anyone can have
+ * written. */
 static void forwarded(const struct exchange *exchange, struct sockaddr_storage *address)
 {
 	const struct network_list *trusted = &exchange->server->trusted_proxies;
@@ -175,8 +175,8 @@ static bool rate_by_address(struct exchange *exchange, bool open)
 	if (exchange->loop->is_operators)
 		return true;
 	uint64_t id = address_id(exchange) ^ bucket * UINT64_C(0x5bd1e9955bd1e995);
-	exchange->rate = rate_take(exchange->server->limiter, id, rate, rate * LIVE_BURST,
-	                           exchange->started_us);
+	exchange->rate =
+		rate_take(exchange->server->limiter, id, rate, rate * LIVE_BURST, exchange->started_us);
 	return exchange->rate.allowed;
 }
 

@@ -15,10 +15,8 @@ uint64_t guard_owner_id(const struct exchange *exchange);
 void guard_read_head(struct exchange *exchange);
 #define GUARD_LOOK_UP 1 /* the key has to be looked up: exchange->question */
 /* 0, ERR_* or GUARD_LOOK_UP; fills route, operation, key, rate and parameters. */
-int guard_check(struct exchange *exchange, const char *method, struct error *error)
-	__attribute__((warn_unused_result));
+int guard_check(struct exchange *exchange, const char *method, struct error *error) MUST_CHECK;
 /* The rest, after GUARD_LOOK_UP; `result` is what came out. */
-int guard_check_found(struct exchange *exchange, int result, struct error *error)
-	__attribute__((warn_unused_result));
+int guard_check_found(struct exchange *exchange, int result, struct error *error) MUST_CHECK;
 
 #endif

@@ -22,7 +22,7 @@ bool header_media_type_is(struct slice content_type, const char *media_type);
 /* The next `; name=value` of a header value: 1, 0 at the end, ERR_VALIDATION for what is none, or
  * ERR_NO_MEMORY. A value in quotes has \" and \\ undone, into the arena. */
 int header_parameter(struct slice *rest, struct arena *arena, struct slice *ret_name,
-                     struct slice *ret_value) __attribute__((warn_unused_result));
+                     struct slice *ret_value) MUST_CHECK;
 
 bool header_name_is(struct slice name, const char *text); /* without regard to case */
 struct slice header_trim(struct slice value);             /* spaces and tabs off both ends */
@@ -38,7 +38,6 @@ enum header_range header_range(struct slice value, uint64_t size, uint64_t *ret_
 
 /* %XX undone, into the arena; '+' stays what it is. ERR_VALIDATION when broken, not UTF-8, or
  * holding NUL; ERR_NO_MEMORY. */
-int header_unescape(struct slice text, struct arena *arena, struct slice *ret)
-	__attribute__((warn_unused_result));
+int header_unescape(struct slice text, struct arena *arena, struct slice *ret) MUST_CHECK;
 
 #endif

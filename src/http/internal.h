@@ -24,12 +24,12 @@
 #define ARENA_MAX ((size_t)16 * 1024 * 1024)
 
 #define UPLOAD_PIECE ((size_t)256 * 1024) /* of a file, until a worker writes it away */
-#define UPLOAD_SLACK ((size_t)64 * 1024) /* what may come at once */
+#define UPLOAD_SLACK ((size_t)64 * 1024)  /* what may come at once */
 /* Most that is held of one body: a piece of a file, or a JSON body (they end with a NUL). */
 #define BODY_HELD_MAX (UPLOAD_PIECE + UPLOAD_SLACK + 1)
 
-#define SWALLOW_MAX ((uint64_t)512 * 1024)        /* of a refused body, to keep the connection */
-#define DISCARD_MAX ((uint64_t)32 * 1024 * 1024)  /* behind an answer that was given at once */
+#define SWALLOW_MAX ((uint64_t)512 * 1024)       /* of a refused body, to keep the connection */
+#define DISCARD_MAX ((uint64_t)32 * 1024 * 1024) /* behind an answer that was given at once */
 
 struct http_server {
 	struct service *service;
@@ -54,8 +54,8 @@ struct http_server {
 	uint16_t monitor_port;
 	_Atomic bool draining;
 	_Atomic bool content_asked, content_failed; /* by /readyz or /metrics; when it last was */
-	_Atomic int64_t store_ready_us; /* monotonic: when the store last said that it is */
-	char *error_docs; /* the page of error codes */
+	_Atomic int64_t store_ready_us;             /* monotonic: when the store last said that it is */
+	char *error_docs;                           /* the page of error codes */
 	size_t error_docs_size;
 };
 
@@ -77,17 +77,14 @@ void request_tidy(struct exchange *exchange);
  * or for what needs no key an address, has a share ---- */
 /* Whether a body of `size` may come, before it comes: of a long one as much as is held at a time.
  * ERR_UNAVAILABLE. In the loop's thread. */
-int body_expect(struct exchange *exchange, uint64_t size, struct error *error)
-	__attribute__((warn_unused_result));
+int body_expect(struct exchange *exchange, uint64_t size, struct error *error) MUST_CHECK;
 /* Counts what the exchange holds now. ERR_UNAVAILABLE when it became more than there is: that is
  * not counted, and has to be dropped. */
-int body_count(struct exchange *exchange, struct error *error)
-	__attribute__((warn_unused_result));
+int body_count(struct exchange *exchange, struct error *error) MUST_CHECK;
 /* It holds nothing any more. Any thread. */
 void body_release(struct exchange *exchange);
 /* Appends to the body, and counts. */
-int body_collect(struct exchange *exchange, struct slice part, struct error *error)
-	__attribute__((warn_unused_result));
+int body_collect(struct exchange *exchange, struct slice part, struct error *error) MUST_CHECK;
 size_t upload_held(const struct upload *upload); /* NULL-safe */
 
 /* An answer in the middle of a request's body, which is of no use any more. */
@@ -99,7 +96,7 @@ void reader_discard(struct http_server *server, struct content_reader *reader); 
 void object_discard(struct http_server *server, const char name[CONTENT_NAME_MAX]);
 
 /* Uploaded content that no event names (register.c): deletes it. */
-void content_discard(struct exchange *exchange);
+void exchange_discard_content(struct exchange *exchange);
 void upload_free(struct upload *upload); /* NULL-safe */
 
 /* Runs `work` of the operation on a worker, or answers 503. */

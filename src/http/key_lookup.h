@@ -9,9 +9,9 @@
 #include "http/exchange.h"
 
 /* Suspends the request until exchange->key_result (and `key`, `error`) is what the store says of
- * exchange->question. ERR_UNAVAILABLE: too many look-ups are under way; it is not suspended then. */
-int key_lookup_begin(struct exchange *exchange, struct error *error)
-	__attribute__((warn_unused_result));
+ * exchange->question. ERR_UNAVAILABLE: too many look-ups are under way; it is not suspended
+ * then. */
+int key_lookup_begin(struct exchange *exchange, struct error *error) MUST_CHECK;
 /* The request goes on without an answer, with ERR_UNAVAILABLE. */
 void key_lookup_leave(struct exchange *exchange);
 

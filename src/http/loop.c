@@ -91,8 +91,7 @@ void loop_go_on(struct exchange *exchange)
 
 static void take_exchange(struct loop_item *item)
 {
-	struct exchange *exchange =
-		(struct exchange *)((char *)item - offsetof(struct exchange, item));
+	struct exchange *exchange = (struct exchange *)((char *)item - offsetof(struct exchange, item));
 	if (atomic_load_explicit(&exchange->abandoned, memory_order_relaxed)) {
 		request_tidy(exchange);
 		exchange_free(exchange);

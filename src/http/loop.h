@@ -38,7 +38,7 @@ struct loop {
 	struct worker_pool *workers;
 	int64_t deadline_us; /* of a request that waits */
 	int64_t connections_max;
-	bool is_operators; /* no rates, and not counted */
+	bool is_operators;             /* no rates, and not counted */
 	struct client_list idle, busy; /* the idle ones as they became so */
 	int64_t connections;
 	struct shares *addresses;
@@ -53,15 +53,15 @@ struct loop {
 	int64_t out;                    /* things that loop_give is still to be called for */
 	struct exchange *waiting_first; /* in order of their deadlines */
 	struct exchange *waiting_last;
-	struct arena scratch;           /* for what ends before its handler does */
-	uint64_t random; /* state for request ids */
+	struct arena scratch; /* for what ends before its handler does */
+	uint64_t random;      /* state for request ids */
 	bool started;
 	bool ending; /* of the thread alone: nothing may wait any more */
 };
 
 /* `routes`, `workers`, `deadline_us`, `connections_max` and `is_operators` are set before. */
 int loop_start(struct loop *loop, struct http_server *server, int listen_descriptor,
-               struct error *error) __attribute__((warn_unused_result));
+               struct error *error) MUST_CHECK;
 /* Suspends the connection until loop_go_on or the deadline. In the loop's thread. */
 void loop_suspend(struct exchange *exchange);
 void loop_go_on(struct exchange *exchange);
@@ -76,8 +76,8 @@ void loop_give(struct loop *loop, struct loop_item *item);
 void loop_wake(struct loop *loop);
 /* Takes no more connections; may be called from any thread. */
 void loop_drain(struct loop *loop);
-/* Answers 503 to what waits, ends connections, waits for work that is still out, ends the thread.
- */
+/* Answers 503 to what waits, ends connections, waits for work that is still out, ends the
+ * thread. */
 void loop_stop(struct loop *loop);
 
 #endif

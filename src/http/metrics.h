@@ -17,7 +17,7 @@ struct metrics {
 	_Atomic uint64_t refused_early; /* answered before the body was read */
 	_Atomic int64_t connections;
 	_Atomic uint64_t connections_cut; /* too many, idle or too slow */
-	_Atomic int64_t body_bytes; /* held of requests' bodies */
+	_Atomic int64_t body_bytes;       /* held of requests' bodies */
 	_Atomic uint64_t body_memory_refused;
 };
 

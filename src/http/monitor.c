@@ -1,5 +1,5 @@
-/* The operator's listener: /livez, /readyz, /metrics. Stores are asked by a worker; when they do not
- * answer in time, the pages say so and everything else. */
+/* The operator's listener: /livez, /readyz, /metrics. Stores are asked by a worker; when they do
+ * not answer in time, the pages say so and everything else. */
 #include "http/internal.h"
 #include "store/notices/deliveries.h"
 
@@ -36,8 +36,8 @@ static void ask_stores(struct http_server *server, struct state *state)
 /* They hang: the content store, if the store has answered this request. */
 static void stores_are_late(const struct exchange *exchange, struct state *state)
 {
-	state->content = error_cause(&state->content_error, ERR_UNAVAILABLE,
-	                             "the content store does not answer");
+	state->content =
+		error_cause(&state->content_error, ERR_UNAVAILABLE, "the content store does not answer");
 	if (atomic_load(&exchange->server->store_ready_us) < exchange->started_us)
 		state->store =
 			error_cause(&state->store_error, ERR_UNAVAILABLE, "the store does not answer");
@@ -195,11 +195,13 @@ static void write_metrics(struct http_server *server, const struct state *state,
 	             "Accounts whose balance was not the sum of their entries at the last look.",
 	             (double)counts.unbalanced_accounts);
 	metrics_line(out, "sweep_refused", "gauge",
-	             "1 while content is not swept, since two databases claim it.", counts.sweep_refused);
+	             "1 while content is not swept, since two databases claim it.",
+	             counts.sweep_refused);
 	write_notice_metrics(state, &counts, out);
-	metrics_line(out, "clock_synchronized", "gauge", "1 while the kernel calls its clock synchronized.",
-	             counts.clock_synchronized);
-	metrics_line(out, "clock_max_error_seconds", "gauge", "The kernel's bound of the clock's error.",
+	metrics_line(out, "clock_synchronized", "gauge",
+	             "1 while the kernel calls its clock synchronized.", counts.clock_synchronized);
+	metrics_line(out, "clock_max_error_seconds", "gauge",
+	             "The kernel's bound of the clock's error.",
 	             (double)counts.clock_max_error_us / 1e6);
 	metrics_line(out, "clock_ahead_seconds", "gauge",
 	             "By how much the clock is at least ahead of the one it is compared with.",

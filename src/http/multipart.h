@@ -47,13 +47,10 @@ struct multipart {
 
 /* Takes the boundary from the Content-Type's value. 0 or ERR_VALIDATION. */
 int multipart_begin(struct multipart *multipart, struct slice content_type, struct arena *arena,
-                    const struct multipart_sink *sink, struct error *error)
-	__attribute__((warn_unused_result));
+                    const struct multipart_sink *sink, struct error *error) MUST_CHECK;
 /* 0, ERR_VALIDATION, ERR_NO_MEMORY, or what the sink answered; after a failure it is void. */
-int multipart_feed(struct multipart *multipart, struct slice data, struct error *error)
-	__attribute__((warn_unused_result));
+int multipart_feed(struct multipart *multipart, struct slice data, struct error *error) MUST_CHECK;
 /* ERR_VALIDATION when the last delimiter has not come. */
-int multipart_end(struct multipart *multipart, struct error *error)
-	__attribute__((warn_unused_result));
+int multipart_end(struct multipart *multipart, struct error *error) MUST_CHECK;
 
 #endif

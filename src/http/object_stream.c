@@ -17,10 +17,10 @@ struct object_stream {
 	struct MHD_Connection *connection;
 	struct content_reader *reader;
 	struct object_stream *previous, *next; /* the loop's list of suspended ones */
-	bool filling;   /* a worker has it */
-	bool suspended; /* and its connection waits */
-	bool closed;    /* the connection is gone, and the worker's end is waited for */
-	bool over;      /* nothing more comes: the end, or `result` */
+	bool filling;                          /* a worker has it */
+	bool suspended;                        /* and its connection waits */
+	bool closed; /* the connection is gone, and the worker's end is waited for */
+	bool over;   /* nothing more comes: the end, or `result` */
 	int64_t result;
 	struct error error;
 	size_t used, size; /* of the piece */
@@ -162,8 +162,8 @@ struct MHD_Response *object_stream_response(struct exchange *exchange,
 		stream->client = exchange->client;
 		stream->connection = exchange->connection;
 		stream->reader = reader;
-		response = MHD_create_response_from_callback(size, BLOCK_SIZE, read_piece, stream,
-		                                             close_stream);
+		response =
+			MHD_create_response_from_callback(size, BLOCK_SIZE, read_piece, stream, close_stream);
 	}
 	if (!response) {
 		reader_discard(exchange->server, reader);

@@ -46,9 +46,9 @@ static int take_notice(struct exchange *exchange, struct error *error)
 {
 	struct payment_notice notice;
 	struct service *service = exchange->service;
-	int result = payment_read_notice(service->payments, exchange->head.signature,
-	                                 buf_slice(&exchange->body), store_now_us(service->store), &notice,
-	                                 error);
+	int result =
+		payment_read_notice(service->payments, exchange->head.signature, buf_slice(&exchange->body),
+	                        store_now_us(service->store), &notice, error);
 	if (result) {
 		log_warning("payment_notice_refused", "request_id", exchange->request_id, "cause",
 		            error_message(error, LANGUAGE_ENGLISH));

@@ -15,8 +15,8 @@ static int parameter(struct slice name, struct slice value, struct arena *arena,
 	if (!result)
 		result = header_unescape(value, arena, &decoded_value);
 	if (result)
-		return error_set(error, result,
-		                 result == ERR_VALIDATION ? MSG_HTTP_QUERY_ESCAPE : MSG_NONE, NULL);
+		return error_set(error, result, result == ERR_VALIDATION ? MSG_HTTP_QUERY_ESCAPE : MSG_NONE,
+		                 NULL);
 	for (size_t i = 0; query->names[i]; i++) {
 		if (!slice_is(decoded_name, query->names[i]))
 			continue;

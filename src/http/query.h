@@ -17,15 +17,15 @@ struct query {
 /* 0 or ERR_VALIDATION: an unknown or repeated parameter, or a broken escape. Values lie in the
  * arena or in `text`. */
 int query_parse(struct slice text, const char *const *names, struct arena *arena,
-                struct query *ret_query, struct error *error) __attribute__((warn_unused_result));
+                struct query *ret_query, struct error *error) MUST_CHECK;
 /* False when it was not given. */
 bool query_get(const struct query *query, const char *name, struct slice *ret_value);
 /* The value, or what *ret_value holds already when it was not given. ERR_VALIDATION outside the
  * bounds or when it is no integer. */
 int query_integer(const struct query *query, const char *name, int64_t lowest, int64_t highest,
-                  int64_t *ret_value, struct error *error) __attribute__((warn_unused_result));
+                  int64_t *ret_value, struct error *error) MUST_CHECK;
 int query_time(const struct query *query, const char *name, int64_t *ret_us, struct error *error)
-	__attribute__((warn_unused_result));
+	MUST_CHECK;
 
 /* A cursor is a position and a MAC over it and `binding`: what it may be used with (operation,
  * chain and filters). */
@@ -33,6 +33,6 @@ int query_time(const struct query *query, const char *name, int64_t *ret_us, str
 void cursor_make(const struct sha256 *secret, struct slice binding, int64_t position,
                  char text[CURSOR_SIZE]);
 int cursor_open(const struct sha256 *secret, struct slice binding, struct slice text,
-                int64_t *ret_position, struct error *error) __attribute__((warn_unused_result));
+                int64_t *ret_position, struct error *error) MUST_CHECK;
 
 #endif

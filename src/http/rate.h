@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/must_check.h"
+
 struct rate_limiter;
 
 struct rate_state {
@@ -21,7 +23,7 @@ struct rate_state {
 #define RATE_MAX 1000000 /* tokens per second; more is taken as this */
 
 /* Room for about `buckets` buckets. NULL without memory. */
-struct rate_limiter *rate_limiter_create(size_t buckets) __attribute__((warn_unused_result));
+struct rate_limiter *rate_limiter_create(size_t buckets) MUST_CHECK;
 void rate_limiter_free(struct rate_limiter *limiter); /* NULL-safe */
 /* Takes one token of bucket `id` (any well-mixed number). `rate` is in tokens per second, both at
  * least 1; now_us is of the monotonic clock. */

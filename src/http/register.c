@@ -171,8 +171,7 @@ static void store_piece(struct task *task)
 
 static void piece_stored(struct loop_item *item)
 {
-	struct exchange *exchange =
-		(struct exchange *)((char *)item - offsetof(struct exchange, item));
+	struct exchange *exchange = (struct exchange *)((char *)item - offsetof(struct exchange, item));
 	if (atomic_load(&exchange->abandoned)) {
 		exchange_free(exchange);
 		return;
@@ -265,8 +264,8 @@ static int write_canonical(struct exchange *exchange, struct content_writer **re
 {
 	int result = content_write_begin(exchange->service->content, ret_writer, error);
 	if (!result)
-		result = content_write(*ret_writer, exchange->canonical.data, exchange->canonical.size,
-		                       error);
+		result =
+			content_write(*ret_writer, exchange->canonical.data, exchange->canonical.size, error);
 	buf_free(&exchange->canonical); /* it may take long until the commit */
 	return result;
 }
@@ -420,7 +419,7 @@ static bool content_unwanted(const struct registration *registration)
 	}
 }
 
-void content_discard(struct exchange *exchange)
+void exchange_discard_content(struct exchange *exchange)
 {
 	if (!exchange->content_stored || !content_unwanted(&exchange->pending.registration))
 		return;
@@ -431,13 +430,13 @@ void content_discard(struct exchange *exchange)
 void request_tidy(struct exchange *exchange)
 {
 	if (exchange->operation == &operation_register)
-		content_discard(exchange);
+		exchange_discard_content(exchange);
 }
 
 static void resumed(struct exchange *exchange)
 {
 	struct registration *registration = &exchange->pending.registration;
-	content_discard(exchange);
+	exchange_discard_content(exchange);
 	if (registration->result) {
 		exchange->error = registration->error;
 		answer_error(exchange, registration->result);

@@ -252,8 +252,8 @@ static bool has_body(const struct exchange *exchange)
 	return exchange->head.chunked || exchange->head.content_length > 0;
 }
 
-/* Whether what is still to come of the body is little enough to be read for the connection's sake.
- */
+/* Whether what is still to come of the body is little enough to be read for the connection's
+ * sake. */
 static bool worth_swallowing(const struct exchange *exchange, int code)
 {
 	const struct head *head = &exchange->head;

@@ -55,8 +55,7 @@ static int decode(struct exchange *exchange, struct slice arguments[2])
 {
 	for (int i = 0; i < 2; i++) {
 		bool escaped = arguments[i].size && memchr(arguments[i].data, '%', arguments[i].size);
-		int result =
-			escaped ? header_unescape(arguments[i], &exchange->arena, &arguments[i]) : 0;
+		int result = escaped ? header_unescape(arguments[i], &exchange->arena, &arguments[i]) : 0;
 		if (result)
 			return result == ERR_NO_MEMORY ? result : ERR_NOT_FOUND;
 		exchange->arguments[i] = arguments[i];

@@ -10,14 +10,14 @@ enum method { METHOD_GET, METHOD_POST, METHOD_COUNT, METHOD_OTHER };
 enum scenario_effect { SCENARIO_NONE, SCENARIO_EVENT, SCENARIO_CERTIFICATION };
 
 struct operation {
-	bool open;   /* needs no key; counted by client address */
+	bool open;       /* needs no key; counted by client address */
 	unsigned bucket; /* open: which one of the address; 0: that of public pages and downloads */
-	bool content; /* its work reads content, which may be across a network */
-	bool writes; /* refused while the channel or account is suspended */
+	bool content;    /* its work reads content, which may be across a network */
+	bool writes;     /* refused while the channel or account is suspended */
 	enum scenario_effect scenario;
 	const char *const *parameters; /* of the query, closed by NULL */
-	/* The head has been checked: sets body_limit, or answers ERR_*. NULL: a body is not looked at.
-	 */
+	/* The head has been checked: sets body_limit, or answers ERR_*. NULL: a body is not looked
+	 * at. */
 	int (*begin)(struct exchange *exchange, struct error *error);
 	/* NULL: collected in `body`. */
 	int (*data)(struct exchange *exchange, struct slice data, struct error *error);
@@ -42,7 +42,7 @@ struct route {
 extern const struct route public_routes[], operators_routes[];
 /* Fills exchange->route, of the loop's, and `arguments` (percent-decoded, in the arena).
  * ERR_NOT_FOUND when no pattern fits, ERR_NO_MEMORY; the route is NULL then. */
-int route_find(struct exchange *exchange) __attribute__((warn_unused_result));
+int route_find(struct exchange *exchange) MUST_CHECK;
 enum method method_parse(const char *method);
 
 extern const struct operation operation_register, operation_list_events, operation_get_event,

@@ -5,7 +5,8 @@
  * disk or a network (base/thread.h): workers look up keys, read the store, or write and read
  * content, each kind with threads of its own; registrations are answered from the sequencer's
  * thread, which only wakes a polling thread. A request that has waited for `http.deadline` is
- * answered 503, and what comes later finds nobody. http_start, http_drain and http_stop belong to one thread. */
+ * answered 503, and what comes later finds nobody. http_start, http_drain and http_stop belong to
+ * one thread. */
 #ifndef HTTP_SERVER_H
 #define HTTP_SERVER_H
 
@@ -20,7 +21,7 @@ struct service;
  * a free one; an empty admin_listen: none) and serves until http_stop. The service must live until
  * then. ERR_VALIDATION for a setting that cannot be used, ERR_IO when an address cannot be had. */
 int http_start(struct service *service, struct http_server **ret_server, struct error *error)
-	__attribute__((warn_unused_result));
+	MUST_CHECK;
 
 /* The ports that are listened on; 0: none. */
 uint16_t http_port(const struct http_server *server);

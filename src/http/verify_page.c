@@ -57,7 +57,7 @@ static void forms(struct buf *out, enum language language)
 		"<form id=\"file-form\" action=\"/verify\" method=\"get\" hidden>\n"
 		"<label for=\"file\">%s</label>\n<input id=\"file\" type=\"file\">\n"
 		"<p id=\"file-state\" role=\"status\" data-reading=\"%s\" "
-	    "data-failed=\"%s\"></p>\n</form>\n",
+		"data-failed=\"%s\"></p>\n</form>\n",
 		TEXT(language,
 	         "Or choose or drop a report (PDF) or an archive (ZIP): its SHA-256 is computed in "
 	         "this browser, and the file is not sent",

@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/must_check.h"
+
 struct worker_pool;
 
 struct task {
@@ -13,10 +15,9 @@ struct task {
 };
 
 /* NULL when threads cannot be had. */
-struct worker_pool *worker_pool_start(size_t threads, size_t queue_max)
-	__attribute__((warn_unused_result));
+struct worker_pool *worker_pool_start(size_t threads, size_t queue_max) MUST_CHECK;
 /* False when the queue is full. The task must live until it has run. Thread safe. */
-bool worker_submit(struct worker_pool *pool, struct task *task) __attribute__((warn_unused_result));
+bool worker_submit(struct worker_pool *pool, struct task *task) MUST_CHECK;
 /* For what has to be done behind something that was taken before, and is bounded by it: never
  * refused. Not after worker_pool_stop. */
 void worker_clear_up(struct worker_pool *pool, struct task *task);

@@ -61,7 +61,8 @@ static void count_result(struct deliverer *deliverer, const struct attempt_recor
 {
 	struct job_counters *counters = &deliverer->service->job_counters;
 	atomic_fetch_add(record->end == DELIVERY_DONE ? &counters->notices_delivered
-	                                              : &counters->notice_attempts_failed, 1);
+	                                              : &counters->notice_attempts_failed,
+	                 1);
 	if (record->end == DELIVERY_USED_UP)
 		atomic_fetch_add(&counters->notices_failed, 1);
 	if (!record->disabled)
@@ -78,9 +79,9 @@ static void count_result(struct deliverer *deliverer, const struct attempt_recor
 static int record_some(struct deliverer *deliverer, struct attempt_record *records, size_t count)
 {
 	struct error error = {0};
-	int result = store_record_attempts(deliverer->service->store, records, count,
-	                                   WEBHOOK_FAILURES_MAX,
-	                                   store_now_us(deliverer->service->store), &error);
+	int result =
+		store_record_attempts(deliverer->service->store, records, count, WEBHOOK_FAILURES_MAX,
+	                          store_now_us(deliverer->service->store), &error);
 	if (result)
 		log_warning("deliveries_not_recorded", "error", error_code_text(result), "cause",
 		            error_reason(&error, result));
@@ -88,7 +89,7 @@ static int record_some(struct deliverer *deliverer, struct attempt_record *recor
 		if (!records[i].notice)
 			continue;
 		struct queue_endpoint *endpoint =
-		    queue_find(&deliverer->queue, records[i].account, records[i].endpoint);
+			queue_find(&deliverer->queue, records[i].account, records[i].endpoint);
 		count_result(deliverer, &records[i], endpoint);
 		if (endpoint)
 			queue_recorded(endpoint, records[i].notice);
@@ -159,8 +160,7 @@ static struct attempt_record *add_result(struct deliverer *deliverer,
 	if (deliverer->result_count == 0)
 		deliverer->results_since_us = clock_monotonic_us();
 	struct attempt_record *record = &deliverer->results[deliverer->result_count++];
-	*record = (struct attempt_record){.account = endpoint->account,
-	                                  .endpoint = endpoint->endpoint};
+	*record = (struct attempt_record){.account = endpoint->account, .endpoint = endpoint->endpoint};
 	return record;
 }
 
@@ -205,8 +205,8 @@ static bool begin(struct deliverer *deliverer, struct queue_endpoint *endpoint)
 		return false;
 	}
 	(void)queue_begin(&deliverer->queue, endpoint);
-	attempt->exchange.request = webhook_request(&deliverer->rules, attempt->url,
-	                                            &attempt->headers, buf_slice(&attempt->item->body));
+	attempt->exchange.request = webhook_request(&deliverer->rules, attempt->url, &attempt->headers,
+	                                            buf_slice(&attempt->item->body));
 	attempt->exchange.context = attempt;
 	http_many_begin(deliverer->many, &attempt->exchange);
 	deliverer->busy_at_us = clock_monotonic_us();
@@ -225,8 +225,8 @@ static void fill_result(const struct deliverer *deliverer, const struct attempt 
 {
 	const struct http_exchange *exchange = &attempt->exchange;
 	const struct delivery *delivery = &attempt->item->delivery;
-	int64_t wait_us = acknowledged ? 0 : webhook_wait_us(&deliverer->rules, delivery->tries + 1,
-	                                                     random_number());
+	int64_t wait_us =
+		acknowledged ? 0 : webhook_wait_us(&deliverer->rules, delivery->tries + 1, random_number());
 	struct slice answer = buf_slice(&exchange->answer.body);
 	record->notice = delivery->notice;
 	record->attempts = delivery->attempts;
@@ -245,7 +245,7 @@ static void fill_result(const struct deliverer *deliverer, const struct attempt 
 	}
 	record->http_status = exchange->answer.status;
 	record->answer_size =
-	    (uint16_t)(answer.size < DELIVERY_ANSWER_MAX ? answer.size : DELIVERY_ANSWER_MAX);
+		(uint16_t)(answer.size < DELIVERY_ANSWER_MAX ? answer.size : DELIVERY_ANSWER_MAX);
 	memcpy(record->answer, answer.data, record->answer_size);
 }
 
@@ -259,8 +259,8 @@ static void attempt_free(struct attempt *attempt)
 static struct queue_endpoint *end(struct deliverer *deliverer, struct attempt *attempt)
 {
 	struct queue_endpoint *endpoint = attempt->endpoint;
-	bool acknowledged = webhook_is_acknowledged(attempt->exchange.result,
-	                                            &attempt->exchange.answer);
+	bool acknowledged =
+		webhook_is_acknowledged(attempt->exchange.result, &attempt->exchange.answer);
 	struct attempt_record *record = add_result(deliverer, endpoint);
 	fill_result(deliverer, attempt, acknowledged, record);
 	deliverer->result_acknowledged |= acknowledged;
@@ -403,8 +403,9 @@ static bool hold_lease(struct deliverer *deliverer)
 	bool taken = false;
 	int64_t duration_us = attempt_max_us(deliverer) + LEASE_BEYOND_US;
 	int64_t now_us = clock_monotonic_us();
-	int result = store_take_lease(deliverer->service->store, LEASE_NAME, deliverer->holder,
-	                              store_now_us(deliverer->service->store), duration_us, &taken, &error);
+	int result =
+		store_take_lease(deliverer->service->store, LEASE_NAME, deliverer->holder,
+	                     store_now_us(deliverer->service->store), duration_us, &taken, &error);
 	if (result)
 		log_warning("deliverer_not_leased", "error", error_code_text(result), "cause",
 		            error_reason(&error, result));
@@ -436,8 +437,8 @@ static int64_t earliest(int64_t a_us, int64_t b_us)
 /* Until something is to be done, if nothing ends before. */
 static int64_t time_left(const struct deliverer *deliverer)
 {
-	int64_t at_us = earliest(deliverer->look_at_us,
-	                         earliest(deliverer->round_at_us, deliverer->renew_at_us));
+	int64_t at_us =
+		earliest(deliverer->look_at_us, earliest(deliverer->round_at_us, deliverer->renew_at_us));
 	int64_t left_us = earliest(at_us, record_at_us(deliverer)) - clock_monotonic_us();
 	return left_us > 0 ? left_us : 0;
 }

@@ -24,20 +24,20 @@ struct deliverer {
 	struct delivery_queue queue;
 	struct attempt_record *results; /* not recorded yet */
 	size_t result_count;
-	bool result_acknowledged;    /* one of them */
+	bool result_acknowledged; /* one of them */
 	/* All monotonic. */
-	int64_t results_since_us;    /* the oldest */
-	int64_t recorded_at_us;      /* last attempt to record */
+	int64_t results_since_us; /* the oldest */
+	int64_t recorded_at_us;   /* last attempt to record */
 	bool recording_fails;
-	int64_t leased_until_us;     /* 0: no lease */
+	int64_t leased_until_us; /* 0: no lease */
 	int64_t renew_at_us;
-	int64_t look_at_us;          /* for endpoints with something due */
-	int64_t round_at_us;         /* for turns that came with time */
-	int64_t busy_at_us;          /* last had something to do */
+	int64_t look_at_us;  /* for endpoints with something due */
+	int64_t round_at_us; /* for turns that came with time */
+	int64_t busy_at_us;  /* last had something to do */
 };
 /* ERR_VALIDATION when the settings cannot be used. */
 int deliverer_init(struct deliverer *deliverer, struct service *service, const char *node,
-                   struct error *error) __attribute__((warn_unused_result));
+                   struct error *error) MUST_CHECK;
 void deliverer_free(struct deliverer *deliverer);
 job_thread_run_function deliverer_run;
 

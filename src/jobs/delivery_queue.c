@@ -65,7 +65,7 @@ struct queue_endpoint *queue_endpoint(struct delivery_queue *queue, int64_t acco
 static void forget(struct delivery_queue *queue, struct queue_endpoint *endpoint)
 {
 	struct queue_endpoint **link =
-	    &queue->buckets[bucket_of(endpoint->account, endpoint->endpoint)];
+		&queue->buckets[bucket_of(endpoint->account, endpoint->endpoint)];
 	while (*link != endpoint)
 		link = &(*link)->chain;
 	*link = endpoint->chain;

@@ -29,8 +29,8 @@ static void disable_idle_accounts(struct service *service)
 	int64_t now_us = store_now_us(service->store);
 	if (!result && sealed_at_us != TIME_NONE)
 		result = store_disable_idle_accounts(
-		    service->store, (now_us < sealed_at_us ? now_us : sealed_at_us) - IDLE_ACCOUNT_US,
-		    &count, &error);
+			service->store, (now_us < sealed_at_us ? now_us : sealed_at_us) - IDLE_ACCOUNT_US,
+			&count, &error);
 	if (result)
 		log_warning("idle_accounts_failed", "cause", error_reason(&error, result));
 	if (count > 0) {
@@ -45,9 +45,9 @@ static void forget_notices(struct service *service)
 {
 	struct error error = {0};
 	int64_t removed = 0;
-	int result = store_forget_notices(service->store,
-	                                  store_now_us(service->store) - service->settings->webhook_keep,
-	                                  FORGOTTEN_MAX, &removed, &error);
+	int result = store_forget_notices(
+		service->store, store_now_us(service->store) - service->settings->webhook_keep,
+		FORGOTTEN_MAX, &removed, &error);
 	if (result)
 		log_warning("notices_not_forgotten", "cause", error_reason(&error, result));
 	if (removed > 0) {
@@ -74,8 +74,8 @@ static void look_at_balances(struct service *service, const atomic_bool *stoppin
 static void forget_mails(struct service *service)
 {
 	struct error error = {0};
-	int result = store_forget_mails(service->store, store_now_us(service->store) - MAIL_KEEP_US,
-	                                &error);
+	int result =
+		store_forget_mails(service->store, store_now_us(service->store) - MAIL_KEEP_US, &error);
 	if (result)
 		log_warning("mails_not_forgotten", "cause", error_reason(&error, result));
 }

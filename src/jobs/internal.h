@@ -21,8 +21,8 @@ struct sealer {
 	struct sha256 *leaves; /* of one segment */
 	struct apart apart;    /* chains that cannot be sealed */
 	size_t newly_apart;    /* of them, in the pass under way */
-	/* Behind this chain the next pass begins, since at it too many broken ones ended the last; 0: at
-	 * the first. */
+	/* Behind this chain the next pass begins, since at it too many broken ones ended the last; 0:
+	 * at the first. */
 	int64_t behind_account, behind_chain;
 	size_t ahead_count;    /* chains too far ahead of the clock, of the pass under way */
 	int64_t told_ahead_us; /* monotonic; 0: never */
@@ -68,16 +68,16 @@ job_thread_run_function housekeeping_run;
 
 /* ---- sweep_place.c ---- */
 /* Under the lease: makes this sweep the place's last one. ERR_REFUSED, with the sentence for the
- * operator: a copy of the database sweeps there too, or this is one; then the marker says so to both,
- * and neither sweeps. *ret_since_us: what was last changed before is not to be swept. */
+ * operator: a copy of the database sweeps there too, or this is one; then the marker says so to
+ * both, and neither sweeps. *ret_since_us: what was last changed before is not to be swept. */
 int sweep_take_place(struct service *service, int64_t *ret_since_us, struct error *error)
-    __attribute__((warn_unused_result));
+	MUST_CHECK;
 
 /* ---- sweep.c ---- */
 /* Marks objects that nothing names, and deletes those that were marked long ago. */
 void sweep_content(struct housekeeping *housekeeping, const atomic_bool *stopping);
 
 /* Removes a directory with all that is in it; 0 or ERR_IO. */
-int remove_tree(const char *path, struct error *error) __attribute__((warn_unused_result));
+int remove_tree(const char *path, struct error *error) MUST_CHECK;
 
 #endif

@@ -30,29 +30,29 @@ void issuer_init(struct issuer *issuer, struct service *service, const char *nod
                  const char *directory, int number, struct keeper *keeper)
 {
 	*issuer = (struct issuer){
-	    .service = service,
-	    .keeper = keeper,
-	    .looks_for_overdue = number == 0,
-	    /* After a long standstill the sealer goes first. */
-	    .overdue_at_us = clock_monotonic_us() + OVERDUE_INTERVAL_US,
+		.service = service,
+		.keeper = keeper,
+		.looks_for_overdue = number == 0,
+		/* After a long standstill the sealer goes first. */
+		.overdue_at_us = clock_monotonic_us() + OVERDUE_INTERVAL_US,
 	};
 	snprintf(issuer->node, sizeof issuer->node, "%.*s#", HOLDER_SIZE - 16, node);
-	snprintf(issuer->holder, sizeof issuer->holder, "%.*s%d", HOLDER_SIZE - 8, issuer->node, number);
+	snprintf(issuer->holder, sizeof issuer->holder, "%.*s%d", HOLDER_SIZE - 8, issuer->node,
+	         number);
 	snprintf(issuer->directory, sizeof issuer->directory, "%s/issuer-%d", directory, number);
 }
 
 /* ---- while it works ---- */
 
-/* Writes the progress with the lease. Whether the store is well again shows at the end; a lost lease
- * ends the work at once. */
+/* Writes the progress with the lease. Whether the store is well again shows at the end; a lost
+ * lease ends the work at once. */
 static int renew(void *context)
 {
 	struct issuing *job = context;
 	struct store *store = job->issuer->service->store;
-	int result =
-	    store_renew_certification(store, &job->certification, job->issuer->holder,
-	                              store_now_us(store) + KEPT_LEASE_US, atomic_load(&job->permille),
-	                              NULL);
+	int result = store_renew_certification(store, &job->certification, job->issuer->holder,
+	                                       store_now_us(store) + KEPT_LEASE_US,
+	                                       atomic_load(&job->permille), NULL);
 	if (result == ERR_REFUSED)
 		atomic_store(&job->lost, true);
 	return result;
@@ -85,9 +85,9 @@ static int fail(struct issuer *issuer, const struct certification *certification
 {
 	char incident_id[ID_SIZE];
 	struct error error = {0};
-	int result = store_fail_certification(issuer->service->store, certification, holder, cause,
-	                                      store_now_us(issuer->service->store), incident_id,
-	                                      &error);
+	int result =
+		store_fail_certification(issuer->service->store, certification, holder, cause,
+	                             store_now_us(issuer->service->store), incident_id, &error);
 	if (result) {
 		if (result != ERR_REFUSED)
 			log_error("certification_not_failed", "certification_id",
@@ -136,10 +136,8 @@ static bool may_pass(const struct issuing *job, int result)
 	switch (result) {
 	case ERR_INVALID_EVIDENCE: /* the clock is wrong, or an authority's certificate */
 	case ERR_NOT_FOUND:        /* another place is mounted where the content should be */
-	case ERR_INTERNAL:         /* a font is missing */
-		return !is_settled(job);
-	default:
-		return issue_is_transient(result);
+	case ERR_INTERNAL: /* a font is missing */ return !is_settled(job);
+	default: return issue_is_transient(result);
 	}
 }
 
@@ -180,7 +178,7 @@ static void complete(struct issuing *job, const struct issue_result *issued)
 	 * is swept. */
 	if (result == ERR_REFUSED)
 		for (size_t i = 0; i < issued->count; i++)
-			content_delete(service->content, issued->documents[i].object, NULL);
+			content_discard(service->content, issued->documents[i].object);
 	if (result != ERR_REFUSED)
 		end_failed_attempt(job, result, &error);
 }
@@ -232,7 +230,7 @@ static void fail_overdue(struct issuer *issuer, const atomic_bool *stopping)
 	struct certification found = {0};
 	struct store *store = issuer->service->store;
 	int64_t before_us =
-	    store_now_us(store) - issuer->service->settings->certification_give_up_after;
+		store_now_us(store) - issuer->service->settings->certification_give_up_after;
 	while (!atomic_load(stopping) &&
 	       store_find_overdue_certification(store, before_us, found.certification, &arena, &found,
 	                                        NULL) == OK) {
@@ -253,12 +251,12 @@ int64_t issuer_run(void *context, const atomic_bool *stopping)
 		struct issuing job = {.issuer = issuer, .stopping = stopping};
 		struct error error = {0};
 		struct certification_claim claim = {
-		    .holder = issuer->holder,
-		    .now_us = store_now_us(issuer->service->store),
-		    .lease_us = KEPT_LEASE_US,
-		    .after_account = issuer->last_account,
-		    .node = issuer->node,
-		    .account_max = ISSUER_COUNT - 1,
+			.holder = issuer->holder,
+			.now_us = store_now_us(issuer->service->store),
+			.lease_us = KEPT_LEASE_US,
+			.after_account = issuer->last_account,
+			.node = issuer->node,
+			.account_max = ISSUER_COUNT - 1,
 		};
 		int result = store_claim_certification(issuer->service->store, &claim, &arena,
 		                                       &job.certification, &error);

@@ -46,7 +46,7 @@ static void *work(void *argument)
 }
 
 int job_thread_start(const char *name, job_thread_run_function *run, void *context,
-                 struct job_thread **ret_thread, struct error *error)
+                     struct job_thread **ret_thread, struct error *error)
 {
 	struct job_thread *thread = calloc(1, sizeof *thread);
 	if (!thread)

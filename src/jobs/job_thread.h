@@ -16,8 +16,7 @@ typedef int64_t job_thread_run_function(void *context, const atomic_bool *stoppi
 
 /* `name` has at most 15 characters. Runs at once for the first time. */
 int job_thread_start(const char *name, job_thread_run_function *run, void *context,
-                 struct job_thread **ret_thread, struct error *error)
-    __attribute__((warn_unused_result));
+                     struct job_thread **ret_thread, struct error *error) MUST_CHECK;
 /* Runs again at once, or as soon as the present run ends. Any thread; NULL-safe. */
 void job_thread_wake(struct job_thread *thread);
 /* Sets the stop flag and wakes; returns at once. NULL-safe. */

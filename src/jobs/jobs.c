@@ -71,8 +71,8 @@ static int make_directory(const struct settings *settings, char *path, size_t si
 
 #define CLOCK_ASKED_EVERY_US (10 * US_PER_SECOND)
 
-/* What is looked at all the time. While our clock seems to be ahead the sealer asks for a timestamp,
- * which shows whether it is; otherwise it would at the next interval. */
+/* What is looked at all the time. While our clock seems to be ahead the sealer asks for a
+ * timestamp, which shows whether it is; otherwise it would at the next interval. */
 static int64_t look_around(void *context, const atomic_bool *stopping)
 {
 	struct jobs *jobs = context;
@@ -81,7 +81,8 @@ static int64_t look_around(void *context, const atomic_bool *stopping)
 	if (result)
 		log_warning("link_secrets_not_read", "cause", error_reason(&error, result));
 	int64_t now_us = clock_monotonic_us();
-	if (service_watch_clock(jobs->service) && now_us >= jobs->clock_asked_us + CLOCK_ASKED_EVERY_US) {
+	if (service_watch_clock(jobs->service) &&
+	    now_us >= jobs->clock_asked_us + CLOCK_ASKED_EVERY_US) {
 		jobs->clock_asked_us = now_us;
 		job_thread_wake(jobs->sealer_thread);
 	}
@@ -97,8 +98,8 @@ static int start_threads(struct jobs *jobs, struct error *error)
 	if (!result)
 		result = job_thread_start("sealer", sealer_run, &jobs->sealer, &jobs->sealer_thread, error);
 	for (int i = TOPUP_COUNT - 1; i >= 0 && !result; i--)
-		result = job_thread_start("topup", topup_run, &jobs->topups[i], &jobs->topup_threads[i],
-		                          error);
+		result =
+			job_thread_start("topup", topup_run, &jobs->topups[i], &jobs->topup_threads[i], error);
 	if (!result)
 		result = job_thread_start("mailer", mailer_run, &jobs->mailer, &jobs->mailer_thread, error);
 	if (!result)
@@ -108,8 +109,8 @@ static int start_threads(struct jobs *jobs, struct error *error)
 		result = job_thread_start("housekeeping", housekeeping_run, &jobs->housekeeping,
 		                          &jobs->housekeeping_thread, error);
 	if (!result)
-		result = job_thread_start("look-around", look_around, jobs, &jobs->look_around_thread,
-		                          error);
+		result =
+			job_thread_start("look-around", look_around, jobs, &jobs->look_around_thread, error);
 	return result;
 }
 

@@ -15,7 +15,7 @@ struct keeper;
 /* Renews a lease; ERR_REFUSED: it is lost, and will not be asked for again. */
 typedef int keeper_renew_function(void *context);
 
-int keeper_start(struct keeper **ret_keeper, struct error *error);
+int keeper_start(struct keeper **ret_keeper, struct error *error) MUST_CHECK;
 /* Nothing may be held any more. NULL-safe. */
 void keeper_end(struct keeper *keeper);
 /* From a lease just taken to its end; afterwards `renew` is not called, nor still running. The

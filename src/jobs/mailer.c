@@ -97,8 +97,8 @@ static void record_end(struct mailer *mailer, const struct mail *mail, enum mail
 			return;
 		log_warning("mail_not_ended", "mail_id", mail->mail_id, "cause",
 		            error_reason(&error, result));
-		bool passes = result == ERR_UNAVAILABLE || result == ERR_UNKNOWN_OUTCOME ||
-		              result == ERR_NO_SPACE;
+		bool passes =
+			result == ERR_UNAVAILABLE || result == ERR_UNKNOWN_OUTCOME || result == ERR_NO_SPACE;
 		if (!passes || atomic_load(stopping))
 			return;
 		nanosleep(&(struct timespec){.tv_nsec = END_RETRY_NS}, NULL);
@@ -134,8 +134,8 @@ static void delay(struct mailer *mailer, const struct mail *mail, const char *ca
 {
 	struct error error = {0};
 	int64_t next_us = store_now_us(mailer->service->store) + wait_us(mailer, mail->attempts);
-	int result = store_delay_mail(mailer->service->store, mail, mailer->holder, next_us, cause,
-	                              &error);
+	int result =
+		store_delay_mail(mailer->service->store, mail, mailer->holder, next_us, cause, &error);
 	/* A lease that cannot be given back runs out. */
 	if (result && result != ERR_REFUSED)
 		log_warning("mail_not_released", "mail_id", mail->mail_id, "cause",
@@ -174,9 +174,9 @@ int64_t mailer_run(void *context, const atomic_bool *stopping)
 		struct mail mail;
 		struct error error = {0};
 		arena_reset(&arena);
-		int result = store_claim_mail(mailer->service->store, mailer->holder,
-		                              store_now_us(mailer->service->store),
-		                              LEASE_US, &arena, &mail, &error);
+		int result =
+			store_claim_mail(mailer->service->store, mailer->holder,
+		                     store_now_us(mailer->service->store), LEASE_US, &arena, &mail, &error);
 		if (result == ERR_NOT_FOUND)
 			break;
 		if (result) {

@@ -1,6 +1,7 @@
 /* Sends the mails of the outbox (store/mails.h): one thread a node, one message at a time, each
  * under a lease, so that several nodes send none twice at the same time. What was not taken is
- * tried again by mail.schedule, with the same Message-ID. Without mail.url, mails end as dropped. */
+ * tried again by mail.schedule, with the same Message-ID. Without mail.url, mails end as
+ * dropped. */
 #ifndef JOBS_MAILER_H
 #define JOBS_MAILER_H
 
@@ -19,7 +20,7 @@ struct mailer {
 };
 /* ERR_VALIDATION: mail.allow_networks or mail.schedule. */
 int mailer_init(struct mailer *mailer, struct service *service, const char *node,
-                struct error *error) __attribute__((warn_unused_result));
+                struct error *error) MUST_CHECK;
 job_thread_run_function mailer_run;
 
 #endif

@@ -30,8 +30,8 @@ struct round {
 	bool has_previous;
 	struct sha256 previous_token_hash;
 	struct clock_state clock;
-	int64_t now_us;            /* nothing received later is sealed */
-	int64_t latest_us;         /* of what is: when it was received */
+	int64_t now_us;    /* nothing received later is sealed */
+	int64_t latest_us; /* of what is: when it was received */
 	struct segment_record *segments;
 	struct sha256 *roots;
 	size_t count;
@@ -67,22 +67,22 @@ static int write_document(struct round *round, const struct unsealed_chain *chai
                           const struct sha256 *last)
 {
 	struct seal_document document = {
-	    .segment_id = segment->segment_id,
-	    .channel_id = chain->channel_id,
-	    .chain = mode_text(MODE_LIVE),
-	    .first_sequence = segment->first_sequence,
-	    .last_sequence = segment->last_sequence,
-	    .chain_hash_before = *before,
-	    .chain_hash_last = *last,
-	    .previous_seal_hash = chain->sealed_segment ? &chain->seal_hash : NULL,
-	    .previous_token_hash = round->has_previous ? &round->previous_token_hash : NULL,
-	    .clock = round->clock,
+		.segment_id = segment->segment_id,
+		.channel_id = chain->channel_id,
+		.chain = mode_text(MODE_LIVE),
+		.first_sequence = segment->first_sequence,
+		.last_sequence = segment->last_sequence,
+		.chain_hash_before = *before,
+		.chain_hash_last = *last,
+		.previous_seal_hash = chain->sealed_segment ? &chain->seal_hash : NULL,
+		.previous_token_hash = round->has_previous ? &round->previous_token_hash : NULL,
+		.clock = round->clock,
 	};
 	BUF_AUTO struct buf text;
 	buf_init(&text, SEAL_DOCUMENT_MAX);
 	seal_document_write(&document, &text);
 	const char *copy =
-	    buf_check(&text) == OK ? arena_copy(&round->arena, text.data, text.size) : NULL;
+		buf_check(&text) == OK ? arena_copy(&round->arena, text.data, text.size) : NULL;
 	if (!copy)
 		return ERR_NO_MEMORY;
 	segment->document = slice_make(copy, text.size);
@@ -98,12 +98,12 @@ static int add_segment(struct round *round, struct unsealed_chain *chain)
 		count = SEGMENT_EVENTS_MAX;
 	struct segment_record *segment = &round->segments[round->count];
 	*segment = (struct segment_record){
-	    .account = chain->account,
-	    .chain = chain->chain,
-	    .number = chain->sealed_segment + 1,
-	    .first_sequence = chain->sealed_sequence + 1,
-	    .last_sequence = chain->sealed_sequence + count,
-	    .round = round->number,
+		.account = chain->account,
+		.chain = chain->chain,
+		.number = chain->sealed_segment + 1,
+		.first_sequence = chain->sealed_sequence + 1,
+		.last_sequence = chain->sealed_sequence + count,
+		.round = round->number,
 	};
 	make_segment_id(chain->channel_id, segment->number, segment->segment_id);
 	/* The event before the first, the events, and room for the document's digest. */
@@ -135,8 +135,8 @@ static int add_segment(struct round *round, struct unsealed_chain *chain)
 
 /* ---- chains that cannot be sealed ---- */
 
-static void set_apart(struct sealer *sealer, int64_t account, int64_t chain,
-                      const char *name, int result, const struct error *error)
+static void set_apart(struct sealer *sealer, int64_t account, int64_t chain, const char *name,
+                      int result, const struct error *error)
 {
 	sealer->newly_apart += !apart_has(&sealer->apart, account, chain);
 	unsigned failures = apart_add(&sealer->apart, account, chain, clock_monotonic_us());
@@ -165,8 +165,7 @@ static bool is_chains_own(const struct round *round, int64_t account, int64_t ch
 	case ERR_UNKNOWN_OUTCOME:
 	case ERR_NETWORK:
 	case ERR_AUTHORITY: return false;
-	default:
-		return store_last_round(sealer->service->store, &number, &token_hash, NULL) == OK;
+	default: return store_last_round(sealer->service->store, &number, &token_hash, NULL) == OK;
 	}
 }
 
@@ -194,8 +193,7 @@ static int cut_to_clock(struct round *round, struct unsealed_chain *chain)
 		note_ahead(sealer, chain, lag_us);
 	int64_t first, last;
 	int result = store_resolve_times(sealer->service->store, chain->account, chain->chain,
-	                                 round->now_us, round->now_us + 1, &first, &last,
-	                                 round->error);
+	                                 round->now_us, round->now_us + 1, &first, &last, round->error);
 	if (!result && last < chain->last_sequence)
 		chain->last_sequence = last;
 	chain->last_received_at_us = round->now_us;
@@ -292,16 +290,16 @@ static int write_round(struct round *round, const struct sha256 *root,
 		return error_cause(round->error, ERR_INVALID_EVIDENCE,
 		                   "the response does not end with its token");
 	struct round_record record = {
-	    .round = round->number,
-	    .root = *root,
-	    .authority = stamped->facts.authority.subject,
-	    .kind = authority_kind_text(stamped->kind),
-	    .sealed_at_us = stamped->facts.gen_time_us,
-	    .obtained_at_us = clock_now_us(),
-	    .request = buf_slice(&stamped->request),
-	    .response_head = slice_make(response.data, response.size - token.size),
-	    .token = token,
-	    .token_hash = sha256_of(token.data, token.size),
+		.round = round->number,
+		.root = *root,
+		.authority = stamped->facts.authority.subject,
+		.kind = authority_kind_text(stamped->kind),
+		.sealed_at_us = stamped->facts.gen_time_us,
+		.obtained_at_us = clock_now_us(),
+		.request = buf_slice(&stamped->request),
+		.response_head = slice_make(response.data, response.size - token.size),
+		.token = token,
+		.token_hash = sha256_of(token.data, token.size),
 	};
 	return store_write_round(round->sealer->service->store, &record, round->segments, round->count,
 	                         ret_failed, round->error);
@@ -343,8 +341,8 @@ static void count_round(const struct round *round)
 }
 
 /* *ret_taken 0: the same chains are to be gone through again, without one that is set apart now. */
-static int seal(struct round *round, struct unsealed_chain *chains, size_t count,
-                size_t *ret_taken, bool *ret_backlog)
+static int seal(struct round *round, struct unsealed_chain *chains, size_t count, size_t *ret_taken,
+                bool *ret_backlog)
 {
 	int64_t last_round = 0;
 	int result = store_last_round(round->sealer->service->store, &last_round,
@@ -486,8 +484,8 @@ static void watch_clock(struct sealer *sealer)
 	struct service *service = sealer->service;
 	if (!service_watch_clock(service) || store_is_shared(service->store))
 		return;
-	authorities_ask_time(service->authorities, service->settings->seal_clock_bound +
-	                                               service->settings->tsa_time_bound);
+	authorities_ask_time(service->authorities,
+	                     service->settings->seal_clock_bound + service->settings->tsa_time_bound);
 	service_watch_clock(service);
 }
 

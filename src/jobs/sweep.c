@@ -1,5 +1,5 @@
-/* Objects that nothing names: content whose event was refused, or whose node died, and documents of a
- * certification that was made anew.
+/* Objects that nothing names: content whose event was refused, or whose node died, and documents of
+ * a certification that was made anew.
  *
  * Nothing is deleted at the first sight. An old object without a name gets a mark, an empty object
  * "swept/NAME"; it stays where it is and can be read. Once the mark has stood for
@@ -122,7 +122,7 @@ static int sweep_place(struct sweep *sweep)
 	int64_t now_us = 0;
 	int result = content_now_us(content, &now_us, &sweep->error);
 	struct content_range range = {
-	    .area = MARKS, .since_us = sweep->since_us, .before_us = now_us - keep_us};
+		.area = MARKS, .since_us = sweep->since_us, .before_us = now_us - keep_us};
 	if (!result)
 		result = content_list(content, &range, end_mark, sweep, &sweep->error);
 	range.before_us = now_us - ORPHAN_AGE_US;

@@ -1,14 +1,15 @@
 /* Whether the content is this database's to sweep.
  *
  * A copy of the database has the installation's identifier, and to it what was registered since has
- * no name. So each sweep leaves a token of its own at the place, after the store has recorded it; who
- * finds a token that his store does not know has a copy for a neighbour or is one, and cannot tell
- * which. He leaves a token that nobody knows, so that neither sweeps until an operator decided: by
- * removing the marker, or by accepting a rollback. After either what was there before stays.
+ * no name. So each sweep leaves a token of its own at the place, after the store has recorded it;
+ * who finds a token that his store does not know has a copy for a neighbour or is one, and cannot
+ * tell which. He leaves a token that nobody knows, so that neither sweeps until an operator
+ * decided: by removing the marker, or by accepting a rollback. After either what was there before
+ * stays.
  *
  * Between the store's commit and the marker's change the place carries the token before, which the
- * store still knows: so whatever dies, and whenever, the true store is not taken for a copy. Nothing
- * is deleted before its mark stood for content.keep_swept, long after both have come by. */
+ * store still knows: so whatever dies, and whenever, the true store is not taken for a copy.
+ * Nothing is deleted before its mark stood for content.keep_swept, long after both have come by. */
 #include <stdio.h>
 #include <string.h>
 
@@ -29,8 +30,7 @@ static int stale(struct error *error)
 
 /* A node that slept between its looks at place and store is no copy, nor is one whose store is not
  * the one that acknowledges any more. */
-static int dispute(struct service *service, const struct content_marker *found,
-                   struct error *error)
+static int dispute(struct service *service, const struct content_marker *found, struct error *error)
 {
 	struct content_marker marker;
 	int result = store_confirm(service->store, error);

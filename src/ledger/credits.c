@@ -19,8 +19,7 @@ static struct ledger_entry *entry_make(struct arena *arena, const char *kind, in
 
 int ledger_move_credits(struct ledger_account *account, int64_t credits, const char *kind,
                         const char *reference, struct arena *arena,
-                        struct ledger_result *ret_result, int64_t *ret_settled,
-                        struct error *error)
+                        struct ledger_result *ret_result, int64_t *ret_settled, struct error *error)
 {
 	int64_t balance;
 	if (credits == 0 || __builtin_add_overflow(account->balance, credits, &balance) ||

@@ -35,9 +35,8 @@ static struct ledger_request **seen_slot(const struct seen_table *table,
                                          const struct ledger_request *request)
 {
 	size_t at = seen_hash(request) & table->mask;
-	while (table->slots[at] &&
-	       (table->slots[at]->chain != request->chain ||
-	        !slice_equal(table->slots[at]->client_ref, request->client_ref)))
+	while (table->slots[at] && (table->slots[at]->chain != request->chain ||
+	                            !slice_equal(table->slots[at]->client_ref, request->client_ref)))
 		at = (at + 1) & table->mask;
 	return &table->slots[at];
 }
@@ -66,8 +65,7 @@ static int check_live(const struct pass *pass, const struct ledger_request *requ
 		return ERR_CLOCK;
 	for (size_t i = 0; i < account->limit_count; i++) {
 		const struct ledger_limit *limit = &account->limits[i];
-		if (limit->block && limit->used >= limit->max_events &&
-		    limit_applies(limit, request))
+		if (limit->block && limit->used >= limit->max_events && limit_applies(limit, request))
 			return ERR_LIMIT_BLOCKED;
 	}
 	if (account->balance <= 0 && account->unpaid_events >= account->unpaid_limit)
@@ -151,23 +149,23 @@ static int append(struct pass *pass, struct ledger_request *request)
 	request->sequence = ++chain->last_sequence;
 	int64_t now_us = pass->clock->now_us;
 	request->received_at_us =
-	    now_us > chain->last_received_at_us ? now_us : chain->last_received_at_us;
+		now_us > chain->last_received_at_us ? now_us : chain->last_received_at_us;
 	request->config_version = chain->config_version;
 	event_id_make(chain->channel_id, chain->mode, request->sequence, request->event_id);
 	struct event_facts facts = {
-	    .channel_id = chain->channel_id,
-	    .chain = chain->mode,
-	    .sequence = request->sequence,
-	    .event_id = slice_of(request->event_id),
-	    .client_ref = request->client_ref,
-	    .received_at_us = request->received_at_us,
-	    .occurred_at_us = request->occurred_at_us,
-	    .modality = chain->modality,
-	    .hash_algorithm = request->hash_algorithm,
-	    .hash = request->hash,
-	    .config_version = chain->config_version,
-	    .config_hash = chain->config_hash,
-	    .previous_chain_hash = chain->last_chain_hash,
+		.channel_id = chain->channel_id,
+		.chain = chain->mode,
+		.sequence = request->sequence,
+		.event_id = slice_of(request->event_id),
+		.client_ref = request->client_ref,
+		.received_at_us = request->received_at_us,
+		.occurred_at_us = request->occurred_at_us,
+		.modality = chain->modality,
+		.hash_algorithm = request->hash_algorithm,
+		.hash = request->hash,
+		.config_version = chain->config_version,
+		.config_hash = chain->config_hash,
+		.previous_chain_hash = chain->last_chain_hash,
 	};
 	if (event_chain_hash(&facts, &pass->record, &request->chain_hash))
 		return ERR_NO_MEMORY;
@@ -250,11 +248,11 @@ int ledger_register(struct ledger_account *account, struct ledger_request **requ
 		live_events += requests[i]->result == OK && !requests[i]->replayed &&
 		               requests[i]->status != STATUS_TEST;
 	*ret_result = (struct ledger_result){
-	    .entries = pass.entries,
-	    .notices = pass.notices.first,
-	    .test_events_added = account->test_events_today - test_events_before,
-	    .test_bytes_added = account->test_bytes_today - test_bytes_before,
-	    .live_events_added = live_events,
+		.entries = pass.entries,
+		.notices = pass.notices.first,
+		.test_events_added = account->test_events_today - test_events_before,
+		.test_bytes_added = account->test_bytes_today - test_bytes_before,
+		.live_events_added = live_events,
 	};
 	return OK;
 }

@@ -12,8 +12,8 @@
  *   - no live event is added while the clock is not to be relied on (struct ledger_clock), nor to a
  *     chain whose last one was received more than the clock's bound later
  * Order of the checks of one request: repeated client_ref, the clock, consumption limit, unpaid
- * limit, test quota, registration. (Key, state of account and channel, rate, body, size and modality come
- * before, outside.) */
+ * limit, test quota, registration. (Key, state of account and channel, rate, body, size and
+ * modality come before, outside.) */
 #ifndef LEDGER_LEDGER_H
 #define LEDGER_LEDGER_H
 
@@ -49,7 +49,7 @@ struct ledger_chain {
 	int64_t last_sequence;
 	int64_t last_received_at_us;
 	struct sha256 last_chain_hash;
-	bool changed; /* set by ledger_register */
+	bool changed;              /* set by ledger_register */
 	struct ledger_entry *paid; /* of the batch under way: what it charged for this chain */
 };
 
@@ -115,7 +115,7 @@ struct ledger_request {
 	/* The outcome. */
 	int result;    /* OK: registered or replayed; ERR_CONFLICT, ERR_CLOCK, ERR_LIMIT_BLOCKED,
 	                  ERR_UNPAID_LIMIT, ERR_TEST_QUOTA */
-	bool replayed;      /* the event is the store's, or same_as's in this batch */
+	bool replayed; /* the event is the store's, or same_as's in this batch */
 	struct ledger_request *same_as; /* replayed within the batch */
 	int64_t sequence;
 	int64_t received_at_us;
@@ -146,10 +146,10 @@ struct ledger_notice {
 
 /* A movement of credits; the number within the account is given by its order. */
 struct ledger_entry {
-	const char *kind; /* "events", "settlement", "purchase", "revert", "adjustment", "fee", "fee_refund",
-	                     "refund" */
-	int64_t credits;  /* signed */
-	int64_t balance;  /* after it */
+	/* "events", "settlement", "purchase", "revert", "adjustment", "fee", "fee_refund", "refund". */
+	const char *kind;
+	int64_t credits;            /* signed */
+	int64_t balance;            /* after it */
 	struct ledger_chain *chain; /* "events" */
 	int64_t first_sequence;
 	int64_t last_sequence;
@@ -183,7 +183,7 @@ static inline int64_t ledger_clock_lag_us(int64_t last_received_at_us, int64_t n
  * void). */
 int ledger_register(struct ledger_account *account, struct ledger_request **requests, size_t count,
                     const struct ledger_clock *clock, struct arena *arena,
-                    struct ledger_result *ret_result) __attribute__((warn_unused_result));
+                    struct ledger_result *ret_result) MUST_CHECK;
 
 /* Credits come (a purchase, a positive adjustment) or go (a negative adjustment, a revert, a fee).
  * Coming credits first lift a negative balance to zero, then settle unpaid events, oldest first,
@@ -193,8 +193,8 @@ int ledger_register(struct ledger_account *account, struct ledger_request **requ
  * ERR_NO_MEMORY. */
 int ledger_move_credits(struct ledger_account *account, int64_t credits, const char *kind,
                         const char *reference, struct arena *arena,
-                        struct ledger_result *ret_result, int64_t *ret_settled,
-                        struct error *error) __attribute__((warn_unused_result));
+                        struct ledger_result *ret_result, int64_t *ret_settled, struct error *error)
+	MUST_CHECK;
 
 /* Identifiers of events: "evt_", the channel's own part, "l" or "t", the sequence in base 32. */
 void event_id_make(const char *channel_id, enum mode mode, int64_t sequence, char id[ID_SIZE]);
@@ -211,6 +211,6 @@ struct certification_range {
 /* 0 or ERR_VALIDATION: exactly one whole pair, not inverted, sequences from 1 and not beyond the
  * chain's last. */
 int certification_range_check(const struct certification_range *range, int64_t last_sequence,
-                              struct error *error);
+                              struct error *error) MUST_CHECK;
 
 #endif

@@ -69,9 +69,9 @@ enum purchase_act {
 };
 
 struct purchase_step {
-	bool allowed;            /* false: refused, nothing changes */
-	enum purchase_state to;  /* the same as before: it was done already */
-	int credits;             /* 1: the pack's credits come; -1: they go; 0: none move */
+	bool allowed;           /* false: refused, nothing changes */
+	enum purchase_state to; /* the same as before: it was done already */
+	int credits;            /* 1: the pack's credits come; -1: they go; 0: none move */
 };
 /* `told`: the provider says that it happened, so that it cannot be refused: notices come late,
  * twice and out of order, and the state must end up as if they had come in order. Money that

@@ -18,8 +18,8 @@
 #include "base/clock.h"
 #include "base/digest.h"
 
-#define ID_SIZE 40          /* any identifier and NUL; an identifier has at most 39 characters */
-#define CLIENT_REF_MAX 255  /* bytes */
+#define ID_SIZE 40         /* any identifier and NUL; an identifier has at most 39 characters */
+#define CLIENT_REF_MAX 255 /* bytes */
 #define EVENT_RECORD_MAX 4096
 #define CONFIG_TEXT_MAX 2000 /* characters of a configuration text, in bytes of UTF-8 */
 
@@ -27,8 +27,8 @@ enum mode { MODE_LIVE, MODE_TEST };
 enum modality { MODALITY_CONTENT, MODALITY_HASH_ONLY };
 enum hash_algorithm { HASH_SHA256, HASH_SHA512 };
 
-const char *mode_text(enum mode mode);             /* "live", "test" */
-const char *modality_text(enum modality modality); /* "content", "hash_only" */
+const char *mode_text(enum mode mode);                          /* "live", "test" */
+const char *modality_text(enum modality modality);              /* "content", "hash_only" */
 const char *hash_algorithm_text(enum hash_algorithm algorithm); /* "sha-256", "sha-512" */
 size_t hash_algorithm_size(enum hash_algorithm algorithm);      /* 32, 64 */
 bool modality_parse(struct slice text, enum modality *ret);
@@ -57,19 +57,20 @@ struct config_facts {
 	int64_t sealed_at_us;
 	enum modality modality;
 	const char *name;
-	const char *description;        /* NULL: null */
+	const char *description; /* NULL: null */
 	const char *declarant;
 	const char *supplementary_info; /* NULL: null */
 };
 
 /* Append the canonical document. */
 void event_record(const struct event_facts *facts, struct buf *out);
-void genesis_document(const char *channel_id, enum mode chain, int64_t created_at_us, struct buf *out);
+void genesis_document(const char *channel_id, enum mode chain, int64_t created_at_us,
+                      struct buf *out);
 void config_document(const struct config_facts *facts, struct buf *out);
 
-/* chain_hash of an event: SHA-256 of its record, for which the scratch buf is cleared first (limit at
- * least EVENT_RECORD_MAX). ERR_NO_MEMORY: there is no record, and so no hash. */
+/* chain_hash of an event: SHA-256 of its record, for which the scratch buf is cleared first (limit
+ * at least EVENT_RECORD_MAX). ERR_NO_MEMORY: there is no record, and so no hash. */
 int event_chain_hash(const struct event_facts *facts, struct buf *scratch, struct sha256 *ret_hash)
-    __attribute__((warn_unused_result));
+	MUST_CHECK;
 
 #endif

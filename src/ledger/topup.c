@@ -2,14 +2,16 @@
 
 #include "base/json.h"
 
-#define NOTICE_DATA_MAX 16384 /* a payment page's address may be long, and escapes make it longer */
+#define NOTICE_DATA_MAX                                                                            \
+	16384 /* a payment page's address may be long, and escapes make it longer                      \
+	       */
 
 const char *recharge_reason_text(enum recharge_reason reason)
 {
 	static const char *const names[] = {
-	    "payment_failed",            "sale_creation_failed", "payment_method_missing",
-	    "pack_unavailable",          "pricing_country_required", "daily_limit",
-	    "account_suspended",         "custom_pack_inactive",
+		"payment_failed",    "sale_creation_failed",     "payment_method_missing",
+		"pack_unavailable",  "pricing_country_required", "daily_limit",
+		"account_suspended", "custom_pack_inactive",
 	};
 	return names[reason];
 }
@@ -19,7 +21,8 @@ static bool find_obstacle(const struct topup_facts *facts, enum recharge_reason 
 	if (facts->account_suspended)
 		*ret_reason = RECHARGE_ACCOUNT_SUSPENDED;
 	else if (!facts->pack_on_sale)
-		*ret_reason = facts->pack_custom ? RECHARGE_CUSTOM_PACK_INACTIVE : RECHARGE_PACK_UNAVAILABLE;
+		*ret_reason =
+			facts->pack_custom ? RECHARGE_CUSTOM_PACK_INACTIVE : RECHARGE_PACK_UNAVAILABLE;
 	else if (!facts->has_payment_method)
 		*ret_reason = RECHARGE_PAYMENT_METHOD_MISSING;
 	else if (!facts->has_country)

@@ -24,16 +24,16 @@ const char *recharge_reason_text(enum recharge_reason reason);
 
 struct topup_facts {
 	bool enabled;
-	bool under_way;         /* a purchase of it is neither paid nor failed */
+	bool under_way; /* a purchase of it is neither paid nor failed */
 	int64_t balance;
 	int64_t threshold;
 	bool account_suspended;
-	bool account_disabled;  /* nothing is bought or failed for it: it waits */
-	bool pack_on_sale;      /* and sold to this account, in its currency if that is known */
+	bool account_disabled; /* nothing is bought or failed for it: it waits */
+	bool pack_on_sale;     /* and sold to this account, in its currency if that is known */
 	bool pack_custom;
 	bool has_payment_method;
 	bool has_country;
-	int64_t bought_today;   /* purchases of it that were begun this UTC day */
+	int64_t bought_today; /* purchases of it that were begun this UTC day */
 	int64_t daily_max;
 };
 enum topup_action { TOPUP_NOTHING, TOPUP_BUY, TOPUP_FAIL };
@@ -43,7 +43,8 @@ enum topup_action topup_decide(const struct topup_facts *facts, enum recharge_re
 
 /* What the notices tell. Texts are the caller's. */
 struct recharge {
-	const char *sale_id; /* NULL: no purchase was created; then credits, amount, currency are null */
+	/* NULL: no purchase was created; then credits, amount, currency are null. */
+	const char *sale_id;
 	const char *pack_id;
 	int64_t credits;
 	int64_t amount_minor; /* net */
@@ -53,10 +54,10 @@ struct recharge {
 /* `balance`: after the pack was added and unpaid events were settled. 0 or ERR_NO_MEMORY; the data
  * is in the arena. */
 int recharge_completed(const struct recharge *recharge, int64_t balance, struct arena *arena,
-                       struct ledger_notice *ret) __attribute__((warn_unused_result));
+                       struct ledger_notice *ret) MUST_CHECK;
 /* `payment_url`: page to pay by hand what was created and not charged; NULL or empty: none. */
 int recharge_failed(const struct recharge *recharge, enum recharge_reason reason,
                     const char *payment_url, struct arena *arena, struct ledger_notice *ret)
-    __attribute__((warn_unused_result));
+	MUST_CHECK;
 
 #endif

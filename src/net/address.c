@@ -22,7 +22,7 @@ static const struct {
 	{{169, 254, 0, 0}, 16, ADDRESS_LINK_LOCAL},
 	{{172, 16, 0, 0}, 12, ADDRESS_PRIVATE},
 	{{192, 0, 0, 0}, 24, ADDRESS_RESERVED},
-	{{192, 0, 2, 0}, 24, ADDRESS_RESERVED}, /* documentation */
+	{{192, 0, 2, 0}, 24, ADDRESS_RESERVED},   /* documentation */
 	{{192, 88, 99, 0}, 24, ADDRESS_RESERVED}, /* 6to4 relays, withdrawn */
 	{{192, 168, 0, 0}, 16, ADDRESS_PRIVATE},
 	{{198, 18, 0, 0}, 15, ADDRESS_RESERVED}, /* benchmarks */

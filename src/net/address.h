@@ -52,7 +52,7 @@ struct network_list {
  * text gives an empty list. 0 or ERR_VALIDATION: not an address, prefix out of range, host bits
  * set, too many. */
 int network_list_parse(struct slice text, struct network_list *ret_list, struct error *error)
-    __attribute__((warn_unused_result));
+	MUST_CHECK;
 bool network_list_contains(const struct network_list *list, const struct sockaddr *address);
 
 /* What outbound connections may reach. A zeroed guard permits public addresses alone. */

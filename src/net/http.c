@@ -131,7 +131,7 @@ static int watch_progress(void *context, curl_off_t down_all, curl_off_t down, c
 		transfer->moved_us = now_us;
 	}
 	transfer->stalled =
-	    now_us - transfer->moved_us > INT64_C(1000) * transfer->request->stall_timeout_ms;
+		now_us - transfer->moved_us > INT64_C(1000) * transfer->request->stall_timeout_ms;
 	return transfer->stalled;
 }
 
@@ -244,8 +244,8 @@ static CURLcode set_credentials(CURL *easy, const struct http_request *request)
 		else
 			code |= curl_easy_setopt(easy, CURLOPT_HTTPAUTH, (long)CURLAUTH_BASIC);
 		code |= curl_easy_setopt(easy, CURLOPT_USERNAME, request->user);
-		code |= curl_easy_setopt(easy, CURLOPT_PASSWORD,
-		                         request->password ? request->password : "");
+		code |=
+			curl_easy_setopt(easy, CURLOPT_PASSWORD, request->password ? request->password : "");
 	}
 	if (request->client_certificate) {
 		code |= curl_easy_setopt(easy, CURLOPT_SSLCERT, request->client_certificate);
@@ -265,8 +265,8 @@ static CURLcode set_options(struct http_transfer *transfer)
 	CURLcode code = CURLE_OK;
 
 	code |= curl_easy_setopt(easy, CURLOPT_URL, request->url);
-	code |= curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR,
-	                         request->allow_http ? "http,https" : "https");
+	code |=
+		curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, request->allow_http ? "http,https" : "https");
 	code |= curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
 	code |= curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);
 	code |= curl_easy_setopt(easy, CURLOPT_DISALLOW_USERNAME_IN_URL, 1L);
@@ -418,8 +418,8 @@ struct slice http_answer_header(const struct http_answer *answer, const char *na
 			struct slice value = {rest.data + length + 1, line - length - 1};
 			while (value.size > 0 && (value.data[0] == ' ' || value.data[0] == '\t'))
 				value = slice_make(value.data + 1, value.size - 1);
-			while (value.size > 0 && (value.data[value.size - 1] == ' ' ||
-			                          value.data[value.size - 1] == '\t'))
+			while (value.size > 0 &&
+			       (value.data[value.size - 1] == ' ' || value.data[value.size - 1] == '\t'))
 				value.size--;
 			return value;
 		}
@@ -433,8 +433,8 @@ static int url_judge(const char *text, bool allow_http)
 	CURLU *url = curl_url();
 	char *scheme = NULL;
 	char *host = NULL;
-	CURLUcode code = url ? curl_url_set(url, CURLUPART_URL, text, CURLU_DISALLOW_USER)
-	                     : CURLUE_OUT_OF_MEMORY;
+	CURLUcode code =
+		url ? curl_url_set(url, CURLUPART_URL, text, CURLU_DISALLOW_USER) : CURLUE_OUT_OF_MEMORY;
 
 	if (code == CURLUE_OK)
 		code = curl_url_get(url, CURLUPART_SCHEME, &scheme, 0);

@@ -3,8 +3,8 @@
  * Only http and https, redirects are never followed, no proxy, no cookies, no connection is reused
  * but within a session, and the guard sees the address really connected to, so a name that resolves
  * to something else at the second look gains nothing. Every function may be called from any thread;
- * requests, answers and sessions belong to one thread at a time. Nothing is global but libcurl's own
- * initialization. */
+ * requests, answers and sessions belong to one thread at a time. Nothing is global but libcurl's
+ * own initialization. */
 #ifndef NET_HTTP_H
 #define NET_HTTP_H
 
@@ -16,7 +16,7 @@
 #include "base/error.h"
 #include "net/address.h"
 
-#define HTTP_HEADERS_MAX 16384     /* bytes of an answer's header lines that are kept */
+#define HTTP_HEADERS_MAX 16384 /* bytes of an answer's header lines that are kept */
 #define HTTP_URL_MAX 2048
 #define HTTP_REQUEST_HEADERS_MAX 32
 
@@ -24,7 +24,7 @@
  * session must have the same guard: a connection that is used again is not judged again. */
 struct http_session;
 /* NULL without memory. */
-struct http_session *http_session_open(void) __attribute__((warn_unused_result));
+struct http_session *http_session_open(void) MUST_CHECK;
 void http_session_close(struct http_session *session); /* NULL-safe */
 
 /* A body that is not in memory: `read` fills `data` from `offset` of the body on and gives how many
@@ -51,13 +51,13 @@ struct http_request {
 	bool (*take)(void *context, struct slice part);
 	void *take_context;
 	struct http_session *session; /* NULL: a connection of its own */
-	int timeout_ms;         /* for everything, resolution included; 0: 10,000 */
-	int connect_timeout_ms; /* 0: timeout_ms */
-	int stall_timeout_ms;   /* while nothing moves, to a second; 0: timeout_ms */
-	size_t answer_limit;    /* bytes of body; 0: 65,536 */
-	bool cut_over_limit;    /* a longer body is cut there and the exchange counts; else it fails */
-	bool allow_http;        /* plain http too; else https alone */
-	const char *user;       /* Basic, with password */
+	int timeout_ms;               /* for everything, resolution included; 0: 10,000 */
+	int connect_timeout_ms;       /* 0: timeout_ms */
+	int stall_timeout_ms;         /* while nothing moves, to a second; 0: timeout_ms */
+	size_t answer_limit;          /* bytes of body; 0: 65,536 */
+	bool cut_over_limit; /* a longer body is cut there and the exchange counts; else it fails */
+	bool allow_http;     /* plain http too; else https alone */
+	const char *user;    /* Basic, with password */
 	const char *password;
 	const char *bearer;
 	/* "aws:amz:REGION:s3": user and password are an access key and its secret, and sign the request
@@ -75,8 +75,8 @@ struct http_answer {
 	int status; /* 100 to 599 */
 	bool cut;   /* the body was longer than the limit */
 	struct buf body;
-	struct buf headers;                 /* header lines of the final answer, "Name: value\n" each */
-	char address[ADDRESS_TEXT_SIZE];    /* connected to */
+	struct buf headers;              /* header lines of the final answer, "Name: value\n" each */
+	char address[ADDRESS_TEXT_SIZE]; /* connected to */
 	int64_t duration_us;
 };
 
@@ -85,7 +85,7 @@ struct http_answer {
  * refused every address. ERR_NETWORK: no complete answer (the cause says why). ERR_TOO_LARGE: body
  * over the limit without cut_over_limit. ERR_NO_MEMORY. */
 int http_send(const struct http_request *request, struct http_answer *ret_answer,
-              struct error *error) __attribute__((warn_unused_result));
+              struct error *error) MUST_CHECK;
 
 /* Frees what the answer holds; NULL-safe, also for a zeroed answer. */
 void http_answer_free(struct http_answer *answer);
@@ -98,8 +98,9 @@ struct slice http_answer_header(const struct http_answer *answer, const char *na
 
 /* Whether a URL could be used as a receiver: https (http too when allowed), a host, no user name or
  * password, no fragment, no control characters, at most HTTP_URL_MAX bytes. 0, ERR_VALIDATION
- * with a sentence that names `field`, or ERR_NO_MEMORY. The address is judged when connecting, not here. */
+ * with a sentence that names `field`, or ERR_NO_MEMORY. The address is judged when connecting, not
+ * here. */
 int http_url_check(struct slice url, bool allow_http, const char *field, struct error *error)
-    __attribute__((warn_unused_result));
+	MUST_CHECK;
 
 #endif

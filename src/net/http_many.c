@@ -11,7 +11,9 @@
 
 #define POLL_MS 60000 /* woken before when there is something */
 #define IDLE_CONNECTIONS_MAX 512L
-#define SPARE_MAX 512 /* handles kept for the next exchanges: making one costs more than its use */
+#define SPARE_MAX                                                                                  \
+	512 /* handles kept for the next exchanges: making one costs more than its use                 \
+	     */
 
 /* An exchange under way. */
 struct task {
@@ -31,7 +33,7 @@ struct http_many {
 	pthread_t thread;
 	atomic_bool stopping;
 	/* The thread's own. */
-	struct task tasks; /* the ring's anchor */
+	struct task tasks;    /* the ring's anchor */
 	struct list finished; /* not given back yet */
 	struct http_session *spare[SPARE_MAX];
 	size_t spare_count;
@@ -97,8 +99,7 @@ static void end_task(struct http_many *many, struct task *task, CURLcode code)
 	struct http_exchange *exchange = task->exchange;
 
 	exchange->duration_us = clock_monotonic_us() - task->started_us;
-	exchange->result =
-	    transfer_finish(&task->transfer, code, &exchange->answer, &exchange->error);
+	exchange->result = transfer_finish(&task->transfer, code, &exchange->answer, &exchange->error);
 	curl_multi_remove_handle(many->multi, task->transfer.easy);
 	task->previous->next = task->next;
 	task->next->previous = task->previous;
@@ -111,8 +112,8 @@ static int prepare(struct http_many *many, struct task *task)
 	task->exchange->request.session = take_session(many);
 	int result = ERR_NO_MEMORY;
 	if (task->exchange->request.session)
-		result = transfer_prepare(&task->transfer, &task->exchange->request,
-		                          &task->exchange->error);
+		result =
+			transfer_prepare(&task->transfer, &task->exchange->request, &task->exchange->error);
 	CURL *easy = task->transfer.easy;
 
 	if (result)

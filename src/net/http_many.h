@@ -21,15 +21,14 @@ struct http_exchange {
 	int result;
 	struct http_answer answer;
 	struct error error;
-	int64_t duration_us; /* in either case */
+	int64_t duration_us;        /* in either case */
 	struct http_exchange *next; /* of those taken back together */
 };
 
-int http_many_start(struct http_many **ret_many, struct error *error)
-    __attribute__((warn_unused_result));
+int http_many_start(struct http_many **ret_many, struct error *error) MUST_CHECK;
 /* Ends at once and gives back what was not taken back yet: what was under way has failed with
  * ERR_NETWORK. NULL-safe. */
-struct http_exchange *http_many_stop(struct http_many *many) __attribute__((warn_unused_result));
+struct http_exchange *http_many_stop(struct http_many *many) MUST_CHECK;
 /* Begins. The exchange is http_many's until it is taken back. */
 void http_many_begin(struct http_many *many, struct http_exchange *exchange);
 /* Those that have ended, in that order; waits for one at most so long. NULL: none has. */

@@ -22,12 +22,12 @@
 
 /* All text is the caller's and is only read during the call; NULL counts as empty. */
 struct mail_server {
-	const char *url;       /* smtp://HOST[:PORT] or smtps://HOST[:PORT] */
-	const char *user;      /* empty: without */
+	const char *url;  /* smtp://HOST[:PORT] or smtps://HOST[:PORT] */
+	const char *user; /* empty: without */
 	const char *password;
-	const char *roots;     /* PEM file; empty: the system's */
-	bool require_tls;      /* smtp: too; else STARTTLS is used when it is offered */
-	int timeout_ms;        /* 0: MAIL_TIMEOUT_MS */
+	const char *roots;                 /* PEM file; empty: the system's */
+	bool require_tls;                  /* smtp: too; else STARTTLS is used when it is offered */
+	int timeout_ms;                    /* 0: MAIL_TIMEOUT_MS */
 	const struct address_guard *guard; /* NULL: public addresses alone */
 };
 
@@ -38,24 +38,24 @@ struct mail_message {
 	const char *id;        /* unique; letters, digits, '_', '-'; Message-ID: <id@domain of from> */
 	int64_t time_us;       /* Date */
 	enum language language;
-	struct slice subject;  /* UTF-8 */
-	struct slice text;     /* UTF-8, lines ended by \n */
+	struct slice subject; /* UTF-8 */
+	struct slice text;    /* UTF-8, lines ended by \n */
 };
 
 /* 0: the server took the message. ERR_REFUSED: it refused recipient or message for good (5xx).
  * ERR_NETWORK: not delivered, or not known to be: try again, with the same id. ERR_VALIDATION: the
  * message or the server's URL cannot be used. ERR_NO_MEMORY. The cause holds no password. */
 int mail_send(const struct mail_server *server, const struct mail_message *message,
-              struct error *error) __attribute__((warn_unused_result));
+              struct error *error) MUST_CHECK;
 
 /* The bytes that are sent, with CRLF. ERR_VALIDATION, ERR_NO_MEMORY. */
 int mail_compose(const struct mail_message *message, struct buf *out, struct error *error)
-    __attribute__((warn_unused_result));
+	MUST_CHECK;
 
 /* local@domain in ASCII without quotes, comments or blanks, at most MAIL_ADDRESS_MAX bytes. */
 bool mail_address_usable(const char *address);
 /* Whether it is as in struct mail_server, without user, path or query. ERR_VALIDATION,
  * ERR_NO_MEMORY. */
-int mail_url_check(const char *url) __attribute__((warn_unused_result));
+int mail_url_check(const char *url) MUST_CHECK;
 
 #endif

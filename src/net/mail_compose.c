@@ -166,7 +166,8 @@ int mail_compose(const struct mail_message *message, struct buf *out, struct err
 	buf_printf(out, "To: <%s>\r\n", message->to);
 	subject(out, message->subject);
 	buf_printf(out, "Message-ID: <%s%s>\r\n", message->id, strchr(message->from, '@'));
-	buf_printf(out, "Content-Language: %s\r\n", message->language == LANGUAGE_SPANISH ? "es" : "en");
+	buf_printf(out, "Content-Language: %s\r\n",
+	           message->language == LANGUAGE_SPANISH ? "es" : "en");
 	/* RFC 3834: no out-of-office answers. */
 	buf_add_text(out, "Auto-Submitted: auto-generated\r\n"
 	                  "MIME-Version: 1.0\r\n"

@@ -28,14 +28,14 @@ struct http_transfer {
 };
 
 /* Before anything else of libcurl; any number of times. 0 or ERR_NO_MEMORY. */
-int transfer_init(void) __attribute__((warn_unused_result));
+int transfer_init(void) MUST_CHECK;
 /* Sets `easy` up for the request, which must live as long as the transfer. To be freed in any case;
  * codes as of http_send. */
 int transfer_prepare(struct http_transfer *transfer, const struct http_request *request,
-                     struct error *error) __attribute__((warn_unused_result));
+                     struct error *error) MUST_CHECK;
 /* The answer goes to the caller when there is a whole one. */
 int transfer_finish(struct http_transfer *transfer, CURLcode code, struct http_answer *ret_answer,
-                    struct error *error) __attribute__((warn_unused_result));
+                    struct error *error) MUST_CHECK;
 void transfer_free(struct http_transfer *transfer);
 
 #endif

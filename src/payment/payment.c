@@ -62,9 +62,9 @@ const char *payment_notice_header(const struct payment_provider *provider)
 
 const char *payment_outcome_text(enum payment_outcome outcome)
 {
-	static const char *const texts[] = {"unknown",         "none",           "pending", "paid",
-	                                    "declined",        "action_required", "method_missing",
-	                                    "refused"};
+	static const char *const texts[] = {"unknown",        "none",     "pending",
+	                                    "paid",           "declined", "action_required",
+	                                    "method_missing", "refused"};
 	return texts[outcome];
 }
 
@@ -81,7 +81,8 @@ static bool fits(const char *text, size_t least, size_t most)
 
 static bool is_currency(const char *text)
 {
-	return text && (strcmp(text, "EUR") == 0 || strcmp(text, "GBP") == 0 || strcmp(text, "USD") == 0);
+	return text &&
+	       (strcmp(text, "EUR") == 0 || strcmp(text, "GBP") == 0 || strcmp(text, "USD") == 0);
 }
 
 /* Fills absent texts in, so that drivers need not look. */
@@ -165,7 +166,8 @@ int payment_refund(struct payment_provider *provider, const char *reference,
 	if (!fits(reference, 1, PAYMENT_REFERENCE_SIZE - 1) ||
 	    !fits(idempotency_key, 1, PAYMENT_KEY_SIZE - 1))
 		return error_cause(error, ERR_VALIDATION, "refund: reference or key not usable");
-	int code = provider->driver->refund(provider->state, reference, idempotency_key, &result, error);
+	int code =
+		provider->driver->refund(provider->state, reference, idempotency_key, &result, error);
 	if (!code)
 		*ret_result = result;
 	return code;
@@ -180,8 +182,8 @@ int payment_read_notice(const struct payment_provider *provider, struct slice si
 		return error_cause(error, ERR_NOT_FOUND, "%s sends no notices", provider->driver->name);
 	if (body.size > PAYMENT_NOTICE_SIZE_MAX)
 		return error_cause(error, ERR_VALIDATION, "notice of %zu bytes", body.size);
-	int code = provider->driver->read_notice(provider->state, signature, body, now_us, &notice,
-	                                         error);
+	int code =
+		provider->driver->read_notice(provider->state, signature, body, now_us, &notice, error);
 	if (!code)
 		*ret_notice = notice;
 	return code;

@@ -23,7 +23,7 @@
 
 #define PAYMENT_TIMEOUT_MS 30000
 #define PAYMENT_REPEAT_US (INT64_C(20) * 3600 * 1000000)
-#define PAYMENT_SALE_SIZE 65       /* with the NUL: sale codes, idempotency keys, … */
+#define PAYMENT_SALE_SIZE 65 /* with the NUL: sale codes, idempotency keys, … */
 #define PAYMENT_KEY_SIZE 129
 #define PAYMENT_REFERENCE_SIZE 129
 #define PAYMENT_URL_SIZE 2049
@@ -48,8 +48,7 @@ struct payment_provider;
  * setting), ERR_NO_MEMORY. Nothing is sent. A URL may be plain http only when its host is a literal
  * address inside allow_networks. */
 int payment_provider_open(const struct payment_settings *settings,
-                          struct payment_provider **ret_provider, struct error *error)
-    __attribute__((warn_unused_result));
+                          struct payment_provider **ret_provider, struct error *error) MUST_CHECK;
 /* Wipes the secrets; NULL-safe. */
 void payment_provider_close(struct payment_provider *provider);
 /* "manual", "stripe". */
@@ -69,9 +68,9 @@ struct payment_order {
 };
 
 enum payment_outcome {
-	PAYMENT_UNKNOWN,         /* no telling whether money moves: repeat (see above) */
-	PAYMENT_NONE,            /* of payment_look_up alone: the provider knows no such attempt */
-	PAYMENT_PENDING,         /* taken on; a notice (or an operator) will tell */
+	PAYMENT_UNKNOWN, /* no telling whether money moves: repeat (see above) */
+	PAYMENT_NONE,    /* of payment_look_up alone: the provider knows no such attempt */
+	PAYMENT_PENDING, /* taken on; a notice (or an operator) will tell */
 	PAYMENT_PAID,
 	PAYMENT_DECLINED,        /* the charge was declined */
 	PAYMENT_ACTION_REQUIRED, /* the customer must authenticate; nothing was charged */
@@ -98,8 +97,7 @@ struct payment_result {
  * configured, payment_url leads to one on which the same sale can be paid; a notice tells of it.
  * manual: PAYMENT_PENDING. ERR_VALIDATION: the order is not usable; ERR_NO_MEMORY. */
 int payment_charge(struct payment_provider *provider, const struct payment_order *order,
-                   struct payment_result *ret_result, struct error *error)
-    __attribute__((warn_unused_result));
+                   struct payment_result *ret_result, struct error *error) MUST_CHECK;
 
 /* What became of an attempt; never charges. By `reference` where it is known (not NULL or empty),
  * else by the order's customer and idempotency key among the payments made since `since_us` (the
@@ -107,26 +105,25 @@ int payment_charge(struct payment_provider *provider, const struct payment_order
  * than PAYMENT_TIMEOUT_MS ago. */
 int payment_look_up(struct payment_provider *provider, const struct payment_order *order,
                     const char *reference, int64_t since_us, struct payment_result *ret_result,
-                    struct error *error) __attribute__((warn_unused_result));
+                    struct error *error) MUST_CHECK;
 
 /* Only a page on which the sale can be paid by hand, without charging anything: payment_url, or
  * empty where the provider has none (manual, no return_url, provider not reachable: reason). */
 int payment_page(struct payment_provider *provider, const struct payment_order *order,
-                 struct payment_result *ret_result, struct error *error)
-    __attribute__((warn_unused_result));
+                 struct payment_result *ret_result, struct error *error) MUST_CHECK;
 
 /* Gives the whole payment back, once for an idempotency key. PAYMENT_PAID: the refund is made or
  * under way (or had been made before); PAYMENT_UNKNOWN: repeat; PAYMENT_REFUSED: it cannot be
  * given back. manual: PAYMENT_PENDING, an operator sees to it. */
 int payment_refund(struct payment_provider *provider, const char *reference,
                    const char *idempotency_key, struct payment_result *ret_result,
-                   struct error *error) __attribute__((warn_unused_result));
+                   struct error *error) MUST_CHECK;
 
 /* Notices of a provider can come late, twice and out of order. They say what is, so that order
  * hardly matters: PAID holds against FAILED whichever comes first (a later attempt at the same
  * payment may succeed), REFUNDED against both. */
 enum payment_notice_kind {
-	PAYMENT_NOTICE_OTHER,    /* nothing to do: another type, part of a refund, not our sale */
+	PAYMENT_NOTICE_OTHER, /* nothing to do: another type, part of a refund, not our sale */
 	PAYMENT_NOTICE_PAID,
 	PAYMENT_NOTICE_FAILED,   /* an attempt failed or was called off */
 	PAYMENT_NOTICE_REFUNDED, /* wholly given back; or taken back by the customer's bank, wholly or
@@ -139,13 +136,13 @@ struct payment_notice {
 	char type[PAYMENT_CODE_SIZE];    /* the provider's own, for the log */
 	int64_t created_us; /* of what it tells, and when it was sent: both by the provider's clock */
 	int64_t sent_us;
-	char sale_code[PAYMENT_SALE_SIZE];       /* empty with REFUNDED when only the reference is known */
-	char idempotency_key[PAYMENT_KEY_SIZE];  /* of the attempt; empty for a page's payment */
-	char reference[PAYMENT_REFERENCE_SIZE];  /* never empty but for OTHER */
-	int64_t amount_minor;                    /* PAID: received; REFUNDED: given back; else 0 */
-	char currency[4];                        /* "EUR"; empty where it does not matter */
-	char code[PAYMENT_CODE_SIZE];            /* FAILED: why, as in payment_result */
-	bool by_bank;                            /* REFUNDED: taken back by the customer's bank */
+	char sale_code[PAYMENT_SALE_SIZE]; /* empty with REFUNDED when only the reference is known */
+	char idempotency_key[PAYMENT_KEY_SIZE]; /* of the attempt; empty for a page's payment */
+	char reference[PAYMENT_REFERENCE_SIZE]; /* never empty but for OTHER */
+	int64_t amount_minor;                   /* PAID: received; REFUNDED: given back; else 0 */
+	char currency[4];                       /* "EUR"; empty where it does not matter */
+	char code[PAYMENT_CODE_SIZE];           /* FAILED: why, as in payment_result */
+	bool by_bank;                           /* REFUNDED: taken back by the customer's bank */
 };
 
 /* Checks the signature over `body` (at most PAYMENT_NOTICE_SIZE_MAX) and reads it. `signature` is
@@ -154,7 +151,7 @@ struct payment_notice {
  * sends no notices. Pure: no network. */
 int payment_read_notice(const struct payment_provider *provider, struct slice signature,
                         struct slice body, int64_t now_us, struct payment_notice *ret_notice,
-                        struct error *error) __attribute__((warn_unused_result));
+                        struct error *error) MUST_CHECK;
 
 /* The header that carries the signature ("Stripe-Signature"); NULL when it sends no notices. */
 const char *payment_notice_header(const struct payment_provider *provider);

@@ -1,6 +1,6 @@
 /* What a provider implements behind payment.h; private to this folder. The order has been checked,
- * and *ret_result is zeroed, before a driver sees them. "Optional": may be NULL, and then means what
- * is said. */
+ * and *ret_result is zeroed, before a driver sees them. "Optional": may be NULL, and then means
+ * what is said. */
 #ifndef PAYMENT_PROVIDER_H
 #define PAYMENT_PROVIDER_H
 

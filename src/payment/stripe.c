@@ -24,7 +24,8 @@
 #define LIST_PAGES_MAX 20
 /* How far back an attempt is looked for while its key may still be repeated. */
 #define LOOK_BACK_US (25 * 3600 * US_PER_SECOND)
-/* Between Stripe's clock and any of ours: where one is hours off, an attempt must still be found. */
+/* Between Stripe's clock and any of ours: where one is hours off, an attempt must still be
+ * found. */
 #define CLOCK_SKEW_US US_PER_DAY
 
 struct stripe {
@@ -79,8 +80,8 @@ static int take_root(struct stripe *stripe, const char *url, struct error *error
 	struct sockaddr_storage address;
 	size_t size = strlen(url);
 	stripe->plain_http = strncasecmp(url, "http://", 7) == 0;
-	int result = http_url_check(slice_make(url, size), stripe->plain_http, "payment.stripe_url",
-	                            error);
+	int result =
+		http_url_check(slice_make(url, size), stripe->plain_http, "payment.stripe_url", error);
 	if (result)
 		return result;
 	while (size && url[size - 1] == '/')
@@ -115,8 +116,7 @@ static int take_settings(struct stripe *stripe, const struct payment_settings *s
 	if (result)
 		return result;
 	snprintf(stripe->return_url, sizeof stripe->return_url, "%s", page);
-	if (!copy_secret(settings->stripe_key, false, stripe->key, sizeof stripe->key) ||
-	    !*stripe->key)
+	if (!copy_secret(settings->stripe_key, false, stripe->key, sizeof stripe->key) || !*stripe->key)
 		return error_set(error, ERR_VALIDATION, MSG_PAYMENT_SECRET, "payment.stripe_key", NULL);
 	if (!copy_secret(settings->stripe_webhook_secret, true, stripe->webhook_secrets,
 	                 sizeof stripe->webhook_secrets) ||
@@ -180,14 +180,14 @@ static int get(const struct stripe *stripe, const char *path, int64_t until_us,
 	if (size < 0 || (size_t)size >= sizeof url)
 		return error_cause(error, ERR_VALIDATION, "an address for Stripe is too long");
 	struct http_request request = {
-	    .url = url,
-	    .headers = (const char *const[]){API_VERSION},
-	    .header_count = 1,
-	    .timeout_ms = timeout_ms(until_us),
-	    .answer_limit = ANSWER_MAX,
-	    .allow_http = stripe->plain_http,
-	    .bearer = stripe->key,
-	    .guard = &stripe->guard,
+		.url = url,
+		.headers = (const char *const[]){API_VERSION},
+		.header_count = 1,
+		.timeout_ms = timeout_ms(until_us),
+		.answer_limit = ANSWER_MAX,
+		.allow_http = stripe->plain_http,
+		.bearer = stripe->key,
+		.guard = &stripe->guard,
 	};
 	return http_send(&request, ret_answer, error);
 }
@@ -203,17 +203,17 @@ static int post(const struct stripe *stripe, const char *path, const struct buf 
 	snprintf(url, sizeof url, "%s%s", stripe->root, path);
 	snprintf(header, sizeof header, "Idempotency-Key: %s%s", idempotency_key, suffix);
 	struct http_request request = {
-	    .method = "POST",
-	    .url = url,
-	    .content_type = "application/x-www-form-urlencoded",
-	    .headers = (const char *const[]){API_VERSION, header},
-	    .header_count = 2,
-	    .body = buf_slice(form),
-	    .timeout_ms = timeout_ms(until_us),
-	    .answer_limit = ANSWER_MAX,
-	    .allow_http = stripe->plain_http,
-	    .bearer = stripe->key,
-	    .guard = &stripe->guard,
+		.method = "POST",
+		.url = url,
+		.content_type = "application/x-www-form-urlencoded",
+		.headers = (const char *const[]){API_VERSION, header},
+		.header_count = 2,
+		.body = buf_slice(form),
+		.timeout_ms = timeout_ms(until_us),
+		.answer_limit = ANSWER_MAX,
+		.allow_http = stripe->plain_http,
+		.bearer = stripe->key,
+		.guard = &stripe->guard,
 	};
 	return http_send(&request, ret_answer, error);
 }
@@ -268,21 +268,21 @@ static int find_attempt(const struct stripe *stripe, const struct payment_order 
 		if (answer.status != 200)
 			return error_cause(error, ERR_NETWORK, "list of payments: status %d", answer.status);
 		bool found = false;
-		code = stripe_find_intent(buf_slice(&answer.body), order, &found, &more, last, result,
-		                          error);
+		code =
+			stripe_find_intent(buf_slice(&answer.body), order, &found, &more, last, result, error);
 		if (code || found)
 			return code;
 	}
 	if (more)
 		return error_cause(error, ERR_NETWORK, "too many payments to look through");
 	result->outcome = PAYMENT_NONE;
-	snprintf(result->reason, sizeof result->reason, "no such attempt among the customer's payments");
+	snprintf(result->reason, sizeof result->reason,
+	         "no such attempt among the customer's payments");
 	return OK;
 }
 
 static int find_reference(const struct stripe *stripe, const struct payment_order *order,
-                          const char *reference, struct payment_result *result,
-                          struct error *error)
+                          const char *reference, struct payment_result *result, struct error *error)
 {
 	BUF_AUTO struct buf path;
 	HTTP_ANSWER_AUTO struct http_answer answer = {0};
@@ -405,8 +405,8 @@ static bool is_stale(const struct http_answer *answer)
 	       answer->status >= 500;
 }
 
-static int charge_once(struct stripe *stripe, const struct payment_order *order,
-                       int64_t until_us, struct payment_result *result)
+static int charge_once(struct stripe *stripe, const struct payment_order *order, int64_t until_us,
+                       struct payment_result *result)
 {
 	struct error cause = {0};
 	BUF_AUTO struct buf form;
@@ -477,7 +477,7 @@ static int stripe_read_notice(const void *state, struct slice signature, struct 
 	const struct stripe *stripe = state;
 	int64_t sent_us = 0;
 	int code =
-	    stripe_check_signature(stripe->webhook_secrets, signature, body, now_us, &sent_us, error);
+		stripe_check_signature(stripe->webhook_secrets, signature, body, now_us, &sent_us, error);
 	if (!code)
 		code = stripe_read_event(body, notice, error);
 	notice->sent_us = sent_us;
@@ -485,14 +485,14 @@ static int stripe_read_notice(const void *state, struct slice signature, struct 
 }
 
 const struct payment_driver payment_stripe = {
-    .name = "stripe",
-    .charges = true,
-    .notice_header = "Stripe-Signature",
-    .open = stripe_open,
-    .close = stripe_close,
-    .charge = stripe_charge,
-    .look_up = stripe_look_up,
-    .page = stripe_page,
-    .refund = stripe_refund,
-    .read_notice = stripe_read_notice,
+	.name = "stripe",
+	.charges = true,
+	.notice_header = "Stripe-Signature",
+	.open = stripe_open,
+	.close = stripe_close,
+	.charge = stripe_charge,
+	.look_up = stripe_look_up,
+	.page = stripe_page,
+	.refund = stripe_refund,
+	.read_notice = stripe_read_notice,
 };

@@ -33,16 +33,14 @@ void stripe_read_refund(int status, struct slice body, struct payment_result *re
  * ERR_NETWORK: not such a list. */
 int stripe_find_intent(struct slice body, const struct payment_order *order, bool *ret_found,
                        bool *ret_more, char last[PAYMENT_REFERENCE_SIZE],
-                       struct payment_result *result, struct error *error)
-    __attribute__((warn_unused_result));
+                       struct payment_result *result, struct error *error) MUST_CHECK;
 
 /* Stripe-Signature against `secrets` (separated by commas): t=SECONDS,v1=HEX,…; HMAC-SHA256 over
  * "SECONDS.BODY"; at most 300 s from now_us. 0 or ERR_VALIDATION. *ret_sent_us: that time. */
 int stripe_check_signature(const char *secrets, struct slice signature, struct slice body,
-                           int64_t now_us, int64_t *ret_sent_us, struct error *error)
-    __attribute__((warn_unused_result));
+                           int64_t now_us, int64_t *ret_sent_us, struct error *error) MUST_CHECK;
 /* The event itself. 0 or ERR_VALIDATION. */
 int stripe_read_event(struct slice body, struct payment_notice *notice, struct error *error)
-    __attribute__((warn_unused_result));
+	MUST_CHECK;
 
 #endif

@@ -45,7 +45,8 @@ static bool read_signature(struct slice header, struct signature *ret)
 		const char *comma = memchr(header.data, ',', header.size);
 		size_t size = comma ? (size_t)(comma - header.data) : header.size;
 		struct slice item = slice_make(header.data, size);
-		header = slice_make(header.data + size + (comma != NULL), header.size - size - (comma != NULL));
+		header =
+			slice_make(header.data + size + (comma != NULL), header.size - size - (comma != NULL));
 		while (item.size && item.data[0] == ' ')
 			item = slice_make(item.data + 1, item.size - 1);
 		if (item.size > 2 && memcmp(item.data, "t=", 2) == 0) {

@@ -75,8 +75,8 @@ static int list_file(struct archive *archive, const char *path, const struct zip
 {
 	void *items = archive->files;
 	char *copy = strdup(path);
-	if (!copy || !grow(&items, archive->manifest.file_count, &archive->file_room,
-	                   sizeof *archive->files)) {
+	if (!copy ||
+	    !grow(&items, archive->manifest.file_count, &archive->file_room, sizeof *archive->files)) {
 		free(copy);
 		return error_cause(error, ERR_NO_MEMORY, "archive files");
 	}
@@ -111,8 +111,8 @@ static int start(struct archive *archive, const char *path, struct error *error)
 	return status;
 }
 
-int archive_begin(const char *path, const struct archive_facts *facts,
-                  struct archive **ret_archive, struct error *error)
+int archive_begin(const char *path, const struct archive_facts *facts, struct archive **ret_archive,
+                  struct error *error)
 {
 	if (facts->first_sequence < 1 || facts->last_sequence < facts->first_sequence ||
 	    facts->part_count > PART_COUNT_MAX)
@@ -124,7 +124,7 @@ int archive_begin(const char *path, const struct archive_facts *facts,
 	buf_init(&archive->text, ARCHIVE_MANIFEST_MAX);
 	/* Level 1: hashes hardly compress, and a million lines are to take seconds. */
 	archive->gzip_ready =
-	    deflateInit2(&archive->gzip, 1, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) == Z_OK;
+		deflateInit2(&archive->gzip, 1, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) == Z_OK;
 	int status = archive->gzip_ready ? start(archive, path, error)
 	                                 : error_cause(error, ERR_NO_MEMORY, "gzip");
 	if (status < 0) {
@@ -145,13 +145,15 @@ int archive_add_config(struct archive *archive, int64_t version, struct slice do
 	void *items = archive->configs;
 	if (version < 1 || document.size > ARCHIVE_DOCUMENT_MAX || count >= CONFIGS_MAX ||
 	    (count > 0 && archive->configs[count - 1].version >= version))
-		return settle(archive, error_cause(error, ERR_USAGE, "archive: configuration %" PRId64
-		                                   " is out of order or too large", version));
+		return settle(archive,
+		              error_cause(error, ERR_USAGE,
+		                          "archive: configuration %" PRId64 " is out of order or too large",
+		                          version));
 	if (!grow(&items, count, &archive->config_room, sizeof *archive->configs))
 		return settle(archive, error_cause(error, ERR_NO_MEMORY, "archive configurations"));
 	archive->manifest.configs = archive->configs = items;
 	archive->configs[count] =
-	    (struct archive_config){version, sha256_of(document.data, document.size)};
+		(struct archive_config){version, sha256_of(document.data, document.size)};
 	archive->manifest.config_count++;
 	char path[ZIP_NAME_MAX + 1];
 	archive_config_path(version, path);
@@ -168,8 +170,7 @@ static int pump(struct archive *archive, struct slice text, int flush, struct er
 		archive->gzip.avail_out = CHUNK_SIZE;
 		outcome = deflate(&archive->gzip, flush);
 		size_t size = CHUNK_SIZE - archive->gzip.avail_out;
-		int status =
-		    size == 0 ? 0 : zip_entry_write(archive->zip, archive->chunk, size, error);
+		int status = size == 0 ? 0 : zip_entry_write(archive->zip, archive->chunk, size, error);
 		if (status < 0)
 			return status;
 	} while (archive->gzip.avail_out == 0 && outcome != Z_STREAM_END);
@@ -225,8 +226,7 @@ static int add_line(struct archive *archive, enum archive_stream stream, struct 
 	return settle(archive, status);
 }
 
-int archive_add_event(struct archive *archive, const struct event_facts *event,
-                      struct error *error)
+int archive_add_event(struct archive *archive, const struct event_facts *event, struct error *error)
 {
 	int status = enter(archive, PHASE_EVENTS, error);
 	if (status < 0)
@@ -236,10 +236,9 @@ int archive_add_event(struct archive *archive, const struct event_facts *event,
 	if (event->sequence != manifest->facts.first_sequence + manifest->event_count ||
 	    event->sequence > manifest->facts.last_sequence ||
 	    (!first && !sha256_equal(&event->previous_chain_hash, &archive->chain_hash)))
-		return settle(archive,
-		              error_cause(error, ERR_CORRUPT,
-		                          "event %" PRId64 " does not continue the chain of %s",
-		                          event->sequence, manifest->facts.channel_id));
+		return settle(archive, error_cause(error, ERR_CORRUPT,
+		                                   "event %" PRId64 " does not continue the chain of %s",
+		                                   event->sequence, manifest->facts.channel_id));
 	status = event_chain_hash(event, &archive->text, &archive->chain_hash);
 	if (status)
 		return settle(archive, error_cause(error, status, "the record of an event"));
@@ -310,8 +309,7 @@ static int add_signature(struct archive *archive, const struct zip_sum *manifest
 		status = cms_create(&sum.sha256, archive->manifest.facts.issued_at_us, signing, &signature,
 		                    error);
 	if (status == 0)
-		status = zip_add(archive->zip, ARCHIVE_SIGNATURE_NAME, buf_slice(&signature), NULL,
-		                 error);
+		status = zip_add(archive->zip, ARCHIVE_SIGNATURE_NAME, buf_slice(&signature), NULL, error);
 	return status;
 }
 
@@ -334,8 +332,8 @@ int archive_finish(struct archive *archive, const struct cms_signing *signing,
 	if (status == 0)
 		status = check_text(archive, error);
 	if (status == 0)
-		status = zip_add(archive->zip, ARCHIVE_MANIFEST_NAME, buf_slice(&archive->text), &sum,
-		                 error);
+		status =
+			zip_add(archive->zip, ARCHIVE_MANIFEST_NAME, buf_slice(&archive->text), &sum, error);
 	if (status == 0)
 		status = add_signature(archive, &sum, signing, error);
 	if (status == 0)

@@ -63,26 +63,24 @@ struct archive_round {
 struct archive;
 
 /* The facts, and what they point to, must live until archive_finish. Creates or empties `path`. */
-int archive_begin(const char *path, const struct archive_facts *facts,
-                  struct archive **ret_archive, struct error *error)
-    __attribute__((warn_unused_result));
+int archive_begin(const char *path, const struct archive_facts *facts, struct archive **ret_archive,
+                  struct error *error) MUST_CHECK;
 /* `document`: canonical bytes whose digest is the config_hash of that version. */
 int archive_add_config(struct archive *archive, int64_t version, struct slice document,
-                       struct error *error) __attribute__((warn_unused_result));
+                       struct error *error) MUST_CHECK;
 /* ERR_CORRUPT when sequence or previous_chain_hash does not continue the event before. */
-int archive_add_event(struct archive *archive, const struct event_facts *event,
-                      struct error *error) __attribute__((warn_unused_result));
+int archive_add_event(struct archive *archive, const struct event_facts *event, struct error *error)
+	MUST_CHECK;
 int archive_add_leaf(struct archive *archive, int64_t sequence, const struct sha256 *chain_hash,
-                     struct error *error) __attribute__((warn_unused_result));
+                     struct error *error) MUST_CHECK;
 int archive_add_segment(struct archive *archive, const struct archive_segment *segment,
-                        struct error *error) __attribute__((warn_unused_result));
+                        struct error *error) MUST_CHECK;
 int archive_add_round(struct archive *archive, const struct archive_round *round,
-                      struct error *error) __attribute__((warn_unused_result));
+                      struct error *error) MUST_CHECK;
 /* Writes the manifest, has it signed (with a timestamp, unless in test mode), syncs and closes.
  * ERR_CORRUPT when the range was not given whole. */
 int archive_finish(struct archive *archive, const struct cms_signing *signing,
-                   struct zip_sum *ret_sum, struct error *error)
-    __attribute__((warn_unused_result));
+                   struct zip_sum *ret_sum, struct error *error) MUST_CHECK;
 /* Of the range, after archive_finish: for the reports. */
 struct sha256 archive_first_chain_hash(const struct archive *archive);
 struct sha256 archive_last_chain_hash(const struct archive *archive);

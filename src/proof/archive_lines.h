@@ -39,26 +39,24 @@ struct archive_segment_text { /* what an archive_segment read back points to */
 };
 
 int archive_read_event(struct arena *arena, struct slice line, struct event_facts *ret_event,
-                       struct error *error) __attribute__((warn_unused_result));
+                       struct error *error) MUST_CHECK;
 /* The answer to a registration, as the interface gives it: without config_hash and
  * previous_chain_hash, with the chain hash. Members that are no part of the record are left out. */
 int archive_read_receipt(struct arena *arena, const struct json *json,
                          struct event_facts *ret_event, struct sha256 *ret_chain_hash,
-                         struct error *error) __attribute__((warn_unused_result));
+                         struct error *error) MUST_CHECK;
 int archive_read_leaf(struct arena *arena, struct slice line, int64_t *ret_sequence,
-                      struct sha256 *ret_hash, struct error *error)
-    __attribute__((warn_unused_result));
+                      struct sha256 *ret_hash, struct error *error) MUST_CHECK;
 int archive_read_segment(struct arena *arena, struct slice line,
-                         struct archive_segment_text *ret_text,
-                         struct archive_segment *ret_segment, struct error *error)
-    __attribute__((warn_unused_result));
+                         struct archive_segment_text *ret_text, struct archive_segment *ret_segment,
+                         struct error *error) MUST_CHECK;
 int archive_read_round(struct arena *arena, struct slice line, struct archive_round *ret_round,
-                       struct error *error) __attribute__((warn_unused_result));
+                       struct error *error) MUST_CHECK;
 int archive_read_genesis(struct arena *arena, struct slice text, const char **ret_channel_id,
                          enum mode *ret_chain, int64_t *ret_created_at_us, struct error *error)
-    __attribute__((warn_unused_result));
+	MUST_CHECK;
 int archive_read_config(struct arena *arena, struct slice text, struct config_facts *ret_config,
-                        struct error *error) __attribute__((warn_unused_result));
+                        struct error *error) MUST_CHECK;
 
 struct archive_file {
 	const char *path;
@@ -82,8 +80,7 @@ struct archive_manifest {
 
 void archive_manifest_write(const struct archive_manifest *manifest, struct buf *out);
 int archive_read_manifest(struct arena *arena, struct slice text,
-                          struct archive_manifest *ret_manifest, struct error *error)
-    __attribute__((warn_unused_result));
+                          struct archive_manifest *ret_manifest, struct error *error) MUST_CHECK;
 
 /* ASiCManifest (ETSI EN 319 162-1, A.4): the beginning, one element for each file, the end. */
 void archive_asic_begin(struct buf *out);
@@ -104,8 +101,8 @@ void part_head_write(const struct part_head *head, struct buf *out);
 void part_index_line(const struct part_entry *entry, struct buf *out);
 void part_entry_name(const struct part_entry *entry, char name[ZIP_NAME_MAX + 1]);
 int archive_read_part_head(struct arena *arena, struct slice text, struct part_head *ret_head,
-                           struct error *error) __attribute__((warn_unused_result));
+                           struct error *error) MUST_CHECK;
 int archive_read_part_line(struct arena *arena, struct slice line, struct part_entry *ret_entry,
-                           struct error *error) __attribute__((warn_unused_result));
+                           struct error *error) MUST_CHECK;
 
 #endif

@@ -46,9 +46,8 @@ static struct members parse_members(struct arena *arena, struct slice text, uint
 static void bad_member(struct members *members, const char *name)
 {
 	if (members->status == 0)
-		members->status =
-		    error_cause(members->error, ERR_INVALID_EVIDENCE,
-		                "member '%s' is missing or its value is not allowed", name);
+		members->status = error_cause(members->error, ERR_INVALID_EVIDENCE,
+		                              "member '%s' is missing or its value is not allowed", name);
 }
 
 static const struct json *take(struct members *members, const char *name, enum json_type type)
@@ -114,8 +113,7 @@ static int64_t take_integer_or_null(struct members *members, const char *name)
 
 static bool take_boolean(struct members *members, const char *name)
 {
-	const struct json *member =
-	    members->status == 0 ? json_member(members->object, name) : NULL;
+	const struct json *member = members->status == 0 ? json_member(members->object, name) : NULL;
 	if (!member || (member->type != JSON_TRUE && member->type != JSON_FALSE))
 		bad_member(members, name);
 	return member && member->type == JSON_TRUE;
@@ -300,8 +298,8 @@ static void read_seal(struct members *members, struct archive_segment_text *text
 	seal->first_sequence = take_integer(members, "first_sequence", 1);
 	seal->last_sequence = take_integer(members, "last_sequence", 1);
 	int64_t count = take_integer(members, "count", 1);
-	if (members->status == 0 && (count > SEGMENT_EVENTS_MAX ||
-	                             seal->last_sequence - seal->first_sequence + 1 != count))
+	if (members->status == 0 &&
+	    (count > SEGMENT_EVENTS_MAX || seal->last_sequence - seal->first_sequence + 1 != count))
 		bad_member(members, "count");
 	seal->previous_seal_hash = NULL;
 	if (!is_null(members, "previous_seal_hash")) {
@@ -318,8 +316,8 @@ static void read_seal(struct members *members, struct archive_segment_text *text
 }
 
 int archive_read_segment(struct arena *arena, struct slice line,
-                         struct archive_segment_text *ret_text,
-                         struct archive_segment *ret_segment, struct error *error)
+                         struct archive_segment_text *ret_text, struct archive_segment *ret_segment,
+                         struct error *error)
 {
 	struct members members = parse_members(arena, line, LINE_VALUES_MAX, error);
 	read_path(&members, &ret_text->path);
@@ -464,9 +462,9 @@ int archive_read_manifest(struct arena *arena, struct slice text,
 	struct archive_facts *facts = &manifest.facts;
 	facts->certification_id = take_text(&members, "certification_id");
 	facts->channel_id = take_text(&members, "channel_id");
-	manifest.configs = read_items(&members, "config_versions", ARCHIVE_ENTRIES_MAX,
-	                              sizeof *manifest.configs, read_manifest_config,
-	                              &manifest.config_count);
+	manifest.configs =
+		read_items(&members, "config_versions", ARCHIVE_ENTRIES_MAX, sizeof *manifest.configs,
+	               read_manifest_config, &manifest.config_count);
 	facts->parts = read_items(&members, "content_parts", PART_COUNT_MAX, sizeof *facts->parts,
 	                          read_manifest_part, &facts->part_count);
 	manifest.event_count = take_integer(&members, "event_count", 1);

@@ -65,7 +65,7 @@ static int open_part(struct part_writer *writer, int64_t sequence, struct error 
 	if (writer->count >= PART_COUNT_MAX)
 		return error_cause(error, ERR_TOO_LARGE, "more than %u content parts", PART_COUNT_MAX);
 	struct part_facts *parts =
-	    reallocarray(writer->parts, writer->count + 1, sizeof *writer->parts);
+		reallocarray(writer->parts, writer->count + 1, sizeof *writer->parts);
 	if (!parts)
 		return no_memory(error);
 	writer->parts = parts;
@@ -106,8 +106,8 @@ static int close_part(struct part_writer *writer, struct error *error)
 /* Whether one more entry of this size fits, with the index that must still follow. */
 static bool fits(const struct part_writer *writer, size_t name_size, uint64_t size)
 {
-	uint64_t index = writer->index.size + writer->line.size + ZIP_ENTRY_OVERHEAD +
-	                 2 * strlen(PART_INDEX_NAME);
+	uint64_t index =
+		writer->index.size + writer->line.size + ZIP_ENTRY_OVERHEAD + 2 * strlen(PART_INDEX_NAME);
 	return zip_writer_entries(writer->zip) + 2 <= writer->entries_max &&
 	       zip_writer_size(writer->zip) + ZIP_ENTRY_OVERHEAD + 2 * name_size + size + index <=
 	           writer->bytes_max;
@@ -127,8 +127,7 @@ static int begin_entry(struct part_writer *writer, const struct part_entry *entr
                        struct error *error)
 {
 	if (writer->failed || writer->finished || entry->sequence < 1 ||
-	    (writer->count > 0 &&
-	     entry->sequence <= writer->parts[writer->count - 1].last_sequence))
+	    (writer->count > 0 && entry->sequence <= writer->parts[writer->count - 1].last_sequence))
 		return error_cause(error, ERR_USAGE, "content part: entries out of order");
 	char name[ZIP_NAME_MAX + 1];
 	part_entry_name(entry, name);

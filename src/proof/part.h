@@ -2,7 +2,8 @@
  *
  * A part (zip.h's shape) holds `part.json` first, then one entry for each event of modality
  * `content` in order of sequence, `content/<sequence, 12 digits>.json` or `.bin`, and last
- * `index.ndjson`. The SHA-256 of an entry is the event's hash. docs/evidence-format.md has the fields. */
+ * `index.ndjson`. The SHA-256 of an entry is the event's hash. docs/evidence-format.md has the
+ * fields. */
 #ifndef PROOF_PART_H
 #define PROOF_PART_H
 
@@ -34,18 +35,18 @@ struct part_writer;
  * entries_max bound each part; 0: PART_BYTES_MAX, PART_ENTRIES_MAX. */
 int part_writer_begin(const char *directory, const char *certification_id, const char *channel_id,
                       uint64_t bytes_max, uint32_t entries_max, struct part_writer **ret_writer,
-                      struct error *error) __attribute__((warn_unused_result));
+                      struct error *error) MUST_CHECK;
 /* In ascending order of sequence; a part that is full is finished and the next one begun. Content
  * whose SHA-256 is not the entry's hash is ERR_CORRUPT. After a failure the writer can only be
  * freed. */
 int part_writer_add(struct part_writer *writer, const struct part_entry *entry,
-                    struct slice content, struct error *error) __attribute__((warn_unused_result));
+                    struct slice content, struct error *error) MUST_CHECK;
 /* The same from a regular file, read from its start. */
 int part_writer_add_file(struct part_writer *writer, const struct part_entry *entry, int fd,
-                         struct error *error) __attribute__((warn_unused_result));
+                         struct error *error) MUST_CHECK;
 /* The facts of all parts (none when nothing was added); they belong to the writer. */
 int part_writer_finish(struct part_writer *writer, const struct part_facts **ret_parts,
-                       size_t *ret_count, struct error *error) __attribute__((warn_unused_result));
+                       size_t *ret_count, struct error *error) MUST_CHECK;
 /* Removes every part unless finished. NULL-safe. */
 void part_writer_free(struct part_writer *writer);
 

@@ -155,8 +155,8 @@ static int read_cms(struct slice digits, char *cms, size_t *ret_size, struct err
 	return OK;
 }
 
-static int check_signature(struct slice file, size_t contents_at,
-                           const struct trust_roots *roots, struct cms_facts *ret_facts, struct error *error)
+static int check_signature(struct slice file, size_t contents_at, const struct trust_roots *roots,
+                           struct cms_facts *ret_facts, struct error *error)
 {
 	char cms[PDF_CMS_SIZE_MAX];
 	size_t size = 0;

@@ -46,14 +46,15 @@ struct pdf_facts {
 /* Reads what a report, signed or not, says of itself; nothing is checked but its form. 0 or
  * ERR_INVALID_EVIDENCE. */
 int pdf_read_binding(struct slice file, struct pdf_binding *ret_binding, struct error *error)
-    __attribute__((warn_unused_result));
+	MUST_CHECK;
 
-/* Checks a whole file in memory. Roots as for cms_verify. 0 or ERR_INVALID_EVIDENCE with the cause, ERR_NO_MEMORY. */
+/* Checks a whole file in memory. Roots as for cms_verify. 0 or ERR_INVALID_EVIDENCE with the cause,
+ * ERR_NO_MEMORY. */
 int pdf_check(struct slice file, const struct trust_roots *roots, struct pdf_facts *ret_facts,
-              struct error *error) __attribute__((warn_unused_result));
+              struct error *error) MUST_CHECK;
 
 /* The same for a file on disk; ERR_IO when it cannot be read. */
 int pdf_check_file(const char *path, const struct trust_roots *roots, struct pdf_facts *ret_facts,
-                   struct error *error) __attribute__((warn_unused_result));
+                   struct error *error) MUST_CHECK;
 
 #endif

@@ -27,7 +27,7 @@ struct base {
 	int64_t size_bytes;
 	struct buf catalog; /* "<< … " without the closing brackets */
 	struct buf page;
-	struct buf trailer; /* /Root and /Info */
+	struct buf trailer;  /* /Root and /Info */
 	struct buf first_id; /* the file identifier that stays, in binary */
 };
 
@@ -118,9 +118,8 @@ static int read_objects(qpdf_data pdf, struct base *base, struct error *error)
 	base->next_id = qpdf_oh_get_int_value_as_int(pdf, qpdf_oh_get_key(pdf, trailer, "/Size"));
 	size_t size = 0;
 	qpdf_oh identifiers = qpdf_oh_get_key(pdf, trailer, "/ID");
-	qpdf_oh first = qpdf_oh_is_array(pdf, identifiers)
-	                    ? qpdf_oh_get_array_item(pdf, identifiers, 0)
-	                    : identifiers;
+	qpdf_oh first = qpdf_oh_is_array(pdf, identifiers) ? qpdf_oh_get_array_item(pdf, identifiers, 0)
+	                                                   : identifiers;
 	const char *identifier = qpdf_oh_get_binary_string_value(pdf, first, &size);
 	if (!identifier || size != 16)
 		return refused(error, "has no identifier");
@@ -236,8 +235,8 @@ static void add_objects(const struct base *base, struct update *update, struct p
 static void add_end(const struct base *base, struct update *update, const struct places *places)
 {
 	struct buf *out = &update->after;
-	int64_t table_at = update->contents_at + 2 + 2 * PDF_CMS_SIZE_MAX +
-	                   (int64_t)strlen(PDF_FORM_END);
+	int64_t table_at =
+		update->contents_at + 2 + 2 * PDF_CMS_SIZE_MAX + (int64_t)strlen(PDF_FORM_END);
 	bool catalog_first = base->catalog_id < base->page_id;
 	buf_add_text(out, PDF_FORM_END "xref\n");
 	buf_printf(out, "%d 1\n" PDF_FORM_ENTRY, catalog_first ? base->catalog_id : base->page_id,

@@ -25,6 +25,6 @@ struct pdf_signed {
  * of another form, ERR_IO, ERR_NO_SPACE, ERR_NO_MEMORY. */
 int pdf_sign(const char *base_path, const char *signed_path, int64_t time_us,
              const struct cms_signing *signing, struct pdf_signed *ret_signed, struct error *error)
-    __attribute__((warn_unused_result));
+	MUST_CHECK;
 
 #endif

@@ -12,8 +12,7 @@
 
 #include <stdint.h>
 
-#define PDF_FORM_BEGIN \
-	"<< /Type /Sig /Filter /Adobe.PPKLite /SubFilter /ETSI.CAdES.detached /M ("
+#define PDF_FORM_BEGIN "<< /Type /Sig /Filter /Adobe.PPKLite /SubFilter /ETSI.CAdES.detached /M ("
 #define PDF_FORM_RANGE ") /ByteRange [0 "
 #define PDF_FORM_RANGE_SIZE 36 /* the three numbers, filled up with spaces */
 #define PDF_FORM_CONTENTS "] /Contents "

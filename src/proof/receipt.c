@@ -55,8 +55,8 @@ static int add(struct reading *reading, const struct json *json)
 {
 	struct receipt *item = &reading->items[reading->count];
 	struct error detail = {0};
-	int status = archive_read_receipt(reading->arena, json, &item->event, &item->chain_hash,
-	                                  &detail);
+	int status =
+		archive_read_receipt(reading->arena, json, &item->event, &item->chain_hash, &detail);
 	if (status == ERR_INVALID_EVIDENCE)
 		return error_cause(reading->error, status,
 		                   "receipt %zu is no answer to a registration: %.*s", reading->count + 1,

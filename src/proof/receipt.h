@@ -22,6 +22,6 @@ struct receipt {
  * at least one receipt; ERR_INVALID_EVIDENCE with the cause, which names the receipt by its number;
  * ERR_NO_MEMORY. */
 int receipts_read(struct arena *arena, struct slice text, struct receipt **ret_receipts,
-                  size_t *ret_count, struct error *error) __attribute__((warn_unused_result));
+                  size_t *ret_count, struct error *error) MUST_CHECK;
 
 #endif

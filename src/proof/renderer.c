@@ -31,8 +31,7 @@ static int make_facts(const struct report_facts *facts, enum language language,
 	if (result)
 		return error_cause(error, result, "the facts of a report");
 	drawing->facts = memfd_create("facts", MFD_CLOEXEC);
-	if (drawing->facts < 0 ||
-	    pwrite(drawing->facts, wire.data, wire.size, 0) != (ssize_t)wire.size)
+	if (drawing->facts < 0 || pwrite(drawing->facts, wire.data, wire.size, 0) != (ssize_t)wire.size)
 		return error_cause(error, ERR_NO_MEMORY, "the facts of a report: %s", strerror(errno));
 	return OK;
 }
@@ -69,8 +68,8 @@ static int spawn(const char *program, struct drawing *drawing, struct error *err
 	return error_cause(error, ERR_UNAVAILABLE, "starting the renderer: %s", strerror(failed));
 }
 
-/* What it tells: an error's number, a space, the cause. It may have been taken over by the text that
- * it draws, so that only what a renderer may say is believed. */
+/* What it tells: an error's number, a space, the cause. It may have been taken over by the text
+ * that it draws, so that only what a renderer may say is believed. */
 static int read_failure(int told, struct error *error)
 {
 	static const int known[] = {ERR_VALIDATION, ERR_IO, ERR_NO_SPACE, ERR_NO_MEMORY, ERR_INTERNAL};

@@ -26,7 +26,7 @@ struct renderer {
  * report_render; ERR_UNAVAILABLE when the process crashed, or did not end in time. Any thread may
  * call. */
 int renderer_draw(const struct renderer *renderer, const struct report_facts *facts,
-                  enum language language, const char *path, struct error *error) __attribute__((warn_unused_result));
+                  enum language language, const char *path, struct error *error) MUST_CHECK;
 
 /* What the process does; gives its exit status. */
 int renderer_run(void);
@@ -36,6 +36,6 @@ bool renderer_can_be_fenced(void);
 
 /* Gives up all that drawing does not need: for renderer_run, and for tests. *ret_fenced: the file
  * system is out of reach but for fonts and profile. */
-int renderer_confine(bool *ret_fenced, struct error *error) __attribute__((warn_unused_result));
+int renderer_confine(bool *ret_fenced, struct error *error) MUST_CHECK;
 
 #endif

@@ -22,28 +22,17 @@
 
 /* The libraries draw with threads and look for fonts; what they open they only read. */
 static const struct confine_call drawing_calls[] = {
-	{SCMP_SYS(openat), CONFINE_READ_ONLY},
-	{SCMP_SYS(newfstatat), CONFINE_ALWAYS},
-	{SCMP_SYS(statx), CONFINE_ALWAYS},
-	{SCMP_SYS(fstatfs), CONFINE_ALWAYS},
-	{SCMP_SYS(statfs), CONFINE_ALWAYS},
-	{SCMP_SYS(access), CONFINE_ALWAYS},
-	{SCMP_SYS(faccessat), CONFINE_ALWAYS},
-	{SCMP_SYS(faccessat2), CONFINE_ALWAYS},
-	{SCMP_SYS(readlink), CONFINE_ALWAYS},
-	{SCMP_SYS(readlinkat), CONFINE_ALWAYS},
-	{SCMP_SYS(getdents64), CONFINE_ALWAYS},
-	{SCMP_SYS(fcntl), CONFINE_ALWAYS},
-	{SCMP_SYS(fadvise64), CONFINE_ALWAYS},
-	{SCMP_SYS(getuid), CONFINE_ALWAYS},
-	{SCMP_SYS(geteuid), CONFINE_ALWAYS},
-	{SCMP_SYS(getgid), CONFINE_ALWAYS},
-	{SCMP_SYS(getegid), CONFINE_ALWAYS},
-	{SCMP_SYS(sysinfo), CONFINE_ALWAYS},
-	{SCMP_SYS(uname), CONFINE_ALWAYS},
-	{SCMP_SYS(sched_getaffinity), CONFINE_ALWAYS},
-	{SCMP_SYS(clone), CONFINE_THREAD},
-	{SCMP_SYS(set_robust_list), CONFINE_ALWAYS},
+	{SCMP_SYS(openat), CONFINE_READ_ONLY},  {SCMP_SYS(newfstatat), CONFINE_ALWAYS},
+	{SCMP_SYS(statx), CONFINE_ALWAYS},      {SCMP_SYS(fstatfs), CONFINE_ALWAYS},
+	{SCMP_SYS(statfs), CONFINE_ALWAYS},     {SCMP_SYS(access), CONFINE_ALWAYS},
+	{SCMP_SYS(faccessat), CONFINE_ALWAYS},  {SCMP_SYS(faccessat2), CONFINE_ALWAYS},
+	{SCMP_SYS(readlink), CONFINE_ALWAYS},   {SCMP_SYS(readlinkat), CONFINE_ALWAYS},
+	{SCMP_SYS(getdents64), CONFINE_ALWAYS}, {SCMP_SYS(fcntl), CONFINE_ALWAYS},
+	{SCMP_SYS(fadvise64), CONFINE_ALWAYS},  {SCMP_SYS(getuid), CONFINE_ALWAYS},
+	{SCMP_SYS(geteuid), CONFINE_ALWAYS},    {SCMP_SYS(getgid), CONFINE_ALWAYS},
+	{SCMP_SYS(getegid), CONFINE_ALWAYS},    {SCMP_SYS(sysinfo), CONFINE_ALWAYS},
+	{SCMP_SYS(uname), CONFINE_ALWAYS},      {SCMP_SYS(sched_getaffinity), CONFINE_ALWAYS},
+	{SCMP_SYS(clone), CONFINE_THREAD},      {SCMP_SYS(set_robust_list), CONFINE_ALWAYS},
 	{SCMP_SYS(rseq), CONFINE_ALWAYS},
 };
 
@@ -91,9 +80,9 @@ static int fence(bool *ret_fenced, struct error *error)
 int renderer_confine(bool *ret_fenced, struct error *error)
 {
 	int result = fence(ret_fenced, error);
-	return result ? result
-	              : confine_calls(drawing_calls, sizeof drawing_calls / sizeof *drawing_calls,
-	                              error);
+	return result
+	           ? result
+	           : confine_calls(drawing_calls, sizeof drawing_calls / sizeof *drawing_calls, error);
 }
 
 /* Neither a loop nor a report that grows without end gets far. */

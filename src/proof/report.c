@@ -21,8 +21,11 @@ static int check_cairo(cairo_status_t status, const char *what, struct error *er
 		return OK;
 	bool memory = status == CAIRO_STATUS_NO_MEMORY;
 	bool output = status == CAIRO_STATUS_WRITE_ERROR || status == CAIRO_STATUS_TEMP_FILE_ERROR;
-	return error_cause(error, memory ? ERR_NO_MEMORY : output ? ERR_IO : ERR_INTERNAL, "%s: %s",
-	                   what, cairo_status_to_string(status));
+	return error_cause(error,
+	                   memory   ? ERR_NO_MEMORY
+	                   : output ? ERR_IO
+	                            : ERR_INTERNAL,
+	                   "%s: %s", what, cairo_status_to_string(status));
 }
 
 /* One pass: with a NULL surface it only counts. */
@@ -60,7 +63,7 @@ static int draw(const struct report_facts *facts, enum language language, PangoC
 	int result = pass(&draft, pango, NULL, 0, error);
 	if (!result) {
 		cairo_surface_t *surface =
-		    cairo_pdf_surface_create_for_stream(collect, pdf, SHEET_PAGE_WIDTH, SHEET_PAGE_HEIGHT);
+			cairo_pdf_surface_create_for_stream(collect, pdf, SHEET_PAGE_WIDTH, SHEET_PAGE_HEIGHT);
 		result = pass(&draft, pango, surface, draft.sheet.page, error);
 		cairo_surface_finish(surface);
 		if (!result)
@@ -76,11 +79,11 @@ static int draw(const struct report_facts *facts, enum language language, PangoC
 /* The system's own fonts and no user's settings. Colour fonts are left out: their glyphs are
  * pictures, without text to search and without a place in PDF/A. */
 static const char font_settings[] =
-    "<?xml version=\"1.0\"?><!DOCTYPE fontconfig SYSTEM \"urn:fontconfig:fonts.dtd\"><fontconfig>"
-    "<dir>/usr/share/fonts</dir><cachedir>/var/cache/fontconfig</cachedir><selectfont>"
-    "<rejectfont><pattern><patelt name=\"color\"><bool>true</bool></patelt></pattern></rejectfont>"
-    "<rejectfont><pattern><patelt name=\"scalable\"><bool>false</bool></patelt></pattern>"
-    "</rejectfont></selectfont></fontconfig>";
+	"<?xml version=\"1.0\"?><!DOCTYPE fontconfig SYSTEM \"urn:fontconfig:fonts.dtd\"><fontconfig>"
+	"<dir>/usr/share/fonts</dir><cachedir>/var/cache/fontconfig</cachedir><selectfont>"
+	"<rejectfont><pattern><patelt name=\"color\"><bool>true</bool></patelt></pattern></rejectfont>"
+	"<rejectfont><pattern><patelt name=\"scalable\"><bool>false</bool></patelt></pattern>"
+	"</rejectfont></selectfont></fontconfig>";
 
 static int require_font(FcConfig *config, const char *family, struct error *error)
 {
@@ -199,8 +202,8 @@ static bool request_fits(const struct report_facts *facts)
 
 static bool counts_fit(const struct report_facts *facts)
 {
-	int64_t expected_rows = facts->event_count <= REPORT_EVENT_ROWS_MAX ? facts->event_count
-	                                                                    : 2 * REPORT_EDGE_ROWS;
+	int64_t expected_rows =
+		facts->event_count <= REPORT_EVENT_ROWS_MAX ? facts->event_count : 2 * REPORT_EDGE_ROWS;
 	return facts->first_sequence >= 1 && facts->last_sequence >= facts->first_sequence &&
 	       facts->event_count == facts->last_sequence - facts->first_sequence + 1 &&
 	       (int64_t)facts->event_rows == expected_rows && facts->configuration_rows >= 1 &&
@@ -247,10 +250,10 @@ int report_render(const struct report_facts *facts, enum language language, int 
 		return result;
 	ARENA_AUTO struct arena arena;
 	arena_init(&arena, ARENA_MAX);
-	const char *title = arena_printf(&arena, "%s %s", report_text(TEXT_TITLE, language),
-	                                 facts->certification_id);
+	const char *title =
+		arena_printf(&arena, "%s %s", report_text(TEXT_TITLE, language), facts->certification_id);
 	const char *figure =
-	    report_fill(&arena, TEXT_QR_DESCRIPTION, language, facts->verification_url, NULL);
+		report_fill(&arena, TEXT_QR_DESCRIPTION, language, facts->verification_url, NULL);
 	if (!title || !figure)
 		return error_cause(error, ERR_NO_MEMORY, "finishing the report");
 	struct report_finishing finishing = {.facts = facts,

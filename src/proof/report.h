@@ -111,9 +111,10 @@ struct report_facts {
 	struct sha256 archive_digest;
 };
 
-/* Writes the unsigned report of one language to an open, empty file. ERR_VALIDATION when the facts break a limit above or miss what is required,
- * ERR_IO, ERR_NO_SPACE, ERR_NO_MEMORY, ERR_INTERNAL (fonts or colour profile missing). */
+/* Writes the unsigned report of one language to an open, empty file. ERR_VALIDATION when the facts
+ * break a limit above or miss what is required, ERR_IO, ERR_NO_SPACE, ERR_NO_MEMORY, ERR_INTERNAL
+ * (fonts or colour profile missing). */
 int report_render(const struct report_facts *facts, enum language language, int file,
-                  struct error *error) __attribute__((warn_unused_result));
+                  struct error *error) MUST_CHECK;
 
 #endif

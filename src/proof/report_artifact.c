@@ -47,8 +47,8 @@ static struct slice next_operator(struct slice content, size_t at)
 		while (end < content.size && !is_space(content.data[end]) &&
 		       !is_delimiter(content.data[end]))
 			end++;
-		bool hexadecimal = at > 0 && content.data[at - 1] == '<' && end < content.size &&
-		                   content.data[end] == '>';
+		bool hexadecimal =
+			at > 0 && content.data[at - 1] == '<' && end < content.size && content.data[end] == '>';
 		bool letter = (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '\'' || c == '"';
 		if (letter && !hexadecimal)
 			return slice_make(content.data + at, end - at);
@@ -64,7 +64,7 @@ int report_mark_artifacts(struct slice content, struct buf *out, struct error *e
 	int depth = 0;
 	buf_add_text(out, "/Artifact BMC\n");
 	for (;;) {
-		struct slice operator = next_operator(content, at);
+		struct slice operator= next_operator(content, at);
 		if (operator.size == 0)
 			break;
 		size_t end = (size_t)(operator.data - content.data) + operator.size;

@@ -8,7 +8,6 @@
 
 /* Appends the content stream with everything outside marked-content sequences put into sequences
  * tagged Artifact. ERR_INTERNAL when the sequences do not pair up, ERR_NO_MEMORY. */
-int report_mark_artifacts(struct slice content, struct buf *out, struct error *error)
-    __attribute__((warn_unused_result));
+int report_mark_artifacts(struct slice content, struct buf *out, struct error *error) MUST_CHECK;
 
 #endif

@@ -22,17 +22,17 @@ void sheet_heading(struct sheet *sheet, const char *text)
 void sheet_paragraph(struct sheet *sheet, enum sheet_style style, const char *text)
 {
 	static const char *const tags[SHEET_STYLE_COUNT] = {
-	    [SHEET_TITLE] = "H1", [SHEET_HEADING] = "H2", [SHEET_SUBHEADING] = "H3"};
+		[SHEET_TITLE] = "H1", [SHEET_HEADING] = "H2", [SHEET_SUBHEADING] = "H3"};
 	add_text(sheet, tags[style] ? tags[style] : "P", style, text);
 }
 
 void sheet_item(struct sheet *sheet, const char *mark, const char *text)
 {
 	sheet_add(sheet, &(struct sheet_row){
-	                     .count = 2,
-	                     .tag = "LI",
-	                     .space_below = 3,
-	                     .cells = {{.text = mark,
+						 .count = 2,
+						 .tag = "LI",
+						 .space_below = 3,
+						 .cells = {{.text = mark,
 	                                .style = SHEET_STRONG,
 	                                .colour = SHEET_ACCENT,
 	                                .tag = "Lbl",
@@ -42,19 +42,19 @@ void sheet_item(struct sheet *sheet, const char *mark, const char *text)
 	                                .tag = "LBody",
 	                                .x = 18,
 	                                .width = SHEET_WIDTH - 18}},
-	                 });
+					 });
 }
 
 void sheet_fact(struct sheet *sheet, const char *label, enum sheet_style style, const char *value,
                 const char *link)
 {
 	sheet_add(sheet, &(struct sheet_row){
-	                     .count = 2,
-	                     .tag = "LI",
-	                     .space_above = 3.5,
-	                     .space_below = 4,
-	                     .rule = SHEET_RULE,
-	                     .cells = {{.text = label,
+						 .count = 2,
+						 .tag = "LI",
+						 .space_above = 3.5,
+						 .space_below = 4,
+						 .rule = SHEET_RULE,
+						 .cells = {{.text = label,
 	                                .style = SHEET_SMALL,
 	                                .tag = "Lbl",
 	                                .width = FACT_LABEL_WIDTH - 8},
@@ -65,20 +65,18 @@ void sheet_fact(struct sheet *sheet, const char *label, enum sheet_style style, 
 	                                .link = link,
 	                                .x = FACT_LABEL_WIDTH,
 	                                .width = SHEET_WIDTH - FACT_LABEL_WIDTH}},
-	                 });
+					 });
 }
 
 void sheet_notice(struct sheet *sheet, const char *title, const char *text)
 {
-	struct sheet_row row = {.count = 1,
-	                        .space_above = 7,
-	                        .background = SHEET_WARNING_TINT,
-	                        .bar = SHEET_WARNING,
-	                        .cells[0] = {.text = title,
-	                                     .style = SHEET_NOTICE,
-	                                     .tag = "P",
-	                                     .x = 14,
-	                                     .width = SHEET_WIDTH - 28}};
+	struct sheet_row row = {
+		.count = 1,
+		.space_above = 7,
+		.background = SHEET_WARNING_TINT,
+		.bar = SHEET_WARNING,
+		.cells[0] = {
+			.text = title, .style = SHEET_NOTICE, .tag = "P", .x = 14, .width = SHEET_WIDTH - 28}};
 	sheet_need(sheet, 60);
 	sheet_add(sheet, &row);
 	row.space_above = 1;

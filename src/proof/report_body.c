@@ -17,7 +17,7 @@ static const char *say(const struct draft *draft, enum report_text text)
 	return report_text(text, draft->language);
 }
 
-#define FILL(draft, text, ...) \
+#define FILL(draft, text, ...)                                                                     \
 	keep(draft, report_fill(&(draft)->arena, text, (draft)->language, __VA_ARGS__, NULL))
 
 static const char *show_slice(struct draft *draft, struct slice text, bool lines)
@@ -104,23 +104,22 @@ static const char *link_of(const char *url)
 static void summary_fact(struct draft *draft, enum report_text label, enum sheet_style style,
                          const char *value)
 {
-	sheet_add(&draft->sheet, &(struct sheet_row){
-	                             .count = 2,
-	                             .tag = "LI",
-	                             .space_above = 4,
-	                             .space_below = 4.5,
-	                             .rule = SHEET_RULE,
-	                             .width = SUMMARY_WIDTH,
-	                             .cells = {{.text = say(draft, label),
-	                                        .style = SHEET_SMALL,
-	                                        .tag = "Lbl",
-	                                        .width = 88},
-	                                       {.text = value,
-	                                        .style = style,
-	                                        .tag = "LBody",
-	                                        .x = 94,
-	                                        .width = SUMMARY_WIDTH - 94}},
-	                         });
+	sheet_add(
+		&draft->sheet,
+		&(struct sheet_row){
+			.count = 2,
+			.tag = "LI",
+			.space_above = 4,
+			.space_below = 4.5,
+			.rule = SHEET_RULE,
+			.width = SUMMARY_WIDTH,
+			.cells = {{.text = say(draft, label), .style = SHEET_SMALL, .tag = "Lbl", .width = 88},
+	                  {.text = value,
+	                   .style = style,
+	                   .tag = "LBody",
+	                   .x = 94,
+	                   .width = SUMMARY_WIDTH - 94}},
+		});
 }
 
 static const char *frozen_range(struct draft *draft)
@@ -204,12 +203,11 @@ static void range(struct draft *draft)
 	sheet_need(sheet, 225); /* better on one page */
 	sheet_heading(sheet, say(draft, TEXT_RANGE));
 	sheet_open(sheet, "L");
-	const char *requested =
-	    facts->from_us != TIME_NONE
-	        ? FILL(draft, TEXT_RANGE_BY_TIME, moment(draft, facts->from_us),
-	               moment(draft, facts->to_us))
-	        : FILL(draft, TEXT_RANGE_BY_SEQUENCE, plain(draft, facts->seq_from),
-	               plain(draft, facts->seq_to));
+	const char *requested = facts->from_us != TIME_NONE
+	                            ? FILL(draft, TEXT_RANGE_BY_TIME, moment(draft, facts->from_us),
+	                                   moment(draft, facts->to_us))
+	                            : FILL(draft, TEXT_RANGE_BY_SEQUENCE, plain(draft, facts->seq_from),
+	                                   plain(draft, facts->seq_to));
 	fact(draft, TEXT_REQUESTED_AT, SHEET_BODY, moment(draft, facts->requested_at_us));
 	fact(draft, TEXT_RANGE_REQUESTED, SHEET_BODY, requested);
 	fact(draft, TEXT_RANGE_FROZEN, SHEET_BODY, frozen_range(draft));
@@ -236,7 +234,7 @@ static void frame_row(struct draft *draft, const char *label, const char *text,
 	                        .background = SHEET_TINT,
 	                        .bar = SHEET_GREY};
 	row.cells[0] = (struct sheet_cell){
-	    .text = label, .style = SHEET_SMALL, .tag = "Lbl", .x = FRAME_INDENT, .width = 96};
+		.text = label, .style = SHEET_SMALL, .tag = "Lbl", .x = FRAME_INDENT, .width = 96};
 	row.cells[1] = (struct sheet_cell){.text = text,
 	                                   .style = style,
 	                                   .tag = "LBody",
@@ -250,8 +248,7 @@ static void declared_text(struct draft *draft, enum report_text label, const cha
 {
 	bool nothing = !text || !*text;
 	frame_row(draft, say(draft, label),
-	          nothing ? say(draft, TEXT_NOTHING_DECLARED)
-	                  : show_slice(draft, slice_of(text), true),
+	          nothing ? say(draft, TEXT_NOTHING_DECLARED) : show_slice(draft, slice_of(text), true),
 	          nothing ? SHEET_SMALL : style);
 }
 
@@ -298,8 +295,8 @@ static void declarations(struct draft *draft)
 	fact(draft, TEXT_CHAIN_MODE, SHEET_BODY,
 	     say(draft, facts->mode == MODE_LIVE ? TEXT_CHAIN_LIVE : TEXT_CHAIN_TEST));
 	fact(draft, TEXT_MODALITY, SHEET_BODY,
-	     say(draft, facts->modality == MODALITY_CONTENT ? TEXT_MODALITY_CONTENT
-	                                                    : TEXT_MODALITY_HASH));
+	     say(draft,
+	         facts->modality == MODALITY_CONTENT ? TEXT_MODALITY_CONTENT : TEXT_MODALITY_HASH));
 	sheet_close(sheet, "L");
 	sheet_space(sheet, 8);
 	sheet_paragraph(sheet, SHEET_BODY, say(draft, TEXT_DECLARED_INTRO));
@@ -319,12 +316,12 @@ static void event_row(struct draft *draft, const struct report_event *event)
 	static const enum sheet_style styles[] = {SHEET_TABLE, SHEET_TABLE, SHEET_TABLE, SHEET_TABLE,
 	                                          SHEET_TABLE_MONO};
 	const char *texts[] = {
-	    plain(draft, event->sequence),
-	    two_line_moment(draft, event->received_at_us),
-	    event->occurred_at_us == TIME_NONE ? say(draft, TEXT_NOT_DECLARED)
-	                                       : two_line_moment(draft, event->occurred_at_us),
-	    show_slice(draft, event->client_ref, false),
-	    digest_lines(draft, event->hash, hash_algorithm_size(event->hash_algorithm), 16),
+		plain(draft, event->sequence),
+		two_line_moment(draft, event->received_at_us),
+		event->occurred_at_us == TIME_NONE ? say(draft, TEXT_NOT_DECLARED)
+										   : two_line_moment(draft, event->occurred_at_us),
+		show_slice(draft, event->client_ref, false),
+		digest_lines(draft, event->hash, hash_algorithm_size(event->hash_algorithm), 16),
 	};
 	sheet_table_row(&draft->sheet, texts, styles);
 }
@@ -334,19 +331,18 @@ static void events(struct draft *draft)
 	const struct report_facts *facts = draft->facts;
 	struct sheet *sheet = &draft->sheet;
 	const struct sheet_column columns[] = {
-	    {say(draft, TEXT_COLUMN_SEQUENCE), 56, true},
-	    {say(draft, TEXT_COLUMN_RECEIVED), 80, false},
-	    {say(draft, TEXT_COLUMN_OCCURRED), 82, false},
-	    {say(draft, TEXT_COLUMN_REFERENCE), SHEET_WIDTH - 358, false},
-	    {say(draft, TEXT_COLUMN_HASH), 140, false},
+		{say(draft, TEXT_COLUMN_SEQUENCE), 56, true},
+		{say(draft, TEXT_COLUMN_RECEIVED), 80, false},
+		{say(draft, TEXT_COLUMN_OCCURRED), 82, false},
+		{say(draft, TEXT_COLUMN_REFERENCE), SHEET_WIDTH - 358, false},
+		{say(draft, TEXT_COLUMN_HASH), 140, false},
 	};
 	bool all = facts->event_count <= REPORT_EVENT_ROWS_MAX;
 	sheet_heading(sheet, say(draft, TEXT_EVENT_LIST));
 	sheet_paragraph(sheet, SHEET_BODY,
 	                all ? say(draft, TEXT_EVENT_LIST_ALL)
 	                    : FILL(draft, TEXT_EVENT_LIST_EDGES, number(draft, REPORT_EDGE_ROWS),
-	                           number(draft, REPORT_EDGE_ROWS),
-	                           number(draft, facts->event_count)));
+	                           number(draft, REPORT_EDGE_ROWS), number(draft, facts->event_count)));
 	draft->written_out = false;
 	sheet_table_begin(sheet, columns, 5);
 	for (size_t i = 0; i < facts->event_rows; i++) {
@@ -379,22 +375,22 @@ static void seal_table(struct draft *draft)
 	                                          SHEET_TABLE};
 	const struct report_facts *facts = draft->facts;
 	const struct sheet_column columns[] = {
-	    {say(draft, TEXT_COLUMN_SEGMENT), 104, false},
-	    {say(draft, TEXT_COLUMN_NUMBERS), 74, false},
-	    {say(draft, TEXT_COLUMN_SEALED), 84, false},
-	    {say(draft, TEXT_COLUMN_AUTHORITY), SHEET_WIDTH - 330, false},
-	    {say(draft, TEXT_COLUMN_KIND), 68, false},
+		{say(draft, TEXT_COLUMN_SEGMENT), 104, false},
+		{say(draft, TEXT_COLUMN_NUMBERS), 74, false},
+		{say(draft, TEXT_COLUMN_SEALED), 84, false},
+		{say(draft, TEXT_COLUMN_AUTHORITY), SHEET_WIDTH - 330, false},
+		{say(draft, TEXT_COLUMN_KIND), 68, false},
 	};
 	sheet_table_begin(&draft->sheet, columns, 5);
 	for (size_t i = 0; i < facts->seal_rows; i++) {
 		const struct report_seal *seal = &facts->seals[i];
 		const char *texts[] = {
-		    show(draft, seal->segment_id),
-		    FILL(draft, TEXT_NUMBERS, plain(draft, seal->first_sequence),
+			show(draft, seal->segment_id),
+			FILL(draft, TEXT_NUMBERS, plain(draft, seal->first_sequence),
 		         plain(draft, seal->last_sequence)),
-		    two_line_moment(draft, seal->time_us),
-		    show(draft, seal->authority),
-		    kind_name(draft, seal->kind),
+			two_line_moment(draft, seal->time_us),
+			show(draft, seal->authority),
+			kind_name(draft, seal->kind),
 		};
 		sheet_table_row(&draft->sheet, texts, styles);
 	}
@@ -446,17 +442,17 @@ static void parts(struct draft *draft)
 	if (facts->part_rows == 0)
 		return;
 	const struct sheet_column columns[] = {
-	    {say(draft, TEXT_FILE_NAME), 110, false},
-	    {say(draft, TEXT_SIZE), SHEET_WIDTH - 378, true},
-	    {"SHA-256", 268, false},
+		{say(draft, TEXT_FILE_NAME), 110, false},
+		{say(draft, TEXT_SIZE), SHEET_WIDTH - 378, true},
+		{"SHA-256", 268, false},
 	};
 	sheet_table_begin(sheet, columns, 3);
 	for (size_t i = 0; i < facts->part_rows; i++) {
 		const struct report_part *part = &facts->parts[i];
 		const char *texts[] = {
-		    show(draft, part->name),
-		    FILL(draft, TEXT_BYTES, number(draft, part->size_bytes)),
-		    digest(draft, &part->digest),
+			show(draft, part->name),
+			FILL(draft, TEXT_BYTES, number(draft, part->size_bytes)),
+			digest(draft, &part->digest),
 		};
 		sheet_table_row(sheet, texts, styles);
 	}
@@ -490,9 +486,9 @@ static void verification(struct draft *draft)
 	sheet_item(sheet, "2", say(draft, TEXT_VERIFY_PROGRAM));
 	sheet_close(sheet, "L");
 	struct sheet_row command = {
-	    .count = 1,
-	    .space_below = 6,
-	    .cells[0] = {.text = FILL(draft, TEXT_VERIFY_COMMAND, show(draft, facts->archive_name),
+		.count = 1,
+		.space_below = 6,
+		.cells[0] = {.text = FILL(draft, TEXT_VERIFY_COMMAND, show(draft, facts->archive_name),
 	                              say(draft, TEXT_VERIFY_REPORT_NAME),
 	                              say(draft, TEXT_VERIFY_TRUST_NAME)),
 	                 .style = SHEET_MONO,
@@ -528,12 +524,12 @@ struct sheet_frame report_frame(struct draft *draft)
 {
 	const struct report_facts *facts = draft->facts;
 	return (struct sheet_frame){
-	    .header_left = say(draft, TEXT_TITLE),
-	    .header_right = FILL(draft, TEXT_HEADER, show(draft, facts->certification_id)),
-	    .footer_left = FILL(draft, TEXT_FOOTER, show(draft, facts->service_name),
+		.header_left = say(draft, TEXT_TITLE),
+		.header_right = FILL(draft, TEXT_HEADER, show(draft, facts->certification_id)),
+		.footer_left = FILL(draft, TEXT_FOOTER, show(draft, facts->service_name),
 	                        moment(draft, facts->issued_at_us)),
-	    .page_format = say(draft, TEXT_PAGE),
-	    .banner = facts->mode == MODE_TEST ? say(draft, TEXT_TEST_BANNER) : NULL,
+		.page_format = say(draft, TEXT_PAGE),
+		.banner = facts->mode == MODE_TEST ? say(draft, TEXT_TEST_BANNER) : NULL,
 	};
 }
 

@@ -22,6 +22,6 @@ struct draft {
 /* The page's header, footer and marking; they live in the draft's arena. */
 struct sheet_frame report_frame(struct draft *draft);
 /* Sets the whole report on the draft's sheet. Out of memory shows in draft->failed. */
-int report_compose(struct draft *draft, struct error *error) __attribute__((warn_unused_result));
+int report_compose(struct draft *draft, struct error *error) MUST_CHECK;
 
 #endif

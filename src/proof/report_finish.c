@@ -20,7 +20,8 @@ static int check(qpdf_data pdf, struct error *error)
 	if (!qpdf_has_error(pdf))
 		return OK;
 	qpdf_error first = qpdf_get_error(pdf);
-	return error_cause(error, qpdf_get_error_code(pdf, first) == qpdf_e_system ? ERR_IO : ERR_INTERNAL,
+	return error_cause(error,
+	                   qpdf_get_error_code(pdf, first) == qpdf_e_system ? ERR_IO : ERR_INTERNAL,
 	                   "completing the report: %s", qpdf_get_error_full_text(pdf, first));
 }
 
@@ -49,8 +50,8 @@ static int add_output_intent(qpdf_data pdf, qpdf_oh root, struct error *error)
 	if (file)
 		fclose(file);
 	if (size < 128 || size == sizeof(profile))
-		return error_cause(error, ERR_INTERNAL, "the colour profile " REPORT_PROFILE_PATH
-		                                        " cannot be read");
+		return error_cause(error, ERR_INTERNAL,
+		                   "the colour profile " REPORT_PROFILE_PATH " cannot be read");
 	qpdf_oh stream = stream_new(pdf, slice_make(profile, size));
 	qpdf_oh dictionary = qpdf_oh_get_dict(pdf, stream);
 	set(pdf, dictionary, "/N", qpdf_oh_new_integer(pdf, 3));

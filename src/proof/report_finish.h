@@ -32,6 +32,6 @@ struct report_finishing {
 
 /* Reads the PDF in memory and writes the completed one to an open file. 0 or ERR_*. */
 int report_finish(struct slice pdf, const struct report_finishing *finishing, int file,
-                  struct error *error) __attribute__((warn_unused_result));
+                  struct error *error) MUST_CHECK;
 
 #endif

@@ -20,38 +20,37 @@ static const struct {
 	enum sheet_colour colour;
 	float line_spacing; /* 0: the font's own */
 } styles[SHEET_STYLE_COUNT] = {
-    [SHEET_TITLE] = {"Noto Serif,Noto Sans CJK JP,DejaVu Sans 25", SHEET_ACCENT, 0},
-    [SHEET_SUBTITLE] = {"Noto Sans,Noto Sans CJK JP,DejaVu Sans 11", SHEET_GREY, 0},
-    [SHEET_HEADING] = {"Noto Serif,Noto Sans CJK JP,DejaVu Sans Bold 13", SHEET_ACCENT, 0},
-    [SHEET_SUBHEADING] = {"Noto Sans,Noto Sans CJK JP,DejaVu Sans Bold 9.5", SHEET_INK, 0},
-    [SHEET_BODY] = {"Noto Sans,Noto Sans CJK JP,DejaVu Sans 9.3", SHEET_INK, 0},
-    [SHEET_STRONG] = {"Noto Sans,Noto Sans CJK JP,DejaVu Sans Bold 9.3", SHEET_INK, 0},
-    [SHEET_SMALL] = {"Noto Sans,Noto Sans CJK JP,DejaVu Sans 8", SHEET_GREY, 0},
-    [SHEET_CODE] = {"DejaVu Sans Mono,Noto Sans,Noto Sans CJK JP Bold 10.5", SHEET_INK, 0},
-    [SHEET_MONO] = {"DejaVu Sans Mono,Noto Sans,Noto Sans CJK JP 8", SHEET_INK, 1.25F},
-    [SHEET_TABLE] = {"Noto Sans,Noto Sans CJK JP,DejaVu Sans 7.6", SHEET_INK, 0},
-    [SHEET_TABLE_MONO] = {"DejaVu Sans Mono,Noto Sans,Noto Sans CJK JP 6.6", SHEET_INK, 1.4F},
-    [SHEET_TABLE_HEAD] = {"Noto Sans,Noto Sans CJK JP,DejaVu Sans Bold 7.3", SHEET_ACCENT, 0},
-    [SHEET_NOTICE] = {"Noto Sans,Noto Sans CJK JP,DejaVu Sans Bold 10.5", SHEET_WARNING, 0},
+	[SHEET_TITLE] = {"Noto Serif,Noto Sans CJK JP,DejaVu Sans 25", SHEET_ACCENT, 0},
+	[SHEET_SUBTITLE] = {"Noto Sans,Noto Sans CJK JP,DejaVu Sans 11", SHEET_GREY, 0},
+	[SHEET_HEADING] = {"Noto Serif,Noto Sans CJK JP,DejaVu Sans Bold 13", SHEET_ACCENT, 0},
+	[SHEET_SUBHEADING] = {"Noto Sans,Noto Sans CJK JP,DejaVu Sans Bold 9.5", SHEET_INK, 0},
+	[SHEET_BODY] = {"Noto Sans,Noto Sans CJK JP,DejaVu Sans 9.3", SHEET_INK, 0},
+	[SHEET_STRONG] = {"Noto Sans,Noto Sans CJK JP,DejaVu Sans Bold 9.3", SHEET_INK, 0},
+	[SHEET_SMALL] = {"Noto Sans,Noto Sans CJK JP,DejaVu Sans 8", SHEET_GREY, 0},
+	[SHEET_CODE] = {"DejaVu Sans Mono,Noto Sans,Noto Sans CJK JP Bold 10.5", SHEET_INK, 0},
+	[SHEET_MONO] = {"DejaVu Sans Mono,Noto Sans,Noto Sans CJK JP 8", SHEET_INK, 1.25F},
+	[SHEET_TABLE] = {"Noto Sans,Noto Sans CJK JP,DejaVu Sans 7.6", SHEET_INK, 0},
+	[SHEET_TABLE_MONO] = {"DejaVu Sans Mono,Noto Sans,Noto Sans CJK JP 6.6", SHEET_INK, 1.4F},
+	[SHEET_TABLE_HEAD] = {"Noto Sans,Noto Sans CJK JP,DejaVu Sans Bold 7.3", SHEET_ACCENT, 0},
+	[SHEET_NOTICE] = {"Noto Sans,Noto Sans CJK JP,DejaVu Sans Bold 10.5", SHEET_WARNING, 0},
 };
 
 static const double colours[][3] = {
-    [SHEET_NO_COLOUR] = {0, 0, 0},
-    [SHEET_INK] = {0.11, 0.13, 0.16},
-    [SHEET_ACCENT] = {0.10, 0.25, 0.36},
-    [SHEET_GREY] = {0.36, 0.40, 0.44},
-    [SHEET_RULE] = {0.80, 0.83, 0.86},
-    [SHEET_TINT] = {0.955, 0.965, 0.972},
-    [SHEET_WARNING] = {0.62, 0.13, 0.11},
-    [SHEET_WARNING_TINT] = {0.992, 0.949, 0.941},
-    [SHEET_WATERMARK] = {0.973, 0.906, 0.898},
-    [SHEET_WHITE] = {1, 1, 1},
+	[SHEET_NO_COLOUR] = {0, 0, 0},
+	[SHEET_INK] = {0.11, 0.13, 0.16},
+	[SHEET_ACCENT] = {0.10, 0.25, 0.36},
+	[SHEET_GREY] = {0.36, 0.40, 0.44},
+	[SHEET_RULE] = {0.80, 0.83, 0.86},
+	[SHEET_TINT] = {0.955, 0.965, 0.972},
+	[SHEET_WARNING] = {0.62, 0.13, 0.11},
+	[SHEET_WARNING_TINT] = {0.992, 0.949, 0.941},
+	[SHEET_WATERMARK] = {0.973, 0.906, 0.898},
+	[SHEET_WHITE] = {1, 1, 1},
 };
 
 static void set_colour(struct sheet *sheet, enum sheet_colour colour)
 {
-	cairo_set_source_rgb(sheet->cairo, colours[colour][0], colours[colour][1],
-	                     colours[colour][2]);
+	cairo_set_source_rgb(sheet->cairo, colours[colour][0], colours[colour][1], colours[colour][2]);
 }
 
 static void fill(struct sheet *sheet, enum sheet_colour colour, double x, double y, double width,
@@ -186,8 +185,8 @@ static void page_end(struct sheet *sheet)
 void sheet_begin(struct sheet *sheet, cairo_t *cairo, PangoContext *pango,
                  const struct sheet_frame *frame, int page_count)
 {
-	*sheet = (struct sheet){
-	    .cairo = cairo, .pango = pango, .frame = frame, .page_count = page_count};
+	*sheet =
+		(struct sheet){.cairo = cairo, .pango = pango, .frame = frame, .page_count = page_count};
 	for (int i = 0; i < SHEET_STYLE_COUNT; i++)
 		sheet->fonts[i] = pango_font_description_from_string(styles[i].font);
 	sheet_open(sheet, "Document");
@@ -252,8 +251,7 @@ static void draw_lines(struct sheet *sheet, const struct sheet_cell *cell,
 	cairo_t *cairo = sheet->cairo;
 	double x = SHEET_LEFT + cell->x;
 	cairo_save(cairo);
-	cairo_rectangle(cairo, x - CLIP_TOLERANCE, y - CLIP_TOLERANCE,
-	                cell->width + 2 * CLIP_TOLERANCE,
+	cairo_rectangle(cairo, x - CLIP_TOLERANCE, y - CLIP_TOLERANCE, cell->width + 2 * CLIP_TOLERANCE,
 	                progress->fitting_height + 2 * CLIP_TOLERANCE);
 	cairo_clip(cairo);
 	set_colour(sheet, cell->colour ? cell->colour : styles[cell->style].colour);
@@ -382,7 +380,7 @@ static void lay_out(struct sheet *sheet, const struct sheet_row *row, struct pro
 	for (int i = 0; i < row->count; i++) {
 		const struct sheet_cell *cell = &row->cells[i];
 		progress[i] = (struct progress){
-		    .layout = layout_new(sheet, cell->style, cell->text, cell->width, cell->right_aligned)};
+			.layout = layout_new(sheet, cell->style, cell->text, cell->width, cell->right_aligned)};
 		progress[i].line_count = pango_layout_get_line_count(progress[i].layout);
 		int baseline = pango_layout_get_baseline(progress[i].layout);
 		lowest = baseline > lowest ? baseline : lowest;
@@ -448,8 +446,7 @@ int sheet_qr(struct sheet *sheet, const char *text, double x, double y, double s
 			for (run = 1; column + run < code->width && ((module[run] ^ module[0]) & 1) == 0;)
 				run++;
 			if (module[0] & 1)
-				cairo_rectangle(sheet->cairo, x + column * side, y + row * side, run * side,
-				                side);
+				cairo_rectangle(sheet->cairo, x + column * side, y + row * side, run * side, side);
 		}
 	cairo_fill(sheet->cairo);
 	sheet_close(sheet, "Figure");

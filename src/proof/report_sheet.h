@@ -80,8 +80,8 @@ struct sheet_row {
 	enum sheet_colour background;
 	enum sheet_colour bar;  /* at the left edge */
 	enum sheet_colour rule; /* below */
-	double x; /* of background, bar and rule, from the left margin */
-	double width; /* 0: to the right margin */
+	double x;               /* of background, bar and rule, from the left margin */
+	double width;           /* 0: to the right margin */
 };
 
 struct sheet_column {
@@ -99,7 +99,7 @@ struct sheet {
 	int page; /* from 1 */
 	int page_count;
 	bool repeating;
-	struct sheet_row repeated; /* at the top of every new page */
+	struct sheet_row repeated;          /* at the top of every new page */
 	const struct sheet_column *columns; /* of the table under way */
 	int column_count;
 };
@@ -126,7 +126,7 @@ void sheet_close(struct sheet *sheet, const char *tag);
 /* Draws the QR code of a text with its upper left corner at x, y; the quiet zone is the caller's.
  * `size` is its side. ERR_INTERNAL when the text does not fit in a code. */
 int sheet_qr(struct sheet *sheet, const char *text, double x, double y, double size,
-             struct error *error) __attribute__((warn_unused_result));
+             struct error *error) MUST_CHECK;
 
 /* The blocks below are in report_block.c. */
 

@@ -60,10 +60,8 @@ static bool is_blank_letter(gunichar character)
 	case 0x3164:
 	case 0xFE00 ... 0xFE0E:
 	case 0xFFA0:
-	case 0xE0000 ... 0xE0FFF:
-		return true;
-	default:
-		return false;
+	case 0xE0000 ... 0xE0FFF: return true;
+	default: return false;
 	}
 }
 
@@ -81,13 +79,11 @@ static bool is_visible(gunichar character)
 	case G_UNICODE_PRIVATE_USE:
 	case G_UNICODE_SURROGATE:
 	case G_UNICODE_LINE_SEPARATOR:
-	case G_UNICODE_PARAGRAPH_SEPARATOR:
-		return false;
+	case G_UNICODE_PARAGRAPH_SEPARATOR: return false;
 	case G_UNICODE_SPACE_SEPARATOR:
 		return character == ' ' || character == 0x00A0 || character == 0x202F ||
 		       character == 0x3000;
-	default:
-		return true;
+	default: return true;
 	}
 }
 
@@ -125,9 +121,9 @@ const char *report_show(struct arena *arena, struct slice text, bool lines)
 const char *report_moment(struct arena *arena, int64_t time_us, enum language language)
 {
 	static const char *const months[2][12] = {
-	    {"January", "February", "March", "April", "May", "June", "July", "August", "September",
+		{"January", "February", "March", "April", "May", "June", "July", "August", "September",
 	     "October", "November", "December"},
-	    {"enero", "febrero", "marzo", "abril", "mayo", "junio", "julio", "agosto", "septiembre",
+		{"enero", "febrero", "marzo", "abril", "mayo", "junio", "julio", "agosto", "septiembre",
 	     "octubre", "noviembre", "diciembre"}};
 	char text[TIME_TEXT_SIZE]; /* 2026-11-21T09:15:02.123456Z */
 	time_format(time_us, text);

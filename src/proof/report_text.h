@@ -21,7 +21,7 @@ const char *report_text(enum report_text text, enum language language);
 /* The sentence with its places {0} to {3} filled; NULL without memory. The variadic part is
  * `const char *`, closed by NULL. */
 const char *report_fill(struct arena *arena, enum report_text text, enum language language, ...)
-    __attribute__((sentinel));
+	__attribute__((sentinel));
 
 /* Appends foreign text so that everything in it can be seen and nothing in it can act: control,
  * direction, invisible, private and unassigned characters, and bytes that are no UTF-8, are written

@@ -6,7 +6,7 @@
 
 /* One walk over all that the facts point to serves both directions. */
 struct wire {
-	struct buf *out;     /* writing; NULL: reading */
+	struct buf *out; /* writing; NULL: reading */
 	struct slice in;
 	struct arena *arena;
 	bool failed;
@@ -81,8 +81,8 @@ static void *elements(struct wire *wire, const void *items, size_t count, size_t
 
 static void configurations(struct wire *wire, struct report_facts *facts)
 {
-	struct report_configuration *items = elements(
-	    wire, facts->configurations, facts->configuration_rows, sizeof *items);
+	struct report_configuration *items =
+		elements(wire, facts->configurations, facts->configuration_rows, sizeof *items);
 	for (size_t i = 0; i < facts->configuration_rows && !wire->failed; i++) {
 		struct config_facts *texts = &items[i].facts;
 		text(wire, &texts->channel_id);
@@ -121,7 +121,7 @@ static void seals(struct wire *wire, struct report_facts *facts)
 static void rest(struct wire *wire, struct report_facts *facts)
 {
 	struct report_authority *authorities =
-	    elements(wire, facts->authorities, facts->authority_rows, sizeof *authorities);
+		elements(wire, facts->authorities, facts->authority_rows, sizeof *authorities);
 	for (size_t i = 0; i < facts->authority_rows && !wire->failed; i++)
 		text(wire, &authorities[i].name);
 	facts->authorities = authorities;

@@ -10,10 +10,9 @@
 
 /* ERR_NO_MEMORY. */
 int report_wire_write(const struct report_facts *facts, enum language language, struct buf *out)
-    __attribute__((warn_unused_result));
+	MUST_CHECK;
 /* What the facts point to lives in the arena, or in `wire`. ERR_VALIDATION, ERR_NO_MEMORY. */
 int report_wire_read(struct slice wire, struct arena *arena, struct report_facts *ret_facts,
-                     enum language *ret_language, struct error *error)
-    __attribute__((warn_unused_result));
+                     enum language *ret_language, struct error *error) MUST_CHECK;
 
 #endif

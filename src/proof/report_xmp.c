@@ -49,18 +49,18 @@ static void add_schemas(struct buf *out)
 {
 	static const char *const accessibility[][3] = {{"part", "Integer", "Part of ISO 14289"}};
 	static const char *const binding[][3] = {
-	    {"CertificationId", "Text", "Identifier of the certification"},
-	    {"VerificationCode", "Text", "Code for the public verification page"},
-	    {"ChannelId", "Text", "Identifier of the channel"},
-	    {"Chain", "Text", "live or test"},
-	    {"Language", "Text", "en or es"},
-	    {"FirstSequence", "Integer", "First sequence number of the range"},
-	    {"LastSequence", "Integer", "Last sequence number of the range"},
-	    {"EventCount", "Integer", "Number of events in the range"},
-	    {"FirstChainHash", "Text", "Chain hash of the first event, SHA-256"},
-	    {"LastChainHash", "Text", "Chain hash of the last event, SHA-256"},
-	    {"ArchiveSha256", "Text", "SHA-256 of the evidence archive"},
-	    {"ArchiveSize", "Integer", "Size of the evidence archive in bytes"},
+		{"CertificationId", "Text", "Identifier of the certification"},
+		{"VerificationCode", "Text", "Code for the public verification page"},
+		{"ChannelId", "Text", "Identifier of the channel"},
+		{"Chain", "Text", "live or test"},
+		{"Language", "Text", "en or es"},
+		{"FirstSequence", "Integer", "First sequence number of the range"},
+		{"LastSequence", "Integer", "Last sequence number of the range"},
+		{"EventCount", "Integer", "Number of events in the range"},
+		{"FirstChainHash", "Text", "Chain hash of the first event, SHA-256"},
+		{"LastChainHash", "Text", "Chain hash of the last event, SHA-256"},
+		{"ArchiveSha256", "Text", "SHA-256 of the evidence archive"},
+		{"ArchiveSize", "Integer", "Size of the evidence archive in bytes"},
 	};
 	buf_add_text(out, "  <rdf:Description rdf:about=\"\"\n"
 	                  "    xmlns:pdfaExtension=\"http://www.aiim.org/pdfa/ns/extension/\"\n"

@@ -18,8 +18,8 @@
 #define ROOTS_MAX ((size_t)4 << 20)
 #define PROGRESS_STEP_US (US_PER_SECOND / 5)
 
-/* U+2028 to 202E, U+2066 to 2069, U+200E, U+200F and U+061C end a line or turn its direction around:
- * what is shown would not be what is said. The bytes of one, 0: another character. */
+/* U+2028 to 202E, U+2066 to 2069, U+200E, U+200F and U+061C end a line or turn its direction
+ * around: what is shown would not be what is said. The bytes of one, 0: another character. */
 static size_t misleading(const char *text)
 {
 	const unsigned char *at = (const unsigned char *)text;
@@ -55,8 +55,8 @@ char *verify_visible(struct arena *arena, const char *text)
 	return copy;
 }
 
-void verify_add(struct run *run, enum verify_severity severity, const char *path,
-                const char *where, const char *format, ...)
+void verify_add(struct run *run, enum verify_severity severity, const char *path, const char *where,
+                const char *format, ...)
 {
 	struct verify_result *result = run->result;
 	uint64_t *counter = severity == VERIFY_WRONG       ? &result->wrong
@@ -71,8 +71,7 @@ void verify_add(struct run *run, enum verify_severity severity, const char *path
 	vsnprintf(text, sizeof text, format, arguments);
 	va_end(arguments);
 	struct verify_finding *finding = arena_alloc(&result->arena, sizeof *finding);
-	char *copies[] = {verify_visible(&result->arena, path),
-	                  verify_visible(&result->arena, where),
+	char *copies[] = {verify_visible(&result->arena, path), verify_visible(&result->arena, where),
 	                  verify_visible(&result->arena, text)};
 	if (!finding || !copies[0] || !copies[1] || !copies[2])
 		return; /* it is counted, and the count alone decides */
@@ -158,8 +157,8 @@ static int open_input(struct run *run, struct input *input)
 	if (status == 0) {
 		size = facts.st_size < (off_t)sizeof head ? (size_t)facts.st_size : sizeof head;
 		if (!zip_read_at(fd, head, size, 0) ||
-		    (size >= sizeof tail && !zip_read_at(fd, tail, sizeof tail,
-		                                         (uint64_t)facts.st_size - sizeof tail)))
+		    (size >= sizeof tail &&
+		     !zip_read_at(fd, tail, sizeof tail, (uint64_t)facts.st_size - sizeof tail)))
 			status = error_cause(&error, ERR_IO, "it cannot be read");
 	}
 	if (status == 0) {
@@ -200,17 +199,16 @@ static void compare_binding(struct run *run, const struct input *report,
 		bool same;
 		const char *what;
 	} items[] = {
-	    {strcmp(binding->certification_id, facts->certification_id) == 0, "certification"},
-	    {strcmp(binding->verification_code, facts->verification_code) == 0, "verification code"},
-	    {strcmp(binding->channel_id, facts->channel_id) == 0, "channel"},
-	    {binding->chain == facts->mode, "mode"},
-	    {binding->first_sequence == facts->first_sequence, "first sequence number"},
-	    {binding->last_sequence == facts->last_sequence, "last sequence number"},
-	    {binding->event_count == manifest->event_count, "number of events"},
-	    {sha256_equal(&binding->first_chain_hash, &manifest->first_chain_hash),
-	     "first chain hash"},
-	    {sha256_equal(&binding->last_chain_hash, &manifest->last_chain_hash), "last chain hash"},
-	    {(uint64_t)binding->archive_size_bytes == archive->sum.size_bytes, "archive's size"},
+		{strcmp(binding->certification_id, facts->certification_id) == 0, "certification"},
+		{strcmp(binding->verification_code, facts->verification_code) == 0, "verification code"},
+		{strcmp(binding->channel_id, facts->channel_id) == 0, "channel"},
+		{binding->chain == facts->mode, "mode"},
+		{binding->first_sequence == facts->first_sequence, "first sequence number"},
+		{binding->last_sequence == facts->last_sequence, "last sequence number"},
+		{binding->event_count == manifest->event_count, "number of events"},
+		{sha256_equal(&binding->first_chain_hash, &manifest->first_chain_hash), "first chain hash"},
+		{sha256_equal(&binding->last_chain_hash, &manifest->last_chain_hash), "last chain hash"},
+		{(uint64_t)binding->archive_size_bytes == archive->sum.size_bytes, "archive's size"},
 	};
 	for (size_t i = 0; i < sizeof items / sizeof *items; i++)
 		if (!items[i].same)
@@ -270,8 +268,7 @@ static void judge_part(struct run *run, const struct input *part)
 		return;
 	for (size_t i = 0; i < run->input_count; i++) {
 		const struct input *archive = &run->inputs[i];
-		if (archive->kind == INPUT_ARCHIVE && archive->described &&
-		    !archive->unread &&
+		if (archive->kind == INPUT_ARCHIVE && archive->described && !archive->unread &&
 		    strcmp(archive->manifest.facts.certification_id, part->head.certification_id) == 0) {
 			verify_add(run, VERIFY_WRONG, part->path, "",
 			           "it says it belongs to %s, but the manifest of %s lists no part with its "
@@ -352,7 +349,8 @@ static void conclude(struct run *run)
 	verify_span(run->coarsest_us, span);
 	if (run->coarse_timestamps > 0)
 		verify_add(run, VERIFY_WARNING, "", "",
-		           "%" PRIu64 " timestamps are coarse: their authorities state an accuracy of up to "
+		           "%" PRIu64
+		           " timestamps are coarse: their authorities state an accuracy of up to "
 		           "%s only",
 		           run->coarse_timestamps, span);
 	if (run->development)
@@ -370,8 +368,8 @@ static void conclude(struct run *run)
 		verify_add(run, VERIFY_WARNING, "", "",
 		           "who gave the time was not established: no trusted roots were given for "
 		           "timestamp authorities (--trust, --trust-timestamps)");
-	run->result->trusted = run->signatures > 0 && !run->unknown_signer &&
-	                       !run->unknown_authority && run->result->wrong == 0;
+	run->result->trusted = run->signatures > 0 && !run->unknown_signer && !run->unknown_authority &&
+	                       run->result->wrong == 0;
 }
 
 int verify_paths(const char *const *paths, size_t count, const struct trust_roots *roots,

@@ -97,16 +97,16 @@ struct verify_options {
  * when the check itself could not run: ERR_NO_MEMORY, ERR_USAGE. */
 int verify_paths(const char *const *paths, size_t count, const struct trust_roots *roots,
                  const struct verify_options *options, struct verify_result *ret_result,
-                 struct error *error) __attribute__((warn_unused_result));
+                 struct error *error) MUST_CHECK;
 /* Appends the PEM certificates of a file, to be used as roots. ERR_IO when there are none. */
-int verify_read_roots(const char *path, struct buf *out, struct error *error)
-    __attribute__((warn_unused_result));
+int verify_read_roots(const char *path, struct buf *out, struct error *error) MUST_CHECK;
 /* 0 valid, 1 not valid, 2 could not be checked. */
 int verify_exit_code(const struct verify_result *result);
 /* For people (findings in English, the summary in English and Spanish), or one JSON document:
  * {"authorities":[{"issuer","not_after","not_before","sha256","subject"}],"checked":{…},
- * "could_not_check","findings":[{"path","what","where"}],"longest_delay":{"gen_time","microseconds",
- * "path","received_at","sequence"}|null,"signers":[…],"trusted","valid","warnings":[…]}; `findings` holds what is wrong or could not be checked. */
+ * "could_not_check","findings":[{"path","what","where"}],"longest_delay":{"gen_time",
+ * "microseconds","path","received_at","sequence"}|null,"signers":[…],"trusted","valid",
+ * "warnings":[…]}; `findings` holds what is wrong or could not be checked. */
 void verify_print(const struct verify_result *result, bool json, FILE *out);
 void verify_result_free(struct verify_result *result); /* NULL-safe */
 

@@ -14,7 +14,7 @@ struct archive_check {
 	struct zip_reader *zip;
 	uint32_t count; /* of entries */
 	struct zip_sum *sums;
-	bool *summed; /* the sum could be had */
+	bool *summed;                /* the sum could be had */
 	struct arena arena;          /* the manifest */
 	struct arena document_arena; /* one other document */
 	struct buf scratch;
@@ -28,11 +28,10 @@ struct archive_check {
 static int note(struct archive_check *check, const char *where, int status,
                 const struct error *error)
 {
-	return status < 0 ? verify_add_error(check->run, check->input->path, where, status, error)
-	                  : 0;
+	return status < 0 ? verify_add_error(check->run, check->input->path, where, status, error) : 0;
 }
 
-#define wrong(check, where, ...) \
+#define wrong(check, where, ...)                                                                   \
 	verify_add((check)->run, VERIFY_WRONG, (check)->input->path, where, __VA_ARGS__)
 
 static const char *name_of(const struct archive_check *check, uint32_t index, char *to)
@@ -54,16 +53,15 @@ static int sum_entries(struct archive_check *check)
 	for (uint32_t i = 0; i < check->count && !verify_stopped(check->run); i++) {
 		struct error error = {0};
 		char name[ZIP_NAME_MAX + 1];
-		int status =
-		    zip_entry_sum(check->zip, zip_at(check->zip, i), &check->sums[i], &error);
+		int status = zip_entry_sum(check->zip, zip_at(check->zip, i), &check->sums[i], &error);
 		check->summed[i] = status == 0;
 		status = note(check, name_of(check, i, name), status, &error);
 		if (status < 0)
 			return status;
 		check->run->result->checked.files++;
 		done += zip_at(check->zip, i)->size;
-		status = verify_progress(check->run, check->input->path, done,
-		                         check->input->sum.size_bytes);
+		status =
+			verify_progress(check->run, check->input->path, done, check->input->sum.size_bytes);
 		if (status < 0)
 			return status;
 	}
@@ -76,8 +74,7 @@ static int check_mimetype(struct archive_check *check)
 	BUF_AUTO struct buf text;
 	buf_init(&text, sizeof ARCHIVE_MIMETYPE);
 	const struct zip_entry *entry = zip_at(check->zip, 0);
-	int status =
-	    zip_entry_load(check->zip, entry, sizeof ARCHIVE_MIMETYPE - 1, &text, &error);
+	int status = zip_entry_load(check->zip, entry, sizeof ARCHIVE_MIMETYPE - 1, &text, &error);
 	if (status < 0 && status != ERR_INVALID_EVIDENCE)
 		return note(check, "mimetype", status, &error);
 	if (!slice_is(entry->name, "mimetype") || !slice_is(buf_slice(&text), ARCHIVE_MIMETYPE))
@@ -245,8 +242,7 @@ static int check_signature(struct archive_check *check)
 	if (status < 0)
 		return note(check, ARCHIVE_SIGNATURE_NAME, status, &error);
 	if (check->has_manifest &&
-	    facts.signing_time_us !=
-	        check->manifest.facts.issued_at_us / US_PER_SECOND * US_PER_SECOND)
+	    facts.signing_time_us != check->manifest.facts.issued_at_us / US_PER_SECOND * US_PER_SECOND)
 		wrong(check, ARCHIVE_SIGNATURE_NAME,
 		      "the signing-time is missing or not the manifest's issued_at, in whole seconds");
 	if (facts.has_timestamp && check->has_manifest) {
@@ -333,7 +329,7 @@ static int check_documents(struct archive_check *check)
 	int status = note(check, ARCHIVE_GENESIS_NAME, read_genesis(check, &error), &error);
 	const struct archive_manifest *manifest = &check->manifest;
 	check->modalities =
-	    arena_alloc(&check->arena, (manifest->config_count + 1) * sizeof *check->modalities);
+		arena_alloc(&check->arena, (manifest->config_count + 1) * sizeof *check->modalities);
 	if (!check->modalities)
 		return ERR_NO_MEMORY;
 	for (size_t i = 0; i < manifest->config_count && status == 0; i++) {
@@ -341,8 +337,7 @@ static int check_documents(struct archive_check *check)
 		archive_config_path(manifest->configs[i].version, path);
 		if (i > 0 && manifest->configs[i - 1].version >= manifest->configs[i].version)
 			wrong(check, ARCHIVE_MANIFEST_NAME, "config_versions is not in ascending order");
-		status = note(check, path, read_config(check, i, path, &error),
-		              &error);
+		status = note(check, path, read_config(check, i, path, &error), &error);
 	}
 	return status;
 }

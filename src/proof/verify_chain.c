@@ -24,12 +24,12 @@ struct chain {
 	const struct archive_manifest *manifest;
 	const struct archive_facts *range;
 	struct line_stream *streams[STREAM_COUNT];
-	struct arena arena;       /* one event, leaf or round */
-	struct arena seal_arena;  /* one segment */
+	struct arena arena;      /* one event, leaf or round */
+	struct arena seal_arena; /* one segment */
 	struct buf scratch;
-	uint64_t wrong_before;    /* findings when the chain began */
+	uint64_t wrong_before; /* findings when the chain began */
 
-	int64_t next_sequence;    /* of the next event */
+	int64_t next_sequence; /* of the next event */
 	bool events_ended;
 	uint64_t events;
 	struct sha256 chain_hash; /* of the event or leaf before */
@@ -41,15 +41,15 @@ struct chain {
 	int64_t delay_before_us;        /* the timestamp before that one; TIME_NONE: unknown */
 	uint64_t segments, unsynchronized_segments;
 	bool *config_used;
-	uint64_t without_part;    /* events of content that no part holds */
+	uint64_t without_part; /* events of content that no part holds */
 
-	struct sha256 *leaves;    /* of the segment */
+	struct sha256 *leaves; /* of the segment */
 	int64_t next_segment_sequence;
 	bool segment_seen;
-	struct sha256 seal_hash;  /* of the segment before */
+	struct sha256 seal_hash; /* of the segment before */
 	struct round_state round, previous_round;
 
-	size_t part;              /* the content part that holds the next content event */
+	size_t part; /* the content part that holds the next content event */
 	struct zip_reader *part_zip;
 	struct line_stream *part_index;
 	const struct input *part_input;
@@ -70,8 +70,7 @@ static void wrong_at(struct chain *chain, enum archive_stream stream, const char
 	verify_add(chain->run, VERIFY_WRONG, chain->facts->input->path, where, "%s", what);
 }
 
-static void wrong_event(struct chain *chain, int64_t sequence, const char *member,
-                        const char *what)
+static void wrong_event(struct chain *chain, int64_t sequence, const char *member, const char *what)
 {
 	char where[WHERE_MAX];
 	snprintf(where, sizeof where, "%s sequence %" PRId64 " member %s",
@@ -151,17 +150,16 @@ static int open_part(struct chain *chain)
 	}
 	const struct input *input = chain->part_input;
 	if (input->sum.size_bytes != part->size_bytes ||
-	    (input->described && (input->head.number != chain->part + 1 ||
-	                          strcmp(input->head.certification_id,
-	                                 chain->range->certification_id) != 0 ||
-	                          strcmp(input->head.channel_id, chain->range->channel_id) != 0)))
+	    (input->described &&
+	     (input->head.number != chain->part + 1 ||
+	      strcmp(input->head.certification_id, chain->range->certification_id) != 0 ||
+	      strcmp(input->head.channel_id, chain->range->channel_id) != 0)))
 		verify_add(chain->run, VERIFY_WRONG, input->path, PART_HEAD_NAME,
 		           "its size, number, certification or channel is not what %s says",
 		           chain->facts->input->path);
 	struct error error = {0};
 	int status = verify_open_zip(input, &chain->part_zip, &error);
-	const struct zip_entry *index =
-	    status == 0 ? zip_find(chain->part_zip, PART_INDEX_NAME) : NULL;
+	const struct zip_entry *index = status == 0 ? zip_find(chain->part_zip, PART_INDEX_NAME) : NULL;
 	if (status == 0 && index)
 		status = line_stream_open_plain(chain->part_zip, index, &chain->part_index, &error);
 	return status < 0 ? note_part(chain, "", status, &error) : 0;
@@ -224,9 +222,8 @@ static void check_config(struct chain *chain, const struct event_facts *event)
 {
 	const struct archive_manifest *manifest = chain->manifest;
 	struct archive_config wanted = {.version = event->config_version};
-	const struct archive_config *found =
-	    bsearch(&wanted, manifest->configs, manifest->config_count, sizeof wanted,
-	            compare_versions);
+	const struct archive_config *found = bsearch(&wanted, manifest->configs, manifest->config_count,
+	                                             sizeof wanted, compare_versions);
 	if (!found) {
 		wrong_event(chain, event->sequence, "config_version",
 		            "the archive holds no configuration document of this version");
@@ -435,8 +432,9 @@ static int find_round(struct chain *chain, const char *round_id)
 		if (status < 0)
 			return status;
 		if (status == 0) {
-			wrong_at(chain, STREAM_SEALS, "round_id", "the archive holds no such round behind "
-			                                          "that of the segment before");
+			wrong_at(chain, STREAM_SEALS, "round_id",
+			         "the archive holds no such round behind "
+			         "that of the segment before");
 			return 0;
 		}
 		if (skipped == 2)
@@ -456,7 +454,7 @@ static void note_delay(struct chain *chain)
 	chain->delay = (struct verify_delay){chain->segment_sequence, chain->segment_received_at_us,
 	                                     round->gen_time_us, chain->facts->input->path};
 	chain->delay_before_us =
-	    chain->previous_round.usable ? chain->previous_round.gen_time_us : TIME_NONE;
+		chain->previous_round.usable ? chain->previous_round.gen_time_us : TIME_NONE;
 }
 
 static void check_round(struct chain *chain, const struct archive_segment *segment)
@@ -474,8 +472,7 @@ static void check_round(struct chain *chain, const struct archive_segment *segme
 			           "the timestamp before the first round is not in the archive, so nothing "
 			           "shows that this segment was made after it");
 	} else if (!seal->previous_token_hash ||
-	           (before->usable &&
-	            !sha256_equal(seal->previous_token_hash, &before->token_hash))) {
+	           (before->usable && !sha256_equal(seal->previous_token_hash, &before->token_hash))) {
 		wrong_at(chain, STREAM_SEALS, "seal.previous_token_hash",
 		         "it is not the SHA-256 of the token of the round before");
 	}
@@ -500,8 +497,7 @@ static void check_seal(struct chain *chain, const struct seal_document *seal)
 		verify_point_seal(chain->run, chain->facts->input, seal->first_sequence - 1,
 		                  seal->first_sequence - 1, seal->previous_seal_hash, NULL);
 	if (chain->segment_seen) {
-		if (!seal->previous_seal_hash ||
-		    !sha256_equal(seal->previous_seal_hash, &chain->seal_hash))
+		if (!seal->previous_seal_hash || !sha256_equal(seal->previous_seal_hash, &chain->seal_hash))
 			wrong_at(chain, seals, "seal.previous_seal_hash",
 			         "it is not the SHA-256 of the seal document before");
 		if (!sha256_equal(&seal->chain_hash_before, &chain->chain_hash))
@@ -513,8 +509,8 @@ static void check_seal(struct chain *chain, const struct seal_document *seal)
 		wrong_at(chain, seals, "seal.previous_seal_hash",
 		         "only the first segment of a chain has none");
 	bool at_range = seal->first_sequence == chain->range->first_sequence;
-	if ((at_range && !sha256_equal(&seal->chain_hash_before,
-	                               &chain->manifest->previous_chain_hash)) ||
+	if ((at_range &&
+	     !sha256_equal(&seal->chain_hash_before, &chain->manifest->previous_chain_hash)) ||
 	    (seal->first_sequence == 1 && chain->facts->has_genesis &&
 	     !sha256_equal(&seal->chain_hash_before, &chain->facts->genesis_hash)))
 		wrong_at(chain, seals, "seal.chain_hash_before",
@@ -526,8 +522,8 @@ static int collect(struct chain *chain, const struct seal_document *seal)
 {
 	size_t count = 0;
 	for (int64_t sequence = seal->first_sequence; sequence <= seal->last_sequence; sequence++) {
-		bool inside = sequence >= chain->range->first_sequence &&
-		              sequence <= chain->range->last_sequence;
+		bool inside =
+			sequence >= chain->range->first_sequence && sequence <= chain->range->last_sequence;
 		int status = inside ? take_event(chain) : take_leaf(chain, sequence);
 		if (status < 0)
 			return status;
@@ -564,10 +560,9 @@ static int check_segment(struct chain *chain, struct archive_segment *segment,
                          struct tree_proof *proof)
 {
 	const struct seal_document *seal = segment->seal;
-	bool fits = chain->segment_seen
-	                ? seal->first_sequence == chain->next_segment_sequence
-	                : seal->first_sequence <= chain->range->first_sequence &&
-	                      seal->last_sequence >= chain->range->first_sequence;
+	bool fits = chain->segment_seen ? seal->first_sequence == chain->next_segment_sequence
+	                                : seal->first_sequence <= chain->range->first_sequence &&
+	                                      seal->last_sequence >= chain->range->first_sequence;
 	if (!fits || seal->first_sequence > chain->range->last_sequence) {
 		wrong_at(chain, STREAM_SEALS, "seal.first_sequence",
 		         "the segment does not continue the one before, or is outside the range");
@@ -696,7 +691,8 @@ static void tell_times(struct chain *chain)
 	           "event %" PRId64 " says it was received at %s, but nothing proves it before its "
 	           "timestamp of %s, %s later%s%s",
 	           delay->sequence, received, given, span,
-	           passed_over ? "; the timestamp before, which does not cover it, is of " : "", before);
+	           passed_over ? "; the timestamp before, which does not cover it, is of " : "",
+	           before);
 }
 
 static int walk(struct chain *chain)
@@ -713,11 +709,10 @@ static int walk(struct chain *chain)
 	bool sealed = chain->range->mode == MODE_TEST ||
 	              chain->next_segment_sequence > chain->range->last_sequence;
 	if (!sealed)
-		verify_add(chain->run, VERIFY_WRONG, chain->facts->input->path,
-		           archive_stream_text(STREAM_SEALS),
-		           "from sequence %" PRId64 " on no valid segment covers the range",
-		           chain->segment_seen ? chain->next_segment_sequence
-		                               : chain->range->first_sequence);
+		verify_add(
+			chain->run, VERIFY_WRONG, chain->facts->input->path, archive_stream_text(STREAM_SEALS),
+			"from sequence %" PRId64 " on no valid segment covers the range",
+			chain->segment_seen ? chain->next_segment_sequence : chain->range->first_sequence);
 	do
 		status = chain->next_sequence > chain->range->last_sequence || given_up(chain)
 		             ? 0
@@ -741,14 +736,14 @@ static int walk(struct chain *chain)
 int verify_chain(const struct chain_input *facts)
 {
 	struct chain chain = {
-	    .facts = facts,
-	    .run = facts->run,
-	    .manifest = facts->manifest,
-	    .range = &facts->manifest->facts,
-	    .wrong_before = facts->run->result->wrong,
-	    .next_sequence = facts->manifest->facts.first_sequence,
-	    .received_at_us = TIME_NONE,
-	    .segment_received_at_us = TIME_NONE,
+		.facts = facts,
+		.run = facts->run,
+		.manifest = facts->manifest,
+		.range = &facts->manifest->facts,
+		.wrong_before = facts->run->result->wrong,
+		.next_sequence = facts->manifest->facts.first_sequence,
+		.received_at_us = TIME_NONE,
+		.segment_received_at_us = TIME_NONE,
 	};
 	arena_init(&chain.arena, (size_t)8 << 20);
 	arena_init(&chain.seal_arena, (size_t)8 << 20);

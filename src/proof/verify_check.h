@@ -16,7 +16,7 @@ struct input {
 	enum input_kind kind;
 	struct zip_sum sum;
 	struct zip_identity identity; /* of the file that has this sum */
-	bool unread; /* it could not be read to its end: what was not met in it may be there */
+	bool unread;    /* it could not be read to its end: what was not met in it may be there */
 	bool bound;     /* a part: an archive among the inputs lists it; a report: names one of them */
 	bool described; /* the facts below could be read */
 	/* Of an archive. */
@@ -32,15 +32,15 @@ struct run {
 	const struct trust_roots *roots;
 	struct input *inputs;
 	size_t input_count;
-	struct arena arena; /* what the inputs point to */
+	struct arena arena;   /* what the inputs point to */
 	struct point *points; /* in order: verify_points.c */
 	size_t point_count;
-	void *sealed; /* a tree of documents: verify_points.c */
+	void *sealed;                  /* a tree of documents: verify_points.c */
 	struct kept_receipt *receipts; /* in order: verify_receipts.c */
 	size_t receipt_count;
 	struct arena receipt_arena;
 	int64_t next_progress_us;
-	bool development, non_qualified; /* such timestamps were seen */
+	bool development, non_qualified;        /* such timestamps were seen */
 	bool unknown_signer, unknown_authority; /* some led to no root */
 	uint64_t coarse_timestamps;             /* beyond VERIFY_ACCURACY_MAX_US */
 	int64_t coarsest_us;
@@ -48,28 +48,26 @@ struct run {
 };
 
 /* Records a finding. `where` may be "". */
-void verify_add(struct run *run, enum verify_severity severity, const char *path,
-                const char *where, const char *format, ...) __attribute__((format(printf, 5, 6)));
+void verify_add(struct run *run, enum verify_severity severity, const char *path, const char *where,
+                const char *format, ...) __attribute__((format(printf, 5, 6)));
 /* What a file says is shown, but must not reach a terminal as control characters: these, what turns
  * the direction of writing around, and what is no UTF-8, become '?'. */
 void verify_make_visible(char *text);
-char *verify_visible(struct arena *arena, const char *text) __attribute__((warn_unused_result));
-/* Records a failed step: evidence that is not valid is wrong, anything else unchecked. Answers 0; or
- * ERR_NO_MEMORY when the run cannot go on; or ERR_IO, recorded, when the file cannot be read: its
- * check ends there, as whatever would be missed in the rest of it is no finding. */
+char *verify_visible(struct arena *arena, const char *text) MUST_CHECK;
+/* Records a failed step: evidence that is not valid is wrong, anything else unchecked. Answers 0;
+ * or ERR_NO_MEMORY when the run cannot go on; or ERR_IO, recorded, when the file cannot be read:
+ * its check ends there, as whatever would be missed in the rest of it is no finding. */
 int verify_add_error(struct run *run, const char *path, const char *where, int status,
-                     const struct error *error) __attribute__((warn_unused_result));
+                     const struct error *error) MUST_CHECK;
 /* Something is wrong, and nobody wants to know more. */
 bool verify_stopped(const struct run *run);
 /* Negative: the check is to end. */
-int verify_progress(struct run *run, const char *path, uint64_t done, uint64_t total)
-    __attribute__((warn_unused_result));
+int verify_progress(struct run *run, const char *path, uint64_t done, uint64_t total) MUST_CHECK;
 /* Notes who made a verified signature, with its timestamp, or a verified timestamp; and refuses a
  * signer who is not one of those asked for. 0 or ERR_NO_MEMORY. */
 int verify_note_signature(struct run *run, const char *path, const char *where,
-                          const struct cms_facts *facts) __attribute__((warn_unused_result));
-int verify_note_timestamp(struct run *run, const struct timestamp_facts *facts)
-    __attribute__((warn_unused_result));
+                          const struct cms_facts *facts) MUST_CHECK;
+int verify_note_timestamp(struct run *run, const struct timestamp_facts *facts) MUST_CHECK;
 
 /* "61 s", "30 h", "12 days". */
 void verify_span(int64_t span_us, char text[VERIFY_SPAN_SIZE]);
@@ -82,21 +80,19 @@ void verify_stated_time(struct run *run, const char *path, const char *where, co
 struct line_stream;
 
 int line_stream_open(struct zip_reader *zip, enum archive_stream kind,
-                     struct line_stream **ret_stream, struct error *error)
-    __attribute__((warn_unused_result));
+                     struct line_stream **ret_stream, struct error *error) MUST_CHECK;
 int line_stream_open_plain(struct zip_reader *zip, const struct zip_entry *entry,
-                           struct line_stream **ret_stream, struct error *error)
-    __attribute__((warn_unused_result));
+                           struct line_stream **ret_stream, struct error *error) MUST_CHECK;
 /* 1 with a line (valid until the next call), 0 at the end, or negative; then no more lines come. */
 int line_stream_next(struct line_stream *stream, struct slice *ret_line, struct error *error)
-    __attribute__((warn_unused_result));
+	MUST_CHECK;
 /* The file and line last read: "events/events-000001.ndjson.gz line 17". */
 const char *line_stream_where(const struct line_stream *stream);
 void line_stream_free(struct line_stream *stream); /* NULL-safe */
 
 /* Compares a document with its canonical form: ERR_INVALID_EVIDENCE names the first deviation. */
 int verify_canonical(struct slice found, const struct buf *canonical, struct error *error)
-    __attribute__((warn_unused_result));
+	MUST_CHECK;
 
 /* ---- what several archives say of one channel ---- */
 
@@ -116,7 +112,7 @@ struct point {
 	const char *channel_id;
 	enum mode chain;
 	int64_t sequence;
-	const char *path;       /* of the first archive that says something here; NULL: none yet */
+	const char *path; /* of the first archive that says something here; NULL: none yet */
 	struct sha256 chain_hash;
 	int64_t received_at_us; /* TIME_NONE: not known */
 	const char *seal_path;  /* of the first one that says which segment it is in */
@@ -126,7 +122,7 @@ struct point {
 };
 
 /* Finds the places, before the archives are checked: by their own word. */
-int verify_points_plan(struct run *run) __attribute__((warn_unused_result));
+int verify_points_plan(struct run *run) MUST_CHECK;
 void verify_points_free(struct run *run);
 /* The chain hash of an event; `received_at_us` TIME_NONE: not known. */
 void verify_point_event(struct run *run, const struct input *archive, int64_t sequence,
@@ -134,17 +130,17 @@ void verify_point_event(struct run *run, const struct input *archive, int64_t se
 /* The seal document over the events first to last, and the token over it (NULL: not known). */
 void verify_point_seal(struct run *run, const struct input *archive, int64_t first, int64_t last,
                        const struct sha256 *seal_hash, const struct sha256 *token_hash);
-/* A document that a channel has once, whoever hands it out: the genesis of a chain (version 0), or a
- * configuration version. */
+/* A document that a channel has once, whoever hands it out: the genesis of a chain (version 0), or
+ * a configuration version. */
 int verify_point_document(struct run *run, const struct input *archive, int64_t version,
-                          const struct sha256 *hash) __attribute__((warn_unused_result));
+                          const struct sha256 *hash) MUST_CHECK;
 /* After all archives: identifiers given twice, and what a range by time leaves open. */
 void verify_points_conclude(struct run *run);
 
 /* ---- receipts ---- */
 
 /* Reads the options' files, before the archives are checked; what cannot be read is unchecked. */
-int verify_receipts_load(struct run *run) __attribute__((warn_unused_result));
+int verify_receipts_load(struct run *run) MUST_CHECK;
 void verify_receipts_free(struct run *run);
 /* An event of an archive, and the SHA-256 of its line. */
 void verify_receipt_event(struct run *run, const struct input *archive,
@@ -157,12 +153,13 @@ void verify_receipts_conclude(struct run *run);
 
 /* Opens an input again: ERR_IO when it is not the file that was digested. */
 int verify_open_zip(const struct input *input, struct zip_reader **ret_zip, struct error *error)
-    __attribute__((warn_unused_result));
+	MUST_CHECK;
 
-/* Each checks one input whole and records what it finds; 0, or ERR_NO_MEMORY, or ERR_IO, recorded. */
-int verify_archive(struct run *run, struct input *input) __attribute__((warn_unused_result));
-int verify_part(struct run *run, struct input *input) __attribute__((warn_unused_result));
-int verify_report(struct run *run, struct input *input) __attribute__((warn_unused_result));
+/* Each checks one input whole and records what it finds; 0, or ERR_NO_MEMORY, or ERR_IO,
+ * recorded. */
+int verify_archive(struct run *run, struct input *input) MUST_CHECK;
+int verify_part(struct run *run, struct input *input) MUST_CHECK;
+int verify_report(struct run *run, struct input *input) MUST_CHECK;
 
 /* The chain of an archive's events, its segments and rounds, and the content parts given. */
 struct chain_input {
@@ -174,6 +171,6 @@ struct chain_input {
 	bool has_genesis;
 	struct sha256 genesis_hash;
 };
-int verify_chain(const struct chain_input *facts) __attribute__((warn_unused_result));
+int verify_chain(const struct chain_input *facts) MUST_CHECK;
 
 #endif

@@ -25,8 +25,7 @@ struct line_stream {
 	char where[ZIP_NAME_MAX + 40];
 };
 
-static int open_stream(struct zip_reader *zip, struct line_stream **ret_stream,
-                       struct error *error)
+static int open_stream(struct zip_reader *zip, struct line_stream **ret_stream, struct error *error)
 {
 	struct line_stream *stream = calloc(1, sizeof *stream);
 	if (!stream)
@@ -125,8 +124,7 @@ static int fill_gzip(struct line_stream *stream, struct error *error)
 	if (outcome == Z_STREAM_END) {
 		stream->file_ended = true;
 		if (gzip->avail_in > 0 || stream->position < stream->entry->size)
-			return error_cause(error, ERR_INVALID_EVIDENCE,
-			                   "there are bytes behind the gzip data");
+			return error_cause(error, ERR_INVALID_EVIDENCE, "there are bytes behind the gzip data");
 	} else if (outcome != Z_OK && outcome != Z_BUF_ERROR) {
 		return error_cause(error, ERR_INVALID_EVIDENCE, "the gzip data is damaged (%s)",
 		                   gzip->msg ? gzip->msg : "unknown reason");
@@ -146,8 +144,8 @@ static int fill(struct line_stream *stream, struct error *error)
 	if (!stream->plain)
 		return fill_gzip(stream, error);
 	size_t size;
-	int status = read_input(stream, stream->output + stream->end, OUTPUT_SIZE - stream->end,
-	                        &size, error);
+	int status =
+		read_input(stream, stream->output + stream->end, OUTPUT_SIZE - stream->end, &size, error);
 	if (status < 0)
 		return status;
 	stream->end += size;
@@ -169,8 +167,7 @@ static int next(struct line_stream *stream, struct slice *ret_line, struct error
 		stream->scanned = stream->end;
 		if (stream->file_ended) {
 			if (stream->end > stream->start)
-				return error_cause(error, ERR_INVALID_EVIDENCE,
-				                   "the last line has no end");
+				return error_cause(error, ERR_INVALID_EVIDENCE, "the last line has no end");
 			if (!next_file(stream))
 				return 0;
 			stream->line = 1;

@@ -62,9 +62,8 @@ static int check_entry(struct part_check *check, struct slice line, const struct
 	char name[ZIP_NAME_MAX + 1];
 	part_entry_name(&facts, name);
 	if (!slice_is(entry->name, name))
-		return error_cause(error, ERR_INVALID_EVIDENCE,
-		                   "it names %s where the ZIP holds %.*s", name, (int)entry->name.size,
-		                   entry->name.data);
+		return error_cause(error, ERR_INVALID_EVIDENCE, "it names %s where the ZIP holds %.*s",
+		                   name, (int)entry->name.size, entry->name.data);
 	struct zip_sum sum;
 	status = zip_entry_sum(check->zip, entry, &sum, error);
 	if (status == 0 && !sha256_equal(&sum.sha256, &facts.hash))
@@ -86,8 +85,8 @@ static int check_entries(struct part_check *check)
 			break;
 		bool broken = status < 0;
 		if (!broken && entry + 1 >= count)
-			status = error_cause(&error, ERR_INVALID_EVIDENCE,
-			                     "the ZIP holds no entry for this line");
+			status =
+				error_cause(&error, ERR_INVALID_EVIDENCE, "the ZIP holds no entry for this line");
 		else if (!broken)
 			status = check_entry(check, line, zip_at(check->zip, entry), &error);
 		if (status < 0) {

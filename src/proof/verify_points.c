@@ -29,7 +29,7 @@ static struct point *find_from(const struct run *run, const struct input *archiv
 {
 	const struct archive_facts *facts = &archive->manifest.facts;
 	struct point wanted = {
-	    .channel_id = facts->channel_id, .chain = facts->mode, .sequence = sequence};
+		.channel_id = facts->channel_id, .chain = facts->mode, .sequence = sequence};
 	size_t low = 0, high = run->point_count;
 	if (!archive->described)
 		return NULL;
@@ -159,7 +159,7 @@ void verify_points_free(struct run *run)
 struct outline {
 	const char *channel_id;
 	enum mode chain;
-	int64_t first, last;               /* of the range */
+	int64_t first, last;                /* of the range */
 	int64_t segments_from, segments_to; /* the events that its segments cover */
 };
 
@@ -213,9 +213,12 @@ static int outline_zip(struct run *run, struct zip_reader *zip, struct outline *
 	if (status < 0)
 		return status;
 	const struct archive_facts *facts = &manifest.facts;
-	*outline = (struct outline){arena_text(&run->arena, facts->channel_id), facts->mode,
-	                            facts->first_sequence, facts->last_sequence,
-	                            facts->first_sequence, facts->last_sequence};
+	*outline = (struct outline){arena_text(&run->arena, facts->channel_id),
+	                            facts->mode,
+	                            facts->first_sequence,
+	                            facts->last_sequence,
+	                            facts->first_sequence,
+	                            facts->last_sequence};
 	return outline->channel_id ? outline_segments(zip, &arena, outline, error) : ERR_NO_MEMORY;
 }
 
@@ -288,7 +291,8 @@ static void find_namesake(struct run *run, size_t index)
 	const struct input *archive = &run->inputs[index];
 	for (size_t i = 0; i < index; i++) {
 		const struct input *other = &run->inputs[i];
-		if (other->kind == INPUT_ARCHIVE && other->described && same_certification(archive, other) &&
+		if (other->kind == INPUT_ARCHIVE && other->described &&
+		    same_certification(archive, other) &&
 		    !sha256_equal(&archive->sum.sha256, &other->sum.sha256)) {
 			verify_add(run, VERIFY_WRONG, archive->path, "",
 			           "it and %s are different archives of one certification, %s", other->path,
@@ -314,7 +318,8 @@ static void judge_ends(struct run *run, const struct input *archive)
 			           "archive leaves it out",
 			           before->sequence, before->path);
 	}
-	/* What came after the request does not belong to it, and when that was is not in the archive. */
+	/* What came after the request does not belong to it, and when that was is not in the
+	 * archive. */
 	if (after && after->received_at_us != TIME_NONE)
 		end_shown = after->received_at_us >= facts->requested_to_us ||
 		            after->received_at_us >= facts->issued_at_us;

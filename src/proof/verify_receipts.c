@@ -58,7 +58,7 @@ static int keep(struct run *run, const char *path, const struct receipt *receipt
 		return error_cause(error, ERR_INVALID_EVIDENCE, "there are more than %d receipts in all",
 		                   RECEIPTS_MAX);
 	struct kept_receipt *items =
-	    realloc(run->receipts, (run->receipt_count + count) * sizeof *items);
+		realloc(run->receipts, (run->receipt_count + count) * sizeof *items);
 	if (!items)
 		return ERR_NO_MEMORY;
 	run->receipts = items;
@@ -117,7 +117,7 @@ static struct kept_receipt *find(struct run *run, const char *channel_id, enum m
                                  int64_t sequence, size_t *ret_count)
 {
 	struct kept_receipt wanted = {
-	    .receipt.event = {.channel_id = channel_id, .chain = chain, .sequence = sequence}};
+		.receipt.event = {.channel_id = channel_id, .chain = chain, .sequence = sequence}};
 	size_t low = 0, high = run->receipt_count, count = 0;
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
@@ -139,28 +139,28 @@ static void list_differences(const struct receipt *receipt, const struct event_f
 {
 	const struct event_facts *said = &receipt->event;
 	bool same_hash =
-	    said->hash_algorithm == event->hash_algorithm &&
-	    memcmp(said->hash, event->hash, hash_algorithm_size(event->hash_algorithm)) == 0;
+		said->hash_algorithm == event->hash_algorithm &&
+		memcmp(said->hash, event->hash, hash_algorithm_size(event->hash_algorithm)) == 0;
 	const struct {
 		bool same;
 		const char *name;
 	} members[] = {
-	    {sha256_equal(&receipt->chain_hash, chain_hash), "chain_hash"},
-	    {slice_equal(said->event_id, event->event_id), "event_id"},
-	    {slice_equal(said->client_ref, event->client_ref), "client_ref"},
-	    {said->received_at_us == event->received_at_us, "received_at"},
-	    {said->occurred_at_us == event->occurred_at_us, "occurred_at"},
-	    {same_hash, "hash"},
-	    {said->hash_algorithm == event->hash_algorithm, "hash_alg"},
-	    {said->modality == event->modality, "modality"},
-	    {said->config_version == event->config_version, "config_version"},
+		{sha256_equal(&receipt->chain_hash, chain_hash), "chain_hash"},
+		{slice_equal(said->event_id, event->event_id), "event_id"},
+		{slice_equal(said->client_ref, event->client_ref), "client_ref"},
+		{said->received_at_us == event->received_at_us, "received_at"},
+		{said->occurred_at_us == event->occurred_at_us, "occurred_at"},
+		{same_hash, "hash"},
+		{said->hash_algorithm == event->hash_algorithm, "hash_alg"},
+		{said->modality == event->modality, "modality"},
+		{said->config_version == event->config_version, "config_version"},
 	};
 	size_t size = 0;
 	text[0] = '\0';
 	for (size_t i = 0; i < sizeof members / sizeof *members; i++)
 		if (!members[i].same)
-			size += (size_t)snprintf(text + size, DIFFERENCES_MAX - size, "%s%s",
-			                         size ? ", " : "", members[i].name);
+			size += (size_t)snprintf(text + size, DIFFERENCES_MAX - size, "%s%s", size ? ", " : "",
+			                         members[i].name);
 }
 
 void verify_receipt_event(struct run *run, const struct input *archive,
@@ -168,7 +168,7 @@ void verify_receipt_event(struct run *run, const struct input *archive,
 {
 	size_t count;
 	struct kept_receipt *found =
-	    find(run, event->channel_id, event->chain, event->sequence, &count);
+		find(run, event->channel_id, event->chain, event->sequence, &count);
 	for (size_t i = 0; i < count; i++) {
 		char differences[DIFFERENCES_MAX];
 		run->result->checked.receipts += !found[i].compared;

@@ -1,7 +1,6 @@
 #include "proof/verify_check.h"
 
-static bool is_noted(const struct verify_identities *list,
-                     const struct certificate_facts *identity)
+static bool is_noted(const struct verify_identities *list, const struct certificate_facts *identity)
 {
 	for (const struct verify_identity *at = list->first; at; at = at->next)
 		if (sha256_equal(&at->certificate.sha256, &identity->sha256))

@@ -18,7 +18,7 @@ struct zip_writer {
 	uint64_t bytes_max;
 	uint32_t entries_max;
 
-	uint64_t offset;   /* where the next byte goes, buffered ones counted */
+	uint64_t offset; /* where the next byte goes, buffered ones counted */
 	size_t buffered;
 	uint8_t *buffer;
 
@@ -91,8 +91,7 @@ int zip_create(const char *path, uint64_t bytes_max, uint32_t entries_max,
 	writer->fd = -1;
 	writer->bytes_max = bytes_max < ZIP_BYTES_MAX ? bytes_max : ZIP_BYTES_MAX;
 	writer->entries_max = entries_max < ZIP_ENTRIES_MAX ? entries_max : ZIP_ENTRIES_MAX;
-	buf_init(&writer->directory,
-	         (size_t)writer->entries_max * (ZIP_CENTRAL_SIZE + ZIP_NAME_MAX));
+	buf_init(&writer->directory, (size_t)writer->entries_max * (ZIP_CENTRAL_SIZE + ZIP_NAME_MAX));
 	writer->path = strdup(path);
 	writer->buffer = malloc(BUFFER_SIZE);
 	if (!writer->path || !writer->buffer) {
@@ -159,9 +158,9 @@ int zip_entry_write(struct zip_writer *writer, const void *data, size_t size, st
 {
 	if (writer->failed || !writer->entry_open)
 		return error_cause(error, ERR_USAGE, "no zip entry is open");
-	if (size > writer->bytes_max || zip_writer_size(writer) + ZIP_CENTRAL_SIZE +
-	                                        writer->entry.name.size + size >
-	                                    writer->bytes_max)
+	if (size > writer->bytes_max ||
+	    zip_writer_size(writer) + ZIP_CENTRAL_SIZE + writer->entry.name.size + size >
+	        writer->bytes_max)
 		return too_large(writer, error);
 	writer->entry.crc = (uint32_t)crc32_z(writer->entry.crc, data, size);
 	digest_add(writer->digest, data, size);

@@ -31,8 +31,8 @@ static uint32_t get32(const char *at)
 
 static int read_error(struct error *error, uint64_t offset)
 {
-	return errno ? error_cause(error, ERR_IO, "read at byte %llu: %s",
-	                           (unsigned long long)offset, strerror(errno))
+	return errno ? error_cause(error, ERR_IO, "read at byte %llu: %s", (unsigned long long)offset,
+	                           strerror(errno))
 	             : error_cause(error, ERR_INVALID_EVIDENCE, "the file ends before byte %llu",
 	                           (unsigned long long)offset);
 }
@@ -85,8 +85,7 @@ static int read_entry(struct zip_reader *reader, struct zip_entry *entry, const 
 {
 	size_t name_size = left < ZIP_CENTRAL_SIZE ? 0 : get16(at + 28);
 	struct slice name = slice_make(at + ZIP_CENTRAL_SIZE, name_size);
-	if (left < ZIP_CENTRAL_SIZE || name_size > left - ZIP_CENTRAL_SIZE ||
-	    !zip_name_allowed(name))
+	if (left < ZIP_CENTRAL_SIZE || name_size > left - ZIP_CENTRAL_SIZE || !zip_name_allowed(name))
 		return error_cause(error, ERR_INVALID_EVIDENCE,
 		                   "ZIP directory: the name in the record at byte %llu is not allowed",
 		                   (unsigned long long)at_offset);
@@ -99,8 +98,7 @@ static int read_entry(struct zip_reader *reader, struct zip_entry *entry, const 
 	if (memcmp(at, expected, ZIP_CENTRAL_SIZE) != 0)
 		return deviation(error, what, at_offset, expected, at, ZIP_CENTRAL_SIZE);
 	if (entry->offset + entry->size > directory)
-		return error_cause(error, ERR_INVALID_EVIDENCE, "%s: it reaches into the directory",
-		                   what);
+		return error_cause(error, ERR_INVALID_EVIDENCE, "%s: it reaches into the directory", what);
 
 	uint8_t local[ZIP_LOCAL_SIZE + ZIP_NAME_MAX], local_expected[ZIP_LOCAL_SIZE + ZIP_NAME_MAX];
 	zip_local_header(entry, local_expected);
@@ -131,8 +129,7 @@ static int sort_names(struct zip_reader *reader, struct error *error)
 	for (uint32_t i = 1; i < reader->count; i++)
 		if (compare_names(&reader->by_name[i - 1], &reader->by_name[i]) == 0)
 			return error_cause(error, ERR_INVALID_EVIDENCE, "two ZIP entries are named %.*s",
-			                   (int)reader->by_name[i]->name.size,
-			                   reader->by_name[i]->name.data);
+			                   (int)reader->by_name[i]->name.size, reader->by_name[i]->name.data);
 	return 0;
 }
 
@@ -152,8 +149,8 @@ static int read_directory(struct zip_reader *reader, struct error *error)
 		return read_error(error, directory);
 	for (uint32_t i = 0; i < reader->count; i++) {
 		struct zip_entry *entry = &reader->entries[i];
-		status = read_entry(reader, entry, reader->directory + done, size - done,
-		                    directory + done, position, directory, error);
+		status = read_entry(reader, entry, reader->directory + done, size - done, directory + done,
+		                    position, directory, error);
 		if (status < 0)
 			return status;
 		done += ZIP_CENTRAL_SIZE + entry->name.size;
@@ -194,9 +191,9 @@ int zip_open(const char *path, struct zip_reader **ret_reader, struct error *err
 struct zip_identity zip_identity(const struct stat *facts)
 {
 	return (struct zip_identity){
-	    facts->st_dev, facts->st_ino, (uint64_t)facts->st_size,
-	    facts->st_mtim.tv_sec * INT64_C(1000000) + facts->st_mtim.tv_nsec / 1000,
-	    facts->st_ctim.tv_sec * INT64_C(1000000) + facts->st_ctim.tv_nsec / 1000};
+		facts->st_dev, facts->st_ino, (uint64_t)facts->st_size,
+		facts->st_mtim.tv_sec * INT64_C(1000000) + facts->st_mtim.tv_nsec / 1000,
+		facts->st_ctim.tv_sec * INT64_C(1000000) + facts->st_ctim.tv_nsec / 1000};
 }
 
 int zip_check_identity(const struct zip_reader *reader, const struct zip_identity *identity,
@@ -227,8 +224,8 @@ const struct zip_entry *zip_find(const struct zip_reader *reader, const char *na
 {
 	struct zip_entry wanted = {.name = slice_of(name)};
 	const struct zip_entry *key = &wanted;
-	const struct zip_entry **found = bsearch(&key, reader->by_name, reader->count,
-	                                         sizeof *reader->by_name, compare_names);
+	const struct zip_entry **found =
+		bsearch(&key, reader->by_name, reader->count, sizeof *reader->by_name, compare_names);
 	return found ? *found : NULL;
 }
 
@@ -242,8 +239,8 @@ int zip_read(struct zip_reader *reader, const struct zip_entry *entry, uint64_t 
 	return 0;
 }
 
-int zip_entry_sum(struct zip_reader *reader, const struct zip_entry *entry,
-                  struct zip_sum *ret_sum, struct error *error)
+int zip_entry_sum(struct zip_reader *reader, const struct zip_entry *entry, struct zip_sum *ret_sum,
+                  struct error *error)
 {
 	uint8_t chunk[CHUNK_SIZE];
 	uLong crc = crc32(0, NULL, 0);

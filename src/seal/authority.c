@@ -27,7 +27,7 @@ struct authority {
 	int64_t next_try_us; /* monotonic */
 	char last_reason[AUTHORITY_REASON_SIZE];
 	enum known_time time; /* its last one, and our clock */
-	int64_t latest_us; /* that time at the latest, less clock_boot_us */
+	int64_t latest_us;    /* that time at the latest, less clock_boot_us */
 };
 
 struct authorities {
@@ -69,8 +69,10 @@ bool authority_kind_parse(struct slice text, enum authority_kind *ret_kind)
 static bool keep_texts(struct arena *arena, struct authority_options *options)
 {
 	const char **const texts[] = {
-		&options->name, &options->url, &options->roots_path, &options->policy,
-		&options->user, &options->password, &options->bearer, &options->client_certificate,
+		&options->name,       &options->url,
+		&options->roots_path, &options->policy,
+		&options->user,       &options->password,
+		&options->bearer,     &options->client_certificate,
 		&options->client_key, &options->tls_roots_path,
 	};
 
@@ -139,13 +141,13 @@ int authorities_create(const struct authorities_options *options,
 	authorities->guard = options->guard;
 	authorities->timeout_ms = options->timeout_ms > 0 ? options->timeout_ms : TIMEOUT_DEFAULT_MS;
 	authorities->time_bound_us =
-	    options->time_bound_us > 0 ? options->time_bound_us : TIME_BOUND_DEFAULT_US;
-	authorities->backoff_first_us = INT64_C(1000) * (options->backoff_first_ms > 0
-	                                                     ? options->backoff_first_ms
-	                                                     : BACKOFF_FIRST_DEFAULT_MS);
-	authorities->backoff_max_us = INT64_C(1000) * (options->backoff_max_ms > 0
-	                                                   ? options->backoff_max_ms
-	                                                   : BACKOFF_MAX_DEFAULT_MS);
+		options->time_bound_us > 0 ? options->time_bound_us : TIME_BOUND_DEFAULT_US;
+	authorities->backoff_first_us =
+		INT64_C(1000) *
+		(options->backoff_first_ms > 0 ? options->backoff_first_ms : BACKOFF_FIRST_DEFAULT_MS);
+	authorities->backoff_max_us =
+		INT64_C(1000) *
+		(options->backoff_max_ms > 0 ? options->backoff_max_ms : BACKOFF_MAX_DEFAULT_MS);
 	int result = 0;
 	for (size_t i = 0; result == 0 && i < options->count; i++)
 		result = add_authority(authorities, &options->authorities[i], error);
@@ -269,8 +271,8 @@ static int try_authority(struct authorities *authorities, struct authority *auth
 	buf_init(&result->token, TIMESTAMP_RESPONSE_MAX);
 	int code = timestamp_request(imprint, authority->options.policy, &result->request, error);
 	if (code == 0)
-		code = send_request(authorities, authority, buf_slice(&result->request),
-		                    &result->response, error);
+		code = send_request(authorities, authority, buf_slice(&result->request), &result->response,
+		                    error);
 	if (code == 0)
 		code = timestamp_verify_response(buf_slice(&result->request), buf_slice(&result->response),
 		                                 buf_slice(&authority->roots), &result->token,

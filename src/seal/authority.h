@@ -30,8 +30,8 @@ bool authority_kind_parse(struct slice text, enum authority_kind *ret_kind);
 
 /* Texts are copied. */
 struct authority_options {
-	const char *name;       /* NULL: the URL */
-	const char *url;        /* http://, https://, or "embedded:" (always of kind development) */
+	const char *name; /* NULL: the URL */
+	const char *url;  /* http://, https://, or "embedded:" (always of kind development) */
 	enum authority_kind kind;
 	const char *roots_path; /* PEM roots of its timestamps; not for embedded */
 	const char *policy;     /* dotted OID to ask for and insist on; NULL: any */
@@ -58,8 +58,7 @@ struct authorities;
 
 /* Loads roots. 0, ERR_VALIDATION (cause: which setting), ERR_IO, ERR_NO_MEMORY. */
 int authorities_create(const struct authorities_options *options,
-                       struct authorities **ret_authorities, struct error *error)
-	__attribute__((warn_unused_result));
+                       struct authorities **ret_authorities, struct error *error) MUST_CHECK;
 void authorities_free(struct authorities *authorities); /* NULL-safe */
 
 struct authority_result {
@@ -89,8 +88,7 @@ struct authority_failures {
  * none did; ERR_NO_MEMORY, which counts against none of them. */
 int authorities_timestamp(struct authorities *authorities, const struct sha256 *imprint,
                           int64_t earliest_us, struct authority_result *ret_result,
-                          struct authority_failures *ret_failures, struct error *error)
-    __attribute__((warn_unused_result));
+                          struct authority_failures *ret_failures, struct error *error) MUST_CHECK;
 
 /* The latest time that it may be now by their last good timestamps, whatever our clock was set to
  * since. Before the first: by those that only our clock did not agree with; before these: by our

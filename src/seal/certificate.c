@@ -46,7 +46,7 @@ static bool ends_regularly(void)
 	return ERR_GET_LIB(last) == ERR_LIB_PEM && ERR_GET_REASON(last) == PEM_R_NO_START_LINE;
 }
 
-int certificates_read(struct slice pem, STACK_OF(X509) **ret_certificates, struct error *error)
+int certificates_read(struct slice pem, STACK_OF(X509) * *ret_certificates, struct error *error)
 {
 	CERTIFICATES_AUTO STACK_OF(X509) *certificates = sk_X509_new_null();
 	BIO *bio = pem.size <= INT_MAX ? BIO_new_mem_buf(pem.data, (int)pem.size) : NULL;
@@ -70,14 +70,14 @@ int certificates_read(struct slice pem, STACK_OF(X509) **ret_certificates, struc
 	if (no_memory)
 		return ERR_NO_MEMORY;
 	if (!regular || sk_X509_num(certificates) == 0)
-		return error_cause(error, ERR_VALIDATION,
-		                   "not a PEM text of 1 to %d certificates", CERTIFICATES_MAX);
+		return error_cause(error, ERR_VALIDATION, "not a PEM text of 1 to %d certificates",
+		                   CERTIFICATES_MAX);
 	*ret_certificates = certificates;
 	certificates = NULL;
 	return 0;
 }
 
-int certificates_write(const STACK_OF(X509) *certificates, struct buf *out)
+int certificates_write(const STACK_OF(X509) * certificates, struct buf *out)
 {
 	for (int i = 0; i < sk_X509_num(certificates); i++) {
 		BIO *bio = BIO_new(BIO_s_mem());
@@ -147,13 +147,13 @@ static bool claims_self_issue(X509 *certificate)
 	const ASN1_OCTET_STRING *own = X509_get0_subject_key_id(certificate);
 	const ASN1_OCTET_STRING *issuer = X509_get0_authority_key_id(certificate);
 
-	return X509_NAME_cmp(X509_get_subject_name(certificate),
-	                     X509_get_issuer_name(certificate)) == 0 ||
+	return X509_NAME_cmp(X509_get_subject_name(certificate), X509_get_issuer_name(certificate)) ==
+	           0 ||
 	       (own && issuer && ASN1_OCTET_STRING_cmp(own, issuer) == 0);
 }
 
 /* The certificate where the chain of issuers inside ends. */
-static X509 *topmost(X509 *signer, STACK_OF(X509) *inside)
+static X509 *topmost(X509 *signer, STACK_OF(X509) * inside)
 {
 	X509 *top = signer;
 
@@ -178,7 +178,7 @@ static int check_self_signature(X509 *top, struct error *error)
 	return openssl_refused(error, "the topmost certificate's signature");
 }
 
-static bool all_on_path(STACK_OF(X509) *inside, STACK_OF(X509) *path)
+static bool all_on_path(STACK_OF(X509) * inside, STACK_OF(X509) * path)
 {
 	for (int i = 0; i < sk_X509_num(inside); i++) {
 		bool found = false;
@@ -190,8 +190,8 @@ static bool all_on_path(STACK_OF(X509) *inside, STACK_OF(X509) *path)
 	return true;
 }
 
-static bool set_up(X509_STORE_CTX *context, X509_STORE *store, X509 *signer, STACK_OF(X509) *inside,
-                   enum path_purpose purpose, bool rooted, int64_t time_us)
+static bool set_up(X509_STORE_CTX *context, X509_STORE *store, X509 *signer,
+                   STACK_OF(X509) * inside, enum path_purpose purpose, bool rooted, int64_t time_us)
 {
 	unsigned long flags = X509_V_FLAG_CHECK_SS_SIGNATURE;
 
@@ -209,7 +209,7 @@ static bool set_up(X509_STORE_CTX *context, X509_STORE *store, X509 *signer, STA
 	       X509_STORE_CTX_set_purpose(context, X509_PURPOSE_TIMESTAMP_SIGN) == 1;
 }
 
-static X509_STORE *make_store(const STACK_OF(X509) *roots, X509 *top)
+static X509_STORE *make_store(const STACK_OF(X509) * roots, X509 *top)
 {
 	X509_STORE *store = X509_STORE_new();
 	bool complete = store != NULL;
@@ -236,8 +236,8 @@ static int tell_path_error(X509_STORE_CTX *context, X509 *signer, struct error *
 	                   X509_verify_cert_error_string(X509_STORE_CTX_get_error(context)));
 }
 
-int certificate_path(X509 *signer, STACK_OF(X509) *inside, const STACK_OF(X509) *roots,
-                     enum path_purpose purpose, int64_t time_us, STACK_OF(X509) **ret_path,
+int certificate_path(X509 *signer, STACK_OF(X509) * inside, const STACK_OF(X509) * roots,
+                     enum path_purpose purpose, int64_t time_us, STACK_OF(X509) * *ret_path,
                      struct error *error)
 {
 	X509 *top = roots ? NULL : topmost(signer, inside);

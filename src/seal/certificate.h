@@ -10,7 +10,7 @@
 
 #define CERTIFICATES_MAX 64 /* in one PEM text */
 
-static inline void certificates_cleanup(STACK_OF(X509) **certificates)
+static inline void certificates_cleanup(STACK_OF(X509) * *certificates)
 {
 	sk_X509_pop_free(*certificates, X509_free);
 }
@@ -21,34 +21,36 @@ const char *openssl_reason(void);
 /* For a call of OpenSSL that did not take what it was given: ERR_INVALID_EVIDENCE with `what`, or
  * ERR_NO_MEMORY, which says nothing of the evidence. Its queue must have been empty before the
  * call, and is empty then. */
-int openssl_refused(struct error *error, const char *what);
+int openssl_refused(struct error *error, const char *what) MUST_CHECK;
 
 /* All certificates of a PEM text, in order; other blocks are skipped. 0, ERR_NO_MEMORY, or
  * ERR_VALIDATION: none, or one unreadable, or too many. */
-int certificates_read(struct slice pem, STACK_OF(X509) **ret_certificates, struct error *error);
-int certificates_write(const STACK_OF(X509) *certificates, struct buf *out);
+int certificates_read(struct slice pem, STACK_OF(X509) * *ret_certificates, struct error *error)
+	MUST_CHECK;
+int certificates_write(const STACK_OF(X509) * certificates, struct buf *out);
 
 /* RFC 2253, UTF-8, cut at a character's end. false, and "": it could not be written. */
 bool certificate_name(const X509_NAME *name, char *text, size_t size);
 /* 0, ERR_NO_MEMORY, or ERR_INVALID_EVIDENCE: its times or names cannot be read. */
 int certificate_describe(const X509 *certificate, struct certificate_facts *ret_facts,
-                         struct error *error);
+                         struct error *error) MUST_CHECK;
 
 enum path_purpose { PATH_SIGNATURE, PATH_TIMESTAMP };
 
 /* What a certificate must allow to be used for that purpose (certificate_purpose.c). */
-int certificate_check_signer(X509 *signer, enum path_purpose purpose, struct error *error);
+int certificate_check_signer(X509 *signer, enum path_purpose purpose, struct error *error)
+	MUST_CHECK;
 /* The same for those above it on a path, and how those were signed themselves. */
-int certificate_check_issuers(const STACK_OF(X509) *path, enum path_purpose purpose,
-                              struct error *error);
+int certificate_check_issuers(const STACK_OF(X509) * path, enum path_purpose purpose,
+                              struct error *error) MUST_CHECK;
 
 /* Builds and verifies the path of `signer`: names, times, path lengths and name constraints, keys
  * and digests by OpenSSL's security level 2, and the purpose. roots NULL: up to the topmost of
  * `inside`, which must carry its own signature if it claims to be self-issued. Every certificate of
  * `inside` must be on the path. time_us TIME_NONE: now with roots, no time without. The path is the
  * caller's. */
-int certificate_path(X509 *signer, STACK_OF(X509) *inside, const STACK_OF(X509) *roots,
-                     enum path_purpose purpose, int64_t time_us, STACK_OF(X509) **ret_path,
-                     struct error *error);
+int certificate_path(X509 *signer, STACK_OF(X509) * inside, const STACK_OF(X509) * roots,
+                     enum path_purpose purpose, int64_t time_us, STACK_OF(X509) * *ret_path,
+                     struct error *error) MUST_CHECK;
 
 #endif

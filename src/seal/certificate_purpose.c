@@ -87,12 +87,16 @@ int certificate_check_signer(X509 *signer, enum path_purpose purpose, struct err
 	if (!read_usage(signer, &usage, &critical))
 		return openssl_refused(error, "the extended key usage of the certificate is unreadable");
 	if (purpose == PATH_TIMESTAMP && !only_stamps_time(usage, critical))
-		return refuse(signer, "is not a timestamp authority's: its extended key usage is not "
-		                      "timeStamping, critical and alone", error);
+		return refuse(signer,
+		              "is not a timestamp authority's: its extended key usage is not "
+		              "timeStamping, critical and alone",
+		              error);
 	if (purpose == PATH_SIGNATURE && usage &&
 	    (names_any(usage, foreign_purposes) || !names_any(usage, document_purposes)))
-		return refuse(signer, "is not for signing documents: its extended key usage is for "
-		                      "something else", error);
+		return refuse(signer,
+		              "is not for signing documents: its extended key usage is for "
+		              "something else",
+		              error);
 	return 0;
 }
 
@@ -112,7 +116,7 @@ static bool well_signed(X509 *certificate)
 
 /* OpenSSL does not ask issuers for their own extended key usage, and takes how the topmost
  * certificate was signed on trust even if that is no root. */
-int certificate_check_issuers(const STACK_OF(X509) *path, enum path_purpose purpose,
+int certificate_check_issuers(const STACK_OF(X509) * path, enum path_purpose purpose,
                               struct error *error)
 {
 	for (int i = 0; i < sk_X509_num(path); i++) {
@@ -126,12 +130,13 @@ int certificate_check_issuers(const STACK_OF(X509) *path, enum path_purpose purp
 		if (i == 0)
 			continue;
 		if (!read_usage(certificate, &usage, &critical))
-			return openssl_refused(error,
-			                       "the extended key usage of a certificate is unreadable");
+			return openssl_refused(error, "the extended key usage of a certificate is unreadable");
 		if (usage &&
 		    !names_any(usage, purpose == PATH_TIMESTAMP ? time_purposes : document_purposes))
-			return refuse(certificate, "may not issue certificates for this purpose: its extended "
-			                           "key usage is for something else", error);
+			return refuse(certificate,
+			              "may not issue certificates for this purpose: its extended "
+			              "key usage is for something else",
+			              error);
 	}
 	return 0;
 }

@@ -37,10 +37,10 @@ static bool set_signer_id(PKCS7_ISSUER_AND_SERIAL *sid, const X509 *certificate)
 }
 
 /* signing-certificate-v2 (RFC 5035): SHA-256 is its default and therefore not written. */
-static bool add_signing_certificate(STACK_OF(X509_ATTRIBUTE) **attributes, const X509 *certificate)
+static bool add_signing_certificate(STACK_OF(X509_ATTRIBUTE) * *attributes, const X509 *certificate)
 {
 	ESS_SIGNING_CERT_V2 *reference =
-	    OSSL_ESS_signing_cert_v2_new_init(EVP_sha256(), certificate, NULL, 1);
+		OSSL_ESS_signing_cert_v2_new_init(EVP_sha256(), certificate, NULL, 1);
 	unsigned char *der = NULL;
 	int size = reference ? i2d_ESS_SIGNING_CERT_V2(reference, &der) : -1;
 	bool added =
@@ -60,15 +60,14 @@ static ASN1_TIME *make_time(int64_t time_us)
 	return ASN1_TIME_adj(NULL, 0, (int)(seconds / DAY_SECONDS), (long)(seconds % DAY_SECONDS));
 }
 
-static bool add_signing_time(STACK_OF(X509_ATTRIBUTE) **attributes, int64_t time_us)
+static bool add_signing_time(STACK_OF(X509_ATTRIBUTE) * *attributes, int64_t time_us)
 {
 	if (time_us == TIME_NONE)
 		return true;
 	ASN1_TIME *time = make_time(time_us);
-	bool added = time && X509at_add1_attr_by_NID(attributes, NID_pkcs9_signingTime,
-	                                             ASN1_STRING_type(time),
-	                                             ASN1_STRING_get0_data(time),
-	                                             ASN1_STRING_length(time));
+	bool added =
+		time && X509at_add1_attr_by_NID(attributes, NID_pkcs9_signingTime, ASN1_STRING_type(time),
+	                                    ASN1_STRING_get0_data(time), ASN1_STRING_length(time));
 	ASN1_STRING_free(time);
 	return added;
 }
@@ -131,7 +130,7 @@ static int compare_encodings(const X509 *const *a, const X509 *const *b)
 
 /* Everything but the signature. Takes the certificates over, in DER's order of a SET. */
 static SignedContent *make_content(const struct sha256 *digest, int64_t signing_time_us,
-                                   STACK_OF(X509) **certificates)
+                                   STACK_OF(X509) * *certificates)
 {
 	SIGNED_CONTENT_AUTO SignedContent *content = SignedContent_new();
 
@@ -169,8 +168,7 @@ static int sign_attributes(SignerInfo *signer, const struct cms_signing *signing
 		result = signing->sign(signing->sign_context, buf_slice(&attributes), &signature, error);
 	if (result == 0)
 		result = buf_check(&signature);
-	if (result == 0 &&
-	    ASN1_STRING_set(signer->signature, signature.data, (int)signature.size) != 1)
+	if (result == 0 && ASN1_STRING_set(signer->signature, signature.data, (int)signature.size) != 1)
 		result = ERR_NO_MEMORY;
 	return result;
 }
@@ -186,10 +184,9 @@ static int add_timestamp(SignerInfo *signer, const struct cms_signing *signing, 
 	int result = signing->timestamp(signing->timestamp_context, &imprint, &token, error);
 	if (result == 0)
 		result = buf_check(&token);
-	if (result == 0 &&
-	    !X509at_add1_attr_by_NID(&signer->unsigned_attributes, NID_id_smime_aa_timeStampToken,
-	                             V_ASN1_SEQUENCE, (const unsigned char *)token.data,
-	                             (int)token.size))
+	if (result == 0 && !X509at_add1_attr_by_NID(&signer->unsigned_attributes,
+	                                            NID_id_smime_aa_timeStampToken, V_ASN1_SEQUENCE,
+	                                            (const unsigned char *)token.data, (int)token.size))
 		result = ERR_NO_MEMORY;
 	return result;
 }
@@ -202,7 +199,8 @@ int cms_create(const struct sha256 *digest, int64_t signing_time_us,
 	int result = certificates_read(signing->certificates_pem, &certificates, error);
 	if (result != 0)
 		return result == ERR_VALIDATION ? ERR_REFUSED : result;
-	SIGNED_CONTENT_AUTO SignedContent *content = make_content(digest, signing_time_us, &certificates);
+	SIGNED_CONTENT_AUTO SignedContent *content =
+		make_content(digest, signing_time_us, &certificates);
 	if (!content && openssl_refused(error, "signature") == ERR_NO_MEMORY)
 		return ERR_NO_MEMORY;
 	if (!content)
@@ -295,8 +293,8 @@ int cms_verify(struct slice cms, const struct sha256 *digest, const struct trust
 		result = certificates_read(roots->signers, &signer_roots, error);
 	if (result == 0)
 		result = signed_content_verify_path(
-		    content, signer, signer_roots, PATH_SIGNATURE,
-		    facts.has_timestamp ? facts.timestamp.gen_time_us : TIME_NONE, error);
+			content, signer, signer_roots, PATH_SIGNATURE,
+			facts.has_timestamp ? facts.timestamp.gen_time_us : TIME_NONE, error);
 	if (result != 0)
 		return result;
 	result = certificate_describe(signer, &facts.signer, error);

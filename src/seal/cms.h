@@ -41,8 +41,7 @@ struct cms_signing {
  * CMS. signing_time_us is written in whole seconds; TIME_NONE: no such attribute. 0, what the
  * callbacks answered, ERR_REFUSED for unusable certificates, ERR_NO_MEMORY. */
 int cms_create(const struct sha256 *digest, int64_t signing_time_us,
-               const struct cms_signing *signing, struct buf *out, struct error *error)
-	__attribute__((warn_unused_result));
+               const struct cms_signing *signing, struct buf *out, struct error *error) MUST_CHECK;
 
 struct cms_facts {
 	struct certificate_facts signer;
@@ -52,14 +51,13 @@ struct cms_facts {
 	struct timestamp_facts timestamp; /* has its own `trusted` */
 };
 
-/* Verifies strictly; bytes after the DER are refused. Signer and timestamp must each chain to a root
- * of their own kind, the signer as of the timestamp's time or, without one, now. Where no roots of a
- * kind are given: against the certificates inside, integrity alone, `trusted` false. The signer's
- * certificate must be one for signing documents (certificate.h). 0 or ERR_INVALID_EVIDENCE, or
- * ERR_VALIDATION for unusable roots, with the cause. */
+/* Verifies strictly; bytes after the DER are refused. Signer and timestamp must each chain to a
+ * root of their own kind, the signer as of the timestamp's time or, without one, now. Where no
+ * roots of a kind are given: against the certificates inside, integrity alone, `trusted` false. The
+ * signer's certificate must be one for signing documents (certificate.h). 0 or
+ * ERR_INVALID_EVIDENCE, or ERR_VALIDATION for unusable roots, with the cause. */
 int cms_verify(struct slice cms, const struct sha256 *digest, const struct trust_roots *roots,
-               struct cms_facts *ret_facts, struct error *error)
-	__attribute__((warn_unused_result));
+               struct cms_facts *ret_facts, struct error *error) MUST_CHECK;
 
 /* Size of the DER element that `padded` (a PDF's /Contents) begins with; 0 when it is none. What
  * follows is for the caller to judge. */
@@ -70,6 +68,7 @@ struct cms_signer {
 	struct signer *signer;
 	enum signer_purpose purpose;
 };
-int cms_sign_with_signer(void *context, struct slice bytes, struct buf *out, struct error *error);
+int cms_sign_with_signer(void *context, struct slice bytes, struct buf *out, struct error *error)
+	MUST_CHECK;
 
 #endif

@@ -43,12 +43,9 @@ static const struct extension report_extensions[] = {
 };
 
 static const struct extension timestamp_extensions[] = {
-	{NID_basic_constraints, "critical,CA:FALSE"},
-	{NID_key_usage, "critical,digitalSignature"},
-	{NID_ext_key_usage, "critical,timeStamping"},
-	{NID_subject_key_identifier, "hash"},
-	{NID_authority_key_identifier, "keyid:always"},
-	{0, NULL},
+	{NID_basic_constraints, "critical,CA:FALSE"},   {NID_key_usage, "critical,digitalSignature"},
+	{NID_ext_key_usage, "critical,timeStamping"},   {NID_subject_key_identifier, "hash"},
+	{NID_authority_key_identifier, "keyid:always"}, {0, NULL},
 };
 
 static void issued_cleanup(struct issued *issued)
@@ -82,7 +79,7 @@ static bool add_extensions(X509 *certificate, X509 *issuer, const struct extensi
 	X509V3_set_ctx(&context, issuer, certificate, NULL, NULL, 0);
 	for (; extensions->value; extensions++) {
 		X509_EXTENSION *extension =
-		    X509V3_EXT_conf_nid(NULL, &context, extensions->nid, extensions->value);
+			X509V3_EXT_conf_nid(NULL, &context, extensions->nid, extensions->value);
 		bool added = extension && X509_add_ext(certificate, extension, -1) == 1;
 		X509_EXTENSION_free(extension);
 		if (!added)

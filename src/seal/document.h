@@ -22,7 +22,7 @@ struct seal_document {
 	const char *channel_id;
 	const char *chain; /* "live", "test" */
 	int64_t first_sequence;
-	int64_t last_sequence; /* count is last - first + 1 */
+	int64_t last_sequence;           /* count is last - first + 1 */
 	struct sha256 chain_hash_before; /* of event first-1, or of the genesis document */
 	struct sha256 chain_hash_last;
 	const struct sha256 *previous_seal_hash;  /* digest of the chain's previous seal document */

@@ -62,7 +62,7 @@ int signed_content_write(const SignedContent *content, struct buf *out)
 	return buf_check(out);
 }
 
-STACK_OF(X509_ATTRIBUTE) *signed_attributes_read(struct slice der)
+STACK_OF(X509_ATTRIBUTE) * signed_attributes_read(struct slice der)
 {
 	const unsigned char *position = (const unsigned char *)der.data;
 
@@ -70,11 +70,11 @@ STACK_OF(X509_ATTRIBUTE) *signed_attributes_read(struct slice der)
 	                                                 ASN1_ITEM_rptr(SignedAttributes));
 }
 
-int signed_attributes_write(const STACK_OF(X509_ATTRIBUTE) *attributes, struct buf *out)
+int signed_attributes_write(const STACK_OF(X509_ATTRIBUTE) * attributes, struct buf *out)
 {
 	unsigned char *der = NULL;
-	int size = ASN1_item_i2d((const ASN1_VALUE *)attributes, &der,
-	                         ASN1_ITEM_rptr(SignedAttributes));
+	int size =
+		ASN1_item_i2d((const ASN1_VALUE *)attributes, &der, ASN1_ITEM_rptr(SignedAttributes));
 
 	if (size <= 0)
 		return ERR_NO_MEMORY;
@@ -103,8 +103,7 @@ int signed_content_parse(struct slice der, SignedContent **ret_content, struct e
 	if (der.size == 0 || der.size > SIGNED_DATA_SIZE_MAX)
 		return invalid(error, "the signed data is empty or too large");
 	ERR_clear_error();
-	SIGNED_CONTENT_AUTO SignedContent *content =
-	    d2i_SignedContent(NULL, &position, (long)der.size);
+	SIGNED_CONTENT_AUTO SignedContent *content = d2i_SignedContent(NULL, &position, (long)der.size);
 	if (!content)
 		return openssl_refused(error, "the signed data does not parse");
 	int result = check_encoding(content, der, error);
@@ -142,14 +141,10 @@ static int algorithm_nid(const X509_ALGOR *algorithm)
 static const EVP_MD *accepted_digest(int nid)
 {
 	switch (nid) {
-	case NID_sha256:
-		return EVP_sha256();
-	case NID_sha384:
-		return EVP_sha384();
-	case NID_sha512:
-		return EVP_sha512();
-	default:
-		return NULL;
+	case NID_sha256: return EVP_sha256();
+	case NID_sha384: return EVP_sha384();
+	case NID_sha512: return EVP_sha512();
+	default: return NULL;
 	}
 }
 
@@ -228,14 +223,14 @@ static X509 *find_signer(const SignedContent *content)
 }
 
 /* The single value of the single attribute of that kind; NULL when absent. */
-static const ASN1_TYPE *attribute_value(const STACK_OF(X509_ATTRIBUTE) *attributes, int nid)
+static const ASN1_TYPE *attribute_value(const STACK_OF(X509_ATTRIBUTE) * attributes, int nid)
 {
 	int at = X509at_get_attr_by_NID(attributes, nid, -1);
 
 	return at < 0 ? NULL : X509_ATTRIBUTE_get0_type(X509at_get_attr(attributes, at), 0);
 }
 
-static int check_attribute_form(const STACK_OF(X509_ATTRIBUTE) *attributes, struct error *error)
+static int check_attribute_form(const STACK_OF(X509_ATTRIBUTE) * attributes, struct error *error)
 {
 	int count = sk_X509_ATTRIBUTE_num(attributes);
 
@@ -253,8 +248,7 @@ static int check_attribute_form(const STACK_OF(X509_ATTRIBUTE) *attributes, stru
 
 static int check_attributes(const SignedContent *content, struct slice digest, struct error *error)
 {
-	const STACK_OF(X509_ATTRIBUTE) *attributes =
-	    signed_content_signer(content)->signed_attributes;
+	const STACK_OF(X509_ATTRIBUTE) *attributes = signed_content_signer(content)->signed_attributes;
 	int result = check_attribute_form(attributes, error);
 
 	if (result != 0)
@@ -329,13 +323,13 @@ int signed_content_verify(const SignedContent *content, int type_nid, const stru
 }
 
 /* The first kind names by SHA-1, which old authorities still do and a signer of ours never did. */
-static int check_signing_certificate(const SignerInfo *signer, const STACK_OF(X509) *path,
+static int check_signing_certificate(const SignerInfo *signer, const STACK_OF(X509) * path,
                                      enum path_purpose purpose, struct error *error)
 {
-	const ASN1_TYPE *first = attribute_value(signer->signed_attributes,
-	                                         NID_id_smime_aa_signingCertificate);
-	const ASN1_TYPE *second = attribute_value(signer->signed_attributes,
-	                                          NID_id_smime_aa_signingCertificateV2);
+	const ASN1_TYPE *first =
+		attribute_value(signer->signed_attributes, NID_id_smime_aa_signingCertificate);
+	const ASN1_TYPE *second =
+		attribute_value(signer->signed_attributes, NID_id_smime_aa_signingCertificateV2);
 	ESS_SIGNING_CERT *ess = NULL;
 	ESS_SIGNING_CERT_V2 *ess_v2 = NULL;
 	bool readable = true;
@@ -359,7 +353,7 @@ static int check_signing_certificate(const SignerInfo *signer, const STACK_OF(X5
 }
 
 int signed_content_verify_path(const SignedContent *content, X509 *signer,
-                               const STACK_OF(X509) *roots, enum path_purpose purpose,
+                               const STACK_OF(X509) * roots, enum path_purpose purpose,
                                int64_t time_us, struct error *error)
 {
 	CERTIFICATES_AUTO STACK_OF(X509) *path = NULL;

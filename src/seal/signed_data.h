@@ -21,10 +21,10 @@ typedef struct {
 	ASN1_INTEGER *version;
 	PKCS7_ISSUER_AND_SERIAL *sid;
 	X509_ALGOR *digest_algorithm;
-	STACK_OF(X509_ATTRIBUTE) *signed_attributes;
+	STACK_OF(X509_ATTRIBUTE) * signed_attributes;
 	X509_ALGOR *signature_algorithm;
 	ASN1_OCTET_STRING *signature;
-	STACK_OF(X509_ATTRIBUTE) *unsigned_attributes; /* NULL: none */
+	STACK_OF(X509_ATTRIBUTE) * unsigned_attributes; /* NULL: none */
 } SignerInfo;
 DEFINE_STACK_OF(SignerInfo)
 DECLARE_ASN1_FUNCTIONS(SignerInfo)
@@ -36,10 +36,10 @@ typedef struct {
 
 typedef struct {
 	ASN1_INTEGER *version;
-	STACK_OF(X509_ALGOR) *digest_algorithms;
+	STACK_OF(X509_ALGOR) * digest_algorithms;
 	EncapsulatedContent *encapsulated;
-	STACK_OF(X509) *certificates;
-	STACK_OF(SignerInfo) *signers;
+	STACK_OF(X509) * certificates;
+	STACK_OF(SignerInfo) * signers;
 } SignedData;
 
 typedef struct {
@@ -55,7 +55,8 @@ static inline void signed_content_cleanup(SignedContent **content)
 #define SIGNED_CONTENT_AUTO __attribute__((cleanup(signed_content_cleanup)))
 
 /* Strict: DER to the last byte, and the form described above. */
-int signed_content_parse(struct slice der, SignedContent **ret_content, struct error *error);
+int signed_content_parse(struct slice der, SignedContent **ret_content, struct error *error)
+	MUST_CHECK;
 /* Appends the DER. */
 int signed_content_write(const SignedContent *content, struct buf *out);
 static inline SignerInfo *signed_content_signer(const SignedContent *content)
@@ -64,19 +65,19 @@ static inline SignerInfo *signed_content_signer(const SignedContent *content)
 }
 
 /* The DER SET of signed attributes, as it is signed (RFC 5652 section 5.4). */
-int signed_attributes_write(const STACK_OF(X509_ATTRIBUTE) *attributes, struct buf *out);
+int signed_attributes_write(const STACK_OF(X509_ATTRIBUTE) * attributes, struct buf *out);
 /* NULL when it is none; BER and what trails it are accepted. */
-STACK_OF(X509_ATTRIBUTE) *signed_attributes_read(struct slice der);
+STACK_OF(X509_ATTRIBUTE) * signed_attributes_read(struct slice der);
 
 /* Checks everything but the path: content type, versions, algorithms, signed attributes, digest and
  * signature. `detached` is the digest of the content outside; NULL: it is inside. The signer's
  * certificate belongs to the content. */
 int signed_content_verify(const SignedContent *content, int type_nid, const struct sha256 *detached,
-                          X509 **ret_signer, struct error *error);
+                          X509 **ret_signer, struct error *error) MUST_CHECK;
 
 /* Checks the path (certificate_path), and the signing-certificate attribute against it. */
 int signed_content_verify_path(const SignedContent *content, X509 *signer,
-                               const STACK_OF(X509) *roots, enum path_purpose purpose,
-                               int64_t time_us, struct error *error);
+                               const STACK_OF(X509) * roots, enum path_purpose purpose,
+                               int64_t time_us, struct error *error) MUST_CHECK;
 
 #endif

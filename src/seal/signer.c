@@ -61,12 +61,9 @@ static int wait_readable(struct signer *signer, int timeout_ms, struct error *er
 static int declined(char outcome)
 {
 	switch (outcome) {
-	case SIGNER_HAS_NO_SPACE:
-		return ERR_NO_SPACE;
-	case SIGNER_ENDS:
-		return ERR_UNAVAILABLE;
-	default:
-		return ERR_REFUSED;
+	case SIGNER_HAS_NO_SPACE: return ERR_NO_SPACE;
+	case SIGNER_ENDS: return ERR_UNAVAILABLE;
+	default: return ERR_REFUSED;
 	}
 }
 
@@ -81,8 +78,8 @@ static int receive(struct signer *signer, int timeout_ms, struct buf *out, struc
 		if (size < SIGNER_ANSWER_HEAD_SIZE) {
 			result = broken(signer, error, size < 0 ? strerror(errno) : "it has ended");
 		} else if (packet[0] != SIGNER_DONE) {
-			result = error_cause(error, declined(packet[0]), "signer process: %.*s",
-			                     (int)size - 1, packet + 1);
+			result = error_cause(error, declined(packet[0]), "signer process: %.*s", (int)size - 1,
+			                     packet + 1);
 		} else {
 			buf_add(out, packet + 1, (size_t)size - 1);
 			result = buf_check(out);
@@ -155,8 +152,8 @@ int signer_get_mark(struct signer *signer, const char *store_id, struct signer_m
 	BUF_AUTO struct buf out;
 
 	buf_init(&out, SIGNER_PACKET_MAX);
-	int result = ask_mark(signer, SIGNER_REQUEST_GET_MARK, store_id, NULL, slice_make(NULL, 0),
-	                      &out, error);
+	int result =
+		ask_mark(signer, SIGNER_REQUEST_GET_MARK, store_id, NULL, slice_make(NULL, 0), &out, error);
 	if (result == 0 && out.size != sizeof *ret_mark)
 		result = error_cause(error, ERR_INTERNAL, "signer process: not a mark");
 	if (result == 0)
@@ -174,8 +171,8 @@ int signer_set_mark(struct signer *signer, const char *store_id, const struct si
 	                error);
 }
 
-int signer_accept_mark(struct signer *signer, const char *store_id,
-                       const struct signer_mark *mark, struct slice reason, struct error *error)
+int signer_accept_mark(struct signer *signer, const char *store_id, const struct signer_mark *mark,
+                       struct slice reason, struct error *error)
 {
 	BUF_AUTO struct buf out;
 
@@ -188,7 +185,8 @@ static int check_options(const struct signer_options *options, struct error *err
 	bool keys = options->key_path && options->certificates_path;
 
 	if (options->development == keys)
-		return error_cause(error, ERR_REFUSED, "a signer needs either a key with certificates, or "
+		return error_cause(error, ERR_REFUSED,
+		                   "a signer needs either a key with certificates, or "
 		                   "development keys");
 	if (mkdir(options->directory, 0700) != 0 && errno != EEXIST)
 		return error_cause(error, ERR_IO, "%s: %s", options->directory, strerror(errno));

@@ -1,12 +1,12 @@
 /* The process that holds the keys.
  *
- * signer_start forks. The child loads (in development: first makes) the keys, opens its log, gives up
- * every system call but those that signing and logging need (base/confine.h), and answers typed
+ * signer_start forks. The child loads (in development: first makes) the keys, opens its log, gives
+ * up every system call but those that signing and logging need (base/confine.h), and answers typed
  * requests over a socket pair, one at a time, each at most SIGNER_BYTES_MAX bytes. Before it hands
  * out a signature it appends a line to DIRECTORY/signer.log and syncs it (signer_log.h); what it
  * cannot log it does not sign. When its log fails otherwise than for want of space, it ends. It
- * ends, too, when its parent does, or when the socket closes; it ignores SIGINT and SIGTERM, so that
- * a draining parent can still sign.
+ * ends, too, when its parent does, or when the socket closes; it ignores SIGINT and SIGTERM, so
+ * that a draining parent can still sign.
  *
  * In the same log it keeps how far each store had come, so that a store that went back is noticed
  * by something that did not go back with it.
@@ -42,7 +42,7 @@ struct signer_options {
 
 /* 0 when the child answers; ERR_IO, ERR_REFUSED (unusable keys or files) with the cause. */
 int signer_start(const struct signer_options *options, struct signer **ret_signer,
-                 struct error *error) __attribute__((warn_unused_result));
+                 struct error *error) MUST_CHECK;
 /* Ends the child and frees. NULL-safe. */
 void signer_stop(struct signer *signer);
 
@@ -57,10 +57,10 @@ void signer_stop(struct signer *signer);
  * signing-certificate-v2 of the signer's own certificate, at most a signing-time besides. Appends
  * the signature value. */
 int signer_sign(struct signer *signer, enum signer_purpose purpose, struct slice bytes,
-                struct buf *out, struct error *error) __attribute__((warn_unused_result));
+                struct buf *out, struct error *error) MUST_CHECK;
 /* The embedded development timestamp authority: DER request in, DER response appended. */
 int signer_timestamp(struct signer *signer, struct slice request, struct buf *out,
-                     struct error *error) __attribute__((warn_unused_result));
+                     struct error *error) MUST_CHECK;
 
 /* How far a store had come: its last sealed round; 0 with zeros: none. Stores are named by their
  * id, SIGNER_STORE_ID_SIZE hex digits; the log of a signing process remembers SIGNER_STORES_MAX of
@@ -72,22 +72,21 @@ struct signer_mark {
 	struct sha256 root;
 };
 int signer_get_mark(struct signer *signer, const char *store_id, struct signer_mark *ret_mark,
-                    struct error *error) __attribute__((warn_unused_result));
+                    struct error *error) MUST_CHECK;
 /* Moves the mark on, durably. ERR_REFUSED when the store had been further, or at the same round
  * with another root. */
 int signer_set_mark(struct signer *signer, const char *store_id, const struct signer_mark *mark,
-                    struct error *error) __attribute__((warn_unused_result));
+                    struct error *error) MUST_CHECK;
 /* Sets it back, for the reason an operator gives (at most SIGNER_LOG_REASON_MAX bytes, one line);
  * on record. */
-int signer_accept_mark(struct signer *signer, const char *store_id,
-                       const struct signer_mark *mark, struct slice reason, struct error *error)
-	__attribute__((warn_unused_result));
+int signer_accept_mark(struct signer *signer, const char *store_id, const struct signer_mark *mark,
+                       struct slice reason, struct error *error) MUST_CHECK;
 
 /* Whether the child has ended; it stays to be collected by signer_stop. */
 bool signer_has_ended(const struct signer *signer);
 /* ERR_UNAVAILABLE with the cause when the child has ended, or has not answered a request for a
  * quarter of its time. Waits for nothing. */
-int signer_ready(const struct signer *signer, struct error *error);
+int signer_ready(const struct signer *signer, struct error *error) MUST_CHECK;
 
 /* PEM, constant during the signer's life, kept by it; no request to the child. */
 struct slice signer_certificates(const struct signer *signer);    /* report signer first */

@@ -29,7 +29,7 @@ static bool is_time(const ASN1_TYPE *value)
 static bool names_certificate(const ASN1_TYPE *value, const X509 *certificate)
 {
 	ESS_SIGNING_CERT_V2 *reference =
-	    OSSL_ESS_signing_cert_v2_new_init(EVP_sha256(), certificate, NULL, 1);
+		OSSL_ESS_signing_cert_v2_new_init(EVP_sha256(), certificate, NULL, 1);
 	unsigned char *der = NULL;
 	int size = reference ? i2d_ESS_SIGNING_CERT_V2(reference, &der) : -1;
 	bool same = size > 0 && value->type == V_ASN1_SEQUENCE &&
@@ -49,16 +49,11 @@ static bool is_ours(X509_ATTRIBUTE *attribute, const X509 *certificate)
 	if (!value || X509_ATTRIBUTE_count(attribute) != 1)
 		return false;
 	switch (OBJ_obj2nid(X509_ATTRIBUTE_get0_object(attribute))) {
-	case NID_pkcs9_contentType:
-		return is_content_type(value);
-	case NID_pkcs9_messageDigest:
-		return is_digest(value);
-	case NID_pkcs9_signingTime:
-		return is_time(value);
-	case NID_id_smime_aa_signingCertificateV2:
-		return names_certificate(value, certificate);
-	default:
-		return false;
+	case NID_pkcs9_contentType: return is_content_type(value);
+	case NID_pkcs9_messageDigest: return is_digest(value);
+	case NID_pkcs9_signingTime: return is_time(value);
+	case NID_id_smime_aa_signingCertificateV2: return names_certificate(value, certificate);
+	default: return false;
 	}
 }
 

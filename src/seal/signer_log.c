@@ -77,8 +77,8 @@ static int take_line(struct reading *reading, struct slice line)
 	}
 	if (!previous.data && reading->chained)
 		return corrupt(reading, "it does not name the line before");
-	if (previous.data && (!hex_decode(previous, named.bytes, SHA256_SIZE) ||
-	                      !sha256_equal(&named, &facts->last)))
+	if (previous.data &&
+	    (!hex_decode(previous, named.bytes, SHA256_SIZE) || !sha256_equal(&named, &facts->last)))
 		return corrupt(reading, "it follows another line than the one before");
 	reading->chained |= previous.data != NULL;
 	int result = reading->visit ? reading->visit(reading->context, &entry) : OK;
@@ -205,9 +205,8 @@ static int write_at(int file, struct slice bytes, int64_t offset)
 		if (size < 0 && errno == EINTR)
 			continue;
 		if (size <= 0)
-			return size == 0 || errno == ENOSPC || errno == EDQUOT || errno == EFBIG
-			           ? ERR_NO_SPACE
-			           : ERR_IO;
+			return size == 0 || errno == ENOSPC || errno == EDQUOT || errno == EFBIG ? ERR_NO_SPACE
+			                                                                         : ERR_IO;
 		bytes = slice_make(bytes.data + size, bytes.size - (size_t)size);
 		offset += size;
 	}
@@ -252,8 +251,7 @@ int signer_log_open(const char *directory, signer_log_visit *visit, void *contex
 	int result = make_path(directory, path, error);
 	if (result != OK)
 		return result;
-	struct signer_log log = {
-		.file = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600)};
+	struct signer_log log = {.file = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600)};
 	if (log.file < 0)
 		return error_cause(error, ERR_IO, "%s: %s", path, strerror(errno));
 	result = lock(log.file, path, error);

@@ -37,21 +37,19 @@ typedef int signer_log_visit(void *context, const struct signer_log_entry *entry
 
 struct signer_log_facts {
 	int64_t lines;
-	int64_t size;        /* bytes up to and with the last whole line */
-	int64_t torn_size;   /* bytes behind it */
-	struct sha256 torn;  /* their digest */
-	struct sha256 last;  /* digest of the last line; zeros: there is none */
+	int64_t size;       /* bytes up to and with the last whole line */
+	int64_t torn_size;  /* bytes behind it */
+	struct sha256 torn; /* their digest */
+	struct sha256 last; /* digest of the last line; zeros: there is none */
 };
 
 /* Reads an open log from its start and checks its chain; `visit` may be NULL. ERR_CORRUPT with the
  * number of the line in the cause; ERR_IO. */
 int signer_log_read(int file, signer_log_visit *visit, void *context,
-                    struct signer_log_facts *ret_facts, struct error *error)
-	__attribute__((warn_unused_result));
+                    struct signer_log_facts *ret_facts, struct error *error) MUST_CHECK;
 /* The same by its directory, while it may be written; ERR_NOT_FOUND when there is none. */
 int signer_log_check(const char *directory, signer_log_visit *visit, void *context,
-                     struct signer_log_facts *ret_facts, struct error *error)
-	__attribute__((warn_unused_result));
+                     struct signer_log_facts *ret_facts, struct error *error) MUST_CHECK;
 
 struct signer_log {
 	int file; /* -1: not open */
@@ -64,13 +62,12 @@ struct signer_log {
  * writing them again brings them to the disk. ERR_UNAVAILABLE: another process holds it.
  * ERR_CORRUPT, ERR_IO, ERR_NO_SPACE. */
 int signer_log_open(const char *directory, signer_log_visit *visit, void *context,
-                    struct signer_log *ret_log, struct error *error)
-	__attribute__((warn_unused_result));
+                    struct signer_log *ret_log, struct error *error) MUST_CHECK;
 /* Appends a line and syncs it. `reason` is NULL unless a rollback is accepted. ERR_NO_SPACE: the
  * disk is full; nothing was appended, and it may be tried again. ERR_IO: what the log holds is not
  * known any more, the process must end. */
 int signer_log_add(struct signer_log *log, const struct signer_log_entry *entry,
-                   struct slice reason, struct error *error) __attribute__((warn_unused_result));
+                   struct slice reason, struct error *error) MUST_CHECK;
 void signer_log_close(struct signer_log *log);
 
 #endif

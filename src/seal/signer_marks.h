@@ -16,7 +16,8 @@ struct signer_marks {
 bool signer_store_id_valid(struct slice store_id);
 /* Round 0 when the store is not known. */
 struct signer_mark signer_marks_find(const struct signer_marks *marks, struct slice store_id);
-/* In place of the store's mark; when there is no room the store touched longest ago is forgotten. */
+/* In place of the store's mark; when there is no room the store touched longest ago is
+ * forgotten. */
 void signer_marks_put(struct signer_marks *marks, struct slice store_id,
                       const struct signer_mark *mark);
 /* A signer_log_visit; context: struct signer_marks. */

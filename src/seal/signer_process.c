@@ -27,7 +27,7 @@
 
 struct identity {
 	EVP_PKEY *key;
-	STACK_OF(X509) *certificates; /* signer first */
+	STACK_OF(X509) * certificates; /* signer first */
 };
 
 struct process {
@@ -161,8 +161,8 @@ static int check_path(const struct identity *identity, struct error *error)
 static int load(struct process *process, const struct signer_options *options, struct error *error)
 {
 	if (!options->development) {
-		int result = load_identity(options->key_path, options->certificates_path,
-		                           &process->report, error);
+		int result =
+			load_identity(options->key_path, options->certificates_path, &process->report, error);
 		if (result == 0)
 			result = check_path(&process->report, error);
 		if (result == 0 && options->roots_path)
@@ -190,7 +190,7 @@ static bool sign_bytes(EVP_PKEY *key, struct slice bytes, struct buf *out)
 	unsigned char *signature = ready ? (unsigned char *)buf_extend(out, size) : NULL;
 	size_t room = size;
 	bool signed_well =
-	    signature && EVP_DigestSign(context, signature, &size, data, bytes.size) == 1;
+		signature && EVP_DigestSign(context, signature, &size, data, bytes.size) == 1;
 
 	EVP_MD_CTX_free(context);
 	if (signed_well)
@@ -258,7 +258,7 @@ static struct answer answer_sign(struct process *process, uint8_t purpose, struc
 	if (purpose >= sizeof purposes / sizeof *purposes)
 		return refusal("unknown purpose");
 	const char *problem =
-	    signer_attributes_problem(bytes, sk_X509_value(process->report.certificates, 0));
+		signer_attributes_problem(bytes, sk_X509_value(process->report.certificates, 0));
 	if (problem)
 		return refusal(problem);
 	struct answer logged = record_signature(process, purposes[purpose], &digest);
@@ -398,17 +398,14 @@ static struct answer decide(struct process *process, struct slice packet, struct
 	if (packet.size <= SIGNER_HEAD_SIZE || packet.size > SIGNER_HEAD_SIZE + SIGNER_BYTES_MAX)
 		return refusal("unknown request");
 	struct slice payload =
-	    slice_make(packet.data + SIGNER_HEAD_SIZE, packet.size - SIGNER_HEAD_SIZE);
+		slice_make(packet.data + SIGNER_HEAD_SIZE, packet.size - SIGNER_HEAD_SIZE);
 	enum signer_request kind = (enum signer_request)packet.data[0];
 	switch (kind) {
-	case SIGNER_REQUEST_SIGN:
-		return answer_sign(process, (uint8_t)packet.data[1], payload, out);
-	case SIGNER_REQUEST_TIMESTAMP:
-		return answer_timestamp(process, payload, out);
+	case SIGNER_REQUEST_SIGN: return answer_sign(process, (uint8_t)packet.data[1], payload, out);
+	case SIGNER_REQUEST_TIMESTAMP: return answer_timestamp(process, payload, out);
 	case SIGNER_REQUEST_GET_MARK:
 	case SIGNER_REQUEST_SET_MARK:
-	case SIGNER_REQUEST_ACCEPT_MARK:
-		return answer_mark(process, kind, payload, out);
+	case SIGNER_REQUEST_ACCEPT_MARK: return answer_mark(process, kind, payload, out);
 	}
 	return refusal("unknown request");
 }

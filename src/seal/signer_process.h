@@ -34,6 +34,6 @@ enum signer_outcome {
 /* Serves until the socket closes; answers the exit status. */
 int signer_process_run(int socket, pid_t parent, const struct signer_options *options);
 /* The last step of its isolation: the system calls it keeps. */
-int signer_process_confine(struct error *error) __attribute__((warn_unused_result));
+int signer_process_confine(struct error *error) MUST_CHECK;
 
 #endif

@@ -171,8 +171,7 @@ static int read_facts(TS_TST_INFO *info, struct timestamp_facts *facts, struct e
 	return 0;
 }
 
-static int parse_info(const ASN1_OCTET_STRING *content, TS_TST_INFO **ret_info,
-                      struct error *error)
+static int parse_info(const ASN1_OCTET_STRING *content, TS_TST_INFO **ret_info, struct error *error)
 {
 	const unsigned char *position = ASN1_STRING_get0_data(content);
 	const unsigned char *end = position + ASN1_STRING_length(content);
@@ -319,9 +318,9 @@ static int compare_with_request(struct slice request, TS_TST_INFO *info,
 
 	ERR_clear_error();
 	__attribute__((cleanup(request_cleanup))) TS_REQ *asked =
-	    request.size > 0 && request.size <= TIMESTAMP_REQUEST_MAX
-	        ? d2i_TS_REQ(NULL, &position, (long)request.size)
-	        : NULL;
+		request.size > 0 && request.size <= TIMESTAMP_REQUEST_MAX
+			? d2i_TS_REQ(NULL, &position, (long)request.size)
+			: NULL;
 
 	if (!asked)
 		return openssl_refused(error, "the request does not parse");

@@ -4,8 +4,8 @@
  * issuer and serial number; the signed attributes content-type, message-digest and signing
  * certificate (ESSCertID or ESSCertIDv2, RFC 5816); no unsigned attributes; no certificate that is
  * not on the verified path; a signer whose extended key usage is critical and timeStamping alone;
- * and an accuracy. Signatures: ECDSA and RSA PKCS#1 v1.5. Certificates are judged as of genTime, and
- * their keys and digests by OpenSSL's security level 2 (112 bits). */
+ * and an accuracy. Signatures: ECDSA and RSA PKCS#1 v1.5. Certificates are judged as of genTime,
+ * and their keys and digests by OpenSSL's security level 2 (112 bits). */
 #ifndef SEAL_TIMESTAMP_H
 #define SEAL_TIMESTAMP_H
 
@@ -25,16 +25,16 @@ struct timestamp_facts {
 	int64_t gen_time_us;
 	int64_t accuracy_us;
 	struct sha256 imprint;
-	char serial[65];            /* hex, lower case, no leading zeros beyond a whole byte */
-	char policy[128];           /* dotted OID */
+	char serial[65];  /* hex, lower case, no leading zeros beyond a whole byte */
+	char policy[128]; /* dotted OID */
 	struct certificate_facts authority;
-	bool trusted;               /* chained to a root the caller gave; false: integrity alone */
+	bool trusted; /* chained to a root the caller gave; false: integrity alone */
 };
 
 /* Appends a DER TimeStampReq: SHA-256, certReq, a random 128-bit nonce, `policy` (dotted OID)
  * unless NULL. 0, ERR_VALIDATION for a malformed policy, ERR_NO_MEMORY. */
 int timestamp_request(const struct sha256 *imprint, const char *policy, struct buf *out,
-                      struct error *error) __attribute__((warn_unused_result));
+                      struct error *error) MUST_CHECK;
 
 /* Verifies a response against its request: status granted, imprint, nonce, policy (when asked for),
  * all of the above, and trust in `roots_pem` (must not be empty); what the time has to agree with
@@ -42,24 +42,21 @@ int timestamp_request(const struct sha256 *imprint, const char *policy, struct b
  * or ERR_VALIDATION for unusable roots, with the cause. */
 int timestamp_verify_response(struct slice request, struct slice response, struct slice roots_pem,
                               struct buf *token, struct timestamp_facts *ret_facts,
-                              struct error *error)
-    __attribute__((warn_unused_result));
+                              struct error *error) MUST_CHECK;
 
 /* The token inside a response, as it stands, unverified: for keeping and handing on. The slice
  * points into `response`. 0 or ERR_INVALID_EVIDENCE. */
 int timestamp_response_token(struct slice response, struct slice *ret_token, struct error *error)
-    __attribute__((warn_unused_result));
+	MUST_CHECK;
 
 /* Verifies a bare token over an imprint, offline. roots_pem with NULL data: against the
  * certificates inside, integrity alone, and ret_facts->trusted is false. 0, or
  * ERR_INVALID_EVIDENCE, or ERR_VALIDATION for unusable roots. */
 int timestamp_verify_token(struct slice token, const struct sha256 *imprint, struct slice roots_pem,
-                           struct timestamp_facts *ret_facts, struct error *error)
-    __attribute__((warn_unused_result));
+                           struct timestamp_facts *ret_facts, struct error *error) MUST_CHECK;
 
 /* Appends the certificates that a token or a CMS carries, as PEM, in their order. 0 or
  * ERR_INVALID_EVIDENCE. */
-int timestamp_certificates(struct slice token, struct buf *out, struct error *error)
-    __attribute__((warn_unused_result));
+int timestamp_certificates(struct slice token, struct buf *out, struct error *error) MUST_CHECK;
 
 #endif

@@ -30,8 +30,7 @@ struct tree_proof {
 
 /* Builds the whole tree in memory (64 bytes a leaf). count is 1 to TREE_LEAVES_MAX; 0, or
  * ERR_NO_MEMORY. The leaves are copied. */
-int tree_build(const struct sha256 *leaves, size_t count, struct hash_tree **ret_tree)
-    __attribute__((warn_unused_result));
+int tree_build(const struct sha256 *leaves, size_t count, struct hash_tree **ret_tree) MUST_CHECK;
 void tree_free(struct hash_tree *tree); /* NULL-safe */
 struct sha256 tree_root(const struct hash_tree *tree);
 /* index counts from 0 and must be below the number of leaves. */
@@ -45,7 +44,7 @@ struct sha256 tree_proof_root(const struct tree_proof *proof);
 /* Puts `upper` (whose leaf is the root of `lower`) on top: one chain from lower's leaf to upper's
  * root. 0, or ERR_INVALID_EVIDENCE when they do not meet or would be longer than TREE_PROOF_MAX. */
 int tree_proof_compose(const struct tree_proof *lower, const struct tree_proof *upper,
-                       struct tree_proof *ret_proof) __attribute__((warn_unused_result));
+                       struct tree_proof *ret_proof) MUST_CHECK;
 
 /* List `index` (below proof->count) of the reducedHashtree, hashes ascending; answers how many: 2
  * for the first, 1 for the others. */
@@ -55,7 +54,7 @@ size_t tree_proof_list(const struct tree_proof *proof, size_t index, struct sha2
 void tree_proof_write(const struct tree_proof *proof, struct json_writer *writer, const char *name);
 /* Reads that back for a given leaf; strict. 0 or ERR_INVALID_EVIDENCE. */
 int tree_proof_read(const struct json *json, const struct sha256 *leaf,
-                    struct tree_proof *ret_proof) __attribute__((warn_unused_result));
+                    struct tree_proof *ret_proof) MUST_CHECK;
 
 #define TREE_AUTO __attribute__((cleanup(tree_cleanup)))
 static inline void tree_cleanup(struct hash_tree **tree)

@@ -14,8 +14,9 @@
 #define VALUE_SHOWN_MAX 60
 
 static const struct admin_operation *const groups[] = {
-	admin_account_operations,  admin_channel_operations, admin_limit_operations, admin_webhook_operations,
-	admin_purchase_operations, admin_evidence_operations, admin_store_operations,
+	admin_account_operations, admin_channel_operations,  admin_limit_operations,
+	admin_webhook_operations, admin_purchase_operations, admin_evidence_operations,
+	admin_store_operations,
 };
 
 const struct admin_operation *admin_operation_at(size_t index)
@@ -107,8 +108,8 @@ static bool is_choice(const char *choices, struct slice value)
 	return false;
 }
 
-static int bad_number(const char *label, const struct admin_parameter *parameter,
-                      const char *shown, struct error *error)
+static int bad_number(const char *label, const struct admin_parameter *parameter, const char *shown,
+                      struct error *error)
 {
 	char least[24], most[24];
 	snprintf(least, sizeof least, "%" PRId64, parameter->least);
@@ -125,8 +126,8 @@ int admin_check_value(const struct admin_parameter *parameter, struct slice valu
 	char label[ADMIN_LABEL_SIZE];
 	char shown[VALUE_SHOWN_MAX + 1];
 	admin_label(parameter, label);
-	struct slice cut = is_printable(value, false) ? utf8_cut(value, VALUE_SHOWN_MAX)
-	                                              : slice_of("(not printable)");
+	struct slice cut =
+		is_printable(value, false) ? utf8_cut(value, VALUE_SHOWN_MAX) : slice_of("(not printable)");
 	snprintf(shown, sizeof shown, "%.*s", (int)cut.size, cut.data);
 	int64_t integer;
 	int64_t size = (int64_t)value.size;
@@ -270,8 +271,7 @@ int admin_run(struct admin *admin, const struct admin_operation *operation,
 	int code = read_arguments(operation, arguments, &arena, values, error);
 	if (code)
 		return code;
-	struct admin_call call = {admin, operation, values, &arena,
-	                          store_now_us(admin->store)};
+	struct admin_call call = {admin, operation, values, &arena, store_now_us(admin->store)};
 	struct json_writer writer = {.out = &answer};
 	code = operation->run(&call, &writer, error);
 	if (operation->changes && admin->service)

@@ -64,12 +64,11 @@ void admin_label(const struct admin_parameter *parameter, char label[ADMIN_LABEL
 /* Says in `error` (ERR_USAGE) what is wrong with a value; integers as they were written. A switch
  * has the value "true". */
 int admin_check_value(const struct admin_parameter *parameter, struct slice value,
-                      struct error *error) __attribute__((warn_unused_result));
+                      struct error *error) MUST_CHECK;
 
 /* Checks the arguments (an object, or NULL for none), runs, and appends the JSON document to `out`;
  * nothing is appended on failure. ERR_USAGE: arguments that are not as the table says. */
 int admin_run(struct admin *admin, const struct admin_operation *operation,
-              const struct json *arguments, struct buf *out, struct error *error)
-    __attribute__((warn_unused_result));
+              const struct json *arguments, struct buf *out, struct error *error) MUST_CHECK;
 
 #endif

@@ -104,8 +104,7 @@ static int change(const struct admin_call *call, const struct account_change *ch
                   struct json_writer *out, struct error *error)
 {
 	struct slice account_id = admin_slice(call, "account");
-	int code =
-		store_change_account(call->admin->store, account_id, change, call->now_us, error);
+	int code = store_change_account(call->admin->store, account_id, change, call->now_us, error);
 	return code ? code : show_account(call, account_id, out, error);
 }
 
@@ -191,10 +190,9 @@ static int run_credits_list(const struct admin_call *call, struct json_writer *o
                             struct error *error)
 {
 	struct credit_list list;
-	int code = store_list_credits(call->admin->store, admin_slice(call, "account"),
-	                              admin_integer(call, "before", 0),
-	                              admin_integer(call, "limit", ADMIN_LIST_DEFAULT), call->arena,
-	                              &list, error);
+	int code = store_list_credits(
+		call->admin->store, admin_slice(call, "account"), admin_integer(call, "before", 0),
+		admin_integer(call, "limit", ADMIN_LIST_DEFAULT), call->arena, &list, error);
 	if (code)
 		return code;
 	admin_list_begin(out);
@@ -244,10 +242,9 @@ static int run_threshold_list(const struct admin_call *call, struct json_writer 
                               struct error *error)
 {
 	struct threshold_list list;
-	int code = store_list_thresholds(call->admin->store, admin_slice(call, "account"),
-	                                 admin_slice(call, "after"),
-	                                 admin_integer(call, "limit", ADMIN_LIST_DEFAULT), call->arena,
-	                                 &list, error);
+	int code = store_list_thresholds(
+		call->admin->store, admin_slice(call, "account"), admin_slice(call, "after"),
+		admin_integer(call, "limit", ADMIN_LIST_DEFAULT), call->arena, &list, error);
 	if (code)
 		return code;
 	admin_list_begin(out);
@@ -266,8 +263,7 @@ static int run_threshold_list(const struct admin_call *call, struct json_writer 
 static int run_threshold_delete(const struct admin_call *call, struct json_writer *out,
                                 struct error *error)
 {
-	int code =
-		store_delete_threshold(call->admin->store, admin_slice(call, "threshold"), error);
+	int code = store_delete_threshold(call->admin->store, admin_slice(call, "threshold"), error);
 	if (code)
 		return code;
 	json_begin_object(out, NULL);
@@ -288,86 +284,86 @@ static int run_threshold_delete(const struct admin_call *call, struct json_write
 
 const struct admin_operation admin_account_operations[] = {
 	{.name = "account create",
-	 .summary = "open an account",
-	 .changes = true,
-	 .parameters = {ADMIN_FLAG_LINE("name", true, 1, ADMIN_LINE_MAX, "name of the owner"),
-	                ADMIN_FLAG_INTEGER("credits", false, 0, ADMIN_CREDITS_MAX,
-	                                   "credits to begin with"),
-	                ACCOUNT_DETAILS},
-	 .run = run_create},
+     .summary = "open an account",
+     .changes = true,
+     .parameters = {ADMIN_FLAG_LINE("name", true, 1, ADMIN_LINE_MAX, "name of the owner"),
+                    ADMIN_FLAG_INTEGER("credits", false, 0, ADMIN_CREDITS_MAX,
+                                       "credits to begin with"),
+                    ACCOUNT_DETAILS},
+     .run = run_create},
 	{.name = "account list",
-	 .summary = "list accounts",
-	 .columns = "account_id name balance unpaid_events suspended disabled created_at",
-	 .parameters = {ADMIN_LIST_LIMIT, ADMIN_LIST_AFTER},
-	 .run = run_list},
+     .summary = "list accounts",
+     .columns = "account_id name balance unpaid_events suspended disabled created_at",
+     .parameters = {ADMIN_LIST_LIMIT, ADMIN_LIST_AFTER},
+     .run = run_list},
 	{.name = "account show",
-	 .summary = "show an account",
-	 .parameters = {ACCOUNT},
-	 .run = run_show},
+     .summary = "show an account",
+     .parameters = {ACCOUNT},
+     .run = run_show},
 	{.name = "account set",
-	 .summary = "change an account's details",
-	 .changes = true,
-	 .parameters = {ACCOUNT, ADMIN_FLAG_LINE("name", false, 1, ADMIN_LINE_MAX, "name of the owner"),
-	                ACCOUNT_DETAILS},
-	 .run = run_set},
+     .summary = "change an account's details",
+     .changes = true,
+     .parameters = {ACCOUNT, ADMIN_FLAG_LINE("name", false, 1, ADMIN_LINE_MAX, "name of the owner"),
+                    ACCOUNT_DETAILS},
+     .run = run_set},
 	{.name = "account suspend",
-	 .summary = "refuse registrations and certifications; reading goes on",
-	 .changes = true,
-	 .parameters = {ACCOUNT},
-	 .run = run_suspend},
+     .summary = "refuse registrations and certifications; reading goes on",
+     .changes = true,
+     .parameters = {ACCOUNT},
+     .run = run_suspend},
 	{.name = "account resume",
-	 .summary = "end a suspension",
-	 .changes = true,
-	 .parameters = {ACCOUNT},
-	 .run = run_resume},
+     .summary = "end a suspension",
+     .changes = true,
+     .parameters = {ACCOUNT},
+     .run = run_resume},
 	{.name = "account disable",
-	 .summary = "refuse every call of the account",
-	 .changes = true,
-	 .parameters = {ACCOUNT},
-	 .run = run_disable},
+     .summary = "refuse every call of the account",
+     .changes = true,
+     .parameters = {ACCOUNT},
+     .run = run_disable},
 	{.name = "account enable",
-	 .summary = "enable a disabled account again",
-	 .changes = true,
-	 .parameters = {ACCOUNT},
-	 .run = run_enable},
+     .summary = "enable a disabled account again",
+     .changes = true,
+     .parameters = {ACCOUNT},
+     .run = run_enable},
 	{.name = "credits add",
-	 .summary = "add credits, or take them away with a negative number",
-	 .changes = true,
-	 .parameters = {ACCOUNT,
-	                {.name = "credits",
-	                 .kind = ADMIN_INTEGER,
-	                 .required = true,
-	                 .positional = true,
-	                 .place = "CREDITS",
-	                 .least = -ADMIN_CREDITS_MAX,
-	                 .most = ADMIN_CREDITS_MAX,
-	                 .help = "how many; unpaid events are settled first"},
-	                ADMIN_FLAG_LINE("reason", false, 1, ADMIN_LINE_MAX, "kept with the entry"),
-	                ADMIN_FLAG_SWITCH("revert",
-	                                  "take back a purchase: the balance may become negative")},
-	 .run = run_credits_add},
+     .summary = "add credits, or take them away with a negative number",
+     .changes = true,
+     .parameters = {ACCOUNT,
+                    {.name = "credits",
+                     .kind = ADMIN_INTEGER,
+                     .required = true,
+                     .positional = true,
+                     .place = "CREDITS",
+                     .least = -ADMIN_CREDITS_MAX,
+                     .most = ADMIN_CREDITS_MAX,
+                     .help = "how many; unpaid events are settled first"},
+                    ADMIN_FLAG_LINE("reason", false, 1, ADMIN_LINE_MAX, "kept with the entry"),
+                    ADMIN_FLAG_SWITCH("revert",
+                                      "take back a purchase: the balance may become negative")},
+     .run = run_credits_add},
 	{.name = "credits list",
-	 .summary = "list movements of credits, newest first",
-	 .columns = "number at kind credits balance channel_id first_sequence last_sequence reference",
-	 .parameters = {ACCOUNT, ADMIN_LIST_LIMIT, ADMIN_LIST_BEFORE},
-	 .run = run_credits_list},
+     .summary = "list movements of credits, newest first",
+     .columns = "number at kind credits balance channel_id first_sequence last_sequence reference",
+     .parameters = {ACCOUNT, ADMIN_LIST_LIMIT, ADMIN_LIST_BEFORE},
+     .run = run_credits_list},
 	{.name = "threshold create",
-	 .summary = "have a notice sent when the balance falls to a number of credits",
-	 .changes = true,
-	 .parameters = {ADMIN_FLAG_ID("account", "ACCOUNT", true, "the account"),
-	                ADMIN_FLAG_INTEGER("credits", true, 0, ADMIN_CREDITS_MAX,
-	                                   "the number of credits")},
-	 .run = run_threshold_create},
+     .summary = "have a notice sent when the balance falls to a number of credits",
+     .changes = true,
+     .parameters = {ADMIN_FLAG_ID("account", "ACCOUNT", true, "the account"),
+                    ADMIN_FLAG_INTEGER("credits", true, 0, ADMIN_CREDITS_MAX,
+                                       "the number of credits")},
+     .run = run_threshold_create},
 	{.name = "threshold list",
-	 .summary = "list alert thresholds",
-	 .columns = "threshold_id account_id credits armed",
-	 .parameters = {ADMIN_FLAG_ID("account", "ACCOUNT", false, "those of one account"),
-	                ADMIN_LIST_LIMIT, ADMIN_LIST_AFTER},
-	 .run = run_threshold_list},
+     .summary = "list alert thresholds",
+     .columns = "threshold_id account_id credits armed",
+     .parameters = {ADMIN_FLAG_ID("account", "ACCOUNT", false, "those of one account"),
+                    ADMIN_LIST_LIMIT, ADMIN_LIST_AFTER},
+     .run = run_threshold_list},
 	{.name = "threshold delete",
-	 .summary = "delete an alert threshold",
-	 .changes = true,
-	 .parameters = {ADMIN_POSITIONAL_ID("threshold", "THRESHOLD", "the threshold")},
-	 .run = run_threshold_delete},
+     .summary = "delete an alert threshold",
+     .changes = true,
+     .parameters = {ADMIN_POSITIONAL_ID("threshold", "THRESHOLD", "the threshold")},
+     .run = run_threshold_delete},
 	{0},
 };

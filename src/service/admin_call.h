@@ -26,7 +26,7 @@ struct admin_call {
 
 /* By the parameter's name, which the operation must have. */
 bool admin_given(const struct admin_call *call, const char *name);
-const char *admin_text(const struct admin_call *call, const char *name); /* NULL: not given */
+const char *admin_text(const struct admin_call *call, const char *name);   /* NULL: not given */
 struct slice admin_slice(const struct admin_call *call, const char *name); /* empty: not given */
 int64_t admin_integer(const struct admin_call *call, const char *name, int64_t otherwise);
 
@@ -36,19 +36,32 @@ void admin_list_end(struct json_writer *out, bool more);
 
 /* Parameters that several operations have. */
 #define ADMIN_POSITIONAL_ID(member, shown, text)                                                   \
-	{.name = member, .kind = ADMIN_ID, .required = true, .positional = true, .place = shown,       \
-	 .help = text}
+	{                                                                                              \
+		.name = member, .kind = ADMIN_ID, .required = true, .positional = true, .place = shown,    \
+		.help = text                                                                               \
+	}
 #define ADMIN_FLAG_ID(member, shown, needed, text)                                                 \
-	{.name = member, .kind = ADMIN_ID, .required = needed, .place = shown, .help = text}
+	{                                                                                              \
+		.name = member, .kind = ADMIN_ID, .required = needed, .place = shown, .help = text         \
+	}
 #define ADMIN_FLAG_LINE(member, needed, shortest, longest, text)                                   \
-	{.name = member, .kind = ADMIN_LINE, .required = needed, .place = "TEXT", .least = shortest,   \
-	 .most = longest, .help = text}
+	{                                                                                              \
+		.name = member, .kind = ADMIN_LINE, .required = needed, .place = "TEXT",                   \
+		.least = shortest, .most = longest, .help = text                                           \
+	}
 #define ADMIN_FLAG_INTEGER(member, needed, from, to, text)                                         \
-	{.name = member, .kind = ADMIN_INTEGER, .required = needed, .place = "N", .least = from,       \
-	 .most = to, .help = text}
+	{                                                                                              \
+		.name = member, .kind = ADMIN_INTEGER, .required = needed, .place = "N", .least = from,    \
+		.most = to, .help = text                                                                   \
+	}
 #define ADMIN_FLAG_CHOICE(member, needed, values, text)                                            \
-	{.name = member, .kind = ADMIN_CHOICE, .required = needed, .choices = values, .help = text}
-#define ADMIN_FLAG_SWITCH(member, text) {.name = member, .kind = ADMIN_SWITCH, .help = text}
+	{                                                                                              \
+		.name = member, .kind = ADMIN_CHOICE, .required = needed, .choices = values, .help = text  \
+	}
+#define ADMIN_FLAG_SWITCH(member, text)                                                            \
+	{                                                                                              \
+		.name = member, .kind = ADMIN_SWITCH, .help = text                                         \
+	}
 #define ADMIN_LIST_LIMIT                                                                           \
 	ADMIN_FLAG_INTEGER("limit", false, 1, ADMIN_LIST_MAX, "at most so many (100 unless told)")
 #define ADMIN_LIST_AFTER                                                                           \

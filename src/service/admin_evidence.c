@@ -85,11 +85,11 @@ static int run_list(const struct admin_call *call, struct json_writer *out, stru
 	struct certification *items;
 	size_t count;
 	bool more;
-	code = store_list_certifications(call->admin->store, channel.account,
-	                                 channel.channel * 2 + test, filtered ? (int)status : -1,
-	                                 admin_integer(call, "before", 0),
-	                                 admin_integer(call, "limit", ADMIN_LIST_DEFAULT), call->arena,
-	                                 &items, &count, &more, error);
+	code =
+		store_list_certifications(call->admin->store, channel.account, channel.channel * 2 + test,
+	                              filtered ? (int)status : -1, admin_integer(call, "before", 0),
+	                              admin_integer(call, "limit", ADMIN_LIST_DEFAULT), call->arena,
+	                              &items, &count, &more, error);
 	if (code)
 		return code;
 	admin_list_begin(out);
@@ -138,10 +138,9 @@ static int run_segment_list(const struct admin_call *call, struct json_writer *o
                             struct error *error)
 {
 	struct segment_list list;
-	int code = store_list_segments(call->admin->store, admin_slice(call, "channel"),
-	                               admin_integer(call, "before", 0),
-	                               admin_integer(call, "limit", ADMIN_LIST_DEFAULT), call->arena,
-	                               &list, error);
+	int code = store_list_segments(
+		call->admin->store, admin_slice(call, "channel"), admin_integer(call, "before", 0),
+		admin_integer(call, "limit", ADMIN_LIST_DEFAULT), call->arena, &list, error);
 	if (code)
 		return code;
 	admin_list_begin(out);
@@ -175,33 +174,34 @@ static int run_segment_show(const struct admin_call *call, struct json_writer *o
 
 const struct admin_operation admin_evidence_operations[] = {
 	{.name = "certification list",
-	 .summary = "list a channel's certifications, newest first",
-	 .columns = "number certification_id status first_sequence last_sequence requested_at "
-	            "completed_at attempts",
-	 .parameters = {OF_CHANNEL,
-	                ADMIN_FLAG_CHOICE("mode", false, "live|test", "of which chain (live unless told)"),
-	                ADMIN_FLAG_CHOICE("status", false, "processing|completed|failed",
-	                                  "only those in this state"),
-	                ADMIN_FLAG_INTEGER("limit", false, 1, CERTIFICATION_LIST_MAX,
-	                                   "at most so many (100 unless told)"),
-	                ADMIN_LIST_BEFORE},
-	 .run = run_list},
+     .summary = "list a channel's certifications, newest first",
+     .columns = "number certification_id status first_sequence last_sequence requested_at "
+                "completed_at attempts",
+     .parameters = {OF_CHANNEL,
+                    ADMIN_FLAG_CHOICE("mode", false, "live|test",
+                                      "of which chain (live unless told)"),
+                    ADMIN_FLAG_CHOICE("status", false, "processing|completed|failed",
+                                      "only those in this state"),
+                    ADMIN_FLAG_INTEGER("limit", false, 1, CERTIFICATION_LIST_MAX,
+                                       "at most so many (100 unless told)"),
+                    ADMIN_LIST_BEFORE},
+     .run = run_list},
 	{.name = "certification show",
-	 .summary = "show a certification and its files",
-	 .parameters = {CERTIFICATION},
-	 .run = run_show},
+     .summary = "show a certification and its files",
+     .parameters = {CERTIFICATION},
+     .run = run_show},
 	{.name = "certification retry",
-	 .summary = "try one that waits for its next attempt now",
-	 .parameters = {CERTIFICATION},
-	 .run = run_retry},
+     .summary = "try one that waits for its next attempt now",
+     .parameters = {CERTIFICATION},
+     .run = run_retry},
 	{.name = "segment list",
-	 .summary = "list a channel's sealed segments, newest first",
-	 .columns = "number segment_id first_sequence last_sequence round sealed_at kind",
-	 .parameters = {OF_CHANNEL, ADMIN_LIST_LIMIT, ADMIN_LIST_BEFORE},
-	 .run = run_segment_list},
+     .summary = "list a channel's sealed segments, newest first",
+     .columns = "number segment_id first_sequence last_sequence round sealed_at kind",
+     .parameters = {OF_CHANNEL, ADMIN_LIST_LIMIT, ADMIN_LIST_BEFORE},
+     .run = run_segment_list},
 	{.name = "segment show",
-	 .summary = "show a segment and its seal document",
-	 .parameters = {ADMIN_POSITIONAL_ID("segment", "SEGMENT", "the segment")},
-	 .run = run_segment_show},
+     .summary = "show a segment and its seal document",
+     .parameters = {ADMIN_POSITIONAL_ID("segment", "SEGMENT", "the segment")},
+     .run = run_segment_show},
 	{0},
 };

@@ -16,8 +16,8 @@ static const char *null_if_empty(const char *text)
 	return text && *text ? text : NULL;
 }
 
-static int read_amount(const struct admin_call *call, const char *name, int64_t least,
-                       int64_t most, int64_t *ret, struct error *error)
+static int read_amount(const struct admin_call *call, const char *name, int64_t least, int64_t most,
+                       int64_t *ret, struct error *error)
 {
 	if (amount_parse(admin_slice(call, name), most, ret) && *ret >= least)
 		return OK;
@@ -63,8 +63,7 @@ static int check_region(const struct admin_call *call, struct error *error)
 	return OK;
 }
 
-static int show_billing(const struct admin_call *call, struct json_writer *out,
-                        struct error *error)
+static int show_billing(const struct admin_call *call, struct json_writer *out, struct error *error)
 {
 	struct billing billing;
 	int code = store_get_billing(call->admin->store, admin_slice(call, "account"), call->arena,
@@ -102,8 +101,8 @@ static int run_billing(const struct admin_call *call, struct json_writer *out, s
 	bool changes = change.country || change.region || change.tax_rate >= 0 || change.customer ||
 	               change.payment_method;
 	if (!code && changes)
-		code = store_change_billing(call->admin->store, admin_slice(call, "account"), &change,
-		                            error);
+		code =
+			store_change_billing(call->admin->store, admin_slice(call, "account"), &change, error);
 	return code ? code : show_billing(call, out, error);
 }
 
@@ -144,7 +143,8 @@ static int run_pack_create(const struct admin_call *call, struct json_writer *ou
 	};
 	(void)currency_parse(admin_slice(call, "currency"), &given.currency);
 	if (admin_given(call, "account"))
-		memcpy(given.account_id, admin_text(call, "account"), admin_slice(call, "account").size + 1);
+		memcpy(given.account_id, admin_text(call, "account"),
+		       admin_slice(call, "account").size + 1);
 	char pack_id[ID_SIZE];
 	int code = read_amount(call, "price", 1, AMOUNT_MAX, &given.amount_minor, error);
 	if (!code)
@@ -156,10 +156,9 @@ static int run_pack_list(const struct admin_call *call, struct json_writer *out,
                          struct error *error)
 {
 	struct pack_list list;
-	int code = store_list_packs(call->admin->store, admin_slice(call, "account"),
-	                            admin_slice(call, "after"),
-	                            admin_integer(call, "limit", ADMIN_LIST_DEFAULT), call->arena,
-	                            &list, error);
+	int code = store_list_packs(
+		call->admin->store, admin_slice(call, "account"), admin_slice(call, "after"),
+		admin_integer(call, "limit", ADMIN_LIST_DEFAULT), call->arena, &list, error);
 	if (code)
 		return code;
 	admin_list_begin(out);
@@ -264,10 +263,9 @@ static int run_purchase_create(const struct admin_call *call, struct json_writer
                                struct error *error)
 {
 	char sale_id[ID_SIZE];
-	int code = store_create_purchase(call->admin->store, admin_slice(call, "account"),
-	                                 admin_slice(call, "pack"),
-	                                 call->admin->settings->payment_provider, call->now_us, sale_id,
-	                                 error);
+	int code = store_create_purchase(
+		call->admin->store, admin_slice(call, "account"), admin_slice(call, "pack"),
+		call->admin->settings->payment_provider, call->now_us, sale_id, error);
 	if (!code && call->admin->service)
 		code = service_make_payment_page(call->admin->service, slice_of(sale_id), error);
 	return code ? code : show_purchase(call, slice_of(sale_id), NULL, out, error);
@@ -279,10 +277,9 @@ static int run_purchase_list(const struct admin_call *call, struct json_writer *
 	enum purchase_state wanted;
 	int state = purchase_state_parse(admin_slice(call, "state"), &wanted) ? (int)wanted : -1;
 	struct purchase_list list;
-	int code = store_list_purchases(call->admin->store, admin_slice(call, "account"), state,
-	                                admin_slice(call, "after"),
-	                                admin_integer(call, "limit", ADMIN_LIST_DEFAULT), call->arena,
-	                                &list, error);
+	int code = store_list_purchases(
+		call->admin->store, admin_slice(call, "account"), state, admin_slice(call, "after"),
+		admin_integer(call, "limit", ADMIN_LIST_DEFAULT), call->arena, &list, error);
 	if (code)
 		return code;
 	admin_list_begin(out);
@@ -307,8 +304,7 @@ static int act(const struct admin_call *call, enum purchase_act what, struct jso
 	struct slice sale_id = admin_slice(call, "sale");
 	struct purchase_order order = {.act = what, .sale_id = sale_id};
 	struct purchase_outcome outcome;
-	int code =
-		store_act_on_purchase(call->admin->store, &order, call->now_us, &outcome, error);
+	int code = store_act_on_purchase(call->admin->store, &order, call->now_us, &outcome, error);
 	if (code)
 		return code;
 	if (call->admin->service)
@@ -401,8 +397,7 @@ static int switch_topup(const struct admin_call *call, bool on, struct json_writ
 	return code ? code : show_topup(call, out, error);
 }
 
-static int run_topup_on(const struct admin_call *call, struct json_writer *out,
-                        struct error *error)
+static int run_topup_on(const struct admin_call *call, struct json_writer *out, struct error *error)
 {
 	return switch_topup(call, true, out, error);
 }
@@ -421,100 +416,98 @@ static int run_topup_off(const struct admin_call *call, struct json_writer *out,
 
 const struct admin_operation admin_purchase_operations[] = {
 	{.name = "account billing",
-	 .summary = "show or change country, prices and payment method of an account",
-	 .parameters = {ACCOUNT,
-	                ADMIN_FLAG_LINE("country", false, 0, 2, "billing country, such as ES; \"\": none"),
-	                ADMIN_FLAG_LINE("region", false, 0, 20,
-	                                "pricing region of its own: " REGIONS "; \"\": the country's"),
-	                ADMIN_FLAG_LINE("tax_rate", false, 1, AMOUNT_LENGTH_MAX,
-	                                "percent on top of net prices, such as 21 or 5.5"),
-	                ADMIN_FLAG_LINE("customer", false, 0, PROVIDER_NAME_MAX,
-	                                "the payment provider's name of the customer; \"\": none"),
-	                ADMIN_FLAG_LINE("payment_method", false, 0, PROVIDER_NAME_MAX,
-	                                "the provider's name of the default method; \"\": none")},
-	 .run = run_billing},
+     .summary = "show or change country, prices and payment method of an account",
+     .parameters = {ACCOUNT,
+                    ADMIN_FLAG_LINE("country", false, 0, 2,
+                                    "billing country, such as ES; \"\": none"),
+                    ADMIN_FLAG_LINE("region", false, 0, 20,
+                                    "pricing region of its own: " REGIONS "; \"\": the country's"),
+                    ADMIN_FLAG_LINE("tax_rate", false, 1, AMOUNT_LENGTH_MAX,
+                                    "percent on top of net prices, such as 21 or 5.5"),
+                    ADMIN_FLAG_LINE("customer", false, 0, PROVIDER_NAME_MAX,
+                                    "the payment provider's name of the customer; \"\": none"),
+                    ADMIN_FLAG_LINE("payment_method", false, 0, PROVIDER_NAME_MAX,
+                                    "the provider's name of the default method; \"\": none")},
+     .run = run_billing},
 	{.name = "pack create",
-	 .summary = "put a pack of credits on sale",
-	 .parameters = {ADMIN_FLAG_LINE("name", true, 1, ADMIN_LINE_MAX, "as customers read it"),
-	                ADMIN_FLAG_INTEGER("credits", true, 1, ADMIN_CREDITS_MAX, "credits in it"),
-	                ADMIN_FLAG_LINE("price", true, 1, AMOUNT_LENGTH_MAX,
-	                                "net price, such as 10.00"),
-	                ADMIN_FLAG_CHOICE("currency", true, "EUR|GBP|USD", "currency of the price"),
-	                ADMIN_FLAG_ID("account", "ACCOUNT", false,
-	                              "a custom pack for this account alone")},
-	 .run = run_pack_create},
+     .summary = "put a pack of credits on sale",
+     .parameters = {ADMIN_FLAG_LINE("name", true, 1, ADMIN_LINE_MAX, "as customers read it"),
+                    ADMIN_FLAG_INTEGER("credits", true, 1, ADMIN_CREDITS_MAX, "credits in it"),
+                    ADMIN_FLAG_LINE("price", true, 1, AMOUNT_LENGTH_MAX,
+                                    "net price, such as 10.00"),
+                    ADMIN_FLAG_CHOICE("currency", true, "EUR|GBP|USD", "currency of the price"),
+                    ADMIN_FLAG_ID("account", "ACCOUNT", false,
+                                  "a custom pack for this account alone")},
+     .run = run_pack_create},
 	{.name = "pack list",
-	 .summary = "list packs",
-	 .columns = "pack_id name credits price currency on_sale account_id",
-	 .parameters = {ADMIN_FLAG_ID("account", "ACCOUNT", false, "what this account can buy"),
-	                ADMIN_LIST_LIMIT, ADMIN_LIST_AFTER},
-	 .run = run_pack_list},
-	{.name = "pack show",
-	 .summary = "show a pack",
-	 .parameters = {PACK},
-	 .run = run_pack_show},
+     .summary = "list packs",
+     .columns = "pack_id name credits price currency on_sale account_id",
+     .parameters = {ADMIN_FLAG_ID("account", "ACCOUNT", false, "what this account can buy"),
+                    ADMIN_LIST_LIMIT, ADMIN_LIST_AFTER},
+     .run = run_pack_list},
+	{.name = "pack show", .summary = "show a pack", .parameters = {PACK}, .run = run_pack_show},
 	{.name = "pack withdraw",
-	 .summary = "take a pack off sale; a custom one turns off the top-up that buys it",
-	 .parameters = {PACK},
-	 .run = run_pack_withdraw},
+     .summary = "take a pack off sale; a custom one turns off the top-up that buys it",
+     .parameters = {PACK},
+     .run = run_pack_withdraw},
 	{.name = "pack offer",
-	 .summary = "put a withdrawn pack on sale again",
-	 .parameters = {PACK},
-	 .run = run_pack_offer},
+     .summary = "put a withdrawn pack on sale again",
+     .parameters = {PACK},
+     .run = run_pack_offer},
 	{.name = "purchase create",
-	 .summary = "begin a purchase of a pack",
-	 .parameters = {ADMIN_FLAG_ID("account", "ACCOUNT", true, "who buys"),
-	                ADMIN_FLAG_ID("pack", "PACK", true, "what is bought")},
-	 .run = run_purchase_create},
+     .summary = "begin a purchase of a pack",
+     .parameters = {ADMIN_FLAG_ID("account", "ACCOUNT", true, "who buys"),
+                    ADMIN_FLAG_ID("pack", "PACK", true, "what is bought")},
+     .run = run_purchase_create},
 	{.name = "purchase list",
-	 .summary = "list purchases, newest first",
-	 .columns = PURCHASE_COLUMNS,
-	 .parameters = {ADMIN_FLAG_ID("account", "ACCOUNT", false, "those of one account"),
-	                ADMIN_FLAG_CHOICE("state", false,
-	                                  "pending|paid|canceled|rejected|refunded|reverted",
-	                                  "only these"),
-	                ADMIN_LIST_LIMIT, ADMIN_LIST_AFTER},
-	 .run = run_purchase_list},
+     .summary = "list purchases, newest first",
+     .columns = PURCHASE_COLUMNS,
+     .parameters = {ADMIN_FLAG_ID("account", "ACCOUNT", false, "those of one account"),
+                    ADMIN_FLAG_CHOICE("state", false,
+                                      "pending|paid|canceled|rejected|refunded|reverted",
+                                      "only these"),
+                    ADMIN_LIST_LIMIT, ADMIN_LIST_AFTER},
+     .run = run_purchase_list},
 	{.name = "purchase show",
-	 .summary = "show a purchase",
-	 .parameters = {SALE},
-	 .run = run_purchase_show},
+     .summary = "show a purchase",
+     .parameters = {SALE},
+     .run = run_purchase_show},
 	{.name = "purchase pay",
-	 .summary = "confirm that a purchase was paid: its credits come",
-	 .parameters = {SALE},
-	 .run = run_purchase_pay},
+     .summary = "confirm that a purchase was paid: its credits come",
+     .parameters = {SALE},
+     .run = run_purchase_pay},
 	{.name = "purchase cancel",
-	 .summary = "call off a purchase that was not paid",
-	 .parameters = {SALE},
-	 .run = run_purchase_cancel},
+     .summary = "call off a purchase that was not paid",
+     .parameters = {SALE},
+     .run = run_purchase_cancel},
 	{.name = "purchase refund",
-	 .summary = "give a purchase back: money and credits return",
-	 .parameters = {SALE},
-	 .run = run_purchase_refund},
+     .summary = "give a purchase back: money and credits return",
+     .parameters = {SALE},
+     .run = run_purchase_refund},
 	{.name = "purchase revert",
-	 .summary = "take its credits back after the customer's bank took back the money",
-	 .parameters = {SALE},
-	 .run = run_purchase_revert},
+     .summary = "take its credits back after the customer's bank took back the money",
+     .parameters = {SALE},
+     .run = run_purchase_revert},
 	{.name = "topup set",
-	 .summary = "have a pack bought whenever the balance falls below a threshold",
-	 .parameters = {ADMIN_FLAG_ID("account", "ACCOUNT", true, "the account"),
-	                ADMIN_FLAG_INTEGER("threshold", true, 1, ADMIN_CREDITS_MAX,
-	                                   "buy when fewer credits are left"),
-	                ADMIN_FLAG_ID("pack", "PACK", true, "what to buy"),
-	                ADMIN_FLAG_INTEGER("daily_max", false, 1, TOPUP_DAILY_MAX,
-	                                   "purchases in a UTC day (3 unless told)")},
-	 .run = run_topup_set},
+     .summary = "have a pack bought whenever the balance falls below a threshold",
+     .parameters = {ADMIN_FLAG_ID("account", "ACCOUNT", true, "the account"),
+                    ADMIN_FLAG_INTEGER("threshold", true, 1, ADMIN_CREDITS_MAX,
+                                       "buy when fewer credits are left"),
+                    ADMIN_FLAG_ID("pack", "PACK", true, "what to buy"),
+                    ADMIN_FLAG_INTEGER("daily_max", false, 1, TOPUP_DAILY_MAX,
+                                       "purchases in a UTC day (3 unless told)")},
+     .run = run_topup_set},
 	{.name = "topup show",
-	 .summary = "show an account's automatic top-up",
-	 .parameters = {ACCOUNT},
-	 .run = run_topup_show},
+     .summary = "show an account's automatic top-up",
+     .parameters = {ACCOUNT},
+     .run = run_topup_show},
 	{.name = "topup on",
-	 .summary = "turn an automatic top-up on again, with its settings",
-	 .parameters = {ACCOUNT},
-	 .run = run_topup_on},
+     .summary = "turn an automatic top-up on again, with its settings",
+     .parameters = {ACCOUNT},
+     .run = run_topup_on},
 	{.name = "topup off",
-	 .summary = "turn an automatic top-up off; its settings are kept",
-	 .parameters = {ACCOUNT},
-	 .run = run_topup_off},
+     .summary = "turn an automatic top-up off; its settings are kept",
+     .parameters = {ACCOUNT},
+     .run = run_topup_off},
 	{0},
 };

@@ -58,8 +58,8 @@ static int socket_address(const char *path, struct sockaddr_un *ret, int *ret_di
 	free(directory);
 	if (descriptor < 0)
 		return error_cause(error, ERR_IO, "opening the directory of %s: %s", path, strerror(errno));
-	int size = snprintf(ret->sun_path, sizeof ret->sun_path, "/proc/self/fd/%d%s", descriptor,
-	                    slash);
+	int size =
+		snprintf(ret->sun_path, sizeof ret->sun_path, "/proc/self/fd/%d%s", descriptor, slash);
 	if (size >= (int)sizeof ret->sun_path) {
 		close(descriptor);
 		return error_cause(error, ERR_IO, "the name of the socket %s is too long", path);
@@ -367,8 +367,8 @@ int admin_exchange(const char *path, struct slice request, struct buf *answer, s
 	if (code)
 		return code;
 	int connection = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	int failed = connection < 0 ||
-	             connect(connection, (struct sockaddr *)&address, sizeof address) != 0;
+	int failed =
+		connection < 0 || connect(connection, (struct sockaddr *)&address, sizeof address) != 0;
 	int reason = errno;
 	if (directory >= 0)
 		close(directory);
@@ -378,8 +378,8 @@ int admin_exchange(const char *path, struct slice request, struct buf *answer, s
 		code = error_set(error, ERR_REFUSED, MSG_ADMIN_PEER, NULL);
 	else if (failed)
 		code = error_cause(error, ERR_IO, "administration socket %s: %s", path, strerror(reason));
-	else if (!send_all(connection, request.data, request.size) ||
-	         !send_all(connection, "\n", 1) || read_line(connection, answer, -1))
+	else if (!send_all(connection, request.data, request.size) || !send_all(connection, "\n", 1) ||
+	         read_line(connection, answer, -1))
 		code = error_cause(error, ERR_UNAVAILABLE,
 		                   "the service ended the exchange before it answered; look whether the "
 		                   "operation took place before you repeat it");

@@ -19,7 +19,7 @@ struct admin_server;
  * serves from threads of its own, at most 8 exchanges at a time. `admin` must live until
  * admin_server_stop. ERR_IO with the cause. */
 int admin_server_start(struct admin *admin, const char *path, struct admin_server **ret_server,
-                       struct error *error) __attribute__((warn_unused_result));
+                       struct error *error) MUST_CHECK;
 /* Removes the socket, lets running exchanges finish, frees. NULL-safe. */
 void admin_server_stop(struct admin_server *server);
 
@@ -27,6 +27,6 @@ void admin_server_stop(struct admin_server *server);
  * service listens there. ERR_REFUSED: it is not this user's to administer. ERR_UNAVAILABLE: the
  * exchange was cut short. ERR_IO otherwise. */
 int admin_exchange(const char *path, struct slice request, struct buf *answer, struct error *error)
-    __attribute__((warn_unused_result));
+	MUST_CHECK;
 
 #endif

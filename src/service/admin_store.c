@@ -39,8 +39,8 @@ static int compare_object(struct check *check, const char *name, int64_t size_by
 {
 	struct content_reader *reader;
 	uint64_t size;
-	int code = content_read_begin(check->call->admin->content, name, 0, &reader, &size,
-	                              check->error);
+	int code =
+		content_read_begin(check->call->admin->content, name, 0, &reader, &size, check->error);
 	if (code == ERR_NOT_FOUND) {
 		snprintf(text, PROBLEM_SIZE_MAX, "object %s is missing", name);
 		return ERR_CORRUPT;
@@ -75,7 +75,8 @@ static int check_event_content(void *context, const struct event *event)
 {
 	struct check *check = context;
 	char text[PROBLEM_SIZE_MAX], problem[PROBLEM_SIZE_MAX + ID_SIZE + 16];
-	int code = compare_object(check, event->content_object, event->content_bytes, event->hash, text);
+	int code =
+		compare_object(check, event->content_object, event->content_bytes, event->hash, text);
 	if (code == ERR_CORRUPT) {
 		snprintf(problem, sizeof problem, "event %s: %s", event->event_id, text);
 		tell_problem(check, problem);
@@ -102,8 +103,7 @@ static int check_issued(void *context, const struct named_object *object)
 {
 	struct check *check = context;
 	char text[PROBLEM_SIZE_MAX], problem[PROBLEM_SIZE_MAX + ID_SIZE + 24];
-	int code =
-		compare_object(check, object->name, object->size_bytes, object->sha256.bytes, text);
+	int code = compare_object(check, object->name, object->size_bytes, object->sha256.bytes, text);
 	if (code != ERR_CORRUPT)
 		return code;
 	snprintf(problem, sizeof problem, "certification %s: %s", object->owner, text);
@@ -222,24 +222,25 @@ static int run_rotate_link_secret(const struct admin_call *call, struct json_wri
 
 const struct admin_operation admin_store_operations[] = {
 	{.name = "store check",
-	 .summary = "recompute every chain, reference and sum, every stored object's digest, and the signer's log",
-	 .parameters = {ADMIN_FLAG_SWITCH("no_content", "leave the stored objects out")},
-	 .run = run_check},
+     .summary = "recompute every chain, reference and sum, every stored object's digest, and the"
+                " signer's log",
+     .parameters = {ADMIN_FLAG_SWITCH("no_content", "leave the stored objects out")},
+     .run = run_check},
 	{.name = "store backup",
-	 .summary = "copy the store and what it names into a directory, while serving",
-	 .parameters = {{.name = "directory",
-	                 .kind = ADMIN_PATH,
-	                 .required = true,
-	                 .positional = true,
-	                 .place = "DIR",
-	                 .least = 1,
-	                 .most = 3500,
-	                 .help = "empty, or not there yet; the service must be able to write there"},
-	                ADMIN_FLAG_SWITCH("no_content", "the database alone")},
-	 .run = run_backup},
+     .summary = "copy the store and what it names into a directory, while serving",
+     .parameters = {{.name = "directory",
+                     .kind = ADMIN_PATH,
+                     .required = true,
+                     .positional = true,
+                     .place = "DIR",
+                     .least = 1,
+                     .most = 3500,
+                     .help = "empty, or not there yet; the service must be able to write there"},
+                    ADMIN_FLAG_SWITCH("no_content", "the database alone")},
+     .run = run_backup},
 	{.name = "store rotate-link-secret",
-	 .summary = "sign new download links with a new secret",
-	 .parameters = {ADMIN_FLAG_SWITCH("now", "links already given out end at once")},
-	 .run = run_rotate_link_secret},
+     .summary = "sign new download links with a new secret",
+     .parameters = {ADMIN_FLAG_SWITCH("now", "links already given out end at once")},
+     .run = run_rotate_link_secret},
 	{0},
 };

@@ -96,10 +96,9 @@ static int run_show(const struct admin_call *call, struct json_writer *out, stru
 static int run_list(const struct admin_call *call, struct json_writer *out, struct error *error)
 {
 	struct webhook_list list;
-	int code = store_list_webhooks(call->admin->store, admin_slice(call, "account"),
-	                               admin_slice(call, "after"),
-	                               admin_integer(call, "limit", ADMIN_LIST_DEFAULT), call->arena,
-	                               &list, error);
+	int code = store_list_webhooks(
+		call->admin->store, admin_slice(call, "account"), admin_slice(call, "after"),
+		admin_integer(call, "limit", ADMIN_LIST_DEFAULT), call->arena, &list, error);
 	if (code)
 		return code;
 	admin_list_begin(out);
@@ -130,8 +129,8 @@ static int run_create(const struct admin_call *call, struct json_writer *out, st
 		code = webhook_types_check(admin_slice(call, "types"), &types, error);
 	if (!code)
 		code = store_create_webhook(call->admin->store, admin_slice(call, "account"),
-		                            admin_text(call, "url"), types.data, call->now_us,
-		                            endpoint_id, error);
+		                            admin_text(call, "url"), types.data, call->now_us, endpoint_id,
+		                            error);
 	return code ? code : show(call, slice_of(endpoint_id), true, out, error);
 }
 
@@ -147,16 +146,16 @@ static int run_update(const struct admin_call *call, struct json_writer *out, st
 	if (!code && admin_given(call, "types"))
 		code = webhook_types_check(admin_slice(call, "types"), &types, error);
 	if (!code)
-		code = store_change_webhook(call->admin->store, endpoint_id, admin_text(call, "url"),
-		                            admin_given(call, "types") ? buf_slice(&types).data : NULL,
-		                            error);
+		code =
+			store_change_webhook(call->admin->store, endpoint_id, admin_text(call, "url"),
+		                         admin_given(call, "types") ? buf_slice(&types).data : NULL, error);
 	return code ? code : show(call, endpoint_id, false, out, error);
 }
 
 static int run_delete(const struct admin_call *call, struct json_writer *out, struct error *error)
 {
-	int code = store_delete_webhook(call->admin->store, admin_slice(call, "endpoint"),
-	                                call->now_us, error);
+	int code = store_delete_webhook(call->admin->store, admin_slice(call, "endpoint"), call->now_us,
+	                                error);
 	if (code)
 		return code;
 	json_begin_object(out, NULL);
@@ -245,10 +244,10 @@ static int run_deliveries(const struct admin_call *call, struct json_writer *out
                           struct error *error)
 {
 	struct delivery_list list;
-	int code = store_list_deliveries(
-	    call->admin->store, admin_slice(call, "endpoint"), admin_text(call, "status"),
-	    admin_integer(call, "before", 0), admin_integer(call, "limit", ADMIN_LIST_DEFAULT),
-	    call->arena, &list, error);
+	int code = store_list_deliveries(call->admin->store, admin_slice(call, "endpoint"),
+	                                 admin_text(call, "status"), admin_integer(call, "before", 0),
+	                                 admin_integer(call, "limit", ADMIN_LIST_DEFAULT), call->arena,
+	                                 &list, error);
 	if (code)
 		return code;
 	admin_list_begin(out);
@@ -261,8 +260,7 @@ static int run_deliveries(const struct admin_call *call, struct json_writer *out
 	return OK;
 }
 
-static int run_attempts(const struct admin_call *call, struct json_writer *out,
-                        struct error *error)
+static int run_attempts(const struct admin_call *call, struct json_writer *out, struct error *error)
 {
 	struct attempt_list list;
 	int code = store_list_attempts(call->admin->store, admin_slice(call, "endpoint"),
@@ -348,12 +346,12 @@ static int send_test(const struct admin_call *call, const struct webhook_record 
 	int result = http_send(&request, &answer, &failure);
 	struct slice text = buf_slice(&answer.body);
 	struct attempt_view view = {
-	    .at_us = call->now_us,
-	    .duration_us = clock_monotonic_us() - started_us,
-	    .http_status = result ? 0 : answer.status,
-	    .error = result ? failure.cause : NULL,
-	    .answer = slice_make(text.data, text.size < WEBHOOK_ANSWER_SHOWN ? text.size
-	                                                                     : WEBHOOK_ANSWER_SHOWN),
+		.at_us = call->now_us,
+		.duration_us = clock_monotonic_us() - started_us,
+		.http_status = result ? 0 : answer.status,
+		.error = result ? failure.cause : NULL,
+		.answer = slice_make(text.data,
+	                         text.size < WEBHOOK_ANSWER_SHOWN ? text.size : WEBHOOK_ANSWER_SHOWN),
 	};
 	json_boolean(out, "delivered", webhook_is_acknowledged(result, &answer));
 	attempt_members(out, &view);
@@ -384,68 +382,72 @@ static int run_test(const struct admin_call *call, struct json_writer *out, stru
 
 #define ENDPOINT ADMIN_POSITIONAL_ID("endpoint", "ENDPOINT", "the endpoint (whk_…)")
 #define URL(needed, text)                                                                          \
-	{.name = "url", .kind = ADMIN_LINE, .required = needed, .place = "URL", .least = 1,            \
-	 .most = HTTP_URL_MAX, .help = text}
+	{                                                                                              \
+		.name = "url", .kind = ADMIN_LINE, .required = needed, .place = "URL", .least = 1,         \
+		.most = HTTP_URL_MAX, .help = text                                                         \
+	}
 #define TYPES                                                                                      \
-	{.name = "types", .kind = ADMIN_LINE, .place = "TYPE,…", .least = 1, .most = TYPES_MAX,        \
-	 .help = "only these types of notices; all: every one"}
+	{                                                                                              \
+		.name = "types", .kind = ADMIN_LINE, .place = "TYPE,…", .least = 1, .most = TYPES_MAX,     \
+		.help = "only these types of notices; all: every one"                                      \
+	}
 
 const struct admin_operation admin_webhook_operations[] = {
 	{.name = "webhook create",
-	 .summary = "have an account's notices delivered to an address; shows the secret this once",
-	 .parameters = {ADMIN_FLAG_ID("account", "ACCOUNT", true, "the account"),
-	                URL(true, "the receiver"), TYPES},
-	 .run = run_create},
+     .summary = "have an account's notices delivered to an address; shows the secret this once",
+     .parameters = {ADMIN_FLAG_ID("account", "ACCOUNT", true, "the account"),
+                    URL(true, "the receiver"), TYPES},
+     .run = run_create},
 	{.name = "webhook list",
-	 .summary = "list webhook endpoints",
-	 .columns = "endpoint_id account_id url enabled waiting failures",
-	 .parameters = {ADMIN_FLAG_ID("account", "ACCOUNT", false, "those of one account"),
-	                ADMIN_LIST_LIMIT, ADMIN_LIST_AFTER},
-	 .run = run_list},
+     .summary = "list webhook endpoints",
+     .columns = "endpoint_id account_id url enabled waiting failures",
+     .parameters = {ADMIN_FLAG_ID("account", "ACCOUNT", false, "those of one account"),
+                    ADMIN_LIST_LIMIT, ADMIN_LIST_AFTER},
+     .run = run_list},
 	{.name = "webhook show",
-	 .summary = "show a webhook endpoint",
-	 .parameters = {ENDPOINT},
-	 .run = run_show},
+     .summary = "show a webhook endpoint",
+     .parameters = {ENDPOINT},
+     .run = run_show},
 	{.name = "webhook update",
-	 .summary = "change address or types of a webhook endpoint",
-	 .parameters = {ENDPOINT, URL(false, "another receiver"), TYPES},
-	 .run = run_update},
+     .summary = "change address or types of a webhook endpoint",
+     .parameters = {ENDPOINT, URL(false, "another receiver"), TYPES},
+     .run = run_update},
 	{.name = "webhook delete",
-	 .summary = "delete a webhook endpoint with its delivery log",
-	 .parameters = {ENDPOINT},
-	 .run = run_delete},
+     .summary = "delete a webhook endpoint with its delivery log",
+     .parameters = {ENDPOINT},
+     .run = run_delete},
 	{.name = "webhook test",
-	 .summary = "make one test delivery and say how it went; it is never counted",
-	 .parameters = {ENDPOINT},
-	 .run = run_test},
+     .summary = "make one test delivery and say how it went; it is never counted",
+     .parameters = {ENDPOINT},
+     .run = run_test},
 	{.name = "webhook rotate",
-	 .summary = "make a new secret, shown this once; both sign for 24 hours",
-	 .parameters = {ENDPOINT},
-	 .run = run_rotate},
+     .summary = "make a new secret, shown this once; both sign for 24 hours",
+     .parameters = {ENDPOINT},
+     .run = run_rotate},
 	{.name = "webhook enable",
-	 .summary = "enable an endpoint again and take up what waits for it",
-	 .parameters = {ENDPOINT},
-	 .run = run_enable},
+     .summary = "enable an endpoint again and take up what waits for it",
+     .parameters = {ENDPOINT},
+     .run = run_enable},
 	{.name = "webhook disable",
-	 .summary = "stop deliveries to an endpoint; what waits is kept",
-	 .parameters = {ENDPOINT},
-	 .run = run_disable},
+     .summary = "stop deliveries to an endpoint; what waits is kept",
+     .parameters = {ENDPOINT},
+     .run = run_disable},
 	{.name = "webhook deliveries",
-	 .summary = "list deliveries to an endpoint, newest first",
-	 .columns = "number notice_id type status attempts next_attempt_at ended_at",
-	 .parameters = {ENDPOINT,
-	                ADMIN_FLAG_CHOICE("status", false, "waiting|delivered|failed", "only these"),
-	                ADMIN_LIST_LIMIT, ADMIN_LIST_BEFORE},
-	 .run = run_deliveries},
+     .summary = "list deliveries to an endpoint, newest first",
+     .columns = "number notice_id type status attempts next_attempt_at ended_at",
+     .parameters = {ENDPOINT,
+                    ADMIN_FLAG_CHOICE("status", false, "waiting|delivered|failed", "only these"),
+                    ADMIN_LIST_LIMIT, ADMIN_LIST_BEFORE},
+     .run = run_deliveries},
 	{.name = "webhook attempts",
-	 .summary = "list all attempts to deliver a notice to an endpoint",
-	 .columns = "attempt at duration_ms http_status error answer",
-	 .parameters = {ENDPOINT, ADMIN_POSITIONAL_ID("notice", "NOTICE", "the notice (ntc_…)")},
-	 .run = run_attempts},
+     .summary = "list all attempts to deliver a notice to an endpoint",
+     .columns = "attempt at duration_ms http_status error answer",
+     .parameters = {ENDPOINT, ADMIN_POSITIONAL_ID("notice", "NOTICE", "the notice (ntc_…)")},
+     .run = run_attempts},
 	{.name = "webhook replay",
-	 .summary = "have a notice delivered to an endpoint again, with a fresh schedule",
-	 .parameters = {ADMIN_POSITIONAL_ID("notice", "NOTICE", "the notice (ntc_…)"),
-	                ADMIN_FLAG_ID("endpoint", "ENDPOINT", true, "the endpoint (whk_…)")},
-	 .run = run_replay},
+     .summary = "have a notice delivered to an endpoint again, with a fresh schedule",
+     .parameters = {ADMIN_POSITIONAL_ID("notice", "NOTICE", "the notice (ntc_…)"),
+                    ADMIN_FLAG_ID("endpoint", "ENDPOINT", true, "the endpoint (whk_…)")},
+     .run = run_replay},
 	{0},
 };

@@ -1,6 +1,7 @@
-/* Chains that are set apart because work on them fails: nobody else's work may wait for them or fail
- * with them. Who keeps a list tries each of its chains again after a pause that grows with every
- * failure in a row, and forgets it once that went well. In memory only, for one thread at a time. */
+/* Chains that are set apart because work on them fails: nobody else's work may wait for them or
+ * fail with them. Who keeps a list tries each of its chains again after a pause that grows with
+ * every failure in a row, and forgets it once that went well. In memory only, for one thread at a
+ * time. */
 #ifndef SERVICE_APART_H
 #define SERVICE_APART_H
 

@@ -19,7 +19,7 @@
 #define COPY_CHUNK ((size_t)256 * 1024)
 #define MANIFEST_MAX ((size_t)64 * 1024)
 #define FIRST_STORE_FILE "constancia.db" /* of manifests that do not name it */
-#define DIRECTORY_MAX 3500 /* leaves room for names below it within PATH_MAX */
+#define DIRECTORY_MAX 3500               /* leaves room for names below it within PATH_MAX */
 
 static int fail(struct error *error, const char *what, const char *path)
 {
@@ -92,10 +92,10 @@ struct object_copy {
 	bool keeps; /* what is there already */
 };
 
-/* Objects are written once and never changed: one of the same size is the same, and better than what
- * a backup may have made of it. */
-static int is_there(struct content_store *content, const char *name, uint64_t size,
-                    bool *ret_there, struct error *error)
+/* Objects are written once and never changed: one of the same size is the same, and better than
+ * what a backup may have made of it. */
+static int is_there(struct content_store *content, const char *name, uint64_t size, bool *ret_there,
+                    struct error *error)
 {
 	struct content_reader *reader = NULL;
 	uint64_t size_there = 0;
@@ -242,8 +242,8 @@ static int read_manifest(const char *directory, struct backup_facts *ret, struct
 
 /* ---- both ways ---- */
 
-static int backup_content(struct store *store, struct content_store *content,
-                          const char *directory, struct backup_facts *facts, struct error *error)
+static int backup_content(struct store *store, struct content_store *content, const char *directory,
+                          struct backup_facts *facts, struct error *error)
 {
 	char url[PATH_MAX];
 	snprintf(url, sizeof url, "file:%s/content", directory);
@@ -285,8 +285,7 @@ int backup_make(struct store *store, struct content_store *content, const char *
 	return code;
 }
 
-static int check_store_file(const char *path, const struct backup_facts *facts,
-                            struct error *error)
+static int check_store_file(const char *path, const struct backup_facts *facts, struct error *error)
 {
 	int64_t bytes;
 	struct sha256 digest;

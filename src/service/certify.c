@@ -51,8 +51,8 @@ static void write_range(const struct certification_range *range, struct json_wri
 /* Those of one kind, in the order of the list. */
 static void write_documents(const struct service *service,
                             const struct certification *certification,
-                            const struct document *documents, size_t count,
-                            enum document_kind kind, int64_t now_us, struct json_writer *writer)
+                            const struct document *documents, size_t count, enum document_kind kind,
+                            int64_t now_us, struct json_writer *writer)
 {
 	for (size_t i = 0; i < count; i++) {
 		const struct document *document = &documents[i];
@@ -126,9 +126,9 @@ static int add_record(struct service *service, const struct certification *certi
 	size_t count = 0;
 	int result = OK;
 	if (certification->status == CERTIFICATION_COMPLETED)
-		result = store_list_documents(service->store, certification->account,
-		                              certification->certification, arena, &documents, &count,
-		                              error);
+		result =
+			store_list_documents(service->store, certification->account,
+		                         certification->certification, arena, &documents, &count, error);
 	if (!result)
 		write_record(service, certification, documents, count, language,
 		             store_now_us(service->store), writer);
@@ -158,8 +158,8 @@ static int freeze(struct service *service, struct certification *certification, 
 {
 	const struct certification_range *range = &certification->range;
 	struct chain_head head;
-	int result = store_get_chain(service->store, certification->account, certification->chain,
-	                             &head, error);
+	int result =
+		store_get_chain(service->store, certification->account, certification->chain, &head, error);
 	if (!result)
 		result = certification_range_check(range, head.last_sequence, error);
 	if (result)
@@ -174,8 +174,8 @@ static int freeze(struct service *service, struct certification *certification, 
 			cut_us = head.last_received_at_us + 1;
 		result = store_resolve_times(service->store, certification->account, certification->chain,
 		                             range->from_us, range->to_us < cut_us ? range->to_us : cut_us,
-		                             &certification->first_sequence,
-		                             &certification->last_sequence, error);
+		                             &certification->first_sequence, &certification->last_sequence,
+		                             error);
 	}
 	*ret_sealed = certification->last_sequence <= head.sealed_sequence;
 	return result ? result : check_size(certification, error);
@@ -187,9 +187,8 @@ static int list_versions(struct service *service, struct certification *certific
 	int64_t versions[CONFIG_VERSIONS_MAX];
 	size_t count = 0;
 	int result = store_list_config_versions(
-	    service->store, certification->account, certification->chain,
-	    certification->first_sequence, certification->last_sequence, CONFIG_VERSIONS_MAX, versions,
-	    &count, error);
+		service->store, certification->account, certification->chain, certification->first_sequence,
+		certification->last_sequence, CONFIG_VERSIONS_MAX, versions, &count, error);
 	if (result == ERR_TOO_LARGE) {
 		char most[24];
 		snprintf(most, sizeof most, "%d", CONFIG_VERSIONS_MAX);
@@ -231,15 +230,15 @@ int certification_request(struct service *service, const struct key_identity *ke
                           struct buf *out, struct error *error)
 {
 	struct certification certification = {
-	    .account = key->account,
-	    .channel = key->channel,
-	    .chain = key->chain,
-	    .key = key->key,
-	    .mode = key->mode,
-	    .requested_at_us = store_now_us(service->store),
-	    .language = language,
-	    .range = *range,
-	    .fee = service->settings->certification_fee,
+		.account = key->account,
+		.channel = key->channel,
+		.chain = key->chain,
+		.key = key->key,
+		.mode = key->mode,
+		.requested_at_us = store_now_us(service->store),
+		.language = language,
+		.range = *range,
+		.fee = service->settings->certification_fee,
 	};
 	memcpy(certification.channel_id, key->channel_id, ID_SIZE);
 	BUF_AUTO struct buf versions;
@@ -269,8 +268,7 @@ int certification_get(struct service *service, const struct key_identity *key, s
 	int result = store_find_certification(service->store, key->account, key->chain, id, &arena,
 	                                      &certification, error);
 	struct json_writer writer = {.out = out};
-	return result ? result
-	              : add_record(service, &certification, language, &arena, &writer, error);
+	return result ? result : add_record(service, &certification, language, &arena, &writer, error);
 }
 
 int certification_list(struct service *service, const struct key_identity *key, const char *status,
@@ -352,9 +350,9 @@ int verification_lookup(struct service *service, struct slice code, const struct
 	int result = store_find_issued(service->store, slice_make(text, size), digest, &arena,
 	                               &certification, error);
 	if (!result)
-		result = store_list_documents(service->store, certification.account,
-		                              certification.certification, &arena, &documents, &count,
-		                              error);
+		result =
+			store_list_documents(service->store, certification.account, certification.certification,
+		                         &arena, &documents, &count, error);
 	if (!result)
 		write_verification(&certification, documents, count, out);
 	return result;

@@ -23,9 +23,9 @@ static int check_tree(struct store *store, const struct segment_record *segment,
 	struct sha256 *nodes = arena_alloc(arena, SEGMENT_NODES_MAX * sizeof *nodes);
 	if (!leaves || !nodes)
 		return ERR_NO_MEMORY;
-	int result = store_read_chain_hashes(store, segment->account, segment->chain,
-	                                     segment->first_sequence, segment->last_sequence, leaves,
-	                                     error);
+	int result =
+		store_read_chain_hashes(store, segment->account, segment->chain, segment->first_sequence,
+	                            segment->last_sequence, leaves, error);
 	if (result != OK)
 		return result;
 	leaves[events] = sha256_of(segment->document.data, segment->document.size);

@@ -8,6 +8,6 @@
  * checked. `last_round` is the caller's memory of the round whose token was verified last (0 at
  * first), so that a token over many segments is verified once. */
 int check_segment(struct store *store, int64_t account, int64_t chain, int64_t number,
-                  int64_t *last_round, struct error *error);
+                  int64_t *last_round, struct error *error) MUST_CHECK;
 
 #endif

@@ -22,10 +22,10 @@ int64_t service_clock_ahead_us(const struct service *service)
 		return 0;
 	/* Read first: what is waited for in between makes it no further ahead. */
 	int64_t now_us = clock_now_us();
-	int64_t latest_us = store_is_shared(service->store)
-	                        ? store_latest_now_us(service->store)
-	                        : authorities_latest_now_us(service->authorities) +
-	                              service->settings->tsa_time_bound;
+	int64_t latest_us =
+		store_is_shared(service->store)
+			? store_latest_now_us(service->store)
+			: authorities_latest_now_us(service->authorities) + service->settings->tsa_time_bound;
 	return now_us > latest_us ? now_us - latest_us : 0;
 }
 
@@ -57,8 +57,7 @@ int service_clock_ready(const struct service *service, struct error *error)
 	return result ? result : is_ahead(service, error);
 }
 
-static void tell_change(atomic_bool *told, int result, const struct error *error,
-                        const char *ended)
+static void tell_change(atomic_bool *told, int result, const struct error *error, const char *ended)
 {
 	bool now = result != OK;
 	if (atomic_load(told) == now || atomic_exchange(told, now) == now)

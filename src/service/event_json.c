@@ -19,7 +19,10 @@ void event_json(const struct event *event, struct buf *out)
 	json_text(&writer, "status", event_status_text(event->status));
 	bool sealed = event->segment_id[0] != '\0';
 	json_begin_object(&writer, "timestamp");
-	json_text(&writer, "type", event->mode == MODE_TEST ? "simulated" : sealed ? "batch" : "pending");
+	json_text(&writer, "type",
+	          event->mode == MODE_TEST ? "simulated"
+	          : sealed                 ? "batch"
+	                                   : "pending");
 	json_text(&writer, "reference", sealed ? event->segment_id : NULL);
 	json_time(&writer, "sealed_at", event->sealed_at_us);
 	json_end_object(&writer);

@@ -38,9 +38,8 @@ static int gone_back(const struct history *history, struct error *error)
 	(void)error_cause(error, ERR_CORRUPT, "store %s: last round %s, marked round %s%s",
 	                  history->store_id, found, known,
 	                  history->forked ? ", which has another root" : "");
-	return history->forked
-	           ? error_set(error, ERR_CORRUPT, MSG_STORE_FORKED, known, NULL)
-	           : error_set(error, ERR_CORRUPT, MSG_STORE_WENT_BACK, found, known, NULL);
+	return history->forked ? error_set(error, ERR_CORRUPT, MSG_STORE_FORKED, known, NULL)
+	                       : error_set(error, ERR_CORRUPT, MSG_STORE_WENT_BACK, found, known, NULL);
 }
 
 int history_check(struct store *store, struct signer *signer, struct history *ret,
@@ -57,8 +56,7 @@ int history_check(struct store *store, struct signer *signer, struct history *re
 		return OK;
 	/* What was seen may be visible and yet on no standby; behind a commit of our own it is. */
 	result = store_confirm(store, error);
-	return result ? result
-	              : signer_set_mark(signer, history.store_id, &history.found, error);
+	return result ? result : signer_set_mark(signer, history.store_id, &history.found, error);
 }
 
 int history_accept(struct store *store, struct signer *signer, const char *node,
@@ -71,13 +69,13 @@ int history_accept(struct store *store, struct signer *signer, const char *node,
 	if (history_goes_on(&history))
 		return error_set(error, ERR_REFUSED, MSG_STORE_NOT_BACK, NULL);
 	struct accepted_rollback record = {
-	    .accepted_at_us = clock_now_us(),
-	    .node = node,
-	    .round = history.found.round,
-	    .root = history.found.root,
-	    .known_round = history.known.round,
-	    .known_root = history.known.root,
-	    .reason = reason,
+		.accepted_at_us = clock_now_us(),
+		.node = node,
+		.round = history.found.round,
+		.root = history.found.root,
+		.known_round = history.known.round,
+		.known_root = history.known.root,
+		.reason = reason,
 	};
 	result = store_record_rollback(store, &record, error);
 	if (!result)

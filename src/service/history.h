@@ -24,11 +24,10 @@ bool history_goes_on(const struct history *history);
  * for the operator when the store has gone back or is another one; *ret is filled then, too.
  * ERR_NO_SPACE: the mark could not be written, all else is well. */
 int history_check(struct store *store, struct signer *signer, struct history *ret,
-                  struct error *error) __attribute__((warn_unused_result));
+                  struct error *error) MUST_CHECK;
 /* For a store that has gone back: the operator confirms it. On record in the store and in the
  * signing process's log. ERR_REFUSED when there is nothing to confirm. */
 int history_accept(struct store *store, struct signer *signer, const char *node,
-                   struct slice reason, struct history *ret, struct error *error)
-    __attribute__((warn_unused_result));
+                   struct slice reason, struct history *ret, struct error *error) MUST_CHECK;
 
 #endif

@@ -31,10 +31,8 @@ bool issue_is_transient(int code)
 	case ERR_NO_MEMORY:
 	case ERR_AUTHORITY:
 	case ERR_NETWORK:
-	case ERR_UNKNOWN_OUTCOME:
-		return true;
-	default:
-		return false;
+	case ERR_UNKNOWN_OUTCOME: return true;
+	default: return false;
 	}
 }
 
@@ -60,7 +58,7 @@ int issue_progress(struct issue_work *work, int64_t done, int64_t total)
 	if (result)
 		return result;
 	int64_t permille =
-	    work->progress_from + (work->progress_to - work->progress_from) * done / total;
+		work->progress_from + (work->progress_to - work->progress_from) * done / total;
 	return work->watch->progress(work->watch->context, permille);
 }
 
@@ -76,11 +74,11 @@ int issue_each_event(struct issue_work *work, bool with_content,
 {
 	const struct certification *certification = work->certification;
 	struct event_filter filter = {
-	    .from_us = TIME_NONE,
-	    .to_us = TIME_NONE,
-	    .seq_from = certification->first_sequence,
-	    .seq_to = certification->last_sequence,
-	    .status = -1,
+		.from_us = TIME_NONE,
+		.to_us = TIME_NONE,
+		.seq_from = certification->first_sequence,
+		.seq_to = certification->last_sequence,
+		.status = -1,
 	};
 	return store_list_events(work->service->store, certification->account, certification->chain,
 	                         &filter, 0, with_content, each, context, error);
@@ -96,7 +94,7 @@ static int load_configurations(struct issue_work *work, struct error *error)
 	if (result)
 		return result;
 	work->configurations =
-	    arena_alloc(work->arena, (versions->count + 1) * sizeof *work->configurations);
+		arena_alloc(work->arena, (versions->count + 1) * sizeof *work->configurations);
 	if (!work->configurations)
 		return ERR_NO_MEMORY;
 	for (const struct json *item = versions->first; item; item = item->next) {
@@ -105,7 +103,7 @@ static int load_configurations(struct issue_work *work, struct error *error)
 			return error_cause(error, ERR_CORRUPT, "no configuration version %" PRId64, version);
 		const struct channel_config *config = &work->channel.configs[version - 1];
 		work->configurations[work->configuration_count++] =
-		    (struct report_configuration){config->facts, config->hash};
+			(struct report_configuration){config->facts, config->hash};
 	}
 	return OK;
 }
@@ -128,11 +126,11 @@ static int load(struct issue_work *work, struct error *error)
 	const struct certification *certification = work->certification;
 	work->signer = (struct cms_signer){service->signer, SIGNER_ARCHIVE};
 	work->signing = (struct cms_signing){
-	    .certificates_pem = signer_certificates(service->signer),
-	    .sign = cms_sign_with_signer,
-	    .sign_context = &work->signer,
-	    .timestamp = certification->mode == MODE_LIVE ? stamp : NULL,
-	    .timestamp_context = work,
+		.certificates_pem = signer_certificates(service->signer),
+		.sign = cms_sign_with_signer,
+		.sign_context = &work->signer,
+		.timestamp = certification->mode == MODE_LIVE ? stamp : NULL,
+		.timestamp_context = work,
 	};
 	snprintf(work->archive_name, sizeof work->archive_name, "%s-evidence.zip",
 	         certification->certification_id);
@@ -141,9 +139,9 @@ static int load(struct issue_work *work, struct error *error)
 	int result = store_get_chain(service->store, certification->account, certification->chain,
 	                             &work->head, error);
 	if (!result)
-		result = store_get_chain_hash(service->store, certification->account,
-		                              certification->chain, certification->first_sequence - 1,
-		                              &work->chain_hash_before, error);
+		result = store_get_chain_hash(service->store, certification->account, certification->chain,
+		                              certification->first_sequence - 1, &work->chain_hash_before,
+		                              error);
 	if (!result)
 		result = store_get_channel(service->store, certification->account, certification->channel,
 		                           work->arena, &work->channel, error);
@@ -163,8 +161,8 @@ static int add_object_by_memory(struct parts_work *work, const struct part_entry
 {
 	struct content_reader *reader;
 	uint64_t size;
-	int result = content_read_begin(work->issue->service->content, object, 0, &reader, &size,
-	                                work->error);
+	int result =
+		content_read_begin(work->issue->service->content, object, 0, &reader, &size, work->error);
 	if (result)
 		return result;
 	char *content = size <= FILE_CONTENT_MAX ? malloc(size + 1) : NULL;
@@ -191,8 +189,7 @@ static int add_object(struct parts_work *work, const struct part_entry *entry, c
 	int descriptor = content_read_descriptor(work->issue->service->content, object, &size);
 	if (descriptor < 0)
 		return add_object_by_memory(work, entry, object);
-	int result =
-	    part_writer_add_file(work->issue->part_writer, entry, descriptor, work->error);
+	int result = part_writer_add_file(work->issue->part_writer, entry, descriptor, work->error);
 	close(descriptor);
 	return result;
 }
@@ -206,9 +203,9 @@ static int add_content(void *context, const struct event *event)
 	if (result || event->modality != MODALITY_CONTENT)
 		return result;
 	struct part_entry entry = {
-	    .sequence = event->sequence,
-	    .event_id = slice_of(event->event_id),
-	    .is_json = !event->file_name,
+		.sequence = event->sequence,
+		.event_id = slice_of(event->event_id),
+		.is_json = !event->file_name,
 	};
 	memcpy(entry.hash.bytes, event->hash, SHA256_SIZE);
 	return event->content_object
@@ -256,8 +253,7 @@ static int make_parts(struct issue_work *work, struct error *error)
 
 static int list_report_parts(struct issue_work *work, struct report_facts *facts)
 {
-	size_t rows =
-	    work->part_count < REPORT_PART_ROWS_MAX ? work->part_count : REPORT_PART_ROWS_MAX;
+	size_t rows = work->part_count < REPORT_PART_ROWS_MAX ? work->part_count : REPORT_PART_ROWS_MAX;
 	struct report_part *parts = arena_alloc(work->arena, (rows + 1) * sizeof *parts);
 	if (!parts)
 		return ERR_NO_MEMORY;
@@ -275,42 +271,42 @@ static int gather_facts(struct issue_work *work, struct report_facts *ret_facts)
 	const struct certification *certification = work->certification;
 	size_t configurations = work->configuration_count;
 	*ret_facts = (struct report_facts){
-	    .mode = certification->mode,
-	    .service_name = work->service->settings->service_name,
-	    .certification_id = certification->certification_id,
-	    .verification_code = certification->verification_code,
-	    .verification_url = work->verification_url,
-	    .requested_at_us = certification->requested_at_us,
-	    .issued_at_us = work->issued_at_us,
-	    .channel_id = certification->channel_id,
-	    .modality = work->configurations[configurations - 1].facts.modality,
-	    .configurations = work->configurations,
-	    .configuration_rows = configurations < REPORT_CONFIGURATION_ROWS_MAX
+		.mode = certification->mode,
+		.service_name = work->service->settings->service_name,
+		.certification_id = certification->certification_id,
+		.verification_code = certification->verification_code,
+		.verification_url = work->verification_url,
+		.requested_at_us = certification->requested_at_us,
+		.issued_at_us = work->issued_at_us,
+		.channel_id = certification->channel_id,
+		.modality = work->configurations[configurations - 1].facts.modality,
+		.configurations = work->configurations,
+		.configuration_rows = configurations < REPORT_CONFIGURATION_ROWS_MAX
 	                              ? configurations
 	                              : REPORT_CONFIGURATION_ROWS_MAX,
-	    .configuration_count = (int64_t)configurations,
-	    .from_us = certification->range.from_us,
-	    .to_us = certification->range.to_us,
-	    .seq_from = certification->range.seq_from,
-	    .seq_to = certification->range.seq_to,
-	    .first_sequence = certification->first_sequence,
-	    .last_sequence = certification->last_sequence,
-	    .event_count = issue_event_count(work),
-	    .first_received_at_us = work->first_received_at_us,
-	    .last_received_at_us = work->last_received_at_us,
-	    .chain_hash_before = work->chain_hash_before,
-	    .first_chain_hash = work->first_chain_hash,
-	    .last_chain_hash = work->last_chain_hash,
-	    .events = work->events,
-	    .event_rows = work->event_rows,
-	    .seals = work->seals,
-	    .seal_rows = work->seal_rows,
-	    .seal_count = work->seal_count,
-	    .authorities = work->authorities,
-	    .authority_rows = work->authority_rows,
-	    .archive_name = work->archive_name,
-	    .archive_size_bytes = (int64_t)work->archive_sum.size_bytes,
-	    .archive_digest = work->archive_sum.sha256,
+		.configuration_count = (int64_t)configurations,
+		.from_us = certification->range.from_us,
+		.to_us = certification->range.to_us,
+		.seq_from = certification->range.seq_from,
+		.seq_to = certification->range.seq_to,
+		.first_sequence = certification->first_sequence,
+		.last_sequence = certification->last_sequence,
+		.event_count = issue_event_count(work),
+		.first_received_at_us = work->first_received_at_us,
+		.last_received_at_us = work->last_received_at_us,
+		.chain_hash_before = work->chain_hash_before,
+		.first_chain_hash = work->first_chain_hash,
+		.last_chain_hash = work->last_chain_hash,
+		.events = work->events,
+		.event_rows = work->event_rows,
+		.seals = work->seals,
+		.seal_rows = work->seal_rows,
+		.seal_count = work->seal_count,
+		.authorities = work->authorities,
+		.authority_rows = work->authority_rows,
+		.archive_name = work->archive_name,
+		.archive_size_bytes = (int64_t)work->archive_sum.size_bytes,
+		.archive_digest = work->archive_sum.sha256,
 	};
 	return list_report_parts(work, ret_facts);
 }
@@ -325,8 +321,7 @@ static int make_report(struct issue_work *work, const struct report_facts *facts
 	char unsigned_path[ISSUE_PATH_MAX], path[ISSUE_PATH_MAX];
 	issue_path(work, "unsigned.pdf", unsigned_path);
 	issue_path(work, document->name, path);
-	int result = renderer_draw(work->service->renderer, facts, language, unsigned_path,
-	                           error);
+	int result = renderer_draw(work->service->renderer, facts, language, unsigned_path, error);
 	struct pdf_signed made;
 	work->signer.purpose = SIGNER_REPORT;
 	if (!result)
@@ -342,8 +337,7 @@ static int make_report(struct issue_work *work, const struct report_facts *facts
 /* ---- the whole ---- */
 
 /* Reports first, then the archive, then the parts. */
-static int make_documents(struct issue_work *work, struct document *documents,
-                          struct error *error)
+static int make_documents(struct issue_work *work, struct document *documents, struct error *error)
 {
 	begin_step(work, PROGRESS_PARTS);
 	int result = make_parts(work, error);
@@ -374,7 +368,8 @@ static int store_documents(struct issue_work *work, struct document *documents, 
 	begin_step(work, PROGRESS_END);
 	int result = OK;
 	size_t stored = 0;
-	/* The name says for whom it is made, so that however long it takes nobody sweeps it meanwhile. */
+	/* The name says for whom it is made, so that however long it takes nobody sweeps it
+	 * meanwhile. */
 	char area[ID_SIZE + 8];
 	snprintf(area, sizeof area, "issued/%s", work->certification->certification_id);
 	for (; stored < count && !result; stored++) {
@@ -389,7 +384,7 @@ static int store_documents(struct issue_work *work, struct document *documents, 
 	}
 	if (result)
 		for (size_t i = 0; i < stored; i++)
-			content_delete(work->service->content, documents[i].object, NULL);
+			content_discard(work->service->content, documents[i].object);
 	return result;
 }
 
@@ -424,16 +419,16 @@ static int issue(struct issue_work *work, struct issue_result *ret_result, struc
 }
 
 int issue_certification(struct service *service, const struct certification *certification,
-                        const char *directory, const struct issue_watch *watch,
-                        struct arena *arena, struct issue_result *ret_result, struct error *error)
+                        const char *directory, const struct issue_watch *watch, struct arena *arena,
+                        struct issue_result *ret_result, struct error *error)
 {
 	struct issue_work work = {
-	    .service = service,
-	    .certification = certification,
-	    .directory = directory,
-	    .watch = watch,
-	    .arena = arena,
-	    .issued_at_us = clock_now_us(),
+		.service = service,
+		.certification = certification,
+		.directory = directory,
+		.watch = watch,
+		.arena = arena,
+		.issued_at_us = clock_now_us(),
 	};
 	int result = issue_take_space(&work, error);
 	if (!result)

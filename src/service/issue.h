@@ -20,15 +20,14 @@ struct issue_result {
 
 /* The whole range must be sealed (a test range needs no seal). `directory` is an existing empty
  * directory for working files; what is left in it is the caller's to remove. On failure nothing
- * that was stored is named anywhere: objects already in the content store are deleted again, or swept
- * later. Transient: ERR_UNAVAILABLE, ERR_IO, ERR_NO_SPACE, ERR_NO_MEMORY, ERR_AUTHORITY,
+ * that was stored is named anywhere: objects already in the content store are deleted again, or
+ * swept later. Transient: ERR_UNAVAILABLE, ERR_IO, ERR_NO_SPACE, ERR_NO_MEMORY, ERR_AUTHORITY,
  * ERR_NETWORK; everything else will not pass by waiting.
- * ERR_INVALID_EVIDENCE: what was made does not verify, which a clock or a bit may be to blame for, so
- * that a few attempts more are worth it. */
+ * ERR_INVALID_EVIDENCE: what was made does not verify, which a clock or a bit may be to blame for,
+ * so that a few attempts more are worth it. */
 int issue_certification(struct service *service, const struct certification *certification,
-                        const char *directory, const struct issue_watch *watch,
-                        struct arena *arena, struct issue_result *ret_result, struct error *error)
-    __attribute__((warn_unused_result));
+                        const char *directory, const struct issue_watch *watch, struct arena *arena,
+                        struct issue_result *ret_result, struct error *error) MUST_CHECK;
 /* Whether a failure of that kind may pass by waiting. */
 bool issue_is_transient(int code);
 

@@ -11,10 +11,10 @@
 struct archive_work {
 	struct issue_work *issue;
 	struct archive *archive;
-	struct sha256 previous; /* chain hash of the event before */
+	struct sha256 previous;              /* chain hash of the event before */
 	int64_t first_segment, last_segment; /* numbers */
-	int64_t *seal_rounds;   /* of issue->seals */
-	int64_t last_round;     /* written */
+	int64_t *seal_rounds;                /* of issue->seals */
+	int64_t last_round;                  /* written */
 	struct error *error;
 };
 
@@ -46,17 +46,17 @@ static int keep_row(struct issue_work *issue, const struct event *event)
 	    index < count - REPORT_EDGE_ROWS)
 		return OK;
 	const char *client_ref =
-	    arena_copy(issue->arena, event->client_ref.data, event->client_ref.size);
+		arena_copy(issue->arena, event->client_ref.data, event->client_ref.size);
 	const uint8_t *hash = (const uint8_t *)arena_copy(issue->arena, event->hash, DIGEST_SIZE_MAX);
 	if (!client_ref || !hash)
 		return ERR_NO_MEMORY;
 	issue->events[issue->event_rows++] = (struct report_event){
-	    .sequence = event->sequence,
-	    .received_at_us = event->received_at_us,
-	    .occurred_at_us = event->occurred_at_us,
-	    .client_ref = slice_make(client_ref, event->client_ref.size),
-	    .hash_algorithm = event->hash_algorithm,
-	    .hash = hash,
+		.sequence = event->sequence,
+		.received_at_us = event->received_at_us,
+		.occurred_at_us = event->occurred_at_us,
+		.client_ref = slice_make(client_ref, event->client_ref.size),
+		.hash_algorithm = event->hash_algorithm,
+		.hash = hash,
 	};
 	return OK;
 }
@@ -66,11 +66,11 @@ static int add_event(void *context, const struct event *event)
 	struct archive_work *work = context;
 	struct issue_work *issue = work->issue;
 	const struct report_configuration *configuration =
-	    configuration_of(issue, event->config_version);
+		configuration_of(issue, event->config_version);
 	if (!configuration)
-		return error_cause(work->error, ERR_CORRUPT, "event %" PRId64 " has version %" PRId64
-		                   ", which is not in the range", event->sequence,
-		                   event->config_version);
+		return error_cause(work->error, ERR_CORRUPT,
+		                   "event %" PRId64 " has version %" PRId64 ", which is not in the range",
+		                   event->sequence, event->config_version);
 	struct event_facts facts = event_facts_of(event, &configuration->digest, &work->previous);
 	int result = archive_add_event(work->archive, &facts, work->error);
 	struct sha256 chain_hash = archive_last_chain_hash(work->archive);
@@ -146,8 +146,7 @@ static int find_segments(struct archive_work *work)
 	work->last_segment = last.number;
 	work->issue->seal_count = last.number - first.number + 1;
 	result = add_leaves(work, first.first_sequence, certification->first_sequence - 1);
-	return result ? result
-	              : add_leaves(work, certification->last_sequence + 1, last.last_sequence);
+	return result ? result : add_leaves(work, certification->last_sequence + 1, last.last_sequence);
 }
 
 static int add_segment(struct archive_work *work, const struct segment_record *segment,
@@ -215,20 +214,20 @@ static int add_round(struct archive_work *work, int64_t number, bool covers, str
 	enum authority_kind kind;
 	int result = store_get_round(work->issue->service->store, number, arena, &round, work->error);
 	if (!result && !authority_kind_parse(slice_of(round.kind), &kind))
-		result = error_cause(work->error, ERR_CORRUPT, "round %" PRId64 ": kind %s", number,
-		                     round.kind);
+		result =
+			error_cause(work->error, ERR_CORRUPT, "round %" PRId64 ": kind %s", number, round.kind);
 	if (result)
 		return result;
 	char id[ROUND_ID_SIZE];
 	round_id(number, id);
 	struct archive_round given = {
-	    .round_id = id,
-	    .root = round.root,
-	    .authority = round.authority,
-	    .kind = kind,
-	    .request = round.request,
-	    .token = round.token,
-	    .gen_time_us = round.sealed_at_us,
+		.round_id = id,
+		.root = round.root,
+		.authority = round.authority,
+		.kind = kind,
+		.request = round.request,
+		.token = round.token,
+		.gen_time_us = round.sealed_at_us,
 	};
 	result = archive_add_round(work->archive, &given, work->error);
 	work->last_round = number;
@@ -237,8 +236,8 @@ static int add_round(struct archive_work *work, int64_t number, bool covers, str
 
 /* Calls `each` with every segment of the range, in order. */
 static int each_segment(struct archive_work *work,
-                        int (*each)(struct archive_work *work,
-                                    const struct segment_record *segment, struct arena *arena))
+                        int (*each)(struct archive_work *work, const struct segment_record *segment,
+                                    struct arena *arena))
 {
 	const struct certification *certification = work->issue->certification;
 	ARENA_AUTO struct arena arena;
@@ -251,7 +250,7 @@ static int each_segment(struct archive_work *work,
 		                           certification->chain, number, &arena, &segment, work->error);
 		if (result == ERR_NOT_FOUND)
 			result =
-			    error_cause(work->error, ERR_CORRUPT, "segment %" PRId64 " is missing", number);
+				error_cause(work->error, ERR_CORRUPT, "segment %" PRId64 " is missing", number);
 		if (!result)
 			result = each(work, &segment, &arena);
 		if (!result)
@@ -298,9 +297,8 @@ static int allocate(struct archive_work *work)
 	issue->seals = arena_alloc(arena, REPORT_SEAL_ROWS_MAX * sizeof *issue->seals);
 	work->seal_rounds = arena_alloc(arena, REPORT_SEAL_ROWS_MAX * sizeof *work->seal_rounds);
 	issue->authorities = arena_alloc(arena, REPORT_AUTHORITY_ROWS_MAX * sizeof *issue->authorities);
-	return issue->events && issue->seals && work->seal_rounds && issue->authorities
-	           ? OK
-	           : ERR_NO_MEMORY;
+	return issue->events && issue->seals && work->seal_rounds && issue->authorities ? OK
+	                                                                                : ERR_NO_MEMORY;
 }
 
 static int finish(struct archive_work *work)
@@ -321,26 +319,26 @@ int issue_archive(struct issue_work *issue, struct error *error)
 	const struct certification *certification = issue->certification;
 	const struct settings *settings = issue->service->settings;
 	struct archive_facts facts = {
-	    .certification_id = certification->certification_id,
-	    .verification_code = certification->verification_code,
-	    .channel_id = certification->channel_id,
-	    .mode = certification->mode,
-	    .channel_created_at_us = issue->head.created_at_us,
-	    .issued_at_us = issue->issued_at_us,
-	    .requested_from_us = certification->range.from_us,
-	    .requested_to_us = certification->range.to_us,
-	    .requested_first = certification->range.seq_from,
-	    .requested_last = certification->range.seq_to,
-	    .first_sequence = certification->first_sequence,
-	    .last_sequence = certification->last_sequence,
-	    .service_name = settings->service_name,
-	    .service_prefix = settings->service_prefix,
-	    .verification_url = issue->verification_url,
-	    .parts = issue->parts,
-	    .part_count = issue->part_count,
+		.certification_id = certification->certification_id,
+		.verification_code = certification->verification_code,
+		.channel_id = certification->channel_id,
+		.mode = certification->mode,
+		.channel_created_at_us = issue->head.created_at_us,
+		.issued_at_us = issue->issued_at_us,
+		.requested_from_us = certification->range.from_us,
+		.requested_to_us = certification->range.to_us,
+		.requested_first = certification->range.seq_from,
+		.requested_last = certification->range.seq_to,
+		.first_sequence = certification->first_sequence,
+		.last_sequence = certification->last_sequence,
+		.service_name = settings->service_name,
+		.service_prefix = settings->service_prefix,
+		.verification_url = issue->verification_url,
+		.parts = issue->parts,
+		.part_count = issue->part_count,
 	};
 	struct archive_work work = {
-	    .issue = issue, .previous = issue->chain_hash_before, .error = error};
+		.issue = issue, .previous = issue->chain_hash_before, .error = error};
 	char path[ISSUE_PATH_MAX];
 	issue_path(issue, issue->archive_name, path);
 	int result = allocate(&work);

@@ -38,7 +38,8 @@ static int check_place(const struct issue_work *work, const char *path, int64_t 
 		                   work->space_bytes, path);
 	if (work->space_bytes + others_bytes > space.available - space.reserve)
 		return error_cause(error, ERR_NO_SPACE,
-		                   "it needs about %" PRId64 " bytes, which the disk of %s has not free now",
+		                   "it needs about %" PRId64
+		                   " bytes, which the disk of %s has not free now",
 		                   work->space_bytes, path);
 	return OK;
 }

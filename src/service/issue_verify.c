@@ -29,7 +29,7 @@ int issue_verify(struct issue_work *work, const struct document *documents, size
 			return error_cause(error, ERR_NO_MEMORY, "%zu paths", count);
 	}
 	struct verify_options options = {
-	    .progress = tell, .progress_context = work, .stop_early = true};
+		.progress = tell, .progress_context = work, .stop_early = true};
 	struct verify_result found;
 	int result = verify_paths(paths, count, NULL, &options, &found, error);
 	if (result)

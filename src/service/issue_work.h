@@ -57,18 +57,16 @@ int issue_progress(struct issue_work *work, int64_t done, int64_t total);
 /* Every event of the range in order. */
 int issue_each_event(struct issue_work *work, bool with_content,
                      int (*each)(void *context, const struct event *event), void *context,
-                     struct error *error) __attribute__((warn_unused_result));
+                     struct error *error) MUST_CHECK;
 
 /* Writes the evidence archive (issue_archive.c). */
-int issue_archive(struct issue_work *work, struct error *error)
-    __attribute__((warn_unused_result));
+int issue_archive(struct issue_work *work, struct error *error) MUST_CHECK;
 
 /* Room on the disks, of the working directory and of content where that is a directory, over the
  * reserve that registration keeps on each (issue_space.c). Takes as much as the
- * documents may need at most: ERR_NO_SPACE while there is not enough, ERR_TOO_LARGE when there never
- * will be. To be given back in any case. */
-int issue_take_space(struct issue_work *work, struct error *error)
-    __attribute__((warn_unused_result));
+ * documents may need at most: ERR_NO_SPACE while there is not enough, ERR_TOO_LARGE when there
+ * never will be. To be given back in any case. */
+int issue_take_space(struct issue_work *work, struct error *error) MUST_CHECK;
 void issue_give_space(struct issue_work *work);
 /* ERR_NO_SPACE once others have used up what was free, into the reserve. */
 int issue_watch_space(const struct issue_work *work);
@@ -76,6 +74,6 @@ int issue_watch_space(const struct issue_work *work);
 /* Gives the documents, which are whole in the directory, to the verifier (issue_verify.c): what it
  * does not find valid is never handed out. ERR_INVALID_EVIDENCE. */
 int issue_verify(struct issue_work *work, const struct document *documents, size_t count,
-                 struct error *error) __attribute__((warn_unused_result));
+                 struct error *error) MUST_CHECK;
 
 #endif

@@ -6,7 +6,7 @@
 #include <zlib.h>
 
 #define FAILURE_LIFE_US US_PER_SECOND /* of a look-up that failed */
-#define CACHE_SLOTS 8192 /* a power of two; a fresh key takes an older one's slot */
+#define CACHE_SLOTS 8192              /* a power of two; a fresh key takes an older one's slot */
 
 static const char BASE62[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 #define RANDOM_DIGITS 30

@@ -105,10 +105,10 @@ void document_link(const struct service *service, const char *certification_id,
                    const struct document *document, int64_t now_us, struct buf *out)
 {
 	struct content_link link = {
-	    .content_type = document_type(document->kind),
-	    .file_name = document->name,
-	    .now_us = now_us,
-	    .lifetime_us = service->settings->certification_link_lifetime,
+		.content_type = document_type(document->kind),
+		.file_name = document->name,
+		.now_us = now_us,
+		.lifetime_us = service->settings->certification_link_lifetime,
 	};
 	if (!service->settings->content_presigned_links ||
 	    content_make_link(service->content, document->object, &link, out, NULL))
@@ -135,8 +135,8 @@ bool link_check(const struct service *service, const char *certification_id, con
 		struct sha256 expected = link_mac(&items[i].secret, certification_id, name, seconds);
 		char text[2 * SHA256_SIZE + 1];
 		hex_encode(expected.bytes, SHA256_SIZE, text);
-		known |= constant_time_equal(slice_of(text), mac) &&
-		         items[i].valid_until_us > shared_now_us;
+		known |=
+			constant_time_equal(slice_of(text), mac) && items[i].valid_until_us > shared_now_us;
 	}
 	return known && seconds * US_PER_SECOND > now_us;
 }
@@ -149,8 +149,8 @@ int issued_file_find(struct service *service, struct slice certification_id, str
 	if (result)
 		return result;
 	struct issued_file file = {
-	    .content_type = document_type(document.kind),
-	    .size = (uint64_t)document.size_bytes,
+		.content_type = document_type(document.kind),
+		.size = (uint64_t)document.size_bytes,
 	};
 	if (strlen(document.object) >= sizeof file.object)
 		return error_cause(error, ERR_CORRUPT, "object name of %s", document.name);

@@ -4,7 +4,7 @@
 
 #include "service/service.h"
 
-int links_open(struct service *service, struct error *error) __attribute__((warn_unused_result));
+int links_open(struct service *service, struct error *error) MUST_CHECK;
 void links_close(struct service *service);
 
 #endif

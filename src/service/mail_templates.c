@@ -4,14 +4,15 @@
 
 #define VALUES_MEMORY_MAX ((size_t)256 * 1024)
 
-struct template {
+struct template
+{
 	const char *name;
 	const char *subjects[2];
 	const char *texts[2];
 };
 
 static const struct template templates[] = {
-#define MAIL_TEMPLATE(name, subject_en, text_en, subject_es, text_es) \
+#define MAIL_TEMPLATE(name, subject_en, text_en, subject_es, text_es)                              \
 	{#name, {subject_en, subject_es}, {text_en, text_es}},
 #define MAIL_REASON(name, english, spanish)
 #include "service/mail_templates.def"

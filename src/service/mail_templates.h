@@ -16,6 +16,6 @@ struct mail_facts {
 /* Fills the places. Control characters in values become spaces. ERR_VALIDATION: no such template,
  * or values that are no object; ERR_NO_MEMORY. */
 int mail_template_fill(const struct mail_facts *facts, struct buf *subject, struct buf *text,
-                       struct error *error) __attribute__((warn_unused_result));
+                       struct error *error) MUST_CHECK;
 
 #endif

@@ -25,8 +25,8 @@ struct seal {
 static int load_seal(struct service *service, int64_t account, int64_t chain, int64_t sequence,
                      struct arena *arena, struct seal *seal, struct error *error)
 {
-	int result = store_find_segment(service->store, account, chain, sequence, arena, &seal->segment,
-	                                error);
+	int result =
+		store_find_segment(service->store, account, chain, sequence, arena, &seal->segment, error);
 	if (!result)
 		result = segment_prove(service, &seal->segment, sequence, &seal->proof, error);
 	if (!result)
@@ -62,13 +62,13 @@ int event_proof_json(struct service *service, int64_t account, int64_t chain,
                      struct error *error)
 {
 	struct sha256 previous;
-	int result = store_get_chain_hash(service->store, account, chain, event->sequence - 1,
-	                                  &previous, error);
+	int result =
+		store_get_chain_hash(service->store, account, chain, event->sequence - 1, &previous, error);
 	struct channel channel;
 	if (!result)
 		result = store_get_channel(service->store, account, chain / 2, arena, &channel, error);
-	if (!result && (event->config_version < 1 ||
-	                event->config_version > (int64_t)channel.config_count))
+	if (!result &&
+	    (event->config_version < 1 || event->config_version > (int64_t)channel.config_count))
 		result = error_cause(error, ERR_CORRUPT, "%s: no configuration version %lld",
 		                     event->event_id, (long long)event->config_version);
 	bool sealed = event->segment_id[0] != '\0';

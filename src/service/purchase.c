@@ -58,8 +58,8 @@ static void look_for_second_payment(struct service *service, const struct paymen
 	if (store_find_purchase(service->store, slice_of(notice->sale_code), &arena, &record, NULL))
 		return;
 	if (record.reference && strcmp(record.reference, notice->reference) != 0)
-		log_error("purchase_paid_twice", "sale_id", record.sale_id, "reference",
-		          record.reference, "second", notice->reference);
+		log_error("purchase_paid_twice", "sale_id", record.sale_id, "reference", record.reference,
+		          "second", notice->reference);
 }
 
 /* A payment taken back whose payment we have not heard of: if that notice is still on its way, this
@@ -74,12 +74,12 @@ static int apply(struct service *service, const struct payment_notice *notice,
                  enum purchase_act act, struct error *error)
 {
 	struct purchase_order order = {
-	    .act = act,
-	    .told = true,
-	    .sale_id = slice_of(notice->sale_code),
-	    .reference = notice->reference,
-	    .amount_minor = notice->amount_minor,
-	    .currency = slice_of(notice->currency),
+		.act = act,
+		.told = true,
+		.sale_id = slice_of(notice->sale_code),
+		.reference = notice->reference,
+		.amount_minor = notice->amount_minor,
+		.currency = slice_of(notice->currency),
 	};
 	struct purchase_outcome outcome;
 	int result = store_act_on_purchase(service->store, &order, store_now_us(service->store),
@@ -104,18 +104,16 @@ int service_payment_notice(struct service *service, const struct payment_notice 
 	error = error ? error : &local;
 	int result = OK;
 	switch (notice->kind) {
-	case PAYMENT_NOTICE_OTHER:
-		return OK;
-	case PAYMENT_NOTICE_PAID:
-		return apply(service, notice, PURCHASE_PAY, error);
+	case PAYMENT_NOTICE_OTHER: return OK;
+	case PAYMENT_NOTICE_PAID: return apply(service, notice, PURCHASE_PAY, error);
 	case PAYMENT_NOTICE_REFUNDED:
 		return apply(service, notice, notice->by_bank ? PURCHASE_REVERT : PURCHASE_REFUND, error);
 	case PAYMENT_NOTICE_FAILED:
 		/* The payment may have been tried again since: its state is what counts. */
 		if (*notice->sale_code)
 			result = store_hurry_payment(service->store, slice_of(notice->idempotency_key),
-			                             slice_of(notice->sale_code),
-			                             store_now_us(service->store), error);
+			                             slice_of(notice->sale_code), store_now_us(service->store),
+			                             error);
 		wake(service);
 		return result;
 	}
@@ -149,8 +147,7 @@ int service_decide_topups(struct service *service, int64_t now_us, const atomic_
 			/* One account's trouble must not keep the others waiting. */
 			char number[24];
 			snprintf(number, sizeof number, "%" PRId64, account);
-			log_error("topup_not_decided", "account", number, "cause",
-			          error_reason(error, result));
+			log_error("topup_not_decided", "account", number, "cause", error_reason(error, result));
 			error_clear(error);
 			continue;
 		}
@@ -177,13 +174,13 @@ static const char *text(const char *may_be_null)
 static struct payment_order order_of(const struct payment *payment)
 {
 	return (struct payment_order){
-	    .sale_code = payment->sale_id,
-	    .idempotency_key = payment->idempotency_key,
-	    .amount_minor = payment->total_minor,
-	    .currency = currency_text(payment->currency),
-	    .customer = text(payment->customer),
-	    .payment_method = text(payment->payment_method),
-	    .description = payment->description,
+		.sale_code = payment->sale_id,
+		.idempotency_key = payment->idempotency_key,
+		.amount_minor = payment->total_minor,
+		.currency = currency_text(payment->currency),
+		.customer = text(payment->customer),
+		.payment_method = text(payment->payment_method),
+		.description = payment->description,
 	};
 }
 
@@ -212,12 +209,8 @@ static bool find_end(const struct attempt *attempt, enum payment_end *ret)
 {
 	bool charge = attempt->payment.action == PAYMENT_CHARGE;
 	switch (attempt->result.outcome) {
-	case PAYMENT_PAID:
-		*ret = PAYMENT_END_DONE;
-		return true;
-	case PAYMENT_PENDING:
-		*ret = PAYMENT_END_DONE;
-		return !charge;
+	case PAYMENT_PAID: *ret = PAYMENT_END_DONE; return true;
+	case PAYMENT_PENDING: *ret = PAYMENT_END_DONE; return !charge;
 	case PAYMENT_DECLINED:
 	case PAYMENT_ACTION_REQUIRED:
 		*ret = charge ? PAYMENT_END_DECLINED : PAYMENT_END_REJECTED;
@@ -225,15 +218,12 @@ static bool find_end(const struct attempt *attempt, enum payment_end *ret)
 	case PAYMENT_METHOD_MISSING:
 		*ret = charge ? PAYMENT_END_METHOD_MISSING : PAYMENT_END_REJECTED;
 		return true;
-	case PAYMENT_REFUSED:
-		*ret = PAYMENT_END_REJECTED;
-		return true;
+	case PAYMENT_REFUSED: *ret = PAYMENT_END_REJECTED; return true;
 	case PAYMENT_NONE:
 		/* No charge was ever made, and none will be under this key. */
 		*ret = PAYMENT_END_DECLINED;
 		return !attempt->payment.waiting && age_of(attempt) >= GONE_US;
-	case PAYMENT_UNKNOWN:
-		return false;
+	case PAYMENT_UNKNOWN: return false;
 	}
 	return false;
 }
@@ -255,15 +245,15 @@ static int give_back(struct attempt *attempt, struct error *error)
 	const struct payment *payment = &attempt->payment;
 	bool waiting = attempt->result.outcome == PAYMENT_PENDING;
 	struct payment_delay delay = {
-	    .next_us = store_now_us(attempt->service->store) + pause_after(attempt),
-	    .waiting = waiting,
-	    .reference = attempt->result.reference,
-	    .cause = attempt->result.reason,
+		.next_us = store_now_us(attempt->service->store) + pause_after(attempt),
+		.waiting = waiting,
+		.reference = attempt->result.reference,
+		.cause = attempt->result.reason,
 	};
 	if (!waiting) {
 		atomic_fetch_add(&attempt->service->job_counters.payments_unknown, 1);
-		log_warning("payment_outcome_unknown", "idempotency_key", payment->idempotency_key,
-		            "cause", attempt->result.reason);
+		log_warning("payment_outcome_unknown", "idempotency_key", payment->idempotency_key, "cause",
+		            attempt->result.reason);
 	}
 	return store_delay_payment(attempt->service->store, payment, attempt->holder, &delay, error);
 }
@@ -274,19 +264,19 @@ static int end(struct attempt *attempt, enum payment_end how, struct error *erro
 	const struct payment *payment = &attempt->payment;
 	const struct payment_result *told = &attempt->result;
 	struct payment_ended ended = {
-	    .end = how,
-	    .outcome = payment_outcome_text(told->outcome),
-	    .reference = payment->action == PAYMENT_CHARGE ? told->reference : NULL,
-	    .payment_url = told->payment_url,
-	    .cause = *told->code ? told->code : told->reason,
+		.end = how,
+		.outcome = payment_outcome_text(told->outcome),
+		.reference = payment->action == PAYMENT_CHARGE ? told->reference : NULL,
+		.payment_url = told->payment_url,
+		.cause = *told->code ? told->code : told->reason,
 	};
 	struct purchase_outcome outcome;
 	int result = store_end_payment(service->store, payment, attempt->holder, &ended,
 	                               store_now_us(service->store), &outcome, error);
 	if (result)
 		return result;
-	log_info("payment_over", "idempotency_key", payment->idempotency_key, "outcome",
-	         ended.outcome, "cause", told->reason);
+	log_info("payment_over", "idempotency_key", payment->idempotency_key, "outcome", ended.outcome,
+	         "cause", told->reason);
 	tell_outcome(service, payment->sale_id, &outcome);
 	return OK;
 }
@@ -298,17 +288,16 @@ int service_try_payment(struct service *service, const char *holder, struct erro
 	struct attempt attempt = {.service = service, .holder = holder};
 	struct error local = {0};
 	error = error ? error : &local;
-	int result = store_claim_payment(service->store, holder,
-	                                 payment_provider_name(service->payments),
-	                                 store_now_us(service->store),
-	                                 LEASE_US, &arena, &attempt.payment, error);
+	int result = store_claim_payment(
+		service->store, holder, payment_provider_name(service->payments),
+		store_now_us(service->store), LEASE_US, &arena, &attempt.payment, error);
 	if (result)
 		return result;
 	result = call_provider(&attempt, error);
 	if (result) {
 		/* Nothing was sent: an order that is not usable, or no memory. */
 		attempt.result = (struct payment_result){
-		    .outcome = result == ERR_VALIDATION ? PAYMENT_REFUSED : PAYMENT_UNKNOWN};
+			.outcome = result == ERR_VALIDATION ? PAYMENT_REFUSED : PAYMENT_UNKNOWN};
 		snprintf(attempt.result.reason, sizeof attempt.result.reason, "%.200s",
 		         error_reason(error, result));
 	}
@@ -331,13 +320,13 @@ int service_make_payment_page(struct service *service, struct slice sale_id, str
 	char key[PAYMENT_KEY_SIZE];
 	snprintf(key, sizeof key, "%s-page", record.sale_id);
 	struct payment_order order = {
-	    .sale_code = record.sale_id,
-	    .idempotency_key = key,
-	    .amount_minor = record.amount_minor + record.tax_minor,
-	    .currency = currency_text(record.currency),
-	    .customer = text(record.customer),
-	    .payment_method = text(record.payment_method),
-	    .description = record.description,
+		.sale_code = record.sale_id,
+		.idempotency_key = key,
+		.amount_minor = record.amount_minor + record.tax_minor,
+		.currency = currency_text(record.currency),
+		.customer = text(record.customer),
+		.payment_method = text(record.payment_method),
+		.description = record.description,
 	};
 	struct payment_result made;
 	if (payment_page(service->payments, &order, &made, error) || !*made.payment_url)

@@ -13,17 +13,17 @@
  * come again. ERR_REFUSED: less was
  * received than the price; nothing changes, and the log tells the operator. */
 int service_payment_notice(struct service *service, const struct payment_notice *notice,
-                           struct error *error) __attribute__((warn_unused_result));
+                           struct error *error) MUST_CHECK;
 
 /* Decides every top-up that is due at now_us. */
 int service_decide_topups(struct service *service, int64_t now_us, const atomic_bool *stopping,
-                          struct error *error) __attribute__((warn_unused_result));
+                          struct error *error) MUST_CHECK;
 
 /* Takes the payment that has been due longest, tries it once and writes what came of it.
  * ERR_NOT_FOUND: none is due. While the outcome is not known it stays under way with its
  * idempotency key. `holder`: of the lease, one for each thread, the same after a restart. */
 int service_try_payment(struct service *service, const char *holder, struct error *error)
-    __attribute__((warn_unused_result));
+	MUST_CHECK;
 
 /* Counts for /metrics what an administration command has done. */
 void service_count_purchase(struct service *service, const struct purchase_outcome *outcome);
@@ -31,6 +31,6 @@ void service_count_purchase(struct service *service, const struct purchase_outco
 /* Asks the provider for a page on which a pending purchase can be paid by hand and keeps its
  * address. 0 without a page where the provider has none or does not answer. */
 int service_make_payment_page(struct service *service, struct slice sale_id, struct error *error)
-    __attribute__((warn_unused_result));
+	MUST_CHECK;
 
 #endif

@@ -50,7 +50,7 @@ int register_submit(struct service *service, struct pending_registration *pendin
 	if (result != OK)
 		return result;
 	struct sequencer *sequencer =
-	    &registrar->sequencers[(uint64_t)pending->registration.account % registrar->count];
+		&registrar->sequencers[(uint64_t)pending->registration.account % registrar->count];
 	pending->next = NULL;
 	pthread_mutex_lock(&sequencer->mutex);
 	bool refused = sequencer->stopping || sequencer->length >= QUEUE_MAX;
@@ -68,8 +68,8 @@ int register_submit(struct service *service, struct pending_registration *pendin
 	return OK;
 }
 
-/* With store.sharded a batch is of one account, so that its transaction stays on one shard: those of
- * others wait for their turn. Whoever waits longest says whose turn it is. */
+/* With store.sharded a batch is of one account, so that its transaction stays on one shard: those
+ * of others wait for their turn. Whoever waits longest says whose turn it is. */
 static bool belongs(const struct sequencer *sequencer, const struct pending_registration *pending)
 {
 	if (sequencer->count == 0)
@@ -177,12 +177,10 @@ static bool may_be_one_chain(struct sequencer *sequencer, int result)
 	case ERR_UNKNOWN_OUTCOME:
 	case ERR_NO_SPACE:
 	case ERR_NO_MEMORY:
-	case ERR_NETWORK:
-		return false;
+	case ERR_NETWORK: return false;
 	case ERR_IO: /* one page may be unreadable */
 		return !store_is_poisoned(sequencer->registrar->service->store);
-	default:
-		return true;
+	default: return true;
 	}
 }
 
@@ -191,7 +189,7 @@ static void set_apart(struct sequencer *sequencer, const struct registration *it
 {
 	pthread_mutex_lock(&sequencer->mutex);
 	unsigned failures =
-	    apart_add(&sequencer->apart, item->account, item->chain, clock_monotonic_us());
+		apart_add(&sequencer->apart, item->account, item->chain, clock_monotonic_us());
 	pthread_mutex_unlock(&sequencer->mutex);
 	char account[24], chain[24], times[16];
 	snprintf(account, sizeof account, "%lld", (long long)item->account);
@@ -228,8 +226,7 @@ static int compare_chains(const void *a, const void *b)
 	const struct registration *left = *(struct registration *const *)a;
 	const struct registration *right = *(struct registration *const *)b;
 	int by_account = (left->account > right->account) - (left->account < right->account);
-	return by_account ? by_account
-	                  : (left->chain > right->chain) - (left->chain < right->chain);
+	return by_account ? by_account : (left->chain > right->chain) - (left->chain < right->chain);
 }
 
 /* Sorts by chain; those of a chain stay in the order in which they came. */
@@ -272,9 +269,9 @@ static void register_apart(struct sequencer *sequencer, struct registration **it
 	const struct service *service = sequencer->registrar->service;
 	for (int half = 0; half < 2; half++) {
 		struct registration_batch batch = {
-		    .items = half ? items + cut : items,
-		    .count = half ? count - cut : cut,
-		    .clock = service_clock(service),
+			.items = half ? items + cut : items,
+			.count = half ? count - cut : cut,
+			.clock = service_clock(service),
 		};
 		struct error cause = {0};
 		int tried = store_register_batch(service->store, sequencer->number, &batch, &cause);
@@ -290,11 +287,11 @@ static void handle_batch(struct sequencer *sequencer)
 	struct error error;
 	error_clear(&error);
 	struct registration_batch batch = {
-	    .items = sequencer->items,
-	    .count = sequencer->count,
-	    .clock = service_clock(registrar->service),
-	    .grow = grow_batch,
-	    .context = sequencer,
+		.items = sequencer->items,
+		.count = sequencer->count,
+		.clock = service_clock(registrar->service),
+		.grow = grow_batch,
+		.context = sequencer,
 	};
 	int result = store_register_batch(store, sequencer->number, &batch, &error);
 	atomic_fetch_add_explicit(&registrar->batches, 1, memory_order_relaxed);
@@ -337,7 +334,7 @@ int registrar_start(struct service *service, struct registrar **ret, struct erro
 {
 	unsigned count = store_sequencer_count(service->store);
 	struct registrar *registrar =
-	    calloc(1, sizeof *registrar + count * sizeof *registrar->sequencers);
+		calloc(1, sizeof *registrar + count * sizeof *registrar->sequencers);
 	if (!registrar)
 		return ERR_NO_MEMORY;
 	registrar->service = service;
@@ -382,8 +379,7 @@ void registrar_read_counts(struct registrar *registrar, struct service_counts *r
 	ret->batch_failures = atomic_load(&registrar->batch_failures);
 	ret->clock_refusals = atomic_load(&registrar->clock_refusals);
 	int64_t refused_at_us = atomic_load(&registrar->clock_refused_at_us);
-	ret->clock_refuses =
-	    refused_at_us && clock_monotonic_us() - refused_at_us < CLOCK_REFUSES_US;
+	ret->clock_refuses = refused_at_us && clock_monotonic_us() - refused_at_us < CLOCK_REFUSES_US;
 	ret->queue_length = 0;
 	ret->registration_chains_apart = 0;
 	for (unsigned i = 0; i < registrar->started; i++) {

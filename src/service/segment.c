@@ -88,9 +88,10 @@ int segment_prove(struct service *service, const struct segment_record *segment,
 		result = segment_path(segment, &path, error);
 	if (!result && tree_proof_compose(&within, &path, ret_proof))
 		result = ERR_CORRUPT;
-	return result == ERR_CORRUPT ? error_cause(error, ERR_CORRUPT, "%s: event %lld does not lead to"
-	                                           " its root", segment->segment_id,
-	                                           (long long)sequence)
+	return result == ERR_CORRUPT ? error_cause(error, ERR_CORRUPT,
+	                                           "%s: event %lld does not lead to"
+	                                           " its root",
+	                                           segment->segment_id, (long long)sequence)
 	                             : result;
 }
 

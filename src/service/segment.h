@@ -15,16 +15,15 @@
 /* The nodes kept with the segment, and its root. count is 1 to SEGMENT_LEAVES_MAX. */
 int segment_build(const struct sha256 *leaves, size_t count,
                   struct sha256 ret_nodes[SEGMENT_NODES_MAX], size_t *ret_node_count,
-                  struct sha256 *ret_root) __attribute__((warn_unused_result));
+                  struct sha256 *ret_root) MUST_CHECK;
 
 /* The proof of one event up to the round's root, from the 128 events around it. ERR_CORRUPT when it
  * does not lead to the segment's root. */
 int segment_prove(struct service *service, const struct segment_record *segment, int64_t sequence,
-                  struct tree_proof *ret_proof, struct error *error)
-    __attribute__((warn_unused_result));
+                  struct tree_proof *ret_proof, struct error *error) MUST_CHECK;
 /* From the segment's root up to the round's. */
 int segment_path(const struct segment_record *segment, struct tree_proof *ret_path,
-                 struct error *error) __attribute__((warn_unused_result));
+                 struct error *error) MUST_CHECK;
 
 struct segment_document {
 	struct seal_document seal;
@@ -34,7 +33,6 @@ struct segment_document {
 /* Reads the stored seal document; texts live in the arena, and *ret_document must not be moved.
  * ERR_CORRUPT when it is not exactly what seal_document_write makes. */
 int segment_read_document(const struct segment_record *segment, struct arena *arena,
-                          struct segment_document *ret_document, struct error *error)
-    __attribute__((warn_unused_result));
+                          struct segment_document *ret_document, struct error *error) MUST_CHECK;
 
 #endif

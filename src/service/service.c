@@ -67,8 +67,8 @@ int service_open(const struct settings *settings, bool create, struct service *r
 		result = open_payments(settings, &service->payments, error);
 	if (result == OK) {
 		service->keys = key_cache_make();
-		result = service->keys ? registrar_start(service, &service->registrar, error)
-		                       : ERR_NO_MEMORY;
+		result =
+			service->keys ? registrar_start(service, &service->registrar, error) : ERR_NO_MEMORY;
 	}
 	if (result != OK)
 		service_close(service);

@@ -25,10 +25,10 @@ struct job_counters {
 	atomic_uint_fast64_t webhooks_disabled;
 	atomic_uint_fast64_t chains_apart; /* that cannot be sealed, at the last pass */
 	atomic_uint_fast64_t chains_ahead; /* of the clock by more than seal.clock_bound, likewise */
-	atomic_int_fast64_t last_seal_us; /* wall clock; 0: none since the start */
+	atomic_int_fast64_t last_seal_us;  /* wall clock; 0: none since the start */
 	atomic_uint_fast64_t mails_sent, mails_failed;
 	atomic_uint_fast64_t purchases_paid, topups_completed, topups_failed;
-	atomic_uint_fast64_t payments_unknown;     /* tries whose outcome was not known */
+	atomic_uint_fast64_t payments_unknown;   /* tries whose outcome was not known */
 	atomic_int_fast64_t unbalanced_accounts; /* at the last look */
 	atomic_bool sweep_refused;               /* the last one: see sweep_take_place */
 };
@@ -43,29 +43,29 @@ struct service {
 	const struct settings *settings;
 	struct store *store;
 	struct content_store *content;
-	struct signer *signer;               /* the process that holds the keys */
-	struct authorities *authorities;  /* used by the sealer and for signature timestamps */
+	struct signer *signer;           /* the process that holds the keys */
+	struct authorities *authorities; /* used by the sealer and for signature timestamps */
 	struct payment_provider *payments;
-	const struct renderer *renderer;     /* of reports */
+	const struct renderer *renderer; /* of reports */
 	struct registrar *registrar;
 	struct key_cache *keys;
 	char installation[INSTALLATION_SIZE]; /* whose content it is */
-	struct sha256 cursor_secret;         /* MAC key of lists' cursors */
-	struct link_secrets *link_secrets;   /* MAC keys of download links */
-	atomic_bool went_back;               /* the store: the program has to end (history.h) */
+	struct sha256 cursor_secret;          /* MAC key of lists' cursors */
+	struct link_secrets *link_secrets;    /* MAC keys of download links */
+	atomic_bool went_back;                /* the store: the program has to end (history.h) */
 	struct job_counters job_counters;
 	struct clock_watch clock_watch;
-	atomic_int_fast64_t issuing_bytes; /* on disk, for certifications being made */
-	void (*wake_sealer)(void *context);  /* a certification waits for a seal */
+	atomic_int_fast64_t issuing_bytes;  /* on disk, for certifications being made */
+	void (*wake_sealer)(void *context); /* a certification waits for a seal */
 	void (*wake_issuer)(void *context);
-	void (*wake_topup)(void *context);   /* a payment is to be tried */
+	void (*wake_topup)(void *context); /* a payment is to be tried */
 	void *wake_context;
 };
 
 /* Opens store and content by the settings and starts the registrar; signer and authorities are
  * given by the caller, who started them first. */
 int service_open(const struct settings *settings, bool create, struct service *ret_service,
-                 struct error *error);
+                 struct error *error) MUST_CHECK;
 /* Ends the registrar after it has answered what waits. */
 void service_close(struct service *service);
 
@@ -75,7 +75,7 @@ void service_close(struct service *service);
 /* What is to be looked up of a key that is not known well enough. */
 struct key_question {
 	struct sha256 key_hash;
-	bool familiar; /* it was a key of ours when it was last looked up */
+	bool familiar;       /* it was a key of ours when it was last looked up */
 	uint64_t generation; /* of what was known when it was asked: moved on by each forgetting */
 };
 /* Waits for nothing. Shape and checksum are looked at first, so that a typo costs no look-up; then
@@ -87,7 +87,7 @@ bool service_key_known(struct service *service, struct slice key, struct key_que
  * ERR_ACCOUNT_DISABLED (the last two also fill *ret), ERR_UNAVAILABLE. Suspension is left to the
  * caller, for reading goes on. */
 int service_look_up_key(struct service *service, const struct sha256 *key_hash,
-                        struct key_identity *ret, struct error *error);
+                        struct key_identity *ret, struct error *error) MUST_CHECK;
 /* Forgets what is cached, after an administration command changed something. */
 void service_forget_keys(struct service *service);
 /* A new key: prefix_mode_ + 30 characters + checksum. */
@@ -106,7 +106,7 @@ struct pending_registration {
 };
 /* ERR_UNAVAILABLE when stopping or when the queue is full (16,384). */
 int register_submit(struct service *service, struct pending_registration *pending,
-                    struct error *error);
+                    struct error *error) MUST_CHECK;
 
 /* ---- shapes of the interface, shared by answers, archives and administration ---- */
 void event_json(const struct event *event, struct buf *out); /* the Event record, an object */
@@ -116,29 +116,28 @@ struct json_writer;
  * document, the path to the round's root, the token (base64) and its authority. */
 int event_proof_json(struct service *service, int64_t account, int64_t chain,
                      const struct event *event, struct arena *arena, struct json_writer *writer,
-                     struct error *error);
+                     struct error *error) MUST_CHECK;
 
 /* ---- certifications (certify.c) ---- */
 /* Accepts a request: checks, freezes the range, charges the fee, writes the job. Gives the
  * Certification record as JSON. */
 int certification_request(struct service *service, const struct key_identity *key,
                           const struct certification_range *range, enum language language,
-                          struct buf *out, struct error *error);
+                          struct buf *out, struct error *error) MUST_CHECK;
 int certification_get(struct service *service, const struct key_identity *key, struct slice id,
-                      enum language language, struct buf *out, struct error *error);
+                      enum language language, struct buf *out, struct error *error) MUST_CHECK;
 /* `before`: certification number of the cursor, 0 for the first page; status NULL: any. Appends
  * the records separated by commas. */
 int certification_list(struct service *service, const struct key_identity *key, const char *status,
                        int64_t limit, int64_t before, enum language language, struct buf *out,
-                       bool *ret_more, int64_t *ret_last, struct error *error);
+                       bool *ret_more, int64_t *ret_last, struct error *error) MUST_CHECK;
 
 /* ---- download links ---- */
-/* Looks which secrets are valid; to be called every LINKS_INTERVAL_US, so that a new one is known to
- * every node before it is used. ERR_* of the store: those known stay. */
+/* Looks which secrets are valid; to be called every LINKS_INTERVAL_US, so that a new one is known
+ * to every node before it is used. ERR_* of the store: those known stay. */
 #define LINKS_INTERVAL_US (2 * US_PER_SECOND)
 #define LINKS_SPREAD_US (10 * US_PER_SECOND)
-int service_refresh_links(struct service *service, struct error *error)
-    __attribute__((warn_unused_result));
+int service_refresh_links(struct service *service, struct error *error) MUST_CHECK;
 /* public_url/v1/downloads/<certification id>/<file name>?expires=<unix seconds>&mac=<hex>. */
 void link_make(const struct service *service, const char *certification_id, const char *name,
                int64_t now_us, struct buf *out);
@@ -157,11 +156,11 @@ struct issued_file {
 	uint64_t size;
 };
 int issued_file_find(struct service *service, struct slice certification_id, struct slice name,
-                     struct issued_file *ret, struct error *error);
+                     struct issued_file *ret, struct error *error) MUST_CHECK;
 
 /* What the public verification page says of a code or of a file's SHA-256; JSON, ERR_NOT_FOUND. */
 int verification_lookup(struct service *service, struct slice code, const struct sha256 *digest,
-                        struct buf *out, struct error *error);
+                        struct buf *out, struct error *error) MUST_CHECK;
 
 /* ---- the clock (clock.c) ---- */
 /* By how much this clock is at least ahead of the one that it is compared with: the store's where
@@ -170,20 +169,20 @@ int64_t service_clock_ahead_us(const struct service *service);
 /* The clock as registrations see it now. */
 struct ledger_clock service_clock(const struct service *service);
 /* Why live registrations are refused at this node now, wherever their chains stand. ERR_CLOCK: the
- * clock is ahead by more than seal.clock_bound, or not synchronized where seal.strict_clock asks for
- * that. */
-int service_clock_ready(const struct service *service, struct error *error);
+ * clock is ahead by more than seal.clock_bound, or not synchronized where seal.strict_clock asks
+ * for that. */
+int service_clock_ready(const struct service *service, struct error *error) MUST_CHECK;
 /* The second of these alone: known without the store. Tells the log once. */
-int service_clock_synchronized(struct service *service, struct error *error);
+int service_clock_synchronized(struct service *service, struct error *error) MUST_CHECK;
 /* Tells the log when the clock comes to be ahead, and when no longer; true while it is. */
 bool service_watch_clock(struct service *service);
-/* Tells it, but not each time, that a registration was refused. True: because of its chain, which is
- * ahead; the clock itself is well. */
+/* Tells it, but not each time, that a registration was refused. True: because of its chain, which
+ * is ahead; the clock itself is well. */
 bool service_tell_clock_refusal(struct service *service, const struct registration *refused);
 
 /* ---- state for /readyz and /metrics ---- */
 /* ERR_UNAVAILABLE while the signing process does not answer, or has ended. */
-int service_signer_ready(const struct service *service, struct error *error);
+int service_signer_ready(const struct service *service, struct error *error) MUST_CHECK;
 struct service_counts {
 	uint64_t registered, replayed, conflicts, refused, batches, batch_failures;
 	uint64_t sealed_segments, seal_rounds, seal_failures;

@@ -27,10 +27,10 @@ struct settings {
 static inline struct db_options settings_store(const struct settings *settings, bool create)
 {
 	return (struct db_options){
-	    .url = settings->store_url,
-	    .create = create,
-	    .require_replicas = (unsigned)settings->store_require_replicas,
-	    .commit_timeout_us = settings->store_commit_timeout,
+		.url = settings->store_url,
+		.create = create,
+		.require_replicas = (unsigned)settings->store_require_replicas,
+		.commit_timeout_us = settings->store_commit_timeout,
 	};
 }
 
@@ -38,13 +38,13 @@ static inline struct db_options settings_store(const struct settings *settings, 
 static inline struct content_options settings_content(const struct settings *settings, bool create)
 {
 	return (struct content_options){
-	    .url = settings->content_url,
-	    .create = create,
-	    .spool_directory = settings->service_data_dir,
-	    .access_key = settings->content_access_key,
-	    .secret_key = settings->content_secret_key,
-	    .allow_networks = settings->content_allow_networks,
-	    .timeout_ms = (int)(settings->content_timeout / 1000),
+		.url = settings->content_url,
+		.create = create,
+		.spool_directory = settings->service_data_dir,
+		.access_key = settings->content_access_key,
+		.secret_key = settings->content_secret_key,
+		.allow_networks = settings->content_allow_networks,
+		.timeout_ms = (int)(settings->content_timeout / 1000),
 	};
 }
 

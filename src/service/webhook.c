@@ -34,17 +34,17 @@ int webhook_rules_read(const struct settings *settings, struct webhook_rules *re
                        struct error *error)
 {
 	*ret = (struct webhook_rules){
-	    .allow_http = settings->webhook_allow_http,
-	    .roots_path = settings->webhook_roots && *settings->webhook_roots
-	                      ? settings->webhook_roots
-	                      : NULL,
-	    .timeout_ms = (int)(settings->webhook_timeout / 1000),
+		.allow_http = settings->webhook_allow_http,
+		.roots_path =
+			settings->webhook_roots && *settings->webhook_roots ? settings->webhook_roots : NULL,
+		.timeout_ms = (int)(settings->webhook_timeout / 1000),
 	};
 	for (size_t i = 0; settings->service_prefix[i] && i < sizeof ret->prefix - 1; i++)
 		ret->prefix[i] = (char)toupper((unsigned char)settings->service_prefix[i]);
 	int result = read_schedule(settings->webhook_schedule, ret, error);
-	return result ? result : network_list_parse(slice_of(settings->webhook_allow_networks),
-	                                            &ret->guard.allowed, error);
+	return result ? result
+	              : network_list_parse(slice_of(settings->webhook_allow_networks),
+	                                   &ret->guard.allowed, error);
 }
 
 int64_t webhook_wait_us(const struct webhook_rules *rules, int64_t tries, uint32_t random)
@@ -64,7 +64,7 @@ void webhook_secret(const struct sha256 *installation, const char *endpoint_id, 
 	char text[128];
 	int size = snprintf(text, sizeof text, SECRET_CONTEXT "\n%s\n%" PRId64, endpoint_id, version);
 	struct sha256 derived =
-	    hmac_sha256(slice_make(installation->bytes, SHA256_SIZE), slice_make(text, (size_t)size));
+		hmac_sha256(slice_make(installation->bytes, SHA256_SIZE), slice_make(text, (size_t)size));
 	memcpy(secret, "whsec_", 6);
 	hex_encode(derived.bytes, SHA256_SIZE, secret + 6);
 	explicit_bzero(&derived, sizeof derived);
@@ -135,18 +135,18 @@ struct http_request webhook_request(const struct webhook_rules *rules, const cha
                                     const struct webhook_headers *headers, struct slice body)
 {
 	return (struct http_request){
-	    .method = "POST",
-	    .url = url,
-	    .content_type = "application/json",
-	    .headers = headers->list,
-	    .header_count = sizeof headers->list / sizeof *headers->list,
-	    .body = body,
-	    .timeout_ms = rules->timeout_ms,
-	    .answer_limit = WEBHOOK_ANSWER_MAX,
-	    .cut_over_limit = true,
-	    .allow_http = rules->allow_http,
-	    .authority_file = rules->roots_path,
-	    .guard = &rules->guard,
+		.method = "POST",
+		.url = url,
+		.content_type = "application/json",
+		.headers = headers->list,
+		.header_count = sizeof headers->list / sizeof *headers->list,
+		.body = body,
+		.timeout_ms = rules->timeout_ms,
+		.answer_limit = WEBHOOK_ANSWER_MAX,
+		.cut_over_limit = true,
+		.allow_http = rules->allow_http,
+		.authority_file = rules->roots_path,
+		.guard = &rules->guard,
 	};
 }
 

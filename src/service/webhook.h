@@ -1,5 +1,6 @@
 /* Notices as they travel: secrets, the envelope, its signature, the schedule of the retries.
- * docs/webhooks.md is for those who receive them. Pure, but for the clock and the settings given. */
+ * docs/webhooks.md is for those who receive them. Pure, but for the clock and the settings
+ * given. */
 #ifndef SERVICE_WEBHOOK_H
 #define SERVICE_WEBHOOK_H
 
@@ -8,9 +9,9 @@
 #include "service/settings.h"
 
 #define WEBHOOK_WAITS_MAX 20
-#define WEBHOOK_ANSWER_MAX 65536       /* bytes of an answer's body that are read */
+#define WEBHOOK_ANSWER_MAX 65536 /* bytes of an answer's body that are read */
 #define WEBHOOK_OVERLAP_US (24 * 3600 * INT64_C(1000000)) /* both secrets sign after a rotation */
-#define WEBHOOK_FAILURES_MAX 5         /* notices in a row that disable an endpoint */
+#define WEBHOOK_FAILURES_MAX 5 /* notices in a row that disable an endpoint */
 
 /* What the settings say of deliveries. */
 struct webhook_rules {
@@ -24,7 +25,7 @@ struct webhook_rules {
 };
 /* ERR_VALIDATION when settings cannot be used. */
 int webhook_rules_read(const struct settings *settings, struct webhook_rules *ret,
-                       struct error *error) __attribute__((warn_unused_result));
+                       struct error *error) MUST_CHECK;
 /* The wait before the next try after `tries` of them, with up to 10 % added by `random`;
  * -1: the schedule is used up. */
 int64_t webhook_wait_us(const struct webhook_rules *rules, int64_t tries, uint32_t random);
@@ -55,7 +56,7 @@ struct webhook_headers {
 /* `previous` is the secret before, or NULL once it is not valid any more. ERR_NO_MEMORY. */
 int webhook_sign(const struct webhook_rules *rules, const char *notice_id, struct slice body,
                  const char *secret, const char *previous, int64_t now_us,
-                 struct webhook_headers *ret) __attribute__((warn_unused_result));
+                 struct webhook_headers *ret) MUST_CHECK;
 
 /* The request of an attempt. `url`, `headers` and `body` must live as long as it. */
 struct http_request webhook_request(const struct webhook_rules *rules, const char *url,
@@ -65,7 +66,6 @@ bool webhook_is_acknowledged(int result, const struct http_answer *answer);
 
 /* A list of types of notices, separated by commas: 0, or ERR_USAGE naming the one that is none.
  * `out` receives it without spaces and repetitions, and empty for "all". */
-int webhook_types_check(struct slice types, struct buf *out, struct error *error)
-    __attribute__((warn_unused_result));
+int webhook_types_check(struct slice types, struct buf *out, struct error *error) MUST_CHECK;
 
 #endif

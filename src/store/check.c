@@ -23,7 +23,7 @@ struct check {
 };
 
 static void problem(struct check *check, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+	__attribute__((format(printf, 2, 3)));
 static void problem(struct check *check, const char *format, ...)
 {
 	char text[512];
@@ -57,7 +57,7 @@ static int64_t number_of(struct db_connection *reader, const char *literal_sql, 
 	if (other >= 0)
 		db_bind_integer(query, other);
 	int64_t number = db_step(query) ? db_integer(query, 0) : 0;
-	db_end(query, NULL);
+	db_release(query);
 	return number;
 }
 
@@ -81,7 +81,8 @@ static int check_content(struct check *check, const struct event *event)
 {
 	if (event->content_object)
 		return check->listener->content
-		           ? go_on(check->listener->content(check->listener->context, event)) : OK;
+		           ? go_on(check->listener->content(check->listener->context, event))
+		           : OK;
 	if (event->content_bytes < 0)
 		return OK;
 	struct sha256 hash = sha256_of(event->content.data, event->content.size);
@@ -109,8 +110,7 @@ static int check_event(void *context, const struct event *event)
 	if (event_chain_hash(&facts, &check->record, &chain_hash))
 		return ERR_NO_MEMORY;
 	if (!sha256_equal(&chain_hash, &event->chain_hash))
-		problem(check, "event %s: its chain_hash does not follow from its record",
-		        event->event_id);
+		problem(check, "event %s: its chain_hash does not follow from its record", event->event_id);
 	int result = check_content(check, event);
 	check->sequence = event->sequence;
 	check->received_at_us = event->received_at_us;
@@ -143,8 +143,7 @@ static int check_documents(struct check *check, const struct chain_head *head)
 		hash = sha256_of(document.data, document.size);
 		if (!sha256_equal(&hash, &check->channel.configs[i].hash))
 			problem(check, "channel %s: configuration %lld does not have its digest",
-			        check->channel.channel_id,
-			        (long long)check->channel.configs[i].facts.version);
+			        check->channel.channel_id, (long long)check->channel.configs[i].facts.version);
 	}
 	return OK;
 }
@@ -154,7 +153,7 @@ static int check_documents(struct check *check, const struct chain_head *head)
 static int check_segments(struct check *check, struct db_connection *reader, int64_t *ret_last)
 {
 	struct db_query *query =
-	    db_query_long(reader, "SELECT segment_id, first_sequence, last_sequence, document, number "
+		db_query_long(reader, "SELECT segment_id, first_sequence, last_sequence, document, number "
 	                          "FROM segments WHERE account = $1 AND chain = $2 ORDER BY number");
 	db_bind_integer(query, check->account);
 	db_bind_integer(query, check->chain);
@@ -187,9 +186,11 @@ static int check_segments(struct check *check, struct db_connection *reader, int
 		number = db_integer(query, 4);
 		check->report.segments++;
 	}
-	db_end(query, NULL);
-	int64_t sealed = number_of(reader, "SELECT sealed_sequence FROM chains WHERE account = $1 "
-	                                   "AND chain = $2", check->account, check->chain);
+	db_release(query);
+	int64_t sealed = number_of(reader,
+	                           "SELECT sealed_sequence FROM chains WHERE account = $1 "
+	                           "AND chain = $2",
+	                           check->account, check->chain);
 	if (sealed != last)
 		problem(check, "chain %lld: sealed up to %lld, but its segments end at %lld",
 		        (long long)check->chain, (long long)sealed, (long long)last);
@@ -202,10 +203,13 @@ static void check_usage(struct check *check, struct db_connection *reader)
 {
 	if (check->chain % 2 == MODE_TEST)
 		return;
-	int64_t events = number_of(reader, "SELECT last_sequence FROM chains WHERE account = $1 "
-	                                   "AND chain = $2", check->account, check->chain);
-	int64_t used = number_of(reader, "SELECT COALESCE(sum(events), 0) FROM key_usage "
-	                                 "WHERE account = $1 AND channel = $2",
+	int64_t events = number_of(reader,
+	                           "SELECT last_sequence FROM chains WHERE account = $1 "
+	                           "AND chain = $2",
+	                           check->account, check->chain);
+	int64_t used = number_of(reader,
+	                         "SELECT COALESCE(sum(events), 0) FROM key_usage "
+	                         "WHERE account = $1 AND channel = $2",
 	                         check->account, check->chain / 2);
 	if (used != events)
 		problem(check, "chain %lld: usage counts %lld of %lld events", (long long)check->chain,
@@ -229,8 +233,8 @@ static int check_chain(struct check *check, struct error *error)
 	check->sequence = 0;
 	check->received_at_us = 0;
 	check->chain_hash = head.genesis_hash;
-	struct event_filter filter = {.from_us = TIME_NONE, .to_us = TIME_NONE,
-	                              .seq_to = head.last_sequence, .status = -1};
+	struct event_filter filter = {
+		.from_us = TIME_NONE, .to_us = TIME_NONE, .seq_to = head.last_sequence, .status = -1};
 	if (head.last_sequence > 0)
 		result = store_list_events(check->store, check->account, check->chain, &filter, 0, true,
 		                           check_event, check, error);
@@ -249,7 +253,8 @@ static int check_chain(struct check *check, struct error *error)
 	}
 	give_reader(check);
 	/* With the connection given back: the listener takes one of its own. */
-	for (int64_t number = 1; number <= segments && result == OK && check->listener->segment; number++)
+	for (int64_t number = 1; number <= segments && result == OK && check->listener->segment;
+	     number++)
 		result = go_on(check->listener->segment(check->listener->context, check->account,
 		                                        check->chain, number));
 	check->report.chains++;
@@ -260,9 +265,9 @@ static int next_chains(struct store *store, const int64_t after[2], int64_t numb
                        size_t *ret_count, struct error *error)
 {
 	struct db_connection *reader = db_take_reader(store->db);
-	struct db_query *query = db_query(
-	    reader, "SELECT account, chain FROM chains WHERE (account, chain) > ($1, $2) "
-	            "ORDER BY account, chain LIMIT $3");
+	struct db_query *query =
+		db_query(reader, "SELECT account, chain FROM chains WHERE (account, chain) > ($1, $2) "
+	                     "ORDER BY account, chain LIMIT $3");
 	db_bind_integer(query, after[0]);
 	db_bind_integer(query, after[1]);
 	db_bind_integer(query, CHAINS_AT_ONCE);
@@ -300,8 +305,10 @@ static int check_client_refs(struct check *check, struct error *error)
 {
 	struct db_connection *reader = take_reader(check);
 	int result = db_begin(reader, error);
-	int64_t events = number_of(reader, "SELECT COALESCE(sum(last_sequence), 0) FROM chains "
-	                                   "WHERE $1 = $1", 0, -1);
+	int64_t events = number_of(reader,
+	                           "SELECT COALESCE(sum(last_sequence), 0) FROM chains "
+	                           "WHERE $1 = $1",
+	                           0, -1);
 	int64_t entries = 0;
 	if (result == OK)
 		result = check->store->register_engine->count_client_refs(reader, &entries, error);
@@ -321,32 +328,36 @@ static void check_purchases(struct check *check, struct db_connection *reader, i
                             const char *account_id)
 {
 	struct db_query *query = db_query(
-	    reader, "SELECT p.sale_id FROM purchases p"
-	            " LEFT JOIN credit_entries e ON e.account = p.account AND e.number = p.paid_entry"
-	            " LEFT JOIN credit_entries b ON b.account = p.account"
-	            " AND b.number = p.returned_entry"
-	            " WHERE p.account = $1 AND (NOT CASE"
-	            " WHEN p.state = 'paid' THEN p.paid_entry IS NOT NULL AND p.returned_entry IS NULL"
-	            " WHEN p.state IN ('refunded', 'reverted')"
-	            " THEN (p.paid_entry IS NULL) = (p.returned_entry IS NULL)"
-	            " ELSE p.paid_entry IS NULL AND p.returned_entry IS NULL END"
-	            " OR (p.paid_entry IS NOT NULL AND NOT (COALESCE(e.kind, '') = 'purchase'"
-	            " AND e.reference = p.sale_id AND e.credits = p.credits))"
-	            " OR (p.returned_entry IS NOT NULL AND NOT (COALESCE(b.kind, '') ="
-	            " CASE p.state WHEN 'refunded' THEN 'refund' ELSE 'revert' END"
-	            " AND b.reference = p.sale_id AND b.credits = -p.credits)))");
+		reader, "SELECT p.sale_id FROM purchases p"
+				" LEFT JOIN credit_entries e ON e.account = p.account AND e.number = p.paid_entry"
+				" LEFT JOIN credit_entries b ON b.account = p.account"
+				" AND b.number = p.returned_entry"
+				" WHERE p.account = $1 AND (NOT CASE"
+				" WHEN p.state = 'paid' THEN p.paid_entry IS NOT NULL AND p.returned_entry IS NULL"
+				" WHEN p.state IN ('refunded', 'reverted')"
+				" THEN (p.paid_entry IS NULL) = (p.returned_entry IS NULL)"
+				" ELSE p.paid_entry IS NULL AND p.returned_entry IS NULL END"
+				" OR (p.paid_entry IS NOT NULL AND NOT (COALESCE(e.kind, '') = 'purchase'"
+				" AND e.reference = p.sale_id AND e.credits = p.credits))"
+				" OR (p.returned_entry IS NOT NULL AND NOT (COALESCE(b.kind, '') ="
+				" CASE p.state WHEN 'refunded' THEN 'refund' ELSE 'revert' END"
+				" AND b.reference = p.sale_id AND b.credits = -p.credits)))");
 	db_bind_integer(query, account);
 	while (db_step(query)) {
 		struct slice id = db_text(query, 0);
 		problem(check, "purchase %.*s: its state does not fit its credit entries", (int)id.size,
 		        id.data);
 	}
-	db_end(query, NULL);
-	int64_t entries = number_of(reader, "SELECT count(*) FROM credit_entries WHERE account = $1 "
-	                                    "AND kind IN ('purchase', 'refund')", account, -1);
-	int64_t named = number_of(reader, "SELECT count(paid_entry) + count(CASE WHEN state = "
-	                                  "'refunded' THEN returned_entry END) FROM purchases "
-	                                  "WHERE account = $1", account, -1);
+	db_release(query);
+	int64_t entries = number_of(reader,
+	                            "SELECT count(*) FROM credit_entries WHERE account = $1 "
+	                            "AND kind IN ('purchase', 'refund')",
+	                            account, -1);
+	int64_t named = number_of(reader,
+	                          "SELECT count(paid_entry) + count(CASE WHEN state = "
+	                          "'refunded' THEN returned_entry END) FROM purchases "
+	                          "WHERE account = $1",
+	                          account, -1);
 	if (entries != named)
 		problem(check, "account %s: %lld entries of purchases and refunds, purchases name %lld",
 		        account_id, (long long)entries, (long long)named);
@@ -355,20 +366,25 @@ static void check_purchases(struct check *check, struct db_connection *reader, i
 static void check_account(struct check *check, struct db_connection *reader, int64_t account,
                           const char *account_id, int64_t balance, int64_t unpaid)
 {
-	int64_t sum = number_of(reader, "SELECT COALESCE(sum(credits), 0) FROM credit_entries "
-	                                "WHERE account = $1", account, -1);
+	int64_t sum = number_of(reader,
+	                        "SELECT COALESCE(sum(credits), 0) FROM credit_entries "
+	                        "WHERE account = $1",
+	                        account, -1);
 	if (sum != balance)
 		problem(check, "account %s: the balance is %lld, its entries sum up to %lld", account_id,
 		        (long long)balance, (long long)sum);
-	int64_t rows = number_of(reader, "SELECT count(*) FROM unpaid_events WHERE account = $1",
-	                         account, -1);
+	int64_t rows =
+		number_of(reader, "SELECT count(*) FROM unpaid_events WHERE account = $1", account, -1);
 	if (rows != unpaid)
 		problem(check, "account %s: %lld unpaid events are counted, %lld listed", account_id,
 		        (long long)unpaid, (long long)rows);
-	int64_t live = number_of(reader, "SELECT COALESCE(sum(last_sequence), 0) FROM chains "
-	                                 "WHERE account = $1 AND chain % 2 = 0", account, -1);
-	int64_t paid = -number_of(reader, "SELECT COALESCE(sum(credits), 0) FROM credit_entries "
-	                                  "WHERE account = $1 AND kind IN ('events', 'settlement')",
+	int64_t live = number_of(reader,
+	                         "SELECT COALESCE(sum(last_sequence), 0) FROM chains "
+	                         "WHERE account = $1 AND chain % 2 = 0",
+	                         account, -1);
+	int64_t paid = -number_of(reader,
+	                          "SELECT COALESCE(sum(credits), 0) FROM credit_entries "
+	                          "WHERE account = $1 AND kind IN ('events', 'settlement')",
 	                          account, -1);
 	if (live != paid + unpaid)
 		problem(check, "account %s: %lld live events, but %lld paid and %lld unpaid", account_id,
@@ -385,9 +401,9 @@ static int check_accounts(struct check *check, struct error *error)
 	while (found && result == OK) {
 		struct db_connection *reader = take_reader(check);
 		result = db_begin(reader, error);
-		struct db_query *query = db_query(
-		    reader, "SELECT account, account_id, balance, unpaid_events FROM accounts "
-		            "WHERE account > $1 ORDER BY account LIMIT 1");
+		struct db_query *query =
+			db_query(reader, "SELECT account, account_id, balance, unpaid_events FROM accounts "
+		                     "WHERE account > $1 ORDER BY account LIMIT 1");
 		db_bind_integer(query, account);
 		found = db_step(query);
 		int64_t balance = 0;
@@ -414,23 +430,24 @@ static int check_certifications(struct check *check, struct error *error)
 {
 	struct db_connection *reader = take_reader(check);
 	struct db_query *query = db_query(
-	    reader, "SELECT certification_id FROM certifications "
-	            "LEFT JOIN chains ON chains.account = certifications.account "
-	            "AND chains.chain = certifications.chain WHERE chains.chain IS NULL "
-	            "OR certifications.last_sequence > chains.last_sequence "
-	            "OR certifications.first_sequence > certifications.last_sequence "
-	            "OR (status = 'completed') != (verification_code IS NOT NULL AND completed_at IS NOT "
-	            "NULL AND EXISTS (SELECT 1 FROM issued_files "
-	            "WHERE issued_files.account = certifications.account "
-	            "AND issued_files.certification = certifications.certification))");
+		reader,
+		"SELECT certification_id FROM certifications "
+		"LEFT JOIN chains ON chains.account = certifications.account "
+		"AND chains.chain = certifications.chain WHERE chains.chain IS NULL "
+		"OR certifications.last_sequence > chains.last_sequence "
+		"OR certifications.first_sequence > certifications.last_sequence "
+		"OR (status = 'completed') != (verification_code IS NOT NULL AND completed_at IS NOT "
+		"NULL AND EXISTS (SELECT 1 FROM issued_files "
+		"WHERE issued_files.account = certifications.account "
+		"AND issued_files.certification = certifications.certification))");
 	while (db_step(query)) {
 		struct slice id = db_text(query, 0);
-		problem(check, "certification %.*s: its range or its documents are not whole",
-		        (int)id.size, id.data);
+		problem(check, "certification %.*s: its range or its documents are not whole", (int)id.size,
+		        id.data);
 	}
 	int result = db_end(query, error);
 	check->report.certifications =
-	    number_of(reader, "SELECT count(*) FROM certifications WHERE $1 = $1", 0, -1);
+		number_of(reader, "SELECT count(*) FROM certifications WHERE $1 = $1", 0, -1);
 	if (result == OK)
 		result = db_failure(reader);
 	give_reader(check);

@@ -10,9 +10,9 @@ int store_look_rounds(struct store *store, int64_t round, int64_t *ret_last,
 	int result = begin_read(store, &connection, error);
 	if (result)
 		return result;
-	struct db_query *query = db_query(
-	    connection, "SELECT round, root FROM seal_rounds WHERE round = $1"
-	                " OR round = (SELECT MAX(round) FROM seal_rounds) ORDER BY round");
+	struct db_query *query =
+		db_query(connection, "SELECT round, root FROM seal_rounds WHERE round = $1"
+	                         " OR round = (SELECT MAX(round) FROM seal_rounds) ORDER BY round");
 	db_bind_integer(query, round);
 	*ret_last = 0;
 	*ret_last_root = (struct sha256){{0}};
@@ -36,7 +36,7 @@ int store_record_rollback(struct store *store, const struct accepted_rollback *r
 	if (result)
 		return result;
 	struct db_query *query =
-	    db_query(connection, "INSERT INTO rollbacks (accepted_at, node, round, root, known_round,"
+		db_query(connection, "INSERT INTO rollbacks (accepted_at, node, round, root, known_round,"
 	                         " known_root, reason) VALUES ($1, $2, $3, $4, $5, $6, $7)");
 	db_bind_integer(query, rollback->accepted_at_us);
 	db_bind_string(query, rollback->node);

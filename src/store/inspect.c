@@ -13,9 +13,8 @@ int store_locate_certification(struct store *store, struct slice certification_i
 	int code = begin_read(store, &connection, error);
 	if (code)
 		return code;
-	struct row row = {
-		.query = db_query(connection, "SELECT account, chain FROM certifications"
-		                              " WHERE certification_id = $1")};
+	struct row row = {.query = db_query(connection, "SELECT account, chain FROM certifications"
+	                                                " WHERE certification_id = $1")};
 	db_bind_text(row.query, certification_id);
 	bool found = db_step(row.query);
 	if (found) {
@@ -29,10 +28,10 @@ int store_locate_certification(struct store *store, struct slice certification_i
 static int retry_certification(struct db_connection *connection, struct slice certification_id,
                                int64_t now_us, struct error *error)
 {
-	struct row row = {
-		.query = db_query(connection, "SELECT account, certification, status, lease IS NOT NULL"
-		                              " AND next_attempt_at > $2 FROM certifications"
-		                              " WHERE certification_id = $1")};
+	struct row row = {.query = db_query(connection,
+	                                    "SELECT account, certification, status, lease IS NOT NULL"
+	                                    " AND next_attempt_at > $2 FROM certifications"
+	                                    " WHERE certification_id = $1")};
 	db_bind_text(row.query, certification_id);
 	db_bind_integer(row.query, now_us);
 	bool found = db_step(row.query);
@@ -50,9 +49,8 @@ static int retry_certification(struct db_connection *connection, struct slice ce
 	if (over || leased)
 		return error_set(error, ERR_REFUSED,
 		                 over ? MSG_STORE_CERTIFICATION_OVER : MSG_STORE_CERTIFICATION_BUSY, NULL);
-	struct db_query *query = db_query(
-		connection, "UPDATE certifications SET next_attempt_at = $3"
-		            " WHERE account = $1 AND certification = $2");
+	struct db_query *query = db_query(connection, "UPDATE certifications SET next_attempt_at = $3"
+	                                              " WHERE account = $1 AND certification = $2");
 	db_bind_integer(query, account);
 	db_bind_integer(query, certification);
 	db_bind_integer(query, now_us);
@@ -67,8 +65,8 @@ int store_retry_certification(struct store *store, struct slice certification_id
 	if (code)
 		return code;
 	now_us = due_at_once_us(connection, now_us);
-	return end_write(connection,
-	                 retry_certification(connection, certification_id, now_us, error), error);
+	return end_write(connection, retry_certification(connection, certification_id, now_us, error),
+	                 error);
 }
 
 /* ---- segments ---- */
@@ -107,11 +105,10 @@ int store_list_segments(struct store *store, struct slice channel_id, int64_t be
 	code = find_channel_number(connection, channel_id, &account, &channel, error);
 	if (code)
 		return end_read(connection, code);
-	struct row row = {
-		.arena = arena,
-		.query = db_query(connection, SEGMENT_COLUMNS SEGMENT_SOURCE
-		                  " WHERE s.account = $1 AND s.chain = $2 AND s.number < $3"
-		                  " ORDER BY s.number DESC LIMIT $4")};
+	struct row row = {.arena = arena,
+	                  .query = db_query(connection, SEGMENT_COLUMNS SEGMENT_SOURCE
+	                                    " WHERE s.account = $1 AND s.chain = $2 AND s.number < $3"
+	                                    " ORDER BY s.number DESC LIMIT $4")};
 	db_bind_integer(row.query, account);
 	db_bind_integer(row.query, chain_number(channel, MODE_LIVE));
 	db_bind_integer(row.query, before ? before : INT64_MAX);
@@ -136,7 +133,7 @@ int store_inspect_segment(struct store *store, struct slice segment_id, struct a
 		return code;
 	struct row row = {.arena = arena,
 	                  .query = db_query(connection, SEGMENT_COLUMNS ", s.document" SEGMENT_SOURCE
-	                                    " WHERE s.segment_id = $1")};
+	                                                                " WHERE s.segment_id = $1")};
 	db_bind_text(row.query, segment_id);
 	struct segment_summary summary;
 	bool found = db_step(row.query);
@@ -223,8 +220,8 @@ static int read_page(struct store *store, enum object_source source, struct obje
 }
 
 int store_list_objects(struct store *store, enum object_source source,
-                       int (*each)(void *context, const struct named_object *object),
-                       void *context, struct error *error)
+                       int (*each)(void *context, const struct named_object *object), void *context,
+                       struct error *error)
 {
 	struct object_page page = {.more = true};
 	arena_init(&page.arena, OBJECT_PAGE_MEMORY_MAX);

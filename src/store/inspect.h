@@ -7,11 +7,12 @@
 
 /* Where a certification belongs; ERR_NOT_FOUND. */
 int store_locate_certification(struct store *store, struct slice certification_id,
-                               int64_t *ret_account, int64_t *ret_chain, struct error *error);
+                               int64_t *ret_account, int64_t *ret_chain, struct error *error)
+	MUST_CHECK;
 /* Has one in processing that waits for its next try be tried now. ERR_REFUSED when it is over, or
  * is being worked on. */
 int store_retry_certification(struct store *store, struct slice certification_id, int64_t now_us,
-                              struct error *error);
+                              struct error *error) MUST_CHECK;
 
 struct segment_summary {
 	char segment_id[ID_SIZE];
@@ -32,9 +33,10 @@ struct segment_list {
 };
 /* Of a channel's live chain, newest first; `before` is a number, 0 for the first page. */
 int store_list_segments(struct store *store, struct slice channel_id, int64_t before, int64_t limit,
-                        struct arena *arena, struct segment_list *ret, struct error *error);
+                        struct arena *arena, struct segment_list *ret, struct error *error)
+	MUST_CHECK;
 int store_inspect_segment(struct store *store, struct slice segment_id, struct arena *arena,
-                          struct segment_summary *ret, struct error *error);
+                          struct segment_summary *ret, struct error *error) MUST_CHECK;
 /* An object of the content store that a row names. */
 struct named_object {
 	const char *name;
@@ -46,7 +48,7 @@ enum object_source { OBJECTS_OF_EVENTS, OBJECTS_ISSUED };
 /* Calls `each` for every named object, page by page, with no connection held meanwhile; memory does
  * not grow. A non-zero answer of `each` ends it and is given back. */
 int store_list_objects(struct store *store, enum object_source source,
-                       int (*each)(void *context, const struct named_object *object),
-                       void *context, struct error *error);
+                       int (*each)(void *context, const struct named_object *object), void *context,
+                       struct error *error) MUST_CHECK;
 
 #endif

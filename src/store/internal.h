@@ -11,11 +11,11 @@ struct register_engine;
 struct store {
 	struct db *db;
 	const struct register_engine *register_engine;
-	struct batch_memory *memories;  /* store_sequencer_count */
+	struct batch_memory *memories; /* store_sequencer_count */
 };
 
 /* What registering keeps in memory, from opening to closing. */
-int register_open(struct store *store, struct error *error);
+int register_open(struct store *store, struct error *error) MUST_CHECK;
 void register_close(struct store *store);
 
 /* events.event = chain << EVENT_SEQUENCE_BITS | sequence */
@@ -32,24 +32,25 @@ static inline int64_t chain_number(int64_t channel, enum mode mode)
 
 /* Appends the ledger's entries and notices of one account, continuing account->last_entry. */
 int store_write_entries(struct db_connection *connection, struct ledger_account *account,
-                        const struct ledger_entry *entries, int64_t now_us, struct error *error);
+                        const struct ledger_entry *entries, int64_t now_us, struct error *error)
+	MUST_CHECK;
 int store_write_notices(struct db_connection *connection, int64_t account,
                         const struct ledger_notice *notices, enum mode mode, int64_t now_us,
-                        struct error *error);
+                        struct error *error) MUST_CHECK;
 /* Loads what the ledger's rules need of an account, with its thresholds, locked FOR UPDATE. chains,
  * limits and test usage stay empty. */
 int store_load_account(struct db_connection *connection, int64_t account, struct arena *arena,
-                       struct ledger_account *ret, struct error *error);
+                       struct ledger_account *ret, struct error *error) MUST_CHECK;
 /* What test events used up of the quotas of a UTC day. */
 int store_load_test_usage(struct db_connection *connection, const char *day,
-                          struct ledger_account *account, struct error *error);
+                          struct ledger_account *account, struct error *error) MUST_CHECK;
 /* Writes balance, counts, marks and changed thresholds back. active_us: when its owner registered,
  * certified or bought; TIME_NONE: somebody else moved its credits. */
 int store_save_account(struct db_connection *connection, const struct ledger_account *account,
-                       int64_t active_us, struct error *error);
+                       int64_t active_us, struct error *error) MUST_CHECK;
 /* Removes the `count` oldest unpaid events of an account: they are paid now. */
 int store_settle(struct db_connection *connection, int64_t account, int64_t count,
-                 struct error *error);
+                 struct error *error) MUST_CHECK;
 
 /* A sha256 from a blob column of 32 bytes; an all-zero one when the size is wrong. */
 static inline struct sha256 store_sha256(struct slice blob)

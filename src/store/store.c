@@ -113,8 +113,7 @@ unsigned store_sequencer_count(struct store *store)
 	return db_registrar_count(store->db);
 }
 
-int store_get_secret(struct store *store, const char *name, struct sha256 *ret,
-                     struct error *error)
+int store_get_secret(struct store *store, const char *name, struct sha256 *ret, struct error *error)
 {
 	struct sha256 fresh;
 	char text[2 * SHA256_SIZE + 1];
@@ -123,7 +122,7 @@ int store_get_secret(struct store *store, const char *name, struct sha256 *ret,
 	struct db_connection *writer = db_take_writer(store->db);
 	int result = db_begin(writer, error);
 	struct db_query *query = db_query(
-	    writer, "INSERT INTO settings(name, value) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING");
+		writer, "INSERT INTO settings(name, value) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING");
 	db_bind_string(query, name);
 	db_bind_string(query, text);
 	if (result == OK)
@@ -146,8 +145,9 @@ int store_confirm(struct store *store, struct error *error)
 	struct db_connection *writer = db_take_writer(store->db);
 	int result = db_begin(writer, error);
 	if (result == OK)
-		result = db_execute(
-		    db_query(writer, "UPDATE settings SET value = value WHERE name = 'schema'"), NULL, error);
+		result =
+			db_execute(db_query(writer, "UPDATE settings SET value = value WHERE name = 'schema'"),
+		               NULL, error);
 	if (result == OK)
 		result = db_commit(writer, error);
 	db_give(writer);

@@ -16,34 +16,35 @@
 struct store;
 
 /* `create` prepares an empty one; an existing schema must be current (store_migrate). */
-int store_open(const struct db_options *options, struct store **ret_store, struct error *error);
+int store_open(const struct db_options *options, struct store **ret_store, struct error *error)
+	MUST_CHECK;
 void store_close(struct store *store);
 /* Applies numbered migrations not yet applied; their names into out (one per line). */
 int store_migrate(const struct db_options *options, bool dry_run, struct buf *out,
-                  struct error *error);
+                  struct error *error) MUST_CHECK;
 /* Whether writes can be acknowledged; on ERR_UNAVAILABLE the reason is in error->cause. */
-int store_ready(struct store *store, struct error *error);
+int store_ready(struct store *store, struct error *error) MUST_CHECK;
 /* A secret of the installation, made at its first use and the same on every node. */
-int store_get_secret(struct store *store, const char *name, struct sha256 *ret,
-                     struct error *error);
+int store_get_secret(struct store *store, const char *name, struct sha256 *ret, struct error *error)
+	MUST_CHECK;
 /* A commit that changes nothing: behind it, all that was visible before is as safe as what this
  * store acknowledges. */
-int store_confirm(struct store *store, struct error *error) __attribute__((warn_unused_result));
+int store_confirm(struct store *store, struct error *error) MUST_CHECK;
 /* The installation's identifier, 64 hex digits: it comes with the database, so that a copy that was
  * brought back has it too. Made at its first use and the same on every node. */
 #define INSTALLATION_SIZE 65
-int store_get_installation(struct store *store, char ret[INSTALLATION_SIZE], struct error *error);
+int store_get_installation(struct store *store, char ret[INSTALLATION_SIZE], struct error *error)
+	MUST_CHECK;
 /* Whether all that was written before can be seen, as db_await_writes says. */
-int store_await_writes(struct store *store, struct error *error)
-    __attribute__((warn_unused_result));
+int store_await_writes(struct store *store, struct error *error) MUST_CHECK;
 /* "durable" (one machine) or "replicated": what a receipt of this store promises. */
 const char *store_promise(struct store *store);
 /* After an I/O error in a commit nothing may be acknowledged any more: true once that happened. */
 bool store_is_poisoned(const struct store *store);
 /* The engine's housekeeping between batches (db_maintain). */
-int store_maintain(struct store *store, struct error *error);
+int store_maintain(struct store *store, struct error *error) MUST_CHECK;
 /* A consistent copy into the file `path`, made while serving (db_backup), and what it is called. */
-int store_backup(struct store *store, const char *path, struct error *error);
+int store_backup(struct store *store, const char *path, struct error *error) MUST_CHECK;
 const char *store_backup_name(const struct store *store);
 /* The clock of leases and due times, which all nodes share (db_now_us). */
 int64_t store_now_us(const struct store *store);
@@ -74,7 +75,7 @@ struct key_identity {
 };
 /* By the SHA-256 of the whole key text; ERR_NOT_FOUND. */
 int store_find_key(struct store *store, const struct sha256 *key_hash, struct key_identity *ret,
-                   struct error *error);
+                   struct error *error) MUST_CHECK;
 
 /* ---- registration ---- */
 struct registration {
@@ -84,22 +85,22 @@ struct registration {
 	int64_t chain;
 	int64_t key;
 	const char *key_id;
-	enum modality modality;       /* what was sent; checked against the channel again */
+	enum modality modality; /* what was sent; checked against the channel again */
 	struct slice client_ref;
 	int64_t occurred_at_us;
 	enum hash_algorithm hash_algorithm;
 	uint8_t hash[DIGEST_SIZE_MAX];
-	struct slice content;         /* canonical JSON that travels inline (up to 16 KiB), or empty */
-	const char *content_object;   /* name in the content store, or NULL */
-	const char *file_name;        /* files, or NULL */
-	int64_t content_bytes;        /* -1: hash-only */
+	struct slice content;       /* canonical JSON that travels inline (up to 16 KiB), or empty */
+	const char *content_object; /* name in the content store, or NULL */
+	const char *file_name;      /* files, or NULL */
+	int64_t content_bytes;      /* -1: hash-only */
 
 	/* Outcome. */
-	int result;                   /* OK or the ERR_* of the interface */
+	int result; /* OK or the ERR_* of the interface */
 	bool replayed;
 	struct error error;
-	struct event *event;          /* in `arena`, when result is OK */
-	struct arena *arena;          /* of the request; the store allocates the outcome there */
+	struct event *event; /* in `arena`, when result is OK */
+	struct arena *arena; /* of the request; the store allocates the outcome there */
 };
 struct registration_batch {
 	struct registration **items;
@@ -115,10 +116,10 @@ struct registration_batch {
  * together. Not 0: nothing of the batch may be acknowledged. Only one thread at a time for each
  * `sequencer`, counted from 0; the events of an account should come through one of them. */
 int store_register_batch(struct store *store, unsigned sequencer, struct registration_batch *batch,
-                         struct error *error);
+                         struct error *error) MUST_CHECK;
 /* The same for a batch that does not grow, at a clock that is relied on whatever it shows. */
 int store_register(struct store *store, unsigned sequencer, struct registration **items,
-                   size_t count, int64_t now_us, struct error *error);
+                   size_t count, int64_t now_us, struct error *error) MUST_CHECK;
 
 /* ---- reading ---- */
 struct event {
@@ -139,10 +140,10 @@ struct event {
 	int64_t sealed_at_us;     /* TIME_NONE while not sealed */
 	/* Not part of the public record. */
 	int64_t key;
-	struct slice content;     /* inline content, only where asked for */
+	struct slice content; /* inline content, only where asked for */
 	const char *content_object;
 	const char *file_name;
-	int64_t content_bytes;    /* -1: hash-only */
+	int64_t content_bytes; /* -1: hash-only */
 };
 
 /* The sealed facts of an event; what they point to is the event's. */
@@ -154,18 +155,19 @@ struct event_filter {
 	int64_t to_us;    /* exclusive */
 	int64_t seq_from; /* 0: none */
 	int64_t seq_to;
-	int status;       /* -1: any, else enum event_status */
+	int status;             /* -1: any, else enum event_status */
 	int64_t after_sequence; /* the cursor: only later ones */
 };
 /* Calls `each` in order of sequence, at most `limit` times (0: no end); memory does not grow. The
- * event's slices live until the next call. A non-zero answer of `each` ends it and is given back. */
+ * event's slices live until the next call. A non-zero answer of `each` ends it and is given
+ * back. */
 int store_list_events(struct store *store, int64_t account, int64_t chain,
                       const struct event_filter *filter, int64_t limit, bool with_content,
                       int (*each)(void *context, const struct event *event), void *context,
-                      struct error *error);
+                      struct error *error) MUST_CHECK;
 /* With inline content and everything else. */
 int store_get_event(struct store *store, int64_t account, int64_t chain, int64_t sequence,
-                    struct arena *arena, struct event *ret, struct error *error);
+                    struct arena *arena, struct event *ret, struct error *error) MUST_CHECK;
 
 struct chain_head {
 	int64_t created_at_us;
@@ -176,20 +178,21 @@ struct chain_head {
 	int64_t sealed_sequence; /* all up to it are in sealed segments */
 };
 int store_get_chain(struct store *store, int64_t account, int64_t chain, struct chain_head *ret,
-                    struct error *error);
+                    struct error *error) MUST_CHECK;
 /* chain_hash of event `sequence`, the genesis hash for 0. */
 int store_get_chain_hash(struct store *store, int64_t account, int64_t chain, int64_t sequence,
-                         struct sha256 *ret, struct error *error);
+                         struct sha256 *ret, struct error *error) MUST_CHECK;
 /* First and last sequence received in [from, to); last < first: none. */
 int store_resolve_times(struct store *store, int64_t account, int64_t chain, int64_t from_us,
-                        int64_t to_us, int64_t *ret_first, int64_t *ret_last, struct error *error);
+                        int64_t to_us, int64_t *ret_first, int64_t *ret_last, struct error *error)
+	MUST_CHECK;
 
 struct balance {
 	int64_t balance;
 	int64_t unpaid_events;
 };
 int store_get_balance(struct store *store, int64_t account, struct balance *ret,
-                      struct error *error);
+                      struct error *error) MUST_CHECK;
 
 struct channel_config {
 	struct config_facts facts; /* strings in the arena */
@@ -206,7 +209,7 @@ struct channel {
 	size_t config_count;
 };
 int store_get_channel(struct store *store, int64_t account, int64_t channel, struct arena *arena,
-                      struct channel *ret, struct error *error);
+                      struct channel *ret, struct error *error) MUST_CHECK;
 
 /* ---- checking ---- */
 struct check_report {
@@ -227,6 +230,6 @@ struct check_listener {
 /* Recomputes every chain, reference and sum, while serving: each chain up to the head that it had
  * when its turn came. ERR_CORRUPT when there were problems. */
 int store_check(struct store *store, const struct check_listener *listener,
-                struct check_report *ret_report, struct error *error);
+                struct check_report *ret_report, struct error *error) MUST_CHECK;
 
 #endif

@@ -11,18 +11,16 @@
 #define TOKENS_SIZE (SWEEP_TOKENS_KEPT * SWEEP_TOKEN_SIZE) /* a space or NUL behind each */
 
 /* Newest first. Older than one are kept for writes of the marker that arrive late. */
-static int read_tokens(struct db_connection *connection, char ret[TOKENS_SIZE],
-                       struct error *error)
+static int read_tokens(struct db_connection *connection, char ret[TOKENS_SIZE], struct error *error)
 {
 	struct db_query *query =
-	    db_query(connection, "SELECT value FROM settings WHERE name = '" TOKENS_NAME "'");
+		db_query(connection, "SELECT value FROM settings WHERE name = '" TOKENS_NAME "'");
 	struct slice text = db_step(query) ? db_text(query, 0) : slice_of("");
 	bool whole = text.size < TOKENS_SIZE;
 	if (whole)
 		snprintf(ret, TOKENS_SIZE, "%.*s", (int)text.size, text.data);
 	int result = db_end(query, error);
-	return result || whole ? result
-	                       : error_cause(error, ERR_CORRUPT, TOKENS_NAME " is too long");
+	return result || whole ? result : error_cause(error, ERR_CORRUPT, TOKENS_NAME " is too long");
 }
 
 static int write_tokens(struct db_connection *connection, const char *fresh, const char *former,
@@ -31,9 +29,9 @@ static int write_tokens(struct db_connection *connection, const char *fresh, con
 	char text[TOKENS_SIZE];
 	int kept = (int)strnlen(former, TOKENS_SIZE - SWEEP_TOKEN_SIZE - 1);
 	snprintf(text, sizeof text, "%s%s%.*s", fresh, kept ? " " : "", kept, former);
-	struct db_query *query = db_query(
-	    connection, "INSERT INTO settings(name, value) VALUES ('" TOKENS_NAME "', $1)"
-	                " ON CONFLICT (name) DO UPDATE SET value = excluded.value");
+	struct db_query *query =
+		db_query(connection, "INSERT INTO settings(name, value) VALUES ('" TOKENS_NAME "', $1)"
+	                         " ON CONFLICT (name) DO UPDATE SET value = excluded.value");
 	db_bind_string(query, text);
 	return db_execute(query, NULL, error);
 }
@@ -42,7 +40,7 @@ static int write_tokens(struct db_connection *connection, const char *fresh, con
 static int last_accepted(struct db_connection *connection, int64_t *ret, struct error *error)
 {
 	struct db_query *query =
-	    db_query(connection, "SELECT COALESCE(MAX(accepted_at), 0) FROM rollbacks");
+		db_query(connection, "SELECT COALESCE(MAX(accepted_at), 0) FROM rollbacks");
 	*ret = db_step(query) ? db_integer(query, 0) : 0;
 	return db_end(query, error);
 }
@@ -84,8 +82,8 @@ int store_take_sweep_turn(struct store *store, const char *found, int64_t found_
 	int result = begin_write(store, &connection, error);
 	if (result)
 		return result;
-	result = end_write(connection, take_turn(connection, found, found_accepted_us, &turn, error),
-	                   error);
+	result =
+		end_write(connection, take_turn(connection, found, found_accepted_us, &turn, error), error);
 	if (!result)
 		*ret = turn;
 	return result;

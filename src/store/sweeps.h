@@ -17,7 +17,6 @@ struct sweep_turn {
  * token of the turn before, which may never have come to the place, is given again; else a new one.
  * ERR_REFUSED: `found` is of another database's sweep, and no rollback was accepted since. */
 int store_take_sweep_turn(struct store *store, const char *found, int64_t found_accepted_us,
-                          struct sweep_turn *ret, struct error *error)
-    __attribute__((warn_unused_result));
+                          struct sweep_turn *ret, struct error *error) MUST_CHECK;
 
 #endif

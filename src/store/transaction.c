@@ -98,8 +98,8 @@ void *list_add(struct row *row, void *items_pointer, size_t *count, bool *more, 
 int find_account_number(struct db_connection *connection, struct slice account_id,
                         int64_t *ret_account, struct error *error)
 {
-	struct row row = {.query = db_query(
-		connection, "SELECT account FROM accounts WHERE account_id = $1")};
+	struct row row = {
+		.query = db_query(connection, "SELECT account FROM accounts WHERE account_id = $1")};
 	db_bind_text(row.query, account_id);
 	bool found = db_step(row.query);
 	if (found)
@@ -110,8 +110,9 @@ int find_account_number(struct db_connection *connection, struct slice account_i
 int find_channel_number(struct db_connection *connection, struct slice channel_id,
                         int64_t *ret_account, int64_t *ret_channel, struct error *error)
 {
-	struct row row = {.query = db_query(
-		connection, "SELECT account, channel FROM channels WHERE channel_id = $1")};
+	struct row row = {
+		.query =
+			db_query(connection, "SELECT account, channel FROM channels WHERE channel_id = $1")};
 	db_bind_text(row.query, channel_id);
 	bool found = db_step(row.query);
 	if (found) {
@@ -124,7 +125,7 @@ int find_channel_number(struct db_connection *connection, struct slice channel_i
 int lock_account(struct db_connection *connection, int64_t account, struct error *error)
 {
 	struct db_query *query =
-	    db_query(connection, "SELECT account FROM accounts WHERE account = $1 FOR UPDATE");
+		db_query(connection, "SELECT account FROM accounts WHERE account = $1 FOR UPDATE");
 	db_bind_integer(query, account);
 	return db_execute(query, NULL, error);
 }
@@ -135,9 +136,8 @@ int64_t due_at_once_us(struct db_connection *connection, int64_t now_us)
 	return now_us < shared_us ? now_us : shared_us;
 }
 
-int find_filters(struct db_connection *connection, struct slice account_id,
-                 struct slice channel_id, int64_t *ret_account, int64_t *ret_channel,
-                 struct error *error)
+int find_filters(struct db_connection *connection, struct slice account_id, struct slice channel_id,
+                 int64_t *ret_account, int64_t *ret_channel, struct error *error)
 {
 	int code = OK;
 	int64_t account_of_channel = 0;

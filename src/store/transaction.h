@@ -1,17 +1,20 @@
-/* Helpers of the administration files of this folder: transactions that write and that read, and rows
- * whose texts lie in an arena. */
+/* Helpers of the administration files of this folder: transactions that write and that read, and
+ * rows whose texts lie in an arena. */
 #ifndef STORE_TRANSACTION_H
 #define STORE_TRANSACTION_H
 
 #include "store/internal.h"
 
 /* Begins; on failure nothing is held. */
-int begin_write(struct store *store, struct db_connection **ret_connection, struct error *error);
+int begin_write(struct store *store, struct db_connection **ret_connection, struct error *error)
+	MUST_CHECK;
 /* Commits when `code` is 0, else rolls back, and gives the connection back. */
-int end_write(struct db_connection *connection, int code, struct error *error);
+int end_write(struct db_connection *connection, int code, struct error *error) MUST_CHECK;
 /* Runs `query`, the last of the change, and commits; ERR_NOT_FOUND when it changed no row. */
-int end_write_of_one(struct db_connection *connection, struct db_query *query, struct error *error);
-int begin_read(struct store *store, struct db_connection **ret_connection, struct error *error);
+int end_write_of_one(struct db_connection *connection, struct db_query *query, struct error *error)
+	MUST_CHECK;
+int begin_read(struct store *store, struct db_connection **ret_connection, struct error *error)
+	MUST_CHECK;
 int end_read(struct db_connection *connection, int code);
 
 /* Columns as strings in the arena; `failed` once memory was short. */
@@ -20,12 +23,13 @@ struct row {
 	struct arena *arena;
 	bool failed;
 };
-const char *row_string(struct row *row, int column); /* NULL for NULL */
+const char *row_string(struct row *row, int column);  /* NULL for NULL */
 int64_t row_time(struct db_query *query, int column); /* TIME_NONE for NULL */
 
 /* Ends a query of which one row was expected: `found` is what db_step said. ERR_NOT_FOUND names
  * the thing ("account", …). */
-int row_end(struct row *row, bool found, enum message what, struct slice id, struct error *error);
+int row_end(struct row *row, bool found, enum message what, struct slice id, struct error *error)
+	MUST_CHECK;
 
 /* Room for one more of `limit` + 1 rows read: the next item, or NULL when all `limit` are taken
  * (then *more is set) or memory is gone (then row->failed). */
@@ -34,18 +38,17 @@ void *list_add(struct row *row, void *items_pointer, size_t *count, bool *more, 
 
 /* The numbers behind identifiers. */
 int find_account_number(struct db_connection *connection, struct slice account_id,
-                        int64_t *ret_account, struct error *error);
+                        int64_t *ret_account, struct error *error) MUST_CHECK;
 int find_channel_number(struct db_connection *connection, struct slice channel_id,
-                        int64_t *ret_account, int64_t *ret_channel, struct error *error);
+                        int64_t *ret_account, int64_t *ret_channel, struct error *error) MUST_CHECK;
 /* Locks the account's row to the end of the transaction: registration waits, and what it reads and
  * writes of the account stands still. */
-int lock_account(struct db_connection *connection, int64_t account, struct error *error);
+int lock_account(struct db_connection *connection, int64_t account, struct error *error) MUST_CHECK;
 /* When what is queued now is due: now, by the clock that all nodes share (db_now_us), since this
  * node's, by which now_us was taken, may be ahead of it. */
 int64_t due_at_once_us(struct db_connection *connection, int64_t now_us);
 /* Both, each 0 where the identifier is empty. */
-int find_filters(struct db_connection *connection, struct slice account_id,
-                 struct slice channel_id, int64_t *ret_account, int64_t *ret_channel,
-                 struct error *error);
+int find_filters(struct db_connection *connection, struct slice account_id, struct slice channel_id,
+                 int64_t *ret_account, int64_t *ret_channel, struct error *error) MUST_CHECK;
 
 #endif

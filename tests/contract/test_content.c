@@ -29,12 +29,12 @@ static bool remote;
 static int open_again(bool create, struct content_store **ret_store)
 {
 	struct content_options options = {
-	    .url = url,
-	    .create = create,
-	    .spool_directory = scratch,
-	    .access_key = getenv("CONSTANCIA_CONTENT_ACCESS_KEY"),
-	    .secret_key = getenv("CONSTANCIA_CONTENT_SECRET_KEY"),
-	    .allow_networks = getenv("CONSTANCIA_CONTENT_ALLOW_NETWORKS"),
+		.url = url,
+		.create = create,
+		.spool_directory = scratch,
+		.access_key = getenv("CONSTANCIA_CONTENT_ACCESS_KEY"),
+		.secret_key = getenv("CONSTANCIA_CONTENT_SECRET_KEY"),
+		.allow_networks = getenv("CONSTANCIA_CONTENT_ALLOW_NETWORKS"),
 	};
 	return content_open_with(&options, ret_store, NULL);
 }
@@ -176,9 +176,23 @@ static void test_names(void **state)
 	memset(longest, 'a', sizeof longest);
 	memcpy(longest, "area/bb/", 8);
 	longest[CONTENT_NAME_MAX] = '\0'; /* one too long */
-	const char *refused[] = {"", "/", "/etc/passwd", "area/", "area//x", "..", "../x", "area/../x",
-	                         "area/./x", "area/.hidden", ".incoming/x", "area/a b", "area/a\nb",
-	                         "area/\xc3\xb1", "area\\x", "a/b/c/d/e/f/g/h/i", longest};
+	const char *refused[] = {"",
+	                         "/",
+	                         "/etc/passwd",
+	                         "area/",
+	                         "area//x",
+	                         "..",
+	                         "../x",
+	                         "area/../x",
+	                         "area/./x",
+	                         "area/.hidden",
+	                         ".incoming/x",
+	                         "area/a b",
+	                         "area/a\nb",
+	                         "area/\xc3\xb1",
+	                         "area\\x",
+	                         "a/b/c/d/e/f/g/h/i",
+	                         longest};
 	struct content_reader *reader = NULL;
 	uint64_t size = 0;
 	for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
@@ -244,7 +258,8 @@ static void test_put_file(void **state)
 	free(back);
 }
 
-/* More than a reader takes at a time, more than goes in one piece, and an end that is no boundary. */
+/* More than a reader takes at a time, more than goes in one piece, and an end that is no
+ * boundary. */
 static void test_large(void **state)
 {
 	(void)state;
@@ -256,8 +271,8 @@ static void test_large(void **state)
 	struct content_writer *writer = NULL;
 	assert_int_equal(content_write_begin(store, &writer, NULL), 0);
 	for (size_t done = 0; done < SIZE; done += PIECE)
-		assert_int_equal(content_write(writer, data + done,
-		                               SIZE - done < PIECE ? SIZE - done : PIECE, NULL), 0);
+		assert_int_equal(
+			content_write(writer, data + done, SIZE - done < PIECE ? SIZE - done : PIECE, NULL), 0);
 	assert_int_equal(content_write_commit(writer, "area/aa/large", NULL), 0);
 	const uint64_t offsets[] = {0, 1, 262144, 5000000, SIZE - 1};
 	for (size_t i = 0; i < sizeof offsets / sizeof *offsets; i++) {
@@ -265,7 +280,7 @@ static void test_large(void **state)
 		uint64_t size = 0;
 		size_t done = 0;
 		assert_int_equal(
-		    content_read_begin(store, "area/aa/large", offsets[i], &reader, &size, NULL), 0);
+			content_read_begin(store, "area/aa/large", offsets[i], &reader, &size, NULL), 0);
 		assert_int_equal(size, SIZE);
 		for (int64_t got; (got = content_read(reader, back + done, SIZE + 1 - done, NULL)) > 0;)
 			done += (size_t)got;
@@ -359,13 +374,11 @@ static int remove_upload(void *context, const char *name)
 }
 
 /* All that is there and older, then what writers left that is older. */
-static int sweep_older(int64_t age_us, int (*visit)(void *context, const char *name),
-                       void *context)
+static int sweep_older(int64_t age_us, int (*visit)(void *context, const char *name), void *context)
 {
 	int64_t now_us = 0;
 	int result = content_now_us(store, &now_us, NULL);
-	struct content_range range = {
-	    .area = "", .since_us = INT64_MIN, .before_us = now_us - age_us};
+	struct content_range range = {.area = "", .since_us = INT64_MIN, .before_us = now_us - age_us};
 	if (!result)
 		result = content_list(store, &range, visit, context, NULL);
 	return result ? result : content_tidy(store, &range, remove_upload, NULL, NULL);
@@ -497,8 +510,10 @@ static void test_a_marker_carries_the_last_sweep(void **state)
 	                                    "sweep 12\naccepted 1\nmore\n", "more\n"};
 	for (size_t i = 0; i < sizeof tails / sizeof *tails; i++) {
 		char text[300];
-		int size = snprintf(text, sizeof text, "constancia content 1\ninstallation %s\n"
-		                    "since 2020-01-01T00:00:00.000000Z\n%s", one, tails[i]);
+		int size = snprintf(text, sizeof text,
+		                    "constancia content 1\ninstallation %s\n"
+		                    "since 2020-01-01T00:00:00.000000Z\n%s",
+		                    one, tails[i]);
 		assert_int_equal(put(CONTENT_MARKER, text, (size_t)size), 0);
 		assert_int_equal(content_claim(store, one, &again, &error), ERR_REFUSED);
 	}
@@ -508,14 +523,21 @@ static void test_a_marker_carries_the_last_sweep(void **state)
 static void test_own_names_are_known(void **state)
 {
 	(void)state;
-	static const char *const others[] = {
-	    "event/aa/0123456789abcdefghijklmnopqrs",   "event/aa/0123456789abcdefghijklmnopqrstu",
-	    "event/AA/0123456789abcdefghijklmnopqrst",  "event/a/0123456789abcdefghijklmnopqrst",
-	    "event/aa/0123456789abcdefghijklmnopqrsT",  "aa/0123456789abcdefghijklmnopqrst",
-	    "/aa/0123456789abcdefghijklmnopqrst",       "events/aa/0123456789abcdefghijklmnopqrst",
-	    "event/x/aa/0123456789abcdefghijklmnopqrst", "swept/event/aa/0123456789abcdefghijklmnopqrst",
-	    "issued/a/b/aa/0123456789abcdefghijklmnopqrst", CONTENT_MARKER, "event/aa/w123456789"
-	    "abcdefghijklmnopqrst", ""};
+	static const char *const others[] = {"event/aa/0123456789abcdefghijklmnopqrs",
+	                                     "event/aa/0123456789abcdefghijklmnopqrstu",
+	                                     "event/AA/0123456789abcdefghijklmnopqrst",
+	                                     "event/a/0123456789abcdefghijklmnopqrst",
+	                                     "event/aa/0123456789abcdefghijklmnopqrsT",
+	                                     "aa/0123456789abcdefghijklmnopqrst",
+	                                     "/aa/0123456789abcdefghijklmnopqrst",
+	                                     "events/aa/0123456789abcdefghijklmnopqrst",
+	                                     "event/x/aa/0123456789abcdefghijklmnopqrst",
+	                                     "swept/event/aa/0123456789abcdefghijklmnopqrst",
+	                                     "issued/a/b/aa/0123456789abcdefghijklmnopqrst",
+	                                     CONTENT_MARKER,
+	                                     "event/aa/w123456789"
+	                                     "abcdefghijklmnopqrst",
+	                                     ""};
 	static const char *const areas[] = {"event", "issued", "issued/CERT-2026-0000001"};
 	char name[CONTENT_NAME_MAX];
 	for (size_t i = 0; i < sizeof areas / sizeof *areas; i++) {
@@ -577,8 +599,8 @@ static void test_urls(void **state)
 	(void)state;
 	struct content_store *none = NULL;
 	struct error error = {0};
-	static const char *const refused[] = {"", "file:", "/tmp", "ftp://x/", "file", "s3:", "s3://",
-	                                      "s3://x/?endpoint=x"};
+	static const char *const refused[] = {"",     "file:", "/tmp",  "ftp://x/",
+	                                      "file", "s3:",   "s3://", "s3://x/?endpoint=x"};
 	for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
 		assert_int_equal(content_open(refused[i], true, &none, &error), ERR_VALIDATION);
 	assert_int_equal(content_open("file", true, &none, &error), ERR_VALIDATION);
@@ -602,26 +624,26 @@ int main(int count, char **arguments)
 	if (strcmp(url, "file:") == 0)
 		snprintf(url, sizeof url, "file:%s/store", scratch);
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_write_and_read),
-	    cmocka_unit_test(test_read_goes_on_over_replacement),
-	    cmocka_unit_test(test_unfinished_is_invisible),
-	    cmocka_unit_test(test_absent),
-	    cmocka_unit_test(test_delete),
-	    cmocka_unit_test(test_names),
-	    cmocka_unit_test(test_fresh_names),
-	    cmocka_unit_test(test_put_file),
-	    cmocka_unit_test(test_large),
-	    cmocka_unit_test(test_ready),
-	    cmocka_unit_test(test_links),
-	    cmocka_unit_test(test_descriptor),
-	    cmocka_unit_test(test_sweep),
-	    cmocka_unit_test(test_a_listing_has_bounds),
-	    cmocka_unit_test(test_a_place_is_one_installations),
-	    cmocka_unit_test(test_a_marker_carries_the_last_sweep),
-	    cmocka_unit_test(test_own_names_are_known),
-	    cmocka_unit_test(test_threads),
-	    cmocka_unit_test(test_opened_again),
-	    cmocka_unit_test(test_urls),
+		cmocka_unit_test(test_write_and_read),
+		cmocka_unit_test(test_read_goes_on_over_replacement),
+		cmocka_unit_test(test_unfinished_is_invisible),
+		cmocka_unit_test(test_absent),
+		cmocka_unit_test(test_delete),
+		cmocka_unit_test(test_names),
+		cmocka_unit_test(test_fresh_names),
+		cmocka_unit_test(test_put_file),
+		cmocka_unit_test(test_large),
+		cmocka_unit_test(test_ready),
+		cmocka_unit_test(test_links),
+		cmocka_unit_test(test_descriptor),
+		cmocka_unit_test(test_sweep),
+		cmocka_unit_test(test_a_listing_has_bounds),
+		cmocka_unit_test(test_a_place_is_one_installations),
+		cmocka_unit_test(test_a_marker_carries_the_last_sweep),
+		cmocka_unit_test(test_own_names_are_known),
+		cmocka_unit_test(test_threads),
+		cmocka_unit_test(test_opened_again),
+		cmocka_unit_test(test_urls),
 	};
 	int failed = cmocka_run_group_tests_name(arguments[1], tests, set_up, tear_down);
 	char command[sizeof scratch + 16];

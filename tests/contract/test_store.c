@@ -36,10 +36,11 @@ struct fixture {
 static void make_channel(struct fixture *fixture, const char *name, struct channel_record *ret)
 {
 	char id[ID_SIZE];
-	struct config_facts config = {.name = name, .declarant = "Declarante",
-	                              .modality = MODALITY_HASH_ONLY};
-	assert_int_equal(store_create_channel(fixture->store, slice_of(fixture->account_id), &config,
-	                                      NOW, id, NULL), OK);
+	struct config_facts config = {
+		.name = name, .declarant = "Declarante", .modality = MODALITY_HASH_ONLY};
+	assert_int_equal(
+		store_create_channel(fixture->store, slice_of(fixture->account_id), &config, NOW, id, NULL),
+		OK);
 	assert_int_equal(store_find_channel(fixture->store, slice_of(id), &fixture->arena, ret, NULL),
 	                 OK);
 }
@@ -50,7 +51,8 @@ static void make_schema(const char *database_url, const char *name, char *url, s
 	char sql[64];
 	struct db *db;
 	snprintf(sql, sizeof sql, "CREATE SCHEMA %s", name);
-	assert_int_equal(db_open(&(struct db_options){.url = database_url}, &store_schemas, &db, NULL), OK);
+	assert_int_equal(db_open(&(struct db_options){.url = database_url}, &store_schemas, &db, NULL),
+	                 OK);
 	struct db_connection *writer = db_take_writer(db);
 	assert_int_equal(db_run(writer, sql, NULL), OK);
 	db_give(writer);
@@ -70,10 +72,12 @@ static int set_up(void **state)
 		make_schema(server_url, fixture->schema, fixture->url, sizeof fixture->url);
 	else
 		snprintf(fixture->url, sizeof fixture->url, "sqlite:%s/store.db", fixture->directory);
-	assert_int_equal(store_open(&(struct db_options){.url = fixture->url, .create = true}, &fixture->store, NULL), OK);
+	assert_int_equal(store_open(&(struct db_options){.url = fixture->url, .create = true},
+	                            &fixture->store, NULL),
+	                 OK);
 	struct account_record account = {.name = "Titular", .unpaid_limit = 3};
-	assert_int_equal(store_create_account(fixture->store, &account, 5, NOW, fixture->account_id,
-	                                      NULL), OK);
+	assert_int_equal(
+		store_create_account(fixture->store, &account, 5, NOW, fixture->account_id, NULL), OK);
 	make_channel(fixture, "uno", &fixture->channel);
 	make_channel(fixture, "dos", &fixture->other);
 	*state = fixture;
@@ -95,11 +99,16 @@ static int tear_down(void **state)
 static struct registration item_make(struct fixture *fixture, const struct channel_record *channel,
                                      enum mode mode, const char *ref)
 {
-	struct registration item = {
-	    .account = channel->account, .channel = channel->channel,
-	    .chain = channel->channel * 2 + mode, .key = channel->channel, .key_id = "key_a",
-	    .modality = MODALITY_HASH_ONLY, .client_ref = slice_of(ref), .occurred_at_us = TIME_NONE,
-	    .content_bytes = -1, .arena = &fixture->arena};
+	struct registration item = {.account = channel->account,
+	                            .channel = channel->channel,
+	                            .chain = channel->channel * 2 + mode,
+	                            .key = channel->channel,
+	                            .key_id = "key_a",
+	                            .modality = MODALITY_HASH_ONLY,
+	                            .client_ref = slice_of(ref),
+	                            .occurred_at_us = TIME_NONE,
+	                            .content_bytes = -1,
+	                            .arena = &fixture->arena};
 	memset(item.hash, 9, SHA256_SIZE);
 	return item;
 }
@@ -129,7 +138,8 @@ static struct check_report assert_clean(struct fixture *fixture)
 static void reopen(struct fixture *fixture)
 {
 	store_close(fixture->store);
-	assert_int_equal(store_open(&(struct db_options){.url = fixture->url}, &fixture->store, NULL), OK);
+	assert_int_equal(store_open(&(struct db_options){.url = fixture->url}, &fixture->store, NULL),
+	                 OK);
 }
 
 static void registers_and_survives_reopening(void **state)
@@ -192,8 +202,8 @@ static void runs_into_debt_and_is_settled(void **state)
 	struct registration items[12];
 	for (int i = 0; i < 12; i++) {
 		snprintf(refs[i], sizeof refs[i], "r%d", i);
-		items[i] = item_make(fixture, i % 2 ? &fixture->channel : &fixture->other, MODE_LIVE,
-		                     refs[i]);
+		items[i] =
+			item_make(fixture, i % 2 ? &fixture->channel : &fixture->other, MODE_LIVE, refs[i]);
 	}
 	submit(fixture, items, 12, NOW);
 	for (int i = 0; i < 12; i++)
@@ -202,7 +212,8 @@ static void runs_into_debt_and_is_settled(void **state)
 	struct credit_movement movement = {.credits = 2, .kind = "adjustment"};
 	struct credit_outcome outcome;
 	assert_int_equal(store_move_credits(fixture->store, slice_of(fixture->account_id), &movement,
-	                                    NOW, &outcome, NULL), OK);
+	                                    NOW, &outcome, NULL),
+	                 OK);
 	assert_int_equal(outcome.settled_events, 2);
 	assert_int_equal(outcome.unpaid_events, 1);
 	static const enum event_status expected[] = {STATUS_REGISTERED, STATUS_REGISTERED,
@@ -244,24 +255,25 @@ static void lists_by_filters(void **state)
 		int64_t limit;
 		int64_t first, last;
 	} rows[] = {
-	    {{TIME_NONE, TIME_NONE, 0, 0, -1, 0}, 0, 1, 8},
-	    {{TIME_NONE, TIME_NONE, 3, 5, -1, 0}, 0, 3, 5},
-	    {{TIME_NONE, TIME_NONE, 3, 5, -1, 4}, 0, 5, 5},
-	    {{TIME_NONE, TIME_NONE, 0, 0, -1, 2}, 3, 3, 5},
-	    {{NOW + 10, NOW + 30, 0, 0, -1, 0}, 0, 3, 6},
-	    {{NOW + 10, TIME_NONE, 0, 4, -1, 0}, 0, 3, 4},
-	    {{TIME_NONE, NOW, 0, 0, -1, 0}, 0, 1, 0},
-	    {{TIME_NONE, TIME_NONE, 0, 0, STATUS_REGISTERED, 0}, 0, 1, 5},
-	    {{TIME_NONE, TIME_NONE, 0, 0, STATUS_UNPAID, 0}, 2, 6, 7},
-	    {{TIME_NONE, TIME_NONE, 0, 0, STATUS_UNPAID, 6}, 0, 7, 8},
-	    {{TIME_NONE, TIME_NONE, 0, 0, STATUS_TEST, 0}, 0, 1, 0},
-	    {{TIME_NONE, TIME_NONE, 9, 100, -1, 0}, 0, 1, 0},
+		{{TIME_NONE, TIME_NONE, 0, 0, -1, 0}, 0, 1, 8},
+		{{TIME_NONE, TIME_NONE, 3, 5, -1, 0}, 0, 3, 5},
+		{{TIME_NONE, TIME_NONE, 3, 5, -1, 4}, 0, 5, 5},
+		{{TIME_NONE, TIME_NONE, 0, 0, -1, 2}, 3, 3, 5},
+		{{NOW + 10, NOW + 30, 0, 0, -1, 0}, 0, 3, 6},
+		{{NOW + 10, TIME_NONE, 0, 4, -1, 0}, 0, 3, 4},
+		{{TIME_NONE, NOW, 0, 0, -1, 0}, 0, 1, 0},
+		{{TIME_NONE, TIME_NONE, 0, 0, STATUS_REGISTERED, 0}, 0, 1, 5},
+		{{TIME_NONE, TIME_NONE, 0, 0, STATUS_UNPAID, 0}, 2, 6, 7},
+		{{TIME_NONE, TIME_NONE, 0, 0, STATUS_UNPAID, 6}, 0, 7, 8},
+		{{TIME_NONE, TIME_NONE, 0, 0, STATUS_TEST, 0}, 0, 1, 0},
+		{{TIME_NONE, TIME_NONE, 9, 100, -1, 0}, 0, 1, 0},
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		struct collected collected = {.stop_after = 0};
 		assert_int_equal(store_list_events(fixture->store, fixture->channel.account,
 		                                   fixture->channel.channel * 2, &rows[i].filter,
-		                                   rows[i].limit, false, collect, &collected, NULL), OK);
+		                                   rows[i].limit, false, collect, &collected, NULL),
+		                 OK);
 		assert_int_equal(collected.count, rows[i].last - rows[i].first + 1);
 		for (size_t j = 0; j < collected.count; j++)
 			assert_int_equal(collected.sequences[j], rows[i].first + (int64_t)j);
@@ -269,13 +281,15 @@ static void lists_by_filters(void **state)
 	struct collected stopped = {.stop_after = 2};
 	assert_int_equal(store_list_events(fixture->store, fixture->channel.account,
 	                                   fixture->channel.channel * 2, &rows[0].filter, 0, false,
-	                                   collect, &stopped, NULL), 77);
+	                                   collect, &stopped, NULL),
+	                 77);
 	assert_int_equal(stopped.count, 2);
 	int64_t first;
 	int64_t last;
 	assert_int_equal(store_resolve_times(fixture->store, fixture->channel.account,
 	                                     fixture->channel.channel * 2, NOW + 1, NOW + 11, &first,
-	                                     &last, NULL), OK);
+	                                     &last, NULL),
+	                 OK);
 	assert_int_equal(first, 3);
 	assert_int_equal(last, 4);
 }
@@ -286,7 +300,8 @@ static void long_lists_come_in_pieces(void **state)
 	struct credit_movement movement = {.credits = 100000, .kind = "adjustment"};
 	struct credit_outcome outcome;
 	assert_int_equal(store_move_credits(fixture->store, slice_of(fixture->account_id), &movement,
-	                                    NOW, &outcome, NULL), OK);
+	                                    NOW, &outcome, NULL),
+	                 OK);
 	static char refs[5000][16];
 	static struct registration items[5000];
 	static struct registration *list[5000];
@@ -309,17 +324,18 @@ static void check_finds_changes(void **state)
 	submit(fixture, items, 3, NOW);
 	assert_clean(fixture);
 	static const char *const changes[][2] = {
-	    {"UPDATE events SET client_ref = 'x' WHERE client_ref = 'b'",
+		{"UPDATE events SET client_ref = 'x' WHERE client_ref = 'b'",
 	     "UPDATE events SET client_ref = 'b' WHERE client_ref = 'x'"},
-	    {"UPDATE events SET received_at = received_at + 1 WHERE client_ref = 'c'",
+		{"UPDATE events SET received_at = received_at + 1 WHERE client_ref = 'c'",
 	     "UPDATE events SET received_at = received_at - 1 WHERE client_ref = 'c'"},
-	    {"UPDATE accounts SET balance = balance + 1", "UPDATE accounts SET balance = balance - 1"},
-	    {"UPDATE accounts SET unpaid_events = 1", "UPDATE accounts SET unpaid_events = 0"},
-	    {"UPDATE channel_configs SET declarant = 'x'",
+		{"UPDATE accounts SET balance = balance + 1", "UPDATE accounts SET balance = balance - 1"},
+		{"UPDATE accounts SET unpaid_events = 1", "UPDATE accounts SET unpaid_events = 0"},
+		{"UPDATE channel_configs SET declarant = 'x'",
 	     "UPDATE channel_configs SET declarant = 'Declarante'"},
-	    {"UPDATE key_usage SET events = events + 1", "UPDATE key_usage SET events = events - 1"},
-	    {"UPDATE chains SET created_at = created_at + 1", "UPDATE chains SET created_at = created_at "
-	                                                      "- 1"},
+		{"UPDATE key_usage SET events = events + 1", "UPDATE key_usage SET events = events - 1"},
+		{"UPDATE chains SET created_at = created_at + 1",
+	     "UPDATE chains SET created_at = created_at "
+	     "- 1"},
 	};
 	struct db_connection *writer;
 	for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
@@ -351,7 +367,8 @@ static void one_process_at_a_time(void **state)
 	error_clear(&error);
 	if (server_url)
 		skip();
-	assert_int_equal(store_open(&(struct db_options){.url = fixture->url}, &second, &error), ERR_UNAVAILABLE);
+	assert_int_equal(store_open(&(struct db_options){.url = fixture->url}, &second, &error),
+	                 ERR_UNAVAILABLE);
 	assert_non_null(strstr(error_message(&error, LANGUAGE_ENGLISH), "in use"));
 }
 
@@ -387,11 +404,12 @@ static void sweeps_take_turns(void **state)
 		assert_int_equal(store_take_sweep_turn(fixture->store, alien[i], 0, &late, NULL),
 		                 ERR_REFUSED);
 	struct accepted_rollback rollback = {
-	    .accepted_at_us = NOW, .node = "one", .reason = slice_of("tested")};
+		.accepted_at_us = NOW, .node = "one", .reason = slice_of("tested")};
 	assert_int_equal(store_record_rollback(fixture->store, &rollback, NULL), OK);
 	assert_int_equal(store_take_sweep_turn(fixture->store, alien[2], 0, &late, NULL), OK);
 	assert_int_equal(late.accepted_us, NOW);
-	assert_int_equal(store_take_sweep_turn(fixture->store, alien[2], NOW, &late, NULL), ERR_REFUSED);
+	assert_int_equal(store_take_sweep_turn(fixture->store, alien[2], NOW, &late, NULL),
+	                 ERR_REFUSED);
 }
 
 static size_t count_rows(struct fixture *fixture, const char *literal_sql)
@@ -424,12 +442,14 @@ static void limits_hold_across_batches_and_periods(void **state)
 	submit(fixture, &items[2], 1, NOW + 2);
 	assert_int_equal(items[2].result, ERR_LIMIT_BLOCKED);
 	assert_int_equal(count_rows(fixture, "SELECT count(*) FROM notices WHERE type = "
-	                                     "'consumption.limit_reached'"), 1);
+	                                     "'consumption.limit_reached'"),
+	                 1);
 	submit(fixture, &items[2], 2, NOW + US_PER_DAY / 2);
 	assert_int_equal(items[2].result, OK);
 	assert_int_equal(items[3].result, OK);
 	assert_int_equal(count_rows(fixture, "SELECT count(*) FROM notices WHERE type = "
-	                                     "'consumption.limit_reached'"), 2);
+	                                     "'consumption.limit_reached'"),
+	                 2);
 	assert_clean(fixture);
 }
 
@@ -451,7 +471,7 @@ static void a_batch_grows_while_it_waits(void **state)
 	struct registration late = item_make(fixture, &fixture->channel, MODE_LIVE, "b");
 	struct registration *list[2] = {&first};
 	struct registration_batch batch = {
-	    .items = list, .count = 1, .clock.now_us = NOW, .grow = add_late_one, .context = &late};
+		.items = list, .count = 1, .clock.now_us = NOW, .grow = add_late_one, .context = &late};
 	assert_int_equal(store_register_batch(fixture->store, 0, &batch, NULL), OK);
 	bool grown = db_is_shared(fixture->store->db);
 	assert_int_equal(batch.count, grown ? 2 : 1);
@@ -477,8 +497,8 @@ static void a_failed_batch_leaves_nothing(void **state)
 	assert_int_equal(good.event->sequence, 1);
 }
 
-/* A copy taken while the store is open is whole by itself, comes back where nothing is, whole or not
- * at all, and goes on without a gap. */
+/* A copy taken while the store is open is whole by itself, comes back where nothing is, whole or
+ * not at all, and goes on without a gap. */
 static void a_backup_goes_on(void **state)
 {
 	struct fixture *fixture = *state;
@@ -542,17 +562,30 @@ static void sums_are_read_as_they_are(void **state)
 	static const struct {
 		int64_t a, b, sum;
 	} rows[] = {
-	    {0, 0, 0}, {1, -1, 0}, {-1, 0, -1}, {1, 2, 3}, {9999, 0, 9999}, {9999, 1, 10000},
-	    {-9999, -1, -10000}, {10000, 1, 10001}, {99990000, 10000, 100000000},
-	    {100000000, 0, 100000000}, {-100000000, -1, -100000001}, {123456789012345, 0, 123456789012345},
-	    {1000000000000, -1, 999999999999}, {INT64_C(10000000000000000), 0, INT64_C(10000000000000000)},
-	    {INT64_MAX, 0, INT64_MAX}, {INT64_MAX, -1, INT64_MAX - 1}, {INT64_MIN, 0, INT64_MIN},
-	    {INT64_MIN, INT64_MAX, -1}, {INT64_MIN + 1, -1, INT64_MIN},
+		{0, 0, 0},
+		{1, -1, 0},
+		{-1, 0, -1},
+		{1, 2, 3},
+		{9999, 0, 9999},
+		{9999, 1, 10000},
+		{-9999, -1, -10000},
+		{10000, 1, 10001},
+		{99990000, 10000, 100000000},
+		{100000000, 0, 100000000},
+		{-100000000, -1, -100000001},
+		{123456789012345, 0, 123456789012345},
+		{1000000000000, -1, 999999999999},
+		{INT64_C(10000000000000000), 0, INT64_C(10000000000000000)},
+		{INT64_MAX, 0, INT64_MAX},
+		{INT64_MAX, -1, INT64_MAX - 1},
+		{INT64_MIN, 0, INT64_MIN},
+		{INT64_MIN, INT64_MAX, -1},
+		{INT64_MIN + 1, -1, INT64_MIN},
 	};
 	struct db_connection *reader = db_take_reader(fixture->store->db);
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		struct db_query *query =
-		    db_query(reader, "SELECT sum(v), count(v), sum(w) FROM "
+			db_query(reader, "SELECT sum(v), count(v), sum(w) FROM "
 		                     "(SELECT $1 AS v, CASE WHEN 1 = 0 THEN $1 END AS w "
 		                     "UNION ALL SELECT $2, NULL) AS given");
 		db_bind_integer(query, rows[i].a);
@@ -585,7 +618,9 @@ static void what_is_being_written_is_awaited(void **state)
 	int64_t changes = 0;
 	assert_int_equal(db_begin(registrar, NULL), OK);
 	assert_int_equal(db_execute(db_query(registrar, "UPDATE settings SET value = value"
-	                                                " WHERE name = 'schema'"), &changes, NULL), OK);
+	                                                " WHERE name = 'schema'"),
+	                            &changes, NULL),
+	                 OK);
 	assert_int_equal(changes, 1);
 	struct error error = {0};
 	assert_int_equal(store_await_writes(fixture->store, &error), ERR_UNAVAILABLE);
@@ -600,22 +635,22 @@ int main(int argc, char **argv)
 	server_url = argc > 2 ? argv[1] : NULL;
 	other_url = argc > 2 ? argv[2] : NULL;
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test_setup_teardown(registers_and_survives_reopening, set_up, tear_down),
-	    cmocka_unit_test_setup_teardown(replays_and_conflicts_across_batches, set_up, tear_down),
-	    cmocka_unit_test_setup_teardown(runs_into_debt_and_is_settled, set_up, tear_down),
-	    cmocka_unit_test_setup_teardown(lists_by_filters, set_up, tear_down),
-	    cmocka_unit_test_setup_teardown(long_lists_come_in_pieces, set_up, tear_down),
-	    cmocka_unit_test_setup_teardown(check_finds_changes, set_up, tear_down),
-	    cmocka_unit_test_setup_teardown(one_process_at_a_time, set_up, tear_down),
-	    cmocka_unit_test_setup_teardown(secrets_last, set_up, tear_down),
-	    cmocka_unit_test_setup_teardown(sweeps_take_turns, set_up, tear_down),
-	    cmocka_unit_test_setup_teardown(limits_hold_across_batches_and_periods, set_up, tear_down),
-	    cmocka_unit_test_setup_teardown(a_batch_grows_while_it_waits, set_up, tear_down),
-	    cmocka_unit_test_setup_teardown(a_failed_batch_leaves_nothing, set_up, tear_down),
-	    cmocka_unit_test_setup_teardown(a_backup_goes_on, set_up, tear_down),
-	    cmocka_unit_test_setup_teardown(half_a_backup_does_not_come_back, set_up, tear_down),
-	    cmocka_unit_test_setup_teardown(sums_are_read_as_they_are, set_up, tear_down),
-	    cmocka_unit_test_setup_teardown(what_is_being_written_is_awaited, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(registers_and_survives_reopening, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(replays_and_conflicts_across_batches, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(runs_into_debt_and_is_settled, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(lists_by_filters, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(long_lists_come_in_pieces, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(check_finds_changes, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(one_process_at_a_time, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(secrets_last, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(sweeps_take_turns, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(limits_hold_across_batches_and_periods, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_batch_grows_while_it_waits, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_failed_batch_leaves_nothing, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_backup_goes_on, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(half_a_backup_does_not_come_back, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(sums_are_read_as_they_are, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(what_is_being_written_is_awaited, set_up, tear_down),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

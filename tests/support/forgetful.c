@@ -169,7 +169,9 @@ static void settle_directory(int descriptor, const char *path)
 			continue; /* gone meanwhile */
 		key_at(dirfd(directory), entry->d_name, key);
 		fprintf(out, "%s\t%s\t%c\n", entry->d_name, key,
-		        S_ISDIR(status.st_mode) ? 'd' : S_ISREG(status.st_mode) ? 'f' : 'o');
+		        S_ISDIR(status.st_mode)   ? 'd'
+		        : S_ISREG(status.st_mode) ? 'f'
+		                                  : 'o');
 	}
 	closedir(directory);
 	if (fclose(out) != 0 || rename(partial, name) != 0)

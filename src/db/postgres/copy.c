@@ -15,7 +15,7 @@
 #include "db/postgres/internal.h"
 
 #define ADDRESS_MAX ((size_t)16 * 1024)
-#define WORDS_MAX ((size_t)1024)      /* of a program's own explanation */
+#define WORDS_MAX ((size_t)1024) /* of a program's own explanation */
 #define ENVIRONMENT_MAX 1024
 #define ARGUMENTS_MAX 12
 
@@ -23,7 +23,7 @@
 
 struct program {
 	const char *arguments[ARGUMENTS_MAX]; /* the name first, NULL at the end */
-	const char *password; /* "PGPASSWORD=…", NULL: none in the address */
+	const char *password;                 /* "PGPASSWORD=…", NULL: none in the address */
 };
 
 /* This process's environment, with the password added. */
@@ -70,7 +70,8 @@ static int spawn(const struct program *program, int words, pid_t *ret_child)
 	return result;
 }
 
-/* What it says until it closes its standard error, as one line; the rest of a long speech is lost. */
+/* What it says until it closes its standard error, as one line; the rest of a long speech is
+ * lost. */
 static void listen_to(int words, char text[WORDS_MAX])
 {
 	size_t size = 0;
@@ -161,9 +162,9 @@ static int run_connected(const char *url, const char *name, const char *const *f
 	buf_init(&password, ADDRESS_MAX);
 	int result = split_address(url, &argument, &password, error);
 	if (result == OK) {
-		struct program program = {.arguments = {name, "--no-password", "--no-owner",
-		                                        "--no-privileges", argument.data},
-		                          .password = password.data};
+		struct program program = {
+			.arguments = {name, "--no-password", "--no-owner", "--no-privileges", argument.data},
+			.password = password.data};
 		for (size_t count = 5; *further; count++, further++)
 			program.arguments[count] = *further;
 		result = run(&program, error);
@@ -213,7 +214,7 @@ int pg_vacant(const struct db_options *options, struct error *error)
 	result = db_begin(writer, error); /* fails without the standbys that are asked for */
 	if (result == OK) {
 		struct db_query *query =
-		    db_query(writer, "SELECT count(*) FROM pg_class JOIN pg_namespace "
+			db_query(writer, "SELECT count(*) FROM pg_class JOIN pg_namespace "
 		                     "ON pg_namespace.oid = relnamespace "
 		                     "WHERE nspname = current_schema() AND relkind IN ('r', 'p')");
 		vacant = db_step(query) && db_integer(query, 0) == 0;
@@ -241,7 +242,8 @@ static int confirm(const struct db_options *options, struct error *error)
 	result = db_begin(writer, error);
 	if (result == OK)
 		result = db_execute(db_query(writer, "UPDATE settings SET value = value "
-		                                     "WHERE name = 'schema'"), &changes, error);
+		                                     "WHERE name = 'schema'"),
+		                    &changes, error);
 	if (result == OK && changes != 1)
 		result = error_cause(error, ERR_CORRUPT, "what was restored has no schema's name");
 	if (result == OK)

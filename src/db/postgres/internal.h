@@ -11,9 +11,9 @@
 
 #include "db/driver.h"
 
-#define QUERIES_MAX 512    /* texts of a connection */
+#define QUERIES_MAX 512 /* texts of a connection */
 #define PARAMETERS_MAX 31
-#define WAITING_MAX 1024   /* statements sent whose results were not collected */
+#define WAITING_MAX 1024 /* statements sent whose results were not collected */
 
 enum pg_use { PG_WRITER, PG_REGISTRAR, PG_READER };
 #define PG_USES 3
@@ -110,12 +110,13 @@ static inline struct pg_query *pg_query(struct db_query *query)
 
 /* ---- link.c: one connection to the server ---- */
 
-/* The parts of an address, which the caller frees (PQconninfoFree). ERR_VALIDATION, ERR_NO_MEMORY. */
+/* The parts of an address, which the caller frees (PQconninfoFree). ERR_VALIDATION,
+ * ERR_NO_MEMORY. */
 int pg_parse_url(const char *url, PQconninfoOption **ret_options);
 #define PG_CLOCK_NOW "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 /* Connects unless connected. A commit that waits in limbo is looked at first: while it waits, and
  * shortly after a failed attempt, the answer is ERR_UNAVAILABLE at once. */
-int pg_connect(struct pg_connection *connection, struct error *error);
+int pg_connect(struct pg_connection *connection, struct error *error) MUST_CHECK;
 /* Fills in the statements that set, for one transaction, what it depends on: behind a pooler it may
  * run in a session that never heard of this program. Their last column is the server's clock. */
 void pg_write_transaction_settings(struct pg_db *db);
@@ -123,7 +124,7 @@ void pg_write_transaction_settings(struct pg_db *db);
 void pg_disconnect(struct pg_connection *connection);
 /* Records the connection's first failure. */
 int pg_fail(struct pg_connection *connection, int code, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+	__attribute__((format(printf, 3, 4)));
 /* Room for one more statement in the pipeline; false once the connection has failed. */
 bool pg_make_room(struct pg_connection *connection);
 void pg_note_sent(struct pg_connection *connection, enum pg_kind kind, struct pg_query *query);
@@ -145,8 +146,8 @@ void pg_bind_null(struct db_query *query);
 void pg_bind_array(struct db_query *query, struct db_array *array);
 void pg_send(struct db_query *query);
 bool pg_step(struct db_query *query);
-int pg_execute(struct db_query *query, int64_t *ret_changes, struct error *error);
-int pg_end(struct db_query *query, struct error *error);
+int pg_execute(struct db_query *query, int64_t *ret_changes, struct error *error) MUST_CHECK;
+int pg_end(struct db_query *query, struct error *error) MUST_CHECK;
 int64_t pg_integer(struct db_query *query, int column);
 bool pg_is_null(struct db_query *query, int column);
 struct slice pg_text(struct db_query *query, int column);
@@ -156,9 +157,9 @@ void pg_send_text(struct pg_connection *connection, enum pg_kind kind, const cha
 void pg_forget_queries(struct pg_connection *connection); /* after a lost connection */
 
 /* ---- copy.c: backup and restore ---- */
-int pg_vacant(const struct db_options *options, struct error *error);
-int pg_backup(struct db *base, const char *path, struct error *error);
-int pg_restore(const struct db_options *options, const char *path, struct error *error);
+int pg_vacant(const struct db_options *options, struct error *error) MUST_CHECK;
+int pg_backup(struct db *base, const char *path, struct error *error) MUST_CHECK;
+int pg_restore(const struct db_options *options, const char *path, struct error *error) MUST_CHECK;
 
 /* ---- replicas.c: what a commit can promise ---- */
 
@@ -167,7 +168,8 @@ int pg_restore(const struct db_options *options, const char *path, struct error 
 unsigned pg_standbys_waited_for(const char *names);
 extern const char pg_replica_query[];   /* within the transaction */
 extern const char pg_committed_query[]; /* behind its COMMIT */
-/* Judges the one row of either; OK, or ERR_UNAVAILABLE with the reason as the connection's failure. */
+/* Judges the one row of either; OK, or ERR_UNAVAILABLE with the reason as the connection's
+ * failure. */
 void pg_judge_replicas(struct pg_connection *connection, const PGresult *row);
 
 #endif

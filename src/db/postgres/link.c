@@ -7,9 +7,9 @@
 #include "base/clock.h"
 #include "db/postgres/internal.h"
 
-#define CONNECT_PAUSE_US INT64_C(250000)   /* between attempts to connect */
+#define CONNECT_PAUSE_US INT64_C(250000) /* between attempts to connect */
 #define STATEMENT_WAIT_US INT64_C(60000000)
-#define LIMBO_TIMEOUTS 6                   /* commit time-outs after which a commit is given up on */
+#define LIMBO_TIMEOUTS 6 /* commit time-outs after which a commit is given up on */
 
 /* ---- failures ---- */
 
@@ -34,17 +34,17 @@ static const struct {
 	int code;
 	bool may_retry;
 } meanings[] = {
-    {"40001", ERR_UNAVAILABLE, true},  /* serialization_failure */
-    {"40P01", ERR_UNAVAILABLE, true},  /* deadlock_detected */
-    {"55P03", ERR_UNAVAILABLE, false}, /* lock_not_available: lock_timeout */
-    {"53100", ERR_NO_SPACE, false},    /* disk_full */
-    {"XX001", ERR_CORRUPT, false},     /* data_corrupted */
-    {"XX002", ERR_CORRUPT, false},     /* index_corrupted */
-    {"23", ERR_REFUSED, false},        /* a constraint */
-    {"22", ERR_INTERNAL, false},       /* a value that cannot be */
-    {"42", ERR_INTERNAL, false},       /* a statement that cannot be */
-    {"0A", ERR_INTERNAL, false},       /* feature_not_supported */
-    {"26", ERR_UNAVAILABLE, false},    /* invalid_sql_statement_name: behind a pooler */
+	{"40001", ERR_UNAVAILABLE, true},  /* serialization_failure */
+	{"40P01", ERR_UNAVAILABLE, true},  /* deadlock_detected */
+	{"55P03", ERR_UNAVAILABLE, false}, /* lock_not_available: lock_timeout */
+	{"53100", ERR_NO_SPACE, false},    /* disk_full */
+	{"XX001", ERR_CORRUPT, false},     /* data_corrupted */
+	{"XX002", ERR_CORRUPT, false},     /* index_corrupted */
+	{"23", ERR_REFUSED, false},        /* a constraint */
+	{"22", ERR_INTERNAL, false},       /* a value that cannot be */
+	{"42", ERR_INTERNAL, false},       /* a statement that cannot be */
+	{"0A", ERR_INTERNAL, false},       /* feature_not_supported */
+	{"26", ERR_UNAVAILABLE, false},    /* invalid_sql_statement_name: behind a pooler */
 };
 
 static void fail_by_result(struct pg_connection *connection, const PGresult *result)
@@ -96,22 +96,22 @@ static void take_notice(void *context, const PGresult *notice)
 
 /* What transactions depend on. No time-out of the server's may end a commit that waits for its
  * standby, so statement_timeout is off; waiting for a lock (commit_timeout) and sitting in an open
- * transaction are bounded. All hot statements look rows up by an index, whatever the statistics of a
- * young table say. */
+ * transaction are bounded. All hot statements look rows up by an index, whatever the statistics of
+ * a young table say. */
 static const struct {
 	const char *name, *value; /* NULL: the commit's time-out */
 	bool registrar_only;
 } settings[] = {
-    {"synchronous_commit", "on", false},
-    {"statement_timeout", "0", false},
-    {"lock_timeout", NULL, false},
-    {"idle_in_transaction_session_timeout", "30s", false},
-    {"jit", "off", false},
-    {"enable_seqscan", "off", false},
-    {"enable_hashjoin", "off", true},
-    {"enable_mergejoin", "off", true},
-    {"enable_bitmapscan", "off", true},
-    {"plan_cache_mode", "force_generic_plan", true},
+	{"synchronous_commit", "on", false},
+	{"statement_timeout", "0", false},
+	{"lock_timeout", NULL, false},
+	{"idle_in_transaction_session_timeout", "30s", false},
+	{"jit", "off", false},
+	{"enable_seqscan", "off", false},
+	{"enable_hashjoin", "off", true},
+	{"enable_mergejoin", "off", true},
+	{"enable_bitmapscan", "off", true},
+	{"plan_cache_mode", "force_generic_plan", true},
 };
 
 static void write_settings(const struct pg_db *db, enum pg_use use, bool for_transaction,
@@ -124,10 +124,10 @@ static void write_settings(const struct pg_db *db, enum pg_use use, bool for_tra
 			continue;
 		char timeout[24];
 		snprintf(timeout, sizeof timeout, "%lld", (long long)(db->commit_timeout_us / 1000));
-		size += (size_t)snprintf(sql + size, PG_SETTINGS_MAX - size,
-		                         "%s set_config('%s', '%s', %s)", size ? "," : "SELECT",
-		                         settings[i].name,
-		                         settings[i].value ? settings[i].value : timeout, scope);
+		size +=
+			(size_t)snprintf(sql + size, PG_SETTINGS_MAX - size, "%s set_config('%s', '%s', %s)",
+		                     size ? "," : "SELECT", settings[i].name,
+		                     settings[i].value ? settings[i].value : timeout, scope);
 		assert(size < PG_SETTINGS_MAX);
 	}
 	size += (size_t)snprintf(sql + size, PG_SETTINGS_MAX - size, ", " PG_CLOCK_NOW);
@@ -167,7 +167,8 @@ static bool set_up(struct pg_connection *connection)
 	snprintf(sql, sizeof sql,
 	         "SET tcp_keepalives_idle = 3; SET tcp_keepalives_interval = 1; "
 	         "SET tcp_keepalives_count = 3; SET tcp_user_timeout = '6s'; "
-	         "SET client_encoding = 'UTF8'; %s", session);
+	         "SET client_encoding = 'UTF8'; %s",
+	         session);
 	int64_t asked_us = clock_boot_us();
 	PGresult *result = PQexec(connection->pg, sql);
 	bool done = PQresultStatus(result) == PGRES_TUPLES_OK;
@@ -215,9 +216,15 @@ int pg_connect(struct pg_connection *connection, struct error *error)
 	if (clock_monotonic_us() < connection->retry_at_us)
 		return error_cause(error, ERR_UNAVAILABLE, "postgresql: the server was out of reach");
 	/* The address may say otherwise of all that stands before it. */
-	const char *keywords[] = {"target_session_attrs", "connect_timeout", "tcp_user_timeout",
-	                          "keepalives_idle", "keepalives_interval", "keepalives_count",
-	                          "fallback_application_name", "dbname", NULL};
+	const char *keywords[] = {"target_session_attrs",
+	                          "connect_timeout",
+	                          "tcp_user_timeout",
+	                          "keepalives_idle",
+	                          "keepalives_interval",
+	                          "keepalives_count",
+	                          "fallback_application_name",
+	                          "dbname",
+	                          NULL};
 	const char *values[] = {"read-write", "3", "5000", "3", "1", "3", "constancia", db->url, NULL};
 	connection->pg = PQconnectdbParams(keywords, values, 1);
 	if (connection->pg && PQstatus(connection->pg) == CONNECTION_OK) {
@@ -336,8 +343,7 @@ static bool take_result(struct pg_connection *connection, struct pg_waiting *fir
 	return status == PGRES_PIPELINE_SYNC;
 }
 
-bool pg_collect(struct pg_connection *connection, const struct pg_query *until,
-                int64_t deadline_us)
+bool pg_collect(struct pg_connection *connection, const struct pg_query *until, int64_t deadline_us)
 {
 	if (connection->pg && connection->waiting_count > 0)
 		PQsendFlushRequest(connection->pg);

@@ -301,9 +301,11 @@ static int write_own(struct db *base, int64_t *ret_number, struct error *error)
 	struct db_connection *writer = take_writer(base);
 	int result = begin(writer, error);
 	if (!result) {
-		struct db_query *query = pg_make_query(
-		    writer, "SELECT pg_current_xact_id()::text::bigint"
-		            " FROM pg_logical_emit_message(true, 'constancia', '')", false);
+		struct db_query *query =
+			pg_make_query(writer,
+		                  "SELECT pg_current_xact_id()::text::bigint"
+		                  " FROM pg_logical_emit_message(true, 'constancia', '')",
+		                  false);
 		*ret_number = pg_step(query) ? pg_integer(query, 0) : 0;
 		result = pg_end(query, error);
 	}
@@ -322,8 +324,10 @@ static int ask_whether_over(struct db *base, int64_t number, bool *ret_over, str
 	int result = begin(reader, error);
 	if (!result) {
 		struct db_query *query = pg_make_query(
-		    reader, "SELECT CASE WHEN pg_snapshot_xmin(pg_current_snapshot())::text::bigint > $1"
-		            " THEN 1 ELSE 0 END::bigint", false);
+			reader,
+			"SELECT CASE WHEN pg_snapshot_xmin(pg_current_snapshot())::text::bigint > $1"
+			" THEN 1 ELSE 0 END::bigint",
+			false);
 		pg_bind_integer(query, number);
 		*ret_over = pg_step(query) && pg_integer(query, 0) == 1;
 		result = pg_end(query, error);
@@ -347,47 +351,49 @@ static int await_writes(struct db *base, struct error *error)
 		nanosleep(&(struct timespec){.tv_nsec = AWAIT_PAUSE_NS}, NULL);
 	}
 	return result ? result
-	              : error_cause(error, ERR_UNAVAILABLE, "postgresql: a transaction from before %lld "
-	                            "is still open", (long long)number);
+	              : error_cause(error, ERR_UNAVAILABLE,
+	                            "postgresql: a transaction from before %lld "
+	                            "is still open",
+	                            (long long)number);
 }
 
 const struct db_driver postgres_driver = {
-    .shared = true,
-    .check_url = check_url,
-    .open = open_db,
-    .close = close_db,
-    .registrar_count = registrar_count,
-    .promise = promise,
-    .now_us = now_us,
-    .latest_now_us = latest_now_us,
-    .ready = ready,
-    .await_writes = await_writes,
-    .take_writer = take_writer,
-    .take_registrar = take_registrar,
-    .take_reader = take_reader,
-    .give = give,
-    .begin = begin,
-    .commit = commit,
-    .rollback = roll_back,
-    .run = run,
-    .query = pg_make_query,
-    .bind_integer = pg_bind_integer,
-    .bind_text = pg_bind_text,
-    .bind_blob = pg_bind_blob,
-    .bind_null = pg_bind_null,
-    .bind_array = pg_bind_array,
-    .send = pg_send,
-    .step = pg_step,
-    .execute = pg_execute,
-    .end = pg_end,
-    .integer = pg_integer,
-    .is_null = pg_is_null,
-    .text = pg_text,
-    .blob = pg_blob,
-    .table_query = "SELECT count(*) FROM information_schema.tables "
-                   "WHERE table_schema = current_schema() AND table_name = $1",
-    .backup_name = "constancia.pgdump",
-    .backup = pg_backup,
-    .vacant = pg_vacant,
-    .restore = pg_restore,
+	.shared = true,
+	.check_url = check_url,
+	.open = open_db,
+	.close = close_db,
+	.registrar_count = registrar_count,
+	.promise = promise,
+	.now_us = now_us,
+	.latest_now_us = latest_now_us,
+	.ready = ready,
+	.await_writes = await_writes,
+	.take_writer = take_writer,
+	.take_registrar = take_registrar,
+	.take_reader = take_reader,
+	.give = give,
+	.begin = begin,
+	.commit = commit,
+	.rollback = roll_back,
+	.run = run,
+	.query = pg_make_query,
+	.bind_integer = pg_bind_integer,
+	.bind_text = pg_bind_text,
+	.bind_blob = pg_bind_blob,
+	.bind_null = pg_bind_null,
+	.bind_array = pg_bind_array,
+	.send = pg_send,
+	.step = pg_step,
+	.execute = pg_execute,
+	.end = pg_end,
+	.integer = pg_integer,
+	.is_null = pg_is_null,
+	.text = pg_text,
+	.blob = pg_blob,
+	.table_query = "SELECT count(*) FROM information_schema.tables "
+				   "WHERE table_schema = current_schema() AND table_name = $1",
+	.backup_name = "constancia.pgdump",
+	.backup = pg_backup,
+	.vacant = pg_vacant,
+	.restore = pg_restore,
 };

@@ -192,8 +192,8 @@ static bool send_fetch(struct pg_connection *connection, struct pg_query *query)
 static bool send_cursor(struct pg_connection *connection, struct pg_query *query)
 {
 	char sql[4096];
-	int size = snprintf(sql, sizeof sql, "DECLARE %s NO SCROLL CURSOR FOR %s", query->name,
-	                    query->sql);
+	int size =
+		snprintf(sql, sizeof sql, "DECLARE %s NO SCROLL CURSOR FOR %s", query->name, query->sql);
 	if (size >= (int)sizeof sql)
 		abort(); /* the program's own text */
 	if (PQsendQueryParams(connection->pg, sql, connection->bound, connection->types,

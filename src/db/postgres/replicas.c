@@ -69,7 +69,8 @@ void pg_judge_replicas(struct pg_connection *connection, const PGresult *row)
 	else if (waited_for < wanted)
 		pg_fail(connection, ERR_UNAVAILABLE,
 		        "commits wait for %u standbys, store.require_replicas asks for %u: "
-		        "synchronous_standby_names is '%s'", waited_for, wanted, names);
+		        "synchronous_standby_names is '%s'",
+		        waited_for, wanted, names);
 	else if (present < wanted && count_of(row, HIDDEN) > 0)
 		pg_fail(connection, ERR_UNAVAILABLE,
 		        "the state of the standbys is hidden from this role: GRANT pg_read_all_stats");

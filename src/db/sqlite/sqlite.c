@@ -368,7 +368,7 @@ static int sqlite_begin(struct db_connection *base, struct error *error)
 	if (connection->writer && db_is_poisoned(base->db))
 		return error_cause(error, ERR_UNAVAILABLE, "an earlier sync failed");
 	struct db_query *begin =
-	    connection->writer ? db_query(base, "BEGIN IMMEDIATE") : db_query(base, "BEGIN");
+		connection->writer ? db_query(base, "BEGIN IMMEDIATE") : db_query(base, "BEGIN");
 	int result = db_execute(begin, NULL, error);
 	connection->in_transaction = result == OK;
 	return result;
@@ -424,8 +424,8 @@ static int prepare(struct sqlite_query *query)
 	size_t size = strlen(query->sql);
 	if (size > sizeof suffix - 1 && strcmp(query->sql + size - (sizeof suffix - 1), suffix) == 0)
 		size -= sizeof suffix - 1;
-	if (sqlite3_prepare_v3(connection->sqlite, query->sql, (int)size,
-	                       SQLITE_PREPARE_PERSISTENT, &query->statement, NULL) != SQLITE_OK)
+	if (sqlite3_prepare_v3(connection->sqlite, query->sql, (int)size, SQLITE_PREPARE_PERSISTENT,
+	                       &query->statement, NULL) != SQLITE_OK)
 		return fail(connection, query->sql);
 	int count = sqlite3_bind_parameter_count(query->statement);
 	for (int i = 1; i <= count; i++) {
@@ -597,36 +597,36 @@ static int sqlite_maintain(struct db *base, struct error *error)
 }
 
 const struct db_driver sqlite_driver = {
-    .check_url = sqlite_check_url,
-    .open = sqlite_open,
-    .close = sqlite_close,
-    .registrar_count = sqlite_registrar_count,
-    .promise = sqlite_promise,
-    .ready = sqlite_ready,
-    .take_writer = sqlite_take_writer,
-    .take_registrar = sqlite_take_registrar,
-    .take_reader = sqlite_take_reader,
-    .give = sqlite_give,
-    .begin = sqlite_begin,
-    .commit = sqlite_commit,
-    .rollback = sqlite_rollback,
-    .run = sqlite_run,
-    .query = sqlite_make_query,
-    .bind_integer = sqlite_bind_integer,
-    .bind_text = sqlite_bind_text_slice,
-    .bind_blob = sqlite_bind_bytes,
-    .bind_null = sqlite_bind_nothing,
-    .step = sqlite_step,
-    .execute = sqlite_execute,
-    .end = sqlite_end,
-    .integer = sqlite_integer,
-    .is_null = sqlite_is_null,
-    .text = sqlite_text,
-    .blob = sqlite_blob,
-    .table_query = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = $1",
-    .maintain = sqlite_maintain,
-    .backup_name = "constancia.db",
-    .backup = sqlite_backup,
-    .vacant = sqlite_vacant,
-    .restore = sqlite_restore,
+	.check_url = sqlite_check_url,
+	.open = sqlite_open,
+	.close = sqlite_close,
+	.registrar_count = sqlite_registrar_count,
+	.promise = sqlite_promise,
+	.ready = sqlite_ready,
+	.take_writer = sqlite_take_writer,
+	.take_registrar = sqlite_take_registrar,
+	.take_reader = sqlite_take_reader,
+	.give = sqlite_give,
+	.begin = sqlite_begin,
+	.commit = sqlite_commit,
+	.rollback = sqlite_rollback,
+	.run = sqlite_run,
+	.query = sqlite_make_query,
+	.bind_integer = sqlite_bind_integer,
+	.bind_text = sqlite_bind_text_slice,
+	.bind_blob = sqlite_bind_bytes,
+	.bind_null = sqlite_bind_nothing,
+	.step = sqlite_step,
+	.execute = sqlite_execute,
+	.end = sqlite_end,
+	.integer = sqlite_integer,
+	.is_null = sqlite_is_null,
+	.text = sqlite_text,
+	.blob = sqlite_blob,
+	.table_query = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = $1",
+	.maintain = sqlite_maintain,
+	.backup_name = "constancia.db",
+	.backup = sqlite_backup,
+	.vacant = sqlite_vacant,
+	.restore = sqlite_restore,
 };

@@ -14,9 +14,9 @@ static int insert_account(struct db_connection *connection, const struct account
 {
 	struct db_query *query = db_query(
 		connection, "INSERT INTO accounts (account, account_id, name, email, language, created_at,"
-		            " active_at, rate_live, unpaid_limit)"
-		            " SELECT COALESCE(MAX(account), 0) + 1, $1, $2, $3, $4, $5, $6, $7, $8"
-		            " FROM accounts");
+					" active_at, rate_live, unpaid_limit)"
+					" SELECT COALESCE(MAX(account), 0) + 1, $1, $2, $3, $4, $5, $6, $7, $8"
+					" FROM accounts");
 	db_bind_string(query, account_id);
 	db_bind_string(query, given->name);
 	db_bind_string(query, given->email);
@@ -162,10 +162,9 @@ int store_list_accounts(struct store *store, struct slice after, int64_t limit, 
 		return end_read(connection, code);
 	char day[11];
 	time_day_key(now_us, day);
-	struct row row = {
-		.arena = arena,
-		.query = db_query(connection,
-		                  ACCOUNT_COLUMNS " WHERE a.account > $2 ORDER BY a.account LIMIT $3")};
+	struct row row = {.arena = arena,
+	                  .query = db_query(connection, ACCOUNT_COLUMNS
+	                                    " WHERE a.account > $2 ORDER BY a.account LIMIT $3")};
 	db_bind_string(row.query, day);
 	db_bind_integer(row.query, after_number);
 	db_bind_integer(row.query, limit + 1);
@@ -181,8 +180,7 @@ int store_list_accounts(struct store *store, struct slice after, int64_t limit, 
 }
 
 static int change_account(struct db_connection *connection, struct slice account_id,
-                          const struct account_change *change, int64_t now_us,
-                          struct error *error)
+                          const struct account_change *change, int64_t now_us, struct error *error)
 {
 	int64_t account = 0;
 	int code = find_account_number(connection, account_id, &account, error);
@@ -274,12 +272,12 @@ int store_list_credits(struct store *store, struct slice account_id, int64_t bef
 	struct row row = {
 		.arena = arena,
 		.query = db_query(connection,
-		                  "SELECT e.number, e.at, e.kind, e.credits, e.balance, c.channel_id,"
-		                  " e.first_sequence, e.last_sequence, e.reference"
-		                  " FROM credit_entries e LEFT JOIN channels c"
-		                  " ON c.account = e.account AND c.channel = e.chain / 2"
-		                  " WHERE e.account = $1 AND e.number < $2"
-		                  " ORDER BY e.number DESC LIMIT $3")};
+	                      "SELECT e.number, e.at, e.kind, e.credits, e.balance, c.channel_id,"
+	                      " e.first_sequence, e.last_sequence, e.reference"
+	                      " FROM credit_entries e LEFT JOIN channels c"
+	                      " ON c.account = e.account AND c.channel = e.chain / 2"
+	                      " WHERE e.account = $1 AND e.number < $2"
+	                      " ORDER BY e.number DESC LIMIT $3")};
 	db_bind_integer(row.query, account);
 	db_bind_integer(row.query, before ? before : INT64_MAX);
 	db_bind_integer(row.query, limit + 1);

@@ -39,11 +39,14 @@ struct account_list {
 };
 /* From given: name, email, language, rate_live, unpaid_limit. Credits may be 0. */
 int store_create_account(struct store *store, const struct account_record *given, int64_t credits,
-                         int64_t now_us, char ret_account_id[ID_SIZE], struct error *error);
+                         int64_t now_us, char ret_account_id[ID_SIZE], struct error *error)
+	MUST_CHECK;
 int store_find_account(struct store *store, struct slice account_id, int64_t now_us,
-                       struct arena *arena, struct account_record *ret, struct error *error);
+                       struct arena *arena, struct account_record *ret, struct error *error)
+	MUST_CHECK;
 int store_list_accounts(struct store *store, struct slice after, int64_t limit, int64_t now_us,
-                        struct arena *arena, struct account_list *ret, struct error *error);
+                        struct arena *arena, struct account_list *ret, struct error *error)
+	MUST_CHECK;
 
 /* What is NULL or negative stays as it is. */
 struct account_change {
@@ -55,16 +58,19 @@ struct account_change {
 	int suspended;
 	int disabled; /* 0 also counts as activity, so that the account is not disabled again at once */
 };
-#define ACCOUNT_UNCHANGED \
-	(struct account_change) {.language = -1, .rate_live = -1, .unpaid_limit = -1, .suspended = -1, \
-	                         .disabled = -1}
+#define ACCOUNT_UNCHANGED                                                                          \
+	(struct account_change)                                                                        \
+	{                                                                                              \
+		.language = -1, .rate_live = -1, .unpaid_limit = -1, .suspended = -1, .disabled = -1       \
+	}
 int store_change_account(struct store *store, struct slice account_id,
-                         const struct account_change *change, int64_t now_us, struct error *error);
+                         const struct account_change *change, int64_t now_us, struct error *error)
+	MUST_CHECK;
 
 /* ---- credits (accounts.c) ---- */
 struct credit_movement {
-	int64_t credits; /* signed, not 0 */
-	const char *kind; /* "adjustment" or "revert" */
+	int64_t credits;       /* signed, not 0 */
+	const char *kind;      /* "adjustment" or "revert" */
 	const char *reference; /* may be NULL */
 };
 struct credit_outcome {
@@ -75,7 +81,7 @@ struct credit_outcome {
 /* ERR_REFUSED when an adjustment would make the balance negative (only a revert may). */
 int store_move_credits(struct store *store, struct slice account_id,
                        const struct credit_movement *movement, int64_t now_us,
-                       struct credit_outcome *ret, struct error *error);
+                       struct credit_outcome *ret, struct error *error) MUST_CHECK;
 
 struct credit_record {
 	int64_t number; /* from 1 within the account */
@@ -95,11 +101,12 @@ struct credit_list {
 };
 /* Newest first; `before` is a number, 0 for the first page. */
 int store_list_credits(struct store *store, struct slice account_id, int64_t before, int64_t limit,
-                       struct arena *arena, struct credit_list *ret, struct error *error);
+                       struct arena *arena, struct credit_list *ret, struct error *error)
+	MUST_CHECK;
 
 /* How many accounts have a balance that is not the sum of their entries (balances.c): 0. */
 int store_count_unbalanced(struct store *store, const atomic_bool *stopping, int64_t *ret_count,
-                           struct error *error);
+                           struct error *error) MUST_CHECK;
 
 /* ---- channels (configure.c) ---- */
 struct channel_record {
@@ -126,14 +133,14 @@ struct channel_list {
  * both chains begin. */
 int store_create_channel(struct store *store, struct slice account_id,
                          const struct config_facts *config, int64_t now_us,
-                         char ret_channel_id[ID_SIZE], struct error *error);
+                         char ret_channel_id[ID_SIZE], struct error *error) MUST_CHECK;
 /* The numbers behind an identifier; the versions come with store_get_channel. */
 int store_find_channel(struct store *store, struct slice channel_id, struct arena *arena,
-                       struct channel_record *ret, struct error *error);
+                       struct channel_record *ret, struct error *error) MUST_CHECK;
 /* account_id empty: those of all accounts. */
 int store_list_channels(struct store *store, struct slice account_id, struct slice after,
                         int64_t limit, struct arena *arena, struct channel_list *ret,
-                        struct error *error);
+                        struct error *error) MUST_CHECK;
 
 /* What is NULL or negative stays as it is; "" makes description and supplementary_info null. */
 struct config_change {
@@ -146,9 +153,10 @@ struct config_change {
 /* Seals a new version, only when something differs. */
 int store_configure_channel(struct store *store, struct slice channel_id,
                             const struct config_change *change, int64_t now_us,
-                            int64_t *ret_version, bool *ret_changed, struct error *error);
+                            int64_t *ret_version, bool *ret_changed, struct error *error)
+	MUST_CHECK;
 int store_suspend_channel(struct store *store, struct slice channel_id, bool suspended,
-                          struct error *error);
+                          struct error *error) MUST_CHECK;
 
 /* ---- keys (api_keys.c) ---- */
 struct key_record {
@@ -169,14 +177,14 @@ struct key_list {
 /* Of the key's text only its SHA-256 and last four characters come here. */
 int store_create_key(struct store *store, struct slice channel_id, enum mode mode, const char *name,
                      const struct sha256 *key_hash, const char last_four[5], int64_t now_us,
-                     char ret_key_id[ID_SIZE], struct error *error);
+                     char ret_key_id[ID_SIZE], struct error *error) MUST_CHECK;
 /* Either filter may be empty. */
 int store_list_keys(struct store *store, struct slice account_id, struct slice channel_id,
                     struct slice after, int64_t limit, struct arena *arena, struct key_list *ret,
-                    struct error *error);
+                    struct error *error) MUST_CHECK;
 /* For good. A key that is already revoked keeps its first time. */
 int store_revoke_key(struct store *store, struct slice key_id, int64_t now_us,
-                     int64_t *ret_revoked_at_us, struct error *error);
+                     int64_t *ret_revoked_at_us, struct error *error) MUST_CHECK;
 
 /* ---- consumption limits and alert thresholds (limits.c) ---- */
 struct limit_record {
@@ -199,11 +207,11 @@ struct limit_list {
  * test events never count. */
 int store_create_limit(struct store *store, struct slice channel_id, struct slice key_id,
                        enum period period, int64_t max_events, bool block, int64_t now_us,
-                       char ret_limit_id[ID_SIZE], struct error *error);
+                       char ret_limit_id[ID_SIZE], struct error *error) MUST_CHECK;
 int store_list_limits(struct store *store, struct slice account_id, struct slice channel_id,
                       struct slice after, int64_t limit, int64_t now_us, struct arena *arena,
-                      struct limit_list *ret, struct error *error);
-int store_delete_limit(struct store *store, struct slice limit_id, struct error *error);
+                      struct limit_list *ret, struct error *error) MUST_CHECK;
+int store_delete_limit(struct store *store, struct slice limit_id, struct error *error) MUST_CHECK;
 
 struct threshold_record {
 	char threshold_id[ID_SIZE];
@@ -218,10 +226,11 @@ struct threshold_list {
 };
 /* ERR_REFUSED when the account already has one at that number of credits. */
 int store_create_threshold(struct store *store, struct slice account_id, int64_t credits,
-                           char ret_threshold_id[ID_SIZE], struct error *error);
+                           char ret_threshold_id[ID_SIZE], struct error *error) MUST_CHECK;
 int store_list_thresholds(struct store *store, struct slice account_id, struct slice after,
                           int64_t limit, struct arena *arena, struct threshold_list *ret,
-                          struct error *error);
-int store_delete_threshold(struct store *store, struct slice threshold_id, struct error *error);
+                          struct error *error) MUST_CHECK;
+int store_delete_threshold(struct store *store, struct slice threshold_id, struct error *error)
+	MUST_CHECK;
 
 #endif

@@ -12,8 +12,8 @@ static int insert_key(struct db_connection *connection, struct slice channel_id,
 		return code;
 	struct db_query *query = db_query(
 		connection, "INSERT INTO api_keys (account, channel, key, key_id, key_hash, last_four,"
-		            " mode, name, created_at) SELECT $1, $2, COALESCE(MAX(key), 0) + 1, $3,"
-		            " $4, $5, $6, $7, $8 FROM api_keys");
+					" mode, name, created_at) SELECT $1, $2, COALESCE(MAX(key), 0) + 1, $3,"
+					" $4, $5, $6, $7, $8 FROM api_keys");
 	db_bind_integer(query, account);
 	db_bind_integer(query, channel);
 	db_bind_string(query, record->key_id);
@@ -60,11 +60,10 @@ static void read_key(struct row *row, struct key_record *record)
 	(void)mode_parse(db_text(query, 4), &record->mode);
 }
 
-static int find_key_number(struct db_connection *connection, struct slice key_id,
-                           int64_t *ret_key, struct error *error)
+static int find_key_number(struct db_connection *connection, struct slice key_id, int64_t *ret_key,
+                           struct error *error)
 {
-	struct row row = {.query =
-	                      db_query(connection, "SELECT key FROM api_keys WHERE key_id = $1")};
+	struct row row = {.query = db_query(connection, "SELECT key FROM api_keys WHERE key_id = $1")};
 	db_bind_text(row.query, key_id);
 	bool found = db_step(row.query);
 	if (found)
@@ -89,12 +88,12 @@ int store_list_keys(struct store *store, struct slice account_id, struct slice c
 	struct row row = {
 		.arena = arena,
 		.query = db_query(connection,
-		                  "SELECT k.key_id, c.channel_id, a.account_id, k.last_four, k.mode,"
-		                  " k.name, k.created_at, k.revoked_at FROM api_keys k"
-		                  " JOIN accounts a ON a.account = k.account"
-		                  " JOIN channels c ON c.account = k.account AND c.channel = k.channel"
-		                  " WHERE ($1 = 0 OR k.account = $1) AND ($2 = 0 OR k.channel = $2)"
-		                  " AND k.key > $3 ORDER BY k.key LIMIT $4")};
+	                      "SELECT k.key_id, c.channel_id, a.account_id, k.last_four, k.mode,"
+	                      " k.name, k.created_at, k.revoked_at FROM api_keys k"
+	                      " JOIN accounts a ON a.account = k.account"
+	                      " JOIN channels c ON c.account = k.account AND c.channel = k.channel"
+	                      " WHERE ($1 = 0 OR k.account = $1) AND ($2 = 0 OR k.channel = $2)"
+	                      " AND k.key > $3 ORDER BY k.key LIMIT $4")};
 	db_bind_integer(row.query, account);
 	db_bind_integer(row.query, channel);
 	db_bind_integer(row.query, after_key);
@@ -117,10 +116,9 @@ int store_revoke_key(struct store *store, struct slice key_id, int64_t now_us,
 	int code = begin_write(store, &connection, error);
 	if (code)
 		return code;
-	struct row row = {
-		.query = db_query(connection,
-		                  "UPDATE api_keys SET revoked_at = COALESCE(revoked_at, $2)"
-		                  " WHERE key_id = $1 RETURNING revoked_at")};
+	struct row row = {.query = db_query(connection,
+	                                    "UPDATE api_keys SET revoked_at = COALESCE(revoked_at, $2)"
+	                                    " WHERE key_id = $1 RETURNING revoked_at")};
 	db_bind_text(row.query, key_id);
 	db_bind_integer(row.query, now_us);
 	bool found = db_step(row.query);

@@ -5,28 +5,27 @@ int store_find_key(struct store *store, const struct sha256 *key_hash, struct ke
 {
 	struct db_connection *reader = db_take_reader(store->db);
 	struct db_query *query = db_query(
-	    reader,
-	    "SELECT api_keys.account, api_keys.channel, api_keys.key, account_id, "
-	    "channels.channel_id, key_id, mode, modality, revoked_at, accounts.suspended, "
-	    "channels.suspended, disabled, rate_live FROM api_keys "
-	    "JOIN accounts ON accounts.account = api_keys.account "
-	    "JOIN channels ON channels.account = api_keys.account "
-	    "AND channels.channel = api_keys.channel "
-	    "JOIN channel_configs ON channel_configs.account = api_keys.account "
-	    "AND channel_configs.channel = api_keys.channel "
-	    "AND channel_configs.version = channels.config_version WHERE key_hash = $1");
+		reader, "SELECT api_keys.account, api_keys.channel, api_keys.key, account_id, "
+				"channels.channel_id, key_id, mode, modality, revoked_at, accounts.suspended, "
+				"channels.suspended, disabled, rate_live FROM api_keys "
+				"JOIN accounts ON accounts.account = api_keys.account "
+				"JOIN channels ON channels.account = api_keys.account "
+				"AND channels.channel = api_keys.channel "
+				"JOIN channel_configs ON channel_configs.account = api_keys.account "
+				"AND channel_configs.channel = api_keys.channel "
+				"AND channel_configs.version = channels.config_version WHERE key_hash = $1");
 	db_bind_blob(query, key_hash->bytes, SHA256_SIZE);
 	bool found = db_step(query);
 	if (found) {
 		struct key_identity key = {
-		    .account = db_integer(query, 0),
-		    .channel = db_integer(query, 1),
-		    .key = db_integer(query, 2),
-		    .revoked = !db_is_null(query, 8),
-		    .account_suspended = db_integer(query, 9) != 0,
-		    .channel_suspended = db_integer(query, 10) != 0,
-		    .account_disabled = db_integer(query, 11) != 0,
-		    .rate = db_integer(query, 12),
+			.account = db_integer(query, 0),
+			.channel = db_integer(query, 1),
+			.key = db_integer(query, 2),
+			.revoked = !db_is_null(query, 8),
+			.account_suspended = db_integer(query, 9) != 0,
+			.channel_suspended = db_integer(query, 10) != 0,
+			.account_disabled = db_integer(query, 11) != 0,
+			.rate = db_integer(query, 12),
 		};
 		store_copy_id(key.account_id, db_text(query, 3));
 		store_copy_id(key.channel_id, db_text(query, 4));
@@ -52,8 +51,8 @@ static char *copy_column(struct arena *arena, struct db_query *query, int column
 static int read_configs(struct db_connection *reader, struct arena *arena, struct channel *channel,
                         struct error *error)
 {
-	struct db_query *query = db_query(
-	    reader, "SELECT config_version FROM channels WHERE account = $1 AND channel = $2");
+	struct db_query *query =
+		db_query(reader, "SELECT config_version FROM channels WHERE account = $1 AND channel = $2");
 	db_bind_integer(query, channel->account);
 	db_bind_integer(query, channel->channel);
 	size_t count = db_step(query) ? (size_t)db_integer(query, 0) : 0;
@@ -63,22 +62,21 @@ static int read_configs(struct db_connection *reader, struct arena *arena, struc
 	channel->configs = arena_alloc(arena, (count + 1) * sizeof *channel->configs);
 	if (!channel->configs)
 		return ERR_NO_MEMORY;
-	query = db_query(reader,
-	                 "SELECT version, sealed_at, modality, name, description, declarant, "
-	                 "supplementary_info, config_hash FROM channel_configs "
-	                 "WHERE account = $1 AND channel = $2 ORDER BY version");
+	query = db_query(reader, "SELECT version, sealed_at, modality, name, description, declarant, "
+	                         "supplementary_info, config_hash FROM channel_configs "
+	                         "WHERE account = $1 AND channel = $2 ORDER BY version");
 	db_bind_integer(query, channel->account);
 	db_bind_integer(query, channel->channel);
 	while (channel->config_count < count && db_step(query)) {
 		struct channel_config *config = &channel->configs[channel->config_count++];
 		config->facts = (struct config_facts){
-		    .channel_id = channel->channel_id,
-		    .version = db_integer(query, 0),
-		    .sealed_at_us = db_integer(query, 1),
-		    .name = copy_column(arena, query, 3),
-		    .description = copy_column(arena, query, 4),
-		    .declarant = copy_column(arena, query, 5),
-		    .supplementary_info = copy_column(arena, query, 6),
+			.channel_id = channel->channel_id,
+			.version = db_integer(query, 0),
+			.sealed_at_us = db_integer(query, 1),
+			.name = copy_column(arena, query, 3),
+			.description = copy_column(arena, query, 4),
+			.declarant = copy_column(arena, query, 5),
+			.supplementary_info = copy_column(arena, query, 6),
 		};
 		if (!modality_parse(db_text(query, 2), &config->facts.modality))
 			result = ERR_CORRUPT;
@@ -97,7 +95,7 @@ int store_get_channel(struct store *store, int64_t account, int64_t channel, str
 	int result = db_begin(reader, error);
 	struct channel found = {.account = account, .channel = channel};
 	struct db_query *query =
-	    db_query(reader, "SELECT channel_id, account_id, channels.created_at, channels.suspended "
+		db_query(reader, "SELECT channel_id, account_id, channels.created_at, channels.suspended "
 	                     "FROM channels JOIN accounts ON accounts.account = channels.account "
 	                     "WHERE channels.account = $1 AND channel = $2");
 	db_bind_integer(query, account);

@@ -26,8 +26,8 @@ static int insert_config(struct db_connection *connection, int64_t account, int6
 		return code;
 	struct db_query *query = db_query(
 		connection, "INSERT INTO channel_configs (account, channel, version, sealed_at, modality,"
-		            " name, description, declarant, supplementary_info, config_hash)"
-		            " VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)");
+					" name, description, declarant, supplementary_info, config_hash)"
+					" VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)");
 	db_bind_integer(query, account);
 	db_bind_integer(query, channel);
 	db_bind_integer(query, facts->version);
@@ -44,8 +44,7 @@ static int insert_config(struct db_connection *connection, int64_t account, int6
 /* ---- creation ---- */
 
 static int insert_chain(struct db_connection *connection, int64_t account, int64_t channel,
-                        enum mode mode, const char *channel_id, int64_t now_us,
-                        struct error *error)
+                        enum mode mode, const char *channel_id, int64_t now_us, struct error *error)
 {
 	BUF_AUTO struct buf document;
 	buf_init(&document, DOCUMENT_MAX);
@@ -54,9 +53,9 @@ static int insert_chain(struct db_connection *connection, int64_t account, int64
 	if (code)
 		return error_cause(error, code, "a genesis document");
 	struct sha256 genesis = sha256_of(document.data, document.size);
-	struct db_query *query = db_query(
-		connection, "INSERT INTO chains (account, chain, created_at, genesis_hash,"
-		            " last_chain_hash) VALUES ($1, $2, $3, $4, $4)");
+	struct db_query *query =
+		db_query(connection, "INSERT INTO chains (account, chain, created_at, genesis_hash,"
+	                         " last_chain_hash) VALUES ($1, $2, $3, $4, $4)");
 	db_bind_integer(query, account);
 	db_bind_integer(query, chain_number(channel, mode));
 	db_bind_integer(query, now_us);
@@ -64,13 +63,13 @@ static int insert_chain(struct db_connection *connection, int64_t account, int64
 	return db_execute(query, NULL, error);
 }
 
-static int insert_channel(struct db_connection *connection, int64_t account,
-                          const char *channel_id, int64_t now_us, struct error *error)
+static int insert_channel(struct db_connection *connection, int64_t account, const char *channel_id,
+                          int64_t now_us, struct error *error)
 {
-	struct db_query *query = db_query(
-		connection, "INSERT INTO channels (account, channel, channel_id, created_at,"
-		            " config_version) SELECT $1, COALESCE(MAX(channel), 0) + 1, $2, $3, 1"
-		            " FROM channels");
+	struct db_query *query =
+		db_query(connection, "INSERT INTO channels (account, channel, channel_id, created_at,"
+	                         " config_version) SELECT $1, COALESCE(MAX(channel), 0) + 1, $2, $3, 1"
+	                         " FROM channels");
 	db_bind_integer(query, account);
 	db_bind_string(query, channel_id);
 	db_bind_integer(query, now_us);
@@ -78,8 +77,8 @@ static int insert_channel(struct db_connection *connection, int64_t account,
 }
 
 static int create_channel(struct db_connection *connection, struct slice account_id,
-                          const struct config_facts *config, const char *channel_id,
-                          int64_t now_us, struct error *error)
+                          const struct config_facts *config, const char *channel_id, int64_t now_us,
+                          struct error *error)
 {
 	int64_t account = 0, channel = 0;
 	int code = find_account_number(connection, account_id, &account, error);
@@ -181,11 +180,11 @@ int store_list_channels(struct store *store, struct slice account_id, struct sli
 	code = find_filters(connection, account_id, after, &account, &after_channel, error);
 	if (code)
 		return end_read(connection, code);
-	struct row row = {
-		.arena = arena,
-		.query = db_query(connection, CHANNEL_COLUMNS " WHERE ($1 = 0 OR c.account = $1)"
-		                                              " AND c.channel > $2"
-		                                              " ORDER BY c.channel LIMIT $3")};
+	struct row row = {.arena = arena,
+	                  .query =
+	                      db_query(connection, CHANNEL_COLUMNS " WHERE ($1 = 0 OR c.account = $1)"
+	                                                           " AND c.channel > $2"
+	                                                           " ORDER BY c.channel LIMIT $3")};
 	db_bind_integer(row.query, account);
 	db_bind_integer(row.query, after_channel);
 	db_bind_integer(row.query, limit + 1);
@@ -214,25 +213,24 @@ static int load_config(struct db_connection *connection, int64_t account, int64_
 	struct row row = {
 		.arena = arena,
 		.query = db_query(connection,
-		                  "SELECT v.version, v.sealed_at, v.modality, v.name, v.description,"
-		                  " v.declarant, v.supplementary_info,"
-		                  " (SELECT SUM(h.last_sequence) FROM chains h WHERE h.account = c.account"
-		                  " AND h.chain IN (c.channel * 2, c.channel * 2 + 1))"
-		                  " FROM channels c JOIN channel_configs v ON v.account = c.account"
-		                  " AND v.channel = c.channel AND v.version = c.config_version"
-		                  " WHERE c.account = $1 AND c.channel = $2")};
+	                      "SELECT v.version, v.sealed_at, v.modality, v.name, v.description,"
+	                      " v.declarant, v.supplementary_info,"
+	                      " (SELECT SUM(h.last_sequence) FROM chains h WHERE h.account = c.account"
+	                      " AND h.chain IN (c.channel * 2, c.channel * 2 + 1))"
+	                      " FROM channels c JOIN channel_configs v ON v.account = c.account"
+	                      " AND v.channel = c.channel AND v.version = c.config_version"
+	                      " WHERE c.account = $1 AND c.channel = $2")};
 	db_bind_integer(row.query, account);
 	db_bind_integer(row.query, channel);
 	bool found = db_step(row.query);
 	if (found) {
-		*ret = (struct config_state){
-			.facts = {.version = db_integer(row.query, 0),
-			          .sealed_at_us = db_integer(row.query, 1),
-			          .name = row_string(&row, 3),
-			          .description = row_string(&row, 4),
-			          .declarant = row_string(&row, 5),
-			          .supplementary_info = row_string(&row, 6)},
-			.has_events = db_integer(row.query, 7) > 0};
+		*ret = (struct config_state){.facts = {.version = db_integer(row.query, 0),
+		                                       .sealed_at_us = db_integer(row.query, 1),
+		                                       .name = row_string(&row, 3),
+		                                       .description = row_string(&row, 4),
+		                                       .declarant = row_string(&row, 5),
+		                                       .supplementary_info = row_string(&row, 6)},
+		                             .has_events = db_integer(row.query, 7) > 0};
 		(void)modality_parse(db_text(row.query, 2), &ret->facts.modality);
 	}
 	return row_end(&row, found, MSG_STORE_NO_CHANNEL, channel_id, error);

@@ -39,17 +39,16 @@ static int tell_owner(struct db_connection *connection, int64_t account, int64_t
 	json_end_object(&writer);
 	int result = buf_check(&values);
 	return result ? result
-	              : store_queue_mail(connection, account, MAIL_ACCOUNT_DISABLED,
-	                                 buf_slice(&values), now_us, error);
+	              : store_queue_mail(connection, account, MAIL_ACCOUNT_DISABLED, buf_slice(&values),
+	                                 now_us, error);
 }
 
 /* Unless it came to life since it was found. */
 static int disable(struct db_connection *connection, int64_t account, int64_t before_us,
                    int64_t now_us, bool *ret_disabled, struct error *error)
 {
-	struct db_query *query =
-	    db_query(connection, "UPDATE accounts SET disabled = 1 WHERE" IS_IDLE
-	                         " AND account = $2 RETURNING active_at");
+	struct db_query *query = db_query(connection, "UPDATE accounts SET disabled = 1 WHERE" IS_IDLE
+	                                              " AND account = $2 RETURNING active_at");
 	db_bind_integer(query, before_us);
 	db_bind_integer(query, account);
 	*ret_disabled = db_step(query);
@@ -74,8 +73,9 @@ int store_disable_idle_accounts(struct store *store, int64_t before_us, int64_t 
 		result = begin_write(store, &connection, error);
 		if (result)
 			break;
-		result = end_write(connection, disable(connection, account, before_us,
-		                                       db_now_us(store->db), &disabled, error), error);
+		result = end_write(
+			connection,
+			disable(connection, account, before_us, db_now_us(store->db), &disabled, error), error);
 		if (result == ERR_UNAVAILABLE || result == ERR_UNKNOWN_OUTCOME)
 			break;
 		failure = result ? result : failure; /* of this account alone */

@@ -16,9 +16,8 @@ struct limit_target {
 static int find_limit_key(struct db_connection *connection, struct slice key_id,
                           struct limit_target *ret, struct error *error)
 {
-	struct row row = {
-		.query = db_query(connection, "SELECT account, channel, key, mode, revoked_at"
-		                              " FROM api_keys WHERE key_id = $1")};
+	struct row row = {.query = db_query(connection, "SELECT account, channel, key, mode, revoked_at"
+	                                                " FROM api_keys WHERE key_id = $1")};
 	db_bind_text(row.query, key_id);
 	bool found = db_step(row.query);
 	bool test = false, revoked = false;
@@ -43,7 +42,7 @@ static int insert_limit(struct db_connection *connection, const struct limit_tar
 {
 	struct db_query *query = db_query(
 		connection, "INSERT INTO consumption_limits (account, limit_id, channel, key, period,"
-		            " max_events, action, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)");
+					" max_events, action, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)");
 	db_bind_integer(query, target->account);
 	db_bind_string(query, limit_id);
 	db_bind_integer(query, target->channel);
@@ -76,8 +75,8 @@ int store_create_limit(struct store *store, struct slice channel_id, struct slic
 	if (!code)
 		code = lock_account(connection, target.account, error);
 	if (!code)
-		code = insert_limit(connection, &target, limit_id, period, max_events, block, now_us,
-		                    error);
+		code =
+			insert_limit(connection, &target, limit_id, period, max_events, block, now_us, error);
 	code = end_write(connection, code, error);
 	if (!code)
 		memcpy(ret_limit_id, limit_id, ID_SIZE);
@@ -170,8 +169,8 @@ int store_delete_limit(struct store *store, struct slice limit_id, struct error 
 
 /* ---- alert thresholds ---- */
 
-static int refuse_same_threshold(struct db_connection *connection, int64_t account,
-                                 int64_t credits, struct error *error)
+static int refuse_same_threshold(struct db_connection *connection, int64_t account, int64_t credits,
+                                 struct error *error)
 {
 	struct db_query *query = db_query(connection, "SELECT threshold_id FROM balance_thresholds"
 	                                              " WHERE account = $1 AND credits = $2");
@@ -207,8 +206,8 @@ int store_create_threshold(struct store *store, struct slice account_id, int64_t
 	if (!code) {
 		struct db_query *query = db_query(
 			connection, "INSERT INTO balance_thresholds (account, threshold_id, credits, armed)"
-			            " SELECT account, $2, $3, CASE WHEN balance > $3 THEN 1 ELSE 0 END"
-			            " FROM accounts WHERE account = $1");
+						" SELECT account, $2, $3, CASE WHEN balance > $3 THEN 1 ELSE 0 END"
+						" FROM accounts WHERE account = $1");
 		db_bind_integer(query, account);
 		db_bind_string(query, threshold_id);
 		db_bind_integer(query, credits);
@@ -246,10 +245,10 @@ int store_list_thresholds(struct store *store, struct slice account_id, struct s
 	struct row row = {
 		.arena = arena,
 		.query = db_query(connection,
-		                  "SELECT t.threshold_id, a.account_id, t.credits, t.armed"
-		                  " FROM balance_thresholds t JOIN accounts a ON a.account = t.account"
-		                  " WHERE ($1 = 0 OR t.account = $1) AND t.threshold_id > $2"
-		                  " ORDER BY t.threshold_id LIMIT $3")};
+	                      "SELECT t.threshold_id, a.account_id, t.credits, t.armed"
+	                      " FROM balance_thresholds t JOIN accounts a ON a.account = t.account"
+	                      " WHERE ($1 = 0 OR t.account = $1) AND t.threshold_id > $2"
+	                      " ORDER BY t.threshold_id LIMIT $3")};
 	db_bind_integer(row.query, account);
 	db_bind_text(row.query, after);
 	db_bind_integer(row.query, limit + 1);

@@ -5,7 +5,9 @@
 
 #include "store/certifications/read_certification.h"
 
-#define ACCEPT_MEMORY_MAX ((size_t)4 << 20) /* an account's thresholds and the notices they give */
+#define ACCEPT_MEMORY_MAX                                                                          \
+	((size_t)4 << 20) /* an account's thresholds and the notices they give                         \
+	                   */
 #define NUMBERS_PER_YEAR 9999999
 #define OPEN_RETRY_SECONDS 30
 
@@ -40,26 +42,26 @@ void read_certification_row(struct row *row, struct certification *certification
 {
 	struct db_query *query = row->query;
 	*certification = (struct certification){
-	    .account = db_integer(query, 0),
-	    .channel = db_integer(query, 1),
-	    .chain = db_integer(query, 2),
-	    .certification = db_integer(query, 3),
-	    .key = db_integer(query, 4),
-	    .mode = db_integer(query, 2) % 2 ? MODE_TEST : MODE_LIVE,
-	    .progress_permille = db_integer(query, 8),
-	    .requested_at_us = db_integer(query, 9),
-	    .completed_at_us = row_time(query, 10),
-	    .language = slice_is(db_text(query, 11), "es") ? LANGUAGE_SPANISH : LANGUAGE_ENGLISH,
-	    .range = {.from_us = row_time(query, 12),
+		.account = db_integer(query, 0),
+		.channel = db_integer(query, 1),
+		.chain = db_integer(query, 2),
+		.certification = db_integer(query, 3),
+		.key = db_integer(query, 4),
+		.mode = db_integer(query, 2) % 2 ? MODE_TEST : MODE_LIVE,
+		.progress_permille = db_integer(query, 8),
+		.requested_at_us = db_integer(query, 9),
+		.completed_at_us = row_time(query, 10),
+		.language = slice_is(db_text(query, 11), "es") ? LANGUAGE_SPANISH : LANGUAGE_ENGLISH,
+		.range = {.from_us = row_time(query, 12),
 	              .to_us = row_time(query, 13),
 	              .seq_from = db_integer(query, 14),
 	              .seq_to = db_integer(query, 15)},
-	    .first_sequence = db_integer(query, 16),
-	    .last_sequence = db_integer(query, 17),
-	    .config_versions = row_string(row, 18),
-	    .fee = db_integer(query, 19),
-	    .attempts = db_integer(query, 22),
-	    .last_error = row_string(row, 23),
+		.first_sequence = db_integer(query, 16),
+		.last_sequence = db_integer(query, 17),
+		.config_versions = row_string(row, 18),
+		.fee = db_integer(query, 19),
+		.attempts = db_integer(query, 22),
+		.last_error = row_string(row, 23),
 	};
 	store_copy_id(certification->certification_id, db_text(query, 5));
 	store_copy_id(certification->channel_id, db_text(query, 6));
@@ -108,12 +110,11 @@ int store_list_certifications(struct store *store, int64_t account, int64_t chai
 	int result = begin_read(store, &connection, error);
 	if (result)
 		return result;
-	struct row row = {
-	    .arena = arena,
-	    .query = db_query(connection,
-	                      CERTIFICATIONS " WHERE c.account = $1 AND c.chain = $2"
-	                                     " AND c.certification < $3 AND ($4 = '' OR c.status = $4)"
-	                                     " ORDER BY c.certification DESC LIMIT $5")};
+	struct row row = {.arena = arena,
+	                  .query = db_query(connection, CERTIFICATIONS
+	                                    " WHERE c.account = $1 AND c.chain = $2"
+	                                    " AND c.certification < $3 AND ($4 = '' OR c.status = $4)"
+	                                    " ORDER BY c.certification DESC LIMIT $5")};
 	db_bind_integer(row.query, account);
 	db_bind_integer(row.query, chain);
 	db_bind_integer(row.query, before ? before : INT64_MAX);
@@ -143,12 +144,12 @@ int store_list_certifications(struct store *store, int64_t account, int64_t chai
 static int64_t config_version_at(struct db_connection *connection, int64_t account, int64_t chain,
                                  int64_t sequence)
 {
-	struct db_query *query = db_query(
-	    connection, "SELECT config_version FROM events WHERE account = $1 AND event = $2");
+	struct db_query *query =
+		db_query(connection, "SELECT config_version FROM events WHERE account = $1 AND event = $2");
 	db_bind_integer(query, account);
 	db_bind_integer(query, event_number(chain, sequence));
 	int64_t version = db_step(query) ? db_integer(query, 0) : 0;
-	db_end(query, NULL);
+	db_release(query);
 	return version;
 }
 
@@ -170,8 +171,8 @@ static int64_t next_version_at(struct db_connection *connection, int64_t account
 }
 
 int store_list_config_versions(struct store *store, int64_t account, int64_t chain, int64_t first,
-                               int64_t last, size_t limit, int64_t *ret_versions,
-                               size_t *ret_count, struct error *error)
+                               int64_t last, size_t limit, int64_t *ret_versions, size_t *ret_count,
+                               struct error *error)
 {
 	struct db_connection *connection;
 	int result = begin_read(store, &connection, error);
@@ -181,15 +182,14 @@ int store_list_config_versions(struct store *store, int64_t account, int64_t cha
 	int64_t highest = config_version_at(connection, account, chain, last);
 	for (int64_t at = first; at <= last && !db_failure(connection);) {
 		if (count == limit) {
-			result = error_cause(error, ERR_TOO_LARGE, "more than %zu configuration versions",
-			                     limit);
+			result =
+				error_cause(error, ERR_TOO_LARGE, "more than %zu configuration versions", limit);
 			break;
 		}
 		int64_t version = config_version_at(connection, account, chain, at);
 		ret_versions[count++] = version;
-		at = version == highest
-		         ? last + 1
-		         : next_version_at(connection, account, chain, at, version, last);
+		at = version == highest ? last + 1
+		                        : next_version_at(connection, account, chain, at, version, last);
 	}
 	if (!result && db_failure(connection))
 		result = db_tell_failure(connection, error);
@@ -207,7 +207,7 @@ int store_sum_content(struct store *store, int64_t account, int64_t chain, int64
 	if (result)
 		return result;
 	struct db_query *query =
-	    db_query(connection, "SELECT COALESCE(SUM(content_bytes), 0) FROM events"
+		db_query(connection, "SELECT COALESCE(SUM(content_bytes), 0) FROM events"
 	                         " WHERE account = $1 AND event BETWEEN $2 AND $3");
 	db_bind_integer(query, account);
 	db_bind_integer(query, event_number(chain, first));
@@ -226,7 +226,7 @@ static int take_number(struct db_connection *connection, struct certification *c
 {
 	int year = time_year(certification->requested_at_us);
 	struct db_query *query =
-	    db_query(connection, "INSERT INTO certification_numbers (year, mode, last_number)"
+		db_query(connection, "INSERT INTO certification_numbers (year, mode, last_number)"
 	                         " VALUES ($1, $2, 1) ON CONFLICT (year, mode)"
 	                         " DO UPDATE SET last_number = certification_numbers.last_number + 1"
 	                         " RETURNING last_number");
@@ -268,7 +268,7 @@ static int take_code(struct db_connection *connection, const char *prefix,
 	while (taken) {
 		make_code(prefix, certification, certification->verification_code);
 		struct db_query *query =
-		    db_query(connection, "SELECT 1 FROM certifications WHERE verification_code = $1");
+			db_query(connection, "SELECT 1 FROM certifications WHERE verification_code = $1");
 		db_bind_string(query, certification->verification_code);
 		taken = db_step(query);
 		int result = db_end(query, error);
@@ -282,10 +282,10 @@ static int count_test(struct db_connection *connection, const struct certificati
                       const char *day, struct error *error)
 {
 	struct db_query *query = db_query(
-	    connection, "INSERT INTO test_usage (account, day, certifications) VALUES ($1, $2, 1)"
-	                " ON CONFLICT (account, day) DO UPDATE SET"
-	                " certifications = test_usage.certifications + 1"
-	                " WHERE test_usage.certifications < $3");
+		connection, "INSERT INTO test_usage (account, day, certifications) VALUES ($1, $2, 1)"
+					" ON CONFLICT (account, day) DO UPDATE SET"
+					" certifications = test_usage.certifications + 1"
+					" WHERE test_usage.certifications < $3");
 	db_bind_integer(query, certification->account);
 	db_bind_string(query, day);
 	db_bind_integer(query, TEST_CERTIFICATIONS_PER_DAY);
@@ -297,7 +297,7 @@ static int count_test(struct db_connection *connection, const struct certificati
 	int64_t now_us = certification->requested_at_us;
 	if (error)
 		error->retry_after_seconds =
-		    (int)((time_next_day(now_us) - now_us + US_PER_SECOND - 1) / US_PER_SECOND);
+			(int)((time_next_day(now_us) - now_us + US_PER_SECOND - 1) / US_PER_SECOND);
 	return result;
 }
 
@@ -312,9 +312,9 @@ static int charge(struct db_connection *connection, const struct certification *
 		return error_set(error, ERR_INSUFFICIENT_BALANCE, MSG_NONE, NULL);
 	struct ledger_result moved = {0};
 	int64_t settled = 0;
-	int result = ledger_move_credits(account, -certification->fee, "fee",
-	                                 certification->certification_id, arena, &moved, &settled,
-	                                 error);
+	int result =
+		ledger_move_credits(account, -certification->fee, "fee", certification->certification_id,
+	                        arena, &moved, &settled, error);
 	if (!result)
 		result = store_write_entries(connection, account, moved.entries,
 		                             certification->requested_at_us, error);
@@ -341,12 +341,12 @@ static int insert_certification(struct db_connection *connection,
                                 struct certification *certification, struct error *error)
 {
 	struct db_query *query = db_query(
-	    connection,
-	    "INSERT INTO certifications (account, channel, chain, certification_id, key, status,"
-	    " requested_at, language, range_from, range_to, range_seq_from, range_seq_to,"
-	    " first_sequence, last_sequence, config_versions, fee, verification_code,"
-	    " next_attempt_at) VALUES ($1, $2, $3, $4, $5, 'processing', $6, $7, $8, $9, $10, $11,"
-	    " $12, $13, $14, $15, $16, $17) RETURNING certification");
+		connection,
+		"INSERT INTO certifications (account, channel, chain, certification_id, key, status,"
+		" requested_at, language, range_from, range_to, range_seq_from, range_seq_to,"
+		" first_sequence, last_sequence, config_versions, fee, verification_code,"
+		" next_attempt_at) VALUES ($1, $2, $3, $4, $5, 'processing', $6, $7, $8, $9, $10, $11,"
+		" $12, $13, $14, $15, $16, $17) RETURNING certification");
 	db_bind_integer(query, certification->account);
 	db_bind_integer(query, certification->channel);
 	db_bind_integer(query, certification->chain);
@@ -376,7 +376,7 @@ static int check_open(struct db_connection *connection, const struct certificati
 	if (open_max == 0)
 		return OK;
 	struct db_query *query =
-	    db_query(connection, "SELECT COUNT(*) FROM certifications WHERE account = $1"
+		db_query(connection, "SELECT COUNT(*) FROM certifications WHERE account = $1"
 	                         " AND status = 'processing' AND chain % 2 = $2");
 	db_bind_integer(query, certification->account);
 	db_bind_integer(query, certification->mode);

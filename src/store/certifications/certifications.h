@@ -54,30 +54,27 @@ struct certification {
  *   live: ERR_NOT_OPERATIONAL, then the fee, ERR_INSUFFICIENT_BALANCE;
  *   test: the daily count, ERR_TEST_QUOTA with retry_after_seconds; no fee. */
 int store_accept_certification(struct store *store, const char *prefix, int64_t open_max,
-                               struct certification *certification, struct error *error)
-    __attribute__((warn_unused_result));
+                               struct certification *certification, struct error *error) MUST_CHECK;
 
 /* The configuration versions that the events first to last were registered under, ascending; a
  * chain's versions never decrease. At most `limit`, else ERR_TOO_LARGE. */
 int store_list_config_versions(struct store *store, int64_t account, int64_t chain, int64_t first,
-                               int64_t last, size_t limit, int64_t *ret_versions,
-                               size_t *ret_count, struct error *error)
-    __attribute__((warn_unused_result));
+                               int64_t last, size_t limit, int64_t *ret_versions, size_t *ret_count,
+                               struct error *error) MUST_CHECK;
 
 /* The bytes of declared content of the events first to last. */
 int store_sum_content(struct store *store, int64_t account, int64_t chain, int64_t first,
-                      int64_t last, int64_t *ret_bytes, struct error *error)
-    __attribute__((warn_unused_result));
+                      int64_t last, int64_t *ret_bytes, struct error *error) MUST_CHECK;
 
 int store_find_certification(struct store *store, int64_t account, int64_t chain, struct slice id,
                              struct arena *arena, struct certification *ret, struct error *error)
-    __attribute__((warn_unused_result));
+	MUST_CHECK;
 /* Newest first; `before` is a number, 0 for the first page; status -1: any; at most `limit`
  * (CERTIFICATION_LIST_MAX). */
 int store_list_certifications(struct store *store, int64_t account, int64_t chain, int status,
                               int64_t before, int64_t limit, struct arena *arena,
                               struct certification **ret_items, size_t *ret_count, bool *ret_more,
-                              struct error *error) __attribute__((warn_unused_result));
+                              struct error *error) MUST_CHECK;
 
 /* ---- jobs ---- */
 
@@ -99,20 +96,20 @@ struct certification_claim {
  * happened many times. */
 int store_claim_certification(struct store *store, const struct certification_claim *claim,
                               struct arena *arena, struct certification *ret, struct error *error)
-    __attribute__((warn_unused_result));
+	MUST_CHECK;
 /* ERR_REFUSED: the lease is another's, or the job is over. */
 int store_renew_certification(struct store *store, const struct certification *certification,
                               const char *holder, int64_t until_us, int64_t progress_permille,
-                              struct error *error) __attribute__((warn_unused_result));
+                              struct error *error) MUST_CHECK;
 /* Gives it back, to be tried again from next_us on. `cause` NULL: the attempt does not count. */
 int store_delay_certification(struct store *store, const struct certification *certification,
                               const char *holder, int64_t next_us, const char *cause,
-                              struct error *error) __attribute__((warn_unused_result));
+                              struct error *error) MUST_CHECK;
 
 enum document_kind { DOCUMENT_REPORT, DOCUMENT_EVIDENCE, DOCUMENT_PART };
 struct document {
 	enum document_kind kind;
-	enum language language; /* of a report */
+	enum language language;        /* of a report */
 	char name[DOCUMENT_NAME_SIZE]; /* as downloads show it */
 	char object[OBJECT_NAME_SIZE]; /* in the content store */
 	int64_t size_bytes;
@@ -123,48 +120,44 @@ struct document {
 int store_complete_certification(struct store *store, const struct certification *certification,
                                  const char *holder, int64_t issued_at_us,
                                  const struct document *documents, size_t count,
-                                 struct error *error) __attribute__((warn_unused_result));
+                                 struct error *error) MUST_CHECK;
 /* Fails it for good: status, refund of the fee and notice, with a fresh incident. `holder` NULL:
  * one that nobody works on. ERR_REFUSED as above. */
 int store_fail_certification(struct store *store, const struct certification *certification,
                              const char *holder, const char *cause, int64_t now_us,
-                             char ret_incident_id[ID_SIZE], struct error *error)
-    __attribute__((warn_unused_result));
+                             char ret_incident_id[ID_SIZE], struct error *error) MUST_CHECK;
 
 /* The first one numbered above `after` in processing, requested before before_us, whose range is
  * still not sealed, so that nobody can claim it; ERR_NOT_FOUND. */
 int store_find_overdue_certification(struct store *store, int64_t before_us, int64_t after,
                                      struct arena *arena, struct certification *ret,
-                                     struct error *error)
-    __attribute__((warn_unused_result));
+                                     struct error *error) MUST_CHECK;
 
 /* ---- issued files ---- */
 
 /* Reports (Spanish first), evidence, then parts in their order. */
 int store_list_documents(struct store *store, int64_t account, int64_t certification,
                          struct arena *arena, struct document **ret_documents, size_t *ret_count,
-                         struct error *error) __attribute__((warn_unused_result));
+                         struct error *error) MUST_CHECK;
 /* By the public identifier and the file's name; ERR_NOT_FOUND. */
 int store_find_document(struct store *store, struct slice certification_id, struct slice name,
-                        struct document *ret, struct error *error)
-    __attribute__((warn_unused_result));
+                        struct document *ret, struct error *error) MUST_CHECK;
 /* A completed certification by its verification code, or (digest not NULL) by the SHA-256 of one of
  * its files; ERR_NOT_FOUND. */
 int store_find_issued(struct store *store, struct slice code, const struct sha256 *digest,
                       struct arena *arena, struct certification *ret, struct error *error)
-    __attribute__((warn_unused_result));
+	MUST_CHECK;
 
 /* ---- housekeeping ---- */
 
 /* Whether an event or an issued file names the object. */
 int store_object_is_named(struct store *store, const char *object, bool *ret_named,
-                          struct error *error) __attribute__((warn_unused_result));
+                          struct error *error) MUST_CHECK;
 /* Removes the counts of test quotas of days long past. (key_usage stays: its sum is checked.) */
-int store_forget_usage(struct store *store, int64_t now_us, struct error *error)
-    __attribute__((warn_unused_result));
-/* Disables accounts without registration, certification or purchase since before_us. One that cannot
- * be changed keeps no other from it; *ret_count tells of how many, also with an error. */
+int store_forget_usage(struct store *store, int64_t now_us, struct error *error) MUST_CHECK;
+/* Disables accounts without registration, certification or purchase since before_us. One that
+ * cannot be changed keeps no other from it; *ret_count tells of how many, also with an error. */
 int store_disable_idle_accounts(struct store *store, int64_t before_us, int64_t *ret_count,
-                                struct error *error) __attribute__((warn_unused_result));
+                                struct error *error) MUST_CHECK;
 
 #endif

@@ -18,23 +18,22 @@ static void read_document(struct db_query *query, struct document *document)
 {
 	struct slice kind = db_text(query, 1);
 	*document = (struct document){
-	    .kind = slice_is(kind, "report")     ? DOCUMENT_REPORT
+		.kind = slice_is(kind, "report")     ? DOCUMENT_REPORT
 	            : slice_is(kind, "evidence") ? DOCUMENT_EVIDENCE
 	                                         : DOCUMENT_PART,
-	    .language = slice_is(db_text(query, 2), "es") ? LANGUAGE_SPANISH : LANGUAGE_ENGLISH,
-	    .size_bytes = db_integer(query, 4),
-	    .sha256 = store_sha256(db_blob(query, 5)),
+		.language = slice_is(db_text(query, 2), "es") ? LANGUAGE_SPANISH : LANGUAGE_ENGLISH,
+		.size_bytes = db_integer(query, 4),
+		.sha256 = store_sha256(db_blob(query, 5)),
 	};
 	copy_text(document->name, sizeof document->name, db_text(query, 0));
 	copy_text(document->object, sizeof document->object, db_text(query, 3));
 }
 
-static int count_documents(struct db_connection *connection, int64_t account,
-                           int64_t certification, int64_t *ret_count, struct error *error)
+static int count_documents(struct db_connection *connection, int64_t account, int64_t certification,
+                           int64_t *ret_count, struct error *error)
 {
-	struct db_query *query =
-	    db_query(connection, "SELECT COUNT(*) FROM issued_files"
-	                         " WHERE account = $1 AND certification = $2");
+	struct db_query *query = db_query(connection, "SELECT COUNT(*) FROM issued_files"
+	                                              " WHERE account = $1 AND certification = $2");
 	db_bind_integer(query, account);
 	db_bind_integer(query, certification);
 	*ret_count = db_step(query) ? db_integer(query, 0) : 0;
@@ -53,7 +52,7 @@ static int list_documents(struct db_connection *connection, int64_t account, int
 	if (!documents)
 		return error_cause(error, ERR_NO_MEMORY, "documents of a certification");
 	struct db_query *query =
-	    db_query(connection, DOCUMENTS " FROM issued_files f WHERE account = $1"
+		db_query(connection, DOCUMENTS " FROM issued_files f WHERE account = $1"
 	                                   " AND certification = $2 ORDER BY CASE kind"
 	                                   " WHEN 'report' THEN 0 WHEN 'evidence' THEN 1 ELSE 2 END,"
 	                                   " language DESC, LENGTH(name), name LIMIT $3");
@@ -91,9 +90,9 @@ int store_find_document(struct store *store, struct slice certification_id, stru
 	if (result)
 		return result;
 	struct db_query *query = db_query(
-	    connection, DOCUMENTS " FROM issued_files f JOIN certifications c"
-	                          " ON c.account = f.account AND c.certification = f.certification"
-	                          " WHERE c.certification_id = $1 AND f.name = $2");
+		connection, DOCUMENTS " FROM issued_files f JOIN certifications c"
+							  " ON c.account = f.account AND c.certification = f.certification"
+							  " WHERE c.certification_id = $1 AND f.name = $2");
 	db_bind_text(query, certification_id);
 	db_bind_text(query, name);
 	bool found = db_step(query);
@@ -115,11 +114,11 @@ int store_find_issued(struct store *store, struct slice code, const struct sha25
 		return result;
 	struct row row = {.arena = arena};
 	if (digest) {
-		row.query = db_query(
-		    connection, CERTIFICATIONS " JOIN issued_files f ON f.account = c.account"
-		                               " AND f.certification = c.certification WHERE f.sha256 = $1"
-		                               " AND c.status = 'completed'"
-		                               " ORDER BY c.certification LIMIT 1");
+		row.query = db_query(connection, CERTIFICATIONS
+		                     " JOIN issued_files f ON f.account = c.account"
+		                     " AND f.certification = c.certification WHERE f.sha256 = $1"
+		                     " AND c.status = 'completed'"
+		                     " ORDER BY c.certification LIMIT 1");
 		db_bind_blob(row.query, digest, sizeof *digest);
 	} else {
 		row.query = db_query(connection, CERTIFICATIONS " WHERE c.verification_code = $1"
@@ -152,7 +151,7 @@ int store_object_is_named(struct store *store, const char *object, bool *ret_nam
 	if (result)
 		return result;
 	struct db_query *query =
-	    db_query(connection, "SELECT 1 WHERE EXISTS (SELECT 1 FROM events WHERE content_object = $1"
+		db_query(connection, "SELECT 1 WHERE EXISTS (SELECT 1 FROM events WHERE content_object = $1"
 	                         " AND content_object IS NOT NULL)"
 	                         " OR EXISTS (SELECT 1 FROM issued_files WHERE object = $1)"
 	                         " OR EXISTS (SELECT 1 FROM certifications WHERE certification_id = $2"

@@ -11,7 +11,8 @@
 
 /* ---- claiming ---- */
 
-#define WORKED_ON " r.account = c.account AND r.certification <> c.certification"                     \
+#define WORKED_ON                                                                                  \
+	" r.account = c.account AND r.certification <> c.certification"                                \
 	" AND r.status = 'processing' AND r.lease IS NOT NULL AND r.next_attempt_at > $1"
 
 /* With the next_attempt_at it was seen with. */
@@ -24,19 +25,18 @@ static int find_due(struct store *store, const struct certification_claim *claim
 	if (result)
 		return result;
 	struct row row = {
-	    .arena = arena,
-	    .query = db_query(
-	        connection,
-	        CERTIFICATIONS " JOIN chains s ON s.account = c.account AND s.chain = c.chain"
-	                       " WHERE c.status = 'processing' AND (c.next_attempt_at <= $1"
-	                       " OR (c.lease = $2 AND c.attempts < $3))"
-	                       " AND (c.chain % 2 = 1 OR s.sealed_sequence >= c.last_sequence)"
-	                       " AND ($4 = 0 OR (SELECT COUNT(*) FROM certifications r WHERE" WORKED_ON
-	                       " AND substr(r.lease, 1, length(CAST($5 AS TEXT))) ="
-	                       " CAST($5 AS TEXT)) < $4)"
-	                       " ORDER BY (SELECT COUNT(*) FROM certifications r WHERE" WORKED_ON "),"
-	                       " CASE WHEN c.account > $6 THEN 0 ELSE 1 END, c.account,"
-	                       " c.next_attempt_at LIMIT 1")};
+		.arena = arena,
+		.query = db_query(connection, CERTIFICATIONS
+	                      " JOIN chains s ON s.account = c.account AND s.chain = c.chain"
+	                      " WHERE c.status = 'processing' AND (c.next_attempt_at <= $1"
+	                      " OR (c.lease = $2 AND c.attempts < $3))"
+	                      " AND (c.chain % 2 = 1 OR s.sealed_sequence >= c.last_sequence)"
+	                      " AND ($4 = 0 OR (SELECT COUNT(*) FROM certifications r WHERE" WORKED_ON
+	                      " AND substr(r.lease, 1, length(CAST($5 AS TEXT))) ="
+	                      " CAST($5 AS TEXT)) < $4)"
+	                      " ORDER BY (SELECT COUNT(*) FROM certifications r WHERE" WORKED_ON "),"
+	                      " CASE WHEN c.account > $6 THEN 0 ELSE 1 END, c.account,"
+	                      " c.next_attempt_at LIMIT 1")};
 	db_bind_integer(row.query, claim->now_us);
 	db_bind_string(row.query, claim->holder);
 	db_bind_integer(row.query, RESUME_ATTEMPTS_MAX);
@@ -70,9 +70,9 @@ int store_claim_certification(struct store *store, const struct certification_cl
 	if (result)
 		return result;
 	struct db_query *query = db_query(
-	    connection, "UPDATE certifications SET lease = $3, next_attempt_at = $4,"
-	                " attempts = attempts + 1 WHERE account = $1 AND certification = $2"
-	                " AND status = 'processing' AND next_attempt_at = $5 AND attempts = $6");
+		connection, "UPDATE certifications SET lease = $3, next_attempt_at = $4,"
+					" attempts = attempts + 1 WHERE account = $1 AND certification = $2"
+					" AND status = 'processing' AND next_attempt_at = $5 AND attempts = $6");
 	db_bind_integer(query, certification.account);
 	db_bind_integer(query, certification.certification);
 	db_bind_string(query, claim->holder);
@@ -102,9 +102,9 @@ int store_renew_certification(struct store *store, const struct certification *c
 	if (result)
 		return result;
 	struct db_query *query = db_query(
-	    connection, "UPDATE certifications SET next_attempt_at = $4, progress_permille = $5"
-	                " WHERE account = $1 AND certification = $2 AND lease = $3"
-	                " AND status = 'processing'");
+		connection, "UPDATE certifications SET next_attempt_at = $4, progress_permille = $5"
+					" WHERE account = $1 AND certification = $2 AND lease = $3"
+					" AND status = 'processing'");
 	db_bind_integer(query, certification->account);
 	db_bind_integer(query, certification->certification);
 	db_bind_string(query, holder);
@@ -123,11 +123,12 @@ int store_delay_certification(struct store *store, const struct certification *c
 	if (result)
 		return result;
 	struct db_query *query = db_query(
-	    connection, "UPDATE certifications SET next_attempt_at = $4, lease = NULL,"
-	                " progress_permille = 0, last_error = COALESCE($5, last_error),"
-	                " attempts = CASE WHEN CAST($5 AS TEXT) IS NULL THEN attempts - 1 ELSE attempts END"
-	                " WHERE account = $1 AND certification = $2 AND lease = $3"
-	                " AND status = 'processing'");
+		connection,
+		"UPDATE certifications SET next_attempt_at = $4, lease = NULL,"
+		" progress_permille = 0, last_error = COALESCE($5, last_error),"
+		" attempts = CASE WHEN CAST($5 AS TEXT) IS NULL THEN attempts - 1 ELSE attempts END"
+		" WHERE account = $1 AND certification = $2 AND lease = $3"
+		" AND status = 'processing'");
 	db_bind_integer(query, certification->account);
 	db_bind_integer(query, certification->certification);
 	db_bind_string(query, holder);
@@ -148,9 +149,9 @@ static int write_notice(struct db_connection *connection, const struct certifica
 	json_begin_object(&writer, NULL);
 	json_text(&writer, "certification_id", certification->certification_id);
 	json_text(&writer, "channel_id", certification->channel_id);
-	json_text(&writer, "status",
-	          certification_status_text(incident_id ? CERTIFICATION_FAILED
-	                                                : CERTIFICATION_COMPLETED));
+	json_text(
+		&writer, "status",
+		certification_status_text(incident_id ? CERTIFICATION_FAILED : CERTIFICATION_COMPLETED));
 	json_integer(&writer, "event_count",
 	             certification->last_sequence - certification->first_sequence + 1);
 	if (incident_id)
@@ -162,8 +163,8 @@ static int write_notice(struct db_connection *connection, const struct certifica
 	if (result)
 		return result;
 	struct ledger_notice notice = {
-	    .type = incident_id ? NOTICE_CERTIFICATION_FAILED : NOTICE_CERTIFICATION_COMPLETED,
-	    .data = buf_slice(&data),
+		.type = incident_id ? NOTICE_CERTIFICATION_FAILED : NOTICE_CERTIFICATION_COMPLETED,
+		.data = buf_slice(&data),
 	};
 	return store_write_notices(connection, certification->account, &notice, certification->mode,
 	                           now_us, error);
@@ -176,13 +177,13 @@ static int write_document(struct db_connection *connection,
                           const struct document *document, struct error *error)
 {
 	struct db_query *query = db_query(
-	    connection, "INSERT INTO issued_files (account, certification, name, kind, language,"
-	                " object, size_bytes, sha256) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)");
+		connection, "INSERT INTO issued_files (account, certification, name, kind, language,"
+					" object, size_bytes, sha256) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)");
 	db_bind_integer(query, certification->account);
 	db_bind_integer(query, certification->certification);
 	db_bind_string(query, document->name);
 	db_bind_string(query, kind_texts[document->kind]);
-	db_bind_string(query, document->kind != DOCUMENT_REPORT              ? NULL
+	db_bind_string(query, document->kind != DOCUMENT_REPORT        ? NULL
 	                      : document->language == LANGUAGE_SPANISH ? "es"
 	                                                               : "en");
 	db_bind_string(query, document->object);
@@ -194,11 +195,11 @@ static int write_document(struct db_connection *connection,
 static int complete(struct db_connection *connection, const struct certification *certification,
                     const char *holder, int64_t issued_at_us, struct error *error)
 {
-	struct db_query *query = db_query(
-	    connection, "UPDATE certifications SET status = 'completed', completed_at = $4,"
-	                " progress_permille = 1000, lease = NULL, last_error = NULL"
-	                " WHERE account = $1 AND certification = $2 AND lease = $3"
-	                " AND status = 'processing'");
+	struct db_query *query =
+		db_query(connection, "UPDATE certifications SET status = 'completed', completed_at = $4,"
+	                         " progress_permille = 1000, lease = NULL, last_error = NULL"
+	                         " WHERE account = $1 AND certification = $2 AND lease = $3"
+	                         " AND status = 'processing'");
 	db_bind_integer(query, certification->account);
 	db_bind_integer(query, certification->certification);
 	db_bind_string(query, holder);
@@ -237,9 +238,9 @@ static int refund(struct db_connection *connection, const struct certification *
 	struct ledger_result moved = {0};
 	int64_t settled = 0;
 	if (!result)
-		result = ledger_move_credits(&account, certification->fee, "fee_refund",
-		                             certification->certification_id, &arena, &moved, &settled,
-		                             error);
+		result =
+			ledger_move_credits(&account, certification->fee, "fee_refund",
+		                        certification->certification_id, &arena, &moved, &settled, error);
 	if (!result && settled)
 		result = store_settle(connection, certification->account, settled, error);
 	if (!result)
@@ -261,11 +262,11 @@ static int fail(struct db_connection *connection, const struct certification *ce
 	if (result)
 		return result;
 	struct db_query *query = db_query(
-	    connection, "UPDATE certifications SET status = 'failed', completed_at = $4,"
-	                " incident_id = $5, last_error = $6, lease = NULL"
-	                " WHERE account = $1 AND certification = $2 AND status = 'processing'"
-	                " AND (lease = $3 OR"
-	                " (CAST($3 AS TEXT) IS NULL AND (lease IS NULL OR next_attempt_at <= $4)))");
+		connection, "UPDATE certifications SET status = 'failed', completed_at = $4,"
+					" incident_id = $5, last_error = $6, lease = NULL"
+					" WHERE account = $1 AND certification = $2 AND status = 'processing'"
+					" AND (lease = $3 OR"
+					" (CAST($3 AS TEXT) IS NULL AND (lease IS NULL OR next_attempt_at <= $4)))");
 	db_bind_integer(query, certification->account);
 	db_bind_integer(query, certification->certification);
 	db_bind_string(query, holder);
@@ -289,8 +290,9 @@ int store_fail_certification(struct store *store, const struct certification *ce
 	int result = begin_write(store, &connection, error);
 	if (result)
 		return result;
-	result = end_write(connection, fail(connection, certification, holder, incident_id, cause,
-	                                    now_us, error), error);
+	result = end_write(connection,
+	                   fail(connection, certification, holder, incident_id, cause, now_us, error),
+	                   error);
 	if (!result)
 		memcpy(ret_incident_id, incident_id, ID_SIZE);
 	return result;
@@ -304,14 +306,13 @@ int store_find_overdue_certification(struct store *store, int64_t before_us, int
 	int result = begin_read(store, &connection, error);
 	if (result)
 		return result;
-	struct row row = {
-	    .arena = arena,
-	    .query = db_query(connection,
-	                      CERTIFICATIONS
-	                      " JOIN chains s ON s.account = c.account AND s.chain = c.chain"
-	                      " WHERE c.status = 'processing' AND c.requested_at < $1"
-	                      " AND c.chain % 2 = 0 AND s.sealed_sequence < c.last_sequence"
-	                      " AND c.certification > $2 ORDER BY c.certification LIMIT 1")};
+	struct row row = {.arena = arena,
+	                  .query =
+	                      db_query(connection, CERTIFICATIONS
+	                               " JOIN chains s ON s.account = c.account AND s.chain = c.chain"
+	                               " WHERE c.status = 'processing' AND c.requested_at < $1"
+	                               " AND c.chain % 2 = 0 AND s.sealed_sequence < c.last_sequence"
+	                               " AND c.certification > $2 ORDER BY c.certification LIMIT 1")};
 	db_bind_integer(row.query, before_us);
 	db_bind_integer(row.query, after);
 	return end_read(connection, read_certification(&row, ret, error));

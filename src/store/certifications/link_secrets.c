@@ -10,7 +10,7 @@ static int add_secret(struct db_connection *writer, int64_t used_from_us, struct
 	random_bytes(fresh.bytes, SHA256_SIZE);
 	hex_encode(fresh.bytes, SHA256_SIZE, text);
 	struct db_query *query =
-	    db_query(writer, "INSERT INTO link_secrets (number, secret, used_from)"
+		db_query(writer, "INSERT INTO link_secrets (number, secret, used_from)"
 	                     " SELECT COALESCE(MAX(number), 0) + 1, $1, $2 FROM link_secrets");
 	db_bind_string(query, text);
 	db_bind_integer(query, used_from_us);
@@ -22,7 +22,7 @@ static int read_valid(struct db_connection *connection, int64_t now_us,
                       struct error *error)
 {
 	struct db_query *query =
-	    db_query(connection, "SELECT secret, used_from, valid_until FROM link_secrets"
+		db_query(connection, "SELECT secret, used_from, valid_until FROM link_secrets"
 	                         " WHERE valid_until IS NULL OR valid_until > $1 ORDER BY number");
 	db_bind_integer(query, now_us);
 	size_t count = 0;
@@ -47,8 +47,8 @@ int store_read_link_secrets(struct store *store, struct link_secret ret_secrets[
 	int64_t now_us = store_now_us(store);
 	int result = begin_read(store, &connection, error);
 	if (!result)
-		result = end_read(connection, read_valid(connection, now_us, ret_secrets, ret_count,
-		                                         error));
+		result =
+			end_read(connection, read_valid(connection, now_us, ret_secrets, ret_count, error));
 	if (result || *ret_count > 0)
 		return result;
 	result = begin_write(store, &connection, error);
@@ -71,8 +71,7 @@ static int end_others(struct db_connection *writer, int64_t now_us, int64_t vali
 	int result = db_execute(query, NULL, error);
 	if (result)
 		return result;
-	query = db_query(writer,
-	                 "UPDATE link_secrets SET valid_until = $1 WHERE valid_until IS NULL");
+	query = db_query(writer, "UPDATE link_secrets SET valid_until = $1 WHERE valid_until IS NULL");
 	db_bind_integer(query, valid_until_us);
 	return db_execute(query, NULL, error);
 }

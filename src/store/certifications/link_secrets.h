@@ -15,12 +15,11 @@ struct link_secret {
 
 /* All that are valid now, in order of their making; makes the first. */
 int store_read_link_secrets(struct store *store, struct link_secret ret_secrets[LINK_SECRETS_MAX],
-                            size_t *ret_count, struct error *error)
-    __attribute__((warn_unused_result));
+                            size_t *ret_count, struct error *error) MUST_CHECK;
 /* Makes a new one, used from now + spread_us on; the others end lifetime_us after that, or at once
  * when `at_once`: then the new one is used at once, too. ERR_REFUSED when LINK_SECRETS_MAX are
  * valid. */
 int store_rotate_link_secret(struct store *store, int64_t spread_us, int64_t lifetime_us,
-                             bool at_once, struct error *error) __attribute__((warn_unused_result));
+                             bool at_once, struct error *error) MUST_CHECK;
 
 #endif

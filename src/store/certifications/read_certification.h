@@ -17,6 +17,6 @@
 /* Texts go to the row's arena. */
 void read_certification_row(struct row *row, struct certification *certification);
 /* Steps once, reads, ends the query. ERR_NOT_FOUND. */
-int read_certification(struct row *row, struct certification *ret, struct error *error);
+int read_certification(struct row *row, struct certification *ret, struct error *error) MUST_CHECK;
 
 #endif

@@ -28,9 +28,9 @@ struct entry_list {
 
 struct client_refs {
 	size_t gathered_max;
-	int table;               /* which of the two takes new entries */
-	struct entry *slots;     /* its entries: open addressing, at most three quarters full */
-	size_t slot_count;       /* a power of two */
+	int table;           /* which of the two takes new entries */
+	struct entry *slots; /* its entries: open addressing, at most three quarters full */
+	size_t slot_count;   /* a power of two */
 	size_t gathered;
 	struct entry_list moving; /* the other table's, sorted as the tree is */
 	size_t moved;             /* of them, committed */
@@ -187,7 +187,7 @@ int client_refs_open(struct db_connection *connection, size_t gathered_max,
 		return ERR_NO_MEMORY;
 	refs->gathered_max = gathered_max;
 	struct db_query *query =
-	    db_query(connection, "SELECT value FROM settings WHERE name = 'fresh_client_refs'");
+		db_query(connection, "SELECT value FROM settings WHERE name = 'fresh_client_refs'");
 	if (db_step(query))
 		refs->table = slice_is(db_text(query, 0), "1");
 	int result = db_end(query, error);
@@ -272,9 +272,9 @@ static int write_added(struct client_refs *refs, struct db_connection *connectio
 	if (refs->added.count == 0)
 		return OK;
 	struct db_query *query =
-	    refs->table == 0
-	        ? db_query(connection, "INSERT INTO fresh_client_refs_0(entries) VALUES ($1)")
-	        : db_query(connection, "INSERT INTO fresh_client_refs_1(entries) VALUES ($1)");
+		refs->table == 0
+			? db_query(connection, "INSERT INTO fresh_client_refs_0(entries) VALUES ($1)")
+			: db_query(connection, "INSERT INTO fresh_client_refs_1(entries) VALUES ($1)");
 	db_bind_blob(query, refs->added.items, refs->added.count * sizeof *refs->added.items);
 	return db_execute(query, NULL, error);
 }
@@ -282,9 +282,9 @@ static int write_added(struct client_refs *refs, struct db_connection *connectio
 static int move_entry(struct db_connection *connection, const struct entry *entry,
                       struct error *error)
 {
-	struct db_query *query = db_query(
-	    connection, "INSERT INTO client_refs(account, chain, ref_hash, sequence) "
-	                "VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING");
+	struct db_query *query =
+		db_query(connection, "INSERT INTO client_refs(account, chain, ref_hash, sequence) "
+	                         "VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING");
 	db_bind_integer(query, entry->account);
 	db_bind_integer(query, chain_of(entry));
 	db_bind_integer(query, entry->ref_hash);
@@ -296,9 +296,8 @@ static int empty_other_table(struct client_refs *refs, struct db_connection *con
                              struct error *error)
 {
 	refs->emptied = true;
-	return db_execute(refs->table == 0
-	                      ? db_query(connection, "DELETE FROM fresh_client_refs_1")
-	                      : db_query(connection, "DELETE FROM fresh_client_refs_0"),
+	return db_execute(refs->table == 0 ? db_query(connection, "DELETE FROM fresh_client_refs_1")
+	                                   : db_query(connection, "DELETE FROM fresh_client_refs_0"),
 	                  NULL, error);
 }
 
@@ -306,9 +305,9 @@ static int turn_tables(struct client_refs *refs, struct db_connection *connectio
                        struct error *error)
 {
 	refs->turned = true;
-	struct db_query *query = db_query(
-	    connection, "INSERT INTO settings(name, value) VALUES ('fresh_client_refs', $1) "
-	                "ON CONFLICT (name) DO UPDATE SET value = excluded.value");
+	struct db_query *query =
+		db_query(connection, "INSERT INTO settings(name, value) VALUES ('fresh_client_refs', $1) "
+	                         "ON CONFLICT (name) DO UPDATE SET value = excluded.value");
 	db_bind_string(query, refs->table == 0 ? "1" : "0");
 	return db_execute(query, NULL, error);
 }
@@ -343,7 +342,7 @@ static void turn(struct client_refs *refs)
 			refs->moving.items[refs->moving.count++] = refs->slots[i];
 	qsort(refs->moving.items, refs->moving.count, sizeof *refs->moving.items, compare_entries);
 	struct entry *fitting =
-	    reallocarray(refs->moving.items, refs->moving.count, sizeof *refs->moving.items);
+		reallocarray(refs->moving.items, refs->moving.count, sizeof *refs->moving.items);
 	if (fitting) {
 		refs->moving.items = fitting;
 		refs->moving.capacity = refs->moving.count;
@@ -364,8 +363,7 @@ static void forget_transaction(struct client_refs *refs)
 
 void client_refs_committed(struct client_refs *refs)
 {
-	assert((refs->gathered + refs->added.count) * 4 <= refs->slot_count * 3 ||
-	       !refs->added.count);
+	assert((refs->gathered + refs->added.count) * 4 <= refs->slot_count * 3 || !refs->added.count);
 	for (size_t i = 0; i < refs->added.count; i++)
 		slot_put(refs, &refs->added.items[i]);
 	refs->gathered += refs->added.count;

@@ -22,7 +22,7 @@ struct client_refs;
 #define CLIENT_REFS_GATHERED ((size_t)97000)
 
 int client_refs_open(struct db_connection *connection, size_t gathered_max,
-                     struct client_refs **ret, struct error *error);
+                     struct client_refs **ret, struct error *error) MUST_CHECK;
 void client_refs_close(struct client_refs *refs); /* NULL-safe */
 
 /* 64 bits of the client_ref's SHA-256. */
@@ -32,16 +32,17 @@ int64_t client_ref_hash(struct slice client_ref);
  * `max` are ERR_INTERNAL. */
 int client_refs_find(struct client_refs *refs, struct db_connection *connection, int64_t account,
                      int64_t chain, int64_t ref_hash, int64_t *ret_sequences, size_t max,
-                     size_t *ret_count, struct error *error);
+                     size_t *ret_count, struct error *error) MUST_CHECK;
 int client_refs_add(struct client_refs *refs, int64_t account, int64_t chain, int64_t ref_hash,
                     int64_t sequence);
 /* Writes the additions and moves some entries on; once in every batch. */
 int client_refs_write(struct client_refs *refs, struct db_connection *connection,
-                      struct error *error);
+                      struct error *error) MUST_CHECK;
 void client_refs_committed(struct client_refs *refs);
 void client_refs_rolled_back(struct client_refs *refs);
 
 /* All entries of the store, wherever they stand, each once; for checking, on any connection. */
-int client_refs_count(struct db_connection *connection, int64_t *ret_count, struct error *error);
+int client_refs_count(struct db_connection *connection, int64_t *ret_count, struct error *error)
+	MUST_CHECK;
 
 #endif

@@ -8,8 +8,8 @@
 static int get_channel_of_chain(struct db_connection *connection, int64_t account, int64_t chain,
                                 struct event *ret, struct error *error)
 {
-	struct db_query *query = db_query(
-	    connection, "SELECT channel_id FROM channels WHERE account = $1 AND channel = $2");
+	struct db_query *query =
+		db_query(connection, "SELECT channel_id FROM channels WHERE account = $1 AND channel = $2");
 	db_bind_integer(query, account);
 	db_bind_integer(query, chain / 2);
 	bool found = db_step(query);
@@ -37,9 +37,9 @@ void read_event_row(struct db_query *query, bool with_content, struct event *eve
 	event->content_bytes = db_is_null(query, 9) ? -1 : db_integer(query, 9);
 	event->modality = event->content_bytes < 0 ? MODALITY_HASH_ONLY : MODALITY_CONTENT;
 	event->key = db_integer(query, 10);
-	event->status = event->mode == MODE_TEST    ? STATUS_TEST
-	                : db_is_null(query, 11) ? STATUS_REGISTERED
-	                                        : STATUS_UNPAID;
+	event->status = event->mode == MODE_TEST ? STATUS_TEST
+	                : db_is_null(query, 11)  ? STATUS_REGISTERED
+	                                         : STATUS_UNPAID;
 	event->content = with_content ? db_blob(query, 12) : slice_make("", 0);
 	event_id_make(event->channel_id, event->mode, event->sequence, event->event_id);
 }
@@ -48,19 +48,19 @@ struct event_facts event_facts_of(const struct event *event, const struct sha256
                                   const struct sha256 *previous_chain_hash)
 {
 	return (struct event_facts){
-	    .channel_id = event->channel_id,
-	    .chain = event->mode,
-	    .sequence = event->sequence,
-	    .event_id = slice_of(event->event_id),
-	    .client_ref = event->client_ref,
-	    .received_at_us = event->received_at_us,
-	    .occurred_at_us = event->occurred_at_us,
-	    .modality = event->modality,
-	    .hash_algorithm = event->hash_algorithm,
-	    .hash = event->hash,
-	    .config_version = event->config_version,
-	    .config_hash = *config_hash,
-	    .previous_chain_hash = *previous_chain_hash,
+		.channel_id = event->channel_id,
+		.chain = event->mode,
+		.sequence = event->sequence,
+		.event_id = slice_of(event->event_id),
+		.client_ref = event->client_ref,
+		.received_at_us = event->received_at_us,
+		.occurred_at_us = event->occurred_at_us,
+		.modality = event->modality,
+		.hash_algorithm = event->hash_algorithm,
+		.hash = event->hash,
+		.config_version = event->config_version,
+		.config_hash = *config_hash,
+		.previous_chain_hash = *previous_chain_hash,
 	};
 }
 
@@ -81,12 +81,12 @@ static void cover_begin(struct cover *cover, struct db_connection *connection, i
 {
 	*cover = (struct cover){.connection = connection, .account = account, .chain = chain};
 	struct db_query *query = db_query(
-	    connection, "SELECT sealed_sequence FROM chains WHERE account = $1 AND chain = $2");
+		connection, "SELECT sealed_sequence FROM chains WHERE account = $1 AND chain = $2");
 	db_bind_integer(query, account);
 	db_bind_integer(query, chain);
 	if (db_step(query))
 		cover->sealed_sequence = db_integer(query, 0);
-	db_end(query, NULL);
+	db_release(query);
 }
 
 static void cover_event(struct cover *cover, struct event *event)
@@ -97,11 +97,11 @@ static void cover_event(struct cover *cover, struct event *event)
 		return;
 	if (event->sequence < cover->first || event->sequence > cover->last) {
 		struct db_query *query = db_query(
-		    cover->connection,
-		    "SELECT segments.segment_id, first_sequence, last_sequence, sealed_at FROM segments "
-		    "JOIN seal_rounds ON seal_rounds.round = segments.round "
-		    "WHERE account = $1 AND chain = $2 AND first_sequence <= $3 "
-		    "ORDER BY first_sequence DESC LIMIT 1");
+			cover->connection,
+			"SELECT segments.segment_id, first_sequence, last_sequence, sealed_at FROM segments "
+			"JOIN seal_rounds ON seal_rounds.round = segments.round "
+			"WHERE account = $1 AND chain = $2 AND first_sequence <= $3 "
+			"ORDER BY first_sequence DESC LIMIT 1");
 		db_bind_integer(query, cover->account);
 		db_bind_integer(query, cover->chain);
 		db_bind_integer(query, event->sequence);
@@ -111,7 +111,7 @@ static void cover_event(struct cover *cover, struct event *event)
 			cover->last = db_integer(query, 2);
 			cover->sealed_at_us = db_integer(query, 3);
 		}
-		db_end(query, NULL);
+		db_release(query);
 	}
 	if (event->sequence >= cover->first && event->sequence <= cover->last) {
 		memcpy(event->segment_id, cover->segment_id, ID_SIZE);
@@ -138,11 +138,12 @@ static struct db_query *piece_query(struct db_connection *connection, const stru
                                     int64_t count)
 {
 	bool unpaid = listing->filter->status == STATUS_UNPAID;
-	struct db_query *query = unpaid && listing->with_content
-	        ? db_query(connection, READ_UNPAID_EVENTS(READ_EVENT_COLUMNS ", content"))
-	    : unpaid                ? db_query(connection, READ_UNPAID_EVENTS(READ_EVENT_COLUMNS))
-	    : listing->with_content ? db_query(connection, READ_EVENTS(READ_EVENT_COLUMNS ", content"))
-	                            : db_query(connection, READ_EVENTS(READ_EVENT_COLUMNS));
+	struct db_query *query =
+		unpaid && listing->with_content
+			? db_query(connection, READ_UNPAID_EVENTS(READ_EVENT_COLUMNS ", content"))
+		: unpaid                ? db_query(connection, READ_UNPAID_EVENTS(READ_EVENT_COLUMNS))
+		: listing->with_content ? db_query(connection, READ_EVENTS(READ_EVENT_COLUMNS ", content"))
+								: db_query(connection, READ_EVENTS(READ_EVENT_COLUMNS));
 	db_bind_integer(query, listing->account);
 	db_bind_integer(query, event_number(listing->chain, listing->next));
 	db_bind_integer(query, event_number(listing->chain, listing->last));
@@ -196,8 +197,8 @@ static int bound_by_times(struct store *store, struct listing *listing, struct e
 	int64_t last;
 	int result = store_resolve_times(store, listing->account, listing->chain,
 	                                 filter->from_us == TIME_NONE ? INT64_MIN + 1 : filter->from_us,
-	                                 filter->to_us == TIME_NONE ? INT64_MAX : filter->to_us,
-	                                 &first, &last, error);
+	                                 filter->to_us == TIME_NONE ? INT64_MAX : filter->to_us, &first,
+	                                 &last, error);
 	if (result != OK)
 		return result;
 	if (listing->next < first)
@@ -213,16 +214,16 @@ int store_list_events(struct store *store, int64_t account, int64_t chain,
                       struct error *error)
 {
 	struct listing listing = {
-	    .account = account,
-	    .chain = chain,
-	    .filter = filter,
-	    .with_content = with_content,
-	    .each = each,
-	    .context = context,
-	    .next = filter->seq_from > filter->after_sequence ? filter->seq_from
+		.account = account,
+		.chain = chain,
+		.filter = filter,
+		.with_content = with_content,
+		.each = each,
+		.context = context,
+		.next = filter->seq_from > filter->after_sequence ? filter->seq_from
 	                                                      : filter->after_sequence + 1,
-	    .last = filter->seq_to > 0 ? filter->seq_to : EVENT_SEQUENCE_MAX,
-	    .left = limit > 0 ? limit : INT64_MAX,
+		.last = filter->seq_to > 0 ? filter->seq_to : EVENT_SEQUENCE_MAX,
+		.left = limit > 0 ? limit : INT64_MAX,
 	};
 	bool test = chain % 2;
 	if (filter->status >= 0 && test != (filter->status == STATUS_TEST))
@@ -273,8 +274,7 @@ int read_event(struct db_connection *connection, int64_t account, int64_t chain,
 		return result;
 	if (sequence < 1 || sequence > EVENT_SEQUENCE_MAX)
 		return ERR_NOT_FOUND;
-	struct db_query *query =
-	    db_query(connection, READ_EVENTS(READ_EVENT_COLUMNS ", content"));
+	struct db_query *query = db_query(connection, READ_EVENTS(READ_EVENT_COLUMNS ", content"));
 	db_bind_integer(query, account);
 	db_bind_integer(query, event_number(chain, sequence));
 	db_bind_integer(query, event_number(chain, sequence));
@@ -314,19 +314,19 @@ int store_get_chain(struct store *store, int64_t account, int64_t chain, struct 
 {
 	struct db_connection *reader = db_take_reader(store->db);
 	struct db_query *query = db_query(
-	    reader, "SELECT created_at, genesis_hash, last_sequence, last_received_at, "
-	            "last_chain_hash, sealed_sequence FROM chains WHERE account = $1 AND chain = $2");
+		reader, "SELECT created_at, genesis_hash, last_sequence, last_received_at, "
+				"last_chain_hash, sealed_sequence FROM chains WHERE account = $1 AND chain = $2");
 	db_bind_integer(query, account);
 	db_bind_integer(query, chain);
 	bool found = db_step(query);
 	if (found)
 		*ret = (struct chain_head){
-		    .created_at_us = db_integer(query, 0),
-		    .genesis_hash = store_sha256(db_blob(query, 1)),
-		    .last_sequence = db_integer(query, 2),
-		    .last_received_at_us = db_integer(query, 3),
-		    .last_chain_hash = store_sha256(db_blob(query, 4)),
-		    .sealed_sequence = db_integer(query, 5),
+			.created_at_us = db_integer(query, 0),
+			.genesis_hash = store_sha256(db_blob(query, 1)),
+			.last_sequence = db_integer(query, 2),
+			.last_received_at_us = db_integer(query, 3),
+			.last_chain_hash = store_sha256(db_blob(query, 4)),
+			.sealed_sequence = db_integer(query, 5),
 		};
 	int result = db_end(query, error);
 	db_give(reader);
@@ -338,10 +338,9 @@ int store_get_chain_hash(struct store *store, int64_t account, int64_t chain, in
 {
 	struct db_connection *reader = db_take_reader(store->db);
 	struct db_query *query =
-	    sequence == 0
-	        ? db_query(reader,
-	                   "SELECT genesis_hash FROM chains WHERE account = $1 AND chain = $2")
-	        : db_query(reader, "SELECT chain_hash FROM events WHERE account = $1 AND event = $2");
+		sequence == 0
+			? db_query(reader, "SELECT genesis_hash FROM chains WHERE account = $1 AND chain = $2")
+			: db_query(reader, "SELECT chain_hash FROM events WHERE account = $1 AND event = $2");
 	db_bind_integer(query, account);
 	db_bind_integer(query, sequence == 0 ? chain : event_number(chain, sequence));
 	bool found = db_step(query);
@@ -354,15 +353,15 @@ int store_get_chain_hash(struct store *store, int64_t account, int64_t chain, in
 
 /* The first sequence whose received_at is at least `time_us`, `last + 1` if none: by halving, since
  * received_at never decreases along a chain. */
-static int64_t first_received_from(struct db_connection *connection, int64_t account,
-                                   int64_t chain, int64_t last, int64_t time_us)
+static int64_t first_received_from(struct db_connection *connection, int64_t account, int64_t chain,
+                                   int64_t last, int64_t time_us)
 {
 	int64_t low = 1;
 	int64_t high = last + 1;
 	while (low < high) {
 		int64_t middle = low + (high - low) / 2;
 		struct db_query *query = db_query(
-		    connection, "SELECT received_at FROM events WHERE account = $1 AND event = $2");
+			connection, "SELECT received_at FROM events WHERE account = $1 AND event = $2");
 		db_bind_integer(query, account);
 		db_bind_integer(query, event_number(chain, middle));
 		bool before = db_step(query) && db_integer(query, 0) < time_us;
@@ -399,7 +398,7 @@ int store_get_balance(struct store *store, int64_t account, struct balance *ret,
 {
 	struct db_connection *reader = db_take_reader(store->db);
 	struct db_query *query =
-	    db_query(reader, "SELECT balance, unpaid_events FROM accounts WHERE account = $1");
+		db_query(reader, "SELECT balance, unpaid_events FROM accounts WHERE account = $1");
 	db_bind_integer(query, account);
 	bool found = db_step(query);
 	if (found)

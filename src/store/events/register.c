@@ -11,21 +11,21 @@ static void new_event(const struct batch_item *item, struct event *event)
 	const struct ledger_request *request = &item->request;
 	const struct registration *given = item->registration;
 	*event = (struct event){
-	    .client_ref = given->client_ref,
-	    .sequence = request->sequence,
-	    .received_at_us = request->received_at_us,
-	    .occurred_at_us = given->occurred_at_us,
-	    .hash_algorithm = given->hash_algorithm,
-	    .modality = request->chain->modality,
-	    .chain_hash = request->chain_hash,
-	    .status = request->status,
-	    .mode = request->chain->mode,
-	    .config_version = request->config_version,
-	    .sealed_at_us = TIME_NONE,
-	    .key = given->key,
-	    .content_object = given->content_object,
-	    .file_name = given->file_name,
-	    .content_bytes = given->content_bytes,
+		.client_ref = given->client_ref,
+		.sequence = request->sequence,
+		.received_at_us = request->received_at_us,
+		.occurred_at_us = given->occurred_at_us,
+		.hash_algorithm = given->hash_algorithm,
+		.modality = request->chain->modality,
+		.chain_hash = request->chain_hash,
+		.status = request->status,
+		.mode = request->chain->mode,
+		.config_version = request->config_version,
+		.sealed_at_us = TIME_NONE,
+		.key = given->key,
+		.content_object = given->content_object,
+		.file_name = given->file_name,
+		.content_bytes = given->content_bytes,
 	};
 	store_copy_id(event->event_id, slice_of(request->event_id));
 	store_copy_id(event->channel_id, slice_of(request->chain->channel_id));
@@ -101,8 +101,8 @@ static int register_part(struct batch *batch, struct account_batch *part, struct
 		return ERR_NO_MEMORY;
 	size_t count = collect_requests(part, requests);
 	struct ledger_result decided;
-	result = ledger_register(&part->account, requests, count, &batch->clock, batch->arena,
-	                         &decided);
+	result =
+		ledger_register(&part->account, requests, count, &batch->clock, batch->arena, &decided);
 	if (result == OK)
 		result = register_write(batch, part, &decided, error);
 	for (struct batch_item *item = part->first; item && result == OK; item = item->next)
@@ -222,7 +222,7 @@ int store_register(struct store *store, unsigned sequencer, struct registration 
                    size_t count, int64_t now_us, struct error *error)
 {
 	struct registration_batch batch = {
-	    .items = items, .count = count, .clock = {now_us, 0, LEDGER_CLOCK_UNBOUNDED}};
+		.items = items, .count = count, .clock = {now_us, 0, LEDGER_CLOCK_UNBOUNDED}};
 	return store_register_batch(store, sequencer, &batch, error);
 }
 

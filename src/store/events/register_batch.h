@@ -1,8 +1,8 @@
 /* A batch of registrations between loading, deciding and writing; shared by register*.c alone.
  *
- * The engines differ in how chain heads and the events that hold given client_refs are found, and in
- * how many rows are written at once: all on a server, where each statement costs more than its rows.
- * What differs is a `struct register_engine`, chosen when the store is opened. */
+ * The engines differ in how chain heads and the events that hold given client_refs are found, and
+ * in how many rows are written at once: all on a server, where each statement costs more than its
+ * rows. What differs is a `struct register_engine`, chosen when the store is opened. */
 #ifndef STORE_REGISTER_BATCH_H
 #define STORE_REGISTER_BATCH_H
 
@@ -73,7 +73,8 @@ struct register_engine {
 	/* What is kept from batch to batch; close is called after a failed open, too. */
 	int (*open)(struct store *store, struct batch_memory *memory, struct error *error);
 	void (*close)(struct batch_memory *memory);
-	/* Optional: sends the questions of read_heads and find_known, which then cost one round trip. */
+	/* Optional: sends the questions of read_heads and find_known, which then cost one round
+	 * trip. */
 	void (*ask)(struct batch *batch, struct account_batch *part);
 	/* The heads of the account's chains, locked in order; `chains` are in the account's order. */
 	int (*read_heads)(struct batch *batch, struct account_batch *part, struct loaded_chain *chains,
@@ -104,13 +105,13 @@ extern const struct register_engine register_on_server;
 	"AND channel_configs.version = channels.config_version "
 int register_read_head(struct batch *batch, struct db_query *query, struct loaded_chain *ret);
 /* ERR_CORRUPT: a head is missing, or says what none says. */
-int register_head_not_whole(int64_t chain, struct error *error);
+int register_head_not_whole(int64_t chain, struct error *error) MUST_CHECK;
 
 /* What else the ledger must know of the items of an account, which is locked and read already;
  * chains are locked in the order of their numbers. */
-int register_load(struct batch *batch, struct account_batch *part, struct error *error);
+int register_load(struct batch *batch, struct account_batch *part, struct error *error) MUST_CHECK;
 /* Everything that the ledger decided. */
 int register_write(struct batch *batch, struct account_batch *part,
-                   const struct ledger_result *decided, struct error *error);
+                   const struct ledger_result *decided, struct error *error) MUST_CHECK;
 
 #endif

@@ -1,12 +1,11 @@
-/* How a batch is read and written on the embedded engine: row by row, since a statement costs little;
- * and which events hold a client_ref is told by tables of our own (client_refs.h). */
+/* How a batch is read and written on the embedded engine: row by row, since a statement costs
+ * little; and which events hold a client_ref is told by tables of our own (client_refs.h). */
 #include "store/events/register_batch.h"
 
 static int open_refs(struct store *store, struct batch_memory *memory, struct error *error)
 {
 	struct db_connection *reader = db_take_reader(store->db);
-	int result =
-	    client_refs_open(reader, CLIENT_REFS_GATHERED, &memory->client_refs, error);
+	int result = client_refs_open(reader, CLIENT_REFS_GATHERED, &memory->client_refs, error);
 	db_give(reader);
 	return result;
 }
@@ -21,9 +20,9 @@ static int read_heads(struct batch *batch, struct account_batch *part, struct lo
 {
 	int result = OK;
 	for (size_t i = 0; i < part->account.chain_count && result == OK; i++) {
-		struct db_query *query = db_query(
-		    batch->connection,
-		    CHAIN_HEADS "WHERE chains.account = $1 AND chains.chain = $2 FOR UPDATE");
+		struct db_query *query =
+			db_query(batch->connection,
+		             CHAIN_HEADS "WHERE chains.account = $1 AND chains.chain = $2 FOR UPDATE");
 		db_bind_integer(query, part->account.account);
 		db_bind_integer(query, chains[i].ledger.chain);
 		int read = db_step(query) ? register_read_head(batch, query, &chains[i]) : ERR_CORRUPT;
@@ -39,7 +38,7 @@ static int look_at_candidate(struct batch *batch, int64_t account, const struct 
                              int64_t sequence, struct ledger_known *known, struct error *error)
 {
 	struct db_query *query =
-	    db_query(batch->connection, "SELECT client_ref, hash, occurred_at FROM events "
+		db_query(batch->connection, "SELECT client_ref, hash, occurred_at FROM events "
 	                                "WHERE account = $1 AND event = $2");
 	db_bind_integer(query, account);
 	db_bind_integer(query, event_number(item->chain, sequence));
@@ -84,10 +83,10 @@ static int write_event(struct batch *batch, int64_t account, const struct batch_
 	const struct registration *given = item->registration;
 	const struct ledger_request *request = &item->request;
 	struct db_query *query = db_query(
-	    batch->connection,
-	    "INSERT INTO events(event, account, key, client_ref, received_at, occurred_at, hash, "
-	    "config_version, chain_hash, content, file_name, content_object, content_bytes) "
-	    "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)");
+		batch->connection,
+		"INSERT INTO events(event, account, key, client_ref, received_at, occurred_at, hash, "
+		"config_version, chain_hash, content, file_name, content_object, content_bytes) "
+		"VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)");
 	db_bind_integer(query, event_number(given->chain, request->sequence));
 	db_bind_integer(query, account);
 	db_bind_integer(query, given->key);
@@ -127,10 +126,10 @@ static int add_one_usage(struct batch *batch, int64_t account, const struct usag
                          struct error *error)
 {
 	struct db_query *query = db_query(
-	    batch->connection,
-	    "INSERT INTO key_usage(account, channel, key, day, events) VALUES ($1, $2, $3, $4, $5) "
-	    "ON CONFLICT (account, channel, key, day) DO UPDATE SET events = key_usage.events + "
-	    "excluded.events");
+		batch->connection,
+		"INSERT INTO key_usage(account, channel, key, day, events) VALUES ($1, $2, $3, $4, $5) "
+		"ON CONFLICT (account, channel, key, day) DO UPDATE SET events = key_usage.events + "
+		"excluded.events");
 	db_bind_integer(query, account);
 	db_bind_integer(query, usage->channel);
 	db_bind_integer(query, usage->key);
@@ -162,13 +161,13 @@ static void refs_ended(struct batch *batch, bool committed)
 }
 
 const struct register_engine register_embedded = {
-    .open = open_refs,
-    .close = close_refs,
-    .read_heads = read_heads,
-    .find_known = find_known,
-    .write_events = write_events,
-    .add_usage = add_usage,
-    .finish = write_refs,
-    .ended = refs_ended,
-    .count_client_refs = client_refs_count,
+	.open = open_refs,
+	.close = close_refs,
+	.read_heads = read_heads,
+	.find_known = find_known,
+	.write_events = write_events,
+	.add_usage = add_usage,
+	.finish = write_refs,
+	.ended = refs_ended,
+	.count_client_refs = client_refs_count,
 };

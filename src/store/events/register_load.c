@@ -102,10 +102,10 @@ static int load_limit_use(struct batch *batch, const struct ledger_account *acco
 	period_key(limit->period, received_at_us, first);
 	snprintf(last, sizeof last, "%s~", first);
 	struct db_query *query =
-	    limit->key ? db_query(batch->connection,
+		limit->key ? db_query(batch->connection,
 	                          "SELECT COALESCE(sum(events), 0) FROM key_usage WHERE account = $1 "
 	                          "AND channel = $2 AND day BETWEEN $3 AND $4 AND key = $5")
-	               : db_query(batch->connection,
+				   : db_query(batch->connection,
 	                          "SELECT COALESCE(sum(events), 0) FROM key_usage WHERE account = $1 "
 	                          "AND channel = $2 AND day BETWEEN $3 AND $4");
 	db_bind_integer(query, account->account);
@@ -121,8 +121,8 @@ static int load_limit_use(struct batch *batch, const struct ledger_account *acco
 
 static struct db_query *ask_limit_count(struct batch *batch, int64_t account)
 {
-	struct db_query *query = db_query(
-	    batch->connection, "SELECT count(*) FROM consumption_limits WHERE account = $1");
+	struct db_query *query =
+		db_query(batch->connection, "SELECT count(*) FROM consumption_limits WHERE account = $1");
 	db_bind_integer(query, account);
 	db_send(query);
 	return query;
@@ -140,11 +140,11 @@ static int load_limits(struct batch *batch, struct db_query *count_query,
 	if (!account->limits)
 		return ERR_NO_MEMORY;
 	struct db_query *query = db_query(
-	    batch->connection,
-	    "SELECT limit_id, consumption_limits.channel, consumption_limits.key, period, max_events, "
-	    "action, notified_period, key_id FROM consumption_limits "
-	    "LEFT JOIN api_keys ON api_keys.key = consumption_limits.key "
-	    "WHERE consumption_limits.account = $1");
+		batch->connection,
+		"SELECT limit_id, consumption_limits.channel, consumption_limits.key, period, max_events, "
+		"action, notified_period, key_id FROM consumption_limits "
+		"LEFT JOIN api_keys ON api_keys.key = consumption_limits.key "
+		"WHERE consumption_limits.account = $1");
 	db_bind_integer(query, account->account);
 	while (account->limit_count < count && db_step(query)) {
 		const struct ledger_chain *chain = chain_of_channel(account, db_integer(query, 1));
@@ -162,8 +162,8 @@ static int load_limits(struct batch *batch, struct db_query *count_query,
 		period_parse(db_text(query, 3), &limit->period);
 		limit->max_events = db_integer(query, 4);
 		limit->block = slice_is(db_text(query, 5), "block");
-		snprintf(limit->notified_period, sizeof limit->notified_period, "%.*s",
-		         (int)notified.size, notified.data);
+		snprintf(limit->notified_period, sizeof limit->notified_period, "%.*s", (int)notified.size,
+		         notified.data);
 		if (!limit->limit_id || !limit->key_id)
 			result = ERR_NO_MEMORY;
 	}

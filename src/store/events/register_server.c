@@ -8,24 +8,33 @@
 
 /* The parameters of the statements, kept from batch to batch for their memory. */
 struct event_columns {
-	struct db_array chain, ref_hash; /* what is looked for */
+	struct db_array chain, ref_hash;    /* what is looked for */
 	struct db_array used[USED_COLUMNS]; /* channel, key, day, events */
 	struct db_array event, key, new_ref_hash, client_ref, received_at, occurred_at, hash,
-	    config_version, chain_hash, content, file_name, content_object, content_bytes;
+		config_version, chain_hash, content, file_name, content_object, content_bytes;
 };
 
 static const struct {
 	size_t place;
 	enum db_type type;
 } columns_of_events[] = {
-#define COLUMN(name, type) {offsetof(struct event_columns, name), type}
-    COLUMN(event, DB_INTEGERS),          COLUMN(key, DB_INTEGERS),
-    COLUMN(new_ref_hash, DB_INTEGERS),   COLUMN(client_ref, DB_TEXTS),
-    COLUMN(received_at, DB_INTEGERS),    COLUMN(occurred_at, DB_INTEGERS),
-    COLUMN(hash, DB_BLOBS),              COLUMN(config_version, DB_INTEGERS),
-    COLUMN(chain_hash, DB_BLOBS),        COLUMN(content, DB_BLOBS),
-    COLUMN(file_name, DB_TEXTS),         COLUMN(content_object, DB_TEXTS),
-    COLUMN(content_bytes, DB_INTEGERS),
+#define COLUMN(name, type)                                                                         \
+	{                                                                                              \
+		offsetof(struct event_columns, name), type                                                 \
+	}
+	COLUMN(event, DB_INTEGERS),
+	COLUMN(key, DB_INTEGERS),
+	COLUMN(new_ref_hash, DB_INTEGERS),
+	COLUMN(client_ref, DB_TEXTS),
+	COLUMN(received_at, DB_INTEGERS),
+	COLUMN(occurred_at, DB_INTEGERS),
+	COLUMN(hash, DB_BLOBS),
+	COLUMN(config_version, DB_INTEGERS),
+	COLUMN(chain_hash, DB_BLOBS),
+	COLUMN(content, DB_BLOBS),
+	COLUMN(file_name, DB_TEXTS),
+	COLUMN(content_object, DB_TEXTS),
+	COLUMN(content_bytes, DB_INTEGERS),
 #undef COLUMN
 };
 #define COLUMN_COUNT (sizeof columns_of_events / sizeof *columns_of_events)
@@ -72,11 +81,11 @@ static struct db_query *ask_heads(struct batch *batch, const struct ledger_accou
 	db_array_clear(numbers);
 	for (size_t i = 0; i < account->chain_count; i++)
 		db_array_add_integer(numbers, account->chains[i]->chain);
-	struct db_query *query =
-	    db_query(batch->connection,
-	             "SELECT heads.* FROM unnest($2::bigint[]) AS wanted(number) CROSS JOIN LATERAL ("
-	             CHAIN_HEADS "WHERE chains.account = $1 AND chains.chain = wanted.number "
-	             "FOR UPDATE OF chains) AS heads");
+	struct db_query *query = db_query(
+		batch->connection,
+		"SELECT heads.* FROM unnest($2::bigint[]) AS wanted(number) CROSS JOIN LATERAL (" CHAIN_HEADS
+		"WHERE chains.account = $1 AND chains.chain = wanted.number "
+		"FOR UPDATE OF chains) AS heads");
 	db_bind_integer(query, account->account);
 	db_bind_array(query, numbers);
 	db_send(query);
@@ -109,7 +118,8 @@ static void fill_known(struct db_query *query, struct batch_item *item)
 {
 	struct ledger_known *known = &item->request.known;
 	struct slice hash = db_blob(query, 3);
-	if (!slice_equal(db_text(query, 2), item->registration->client_ref) || hash.size > DIGEST_SIZE_MAX)
+	if (!slice_equal(db_text(query, 2), item->registration->client_ref) ||
+	    hash.size > DIGEST_SIZE_MAX)
 		return; /* another one with the same 64 bits */
 	known->sequence = db_integer(query, 1) & EVENT_SEQUENCE_MAX;
 	known->hash_algorithm = hash.size == SHA512_SIZE ? HASH_SHA512 : HASH_SHA256;
@@ -128,14 +138,14 @@ static struct db_query *ask_known(struct batch *batch, struct account_batch *par
 		db_array_add_integer(&columns->chain, item->registration->chain);
 		db_array_add_integer(&columns->ref_hash, item->ref_hash);
 	}
-	struct db_query *query = db_query(
-	    batch->connection,
-	    "SELECT wanted.number, event, client_ref, hash, occurred_at "
-	    "FROM unnest($2::bigint[], $3::bigint[]) WITH ORDINALITY "
-	    "AS wanted(chain, ref_hash, number) "
-	    "CROSS JOIN LATERAL (SELECT event, client_ref, hash, occurred_at FROM events "
-	    "WHERE account = $1 AND events.ref_hash = wanted.ref_hash "
-	    "AND event >> 40 = wanted.chain OFFSET 0) AS found");
+	struct db_query *query =
+		db_query(batch->connection,
+	             "SELECT wanted.number, event, client_ref, hash, occurred_at "
+	             "FROM unnest($2::bigint[], $3::bigint[]) WITH ORDINALITY "
+	             "AS wanted(chain, ref_hash, number) "
+	             "CROSS JOIN LATERAL (SELECT event, client_ref, hash, occurred_at FROM events "
+	             "WHERE account = $1 AND events.ref_hash = wanted.ref_hash "
+	             "AND event >> 40 = wanted.chain OFFSET 0) AS found");
 	db_bind_integer(query, part->account.account);
 	db_bind_array(query, &columns->chain);
 	db_bind_array(query, &columns->ref_hash);
@@ -213,12 +223,12 @@ static int write_events(struct batch *batch, struct account_batch *part, struct 
 	if (columns->event.count == 0)
 		return OK;
 	struct db_query *query = db_query(
-	    batch->connection,
-	    "INSERT INTO events(account, event, key, ref_hash, client_ref, received_at, occurred_at, "
-	    "hash, config_version, chain_hash, content, file_name, content_object, content_bytes) "
-	    "SELECT $1, * FROM unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::text[], "
-	    "$6::bigint[], $7::bigint[], $8::bytea[], $9::bigint[], $10::bytea[], $11::bytea[], "
-	    "$12::text[], $13::text[], $14::bigint[])");
+		batch->connection,
+		"INSERT INTO events(account, event, key, ref_hash, client_ref, received_at, occurred_at, "
+		"hash, config_version, chain_hash, content, file_name, content_object, content_bytes) "
+		"SELECT $1, * FROM unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::text[], "
+		"$6::bigint[], $7::bigint[], $8::bytea[], $9::bigint[], $10::bytea[], $11::bytea[], "
+		"$12::text[], $13::text[], $14::bigint[])");
 	db_bind_integer(query, part->account.account);
 	for (size_t i = 0; i < COLUMN_COUNT; i++)
 		db_bind_array(query, column(columns, i));
@@ -239,12 +249,12 @@ static int add_usage(struct batch *batch, int64_t account, const struct usage *u
 		db_array_add_bytes(&used[2], usage[i].day, strlen(usage[i].day));
 		db_array_add_integer(&used[3], usage[i].events);
 	}
-	struct db_query *query = db_query(
-	    batch->connection,
-	    "INSERT INTO key_usage(account, channel, key, day, events) "
-	    "SELECT $1, * FROM unnest($2::bigint[], $3::bigint[], $4::text[], $5::bigint[]) "
-	    "ON CONFLICT (account, channel, key, day) "
-	    "DO UPDATE SET events = key_usage.events + excluded.events");
+	struct db_query *query =
+		db_query(batch->connection,
+	             "INSERT INTO key_usage(account, channel, key, day, events) "
+	             "SELECT $1, * FROM unnest($2::bigint[], $3::bigint[], $4::text[], $5::bigint[]) "
+	             "ON CONFLICT (account, channel, key, day) "
+	             "DO UPDATE SET events = key_usage.events + excluded.events");
 	db_bind_integer(query, account);
 	for (size_t i = 0; i < USED_COLUMNS; i++)
 		db_bind_array(query, &used[i]);
@@ -252,12 +262,12 @@ static int add_usage(struct batch *batch, int64_t account, const struct usage *u
 }
 
 const struct register_engine register_on_server = {
-    .grows = true,
-    .open = open_columns,
-    .close = close_columns,
-    .ask = ask,
-    .read_heads = read_heads,
-    .find_known = read_known,
-    .write_events = write_events,
-    .add_usage = add_usage,
+	.grows = true,
+	.open = open_columns,
+	.close = close_columns,
+	.ask = ask,
+	.read_heads = read_heads,
+	.find_known = read_known,
+	.write_events = write_events,
+	.add_usage = add_usage,
 };

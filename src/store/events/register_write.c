@@ -6,7 +6,7 @@ static int write_unpaid(struct batch *batch, struct ledger_account *account,
                         const struct batch_item *item, struct error *error)
 {
 	struct db_query *query = db_query(
-	    batch->connection, "INSERT INTO unpaid_events(account, number, event) VALUES ($1, $2, $3)");
+		batch->connection, "INSERT INTO unpaid_events(account, number, event) VALUES ($1, $2, $3)");
 	db_bind_integer(query, account->account);
 	db_bind_integer(query, ++account->last_unpaid);
 	db_bind_integer(query, event_number(item->registration->chain, item->request.sequence));
@@ -16,9 +16,9 @@ static int write_unpaid(struct batch *batch, struct ledger_account *account,
 static int write_chain(struct batch *batch, int64_t account, const struct ledger_chain *chain,
                        struct error *error)
 {
-	struct db_query *query = db_query(
-	    batch->connection, "UPDATE chains SET last_sequence = $3, last_received_at = $4, "
-	                       "last_chain_hash = $5 WHERE account = $1 AND chain = $2");
+	struct db_query *query =
+		db_query(batch->connection, "UPDATE chains SET last_sequence = $3, last_received_at = $4, "
+	                                "last_chain_hash = $5 WHERE account = $1 AND chain = $2");
 	db_bind_integer(query, account);
 	db_bind_integer(query, chain->chain);
 	db_bind_integer(query, chain->last_sequence);
@@ -82,10 +82,10 @@ static int write_test_usage(struct batch *batch, int64_t account,
 	if (decided->test_events_added == 0)
 		return OK;
 	struct db_query *query = db_query(
-	    batch->connection,
-	    "INSERT INTO test_usage(account, day, events, content_bytes) VALUES ($1, $2, $3, $4) "
-	    "ON CONFLICT (account, day) DO UPDATE SET events = test_usage.events + excluded.events, "
-	    "content_bytes = test_usage.content_bytes + excluded.content_bytes");
+		batch->connection,
+		"INSERT INTO test_usage(account, day, events, content_bytes) VALUES ($1, $2, $3, $4) "
+		"ON CONFLICT (account, day) DO UPDATE SET events = test_usage.events + excluded.events, "
+		"content_bytes = test_usage.content_bytes + excluded.content_bytes");
 	db_bind_integer(query, account);
 	db_bind_string(query, batch->day);
 	db_bind_integer(query, decided->test_events_added);
@@ -101,9 +101,9 @@ static int write_limits(struct batch *batch, const struct ledger_account *accoun
 		const struct ledger_limit *limit = &account->limits[i];
 		if (!limit->changed)
 			continue;
-		struct db_query *query = db_query(
-		    batch->connection, "UPDATE consumption_limits SET notified_period = $4 "
-		                       "WHERE account = $1 AND channel = $2 AND limit_id = $3");
+		struct db_query *query =
+			db_query(batch->connection, "UPDATE consumption_limits SET notified_period = $4 "
+		                                "WHERE account = $1 AND channel = $2 AND limit_id = $3");
 		db_bind_integer(query, account->account);
 		db_bind_integer(query, limit->channel);
 		db_bind_string(query, limit->limit_id);
@@ -131,8 +131,8 @@ int register_write(struct batch *batch, struct account_batch *part,
 	if (result == OK)
 		result = write_limits(batch, account, error);
 	if (result == OK)
-		result = store_write_entries(batch->connection, account, decided->entries, batch->clock.now_us,
-		                             error);
+		result = store_write_entries(batch->connection, account, decided->entries,
+		                             batch->clock.now_us, error);
 	if (result == OK)
 		result = store_write_notices(batch->connection, account->account, decided->notices,
 		                             MODE_LIVE, batch->clock.now_us, error);

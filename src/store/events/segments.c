@@ -13,12 +13,12 @@ int store_list_unsealed(struct store *store, int64_t after_account, int64_t afte
 	if (result)
 		return result;
 	struct db_query *query = db_query(
-	    connection, "SELECT u.account, u.chain, channel_id, last_sequence, sealed_sequence,"
-	                " sealed_segment, seal_hash, last_received_at FROM unsealed_chains u"
-	                " JOIN chains c ON c.account = u.account AND c.chain = u.chain"
-	                " JOIN channels h ON h.account = u.account AND h.channel = u.chain / 2"
-	                " WHERE (u.account, u.chain) > ($1, $2) AND last_sequence > sealed_sequence"
-	                " ORDER BY u.account, u.chain LIMIT $3");
+		connection, "SELECT u.account, u.chain, channel_id, last_sequence, sealed_sequence,"
+					" sealed_segment, seal_hash, last_received_at FROM unsealed_chains u"
+					" JOIN chains c ON c.account = u.account AND c.chain = u.chain"
+					" JOIN channels h ON h.account = u.account AND h.channel = u.chain / 2"
+					" WHERE (u.account, u.chain) > ($1, $2) AND last_sequence > sealed_sequence"
+					" ORDER BY u.account, u.chain LIMIT $3");
 	db_bind_integer(query, after_account);
 	db_bind_integer(query, after_chain);
 	db_bind_integer(query, (int64_t)limit);
@@ -26,13 +26,13 @@ int store_list_unsealed(struct store *store, int64_t after_account, int64_t afte
 	for (; count < limit && db_step(query); count++) {
 		struct unsealed_chain *chain = &ret_chains[count];
 		*chain = (struct unsealed_chain){
-		    .account = db_integer(query, 0),
-		    .chain = db_integer(query, 1),
-		    .last_sequence = db_integer(query, 3),
-		    .last_received_at_us = db_integer(query, 7),
-		    .sealed_sequence = db_integer(query, 4),
-		    .sealed_segment = db_integer(query, 5),
-		    .seal_hash = store_sha256(db_blob(query, 6)),
+			.account = db_integer(query, 0),
+			.chain = db_integer(query, 1),
+			.last_sequence = db_integer(query, 3),
+			.last_received_at_us = db_integer(query, 7),
+			.sealed_sequence = db_integer(query, 4),
+			.sealed_segment = db_integer(query, 5),
+			.seal_hash = store_sha256(db_blob(query, 6)),
 		};
 		store_copy_id(chain->channel_id, db_text(query, 2));
 	}
@@ -47,8 +47,8 @@ int store_list_unsealed(struct store *store, int64_t after_account, int64_t afte
 static int read_genesis_hash(struct db_connection *connection, int64_t account, int64_t chain,
                              struct sha256 *ret_hash, struct error *error)
 {
-	struct db_query *query = db_query(
-	    connection, "SELECT genesis_hash FROM chains WHERE account = $1 AND chain = $2");
+	struct db_query *query =
+		db_query(connection, "SELECT genesis_hash FROM chains WHERE account = $1 AND chain = $2");
 	db_bind_integer(query, account);
 	db_bind_integer(query, chain);
 	bool found = db_step(query);
@@ -63,8 +63,8 @@ static int read_event_hashes(struct db_connection *connection, int64_t account, 
                              struct error *error)
 {
 	struct db_query *query =
-	    db_query_long(connection, "SELECT event, chain_hash FROM events"
-	                         " WHERE account = $1 AND event BETWEEN $2 AND $3 ORDER BY event");
+		db_query_long(connection, "SELECT event, chain_hash FROM events"
+	                              " WHERE account = $1 AND event BETWEEN $2 AND $3 ORDER BY event");
 	db_bind_integer(query, account);
 	db_bind_integer(query, event_number(chain, first));
 	db_bind_integer(query, event_number(chain, last));
@@ -104,9 +104,9 @@ static int write_segment(struct db_connection *connection, const struct segment_
                          int64_t round, struct error *error)
 {
 	struct db_query *query = db_query(
-	    connection, "UPDATE chains SET sealed_sequence = $3, sealed_segment = $4, seal_hash = $5"
-	                " WHERE account = $1 AND chain = $2 AND sealed_sequence = $6 - 1"
-	                " AND sealed_segment = $4 - 1 AND last_sequence >= $3");
+		connection, "UPDATE chains SET sealed_sequence = $3, sealed_segment = $4, seal_hash = $5"
+					" WHERE account = $1 AND chain = $2 AND sealed_sequence = $6 - 1"
+					" AND sealed_segment = $4 - 1 AND last_sequence >= $3");
 	db_bind_integer(query, segment->account);
 	db_bind_integer(query, segment->chain);
 	db_bind_integer(query, segment->last_sequence);
@@ -152,10 +152,10 @@ static int insert_round(struct db_connection *connection, const struct round_rec
                         struct error *error)
 {
 	struct db_query *query = db_query(
-	    connection,
-	    "INSERT INTO seal_rounds (round, root, authority, kind, sealed_at, obtained_at, request,"
-	    " response_head, token, token_hash) SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10"
-	    " WHERE (SELECT COALESCE(MAX(round), 0) FROM seal_rounds) = $1 - 1");
+		connection,
+		"INSERT INTO seal_rounds (round, root, authority, kind, sealed_at, obtained_at, request,"
+		" response_head, token, token_hash) SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10"
+		" WHERE (SELECT COALESCE(MAX(round), 0) FROM seal_rounds) = $1 - 1");
 	db_bind_integer(query, round->round);
 	db_bind_blob(query, &round->root, sizeof round->root);
 	db_bind_string(query, round->authority);
@@ -202,7 +202,7 @@ int store_last_round(struct store *store, int64_t *ret_round, struct sha256 *ret
 	if (result)
 		return result;
 	struct db_query *query = db_query(
-	    connection, "SELECT round, token_hash FROM seal_rounds ORDER BY round DESC LIMIT 1");
+		connection, "SELECT round, token_hash FROM seal_rounds ORDER BY round DESC LIMIT 1");
 	int64_t round = 0;
 	struct sha256 token_hash = {{0}};
 	if (db_step(query)) {
@@ -224,7 +224,7 @@ int store_last_seal_time(struct store *store, int64_t *ret_sealed_at_us, struct 
 	if (result)
 		return result;
 	struct db_query *query =
-	    db_query(connection, "SELECT sealed_at FROM seal_rounds ORDER BY round DESC LIMIT 1");
+		db_query(connection, "SELECT sealed_at FROM seal_rounds ORDER BY round DESC LIMIT 1");
 	int64_t sealed_at_us = db_step(query) ? db_integer(query, 0) : TIME_NONE;
 	result = end_read(connection, db_end(query, error));
 	if (!result)
@@ -257,8 +257,8 @@ int store_get_round(struct store *store, int64_t round, struct arena *arena,
 	if (result)
 		return result;
 	struct row row = {
-	    .arena = arena,
-	    .query = db_query(connection,
+		.arena = arena,
+		.query = db_query(connection,
 	                      "SELECT root, authority, kind, sealed_at, obtained_at, request,"
 	                      " response_head, token, token_hash FROM seal_rounds WHERE round = $1")};
 	db_bind_integer(row.query, round);
@@ -309,19 +309,17 @@ static int read_segment(struct row *row, struct segment_record *ret_segment, str
 }
 
 int store_find_segment(struct store *store, int64_t account, int64_t chain, int64_t sequence,
-                       struct arena *arena, struct segment_record *ret_segment,
-                       struct error *error)
+                       struct arena *arena, struct segment_record *ret_segment, struct error *error)
 {
 	struct db_connection *connection;
 	int result = begin_read(store, &connection, error);
 	if (result)
 		return result;
-	struct row row = {
-	    .arena = arena,
-	    .query = db_query(connection,
-	                      SEGMENT_COLUMNS " WHERE account = $1 AND chain = $2"
-	                                      " AND first_sequence <= $3"
-	                                      " ORDER BY first_sequence DESC LIMIT 1")};
+	struct row row = {.arena = arena,
+	                  .query = db_query(connection,
+	                                    SEGMENT_COLUMNS " WHERE account = $1 AND chain = $2"
+	                                                    " AND first_sequence <= $3"
+	                                                    " ORDER BY first_sequence DESC LIMIT 1")};
 	db_bind_integer(row.query, account);
 	db_bind_integer(row.query, chain);
 	db_bind_integer(row.query, sequence);
@@ -335,17 +333,16 @@ int store_find_segment(struct store *store, int64_t account, int64_t chain, int6
 }
 
 int store_get_segment(struct store *store, int64_t account, int64_t chain, int64_t number,
-                      struct arena *arena, struct segment_record *ret_segment,
-                      struct error *error)
+                      struct arena *arena, struct segment_record *ret_segment, struct error *error)
 {
 	struct db_connection *connection;
 	int result = begin_read(store, &connection, error);
 	if (result)
 		return result;
 	struct row row = {.arena = arena,
-	                  .query = db_query(connection,
-	                                    SEGMENT_COLUMNS " WHERE account = $1 AND chain = $2"
-	                                                    " AND number = $3")};
+	                  .query =
+	                      db_query(connection, SEGMENT_COLUMNS " WHERE account = $1 AND chain = $2"
+	                                                           " AND number = $3")};
 	db_bind_integer(row.query, account);
 	db_bind_integer(row.query, chain);
 	db_bind_integer(row.query, number);
@@ -362,7 +359,7 @@ int store_take_lease(struct store *store, const char *name, const char *holder, 
 	if (result)
 		return result;
 	struct db_query *query =
-	    db_query(connection, "INSERT INTO leases (name, holder, expires_at) VALUES ($1, $2, $3)"
+		db_query(connection, "INSERT INTO leases (name, holder, expires_at) VALUES ($1, $2, $3)"
 	                         " ON CONFLICT (name) DO UPDATE SET holder = excluded.holder,"
 	                         " expires_at = excluded.expires_at"
 	                         " WHERE leases.holder = excluded.holder OR leases.expires_at <= $4");
@@ -384,7 +381,7 @@ int store_end_lease(struct store *store, const char *name, const char *holder, s
 	if (result)
 		return result;
 	struct db_query *query =
-	    db_query(connection, "DELETE FROM leases WHERE name = $1 AND holder = $2");
+		db_query(connection, "DELETE FROM leases WHERE name = $1 AND holder = $2");
 	db_bind_string(query, name);
 	db_bind_string(query, holder);
 	return end_write(connection, db_execute(query, NULL, error), error);

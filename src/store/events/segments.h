@@ -24,21 +24,21 @@ struct unsealed_chain {
  * unsealed chains. */
 int store_list_unsealed(struct store *store, int64_t after_account, int64_t after_chain,
                         size_t limit, struct unsealed_chain *ret_chains, size_t *ret_count,
-                        struct error *error) __attribute__((warn_unused_result));
+                        struct error *error) MUST_CHECK;
 
 /* The chain hashes of the events first to last, last - first + 1 of them; event 0 stands for the
  * genesis document. ERR_CORRUPT when one is missing. */
 int store_read_chain_hashes(struct store *store, int64_t account, int64_t chain, int64_t first,
                             int64_t last, struct sha256 *ret_hashes, struct error *error)
-    __attribute__((warn_unused_result));
+	MUST_CHECK;
 
 struct round_record {
 	int64_t round; /* from 1, gapless */
 	struct sha256 root;
 	const char *authority;
-	const char *kind;       /* "qualified", "non_qualified", "development" */
-	int64_t sealed_at_us;   /* genTime */
-	int64_t obtained_at_us; /* by our clock */
+	const char *kind;           /* "qualified", "non_qualified", "development" */
+	int64_t sealed_at_us;       /* genTime */
+	int64_t obtained_at_us;     /* by our clock */
 	struct slice request;       /* DER */
 	struct slice response_head; /* DER of the response up to the token, with which it ends */
 	struct slice token;         /* DER */
@@ -66,19 +66,18 @@ struct segment_record {
  * *ret_failed is the place of the segment that could not be; `count` when it was none of them. */
 int store_write_round(struct store *store, const struct round_record *round,
                       const struct segment_record *segments, size_t count, size_t *ret_failed,
-                      struct error *error)
-    __attribute__((warn_unused_result));
+                      struct error *error) MUST_CHECK;
 
 /* When its authority says that the last round was sealed; TIME_NONE: none was yet. */
 int store_last_seal_time(struct store *store, int64_t *ret_sealed_at_us, struct error *error)
-    __attribute__((warn_unused_result));
+	MUST_CHECK;
 /* The last round's number (0: none yet) and its token's hash. */
 int store_last_round(struct store *store, int64_t *ret_round, struct sha256 *ret_token_hash,
-                     struct error *error) __attribute__((warn_unused_result));
+                     struct error *error) MUST_CHECK;
 /* The last round (0: none) and its root, and whether round `round` is there, with its root. */
 int store_look_rounds(struct store *store, int64_t round, int64_t *ret_last,
                       struct sha256 *ret_last_root, bool *ret_present, struct sha256 *ret_root,
-                      struct error *error) __attribute__((warn_unused_result));
+                      struct error *error) MUST_CHECK;
 
 struct accepted_rollback {
 	int64_t accepted_at_us;
@@ -91,27 +90,25 @@ struct accepted_rollback {
 };
 /* What an operator confirmed, kept for good. */
 int store_record_rollback(struct store *store, const struct accepted_rollback *rollback,
-                          struct error *error) __attribute__((warn_unused_result));
+                          struct error *error) MUST_CHECK;
 
 /* The rest lives in the arena. ERR_NOT_FOUND. */
 int store_get_round(struct store *store, int64_t round, struct arena *arena,
-                    struct round_record *ret_round, struct error *error)
-    __attribute__((warn_unused_result));
+                    struct round_record *ret_round, struct error *error) MUST_CHECK;
 /* The segment that holds an event; ERR_NOT_FOUND while there is none. */
 int store_find_segment(struct store *store, int64_t account, int64_t chain, int64_t sequence,
-                       struct arena *arena, struct segment_record *ret_segment,
-                       struct error *error) __attribute__((warn_unused_result));
+                       struct arena *arena, struct segment_record *ret_segment, struct error *error)
+	MUST_CHECK;
 int store_get_segment(struct store *store, int64_t account, int64_t chain, int64_t number,
-                      struct arena *arena, struct segment_record *ret_segment,
-                      struct error *error) __attribute__((warn_unused_result));
+                      struct arena *arena, struct segment_record *ret_segment, struct error *error)
+	MUST_CHECK;
 
 /* What one node at a time may do. True when `holder` has the lease `name` until now_us +
  * duration_us: it was free, expired, or its own already. */
 int store_take_lease(struct store *store, const char *name, const char *holder, int64_t now_us,
-                     int64_t duration_us, bool *ret_taken, struct error *error)
-    __attribute__((warn_unused_result));
+                     int64_t duration_us, bool *ret_taken, struct error *error) MUST_CHECK;
 /* Gives it back early. */
 int store_end_lease(struct store *store, const char *name, const char *holder, struct error *error)
-    __attribute__((warn_unused_result));
+	MUST_CHECK;
 
 #endif

@@ -10,10 +10,10 @@ static int look_at_next(struct store *store, int64_t after, int64_t *ret_account
 	int result = begin_read(store, &connection, error);
 	if (result)
 		return result;
-	struct db_query *query = db_query(
-	    connection, "SELECT a.account, a.balance - (SELECT COALESCE(SUM(e.credits), 0)"
-	                " FROM credit_entries e WHERE e.account = a.account) FROM accounts a"
-	                " WHERE a.account > $1 ORDER BY a.account LIMIT 1");
+	struct db_query *query =
+		db_query(connection, "SELECT a.account, a.balance - (SELECT COALESCE(SUM(e.credits), 0)"
+	                         " FROM credit_entries e WHERE e.account = a.account) FROM accounts a"
+	                         " WHERE a.account > $1 ORDER BY a.account LIMIT 1");
 	db_bind_integer(query, after);
 	bool found = db_step(query);
 	int64_t account = found ? db_integer(query, 0) : 0;

@@ -9,7 +9,7 @@ static int load_thresholds(struct db_connection *connection, size_t count, struc
 	if (!account->thresholds)
 		return ERR_NO_MEMORY;
 	struct db_query *query =
-	    db_query(connection, "SELECT threshold_id, credits, armed FROM balance_thresholds "
+		db_query(connection, "SELECT threshold_id, credits, armed FROM balance_thresholds "
 	                         "WHERE account = $1 ORDER BY threshold_id");
 	db_bind_integer(query, account->account);
 	int result = OK;
@@ -30,9 +30,9 @@ int store_load_account(struct db_connection *connection, int64_t account, struct
                        struct ledger_account *ret, struct error *error)
 {
 	struct db_query *query = db_query(
-	    connection, "SELECT balance, unpaid_events, unpaid_limit, last_entry, last_unpaid, "
-	                "(SELECT count(*) FROM balance_thresholds WHERE account = $1) "
-	                "FROM accounts WHERE account = $1 FOR UPDATE");
+		connection, "SELECT balance, unpaid_events, unpaid_limit, last_entry, last_unpaid, "
+					"(SELECT count(*) FROM balance_thresholds WHERE account = $1) "
+					"FROM accounts WHERE account = $1 FOR UPDATE");
 	db_bind_integer(query, account);
 	bool found = db_step(query);
 	size_t thresholds = 0;
@@ -89,9 +89,9 @@ int store_save_account(struct db_connection *connection, const struct ledger_acc
                        int64_t active_us, struct error *error)
 {
 	struct db_query *query = db_query(
-	    connection, "UPDATE accounts SET balance = $2, unpaid_events = $3, last_entry = $4, "
-	                "last_unpaid = $5, active_at = CASE WHEN $6 < 0 THEN active_at ELSE $6 END "
-	                "WHERE account = $1");
+		connection, "UPDATE accounts SET balance = $2, unpaid_events = $3, last_entry = $4, "
+					"last_unpaid = $5, active_at = CASE WHEN $6 < 0 THEN active_at ELSE $6 END "
+					"WHERE account = $1");
 	db_bind_integer(query, account->account);
 	db_bind_integer(query, account->balance);
 	db_bind_integer(query, account->unpaid_events);
@@ -108,9 +108,9 @@ int store_write_entries(struct db_connection *connection, struct ledger_account 
 	int result = OK;
 	for (const struct ledger_entry *entry = entries; entry && result == OK; entry = entry->next) {
 		struct db_query *query = db_query(
-		    connection, "INSERT INTO credit_entries(account, number, at, kind, credits, balance, "
-		                "chain, first_sequence, last_sequence, reference) "
-		                "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)");
+			connection, "INSERT INTO credit_entries(account, number, at, kind, credits, balance, "
+						"chain, first_sequence, last_sequence, reference) "
+						"VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)");
 		db_bind_integer(query, account->account);
 		db_bind_integer(query, ++account->last_entry);
 		db_bind_integer(query, now_us);
@@ -143,7 +143,7 @@ int store_write_notices(struct db_connection *connection, int64_t account,
 		char id[ID_SIZE];
 		store_fresh_id("ntc_", id);
 		struct db_query *query =
-		    db_query(connection, "INSERT INTO notices(account, notice_id, type, mode, created_at, "
+			db_query(connection, "INSERT INTO notices(account, notice_id, type, mode, created_at, "
 		                         "data) VALUES ($1, $2, $3, $4, $5, $6) RETURNING notice");
 		db_bind_integer(query, account);
 		db_bind_string(query, id);
@@ -154,7 +154,8 @@ int store_write_notices(struct db_connection *connection, int64_t account,
 		int64_t number = db_step(query) ? db_integer(query, 0) : 0;
 		result = db_end(query, error);
 		if (result == OK)
-			result = fan_out_notice(connection, &out, number, notice_type_text(notice->type), error);
+			result =
+				fan_out_notice(connection, &out, number, notice_type_text(notice->type), error);
 	}
 	return result;
 }
@@ -162,9 +163,10 @@ int store_write_notices(struct db_connection *connection, int64_t account,
 int store_settle(struct db_connection *connection, int64_t account, int64_t count,
                  struct error *error)
 {
-	struct db_query *query = db_query(
-	    connection, "DELETE FROM unpaid_events WHERE account = $1 AND number IN "
-	                "(SELECT number FROM unpaid_events WHERE account = $1 ORDER BY number LIMIT $2)");
+	struct db_query *query =
+		db_query(connection,
+	             "DELETE FROM unpaid_events WHERE account = $1 AND number IN "
+	             "(SELECT number FROM unpaid_events WHERE account = $1 ORDER BY number LIMIT $2)");
 	db_bind_integer(query, account);
 	db_bind_integer(query, count);
 	int64_t changes;

@@ -33,8 +33,8 @@ int money_move(struct money *money, int64_t credits, const char *kind, const cha
 	if (!result && settled)
 		result = store_settle(money->connection, account->account, settled, error);
 	if (!result)
-		result = store_write_entries(money->connection, account, moved.entries, money->now_us,
-		                             error);
+		result =
+			store_write_entries(money->connection, account, moved.entries, money->now_us, error);
 	if (!result)
 		result = store_write_notices(money->connection, account->account, moved.notices, MODE_LIVE,
 		                             money->now_us, error);

@@ -19,14 +19,15 @@ struct money {
 	bool activity;                 /* a purchase: the account is in use */
 };
 /* Begins a transaction; money_end commits when `code` is 0, else rolls back, and frees. */
-int money_begin(struct store *store, int64_t now_us, struct money *money, struct error *error);
-int money_end(struct money *money, int code, struct error *error);
+int money_begin(struct store *store, int64_t now_us, struct money *money, struct error *error)
+	MUST_CHECK;
+int money_end(struct money *money, int code, struct error *error) MUST_CHECK;
 /* Locks and reads the account, before anything else of it is read. */
-int money_hold(struct money *money, int64_t account, struct error *error);
+int money_hold(struct money *money, int64_t account, struct error *error) MUST_CHECK;
 /* Moves credits as ledger_move_credits does, and writes entries, notices and the account.
  * *ret_entry: the number of the movement's own entry. */
 int money_move(struct money *money, int64_t credits, const char *kind, const char *reference,
-               int64_t *ret_entry, int64_t *ret_settled, struct error *error);
+               int64_t *ret_entry, int64_t *ret_settled, struct error *error) MUST_CHECK;
 
 /* ---- billing and packs (packs.c) ---- */
 struct account_state {
@@ -35,7 +36,7 @@ struct account_state {
 	struct billing billing;
 };
 int read_account_state(struct db_connection *connection, int64_t account, struct arena *arena,
-                       struct account_state *ret, struct error *error);
+                       struct account_state *ret, struct error *error) MUST_CHECK;
 
 struct pack_row {
 	int64_t account; /* 0: for everybody */
@@ -48,12 +49,12 @@ struct pack_row {
 };
 /* ERR_NOT_FOUND with its sentence. */
 int read_pack_row(struct db_connection *connection, struct slice pack_id, struct arena *arena,
-                  struct pack_row *ret, struct error *error);
+                  struct pack_row *ret, struct error *error) MUST_CHECK;
 /* Whether the account may buy it now; false for what is withdrawn, too. */
 bool pack_is_sold_to(const struct pack_row *pack, int64_t account, const struct billing *billing);
 /* The same as a refusal with its sentence. */
 int refuse_pack(const struct pack_row *pack, int64_t account, const struct billing *billing,
-                struct error *error);
+                struct error *error) MUST_CHECK;
 
 /* ---- purchases and payments (purchases.c, payments.c) ---- */
 struct new_purchase {
@@ -63,9 +64,9 @@ struct new_purchase {
 	bool automatic;
 };
 int insert_purchase(struct money *money, const struct new_purchase *given, int64_t *ret_number,
-                    char ret_sale_id[ID_SIZE], struct error *error);
-int insert_payment(struct money *money, int64_t purchase, const char *sale_id,
-                   const char *provider, enum payment_action action, struct error *error);
+                    char ret_sale_id[ID_SIZE], struct error *error) MUST_CHECK;
+int insert_payment(struct money *money, int64_t purchase, const char *sale_id, const char *provider,
+                   enum payment_action action, struct error *error) MUST_CHECK;
 
 struct purchase_row {
 	int64_t number;
@@ -81,28 +82,29 @@ struct purchase_row {
 	const char *reference;   /* the provider's name of the payment; NULL: not known */
 };
 int read_purchase_row(struct money *money, int64_t number, struct purchase_row *ret,
-                      struct error *error);
+                      struct error *error) MUST_CHECK;
 /* Locks the account of the sale code and reads the purchase. */
 int hold_purchase(struct money *money, struct slice sale_id, struct purchase_row *ret,
-                  struct error *error);
+                  struct error *error) MUST_CHECK;
 /* Carries out what purchase_step allows: state, credits, the end of a top-up's purchase. */
 int step_purchase(struct money *money, struct purchase_row *row, struct purchase_step step,
-                  struct purchase_outcome *ret, struct error *error);
+                  struct purchase_outcome *ret, struct error *error) MUST_CHECK;
 /* Every payment of the purchase with this action that is not over ends with the outcome. */
 int close_payments(struct money *money, int64_t purchase, enum payment_action action,
-                   const char *outcome, struct error *error);
+                   const char *outcome, struct error *error) MUST_CHECK;
 
 /* ---- top-up (topup.c) ---- */
 
 /* The purchase that a top-up of the account has under way is paid: its notice, with the balance as
  * it stands. *ret: RECHARGE_NONE for any other purchase. */
 int topup_complete(struct money *money, const struct purchase_row *row, enum recharge_end *ret,
-                   struct error *error);
+                   struct error *error) MUST_CHECK;
 /* It has failed: off, with notice and mail. `created`: the purchase exists and can be paid. */
 int topup_fail_purchase(struct money *money, const struct purchase_row *row, bool created,
-                        enum recharge_reason reason, enum recharge_end *ret,
-                        struct error *error);
+                        enum recharge_reason reason, enum recharge_end *ret, struct error *error)
+	MUST_CHECK;
 /* The custom pack of the account's top-up is withdrawn. *ret_off: it was on. */
-int topup_lose_pack(struct money *money, const char *pack_id, bool *ret_off, struct error *error);
+int topup_lose_pack(struct money *money, const char *pack_id, bool *ret_off, struct error *error)
+	MUST_CHECK;
 
 #endif

@@ -24,11 +24,11 @@ int read_account_state(struct db_connection *connection, int64_t account, struct
 {
 	struct row row = {
 		.arena = arena,
-		.query = db_query(connection,
-		                  "SELECT a.suspended, a.disabled, b.country, b.region, b.tax_rate,"
-		                  " b.customer, b.payment_method FROM accounts a"
-		                  " LEFT JOIN account_billing b ON b.account = a.account"
-		                  " WHERE a.account = $1")};
+		.query =
+			db_query(connection, "SELECT a.suspended, a.disabled, b.country, b.region, b.tax_rate,"
+	                             " b.customer, b.payment_method FROM accounts a"
+	                             " LEFT JOIN account_billing b ON b.account = a.account"
+	                             " WHERE a.account = $1")};
 	db_bind_integer(row.query, account);
 	bool found = db_step(row.query);
 	if (found) {
@@ -72,14 +72,14 @@ static int write_billing(struct db_connection *connection, int64_t account,
 	const struct billing *billing = &old.billing;
 	struct db_query *query = db_query(
 		connection, "INSERT INTO account_billing (account, country, region, tax_rate, customer,"
-		            " payment_method) VALUES ($1, $2, $3, $4, $5, $6)"
-		            " ON CONFLICT (account) DO UPDATE SET country = excluded.country,"
-		            " region = excluded.region, tax_rate = excluded.tax_rate,"
-		            " customer = excluded.customer, payment_method = excluded.payment_method");
+					" payment_method) VALUES ($1, $2, $3, $4, $5, $6)"
+					" ON CONFLICT (account) DO UPDATE SET country = excluded.country,"
+					" region = excluded.region, tax_rate = excluded.tax_rate,"
+					" customer = excluded.customer, payment_method = excluded.payment_method");
 	db_bind_integer(query, account);
 	db_bind_string(query, choose(change->country, billing->country));
-	db_bind_string(query, choose(change->region,
-	                             billing->own_region ? region_text(billing->region) : NULL));
+	db_bind_string(
+		query, choose(change->region, billing->own_region ? region_text(billing->region) : NULL));
 	db_bind_integer(query, change->tax_rate < 0 ? billing->tax_rate : change->tax_rate);
 	db_bind_string(query, choose(change->customer, billing->customer));
 	db_bind_string(query, choose(change->payment_method, billing->payment_method));
@@ -105,10 +105,10 @@ int store_change_billing(struct store *store, struct slice account_id,
 int read_pack_row(struct db_connection *connection, struct slice pack_id, struct arena *arena,
                   struct pack_row *ret, struct error *error)
 {
-	struct row row = {
-		.arena = arena,
-		.query = db_query(connection, "SELECT account, pack_id, name, credits, amount, currency,"
-		                              " withdrawn_at FROM packs WHERE pack_id = $1")};
+	struct row row = {.arena = arena,
+	                  .query = db_query(connection,
+	                                    "SELECT account, pack_id, name, credits, amount, currency,"
+	                                    " withdrawn_at FROM packs WHERE pack_id = $1")};
 	db_bind_text(row.query, pack_id);
 	bool found = db_step(row.query);
 	if (found) {
@@ -155,8 +155,8 @@ static int insert_pack(struct db_connection *connection, const struct pack_recor
 {
 	struct db_query *query = db_query(
 		connection, "INSERT INTO packs (account, number, pack_id, name, credits, amount, currency,"
-		            " created_at) SELECT $1, COALESCE(MAX(number), 0) + 1, $2, $3, $4, $5, $6, $7"
-		            " FROM packs WHERE account = $1");
+					" created_at) SELECT $1, COALESCE(MAX(number), 0) + 1, $2, $3, $4, $5, $6, $7"
+					" FROM packs WHERE account = $1");
 	db_bind_integer(query, account);
 	db_bind_string(query, pack_id);
 	db_bind_string(query, given->name);
@@ -171,8 +171,8 @@ static int check_custom(struct money *money, const struct pack_record *given, co
                         int64_t *ret_account, struct error *error)
 {
 	struct account_state state;
-	int result = find_account_number(money->connection, slice_of(given->account_id), ret_account,
-	                                 error);
+	int result =
+		find_account_number(money->connection, slice_of(given->account_id), ret_account, error);
 	if (!result)
 		result = read_account_state(money->connection, *ret_account, &money->arena, &state, error);
 	if (result)
@@ -287,12 +287,11 @@ static int list_packs(struct db_connection *connection, const struct pack_filter
 {
 	struct row row = {
 		.arena = arena,
-		.query = db_query(connection,
-		                  PACK_COLUMNS
-		                  " WHERE (p.account > $1 OR (p.account = $1 AND p.number > $2))"
-		                  " AND ($3 = 0 OR (p.account IN (0, $3) AND p.withdrawn_at IS NULL"
-		                  " AND $4 IN ('', p.currency)))"
-		                  " ORDER BY p.account, p.number LIMIT $5")};
+		.query = db_query(connection, PACK_COLUMNS
+	                      " WHERE (p.account > $1 OR (p.account = $1 AND p.number > $2))"
+	                      " AND ($3 = 0 OR (p.account IN (0, $3) AND p.withdrawn_at IS NULL"
+	                      " AND $4 IN ('', p.currency)))"
+	                      " ORDER BY p.account, p.number LIMIT $5")};
 	db_bind_integer(row.query, filter->after_account);
 	db_bind_integer(row.query, filter->after_number);
 	db_bind_integer(row.query, filter->account);
@@ -306,8 +305,7 @@ static int list_packs(struct db_connection *connection, const struct pack_filter
 }
 
 int store_list_packs(struct store *store, struct slice account_id, struct slice after,
-                     int64_t limit, struct arena *arena, struct pack_list *ret,
-                     struct error *error)
+                     int64_t limit, struct arena *arena, struct pack_list *ret, struct error *error)
 {
 	struct db_connection *connection;
 	int result = begin_read(store, &connection, error);
@@ -331,8 +329,9 @@ static int write_withdrawn(struct money *money, const struct pack_row *pack, boo
 {
 	if (pack->withdrawn == withdrawn)
 		return OK;
-	struct db_query *query = db_query(
-		money->connection, "UPDATE packs SET withdrawn_at = $3 WHERE account = $1 AND pack_id = $2");
+	struct db_query *query =
+		db_query(money->connection,
+	             "UPDATE packs SET withdrawn_at = $3 WHERE account = $1 AND pack_id = $2");
 	db_bind_integer(query, pack->account);
 	db_bind_string(query, pack->pack_id);
 	if (withdrawn)

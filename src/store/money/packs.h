@@ -20,8 +20,7 @@ struct billing {
 	const char *payment_method; /* likewise: the default one */
 };
 int store_get_billing(struct store *store, struct slice account_id, struct arena *arena,
-                      struct billing *ret, struct error *error)
-    __attribute__((warn_unused_result));
+                      struct billing *ret, struct error *error) MUST_CHECK;
 
 /* What is NULL or negative stays as it is; "" makes it none. */
 struct billing_change {
@@ -32,8 +31,7 @@ struct billing_change {
 	const char *payment_method;
 };
 int store_change_billing(struct store *store, struct slice account_id,
-                         const struct billing_change *change, struct error *error)
-    __attribute__((warn_unused_result));
+                         const struct billing_change *change, struct error *error) MUST_CHECK;
 
 /* ---- packs ---- */
 struct pack_record {
@@ -54,21 +52,18 @@ struct pack_list {
 /* From given: account_id, name, credits, amount_minor, currency. A custom pack has the currency of
  * its account's pricing region once that is known, else ERR_REFUSED. */
 int store_create_pack(struct store *store, const struct pack_record *given, int64_t now_us,
-                      char ret_pack_id[ID_SIZE], struct error *error)
-    __attribute__((warn_unused_result));
+                      char ret_pack_id[ID_SIZE], struct error *error) MUST_CHECK;
 int store_find_pack(struct store *store, struct slice pack_id, struct arena *arena,
-                    struct pack_record *ret, struct error *error)
-    __attribute__((warn_unused_result));
+                    struct pack_record *ret, struct error *error) MUST_CHECK;
 /* Those on sale to everybody in order of creation, then custom ones. account_id empty: all packs;
  * else what this account can buy: on sale, in its currency where that is known, and its own. */
 int store_list_packs(struct store *store, struct slice account_id, struct slice after,
-                     int64_t limit, struct arena *arena, struct pack_list *ret,
-                     struct error *error) __attribute__((warn_unused_result));
+                     int64_t limit, struct arena *arena, struct pack_list *ret, struct error *error)
+	MUST_CHECK;
 /* Takes a pack off sale, or puts it on sale again. Purchases that exist stay as they are. An
  * automatic top-up that buys a custom pack is turned off at once, with its notice; one that buys a
  * pack for everybody finds out when it is due. *ret_turned_off: top-ups turned off (0 or 1). */
 int store_withdraw_pack(struct store *store, struct slice pack_id, bool withdrawn, int64_t now_us,
-                        int64_t *ret_turned_off, struct error *error)
-    __attribute__((warn_unused_result));
+                        int64_t *ret_turned_off, struct error *error) MUST_CHECK;
 
 #endif

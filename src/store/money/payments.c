@@ -22,8 +22,8 @@ static int next_number(struct db_connection *connection, int64_t account, int64_
 	return db_end(query, error);
 }
 
-int insert_payment(struct money *money, int64_t purchase, const char *sale_id,
-                   const char *provider, enum payment_action action, struct error *error)
+int insert_payment(struct money *money, int64_t purchase, const char *sale_id, const char *provider,
+                   enum payment_action action, struct error *error)
 {
 	int64_t account = money->account.account;
 	int64_t number;
@@ -35,8 +35,8 @@ int insert_payment(struct money *money, int64_t purchase, const char *sale_id,
 	         number % 100000000);
 	struct db_query *query = db_query(
 		money->connection, "INSERT INTO payments (account, number, purchase, action, provider,"
-		                   " idempotency_key, state, created_at, next_try_at)"
-		                   " VALUES ($1, $2, $3, $4, $5, $6, 'due', $7, $7)");
+						   " idempotency_key, state, created_at, next_try_at)"
+						   " VALUES ($1, $2, $3, $4, $5, $6, 'due', $7, $7)");
 	db_bind_integer(query, account);
 	db_bind_integer(query, number);
 	db_bind_integer(query, purchase);
@@ -51,7 +51,7 @@ static int has_open_refund(struct money *money, int64_t purchase, bool *ret, str
 {
 	struct db_query *query = db_query(
 		money->connection, "SELECT COUNT(*) FROM payments WHERE account = $1 AND purchase = $2"
-		                   " AND action = 'refund' AND state <> 'over'");
+						   " AND action = 'refund' AND state <> 'over'");
 	db_bind_integer(query, money->account.account);
 	db_bind_integer(query, purchase);
 	*ret = db_step(query) && db_integer(query, 0) > 0;
@@ -74,8 +74,8 @@ int store_ask_for_refund(struct store *store, struct slice sale_id, int64_t now_
 	if (!result)
 		result = has_open_refund(&money, row.number, &open, error);
 	if (!result && !open)
-		result = insert_payment(&money, row.number, row.sale_id, row.provider, PAYMENT_GIVE_BACK,
-		                        error);
+		result =
+			insert_payment(&money, row.number, row.sale_id, row.provider, PAYMENT_GIVE_BACK, error);
 	return money_end(&money, result, error);
 }
 
@@ -91,8 +91,8 @@ int store_hurry_payment(struct store *store, struct slice idempotency_key, struc
 	if (!result) {
 		struct db_query *query = db_query(
 			money.connection, "UPDATE payments SET next_try_at = $4 WHERE account = $1"
-			                  " AND purchase = $2 AND idempotency_key = $3 AND state <> 'over'"
-			                  " AND lease IS NULL");
+							  " AND purchase = $2 AND idempotency_key = $3 AND state <> 'over'"
+							  " AND lease IS NULL");
 		db_bind_integer(query, money.account.account);
 		db_bind_integer(query, row.number);
 		db_bind_text(query, idempotency_key);
@@ -105,10 +105,10 @@ int store_hurry_payment(struct store *store, struct slice idempotency_key, struc
 int close_payments(struct money *money, int64_t purchase, enum payment_action action,
                    const char *outcome, struct error *error)
 {
-	struct db_query *query = db_query(
-		money->connection, "UPDATE payments SET state = 'over', outcome = $4, lease = NULL"
-		                   " WHERE account = $1 AND purchase = $2 AND action = $3"
-		                   " AND state <> 'over'");
+	struct db_query *query =
+		db_query(money->connection, "UPDATE payments SET state = 'over', outcome = $4, lease = NULL"
+	                                " WHERE account = $1 AND purchase = $2 AND action = $3"
+	                                " AND state <> 'over'");
 	db_bind_integer(query, money->account.account);
 	db_bind_integer(query, purchase);
 	db_bind_string(query, action_names[action]);
@@ -152,17 +152,17 @@ static int find_due(struct store *store, const char *holder, const char *provide
 	if (result)
 		return result;
 	struct row row = {
-	    .arena = arena,
-	    .query = db_query(
-	        connection,
-	        "SELECT y.account, y.number, y.purchase, y.action, y.idempotency_key, y.state,"
-	        " y.first_try_at, y.attempts, y.next_try_at, p.sale_id, p.amount + p.tax, p.currency,"
-	        " p.customer, p.payment_method, p.description, COALESCE(y.reference, p.reference)"
-	        " FROM payments y JOIN purchases p"
-	        " ON p.account = y.account AND p.number = y.purchase"
-	        " WHERE y.state <> 'over' AND y.provider = $3"
-	        " AND (y.next_try_at <= $1 OR (y.lease = $2 AND y.attempts < $4))"
-	        " ORDER BY y.next_try_at LIMIT 1")};
+		.arena = arena,
+		.query = db_query(
+			connection,
+			"SELECT y.account, y.number, y.purchase, y.action, y.idempotency_key, y.state,"
+			" y.first_try_at, y.attempts, y.next_try_at, p.sale_id, p.amount + p.tax, p.currency,"
+			" p.customer, p.payment_method, p.description, COALESCE(y.reference, p.reference)"
+			" FROM payments y JOIN purchases p"
+			" ON p.account = y.account AND p.number = y.purchase"
+			" WHERE y.state <> 'over' AND y.provider = $3"
+			" AND (y.next_try_at <= $1 OR (y.lease = $2 AND y.attempts < $4))"
+			" ORDER BY y.next_try_at LIMIT 1")};
 	db_bind_integer(row.query, now_us);
 	db_bind_string(row.query, holder);
 	db_bind_string(row.query, provider);
@@ -195,9 +195,9 @@ int store_claim_payment(struct store *store, const char *holder, const char *pro
 	if (result)
 		return result;
 	struct db_query *query = db_query(
-	    connection, "UPDATE payments SET lease = $3, next_try_at = $4, attempts = attempts + 1,"
-	                " first_try_at = COALESCE(first_try_at, $5) WHERE account = $1 AND number = $2"
-	                " AND state <> 'over' AND next_try_at = $6 AND attempts = $7");
+		connection, "UPDATE payments SET lease = $3, next_try_at = $4, attempts = attempts + 1,"
+					" first_try_at = COALESCE(first_try_at, $5) WHERE account = $1 AND number = $2"
+					" AND state <> 'over' AND next_try_at = $6 AND attempts = $7");
 	db_bind_integer(query, payment.account);
 	db_bind_integer(query, payment.number);
 	db_bind_string(query, holder);
@@ -229,10 +229,10 @@ int store_delay_payment(struct store *store, const struct payment *payment, cons
 	if (result)
 		return result;
 	struct db_query *query = db_query(
-	    connection, "UPDATE payments SET next_try_at = $4, lease = NULL,"
-	                " state = CASE WHEN $5 = 1 THEN 'waiting' ELSE state END,"
-	                " reference = COALESCE($6, reference), last_error = COALESCE($7, last_error)"
-	                " WHERE account = $1 AND number = $2 AND lease = $3 AND state <> 'over'");
+		connection, "UPDATE payments SET next_try_at = $4, lease = NULL,"
+					" state = CASE WHEN $5 = 1 THEN 'waiting' ELSE state END,"
+					" reference = COALESCE($6, reference), last_error = COALESCE($7, last_error)"
+					" WHERE account = $1 AND number = $2 AND lease = $3 AND state <> 'over'");
 	db_bind_integer(query, payment->account);
 	db_bind_integer(query, payment->number);
 	db_bind_string(query, holder);
@@ -250,9 +250,9 @@ static int write_end(struct money *money, const struct payment *payment, const c
                      const struct payment_ended *ended, struct error *error)
 {
 	struct db_query *query = db_query(
-	    money->connection, "UPDATE payments SET state = 'over', lease = NULL, outcome = $4,"
-	                       " last_error = COALESCE($5, last_error) WHERE account = $1"
-	                       " AND number = $2 AND lease = $3 AND state <> 'over'");
+		money->connection, "UPDATE payments SET state = 'over', lease = NULL, outcome = $4,"
+						   " last_error = COALESCE($5, last_error) WHERE account = $1"
+						   " AND number = $2 AND lease = $3 AND state <> 'over'");
 	db_bind_integer(query, payment->account);
 	db_bind_integer(query, payment->number);
 	db_bind_string(query, holder);
@@ -270,10 +270,10 @@ static int keep_facts(struct money *money, struct purchase_row *row,
 	const char *url = ended->payment_url && *ended->payment_url ? ended->payment_url : NULL;
 	if (url)
 		row->payment_url = url;
-	struct db_query *query = db_query(
-	    money->connection, "UPDATE purchases SET reference = COALESCE($3, reference),"
-	                       " payment_url = COALESCE($4, payment_url)"
-	                       " WHERE account = $1 AND number = $2");
+	struct db_query *query =
+		db_query(money->connection, "UPDATE purchases SET reference = COALESCE($3, reference),"
+	                                " payment_url = COALESCE($4, payment_url)"
+	                                " WHERE account = $1 AND number = $2");
 	db_bind_integer(query, money->account.account);
 	db_bind_integer(query, row->number);
 	db_bind_string(query, reference);
@@ -291,10 +291,10 @@ static int leave_unpaid(struct money *money, struct purchase_row *row, enum paym
 	int result = step_purchase(money, row, step, outcome, error);
 	if (result)
 		return result;
-	enum recharge_reason reason =
-	    end == PAYMENT_END_DECLINED         ? RECHARGE_PAYMENT_FAILED
-	    : end == PAYMENT_END_METHOD_MISSING ? RECHARGE_PAYMENT_METHOD_MISSING
-	                                        : RECHARGE_SALE_CREATION_FAILED;
+	enum recharge_reason reason = end == PAYMENT_END_DECLINED ? RECHARGE_PAYMENT_FAILED
+	                              : end == PAYMENT_END_METHOD_MISSING
+	                                  ? RECHARGE_PAYMENT_METHOD_MISSING
+	                                  : RECHARGE_SALE_CREATION_FAILED;
 	return topup_fail_purchase(money, row, end == PAYMENT_END_DECLINED, reason, &outcome->recharge,
 	                           error);
 }

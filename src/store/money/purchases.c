@@ -192,7 +192,7 @@ static int find_sale(struct db_connection *connection, struct slice sale_id, int
 }
 
 struct purchase_filter {
-	int64_t account; /* 0: all */
+	int64_t account;   /* 0: all */
 	const char *state; /* "": any */
 	int64_t before_us;
 	struct slice before_sale;
@@ -204,11 +204,10 @@ static int list_purchases(struct db_connection *connection, const struct purchas
 {
 	struct row row = {
 		.arena = arena,
-		.query = db_query(connection,
-		                  PURCHASES
-		                  " WHERE ($1 = 0 OR p.account = $1) AND $2 IN ('', p.state)"
-		                  " AND (p.created_at < $3 OR (p.created_at = $3 AND p.sale_id < $4))"
-		                  " ORDER BY p.created_at DESC, p.sale_id DESC LIMIT $5")};
+		.query = db_query(connection, PURCHASES
+	                      " WHERE ($1 = 0 OR p.account = $1) AND $2 IN ('', p.state)"
+	                      " AND (p.created_at < $3 OR (p.created_at = $3 AND p.sale_id < $4))"
+	                      " ORDER BY p.created_at DESC, p.sale_id DESC LIMIT $5")};
 	db_bind_integer(row.query, filter->account);
 	db_bind_string(row.query, filter->state);
 	db_bind_integer(row.query, filter->before_us);
@@ -253,12 +252,12 @@ int store_list_purchases(struct store *store, struct slice account_id, int state
 int read_purchase_row(struct money *money, int64_t number, struct purchase_row *ret,
                       struct error *error)
 {
-	struct row row = {
-		.arena = &money->arena,
-		.query = db_query(money->connection,
-		                  "SELECT sale_id, pack_id, credits, amount, tax, currency, state,"
-		                  " provider, payment_url, reference FROM purchases"
-		                  " WHERE account = $1 AND number = $2")};
+	struct row row = {.arena = &money->arena,
+	                  .query =
+	                      db_query(money->connection,
+	                               "SELECT sale_id, pack_id, credits, amount, tax, currency, state,"
+	                               " provider, payment_url, reference FROM purchases"
+	                               " WHERE account = $1 AND number = $2")};
 	db_bind_integer(row.query, money->account.account);
 	db_bind_integer(row.query, number);
 	bool found = db_step(row.query);
@@ -295,13 +294,12 @@ static int write_step(struct money *money, const struct purchase_row *row, int c
 {
 	bool paid = row->state == PURCHASE_PAID;
 	struct db_query *query = db_query(
-		money->connection,
-		"UPDATE purchases SET state = $3,"
-		" paid_at = CASE WHEN $4 = 1 THEN $5 ELSE paid_at END,"
-		" ended_at = CASE WHEN $4 = 1 THEN NULL ELSE $5 END,"
-		" paid_entry = CASE WHEN $6 = 1 THEN $7 ELSE paid_entry END,"
-		" returned_entry = CASE WHEN $6 = -1 THEN $7 ELSE returned_entry END"
-		" WHERE account = $1 AND number = $2");
+		money->connection, "UPDATE purchases SET state = $3,"
+						   " paid_at = CASE WHEN $4 = 1 THEN $5 ELSE paid_at END,"
+						   " ended_at = CASE WHEN $4 = 1 THEN NULL ELSE $5 END,"
+						   " paid_entry = CASE WHEN $6 = 1 THEN $7 ELSE paid_entry END,"
+						   " returned_entry = CASE WHEN $6 = -1 THEN $7 ELSE returned_entry END"
+						   " WHERE account = $1 AND number = $2");
 	db_bind_integer(query, money->account.account);
 	db_bind_integer(query, row->number);
 	db_bind_string(query, purchase_state_text(row->state));
@@ -378,15 +376,15 @@ static int is_being_charged(struct money *money, const struct purchase_row *row,
 {
 	struct db_query *query = db_query(
 		money->connection, "SELECT COUNT(*) FROM payments WHERE account = $1 AND purchase = $2"
-		                   " AND state <> 'over' AND provider <> 'manual'");
+						   " AND state <> 'over' AND provider <> 'manual'");
 	db_bind_integer(query, money->account.account);
 	db_bind_integer(query, row->number);
 	*ret = db_step(query) && db_integer(query, 0) > 0;
 	return db_end(query, error);
 }
 
-/* A part of a payment is taken back, or money of another currency, which cannot be compared: neither
- * takes all the credits with it, and how many it takes is for an operator to decide. */
+/* A part of a payment is taken back, or money of another currency, which cannot be compared:
+ * neither takes all the credits with it, and how many it takes is for an operator to decide. */
 static int refuse_part(const struct purchase_order *order, const struct purchase_row *row,
                        struct error *error)
 {
@@ -433,9 +431,9 @@ static int keep_reference(struct money *money, const struct purchase_row *row,
 {
 	if (!reference || !*reference)
 		return OK;
-	struct db_query *query = db_query(
-		money->connection,
-		"UPDATE purchases SET reference = $3 WHERE account = $1 AND number = $2");
+	struct db_query *query =
+		db_query(money->connection,
+	             "UPDATE purchases SET reference = $3 WHERE account = $1 AND number = $2");
 	db_bind_integer(query, money->account.account);
 	db_bind_integer(query, row->number);
 	db_bind_string(query, reference);
@@ -472,11 +470,11 @@ static int act(struct money *money, const struct purchase_order *order,
 	if (!result && ret->changed && order->told)
 		result = keep_reference(money, &row, order->reference, error);
 	if (!result && row.state != PURCHASE_PENDING)
-		result = close_payments(money, number, PAYMENT_CHARGE, purchase_state_text(row.state),
-		                        error);
+		result =
+			close_payments(money, number, PAYMENT_CHARGE, purchase_state_text(row.state), error);
 	if (!result && (row.state == PURCHASE_REFUNDED || row.state == PURCHASE_REVERTED))
-		result = close_payments(money, number, PAYMENT_GIVE_BACK, purchase_state_text(row.state),
-		                        error);
+		result =
+			close_payments(money, number, PAYMENT_GIVE_BACK, purchase_state_text(row.state), error);
 	return result;
 }
 

@@ -29,8 +29,8 @@ struct purchase_record {
 	bool automatic;
 	enum purchase_state state;
 	int64_t created_at_us;
-	int64_t paid_at_us;  /* TIME_NONE: never */
-	int64_t ended_at_us; /* canceled, rejected, refunded or reverted; TIME_NONE */
+	int64_t paid_at_us;      /* TIME_NONE: never */
+	int64_t ended_at_us;     /* canceled, rejected, refunded or reverted; TIME_NONE */
 	const char *reference;   /* the provider's name of the payment; NULL */
 	const char *payment_url; /* NULL: none */
 	const char *customer;
@@ -50,19 +50,17 @@ struct purchase_list {
  * custom pack, or not sold in the account's currency; the account is disabled. */
 int store_create_purchase(struct store *store, struct slice account_id, struct slice pack_id,
                           const char *provider, int64_t now_us, char ret_sale_id[ID_SIZE],
-                          struct error *error) __attribute__((warn_unused_result));
+                          struct error *error) MUST_CHECK;
 int store_find_purchase(struct store *store, struct slice sale_id, struct arena *arena,
-                        struct purchase_record *ret, struct error *error)
-    __attribute__((warn_unused_result));
+                        struct purchase_record *ret, struct error *error) MUST_CHECK;
 /* Newest first. account_id empty: of all accounts; state -1: any, else enum purchase_state. `after`
  * is a sale code, empty for the first page. */
 int store_list_purchases(struct store *store, struct slice account_id, int state,
                          struct slice after, int64_t limit, struct arena *arena,
-                         struct purchase_list *ret, struct error *error)
-    __attribute__((warn_unused_result));
+                         struct purchase_list *ret, struct error *error) MUST_CHECK;
 /* Keeps the page on which a pending purchase can be paid. */
 int store_set_payment_url(struct store *store, struct slice sale_id, const char *payment_url,
-                          struct error *error) __attribute__((warn_unused_result));
+                          struct error *error) MUST_CHECK;
 
 /* ---- what becomes of a purchase ---- */
 
@@ -86,11 +84,10 @@ struct purchase_outcome {
 };
 /* An operator's act is ERR_REFUSED where purchase_step says so, and while the provider works on a
  * charge whose outcome is not known. ERR_REFUSED too, with nothing changed, when too little was
- * received, and when the provider tells that a part was taken back, or another currency: the sentence
- * says how many credits that part bought, for an operator to take. */
+ * received, and when the provider tells that a part was taken back, or another currency: the
+ * sentence says how many credits that part bought, for an operator to take. */
 int store_act_on_purchase(struct store *store, const struct purchase_order *order, int64_t now_us,
-                          struct purchase_outcome *ret, struct error *error)
-    __attribute__((warn_unused_result));
+                          struct purchase_outcome *ret, struct error *error) MUST_CHECK;
 
 /* ---- payments: attempts, each a job with a lease ---- */
 
@@ -117,14 +114,14 @@ struct payment {
 /* A refund through the provider: a payment with action PAYMENT_GIVE_BACK. ERR_REFUSED unless the
  * purchase is paid; one under way already is OK. */
 int store_ask_for_refund(struct store *store, struct slice sale_id, int64_t now_us,
-                         struct error *error) __attribute__((warn_unused_result));
+                         struct error *error) MUST_CHECK;
 
 /* The payment of this provider that has been due longest, leased to `holder` until now_us +
  * lease_us; ERR_NOT_FOUND. A holder works on one at a time: what it still holds is left from before
  * a crash and taken up at once, unless that happened many times. */
 int store_claim_payment(struct store *store, const char *holder, const char *provider,
                         int64_t now_us, int64_t lease_us, struct arena *arena, struct payment *ret,
-                        struct error *error) __attribute__((warn_unused_result));
+                        struct error *error) MUST_CHECK;
 /* Gives it back, to be looked at again from next_us on. `waiting`: the provider has taken it on.
  * What is NULL stays. ERR_REFUSED: the lease is another's, or it is over. */
 struct payment_delay {
@@ -134,11 +131,10 @@ struct payment_delay {
 	const char *cause;
 };
 int store_delay_payment(struct store *store, const struct payment *payment, const char *holder,
-                        const struct payment_delay *delay, struct error *error)
-    __attribute__((warn_unused_result));
+                        const struct payment_delay *delay, struct error *error) MUST_CHECK;
 /* A notice hints that something became of a charge: it is looked at as soon as may be. */
 int store_hurry_payment(struct store *store, struct slice idempotency_key, struct slice sale_id,
-                        int64_t now_us, struct error *error) __attribute__((warn_unused_result));
+                        int64_t now_us, struct error *error) MUST_CHECK;
 
 enum payment_end {
 	PAYMENT_END_DONE,           /* charged; given back */
@@ -157,7 +153,6 @@ struct payment_ended {
  * lease is another's, or it is over. */
 int store_end_payment(struct store *store, const struct payment *payment, const char *holder,
                       const struct payment_ended *ended, int64_t now_us,
-                      struct purchase_outcome *ret, struct error *error)
-    __attribute__((warn_unused_result));
+                      struct purchase_outcome *ret, struct error *error) MUST_CHECK;
 
 #endif

@@ -18,9 +18,9 @@ struct topup_row {
 static int read_topup(struct db_connection *connection, int64_t account, struct topup_row *ret,
                       struct error *error)
 {
-	struct db_query *query = db_query(
-		connection, "SELECT enabled, threshold, pack_id, daily_max, purchase FROM topups"
-		            " WHERE account = $1");
+	struct db_query *query =
+		db_query(connection, "SELECT enabled, threshold, pack_id, daily_max, purchase FROM topups"
+	                         " WHERE account = $1");
 	db_bind_integer(query, account);
 	*ret = (struct topup_row){.found = db_step(query)};
 	if (ret->found) {
@@ -36,9 +36,9 @@ static int read_topup(struct db_connection *connection, int64_t account, struct 
 static int count_today(struct db_connection *connection, int64_t account, int64_t now_us,
                        int64_t *ret, struct error *error)
 {
-	struct db_query *query = db_query(
-		connection, "SELECT COUNT(*) FROM purchases WHERE account = $1 AND automatic = 1"
-		            " AND state <> 'rejected' AND created_at >= $2 AND created_at < $3");
+	struct db_query *query =
+		db_query(connection, "SELECT COUNT(*) FROM purchases WHERE account = $1 AND automatic = 1"
+	                         " AND state <> 'rejected' AND created_at >= $2 AND created_at < $3");
 	int64_t next_us = time_next_day(now_us);
 	db_bind_integer(query, account);
 	db_bind_integer(query, next_us - US_PER_DAY);
@@ -74,8 +74,8 @@ static int write_failure(struct money *money, int64_t purchase, enum recharge_re
 {
 	struct db_query *query = db_query(
 		money->connection, "UPDATE topups SET enabled = 0, failed_at = $2, reason = $3,"
-		                   " purchase = CASE WHEN purchase = $4 THEN NULL ELSE purchase END"
-		                   " WHERE account = $1");
+						   " purchase = CASE WHEN purchase = $4 THEN NULL ELSE purchase END"
+						   " WHERE account = $1");
 	db_bind_integer(query, money->account.account);
 	db_bind_integer(query, money->now_us);
 	db_bind_string(query, recharge_reason_text(reason));
@@ -133,8 +133,7 @@ int topup_complete(struct money *money, const struct purchase_row *row, enum rec
 }
 
 int topup_fail_purchase(struct money *money, const struct purchase_row *row, bool created,
-                        enum recharge_reason reason, enum recharge_end *ret,
-                        struct error *error)
+                        enum recharge_reason reason, enum recharge_end *ret, struct error *error)
 {
 	struct topup_row topup;
 	int result = read_topup(money->connection, money->account.account, &topup, error);
@@ -184,10 +183,10 @@ int store_get_topup(struct store *store, struct slice account_id, int64_t now_us
 	struct row row = {
 		.arena = arena,
 		.query = db_query(connection,
-		                  "SELECT t.pack_id, t.enabled, t.threshold, t.daily_max, t.failed_at,"
-		                  " t.reason, COALESCE(p.sale_id, '') FROM topups t LEFT JOIN purchases p"
-		                  " ON p.account = t.account AND p.number = t.purchase"
-		                  " WHERE t.account = $1")};
+	                      "SELECT t.pack_id, t.enabled, t.threshold, t.daily_max, t.failed_at,"
+	                      " t.reason, COALESCE(p.sale_id, '') FROM topups t LEFT JOIN purchases p"
+	                      " ON p.account = t.account AND p.number = t.purchase"
+	                      " WHERE t.account = $1")};
 	db_bind_integer(row.query, account);
 	bool found = db_step(row.query);
 	struct topup_record record = {.bought_today = today};
@@ -232,10 +231,10 @@ int store_set_topup(struct store *store, struct slice account_id, struct slice p
 	if (!result) {
 		struct db_query *query = db_query(
 			money.connection, "INSERT INTO topups (account, enabled, threshold, pack_id, daily_max)"
-			                  " VALUES ($1, 1, $2, $3, $4) ON CONFLICT (account) DO UPDATE SET"
-			                  " enabled = 1, threshold = excluded.threshold,"
-			                  " pack_id = excluded.pack_id, daily_max = excluded.daily_max,"
-			                  " failed_at = NULL, reason = NULL");
+							  " VALUES ($1, 1, $2, $3, $4) ON CONFLICT (account) DO UPDATE SET"
+							  " enabled = 1, threshold = excluded.threshold,"
+							  " pack_id = excluded.pack_id, daily_max = excluded.daily_max,"
+							  " failed_at = NULL, reason = NULL");
 		db_bind_integer(query, account);
 		db_bind_integer(query, threshold);
 		db_bind_text(query, pack_id);
@@ -245,8 +244,7 @@ int store_set_topup(struct store *store, struct slice account_id, struct slice p
 	return money_end(&money, result, error);
 }
 
-static int switch_topup(struct money *money, struct slice account_id, bool on,
-                        struct error *error)
+static int switch_topup(struct money *money, struct slice account_id, bool on, struct error *error)
 {
 	int64_t account = 0;
 	struct topup_row topup;
@@ -261,11 +259,11 @@ static int switch_topup(struct money *money, struct slice account_id, bool on,
 		result = check_pack(money, account, slice_of(topup.pack_id), error);
 	if (result || topup.enabled == on)
 		return result;
-	struct db_query *query = db_query(
-		money->connection, "UPDATE topups SET enabled = $2,"
-		                   " failed_at = CASE WHEN $2 = 1 THEN NULL ELSE failed_at END,"
-		                   " reason = CASE WHEN $2 = 1 THEN NULL ELSE reason END"
-		                   " WHERE account = $1");
+	struct db_query *query =
+		db_query(money->connection, "UPDATE topups SET enabled = $2,"
+	                                " failed_at = CASE WHEN $2 = 1 THEN NULL ELSE failed_at END,"
+	                                " reason = CASE WHEN $2 = 1 THEN NULL ELSE reason END"
+	                                " WHERE account = $1");
 	db_bind_integer(query, account);
 	db_bind_integer(query, on);
 	return db_execute(query, NULL, error);
@@ -291,9 +289,9 @@ int store_next_due_topup(struct store *store, int64_t after_account, int64_t *re
 		return result;
 	struct db_query *query = db_query(
 		connection, "SELECT t.account FROM topups t JOIN accounts a ON a.account = t.account"
-		            " WHERE t.enabled = 1 AND t.purchase IS NULL AND t.account > $1"
-		            " AND a.balance < t.threshold AND a.disabled = 0"
-		            " ORDER BY t.account LIMIT 1");
+					" WHERE t.enabled = 1 AND t.purchase IS NULL AND t.account > $1"
+					" AND a.balance < t.threshold AND a.disabled = 0"
+					" ORDER BY t.account LIMIT 1");
 	db_bind_integer(query, after_account);
 	int64_t account = db_step(query) ? db_integer(query, 0) : 0;
 	result = end_read(connection, db_end(query, error));
@@ -321,8 +319,8 @@ static int gather(struct money *money, struct decision *decision, struct error *
 		return result;
 	result = read_account_state(connection, account, &money->arena, &decision->state, error);
 	if (!result)
-		result = read_pack_row(connection, slice_of(topup->pack_id), &money->arena,
-		                       &decision->pack, error);
+		result = read_pack_row(connection, slice_of(topup->pack_id), &money->arena, &decision->pack,
+		                       error);
 	if (!result)
 		result = count_today(connection, account, money->now_us, &today, error);
 	if (result)

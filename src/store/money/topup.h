@@ -25,23 +25,20 @@ struct topup_record {
 };
 /* ERR_NOT_FOUND when the account has none. */
 int store_get_topup(struct store *store, struct slice account_id, int64_t now_us,
-                    struct arena *arena, struct topup_record *ret, struct error *error)
-    __attribute__((warn_unused_result));
+                    struct arena *arena, struct topup_record *ret, struct error *error) MUST_CHECK;
 /* Sets and turns on. ERR_REFUSED: the pack is withdrawn, another account's, or not sold in the
  * account's currency. */
 int store_set_topup(struct store *store, struct slice account_id, struct slice pack_id,
-                    int64_t threshold, int64_t daily_max, struct error *error)
-    __attribute__((warn_unused_result));
+                    int64_t threshold, int64_t daily_max, struct error *error) MUST_CHECK;
 /* Settings stay. Turning on is refused like setting. A purchase under way goes on. */
 int store_switch_topup(struct store *store, struct slice account_id, bool on, struct error *error)
-    __attribute__((warn_unused_result));
+	MUST_CHECK;
 
 /* The next account after this one (0: from the start) whose top-up is due; 0: none. */
 int store_next_due_topup(struct store *store, int64_t after_account, int64_t *ret_account,
-                         struct error *error) __attribute__((warn_unused_result));
+                         struct error *error) MUST_CHECK;
 /* Decides for one account. What was due may not be any more: TOPUP_NOTHING. */
 int store_run_topup(struct store *store, int64_t account, const char *provider, int64_t now_us,
-                    enum topup_action *ret_action, struct error *error)
-    __attribute__((warn_unused_result));
+                    enum topup_action *ret_action, struct error *error) MUST_CHECK;
 
 #endif

@@ -18,7 +18,7 @@ int store_each_due_webhook(struct store *store, int64_t now_us,
 	if (result)
 		return result;
 	struct db_query *query =
-	    db_query(connection, "SELECT account, endpoint FROM webhook_endpoints"
+		db_query(connection, "SELECT account, endpoint FROM webhook_endpoints"
 	                         " WHERE next_at IS NOT NULL AND next_at <= $1 ORDER BY next_at");
 	db_bind_integer(query, now_us);
 	int ended = OK;
@@ -34,9 +34,9 @@ int store_next_delivery(struct store *store, int64_t *ret_at_us, struct error *e
 	int result = begin_read(store, &connection, error);
 	if (result)
 		return result;
-	struct db_query *query = db_query(
-	    connection, "SELECT next_at FROM webhook_endpoints WHERE next_at IS NOT NULL"
-	                " ORDER BY next_at LIMIT 1");
+	struct db_query *query =
+		db_query(connection, "SELECT next_at FROM webhook_endpoints WHERE next_at IS NOT NULL"
+	                         " ORDER BY next_at LIMIT 1");
 	int64_t at_us = db_step(query) ? db_integer(query, 0) : INT64_MAX;
 	result = db_end(query, error);
 	if (!result)
@@ -47,12 +47,12 @@ int store_next_delivery(struct store *store, int64_t *ret_at_us, struct error *e
 static int load_endpoint(struct db_connection *connection, int64_t account, int64_t endpoint,
                          struct arena *arena, struct delivery_batch *ret, struct error *error)
 {
-	struct row row = {
-	    .arena = arena,
-	    .query = db_query(connection, "SELECT endpoint_id, url, secret_version,"
-	                                  " previous_secret_until FROM webhook_endpoints"
-	                                  " WHERE account = $1 AND endpoint = $2"
-	                                  " AND disabled_at IS NULL AND deleted_at IS NULL")};
+	struct row row = {.arena = arena,
+	                  .query =
+	                      db_query(connection, "SELECT endpoint_id, url, secret_version,"
+	                                           " previous_secret_until FROM webhook_endpoints"
+	                                           " WHERE account = $1 AND endpoint = $2"
+	                                           " AND disabled_at IS NULL AND deleted_at IS NULL")};
 	db_bind_integer(row.query, account);
 	db_bind_integer(row.query, endpoint);
 	bool found = db_step(row.query);
@@ -69,22 +69,22 @@ static void read_delivery(struct row *row, struct delivery *delivery)
 {
 	struct db_query *query = row->query;
 	*delivery = (struct delivery){
-	    .notice = db_integer(query, 0),
-	    .attempts = db_integer(query, 1),
-	    .tries = db_integer(query, 2),
-	    .type = row_string(row, 4),
-	    .mode = row_string(row, 5),
-	    .created_at_us = db_integer(query, 6),
-	    .data = slice_of(row_string(row, 7)),
+		.notice = db_integer(query, 0),
+		.attempts = db_integer(query, 1),
+		.tries = db_integer(query, 2),
+		.type = row_string(row, 4),
+		.mode = row_string(row, 5),
+		.created_at_us = db_integer(query, 6),
+		.data = slice_of(row_string(row, 7)),
 	};
 	store_copy_id(delivery->notice_id, db_text(query, 3));
 }
 
 /* A dead endpoint gets few tries, and more may come for it than these: only if what was tried goes
  * first are schedules ever used up, and is it disabled. */
-#define DUE(tried) \
-	"SELECT * FROM (SELECT account, notice, attempts, tries, next_attempt_at" \
-	" FROM webhook_deliveries WHERE account = $1 AND endpoint = $2 AND status = 'waiting'" \
+#define DUE(tried)                                                                                 \
+	"SELECT * FROM (SELECT account, notice, attempts, tries, next_attempt_at"                      \
+	" FROM webhook_deliveries WHERE account = $1 AND endpoint = $2 AND status = 'waiting'"         \
 	" AND next_attempt_at <= $3 AND tries " tried " ORDER BY next_attempt_at LIMIT $4) AS due"
 
 int store_load_deliveries(struct store *store, int64_t account, int64_t endpoint, int64_t now_us,
@@ -100,13 +100,14 @@ int store_load_deliveries(struct store *store, int64_t account, int64_t endpoint
 	if (result)
 		return end_read(connection, result);
 	struct row row = {
-	    .arena = arena,
-	    .query = db_query(
-	        connection,
-	        "SELECT d.notice, d.attempts, d.tries, n.notice_id, n.type, n.mode, n.created_at,"
-	        " n.data FROM (" DUE("> 0") " UNION ALL " DUE("= 0") ") AS d"
-	        " JOIN notices n ON n.account = d.account AND n.notice = d.notice"
-	        " ORDER BY CASE WHEN d.tries > 0 THEN 0 ELSE 1 END, d.next_attempt_at LIMIT $4")};
+		.arena = arena,
+		.query = db_query(
+			connection,
+			"SELECT d.notice, d.attempts, d.tries, n.notice_id, n.type, n.mode, n.created_at,"
+			" n.data FROM (" DUE("> 0") " UNION ALL " DUE(
+				"= 0") ") AS d"
+					   " JOIN notices n ON n.account = d.account AND n.notice = d.notice"
+					   " ORDER BY CASE WHEN d.tries > 0 THEN 0 ELSE 1 END, d.next_attempt_at LIMIT $4")};
 	db_bind_integer(row.query, account);
 	db_bind_integer(row.query, endpoint);
 	db_bind_integer(row.query, now_us);
@@ -128,7 +129,7 @@ struct recording {
 	struct db_connection *connection;
 	int64_t account;
 	int64_t endpoint;
-	bool gone;     /* deleted, or its row is gone */
+	bool gone; /* deleted, or its row is gone */
 	bool disabled;
 	int64_t failures;
 	int64_t failures_max;
@@ -139,8 +140,8 @@ struct recording {
 static int lock_endpoint(struct recording *recording)
 {
 	struct db_query *query = db_query(
-	    recording->connection, "SELECT failures, disabled_at, deleted_at FROM webhook_endpoints"
-	                           " WHERE account = $1 AND endpoint = $2 FOR UPDATE");
+		recording->connection, "SELECT failures, disabled_at, deleted_at FROM webhook_endpoints"
+							   " WHERE account = $1 AND endpoint = $2 FOR UPDATE");
 	db_bind_integer(query, recording->account);
 	db_bind_integer(query, recording->endpoint);
 	bool found = db_step(query);
@@ -154,11 +155,11 @@ static int lock_endpoint(struct recording *recording)
 static int write_attempt(struct recording *recording, const struct attempt_record *record)
 {
 	struct db_query *query = db_query(
-	    recording->connection,
-	    "INSERT INTO webhook_attempts (account, endpoint, notice, attempt, at, duration_us,"
-	    " http_status, error, answer) SELECT account, endpoint, notice, $4, $5, $6, $7, $8, $9"
-	    " FROM webhook_deliveries WHERE account = $1 AND endpoint = $2 AND notice = $3"
-	    " ON CONFLICT (account, endpoint, notice, attempt) DO NOTHING");
+		recording->connection,
+		"INSERT INTO webhook_attempts (account, endpoint, notice, attempt, at, duration_us,"
+		" http_status, error, answer) SELECT account, endpoint, notice, $4, $5, $6, $7, $8, $9"
+		" FROM webhook_deliveries WHERE account = $1 AND endpoint = $2 AND notice = $3"
+		" ON CONFLICT (account, endpoint, notice, attempt) DO NOTHING");
 	db_bind_integer(query, recording->account);
 	db_bind_integer(query, recording->endpoint);
 	db_bind_integer(query, record->notice);
@@ -180,10 +181,10 @@ static int move_delivery(struct recording *recording, const struct attempt_recor
 {
 	static const char *const statuses[] = {"delivered", "waiting", "failed"};
 	struct db_query *query = db_query(
-	    recording->connection,
-	    "UPDATE webhook_deliveries SET status = $6, attempts = attempts + 1, tries = tries + 1,"
-	    " next_attempt_at = $7 WHERE account = $1 AND endpoint = $2 AND notice = $3"
-	    " AND status = 'waiting' AND attempts = $4 AND tries = $5");
+		recording->connection,
+		"UPDATE webhook_deliveries SET status = $6, attempts = attempts + 1, tries = tries + 1,"
+		" next_attempt_at = $7 WHERE account = $1 AND endpoint = $2 AND notice = $3"
+		" AND status = 'waiting' AND attempts = $4 AND tries = $5");
 	db_bind_integer(query, recording->account);
 	db_bind_integer(query, recording->endpoint);
 	db_bind_integer(query, record->notice);
@@ -217,7 +218,7 @@ static int record_attempt(struct recording *recording, struct attempt_record *re
 static int queue_mail(struct recording *recording)
 {
 	struct db_query *query =
-	    db_query(recording->connection, "SELECT endpoint_id, url FROM webhook_endpoints"
+		db_query(recording->connection, "SELECT endpoint_id, url FROM webhook_endpoints"
 	                                    " WHERE account = $1 AND endpoint = $2");
 	db_bind_integer(query, recording->account);
 	db_bind_integer(query, recording->endpoint);
@@ -233,21 +234,22 @@ static int queue_mail(struct recording *recording)
 	int result = db_end(query, recording->error);
 	if (!result)
 		result = buf_check(&values);
-	return result ? result : store_queue_mail(recording->connection, recording->account,
-	                                          MAIL_ENDPOINT_DISABLED, buf_slice(&values),
-	                                          recording->now_us, recording->error);
+	return result
+	           ? result
+	           : store_queue_mail(recording->connection, recording->account, MAIL_ENDPOINT_DISABLED,
+	                              buf_slice(&values), recording->now_us, recording->error);
 }
 
 static int save_endpoint(struct recording *recording, bool disabled_now)
 {
 	struct db_query *query = db_query(
-	    recording->connection,
-	    "UPDATE webhook_endpoints SET failures = $3,"
-	    " disabled_at = CASE WHEN $4 = 1 THEN $5 ELSE disabled_at END,"
-	    " disabled_by = CASE WHEN $4 = 1 THEN 'failures' ELSE disabled_by END,"
-	    " next_at = CASE WHEN $6 = 1 THEN NULL ELSE (SELECT MIN(next_attempt_at)"
-	    " FROM webhook_deliveries WHERE account = $1 AND endpoint = $2 AND status = 'waiting') END"
-	    " WHERE account = $1 AND endpoint = $2");
+		recording->connection,
+		"UPDATE webhook_endpoints SET failures = $3,"
+		" disabled_at = CASE WHEN $4 = 1 THEN $5 ELSE disabled_at END,"
+		" disabled_by = CASE WHEN $4 = 1 THEN 'failures' ELSE disabled_by END,"
+		" next_at = CASE WHEN $6 = 1 THEN NULL ELSE (SELECT MIN(next_attempt_at)"
+		" FROM webhook_deliveries WHERE account = $1 AND endpoint = $2 AND status = 'waiting') END"
+		" WHERE account = $1 AND endpoint = $2");
 	db_bind_integer(query, recording->account);
 	db_bind_integer(query, recording->endpoint);
 	db_bind_integer(query, recording->failures);
@@ -294,8 +296,7 @@ int store_record_attempts(struct store *store, struct attempt_record *records, s
                           int64_t failures_max, int64_t now_us, struct error *error)
 {
 	qsort(records, count, sizeof *records, compare);
-	struct recording recording = {
-	    .failures_max = failures_max, .now_us = now_us, .error = error};
+	struct recording recording = {.failures_max = failures_max, .now_us = now_us, .error = error};
 	int result = begin_write(store, &recording.connection, error);
 	if (result)
 		return result;
@@ -316,12 +317,12 @@ int store_count_deliveries(struct store *store, struct delivery_counts *ret, str
 	if (result)
 		return result;
 	struct delivery_counts counts = {0};
-	struct db_query *query = db_query(
-	    connection, "SELECT e.disabled_at, e.disabled_by, (SELECT count(*)"
-	                " FROM webhook_deliveries d WHERE d.account = e.account"
-	                " AND d.endpoint = e.endpoint AND d.status = 'waiting')"
-	                " FROM webhook_endpoints e WHERE e.deleted_at IS NULL"
-	                " AND (e.next_at IS NOT NULL OR e.disabled_at IS NOT NULL)");
+	struct db_query *query =
+		db_query(connection, "SELECT e.disabled_at, e.disabled_by, (SELECT count(*)"
+	                         " FROM webhook_deliveries d WHERE d.account = e.account"
+	                         " AND d.endpoint = e.endpoint AND d.status = 'waiting')"
+	                         " FROM webhook_endpoints e WHERE e.deleted_at IS NULL"
+	                         " AND (e.next_at IS NOT NULL OR e.disabled_at IS NOT NULL)");
 	while (db_step(query)) {
 		bool disabled = !db_is_null(query, 0);
 		counts.disabled += slice_is(db_text(query, 1), "failures");

@@ -8,18 +8,16 @@
 
 #include "store/store.h"
 
-#define DELIVERY_ERROR_MAX 200 /* bytes kept of why there was no answer */
+#define DELIVERY_ERROR_MAX 200  /* bytes kept of why there was no answer */
 #define DELIVERY_ANSWER_MAX 256 /* bytes kept of an answer's body */
 
 /* Calls `each` for every endpoint that has something due at now_us; its answer other than 0 ends
  * it and is given back. */
 int store_each_due_webhook(struct store *store, int64_t now_us,
                            int (*each)(void *context, int64_t account, int64_t endpoint),
-                           void *context, struct error *error)
-    __attribute__((warn_unused_result));
+                           void *context, struct error *error) MUST_CHECK;
 /* When the next delivery is due, over all endpoints; INT64_MAX: nothing waits. */
-int store_next_delivery(struct store *store, int64_t *ret_at_us, struct error *error)
-    __attribute__((warn_unused_result));
+int store_next_delivery(struct store *store, int64_t *ret_at_us, struct error *error) MUST_CHECK;
 
 struct delivery {
 	int64_t notice;
@@ -43,7 +41,7 @@ struct delivery_batch {
  * ERR_NOT_FOUND when it is disabled or deleted. */
 int store_load_deliveries(struct store *store, int64_t account, int64_t endpoint, int64_t now_us,
                           int64_t limit, struct arena *arena, struct delivery_batch *ret,
-                          struct error *error) __attribute__((warn_unused_result));
+                          struct error *error) MUST_CHECK;
 
 enum delivery_end {
 	DELIVERY_DONE,    /* acknowledged */
@@ -53,7 +51,7 @@ enum delivery_end {
 struct attempt_record {
 	int64_t account;
 	int64_t endpoint;
-	int64_t notice; /* 0: no attempt, only to find out anew when the endpoint is due */
+	int64_t notice;   /* 0: no attempt, only to find out anew when the endpoint is due */
 	int64_t attempts; /* as loaded */
 	int64_t tries;    /* as loaded */
 	enum delivery_end end;
@@ -70,8 +68,7 @@ struct attempt_record {
  * sorted by endpoint for that. An endpoint is disabled, and its account's owner is sent a mail,
  * when failures_max notices in a row have used up their schedule. */
 int store_record_attempts(struct store *store, struct attempt_record *records, size_t count,
-                          int64_t failures_max, int64_t now_us, struct error *error)
-    __attribute__((warn_unused_result));
+                          int64_t failures_max, int64_t now_us, struct error *error) MUST_CHECK;
 
 struct delivery_counts {
 	int64_t waiting;  /* deliveries of enabled endpoints */
@@ -79,13 +76,12 @@ struct delivery_counts {
 	int64_t disabled; /* endpoints that failures have disabled */
 };
 int store_count_deliveries(struct store *store, struct delivery_counts *ret, struct error *error)
-    __attribute__((warn_unused_result));
+	MUST_CHECK;
 
 /* Removes what ended or was held before before_us: deliveries, their attempts, and notices that no
  * delivery needs; and what belonged to deleted endpoints. In short transactions, at most `most`
  * notices and deliveries in all: *ret_removed tells how many. */
-int store_forget_notices(struct store *store, int64_t before_us, int64_t most,
-                         int64_t *ret_removed, struct error *error)
-    __attribute__((warn_unused_result));
+int store_forget_notices(struct store *store, int64_t before_us, int64_t most, int64_t *ret_removed,
+                         struct error *error) MUST_CHECK;
 
 #endif

@@ -9,7 +9,7 @@ int fan_out_open(struct db_connection *connection, int64_t account, int64_t now_
 {
 	*ret = (struct fan_out){.account = account, .due_us = due_at_once_us(connection, now_us)};
 	struct db_query *query =
-	    db_query(connection, "SELECT endpoint, next_at, types FROM webhook_endpoints"
+		db_query(connection, "SELECT endpoint, next_at, types FROM webhook_endpoints"
 	                         " WHERE account = $1 AND disabled_at IS NULL AND deleted_at IS NULL"
 	                         " ORDER BY endpoint FOR UPDATE");
 	db_bind_integer(query, account);
@@ -17,7 +17,7 @@ int fan_out_open(struct db_connection *connection, int64_t account, int64_t now_
 		struct slice types = db_text(query, 2);
 		ret->endpoints[ret->count].endpoint = db_integer(query, 0);
 		ret->endpoints[ret->count].next_at_us =
-		    db_is_null(query, 1) ? INT64_MAX : db_integer(query, 1);
+			db_is_null(query, 1) ? INT64_MAX : db_integer(query, 1);
 		snprintf(ret->endpoints[ret->count].types, WEBHOOK_TYPES_SIZE, "%.*s", (int)types.size,
 		         types.data);
 		ret->count++;
@@ -51,9 +51,9 @@ int fan_out_notice(struct db_connection *connection, struct fan_out *out, int64_
 		if (!wants(out->endpoints[i].types, type))
 			continue;
 		struct db_query *query = db_query(
-		    connection, "INSERT INTO webhook_deliveries (account, endpoint, notice, status,"
-		                " attempts, tries, next_attempt_at)"
-		                " VALUES ($1, $2, $3, 'waiting', 0, 0, $4)");
+			connection, "INSERT INTO webhook_deliveries (account, endpoint, notice, status,"
+						" attempts, tries, next_attempt_at)"
+						" VALUES ($1, $2, $3, 'waiting', 0, 0, $4)");
 		db_bind_integer(query, out->account);
 		db_bind_integer(query, out->endpoints[i].endpoint);
 		db_bind_integer(query, notice);

@@ -14,14 +14,14 @@ struct fan_out {
 	size_t count; /* of enabled endpoints */
 	struct {
 		int64_t endpoint;
-		int64_t next_at_us; /* INT64_MAX: nothing waits */
+		int64_t next_at_us;             /* INT64_MAX: nothing waits */
 		char types[WEBHOOK_TYPES_SIZE]; /* empty: every type */
 	} endpoints[WEBHOOKS_MAX];
 };
 /* Reads and locks the account's enabled endpoints, in ascending order as everyone does. */
 int fan_out_open(struct db_connection *connection, int64_t account, int64_t now_us,
-                 struct fan_out *ret, struct error *error) __attribute__((warn_unused_result));
+                 struct fan_out *ret, struct error *error) MUST_CHECK;
 int fan_out_notice(struct db_connection *connection, struct fan_out *out, int64_t notice,
-                   const char *type, struct error *error) __attribute__((warn_unused_result));
+                   const char *type, struct error *error) MUST_CHECK;
 
 #endif

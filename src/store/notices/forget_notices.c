@@ -38,10 +38,10 @@ static int is_awaited(struct db_connection *connection, const struct place *plac
                       struct error *error)
 {
 	struct db_query *query = db_query(
-	    connection, "SELECT count(*) FROM webhook_endpoints e JOIN webhook_deliveries d"
-	                " ON d.account = e.account AND d.endpoint = e.endpoint"
-	                " WHERE e.account = $1 AND e.disabled_at IS NULL AND e.deleted_at IS NULL"
-	                " AND d.notice = $2 AND d.status = 'waiting'");
+		connection, "SELECT count(*) FROM webhook_endpoints e JOIN webhook_deliveries d"
+					" ON d.account = e.account AND d.endpoint = e.endpoint"
+					" WHERE e.account = $1 AND e.disabled_at IS NULL AND e.deleted_at IS NULL"
+					" AND d.notice = $2 AND d.status = 'waiting'");
 	db_bind_integer(query, place->account);
 	db_bind_integer(query, place->number);
 	*ret = db_step(query) && db_integer(query, 0) > 0;
@@ -52,11 +52,11 @@ static int remove_notice(struct db_connection *connection, const struct place *p
                          int64_t *removed, struct error *error)
 {
 	static const char *const texts[] = {
-	    "DELETE FROM webhook_attempts WHERE account = $1 AND notice = $2"
-	    " AND endpoint IN (SELECT endpoint FROM webhook_endpoints WHERE account = $1)",
-	    "DELETE FROM webhook_deliveries WHERE account = $1 AND notice = $2"
-	    " AND endpoint IN (SELECT endpoint FROM webhook_endpoints WHERE account = $1)",
-	    "DELETE FROM notices WHERE account = $1 AND notice = $2",
+		"DELETE FROM webhook_attempts WHERE account = $1 AND notice = $2"
+		" AND endpoint IN (SELECT endpoint FROM webhook_endpoints WHERE account = $1)",
+		"DELETE FROM webhook_deliveries WHERE account = $1 AND notice = $2"
+		" AND endpoint IN (SELECT endpoint FROM webhook_endpoints WHERE account = $1)",
+		"DELETE FROM notices WHERE account = $1 AND notice = $2",
 	};
 	bool awaited = false;
 	int result = is_awaited(connection, place, &awaited, error);
@@ -81,13 +81,14 @@ static int forget_old(struct store *store, int64_t before_us, size_t *ret_count,
 	int result = begin_read(store, &connection, error);
 	if (result)
 		return result;
-	struct db_query *query = db_query(
-	    connection, "SELECT n.account, n.notice FROM notices n WHERE n.created_at < $1"
-	                " AND NOT EXISTS (SELECT 1 FROM webhook_endpoints e"
-	                " JOIN webhook_deliveries d ON d.account = e.account AND d.endpoint = e.endpoint"
-	                " WHERE e.account = n.account AND e.disabled_at IS NULL"
-	                " AND e.deleted_at IS NULL AND d.notice = n.notice AND d.status = 'waiting')"
-	                " ORDER BY n.created_at LIMIT 500");
+	struct db_query *query =
+		db_query(connection,
+	             "SELECT n.account, n.notice FROM notices n WHERE n.created_at < $1"
+	             " AND NOT EXISTS (SELECT 1 FROM webhook_endpoints e"
+	             " JOIN webhook_deliveries d ON d.account = e.account AND d.endpoint = e.endpoint"
+	             " WHERE e.account = n.account AND e.disabled_at IS NULL"
+	             " AND e.deleted_at IS NULL AND d.notice = n.notice AND d.status = 'waiting')"
+	             " ORDER BY n.created_at LIMIT 500");
 	db_bind_integer(query, before_us);
 	*ret_count = read_places(query, places);
 	result = end_read(connection, db_end(query, error));
@@ -103,18 +104,18 @@ static int empty_endpoint(struct db_connection *connection, const struct place *
                           int64_t *removed, struct error *error)
 {
 	struct db_query *query = db_query(
-	    connection, "DELETE FROM webhook_attempts WHERE account = $1 AND endpoint = $2"
-	                " AND notice IN (SELECT notice FROM webhook_deliveries WHERE account = $1"
-	                " AND endpoint = $2 ORDER BY notice LIMIT 500)");
+		connection, "DELETE FROM webhook_attempts WHERE account = $1 AND endpoint = $2"
+					" AND notice IN (SELECT notice FROM webhook_deliveries WHERE account = $1"
+					" AND endpoint = $2 ORDER BY notice LIMIT 500)");
 	db_bind_integer(query, place->account);
 	db_bind_integer(query, place->number);
 	int result = db_execute(query, NULL, error);
 	if (result)
 		return result;
-	query = db_query(
-	    connection, "DELETE FROM webhook_deliveries WHERE account = $1 AND endpoint = $2"
-	                " AND notice IN (SELECT notice FROM webhook_deliveries WHERE account = $1"
-	                " AND endpoint = $2 ORDER BY notice LIMIT 500)");
+	query = db_query(connection,
+	                 "DELETE FROM webhook_deliveries WHERE account = $1 AND endpoint = $2"
+	                 " AND notice IN (SELECT notice FROM webhook_deliveries WHERE account = $1"
+	                 " AND endpoint = $2 ORDER BY notice LIMIT 500)");
 	db_bind_integer(query, place->account);
 	db_bind_integer(query, place->number);
 	int64_t changes = 0;
@@ -139,7 +140,7 @@ static int forget_deleted(struct store *store, size_t *ret_count, int64_t *remov
 	if (result)
 		return result;
 	struct db_query *query =
-	    db_query(connection, "SELECT account, endpoint FROM webhook_endpoints"
+		db_query(connection, "SELECT account, endpoint FROM webhook_endpoints"
 	                         " WHERE deleted_at IS NOT NULL ORDER BY account, endpoint LIMIT 1");
 	*ret_count = read_places(query, places);
 	result = end_read(connection, db_end(query, error));
@@ -148,8 +149,8 @@ static int forget_deleted(struct store *store, size_t *ret_count, int64_t *remov
 	           : remove_places(store, places, *ret_count, empty_endpoint, removed, error);
 }
 
-int store_forget_notices(struct store *store, int64_t before_us, int64_t most,
-                         int64_t *ret_removed, struct error *error)
+int store_forget_notices(struct store *store, int64_t before_us, int64_t most, int64_t *ret_removed,
+                         struct error *error)
 {
 	int64_t removed = 0;
 	size_t count = 1;

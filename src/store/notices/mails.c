@@ -13,9 +13,9 @@ int store_queue_mail(struct db_connection *connection, int64_t account, const ch
 	char mail_id[ID_SIZE];
 	store_fresh_id("eml_", mail_id);
 	struct db_query *query = db_query(
-	    connection, "INSERT INTO mails (account, mail_id, template, details, queued_at, next_at)"
-	                " SELECT account, $2, $3, $4, $5, $6 FROM accounts"
-	                " WHERE account = $1 AND email IS NOT NULL AND email <> ''");
+		connection, "INSERT INTO mails (account, mail_id, template, details, queued_at, next_at)"
+					" SELECT account, $2, $3, $4, $5, $6 FROM accounts"
+					" WHERE account = $1 AND email IS NOT NULL AND email <> ''");
 	db_bind_integer(query, account);
 	db_bind_string(query, mail_id);
 	db_bind_string(query, template_name);
@@ -36,8 +36,8 @@ static int find_due(struct store *store, int64_t now_us, struct arena *arena, st
 	if (result)
 		return result;
 	struct row row = {
-	    .arena = arena,
-	    .query = db_query(connection,
+		.arena = arena,
+		.query = db_query(connection,
 	                      "SELECT m.account, a.account_id, m.mail_id, m.template, m.details,"
 	                      " a.email, a.language, m.queued_at, m.attempts, m.next_at FROM mails m"
 	                      " JOIN accounts a ON a.account = m.account"
@@ -79,8 +79,8 @@ int store_claim_mail(struct store *store, const char *holder, int64_t now_us, in
 	if (result)
 		return result;
 	struct db_query *query = db_query(
-	    connection, "UPDATE mails SET lease = $3, next_at = $4"
-	                " WHERE account = $1 AND mail_id = $2 AND state = 'waiting' AND next_at = $5");
+		connection, "UPDATE mails SET lease = $3, next_at = $4"
+					" WHERE account = $1 AND mail_id = $2 AND state = 'waiting' AND next_at = $5");
 	db_bind_integer(query, mail.account);
 	db_bind_string(query, mail.mail_id);
 	db_bind_string(query, holder);
@@ -111,9 +111,9 @@ int store_end_mail(struct store *store, const struct mail *mail, const char *hol
 	if (result)
 		return result;
 	struct db_query *query = db_query(
-	    connection, "UPDATE mails SET state = $4, last_error = $5, ended_at = $6, lease = NULL,"
-	                " attempts = attempts + 1"
-	                " WHERE account = $1 AND mail_id = $2 AND lease = $3 AND state = 'waiting'");
+		connection, "UPDATE mails SET state = $4, last_error = $5, ended_at = $6, lease = NULL,"
+					" attempts = attempts + 1"
+					" WHERE account = $1 AND mail_id = $2 AND lease = $3 AND state = 'waiting'");
 	db_bind_integer(query, mail->account);
 	db_bind_string(query, mail->mail_id);
 	db_bind_string(query, holder);
@@ -132,9 +132,9 @@ int store_delay_mail(struct store *store, const struct mail *mail, const char *h
 	if (result)
 		return result;
 	struct db_query *query = db_query(
-	    connection, "UPDATE mails SET next_at = $4, last_error = $5, lease = NULL,"
-	                " attempts = attempts + 1"
-	                " WHERE account = $1 AND mail_id = $2 AND lease = $3 AND state = 'waiting'");
+		connection, "UPDATE mails SET next_at = $4, last_error = $5, lease = NULL,"
+					" attempts = attempts + 1"
+					" WHERE account = $1 AND mail_id = $2 AND lease = $3 AND state = 'waiting'");
 	db_bind_integer(query, mail->account);
 	db_bind_string(query, mail->mail_id);
 	db_bind_string(query, holder);
@@ -153,12 +153,12 @@ static int read_mails(struct db_connection *connection, int64_t account, int64_t
 	struct mail_record *mails = arena_alloc(arena, (size_t)limit * sizeof *mails);
 	if (!mails)
 		return ERR_NO_MEMORY;
-	struct row row = {
-	    .arena = arena,
-	    .query = db_query(connection,
-	                      "SELECT mail_id, template, state, queued_at, ended_at, attempts,"
-	                      " last_error FROM mails WHERE account = $1"
-	                      " ORDER BY queued_at, mail_id LIMIT $2")};
+	struct row row = {.arena = arena,
+	                  .query =
+	                      db_query(connection,
+	                               "SELECT mail_id, template, state, queued_at, ended_at, attempts,"
+	                               " last_error FROM mails WHERE account = $1"
+	                               " ORDER BY queued_at, mail_id LIMIT $2")};
 	db_bind_integer(row.query, account);
 	db_bind_integer(row.query, limit);
 	size_t count = 0;
@@ -203,8 +203,8 @@ int store_forget_mails(struct store *store, int64_t before_us, struct error *err
 	int result = begin_write(store, &connection, error);
 	if (result)
 		return result;
-	struct db_query *query = db_query(
-	    connection, "DELETE FROM mails WHERE state <> 'waiting' AND ended_at < $1");
+	struct db_query *query =
+		db_query(connection, "DELETE FROM mails WHERE state <> 'waiting' AND ended_at < $1");
 	db_bind_integer(query, before_us);
 	return end_write(connection, db_execute(query, NULL, error), error);
 }

@@ -26,8 +26,7 @@
 /* Queues inside the caller's open transaction. `values` is a JSON object. An account without an
  * e-mail address has nobody to tell: then nothing is queued, and that is no error. */
 int store_queue_mail(struct db_connection *connection, int64_t account, const char *template_name,
-                     struct slice values, int64_t now_us, struct error *error)
-    __attribute__((warn_unused_result));
+                     struct slice values, int64_t now_us, struct error *error) MUST_CHECK;
 
 struct mail {
 	int64_t account;
@@ -43,8 +42,7 @@ struct mail {
 
 /* The mail that has been due longest, leased to `holder` until now_us + lease_us; ERR_NOT_FOUND. */
 int store_claim_mail(struct store *store, const char *holder, int64_t now_us, int64_t lease_us,
-                     struct arena *arena, struct mail *ret, struct error *error)
-    __attribute__((warn_unused_result));
+                     struct arena *arena, struct mail *ret, struct error *error) MUST_CHECK;
 
 enum mail_end {
 	MAIL_SENT,    /* the server took it */
@@ -54,11 +52,10 @@ enum mail_end {
 /* ERR_REFUSED: the lease is another's, or the mail has ended. `cause` may be NULL. */
 int store_end_mail(struct store *store, const struct mail *mail, const char *holder,
                    enum mail_end end, const char *cause, int64_t now_us, struct error *error)
-    __attribute__((warn_unused_result));
+	MUST_CHECK;
 /* Gives it back, to be tried again from next_us on, one attempt counted. ERR_REFUSED as above. */
 int store_delay_mail(struct store *store, const struct mail *mail, const char *holder,
-                     int64_t next_us, const char *cause, struct error *error)
-    __attribute__((warn_unused_result));
+                     int64_t next_us, const char *cause, struct error *error) MUST_CHECK;
 
 /* Mails of one account as an operator sees them, oldest first, at most `limit`. */
 struct mail_record {
@@ -72,10 +69,9 @@ struct mail_record {
 };
 int store_list_mails(struct store *store, struct slice account_id, int64_t limit,
                      struct arena *arena, struct mail_record **ret_mails, size_t *ret_count,
-                     struct error *error) __attribute__((warn_unused_result));
+                     struct error *error) MUST_CHECK;
 
 /* Removes mails that ended before before_us. */
-int store_forget_mails(struct store *store, int64_t before_us, struct error *error)
-    __attribute__((warn_unused_result));
+int store_forget_mails(struct store *store, int64_t before_us, struct error *error) MUST_CHECK;
 
 #endif

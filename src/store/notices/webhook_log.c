@@ -7,9 +7,9 @@
 static int find_endpoint(struct db_connection *connection, struct slice endpoint_id,
                          int64_t *ret_account, int64_t *ret_endpoint, struct error *error)
 {
-	struct row row = {
-	    .query = db_query(connection, "SELECT account, endpoint FROM webhook_endpoints"
-	                                  " WHERE endpoint_id = $1 AND deleted_at IS NULL")};
+	struct row row = {.query =
+	                      db_query(connection, "SELECT account, endpoint FROM webhook_endpoints"
+	                                           " WHERE endpoint_id = $1 AND deleted_at IS NULL")};
 	db_bind_text(row.query, endpoint_id);
 	bool found = db_step(row.query);
 	if (found) {
@@ -26,12 +26,12 @@ static void read_attempt(struct row *row, int first, struct attempt_view *view)
 	struct slice answer = db_blob(query, first + 5);
 	const char *copy = arena_copy(row->arena, answer.data, answer.size);
 	*view = (struct attempt_view){
-	    .attempt = db_integer(query, first),
-	    .at_us = db_integer(query, first + 1),
-	    .duration_us = db_integer(query, first + 2),
-	    .http_status = db_integer(query, first + 3),
-	    .error = row_string(row, first + 4),
-	    .answer = slice_make(copy, answer.size),
+		.attempt = db_integer(query, first),
+		.at_us = db_integer(query, first + 1),
+		.duration_us = db_integer(query, first + 2),
+		.http_status = db_integer(query, first + 3),
+		.error = row_string(row, first + 4),
+		.answer = slice_make(copy, answer.size),
 	};
 	row->failed |= !copy;
 }
@@ -40,13 +40,13 @@ static void read_delivery(struct row *row, struct delivery_view *view)
 {
 	struct db_query *query = row->query;
 	*view = (struct delivery_view){
-	    .notice = db_integer(query, 0),
-	    .type = row_string(row, 2),
-	    .mode = row_string(row, 3),
-	    .created_at_us = db_integer(query, 4),
-	    .status = row_string(row, 5),
-	    .attempts = db_integer(query, 6),
-	    .due_at_us = db_integer(query, 7),
+		.notice = db_integer(query, 0),
+		.type = row_string(row, 2),
+		.mode = row_string(row, 3),
+		.created_at_us = db_integer(query, 4),
+		.status = row_string(row, 5),
+		.attempts = db_integer(query, 6),
+		.due_at_us = db_integer(query, 7),
 	};
 	store_copy_id(view->notice_id, db_text(query, 1));
 	if (!db_is_null(query, 8))
@@ -66,17 +66,17 @@ int store_list_deliveries(struct store *store, struct slice endpoint_id, const c
 	if (code)
 		return end_read(connection, code);
 	struct row row = {
-	    .arena = arena,
-	    .query = db_query(
-	        connection,
-	        "SELECT d.notice, n.notice_id, n.type, n.mode, n.created_at, d.status, d.attempts,"
-	        " d.next_attempt_at, t.attempt, t.at, t.duration_us, t.http_status, t.error, t.answer"
-	        " FROM webhook_deliveries d"
-	        " JOIN notices n ON n.account = d.account AND n.notice = d.notice"
-	        " LEFT JOIN webhook_attempts t ON t.account = d.account AND t.endpoint = d.endpoint"
-	        " AND t.notice = d.notice AND t.attempt = d.attempts"
-	        " WHERE d.account = $1 AND d.endpoint = $2 AND d.notice < $3"
-	        " AND ($4 = '' OR d.status = $4) ORDER BY d.notice DESC LIMIT $5")};
+		.arena = arena,
+		.query = db_query(
+			connection,
+			"SELECT d.notice, n.notice_id, n.type, n.mode, n.created_at, d.status, d.attempts,"
+			" d.next_attempt_at, t.attempt, t.at, t.duration_us, t.http_status, t.error, t.answer"
+			" FROM webhook_deliveries d"
+			" JOIN notices n ON n.account = d.account AND n.notice = d.notice"
+			" LEFT JOIN webhook_attempts t ON t.account = d.account AND t.endpoint = d.endpoint"
+			" AND t.notice = d.notice AND t.attempt = d.attempts"
+			" WHERE d.account = $1 AND d.endpoint = $2 AND d.notice < $3"
+			" AND ($4 = '' OR d.status = $4) ORDER BY d.notice DESC LIMIT $5")};
 	db_bind_integer(row.query, account);
 	db_bind_integer(row.query, endpoint);
 	db_bind_integer(row.query, before ? before : INT64_MAX);
@@ -96,11 +96,11 @@ int store_list_deliveries(struct store *store, struct slice endpoint_id, const c
 static int find_delivery(struct db_connection *connection, int64_t account, int64_t endpoint,
                          struct slice notice_id, int64_t *ret_notice, struct error *error)
 {
-	struct row row = {
-	    .query = db_query(connection, "SELECT d.notice FROM webhook_deliveries d JOIN notices n"
-	                                  " ON n.account = d.account AND n.notice = d.notice"
-	                                  " WHERE d.account = $1 AND d.endpoint = $2"
-	                                  " AND n.account = $1 AND n.notice_id = $3")};
+	struct row row = {.query = db_query(connection,
+	                                    "SELECT d.notice FROM webhook_deliveries d JOIN notices n"
+	                                    " ON n.account = d.account AND n.notice = d.notice"
+	                                    " WHERE d.account = $1 AND d.endpoint = $2"
+	                                    " AND n.account = $1 AND n.notice_id = $3")};
 	db_bind_integer(row.query, account);
 	db_bind_integer(row.query, endpoint);
 	db_bind_text(row.query, notice_id);
@@ -124,11 +124,10 @@ int store_list_attempts(struct store *store, struct slice endpoint_id, struct sl
 	if (code)
 		return end_read(connection, code);
 	struct row row = {
-	    .arena = arena,
-	    .query = db_query(connection,
-	                      "SELECT attempt, at, duration_us, http_status, error, answer"
-	                      " FROM webhook_attempts WHERE account = $1 AND endpoint = $2"
-	                      " AND notice = $3 ORDER BY attempt LIMIT $4")};
+		.arena = arena,
+		.query = db_query(connection, "SELECT attempt, at, duration_us, http_status, error, answer"
+	                                  " FROM webhook_attempts WHERE account = $1 AND endpoint = $2"
+	                                  " AND notice = $3 ORDER BY attempt LIMIT $4")};
 	db_bind_integer(row.query, account);
 	db_bind_integer(row.query, endpoint);
 	db_bind_integer(row.query, notice);

@@ -30,17 +30,17 @@ static void read_webhook(struct row *row, struct webhook_record *record)
 {
 	struct db_query *query = row->query;
 	*record = (struct webhook_record){
-	    .account = db_integer(query, 0),
-	    .endpoint = db_integer(query, 1),
-	    .url = row_string(row, 4),
-	    .types = read_types(row, 5),
-	    .created_at_us = db_integer(query, 6),
-	    .secret_version = db_integer(query, 7),
-	    .previous_secret_until_us = row_time(query, 8),
-	    .failures = db_integer(query, 9),
-	    .disabled_at_us = row_time(query, 10),
-	    .disabled_by_failures = slice_is(db_text(query, 11), "failures"),
-	    .waiting = db_integer(query, 12),
+		.account = db_integer(query, 0),
+		.endpoint = db_integer(query, 1),
+		.url = row_string(row, 4),
+		.types = read_types(row, 5),
+		.created_at_us = db_integer(query, 6),
+		.secret_version = db_integer(query, 7),
+		.previous_secret_until_us = row_time(query, 8),
+		.failures = db_integer(query, 9),
+		.disabled_at_us = row_time(query, 10),
+		.disabled_by_failures = slice_is(db_text(query, 11), "failures"),
+		.waiting = db_integer(query, 12),
 	};
 	store_copy_id(record->endpoint_id, db_text(query, 2));
 	store_copy_id(record->account_id, db_text(query, 3));
@@ -80,10 +80,9 @@ int store_list_webhooks(struct store *store, struct slice account_id, struct sli
 	if (code)
 		return end_read(connection, code);
 	struct row row = {.arena = arena,
-	                  .query = db_query(connection,
-	                                    COLUMNS " AND ($1 = 0 OR e.account = $1)"
-	                                            " AND e.endpoint_id > $2"
-	                                            " ORDER BY e.endpoint_id LIMIT $3")};
+	                  .query = db_query(connection, COLUMNS " AND ($1 = 0 OR e.account = $1)"
+	                                                        " AND e.endpoint_id > $2"
+	                                                        " ORDER BY e.endpoint_id LIMIT $3")};
 	db_bind_integer(row.query, account);
 	db_bind_text(row.query, after);
 	db_bind_integer(row.query, limit + 1);
@@ -111,7 +110,7 @@ static int lock_webhook(struct db_connection *connection, struct slice endpoint_
                         struct locked *ret, struct error *error)
 {
 	struct row row = {
-	    .query = db_query(connection, "SELECT account, endpoint, disabled_at FROM webhook_endpoints"
+		.query = db_query(connection, "SELECT account, endpoint, disabled_at FROM webhook_endpoints"
 	                                  " WHERE endpoint_id = $1 AND deleted_at IS NULL FOR UPDATE")};
 	db_bind_text(row.query, endpoint_id);
 	bool found = db_step(row.query);
@@ -168,7 +167,7 @@ int store_create_webhook(struct store *store, struct slice account_id, const cha
 		code = refuse_too_many(connection, account, error);
 	if (!code) {
 		struct db_query *query =
-		    db_query(connection, "INSERT INTO webhook_endpoints (account, endpoint_id, url, types,"
+			db_query(connection, "INSERT INTO webhook_endpoints (account, endpoint_id, url, types,"
 		                         " created_at) VALUES ($1, $2, $3, $4, $5)");
 		db_bind_integer(query, account);
 		db_bind_string(query, endpoint_id);
@@ -193,7 +192,7 @@ int store_change_webhook(struct store *store, struct slice endpoint_id, const ch
 	if (code)
 		return code;
 	struct db_query *query =
-	    db_query(connection, "UPDATE webhook_endpoints SET url = COALESCE($3, url),"
+		db_query(connection, "UPDATE webhook_endpoints SET url = COALESCE($3, url),"
 	                         " types = CASE WHEN $4 = 1 THEN $5 ELSE types END"
 	                         " WHERE account = $1 AND endpoint = $2");
 	db_bind_integer(query, locked.account);
@@ -212,9 +211,9 @@ int store_rotate_webhook(struct store *store, struct slice endpoint_id, int64_t 
 	int code = change_locked(store, endpoint_id, &connection, &locked, error);
 	if (code)
 		return code;
-	struct db_query *query = db_query(
-	    connection, "UPDATE webhook_endpoints SET secret_version = secret_version + 1,"
-	                " previous_secret_until = $3 WHERE account = $1 AND endpoint = $2");
+	struct db_query *query =
+		db_query(connection, "UPDATE webhook_endpoints SET secret_version = secret_version + 1,"
+	                         " previous_secret_until = $3 WHERE account = $1 AND endpoint = $2");
 	db_bind_integer(query, locked.account);
 	db_bind_integer(query, locked.endpoint);
 	db_bind_integer(query, previous_until_us);
@@ -225,10 +224,10 @@ static int enable(struct db_connection *connection, const struct locked *locked,
                   struct error *error)
 {
 	struct db_query *query = db_query(
-	    connection, "UPDATE webhook_endpoints SET disabled_at = NULL, disabled_by = NULL,"
-	                " failures = 0, next_at = (SELECT MIN(next_attempt_at) FROM webhook_deliveries"
-	                " WHERE account = $1 AND endpoint = $2 AND status = 'waiting')"
-	                " WHERE account = $1 AND endpoint = $2");
+		connection, "UPDATE webhook_endpoints SET disabled_at = NULL, disabled_by = NULL,"
+					" failures = 0, next_at = (SELECT MIN(next_attempt_at) FROM webhook_deliveries"
+					" WHERE account = $1 AND endpoint = $2 AND status = 'waiting')"
+					" WHERE account = $1 AND endpoint = $2");
 	db_bind_integer(query, locked->account);
 	db_bind_integer(query, locked->endpoint);
 	return db_execute(query, NULL, error);
@@ -238,8 +237,8 @@ static int disable(struct db_connection *connection, const struct locked *locked
                    struct error *error)
 {
 	struct db_query *query = db_query(
-	    connection, "UPDATE webhook_endpoints SET disabled_at = $3, disabled_by = 'operator',"
-	                " next_at = NULL WHERE account = $1 AND endpoint = $2");
+		connection, "UPDATE webhook_endpoints SET disabled_at = $3, disabled_by = 'operator',"
+					" next_at = NULL WHERE account = $1 AND endpoint = $2");
 	db_bind_integer(query, locked->account);
 	db_bind_integer(query, locked->endpoint);
 	db_bind_integer(query, now_us);
@@ -270,7 +269,7 @@ int store_delete_webhook(struct store *store, struct slice endpoint_id, int64_t 
 	if (code)
 		return code;
 	struct db_query *query =
-	    db_query(connection, "UPDATE webhook_endpoints SET deleted_at = $3, next_at = NULL"
+		db_query(connection, "UPDATE webhook_endpoints SET deleted_at = $3, next_at = NULL"
 	                         " WHERE account = $1 AND endpoint = $2");
 	db_bind_integer(query, locked.account);
 	db_bind_integer(query, locked.endpoint);
@@ -298,10 +297,10 @@ static int queue_again(struct db_connection *connection, const struct locked *lo
 {
 	int64_t due_us = due_at_once_us(connection, now_us);
 	struct db_query *query = db_query(
-	    connection, "INSERT INTO webhook_deliveries (account, endpoint, notice, status, attempts,"
-	                " tries, next_attempt_at) VALUES ($1, $2, $3, 'waiting', 0, 0, $4)"
-	                " ON CONFLICT (account, endpoint, notice) DO UPDATE SET status = 'waiting',"
-	                " tries = 0, next_attempt_at = excluded.next_attempt_at");
+		connection, "INSERT INTO webhook_deliveries (account, endpoint, notice, status, attempts,"
+					" tries, next_attempt_at) VALUES ($1, $2, $3, 'waiting', 0, 0, $4)"
+					" ON CONFLICT (account, endpoint, notice) DO UPDATE SET status = 'waiting',"
+					" tries = 0, next_attempt_at = excluded.next_attempt_at");
 	db_bind_integer(query, locked->account);
 	db_bind_integer(query, locked->endpoint);
 	db_bind_integer(query, notice);

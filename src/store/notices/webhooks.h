@@ -40,32 +40,30 @@ struct webhook_list {
  * the account has WEBHOOKS_MAX already. */
 int store_create_webhook(struct store *store, struct slice account_id, const char *url,
                          const char *types, int64_t now_us, char ret_endpoint_id[ID_SIZE],
-                         struct error *error) __attribute__((warn_unused_result));
+                         struct error *error) MUST_CHECK;
 int store_find_webhook(struct store *store, struct slice endpoint_id, struct arena *arena,
-                       struct webhook_record *ret, struct error *error)
-    __attribute__((warn_unused_result));
+                       struct webhook_record *ret, struct error *error) MUST_CHECK;
 /* account_id empty: those of all accounts. At most `limit` behind the one called `after`. */
 int store_list_webhooks(struct store *store, struct slice account_id, struct slice after,
                         int64_t limit, struct arena *arena, struct webhook_list *ret,
-                        struct error *error) __attribute__((warn_unused_result));
+                        struct error *error) MUST_CHECK;
 
 /* What is NULL stays as it is; types "" stands for every type. */
 int store_change_webhook(struct store *store, struct slice endpoint_id, const char *url,
-                         const char *types, struct error *error)
-    __attribute__((warn_unused_result));
+                         const char *types, struct error *error) MUST_CHECK;
 /* The next secret version; the present one goes on to sign beside it until previous_until_us. */
 int store_rotate_webhook(struct store *store, struct slice endpoint_id, int64_t previous_until_us,
-                         struct error *error) __attribute__((warn_unused_result));
+                         struct error *error) MUST_CHECK;
 /* Disabling is the operator's. Enabling forgets failures and takes up what waits. */
 int store_enable_webhook(struct store *store, struct slice endpoint_id, bool enabled,
-                         int64_t now_us, struct error *error) __attribute__((warn_unused_result));
+                         int64_t now_us, struct error *error) MUST_CHECK;
 /* Gone for everyone at once; housekeeping removes its rows. */
 int store_delete_webhook(struct store *store, struct slice endpoint_id, int64_t now_us,
-                         struct error *error) __attribute__((warn_unused_result));
+                         struct error *error) MUST_CHECK;
 /* Has a notice of the endpoint's account delivered (again), now, with a fresh schedule, whether
  * or not the endpoint wants its type. ERR_REFUSED while the endpoint is disabled. */
 int store_replay_notice(struct store *store, struct slice notice_id, struct slice endpoint_id,
-                        int64_t now_us, struct error *error) __attribute__((warn_unused_result));
+                        int64_t now_us, struct error *error) MUST_CHECK;
 
 struct attempt_view {
 	int64_t attempt; /* from 1 */
@@ -83,7 +81,7 @@ struct delivery_view {
 	int64_t created_at_us;
 	const char *status; /* "waiting", "delivered", "failed" */
 	int64_t attempts;
-	int64_t due_at_us;   /* waiting: when it is due; else when it ended */
+	int64_t due_at_us;        /* waiting: when it is due; else when it ended */
 	struct attempt_view last; /* attempt 0: none yet */
 };
 struct delivery_list {
@@ -94,8 +92,7 @@ struct delivery_list {
 /* Newest notice first, below number `before` (0: from the newest); status NULL: any. */
 int store_list_deliveries(struct store *store, struct slice endpoint_id, const char *status,
                           int64_t before, int64_t limit, struct arena *arena,
-                          struct delivery_list *ret, struct error *error)
-    __attribute__((warn_unused_result));
+                          struct delivery_list *ret, struct error *error) MUST_CHECK;
 
 struct attempt_list {
 	struct attempt_view *items;
@@ -106,6 +103,6 @@ struct attempt_list {
  * when it was never for that endpoint. */
 int store_list_attempts(struct store *store, struct slice endpoint_id, struct slice notice_id,
                         struct arena *arena, struct attempt_list *ret, struct error *error)
-    __attribute__((warn_unused_result));
+	MUST_CHECK;
 
 #endif

@@ -19,8 +19,9 @@ static const struct payment_order order = {
 
 static int print(const char *operation, int code, const struct payment_result *result)
 {
-	printf("%s\t%s\t%s\t%s\t%s\n", operation, code ? "failed" : payment_outcome_text(result->outcome),
-	       result->reference, result->payment_url, result->reason);
+	printf("%s\t%s\t%s\t%s\t%s\n", operation,
+	       code ? "failed" : payment_outcome_text(result->outcome), result->reference,
+	       result->payment_url, result->reason);
 	return code != 0;
 }
 
@@ -45,15 +46,16 @@ int main(int count, char **arguments)
 	struct payment_result result = {0};
 	int failed = print("charge", payment_charge(provider, &order, &result, &error), &result);
 	result = (struct payment_result){0};
-	failed |= print("look_up", payment_look_up(provider, &order, "pi_123", 0, &result, &error),
-	                &result);
+	failed |=
+		print("look_up", payment_look_up(provider, &order, "pi_123", 0, &result, &error), &result);
 	result = (struct payment_result){0};
-	failed |= print("list", payment_look_up(provider, &order, NULL, clock_now_us(), &result, &error),
-	                &result);
+	failed |= print(
+		"list", payment_look_up(provider, &order, NULL, clock_now_us(), &result, &error), &result);
 	result = (struct payment_result){0};
 	failed |= print("page", payment_page(provider, &order, &result, &error), &result);
 	result = (struct payment_result){0};
-	failed |= print("refund", payment_refund(provider, "pi_123", "key-2", &result, &error), &result);
+	failed |=
+		print("refund", payment_refund(provider, "pi_123", "key-2", &result, &error), &result);
 	payment_provider_close(provider);
 	return failed;
 }

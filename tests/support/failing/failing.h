@@ -16,17 +16,17 @@
 #define FAILING_H
 
 enum failing_kind {
-	FAILING_MEMORY = 1,  /* of the heap: NULL */
-	FAILING_FILES = 2,   /* of the file system: -1 or NULL, with failing_errno */
-	FAILING_OPENSSL = 4, /* 0 or NULL */
-	FAILING_SQLITE = 8,  /* a statement: SQLITE_IOERR */
-	FAILING_POSTGRES = 16, /* libpq's connecting and sending: NULL, 0 or -1 */
+	FAILING_MEMORY = 1,         /* of the heap: NULL */
+	FAILING_FILES = 2,          /* of the file system: -1 or NULL, with failing_errno */
+	FAILING_OPENSSL = 4,        /* 0 or NULL */
+	FAILING_SQLITE = 8,         /* a statement: SQLITE_IOERR */
+	FAILING_POSTGRES = 16,      /* libpq's connecting and sending: NULL, 0 or -1 */
 	FAILING_POSTGRES_WAIT = 32, /* its moving of bytes, of which a run may have more or fewer */
-	FAILING_CURL = 64,   /* for want of memory */
-	FAILING_SYSTEM = 128, /* sockets, polling, threads: -1, or a thread's EAGAIN */
-	FAILING_PARTS = 256,  /* of one of our folders, by another: failing_code */
-	FAILING_ARENAS = 512, /* of arenas, buffers, digests, trees: there is no memory */
-	FAILING_TRAFFIC = 1024, /* of connections: -1, with failing_errno */
+	FAILING_CURL = 64,          /* for want of memory */
+	FAILING_SYSTEM = 128,       /* sockets, polling, threads: -1, or a thread's EAGAIN */
+	FAILING_PARTS = 256,        /* of one of our folders, by another: failing_code */
+	FAILING_ARENAS = 512,       /* of arenas, buffers, digests, trees: there is no memory */
+	FAILING_TRAFFIC = 1024,     /* of connections: -1, with failing_errno */
 };
 
 /* What errno is after a failed call of the file system; EIO unless set. */

@@ -1,5 +1,6 @@
 /* The linker leads every call of NAME here (--wrap), whatever its arguments: they are kept, then it
- * is called, or its value of failure returned. REACH is .weak where an executable need not have it. */
+ * is called, or its value of failure returned. REACH is .weak where an executable need not have
+ * it. */
 #ifndef TRAMPOLINE_H
 #define TRAMPOLINE_H
 
@@ -32,19 +33,21 @@
 #define ANSWER_CODES(value) "movslq failing_code(%rip), %rax"
 
 #define KEEP                                                                                       \
-	"\tpush %rdi\n\tpush %rsi\n\tpush %rdx\n\tpush %rcx\n\tpush %r8\n\tpush %r9\n"                    \
+	"\tpush %rdi\n\tpush %rsi\n\tpush %rdx\n\tpush %rcx\n\tpush %r8\n\tpush %r9\n"                 \
 	"\tpush %rax\n\t.cfi_adjust_cfa_offset 56\n"
 #define GIVE_BACK                                                                                  \
-	"\tpop %rax\n\tpop %r9\n\tpop %r8\n\tpop %rcx\n\tpop %rdx\n\tpop %rsi\n\tpop %rdi\n"            \
+	"\tpop %rax\n\tpop %r9\n\tpop %r8\n\tpop %rcx\n\tpop %rdx\n\tpop %rsi\n\tpop %rdi\n"           \
 	"\t.cfi_adjust_cfa_offset -56\n"
 #define TRAMPOLINE(reach, kind, value, name)                                                       \
 	__asm__(".text\n" reach " __real_" #name "\n.globl __wrap_" #name "\n"                         \
 	        ".type __wrap_" #name ", @function\n"                                                  \
 	        "__wrap_" #name ":\n\t.cfi_startproc\n\tendbr64\n" KEEP                                \
-	        "\tlea 1f(%rip), %rdi\n\tmov $" VALUE(KIND_##kind) ", %esi\n"                         \
-	        "\tcall failing_decide\n\tmov %eax, %r11d\n" GIVE_BACK                                \
-	        "\ttest %r11d, %r11d\n\tjne 2f\n\tjmp __real_" #name "@PLT\n"                         \
-	        "2:\t" ANSWER_##kind(value) "\n\tret\n\t.cfi_endproc\n"                               \
-	        ".section .rodata\n1:\t.asciz \"" #name "\"\n.text\n");
+	        "\tlea 1f(%rip), %rdi\n\tmov $" VALUE(                                                 \
+				KIND_##kind) ", %esi\n"                                                            \
+	                         "\tcall failing_decide\n\tmov %eax, %r11d\n" GIVE_BACK                \
+	                         "\ttest %r11d, %r11d\n\tjne 2f\n\tjmp __real_" #name "@PLT\n"         \
+	                         "2:\t" ANSWER_##kind(value) "\n\tret\n\t.cfi_endproc\n"               \
+	                                                     ".section .rodata\n1:\t.asciz \"" #name   \
+	                                                     "\"\n.text\n");
 
 #endif

@@ -73,8 +73,8 @@ static void obey(struct file_system *file_system, const char *command)
 		file_system->fail_in = number;
 		puts("ok");
 	} else if (strcmp(command, "status") == 0) {
-		printf("%s %" PRIu64 " %" PRIu64 "\n", powers[file_system->power],
-		       file_system->syncs, file_system->failed);
+		printf("%s %" PRIu64 " %" PRIu64 "\n", powers[file_system->power], file_system->syncs,
+		       file_system->failed);
 	} else if (strcmp(command, "off") == 0) {
 		power_off(file_system);
 		puts("ok");
@@ -111,8 +111,7 @@ static bool refuse(struct fuse_session *session, const struct fuse_buf *buffer)
 	case FUSE_RELEASE:
 	case FUSE_RELEASEDIR:
 	case FUSE_INTERRUPT:
-	case FUSE_DESTROY:
-		return false;
+	case FUSE_DESTROY: return false;
 	}
 	struct {
 		struct fuse_out_header header;
@@ -142,8 +141,8 @@ static void take_request(struct fuse_session *session, const struct file_system 
 static void serve(struct fuse_session *session, struct file_system *file_system)
 {
 	struct pollfd waited[] = {
-	    {.fd = STDIN_FILENO, .events = POLLIN},
-	    {.fd = fuse_session_fd(session), .events = POLLIN},
+		{.fd = STDIN_FILENO, .events = POLLIN},
+		{.fd = fuse_session_fd(session), .events = POLLIN},
 	};
 	while (!fuse_session_exited(session)) {
 		if (poll(waited, file_system->power == POWER_FAILING ? 1 : 2, -1) < 0)
@@ -165,7 +164,7 @@ int main(int argc, char **argv)
 	char *options[] = {argv[0], "-oallow_other,default_permissions,fsname=forgetful", NULL};
 	struct fuse_args arguments = FUSE_ARGS_INIT(2, options);
 	struct fuse_session *session =
-	    fuse_session_new(&arguments, &operations, sizeof operations, &file_system);
+		fuse_session_new(&arguments, &operations, sizeof operations, &file_system);
 	if (!session || fuse_session_mount(session, argv[1]) != 0)
 		errx(1, "cannot mount %s", argv[1]);
 	signal(SIGINT, SIG_IGN); /* who started it ends it */

@@ -41,10 +41,10 @@ static struct fuse_entry_param entry_of(fuse_req_t request, fuse_ino_t parent, s
 {
 	node_take(node);
 	return (struct fuse_entry_param){
-	    .ino = (fuse_ino_t)node,
-	    .attr = attributes_of(node),
-	    .attr_timeout = ATTRIBUTES_LAST_S,
-	    .entry_timeout = parent == FUSE_ROOT_ID ? 0 : ATTRIBUTES_LAST_S,
+		.ino = (fuse_ino_t)node,
+		.attr = attributes_of(node),
+		.attr_timeout = ATTRIBUTES_LAST_S,
+		.entry_timeout = parent == FUSE_ROOT_ID ? 0 : ATTRIBUTES_LAST_S,
 	};
 }
 
@@ -79,8 +79,7 @@ static void forget_several(fuse_req_t request, size_t count, struct fuse_forget_
 {
 	for (size_t i = 0; i < count; i++)
 		if (forgotten[i].ino != FUSE_ROOT_ID)
-			node_give(tree_of(request), node_of(request, forgotten[i].ino),
-			          forgotten[i].nlookup);
+			node_give(tree_of(request), node_of(request, forgotten[i].ino), forgotten[i].nlookup);
 	fuse_reply_none(request);
 }
 
@@ -216,14 +215,14 @@ static void set_attributes(fuse_req_t request, fuse_ino_t number, struct stat *w
 static void get_statistics(fuse_req_t request, fuse_ino_t number)
 {
 	struct statvfs statistics = {
-	    .f_bsize = PAGE_SIZE,
-	    .f_frsize = PAGE_SIZE,
-	    .f_blocks = BLOCKS,
-	    .f_bfree = BLOCKS / 2,
-	    .f_bavail = BLOCKS / 2,
-	    .f_files = BLOCKS,
-	    .f_ffree = BLOCKS / 2,
-	    .f_namemax = 255,
+		.f_bsize = PAGE_SIZE,
+		.f_frsize = PAGE_SIZE,
+		.f_blocks = BLOCKS,
+		.f_bfree = BLOCKS / 2,
+		.f_bavail = BLOCKS / 2,
+		.f_files = BLOCKS,
+		.f_ffree = BLOCKS / 2,
+		.f_namemax = 255,
 	};
 	fuse_reply_statfs(request, &statistics);
 }
@@ -336,8 +335,7 @@ struct listing {
 static void open_directory(fuse_req_t request, fuse_ino_t number, struct fuse_file_info *file)
 {
 	const struct table *table = &node_of(request, number)->visible;
-	struct listing *listing =
-	    calloc(1, sizeof *listing + table->count * sizeof *listing->entries);
+	struct listing *listing = calloc(1, sizeof *listing + table->count * sizeof *listing->entries);
 	if (!listing)
 		err(1, "listing");
 	for (size_t i = 0; i < table->count; i++) {
@@ -359,7 +357,7 @@ static void read_directory(fuse_req_t request, fuse_ino_t number, size_t size, o
 	size_t used = 0;
 	for (size_t i = (size_t)offset; i < listing->count; i++) {
 		size_t needed =
-		    fuse_add_direntry(request, data + used, size - used, listing->entries[i].name,
+			fuse_add_direntry(request, data + used, size - used, listing->entries[i].name,
 		                      &listing->entries[i].attributes, (off_t)i + 1);
 		if (needed > size - used)
 			break;
@@ -379,29 +377,29 @@ static void close_directory(fuse_req_t request, fuse_ino_t number, struct fuse_f
 }
 
 const struct fuse_lowlevel_ops operations = {
-    .lookup = look_up,
-    .forget = forget,
-    .forget_multi = forget_several,
-    .getattr = get_attributes,
-    .setattr = set_attributes,
-    .readlink = read_symbolic_link,
-    .mknod = make_node,
-    .mkdir = make_directory,
-    .unlink = remove_name,
-    .rmdir = remove_name,
-    .symlink = make_symbolic_link,
-    .rename = rename_name,
-    .link = make_link,
-    .open = open_file,
-    .read = read_file,
-    .write = write_file,
-    .fsync = sync_file,
-    .opendir = open_directory,
-    .readdir = read_directory,
-    .releasedir = close_directory,
-    .fsyncdir = sync_directory,
-    .statfs = get_statistics,
-    .setxattr = set_attribute,
-    .create = create,
-    .fallocate = allocate,
+	.lookup = look_up,
+	.forget = forget,
+	.forget_multi = forget_several,
+	.getattr = get_attributes,
+	.setattr = set_attributes,
+	.readlink = read_symbolic_link,
+	.mknod = make_node,
+	.mkdir = make_directory,
+	.unlink = remove_name,
+	.rmdir = remove_name,
+	.symlink = make_symbolic_link,
+	.rename = rename_name,
+	.link = make_link,
+	.open = open_file,
+	.read = read_file,
+	.write = write_file,
+	.fsync = sync_file,
+	.opendir = open_directory,
+	.readdir = read_directory,
+	.releasedir = close_directory,
+	.fsyncdir = sync_directory,
+	.statfs = get_statistics,
+	.setxattr = set_attribute,
+	.create = create,
+	.fallocate = allocate,
 };

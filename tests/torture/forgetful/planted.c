@@ -30,8 +30,8 @@ static bool planted(const char *fault)
 static bool left_out(int descriptor)
 {
 	struct stat status;
-	return planted("sync") || (planted("directories") && fstat(descriptor, &status) == 0 &&
-	                           S_ISDIR(status.st_mode));
+	return planted("sync") ||
+	       (planted("directories") && fstat(descriptor, &status) == 0 && S_ISDIR(status.st_mode));
 }
 
 static int call(const char *name, int descriptor)
@@ -68,14 +68,14 @@ int open(const char *path, int flags, ...)
 		return -1;
 	}
 	const char *ending = strrchr(path, '-');
-	if (planted("start") && flags == (O_RDONLY | O_CLOEXEC) && ending && strcmp(ending, "-wal") == 0)
+	if (planted("start") && flags == (O_RDONLY | O_CLOEXEC) && ending &&
+	    strcmp(ending, "-wal") == 0)
 		path = "/";
 	va_list more;
 	va_start(more, flags);
 	mode_t mode = flags & (O_CREAT | O_TMPFILE) ? va_arg(more, mode_t) : 0;
 	va_end(more);
-	int (*next)(const char *, int, ...) =
-	    (int (*)(const char *, int, ...))dlsym(RTLD_NEXT, "open");
+	int (*next)(const char *, int, ...) = (int (*)(const char *, int, ...))dlsym(RTLD_NEXT, "open");
 	return next(path, flags, mode);
 }
 
@@ -86,7 +86,7 @@ int sqlite3_wal_checkpoint_v2(sqlite3 *store, const char *name, int mode, int *r
 	if (planted("start") && mode == SQLITE_CHECKPOINT_TRUNCATE)
 		return SQLITE_OK;
 	int (*next)(sqlite3 *, const char *, int, int *, int *) =
-	    (int (*)(sqlite3 *, const char *, int, int *, int *))dlsym(RTLD_NEXT,
+		(int (*)(sqlite3 *, const char *, int, int *, int *))dlsym(RTLD_NEXT,
 	                                                               "sqlite3_wal_checkpoint_v2");
 	return next(store, name, mode, ret_in_log, ret_moved);
 }

@@ -130,9 +130,9 @@ struct node *node_find(const struct node *directory, const char *name)
 void tree_init(struct tree *tree, size_t sector_size, uint64_t seed, unsigned write_back_in)
 {
 	*tree = (struct tree){
-	    .sector_size = sector_size,
-	    .choice = {.state = seed},
-	    .write_back_in = write_back_in,
+		.sector_size = sector_size,
+		.choice = {.state = seed},
+		.write_back_in = write_back_in,
 	};
 	tree->root = node_make(tree, S_IFDIR | 0755, 0, 0);
 	tree->root->attributes.st_nlink = 2;
@@ -328,8 +328,8 @@ static struct node *find(struct search *search, struct node *old)
 	if (old->found_as)
 		return old->found_as;
 	const struct stat *attributes = &old->attributes;
-	struct node *found = node_make(search->tree, attributes->st_mode, attributes->st_uid,
-	                               attributes->st_gid);
+	struct node *found =
+		node_make(search->tree, attributes->st_mode, attributes->st_uid, attributes->st_gid);
 	found->attributes.st_mtim = attributes->st_mtim;
 	found->attributes.st_rdev = attributes->st_rdev;
 	if (old->target)

@@ -73,10 +73,10 @@ static void test_text(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_aligned_zeroed_apart),
-	    cmocka_unit_test(test_limit),
-	    cmocka_unit_test(test_larger_than_a_block),
-	    cmocka_unit_test(test_text),
+		cmocka_unit_test(test_aligned_zeroed_apart),
+		cmocka_unit_test(test_limit),
+		cmocka_unit_test(test_larger_than_a_block),
+		cmocka_unit_test(test_text),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

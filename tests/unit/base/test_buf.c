@@ -117,11 +117,9 @@ static void test_take_and_free(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_builds),
-	    cmocka_unit_test(test_holds_exactly_the_limit),
-	    cmocka_unit_test(test_failure_sticks),
-	    cmocka_unit_test(test_sizes_do_not_wrap),
-	    cmocka_unit_test(test_take_and_free),
+		cmocka_unit_test(test_builds),         cmocka_unit_test(test_holds_exactly_the_limit),
+		cmocka_unit_test(test_failure_sticks), cmocka_unit_test(test_sizes_do_not_wrap),
+		cmocka_unit_test(test_take_and_free),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

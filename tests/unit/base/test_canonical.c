@@ -35,23 +35,24 @@ static void assert_canonical(const char *text, const char *expected)
 static void test_rfc_sample(void **state)
 {
 	static const uint8_t expected[] = {
-	    0x7b, 0x22, 0x6c, 0x69, 0x74, 0x65, 0x72, 0x61, 0x6c, 0x73, 0x22, 0x3a, 0x5b, 0x6e, 0x75,
-	    0x6c, 0x6c, 0x2c, 0x74, 0x72, 0x75, 0x65, 0x2c, 0x66, 0x61, 0x6c, 0x73, 0x65, 0x5d, 0x2c,
-	    0x22, 0x6e, 0x75, 0x6d, 0x62, 0x65, 0x72, 0x73, 0x22, 0x3a, 0x5b, 0x33, 0x33, 0x33, 0x33,
-	    0x33, 0x33, 0x33, 0x33, 0x33, 0x2e, 0x33, 0x33, 0x33, 0x33, 0x33, 0x33, 0x33, 0x2c, 0x31,
-	    0x65, 0x2b, 0x33, 0x30, 0x2c, 0x34, 0x2e, 0x35, 0x2c, 0x30, 0x2e, 0x30, 0x30, 0x32, 0x2c,
-	    0x31, 0x65, 0x2d, 0x32, 0x37, 0x5d, 0x2c, 0x22, 0x73, 0x74, 0x72, 0x69, 0x6e, 0x67, 0x22,
-	    0x3a, 0x22, 0xe2, 0x82, 0xac, 0x24, 0x5c, 0x75, 0x30, 0x30, 0x30, 0x66, 0x5c, 0x6e, 0x41,
-	    0x27, 0x42, 0x5c, 0x22, 0x5c, 0x5c, 0x5c, 0x5c, 0x5c, 0x22, 0x2f, 0x22, 0x7d};
+		0x7b, 0x22, 0x6c, 0x69, 0x74, 0x65, 0x72, 0x61, 0x6c, 0x73, 0x22, 0x3a, 0x5b, 0x6e, 0x75,
+		0x6c, 0x6c, 0x2c, 0x74, 0x72, 0x75, 0x65, 0x2c, 0x66, 0x61, 0x6c, 0x73, 0x65, 0x5d, 0x2c,
+		0x22, 0x6e, 0x75, 0x6d, 0x62, 0x65, 0x72, 0x73, 0x22, 0x3a, 0x5b, 0x33, 0x33, 0x33, 0x33,
+		0x33, 0x33, 0x33, 0x33, 0x33, 0x2e, 0x33, 0x33, 0x33, 0x33, 0x33, 0x33, 0x33, 0x2c, 0x31,
+		0x65, 0x2b, 0x33, 0x30, 0x2c, 0x34, 0x2e, 0x35, 0x2c, 0x30, 0x2e, 0x30, 0x30, 0x32, 0x2c,
+		0x31, 0x65, 0x2d, 0x32, 0x37, 0x5d, 0x2c, 0x22, 0x73, 0x74, 0x72, 0x69, 0x6e, 0x67, 0x22,
+		0x3a, 0x22, 0xe2, 0x82, 0xac, 0x24, 0x5c, 0x75, 0x30, 0x30, 0x30, 0x66, 0x5c, 0x6e, 0x41,
+		0x27, 0x42, 0x5c, 0x22, 0x5c, 0x5c, 0x5c, 0x5c, 0x5c, 0x22, 0x2f, 0x22, 0x7d};
 	BUF_AUTO struct buf out;
 	buf_init(&out, 1000);
-	canonical(slice_of("{\n"
-	                   "  \"numbers\": [333333333.33333329, 1E30, 4.50, 2e-3, "
-	                   "0.000000000000000000000000001],\n"
-	                   "  \"string\": \"\\u20ac$\\u000F\\u000aA'\\u0042\\u0022\\u005c\\\\\\\"\\/\",\n"
-	                   "  \"literals\": [null, true, false]\n"
-	                   "}"),
-	          &out);
+	canonical(
+		slice_of("{\n"
+	             "  \"numbers\": [333333333.33333329, 1E30, 4.50, 2e-3, "
+	             "0.000000000000000000000000001],\n"
+	             "  \"string\": \"\\u20ac$\\u000F\\u000aA'\\u0042\\u0022\\u005c\\\\\\\"\\/\",\n"
+	             "  \"literals\": [null, true, false]\n"
+	             "}"),
+		&out);
 	assert_int_equal(out.size, sizeof expected);
 	assert_memory_equal(out.data, expected, sizeof expected);
 }
@@ -182,10 +183,28 @@ static void random_space(uint64_t *seed, struct buf *out)
 
 static void random_string(uint64_t *seed, struct buf *out, int unique)
 {
-	static const char *const parts[] = {
-	    "a", "b", "zz", " ", "\\n", "\\u0000", "\\u001F", "\\\"", "\\\\", "\\/", "/", "\x7f",
-	    "\xc3\xa9", "\\u00e9", "\xe2\x82\xac", "\\ud83d\\ude00", "\xf0\x9f\x98\x80", "\\uFFFD",
-	    "\xee\x80\x80", "\\ufb33", "\\ud7ff", "eight bytes and more of plain text"};
+	static const char *const parts[] = {"a",
+	                                    "b",
+	                                    "zz",
+	                                    " ",
+	                                    "\\n",
+	                                    "\\u0000",
+	                                    "\\u001F",
+	                                    "\\\"",
+	                                    "\\\\",
+	                                    "\\/",
+	                                    "/",
+	                                    "\x7f",
+	                                    "\xc3\xa9",
+	                                    "\\u00e9",
+	                                    "\xe2\x82\xac",
+	                                    "\\ud83d\\ude00",
+	                                    "\xf0\x9f\x98\x80",
+	                                    "\\uFFFD",
+	                                    "\xee\x80\x80",
+	                                    "\\ufb33",
+	                                    "\\ud7ff",
+	                                    "eight bytes and more of plain text"};
 	buf_add_byte(out, '"');
 	for (uint64_t count = random_next(seed) % 5; count > 0; count--)
 		buf_add_text(out, parts[random_next(seed) % (sizeof parts / sizeof *parts)]);
@@ -200,12 +219,8 @@ static void random_number(uint64_t *seed, struct buf *out)
 	uint64_t bits = random_next(seed) << 33 ^ random_next(seed) << 11 ^ random_next(seed);
 	memcpy(&number, &bits, sizeof number);
 	switch (random_next(seed) % 4) {
-	case 0:
-		buf_printf(out, "%d", (int)(random_next(seed) % 2001) - 1000);
-		break;
-	case 1:
-		buf_printf(out, "%.2f", (double)random_next(seed) / 100);
-		break;
+	case 0: buf_printf(out, "%d", (int)(random_next(seed) % 2001) - 1000); break;
+	case 1: buf_printf(out, "%.2f", (double)random_next(seed) / 100); break;
 	default:
 		buf_printf(out, "%.*e", (int)(random_next(seed) % 20), isfinite(number) ? number / 2 : 0.5);
 		break;
@@ -218,19 +233,11 @@ static void random_value(uint64_t *seed, struct buf *out, int depth)
 	int count = (int)(random_next(seed) % (random_next(seed) % 8 == 0 ? 40 : 6));
 	random_space(seed, out);
 	switch (kind) {
-	case 0:
-		buf_add_text(out, "null");
-		break;
-	case 1:
-		buf_add_text(out, random_next(seed) % 2 ? "true" : "false");
-		break;
-	case 2:
-		random_string(seed, out, -1);
-		break;
+	case 0: buf_add_text(out, "null"); break;
+	case 1: buf_add_text(out, random_next(seed) % 2 ? "true" : "false"); break;
+	case 2: random_string(seed, out, -1); break;
 	case 3:
-	case 4:
-		random_number(seed, out);
-		break;
+	case 4: random_number(seed, out); break;
 	default:
 		buf_add_byte(out, kind == 5 ? '[' : '{');
 		for (int i = 0; i < count; i++) {
@@ -306,9 +313,9 @@ static void test_random_trees(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_rfc_sample), cmocka_unit_test(test_rfc_sorting),
-	    cmocka_unit_test(test_sorting),    cmocka_unit_test(test_escapes),
-	    cmocka_unit_test(test_values),     cmocka_unit_test(test_random_trees),
+		cmocka_unit_test(test_rfc_sample), cmocka_unit_test(test_rfc_sorting),
+		cmocka_unit_test(test_sorting),    cmocka_unit_test(test_escapes),
+		cmocka_unit_test(test_values),     cmocka_unit_test(test_random_trees),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

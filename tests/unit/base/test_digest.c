@@ -111,7 +111,7 @@ static void test_hex(void **state)
 	assert_true(hex_decode(slice_of("00aBFf"), bytes, 3));
 	assert_memory_equal(bytes, "\x00\xab\xff", 3);
 	static const char *const wrong[] = {"",       "00aBF",  "00aBFf0", "00aBFf00",
-	                                    "00aBFg", " 0aBFf", "00aB:f",  "00aB/f", 
+	                                    "00aBFg", " 0aBFf", "00aB:f",  "00aB/f",
 	                                    "00aB@f", "00aB`f", "00aBGf"};
 	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
 		memset(bytes, 9, sizeof bytes);
@@ -143,10 +143,10 @@ static void test_random(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_sha256), cmocka_unit_test(test_stream),
-	    cmocka_unit_test(test_threads), cmocka_unit_test(test_hmac),
-	    cmocka_unit_test(test_hex),     cmocka_unit_test(test_compare),
-	    cmocka_unit_test(test_random),
+		cmocka_unit_test(test_sha256),  cmocka_unit_test(test_stream),
+		cmocka_unit_test(test_threads), cmocka_unit_test(test_hmac),
+		cmocka_unit_test(test_hex),     cmocka_unit_test(test_compare),
+		cmocka_unit_test(test_random),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

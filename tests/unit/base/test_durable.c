@@ -119,8 +119,8 @@ static void test_odd_places(void **state)
 	assert_int_equal(chdir("/"), 0);
 }
 
-/* Directories of proc cannot be synced: /proc/self/cwd leads to another file system, as a mount on a
- * read-only one does; /proc/self/status stays. */
+/* Directories of proc cannot be synced: /proc/self/cwd leads to another file system, as a mount on
+ * a read-only one does; /proc/self/status stays. */
 static void what_it_is_mounted_on_need_not_be_synced(void **state)
 {
 	(void)state;

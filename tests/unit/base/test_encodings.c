@@ -12,8 +12,13 @@
 static const struct {
 	const char *bytes, *text;
 } vectors[] = {
-    {"", ""},           {"f", "Zg=="},      {"fo", "Zm8="},         {"foo", "Zm9v"},
-    {"foob", "Zm9vYg=="}, {"fooba", "Zm9vYmE="}, {"foobar", "Zm9vYmFy"},
+	{"", ""},
+	{"f", "Zg=="},
+	{"fo", "Zm8="},
+	{"foo", "Zm9v"},
+	{"foob", "Zm9vYg=="},
+	{"fooba", "Zm9vYmE="},
+	{"foobar", "Zm9vYmFy"},
 };
 
 static void test_base64_vectors(void **state)
@@ -53,7 +58,8 @@ static void test_base64_of_anything(void **state)
 
 static void test_no_base64(void **state)
 {
-	static const char *const bad[] = {"Zg=a", "Z g=", "Zm9-", "Zm9_", "Zm9v\n", "=Zg", "Zm\xc3\xb1"};
+	static const char *const bad[] = {"Zg=a",   "Z g=", "Zm9-",      "Zm9_",
+	                                  "Zm9v\n", "=Zg",  "Zm\xc3\xb1"};
 	char bytes[16];
 	size_t size;
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
@@ -92,9 +98,9 @@ static void test_no_percent(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_base64_vectors), cmocka_unit_test(test_base64_of_anything),
-	    cmocka_unit_test(test_no_base64),      cmocka_unit_test(test_percent),
-	    cmocka_unit_test(test_no_percent),
+		cmocka_unit_test(test_base64_vectors), cmocka_unit_test(test_base64_of_anything),
+		cmocka_unit_test(test_no_base64),      cmocka_unit_test(test_percent),
+		cmocka_unit_test(test_no_percent),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

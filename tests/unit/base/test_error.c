@@ -62,7 +62,8 @@ static void test_places(void **state)
 	error_clear(&error);
 	assert_int_equal(error_set(&error, ERR_VALIDATION, MSG_FIELD_REQUIRED, "payload", NULL),
 	                 ERR_VALIDATION);
-	assert_string_equal(error_message(&error, LANGUAGE_ENGLISH), "The field 'payload' is required.");
+	assert_string_equal(error_message(&error, LANGUAGE_ENGLISH),
+	                    "The field 'payload' is required.");
 	assert_string_equal(error_message(&error, LANGUAGE_SPANISH),
 	                    "El campo 'payload' es obligatorio.");
 	/* A place is not read as a sentence, and a missing one is empty. */
@@ -126,13 +127,13 @@ static void test_reason(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_table),
+		cmocka_unit_test(test_table),
 		cmocka_unit_test(test_codes_are_found),
-	    cmocka_unit_test(test_sentences),
-	    cmocka_unit_test(test_places),
-	    cmocka_unit_test(test_long_places_are_cut),
-	    cmocka_unit_test(test_cause),
-	    cmocka_unit_test(test_reason),
+		cmocka_unit_test(test_sentences),
+		cmocka_unit_test(test_places),
+		cmocka_unit_test(test_long_places_are_cut),
+		cmocka_unit_test(test_cause),
+		cmocka_unit_test(test_reason),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

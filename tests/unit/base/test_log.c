@@ -148,8 +148,8 @@ static void test_full_pipe(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_line),
-	    cmocka_unit_test(test_long_values),
+		cmocka_unit_test(test_line),
+		cmocka_unit_test(test_long_values),
 		cmocka_unit_test(test_full_pipe),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

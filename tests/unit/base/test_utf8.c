@@ -40,7 +40,8 @@ static void test_every_start(void **state)
 		                    borders[(i >> 16) / 10]};
 		for (size_t size = 0; size <= 4; size++)
 			if (utf8_character(slice_make(bytes, size)) != reference(bytes, size))
-				fail_msg("%02x %02x %02x %02x of %zu", bytes[0], bytes[1], bytes[2], bytes[3], size);
+				fail_msg("%02x %02x %02x %02x of %zu", bytes[0], bytes[1], bytes[2], bytes[3],
+				         size);
 	}
 }
 
@@ -51,7 +52,8 @@ static void test_valid_and_cut(void **state)
 	assert_false(utf8_valid(slice_of("a\xc3")));
 	assert_false(utf8_valid(slice_of("\xed\xa0\x80")));
 	assert_false(utf8_valid(slice_of("\xc0\x80")));
-	struct slice text = slice_of("a\xe2\x82\xac" "b");
+	struct slice text = slice_of("a\xe2\x82\xac"
+	                             "b");
 	static const size_t expected[] = {0, 1, 1, 1, 4, 5, 5};
 	for (size_t i = 0; i < 7; i++)
 		assert_int_equal(utf8_cut(text, i).size, expected[i]);
@@ -59,9 +61,11 @@ static void test_valid_and_cut(void **state)
 
 static void test_mended(void **state)
 {
-	static const char *const rows[][2] = {
-	    {"", ""}, {"a\xc3\xb1\xe2\x82\xac", "a\xc3\xb1\xe2\x82\xac"}, {"caf\xc3", "caf?"},
-	    {"\xff\xc3\xb1\xe2\x82z", "?\xc3\xb1??z"}, {"\xed\xa0\x80", "???"}};
+	static const char *const rows[][2] = {{"", ""},
+	                                      {"a\xc3\xb1\xe2\x82\xac", "a\xc3\xb1\xe2\x82\xac"},
+	                                      {"caf\xc3", "caf?"},
+	                                      {"\xff\xc3\xb1\xe2\x82z", "?\xc3\xb1??z"},
+	                                      {"\xed\xa0\x80", "???"}};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		char text[16];
 		strcpy(text, rows[i][0]);
@@ -73,9 +77,9 @@ static void test_mended(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_every_start),
-	    cmocka_unit_test(test_valid_and_cut),
-	    cmocka_unit_test(test_mended),
+		cmocka_unit_test(test_every_start),
+		cmocka_unit_test(test_valid_and_cut),
+		cmocka_unit_test(test_mended),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -57,8 +57,8 @@ static void test_failure_sticks(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_document),
-	    cmocka_unit_test(test_failure_sticks),
+		cmocka_unit_test(test_document),
+		cmocka_unit_test(test_failure_sticks),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

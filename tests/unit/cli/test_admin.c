@@ -47,7 +47,9 @@ static int set_up(void **state)
 	fixture->settings.service_prefix = "svc";
 	fixture->settings.account_unpaid_limit = 42;
 	fixture->admin.settings = &fixture->settings;
-	assert_int_equal(store_open(&(struct db_options){.url = fixture->url, .create = true}, &fixture->admin.store, NULL), OK);
+	assert_int_equal(store_open(&(struct db_options){.url = fixture->url, .create = true},
+	                            &fixture->admin.store, NULL),
+	                 OK);
 	assert_int_equal(content_open(fixture->content_url, true, &fixture->admin.content, NULL), OK);
 	*state = fixture;
 	return 0;
@@ -82,8 +84,8 @@ static int run(struct fixture *fixture, const char *operation, const char *argum
 		return code;
 	}
 	char *kept = arena_copy(&fixture->arena, answer.data, answer.size);
-	assert_int_equal(json_parse(&fixture->arena, slice_make(kept, answer.size), NULL, ret_answer,
-	                            NULL), OK);
+	assert_int_equal(
+		json_parse(&fixture->arena, slice_make(kept, answer.size), NULL, ret_answer, NULL), OK);
 	return OK;
 }
 
@@ -157,7 +159,8 @@ static void test_arguments_are_checked(void **state)
 		{"account create", "{\"name\":\"a\\nb\"}", "without control characters"},
 		{"account create", "{\"name\":\"a\\u0085b\"}", "without control characters"},
 		{"account create", "{\"name\":5}", "--name must be"},
-		{"account create", "{\"name\":\"a\",\"credits\":-1}", "--credits must be an integer from 0"},
+		{"account create", "{\"name\":\"a\",\"credits\":-1}",
+	     "--credits must be an integer from 0"},
 		{"account create", "{\"name\":\"a\",\"credits\":\"1\"}", "--credits must be an integer"},
 		{"account create", "{\"name\":\"a\",\"credits\":1.5}", "it is '1.5'"},
 		{"account create", "{\"name\":\"a\",\"language\":\"fr\"}", "must be one of en|es"},
@@ -250,10 +253,11 @@ static void test_backup_comes_back(void **state)
 	struct content_options other_content = {.url = other.content_url, .create = true};
 	struct db_options fixture_store = {.url = fixture->url};
 	struct db_options other_store = {.url = other.url};
-	assert_int_equal(backup_restore(backup, &fixture_store, &fixture_content, &facts,
-	                                &fixture->error), ERR_REFUSED);
-	assert_int_equal(backup_restore(backup, &other_store, &other_content, &facts,
-	                                &fixture->error), OK);
+	assert_int_equal(
+		backup_restore(backup, &fixture_store, &fixture_content, &facts, &fixture->error),
+		ERR_REFUSED);
+	assert_int_equal(backup_restore(backup, &other_store, &other_content, &facts, &fixture->error),
+	                 OK);
 	struct admin_operation const *list = admin_find(slice_of("account list"));
 	struct admin admin = {.settings = &fixture->settings};
 	BUF_AUTO struct buf text_of_list;
@@ -275,13 +279,13 @@ static void test_backup_comes_back(void **state)
 	fclose(file);
 	snprintf(path, sizeof path, "%s/constancia.db", other.directory);
 	unlink(path);
-	assert_int_equal(backup_restore(backup, &other_store, &other_content, &facts,
-	                                &fixture->error), ERR_CORRUPT);
+	assert_int_equal(backup_restore(backup, &other_store, &other_content, &facts, &fixture->error),
+	                 ERR_CORRUPT);
 	assert_int_not_equal(access(path, F_OK), 0);
 	snprintf(path, sizeof path, "%s/backup.json", backup);
 	unlink(path);
-	assert_int_equal(backup_restore(backup, &other_store, &other_content, &facts,
-	                                &fixture->error), ERR_IO);
+	assert_int_equal(backup_restore(backup, &other_store, &other_content, &facts, &fixture->error),
+	                 ERR_IO);
 	snprintf(arguments, sizeof arguments, "rm -rf %s", other.directory);
 	assert_int_equal(system(arguments), 0);
 }
@@ -324,15 +328,16 @@ static void test_socket_answers(void **state)
 	buf_init(&nothing, 4096);
 	assert_int_equal(admin_exchange(fixture->socket, slice_of("{}"), &nothing, &fixture->error),
 	                 ERR_NOT_FOUND);
-	assert_int_equal(admin_server_start(&fixture->admin, fixture->socket, &server,
-	                                    &fixture->error), OK);
+	assert_int_equal(admin_server_start(&fixture->admin, fixture->socket, &server, &fixture->error),
+	                 OK);
 	struct stat there;
 	assert_int_equal(stat(fixture->socket, &there), 0);
 	assert_int_equal(there.st_mode & 0777, 0600);
-	const char *answer = exchange(
-		fixture, "{\"operation\":\"account create\",\"arguments\":{\"name\":\"Ñ\"}}");
+	const char *answer =
+		exchange(fixture, "{\"operation\":\"account create\",\"arguments\":{\"name\":\"Ñ\"}}");
 	assert_memory_equal(answer, "{\"result\":{\"account_id\":\"acc_", 28);
-	answer = exchange(fixture, "{\"operation\":\"account show\",\"arguments\":{\"account\":\"x\"}}");
+	answer =
+		exchange(fixture, "{\"operation\":\"account show\",\"arguments\":{\"account\":\"x\"}}");
 	assert_string_equal(answer, "{\"error\":{\"code\":\"not_found\",\"exit\":1,\"message\":"
 	                            "\"There is no account 'x'.\",\"cause\":null}}");
 	assert_non_null(strstr(exchange(fixture, "{\"operation\":\"drop\"}"), "no operation 'drop'"));
@@ -373,8 +378,8 @@ static void test_long_socket_paths_work(void **state)
 	                               fixture->directory, 1);
 	assert_int_equal(mkdir(fixture->socket, 0700), 0);
 	snprintf(fixture->socket + size, sizeof fixture->socket - size, "/admin.sock");
-	assert_int_equal(admin_server_start(&fixture->admin, fixture->socket, &server,
-	                                    &fixture->error), OK);
+	assert_int_equal(admin_server_start(&fixture->admin, fixture->socket, &server, &fixture->error),
+	                 OK);
 	assert_non_null(strstr(exchange(fixture, "{\"operation\":\"account list\"}"), "\"data\":[]"));
 	admin_server_stop(server);
 	assert_int_not_equal(access(fixture->socket, F_OK), 0);
@@ -399,8 +404,8 @@ static void test_stale_socket_is_replaced(void **state)
 	/* A file that is no socket is not ours to remove. */
 	FILE *file = fopen(fixture->socket, "w");
 	fclose(file);
-	assert_int_equal(admin_server_start(&fixture->admin, fixture->socket, &server,
-	                                    &fixture->error), ERR_IO);
+	assert_int_equal(admin_server_start(&fixture->admin, fixture->socket, &server, &fixture->error),
+	                 ERR_IO);
 }
 
 /* As someone else, even where the file modes would let them in. Needs root. */
@@ -442,9 +447,10 @@ static void *create_accounts(void *argument)
 	for (int i = 0; i < 10; i++) {
 		BUF_AUTO struct buf answer;
 		buf_init(&answer, ADMIN_RESULT_MAX);
-		if (admin_exchange(fixture->socket,
-		                   slice_of("{\"operation\":\"account create\",\"arguments\":{\"name\":\"x\"}}"),
-		                   &answer, NULL) ||
+		if (admin_exchange(
+				fixture->socket,
+				slice_of("{\"operation\":\"account create\",\"arguments\":{\"name\":\"x\"}}"),
+				&answer, NULL) ||
 		    !strstr(answer.data, "\"result\""))
 			return fixture;
 	}

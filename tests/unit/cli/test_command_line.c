@@ -26,7 +26,8 @@ static int parse(int count, char **words)
 static void test_options_and_arguments_mix(void **state)
 {
 	assert_int_equal(PARSE("first", "--name", "a b", "second", "--dry-run", "--unpaid-limit=3",
-	                       "--data", "/d", "--json", "-5"), 0);
+	                       "--data", "/d", "--json", "-5"),
+	                 0);
 	assert_int_equal(line.argument_count, 3);
 	assert_string_equal(line.arguments[0], "first");
 	assert_string_equal(line.arguments[2], "-5");

@@ -62,8 +62,9 @@ static void test_later_sources_win(void **state)
 		.file = write_file("# a comment\n[rate]\nlive = 2\ntest = 2 ; two\n[service]\nname=x\n"),
 		.environment = environment,
 		.data_dir = "/data",
-		.sets = {"rate.test=5", "service.public_url=https://a.example?no", "service.public_url="
-		         "https://a.example"},
+		.sets = {"rate.test=5", "service.public_url=https://a.example?no",
+	             "service.public_url="
+	             "https://a.example"},
 		.set_count = 3,
 	};
 	struct config config;
@@ -83,17 +84,15 @@ static void test_later_sources_win(void **state)
 static void test_file_problems_have_lines(void **state)
 {
 	struct config_sources sources = {
-		.file = write_file("[rate]\nlive = many\nfast = 1\n[nothing]\nx = 1\n[seal]\n"
-		                   "interval = 60\nnonsense\n[rate]\nlive = 3\n[webhook]\nallow_http = yes\n")};
+		.file =
+			write_file("[rate]\nlive = many\nfast = 1\n[nothing]\nx = 1\n[seal]\n"
+	                   "interval = 60\nnonsense\n[rate]\nlive = 3\n[webhook]\nallow_http = yes\n")};
 	struct config config;
 	assert_int_equal(config_load(&sources, &config), ERR_USAGE);
 	static const char *const expected[] = {
-		":3: there is no setting 'rate.fast'",
-		":5: there is no setting 'nothing.x'",
-		":7: seal.interval: must be a duration",
-		":8: neither a [section]",
-		":10: rate.live: is given twice",
-		":12: webhook.allow_http: must be true or false",
+		":3: there is no setting 'rate.fast'",    ":5: there is no setting 'nothing.x'",
+		":7: seal.interval: must be a duration",  ":8: neither a [section]",
+		":10: rate.live: is given twice",         ":12: webhook.allow_http: must be true or false",
 		":2: rate.live: must be a plain integer",
 	};
 	for (size_t i = 0; i < sizeof expected / sizeof *expected; i++)
@@ -138,11 +137,15 @@ static void test_meanings_are_checked(void **state)
 	assert_set_problem("service.listen=8080", "service.listen: must be address:port");
 	assert_set_problem("service.listen=::1:8080", "service.listen: must be address:port");
 	assert_set_problem("service.listen=127.0.0.1:65536", "service.listen: must be address:port");
-	assert_set_problem("store.url=mysql://x", "store.url: The store address 'mysql://x' is not one of");
-	assert_set_problem("content.url=s3", "content.url: The content store's address 's3' is not known");
-	assert_set_problem("content.url=s3://b?x=1", "content.url: 'b' is not the name of an S3 bucket");
+	assert_set_problem("store.url=mysql://x",
+	                   "store.url: The store address 'mysql://x' is not one of");
+	assert_set_problem("content.url=s3",
+	                   "content.url: The content store's address 's3' is not known");
+	assert_set_problem("content.url=s3://b?x=1",
+	                   "content.url: 'b' is not the name of an S3 bucket");
 	assert_set_problem("content.url=s3://evidence?x=1", "'x=1' cannot");
-	assert_set_problem("content.url=s3://evidence/../up", "'../up' cannot stand before object names");
+	assert_set_problem("content.url=s3://evidence/../up",
+	                   "'../up' cannot stand before object names");
 	assert_set_problem("content.url=s3://evidence?endpoint=minio:9000",
 	                   "endpoint must be https://HOST[:PORT]");
 	assert_set_problem("content.url=s3://evidence?region=EU", "'EU' is not a region");
@@ -179,35 +182,45 @@ static void test_meanings_together_are_checked(void **state)
 		bool serving;
 		const char *expected;
 	} cases[] = {
-	    {{"service.prefix=s"}, false, "service.prefix: must be 2 to 10"},
-	    {{"service.prefix=abcdefghijk"}, false, "service.prefix: must be 2 to 10"},
-	    {{"service.public_url=https://x y"}, false, "service.public_url: must be an address"},
-	    {{"service.admin_listen=8081"}, false, "service.admin_listen: must be empty or address"},
-	    {{"service.data_dir="}, false, "service.data_dir: must name a directory"},
-	    {{"service.name="}, false, "service.name: must have 1 to 100 bytes"},
-	    {{"content.url=s3://evidence?endpoint=https://s3.example.org&region=eu-1",
+		{{"service.prefix=s"}, false, "service.prefix: must be 2 to 10"},
+		{{"service.prefix=abcdefghijk"}, false, "service.prefix: must be 2 to 10"},
+		{{"service.public_url=https://x y"}, false, "service.public_url: must be an address"},
+		{{"service.admin_listen=8081"}, false, "service.admin_listen: must be empty or address"},
+		{{"service.data_dir="}, false, "service.data_dir: must name a directory"},
+		{{"service.name="}, false, "service.name: must have 1 to 100 bytes"},
+		{{"content.url=s3://evidence?endpoint=https://s3.example.org&region=eu-1",
 	      "content.presigned_links=true", "certification.link_lifetime=8d"},
-	     false, "certification.link_lifetime: must be 7d or shorter"},
-	    {{"content.url=s3://evidence?endpoint=https://s3.example.org&region=eu-1"},
-	     true, "content.access_key: must be set for an s3: address"},
-	    {{"content.url=s3://evidence?endpoint=https://s3.example.org&region=eu-1"},
-	     true, "content.secret_key: must be set for an s3: address"},
-	    {{"tsa.url=https://a , gopher://b"}, false, "tsa.url: must list https://"},
-	    {{"tsa.url=https://1,https://2,https://3,https://4,https://5,https://6,https://7,https://8,"
-	      "https://9"}, false, "tsa.url: lists more than 8"},
-	    {{"tsa.url=embedded:", "signer.key=/k", "signer.chain=/c"},
-	     false, "tsa.url: can name embedded: only without signer.key"},
-	    {{"tsa.url=https://a", "tsa.kind=qualified, non_qualified"},
-	     false, "tsa.kind: must have one value for all authorities, or one for each"},
-	    {{"tsa.url=https://a"}, true, "tsa.roots: must name a PEM file"},
-	    {{"signer.key=/nowhere/key", "signer.chain=/nowhere/chain"},
-	     true, "signer.key: cannot be read"},
-	    {{"signer.key=/nowhere/key", "signer.chain=/nowhere/chain"},
-	     true, "signer.chain: cannot be read"},
-	    {{"webhook.timeout=61s"}, false, "webhook.timeout: must be 60s or shorter"},
-	    {{"webhook.roots=/nowhere/roots"}, true, "webhook.roots: cannot be read"},
-	    {{"mail.roots=/nowhere/roots", "mail.url=smtp://mail.example.org", "mail.from=a@b.org"},
-	     true, "mail.roots: cannot be read"},
+	     false,
+	     "certification.link_lifetime: must be 7d or shorter"},
+		{{"content.url=s3://evidence?endpoint=https://s3.example.org&region=eu-1"},
+	     true,
+	     "content.access_key: must be set for an s3: address"},
+		{{"content.url=s3://evidence?endpoint=https://s3.example.org&region=eu-1"},
+	     true,
+	     "content.secret_key: must be set for an s3: address"},
+		{{"tsa.url=https://a , gopher://b"}, false, "tsa.url: must list https://"},
+		{{"tsa.url=https://1,https://2,https://3,https://4,https://5,https://6,https://7,https://8,"
+	      "https://9"},
+	     false,
+	     "tsa.url: lists more than 8"},
+		{{"tsa.url=embedded:", "signer.key=/k", "signer.chain=/c"},
+	     false,
+	     "tsa.url: can name embedded: only without signer.key"},
+		{{"tsa.url=https://a", "tsa.kind=qualified, non_qualified"},
+	     false,
+	     "tsa.kind: must have one value for all authorities, or one for each"},
+		{{"tsa.url=https://a"}, true, "tsa.roots: must name a PEM file"},
+		{{"signer.key=/nowhere/key", "signer.chain=/nowhere/chain"},
+	     true,
+	     "signer.key: cannot be read"},
+		{{"signer.key=/nowhere/key", "signer.chain=/nowhere/chain"},
+	     true,
+	     "signer.chain: cannot be read"},
+		{{"webhook.timeout=61s"}, false, "webhook.timeout: must be 60s or shorter"},
+		{{"webhook.roots=/nowhere/roots"}, true, "webhook.roots: cannot be read"},
+		{{"mail.roots=/nowhere/roots", "mail.url=smtp://mail.example.org", "mail.from=a@b.org"},
+	     true,
+	     "mail.roots: cannot be read"},
 	};
 	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -220,8 +233,8 @@ static void test_meanings_together_are_checked(void **state)
 
 static void test_environment(void **state)
 {
-	char *environment[] = {"CONSTANCIA_ADMIN_SOCKET=/run/c.sock", "CONSTANCIA_SERVICE_HOST=10.0.0.1",
-	                       NULL};
+	char *environment[] = {"CONSTANCIA_ADMIN_SOCKET=/run/c.sock",
+	                       "CONSTANCIA_SERVICE_HOST=10.0.0.1", NULL};
 	struct config_sources sources = {.environment = environment};
 	struct config config;
 	assert_int_equal(config_load(&sources, &config), OK);
@@ -270,8 +283,8 @@ static void test_printed_file_reads_back(void **state)
 
 static void test_secrets_are_not_printed(void **state)
 {
-	struct config_sources sources = {.sets = {"payment.stripe_key=sk_hidden", "mail.password=hidden"},
-	                                 .set_count = 2};
+	struct config_sources sources = {
+		.sets = {"payment.stripe_key=sk_hidden", "mail.password=hidden"}, .set_count = 2};
 	struct config config;
 	BUF_AUTO struct buf text;
 	BUF_AUTO struct buf json;
@@ -283,7 +296,8 @@ static void test_secrets_are_not_printed(void **state)
 	assert_string_equal(config.settings.payment_stripe_key, "sk_hidden");
 	config_free(&config);
 	assert_null(strstr(text.data, "hidden"));
-	assert_non_null(strstr(text.data, "\n#stripe_key = (not shown; given by --set payment.stripe_key)\n"));
+	assert_non_null(
+		strstr(text.data, "\n#stripe_key = (not shown; given by --set payment.stripe_key)\n"));
 	assert_non_null(strstr(text.data, "\n#stripe_webhook_secret = \n"));
 	assert_null(strstr(json.data, "hidden"));
 	assert_non_null(strstr(json.data, "\"stripe_key\":\"********\""));
@@ -296,8 +310,8 @@ static void test_durations(void **state)
 	assert_true(duration_parse(slice_of("500ms"), &us) && us == 500000);
 	assert_true(duration_parse(slice_of("2h"), &us) && us == INT64_C(7200000000));
 	assert_true(duration_parse(slice_of("7d"), &us) && us == INT64_C(604800000000));
-	static const char *const bad[] = {"", "5", "s", "-1s", "1 s", "1.5s", "1w", "1sx",
-	                                  "999999999999d", "9999999999999s"};
+	static const char *const bad[] = {"",     "5",  "s",   "-1s",           "1 s",
+	                                  "1.5s", "1w", "1sx", "999999999999d", "9999999999999s"};
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
 		assert_false(duration_parse(slice_of(bad[i]), &us));
 }
@@ -323,7 +337,7 @@ int main(void)
 		cmocka_unit_test(test_meanings_are_checked),
 		cmocka_unit_test(test_meanings_together_are_checked),
 		cmocka_unit_test(test_environment),
-	    cmocka_unit_test(test_what_is_unwise_is_told),
+		cmocka_unit_test(test_what_is_unwise_is_told),
 		cmocka_unit_test(test_printed_file_reads_back),
 		cmocka_unit_test(test_secrets_are_not_printed),
 		cmocka_unit_test(test_durations),

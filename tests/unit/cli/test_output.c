@@ -22,17 +22,18 @@ static void assert_printed(const char *document, const char *columns, const char
 
 static void test_members_are_aligned(void **state)
 {
-	assert_printed("{\"id\":\"a\",\"long_name\":null,\"on\":true,\"n\":-5,"
-	               "\"versions\":[{\"v\":1},{\"v\":2}],\"none\":[],\"texts\":[\"x\"],\"o\":{\"k\":1.5}}",
-	               NULL,
-	               "id         a\n"
-	               "long name  -\n"
-	               "on         yes\n"
-	               "n          -5\n"
-	               "versions:\n  v  1\n\n  v  2\n"
-	               "none: none\n"
-	               "texts:\n  x\n"
-	               "o:\n  k  1.5\n");
+	assert_printed(
+		"{\"id\":\"a\",\"long_name\":null,\"on\":true,\"n\":-5,"
+		"\"versions\":[{\"v\":1},{\"v\":2}],\"none\":[],\"texts\":[\"x\"],\"o\":{\"k\":1.5}}",
+		NULL,
+		"id         a\n"
+		"long name  -\n"
+		"on         yes\n"
+		"n          -5\n"
+		"versions:\n  v  1\n\n  v  2\n"
+		"none: none\n"
+		"texts:\n  x\n"
+		"o:\n  k  1.5\n");
 }
 
 static void test_lists_are_tables(void **state)

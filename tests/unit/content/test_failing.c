@@ -69,12 +69,12 @@ static bool goes_on(const char *what, int at, int64_t code)
 static struct content_options options_now(void)
 {
 	return (struct content_options){
-	    .url = url,
-	    .create = true,
-	    .spool_directory = scratch,
-	    .access_key = getenv("CONSTANCIA_CONTENT_ACCESS_KEY"),
-	    .secret_key = getenv("CONSTANCIA_CONTENT_SECRET_KEY"),
-	    .allow_networks = getenv("CONSTANCIA_CONTENT_ALLOW_NETWORKS"),
+		.url = url,
+		.create = true,
+		.spool_directory = scratch,
+		.access_key = getenv("CONSTANCIA_CONTENT_ACCESS_KEY"),
+		.secret_key = getenv("CONSTANCIA_CONTENT_SECRET_KEY"),
+		.allow_networks = getenv("CONSTANCIA_CONTENT_ALLOW_NETWORKS"),
 	};
 }
 
@@ -229,7 +229,7 @@ static int64_t read_descriptor(const char *name)
 }
 
 /* What is told to be deleted is. */
-static int64_t delete(const char *name)
+static int64_t delete (const char *name)
 {
 	int result = content_delete(store, name, &error);
 	int64_t found = result ? result : get(name, SMALL);
@@ -247,7 +247,7 @@ static void reads_whole_or_tells(void **state)
 		IN_TURN_OF(FAILING_FILES, read_descriptor("event/aa/read"));
 	int64_t now_us = 0;
 	IN_TURN(content_now_us(store, &now_us, &error));
-	IN_TURN(delete("event/aa/read"));
+	IN_TURN(delete ("event/aa/read"));
 }
 
 static size_t seen;
@@ -352,8 +352,10 @@ static void an_object_in_parts(void **state)
 
 static int make_link(void)
 {
-	struct content_link link = {.content_type = "application/pdf", .file_name = "report.pdf",
-	                            .now_us = clock_now_us(), .lifetime_us = US_PER_SECOND};
+	struct content_link link = {.content_type = "application/pdf",
+	                            .file_name = "report.pdf",
+	                            .now_us = clock_now_us(),
+	                            .lifetime_us = US_PER_SECOND};
 	BUF_AUTO struct buf out;
 	buf_init(&out, 8192);
 	return content_make_link(store, "event/aa/one", &link, &out, &error);
@@ -380,15 +382,15 @@ int main(int count, char **arguments)
 	random_bytes(data, LARGE);
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
-	    TEST(opens),
-	    TEST(stores_or_tells),
-	    TEST(stores_a_file),
-	    TEST(reads_whole_or_tells),
-	    TEST(lists_all_or_tells),
-	    TEST(tidies_up_or_tells),
-	    TEST(never_takes_an_error_for_success),
-	    TEST(an_object_in_parts),
-	    TEST(links),
+		TEST(opens),
+		TEST(stores_or_tells),
+		TEST(stores_a_file),
+		TEST(reads_whole_or_tells),
+		TEST(lists_all_or_tells),
+		TEST(tidies_up_or_tells),
+		TEST(never_takes_an_error_for_success),
+		TEST(an_object_in_parts),
+		TEST(links),
 	};
 	int failed = cmocka_run_group_tests_name("failing content", tests, NULL, NULL);
 	char command[64];

@@ -209,12 +209,14 @@ static void test_found_directories_are_synced(void **state)
 	static const char *const last[] = {"fsync /event\n", ""};
 	for (size_t i = 0; i < 2; i++) {
 		char expected[256];
-		snprintf(expected, sizeof expected, "create /.incoming\n"
-		                                    "write TEMPORARY\n"
-		                                    "fsync TEMPORARY\n"
-		                                    "%s"
-		                                    "rename /event/aa two\n"
-		                                    "fsync /event/aa\n", last[i]);
+		snprintf(expected, sizeof expected,
+		         "create /.incoming\n"
+		         "write TEMPORARY\n"
+		         "fsync TEMPORARY\n"
+		         "%s"
+		         "rename /event/aa two\n"
+		         "fsync /event/aa\n",
+		         last[i]);
 		watch(0, 0);
 		assert_int_equal(put(*state, "event/aa/two", 10, NULL), 0);
 		assert_string_equal(steps, expected);
@@ -282,7 +284,7 @@ static void test_no_symbolic_links(void **state)
 	}
 	assert_true(put(*state, "event/bb/new", 10, NULL) < 0);
 	assert_int_equal(count_entries(outside), 1);
-	content_delete(*state, "event/bb/secret", NULL);
+	content_discard(*state, "event/bb/secret");
 	assert_int_equal(access(target, F_OK), 0);
 	assert_int_equal(put(*state, "event/aa/link", 10, NULL), 0); /* takes the link's place */
 	struct stat status;
@@ -314,13 +316,12 @@ static int remove_upload(void *context, const char *name)
 }
 
 /* All that is there and older, then what writers left that is older. */
-static int sweep_older(struct content_store *store, int64_t age_us, int (*visit)(void *context, const char *name),
-                       void *context)
+static int sweep_older(struct content_store *store, int64_t age_us,
+                       int (*visit)(void *context, const char *name), void *context)
 {
 	int64_t now_us = 0;
 	int result = content_now_us(store, &now_us, NULL);
-	struct content_range range = {
-	    .area = "", .since_us = INT64_MIN, .before_us = now_us - age_us};
+	struct content_range range = {.area = "", .since_us = INT64_MIN, .before_us = now_us - age_us};
 	if (!result)
 		result = content_list(store, &range, visit, context, NULL);
 	return result ? result : content_tidy(store, &range, remove_upload, NULL, NULL);
@@ -391,14 +392,14 @@ int main(void)
 	if (!mkdtemp(scratch))
 		return 2;
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test_setup_teardown(test_order, set_up, tear_down),
-	    cmocka_unit_test_setup_teardown(test_found_directories_are_synced, set_up, tear_down),
-	    cmocka_unit_test_setup_teardown(test_every_step_failing, set_up, tear_down),
-	    cmocka_unit_test_setup_teardown(test_rights, set_up, tear_down),
-	    cmocka_unit_test_setup_teardown(test_no_symbolic_links, set_up, tear_down),
-	    cmocka_unit_test_setup_teardown(test_only_regular_files, set_up, tear_down),
-	    cmocka_unit_test_setup_teardown(test_leftovers, set_up, tear_down),
-	    cmocka_unit_test(test_full_disk),
+		cmocka_unit_test_setup_teardown(test_order, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_found_directories_are_synced, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_every_step_failing, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_rights, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_no_symbolic_links, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_only_regular_files, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_leftovers, set_up, tear_down),
+		cmocka_unit_test(test_full_disk),
 	};
 	int failed = cmocka_run_group_tests_name("content file", tests, NULL, NULL);
 	char command[64];

@@ -81,12 +81,12 @@ static struct state look(void)
 static struct content_options options_now(void)
 {
 	return (struct content_options){
-	    .url = url,
-	    .spool_directory = scratch,
-	    .access_key = getenv("CONSTANCIA_CONTENT_ACCESS_KEY"),
-	    .secret_key = getenv("CONSTANCIA_CONTENT_SECRET_KEY"),
-	    .allow_networks = getenv("CONSTANCIA_CONTENT_ALLOW_NETWORKS"),
-	    .timeout_ms = 1000,
+		.url = url,
+		.spool_directory = scratch,
+		.access_key = getenv("CONSTANCIA_CONTENT_ACCESS_KEY"),
+		.secret_key = getenv("CONSTANCIA_CONTENT_SECRET_KEY"),
+		.allow_networks = getenv("CONSTANCIA_CONTENT_ALLOW_NETWORKS"),
+		.timeout_ms = 1000,
 	};
 }
 
@@ -156,16 +156,16 @@ static void test_passing_faults_of_a_put(void **state)
 {
 	(void)state;
 	static const char *const faults[] = {
-	    "{\"kind\":\"status\",\"status\":503,\"times\":2,\"method\":\"PUT\"}",
-	    "{\"kind\":\"status\",\"status\":500,\"code\":\"InternalError\",\"method\":\"PUT\"}",
-	    "{\"kind\":\"status\",\"status\":429,\"method\":\"PUT\"}",
-	    "{\"kind\":\"status\",\"status\":400,\"code\":\"RequestTimeout\",\"method\":\"PUT\"}",
-	    "{\"kind\":\"cut\",\"method\":\"PUT\"}",
-	    "{\"kind\":\"cut-upload\",\"method\":\"PUT\"}",
-	    "{\"kind\":\"lose-answer\",\"method\":\"PUT\"}",
-	    "{\"kind\":\"stall\",\"method\":\"PUT\"}",
-	    "{\"kind\":\"lie-checksum\",\"method\":\"PUT\"}",
-	    "{\"kind\":\"error-inside\",\"method\":\"PUT\"}",
+		"{\"kind\":\"status\",\"status\":503,\"times\":2,\"method\":\"PUT\"}",
+		"{\"kind\":\"status\",\"status\":500,\"code\":\"InternalError\",\"method\":\"PUT\"}",
+		"{\"kind\":\"status\",\"status\":429,\"method\":\"PUT\"}",
+		"{\"kind\":\"status\",\"status\":400,\"code\":\"RequestTimeout\",\"method\":\"PUT\"}",
+		"{\"kind\":\"cut\",\"method\":\"PUT\"}",
+		"{\"kind\":\"cut-upload\",\"method\":\"PUT\"}",
+		"{\"kind\":\"lose-answer\",\"method\":\"PUT\"}",
+		"{\"kind\":\"stall\",\"method\":\"PUT\"}",
+		"{\"kind\":\"lie-checksum\",\"method\":\"PUT\"}",
+		"{\"kind\":\"error-inside\",\"method\":\"PUT\"}",
 	};
 	char *data = make_large();
 	for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
@@ -185,10 +185,10 @@ static void test_lasting_faults_end_the_tries(void **state)
 {
 	(void)state;
 	static const char *const faults[] = {
-	    "{\"kind\":\"status\",\"status\":503,\"times\":99}",
-	    "{\"kind\":\"cut\",\"times\":99}",
-	    "{\"kind\":\"lie-checksum\",\"times\":99}",
-	    "{\"kind\":\"error-inside\",\"times\":99}",
+		"{\"kind\":\"status\",\"status\":503,\"times\":99}",
+		"{\"kind\":\"cut\",\"times\":99}",
+		"{\"kind\":\"lie-checksum\",\"times\":99}",
+		"{\"kind\":\"error-inside\",\"times\":99}",
 	};
 	for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
 		tell("behave", "{}");
@@ -209,9 +209,12 @@ static void test_passing_faults_of_a_read(void **state)
 	(void)state;
 	char *data = make_large();
 	static const char *const faults[] = {
-	    "{\"kind\":\"status\",\"status\":503,\"skip\":1}", "{\"kind\":\"cut\",\"skip\":1}",
-	    "{\"kind\":\"cut-body\",\"times\":2}",             "{\"kind\":\"cut-body\",\"skip\":2}",
-	    "{\"kind\":\"stall-body\",\"skip\":1}",            "{\"kind\":\"stall\"}",
+		"{\"kind\":\"status\",\"status\":503,\"skip\":1}",
+		"{\"kind\":\"cut\",\"skip\":1}",
+		"{\"kind\":\"cut-body\",\"times\":2}",
+		"{\"kind\":\"cut-body\",\"skip\":2}",
+		"{\"kind\":\"stall-body\",\"skip\":1}",
+		"{\"kind\":\"stall\"}",
 	};
 	assert_int_equal(put("read/large", data, LARGE), 0);
 	for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
@@ -230,13 +233,13 @@ static void test_lies_of_a_read(void **state)
 	(void)state;
 	char *data = make_large();
 	static const char *const faults[] = {
-	    "{\"kind\":\"shift\",\"method\":\"GET\"}",
-	    "{\"kind\":\"shift\",\"method\":\"GET\",\"skip\":1}",
-	    "{\"kind\":\"shorten\",\"method\":\"GET\"}",
-	    "{\"kind\":\"hide-shift\",\"method\":\"GET\",\"skip\":2}",
-	    "{\"kind\":\"no-range\",\"method\":\"GET\",\"times\":99}",
-	    "{\"kind\":\"lie-etag\",\"method\":\"GET\"}",
-	    "{\"kind\":\"garbage\",\"method\":\"GET\"}",
+		"{\"kind\":\"shift\",\"method\":\"GET\"}",
+		"{\"kind\":\"shift\",\"method\":\"GET\",\"skip\":1}",
+		"{\"kind\":\"shorten\",\"method\":\"GET\"}",
+		"{\"kind\":\"hide-shift\",\"method\":\"GET\",\"skip\":2}",
+		"{\"kind\":\"no-range\",\"method\":\"GET\",\"times\":99}",
+		"{\"kind\":\"lie-etag\",\"method\":\"GET\"}",
+		"{\"kind\":\"garbage\",\"method\":\"GET\"}",
 	};
 	assert_int_equal(put("lies/large", data, LARGE), 0);
 	for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
@@ -296,15 +299,15 @@ static void test_passing_faults_of_parts(void **state)
 	(void)state;
 	char *data = make_large();
 	static const char *const faults[] = {
-	    "{\"kind\":\"error-inside\",\"method\":\"POST\",\"target\":\"uploads=\"}",
-	    "{\"kind\":\"lose-answer\",\"method\":\"POST\",\"target\":\"uploads=\"}",
-	    "{\"kind\":\"status\",\"status\":503,\"target\":\"partNumber=2\",\"times\":2}",
-	    "{\"kind\":\"cut-upload\",\"target\":\"partNumber=3\"}",
-	    "{\"kind\":\"lie-checksum\",\"target\":\"partNumber=1\"}",
-	    "{\"kind\":\"lose-answer\",\"target\":\"partNumber=1\"}",
-	    "{\"kind\":\"error-inside\",\"method\":\"POST\",\"target\":\"uploadId=\",\"times\":2}",
-	    "{\"kind\":\"lose-answer\",\"method\":\"POST\",\"target\":\"uploadId=\"}",
-	    "{\"kind\":\"status\",\"status\":503,\"method\":\"POST\",\"target\":\"uploadId=\"}",
+		"{\"kind\":\"error-inside\",\"method\":\"POST\",\"target\":\"uploads=\"}",
+		"{\"kind\":\"lose-answer\",\"method\":\"POST\",\"target\":\"uploads=\"}",
+		"{\"kind\":\"status\",\"status\":503,\"target\":\"partNumber=2\",\"times\":2}",
+		"{\"kind\":\"cut-upload\",\"target\":\"partNumber=3\"}",
+		"{\"kind\":\"lie-checksum\",\"target\":\"partNumber=1\"}",
+		"{\"kind\":\"lose-answer\",\"target\":\"partNumber=1\"}",
+		"{\"kind\":\"error-inside\",\"method\":\"POST\",\"target\":\"uploadId=\",\"times\":2}",
+		"{\"kind\":\"lose-answer\",\"method\":\"POST\",\"target\":\"uploadId=\"}",
+		"{\"kind\":\"status\",\"status\":503,\"method\":\"POST\",\"target\":\"uploadId=\"}",
 	};
 	for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
 		char name[32];
@@ -327,16 +330,17 @@ static void test_failed_parts_are_given_up(void **state)
 		const char *fault;
 		int result;
 	} cases[] = {
-	    {"{\"kind\":\"status\",\"status\":403,\"code\":\"AccessDenied\","
-	     "\"target\":\"partNumber=2\"}", ERR_IO},
-	    {"{\"kind\":\"status\",\"status\":507,\"target\":\"partNumber=2\"}", ERR_NO_SPACE},
-	    {"{\"kind\":\"status\",\"status\":503,\"target\":\"partNumber=3\",\"times\":99}",
+		{"{\"kind\":\"status\",\"status\":403,\"code\":\"AccessDenied\","
+	     "\"target\":\"partNumber=2\"}",
+	     ERR_IO},
+		{"{\"kind\":\"status\",\"status\":507,\"target\":\"partNumber=2\"}", ERR_NO_SPACE},
+		{"{\"kind\":\"status\",\"status\":503,\"target\":\"partNumber=3\",\"times\":99}",
 	     ERR_NETWORK},
-	    {"{\"kind\":\"error-inside\",\"method\":\"POST\",\"target\":\"uploadId=\",\"times\":99}",
+		{"{\"kind\":\"error-inside\",\"method\":\"POST\",\"target\":\"uploadId=\",\"times\":99}",
 	     ERR_NETWORK},
-	    {"{\"kind\":\"garbage\",\"method\":\"POST\",\"target\":\"uploadId=\"}", ERR_IO},
-	    {"{\"kind\":\"lie-size\",\"method\":\"HEAD\"}", ERR_NETWORK},
-	    {"{\"kind\":\"lie-etag\",\"method\":\"HEAD\"}", ERR_NETWORK},
+		{"{\"kind\":\"garbage\",\"method\":\"POST\",\"target\":\"uploadId=\"}", ERR_IO},
+		{"{\"kind\":\"lie-size\",\"method\":\"HEAD\"}", ERR_NETWORK},
+		{"{\"kind\":\"lie-etag\",\"method\":\"HEAD\"}", ERR_NETWORK},
 	};
 	int64_t before = look().uploads;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -350,7 +354,8 @@ static void test_failed_parts_are_given_up(void **state)
 	/* An older object of that name is not taken for the one whose last answer was lost. */
 	assert_int_equal(put("given/up", data, LARGE), 0);
 	tell("behave", "{}");
-	misbehave("{\"kind\":\"error-inside\",\"method\":\"POST\",\"target\":\"uploadId=\",\"times\":99}");
+	misbehave(
+		"{\"kind\":\"error-inside\",\"method\":\"POST\",\"target\":\"uploadId=\",\"times\":99}");
 	assert_int_equal(put("given/up", data, LARGE), ERR_NETWORK);
 	free(data);
 }
@@ -369,13 +374,11 @@ static int remove_upload(void *context, const char *name)
 }
 
 /* All that is there and older, then what writers left that is older. */
-static int sweep_older(int64_t age_us, int (*visit)(void *context, const char *name),
-                       void *context)
+static int sweep_older(int64_t age_us, int (*visit)(void *context, const char *name), void *context)
 {
 	int64_t now_us = 0;
 	int result = content_now_us(store, &now_us, &error);
-	struct content_range range = {
-	    .area = "", .since_us = INT64_MIN, .before_us = now_us - age_us};
+	struct content_range range = {.area = "", .since_us = INT64_MIN, .before_us = now_us - age_us};
 	if (!result)
 		result = content_list(store, &range, visit, context, &error);
 	return result ? result : content_tidy(store, &range, remove_upload, NULL, &error);
@@ -477,12 +480,12 @@ static void test_refusals_are_not_repeated(void **state)
 		const char *fault;
 		int result;
 	} cases[] = {
-	    {"{\"kind\":\"status\",\"status\":403,\"code\":\"AccessDenied\"}", ERR_IO},
-	    {"{\"kind\":\"status\",\"status\":301,\"code\":\"PermanentRedirect\"}", ERR_IO},
-	    {"{\"kind\":\"status\",\"status\":404,\"code\":\"NoSuchBucket\"}", ERR_IO},
-	    {"{\"kind\":\"status\",\"status\":507,\"code\":\"InsufficientStorage\"}", ERR_NO_SPACE},
-	    {"{\"kind\":\"status\",\"status\":403,\"code\":\"QuotaExceeded\"}", ERR_NO_SPACE},
-	    {"{\"kind\":\"status\",\"status\":404,\"code\":\"NoSuchKey\"}", ERR_IO},
+		{"{\"kind\":\"status\",\"status\":403,\"code\":\"AccessDenied\"}", ERR_IO},
+		{"{\"kind\":\"status\",\"status\":301,\"code\":\"PermanentRedirect\"}", ERR_IO},
+		{"{\"kind\":\"status\",\"status\":404,\"code\":\"NoSuchBucket\"}", ERR_IO},
+		{"{\"kind\":\"status\",\"status\":507,\"code\":\"InsufficientStorage\"}", ERR_NO_SPACE},
+		{"{\"kind\":\"status\",\"status\":403,\"code\":\"QuotaExceeded\"}", ERR_NO_SPACE},
+		{"{\"kind\":\"status\",\"status\":404,\"code\":\"NoSuchKey\"}", ERR_IO},
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		tell("behave", "{}");
@@ -648,22 +651,22 @@ int main(int count, char **arguments)
 	endpoint = arguments[2];
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
-	    TEST(test_passing_faults_of_a_put),
-	    TEST(test_lasting_faults_end_the_tries),
-	    TEST(test_passing_faults_of_a_read),
-	    TEST(test_lies_of_a_read),
-	    TEST(test_altered_bytes_arrive_whole),
-	    TEST(test_replaced_while_read),
-	    TEST(test_passing_faults_of_parts),
-	    TEST(test_failed_parts_are_given_up),
-	    TEST(test_sweep_ends_old_uploads),
-	    TEST(test_uploads_that_are_kept),
-	    TEST(test_listings_that_lead_nowhere),
-	    TEST(test_refusals_are_not_repeated),
-	    TEST(test_keys_and_networks),
-	    TEST(test_ready_tells_of_an_outage),
-	    TEST(test_links),
-	    TEST(test_memory_does_not_grow_with_the_object),
+		TEST(test_passing_faults_of_a_put),
+		TEST(test_lasting_faults_end_the_tries),
+		TEST(test_passing_faults_of_a_read),
+		TEST(test_lies_of_a_read),
+		TEST(test_altered_bytes_arrive_whole),
+		TEST(test_replaced_while_read),
+		TEST(test_passing_faults_of_parts),
+		TEST(test_failed_parts_are_given_up),
+		TEST(test_sweep_ends_old_uploads),
+		TEST(test_uploads_that_are_kept),
+		TEST(test_listings_that_lead_nowhere),
+		TEST(test_refusals_are_not_repeated),
+		TEST(test_keys_and_networks),
+		TEST(test_ready_tells_of_an_outage),
+		TEST(test_links),
+		TEST(test_memory_does_not_grow_with_the_object),
 	};
 	cmocka_set_test_filter(getenv("S3_TEST_ONLY"));
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);

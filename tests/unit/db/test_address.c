@@ -13,14 +13,25 @@
 static void addresses_are_told_apart(void **state)
 {
 	static const char *const good[] = {
-	    "sqlite:/var/lib/x.db", "sqlite:x.db", "postgres://h/d",
-	    "postgresql://u@h1:5432,h2:5432/d?target_session_attrs=read-write",
-	    "postgresql://u:p%40w@[::1]:5432/d", "postgresql:///d?host=/run/postgresql",
+		"sqlite:/var/lib/x.db",
+		"sqlite:x.db",
+		"postgres://h/d",
+		"postgresql://u@h1:5432,h2:5432/d?target_session_attrs=read-write",
+		"postgresql://u:p%40w@[::1]:5432/d",
+		"postgresql:///d?host=/run/postgresql",
 	};
 	static const char *const bad[] = {
-	    "", "x", "sqlite:", "SQLITE:x", "postgresql:d", "mysql://h/d", "host=h dbname=d",
-	    "postgresql://h/d?no_such_word=1", "postgresql://[::1/d", "postgresql://h/d?password",
-	    "postgresql://u:%zz@h/d",
+		"",
+		"x",
+		"sqlite:",
+		"SQLITE:x",
+		"postgresql:d",
+		"mysql://h/d",
+		"host=h dbname=d",
+		"postgresql://h/d?no_such_word=1",
+		"postgresql://[::1/d",
+		"postgresql://h/d?password",
+		"postgresql://u:%zz@h/d",
 	};
 	for (size_t i = 0; i < sizeof good / sizeof *good; i++)
 		assert_int_equal(db_check_url(good[i], NULL), OK);
@@ -34,17 +45,19 @@ static void addresses_are_told_apart(void **state)
 static void addresses_are_shown_as_far_as_they_may_be(void **state)
 {
 	static const char *const rows[][2] = {
-	    {"sqlite:/a/b:c@d?password=x", "sqlite:/a/b:c@d?password=x"},
-	    {"postgresql://h/d", "postgresql://h/d"},
-	    {"postgresql://u@h:1/d?sslmode=verify-full", "postgresql://u@h:1/d?sslmode=verify-full"},
-	    {"postgresql://u:p@h:1,i:2/d?a=1", "postgresql://u@h:1,i:2/d?a=1"},
-	    {"postgresql://u:@h/d", "postgresql://u@h/d"},
-	    {"postgresql://h1:1,h2:2/d?user=a@b", "postgresql://h1:1,h2:2/d?user=a@b"},
-	    {"postgresql://[::1]:5/d", "postgresql://[::1]:5/d"},
-	    {"postgresql://u:p@[::1]:5/d", "postgresql://u@[::1]:5/d"},
-	    {"postgresql://h/d?password=p&user=u", "postgresql://h/d?password=&user=u"},
-	    {"postgresql://h/d?user=u&sslpassword=p&password=q", "postgresql://h/d?user=u&sslpassword=&password="},
-	    {"postgresql://h/d?options=-csearch_path%3Dx", "postgresql://h/d?options=-csearch_path%3Dx"},
+		{"sqlite:/a/b:c@d?password=x", "sqlite:/a/b:c@d?password=x"},
+		{"postgresql://h/d", "postgresql://h/d"},
+		{"postgresql://u@h:1/d?sslmode=verify-full", "postgresql://u@h:1/d?sslmode=verify-full"},
+		{"postgresql://u:p@h:1,i:2/d?a=1", "postgresql://u@h:1,i:2/d?a=1"},
+		{"postgresql://u:@h/d", "postgresql://u@h/d"},
+		{"postgresql://h1:1,h2:2/d?user=a@b", "postgresql://h1:1,h2:2/d?user=a@b"},
+		{"postgresql://[::1]:5/d", "postgresql://[::1]:5/d"},
+		{"postgresql://u:p@[::1]:5/d", "postgresql://u@[::1]:5/d"},
+		{"postgresql://h/d?password=p&user=u", "postgresql://h/d?password=&user=u"},
+		{"postgresql://h/d?user=u&sslpassword=p&password=q",
+	     "postgresql://h/d?user=u&sslpassword=&password="},
+		{"postgresql://h/d?options=-csearch_path%3Dx",
+	     "postgresql://h/d?options=-csearch_path%3Dx"},
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		char shown[256];
@@ -57,14 +70,27 @@ static void addresses_are_shown_as_far_as_they_may_be(void **state)
 static void no_part_of_a_password_is_shown(void **state)
 {
 	static const char *const forms[] = {
-	    "postgresql://u:$@h/d", "postgres://u:$@h:1,i:2/d?x=y", "postgresql://u:a@$@h/d",
-	    "postgresql://u:/$@h/d", "postgresql://u:?$@h/d", "postgresql://u:/?$@h/d",
-	    "postgresql://u:a:$:@h/d", "postgresql://u:#$@h", "postgresql://u:$@",
-	    "postgresql://h/d?password=$", "postgresql://h/d?user=u&password=$&sslmode=require",
-	    "postgresql://h/d?pass%77ord=$", "postgresql://h/d?password=1&sslpassword=$",
-	    "postgresql://h?password=$", "postgresql:///?host=/run&password=$",
-	    "mysql://u:$@h/d", "u:$@h", "postgresql:u:$@h/d", "postgresq://u:$@h/d",
-	    "host=h password=$ dbname=d", "host=h password='$ x'",
+		"postgresql://u:$@h/d",
+		"postgres://u:$@h:1,i:2/d?x=y",
+		"postgresql://u:a@$@h/d",
+		"postgresql://u:/$@h/d",
+		"postgresql://u:?$@h/d",
+		"postgresql://u:/?$@h/d",
+		"postgresql://u:a:$:@h/d",
+		"postgresql://u:#$@h",
+		"postgresql://u:$@",
+		"postgresql://h/d?password=$",
+		"postgresql://h/d?user=u&password=$&sslmode=require",
+		"postgresql://h/d?pass%77ord=$",
+		"postgresql://h/d?password=1&sslpassword=$",
+		"postgresql://h?password=$",
+		"postgresql:///?host=/run&password=$",
+		"mysql://u:$@h/d",
+		"u:$@h",
+		"postgresql:u:$@h/d",
+		"postgresq://u:$@h/d",
+		"host=h password=$ dbname=d",
+		"host=h password='$ x'",
 	};
 	static const char *const secrets[] = {"SECRET", "SECRETSECRETSECRETSECRETSECRETSECRETSECRET"};
 	for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
@@ -91,9 +117,9 @@ static void no_part_of_a_password_is_shown(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(addresses_are_told_apart),
-	    cmocka_unit_test(addresses_are_shown_as_far_as_they_may_be),
-	    cmocka_unit_test(no_part_of_a_password_is_shown),
+		cmocka_unit_test(addresses_are_told_apart),
+		cmocka_unit_test(addresses_are_shown_as_far_as_they_may_be),
+		cmocka_unit_test(no_part_of_a_password_is_shown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

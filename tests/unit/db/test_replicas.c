@@ -17,18 +17,47 @@ static void counts_the_standbys_that_are_waited_for(void **state)
 		const char *names;
 		unsigned count;
 	} rows[] = {
-	    {"", 0}, {" ", 0}, {"\t\n ", 0}, {"a", 1}, {"*", 1}, {"a, b", 1}, {"\"a b\"", 1},
-	    {"1 (a)", 1}, {"2 (a, b)", 2}, {"2(a,b)", 2}, {" 3 ( a , b , c )", 3}, {"1 (*)", 1},
-	    {"FIRST 1 (a)", 1}, {"FIRST 2 (a, b, c)", 2}, {"first 2(a,b)", 2}, {"First\t3 (a,b,c)", 3},
-	    {"FIRST\n2 (a, b)", 2}, {"FIRST    10 (*)", 10},
-	    {"ANY 1 (a, b)", 1}, {"ANY 2 (a, b, c)", 2}, {"any 2(a,b)", 2}, {"Any\n2\n(a, b)", 2},
-	    {"  ANY 2 (\"a\", \"b\")", 2},
-	    /* standbys with such names */
-	    {"first", 1}, {"any", 1}, {"first, any", 1}, {"any, b", 1}, {"anything", 1},
-	    {"firstly, b", 1}, {"first2", 1}, {"\"2\" , b", 1}, {"\"2 (a, b)\"", 1}, {"2", 1},
-	    {"\"FIRST 2 (a, b)\"", 1}, {"a, 2", 1},
-	    /* counted as one rather than as too many */
-	    {"FIRST (a)", 1}, {"99999999999999999999 (a)", 1}, {"-1 (a)", 1}, {"2 a (b)", 1},
+		{"", 0},
+		{" ", 0},
+		{"\t\n ", 0},
+		{"a", 1},
+		{"*", 1},
+		{"a, b", 1},
+		{"\"a b\"", 1},
+		{"1 (a)", 1},
+		{"2 (a, b)", 2},
+		{"2(a,b)", 2},
+		{" 3 ( a , b , c )", 3},
+		{"1 (*)", 1},
+		{"FIRST 1 (a)", 1},
+		{"FIRST 2 (a, b, c)", 2},
+		{"first 2(a,b)", 2},
+		{"First\t3 (a,b,c)", 3},
+		{"FIRST\n2 (a, b)", 2},
+		{"FIRST    10 (*)", 10},
+		{"ANY 1 (a, b)", 1},
+		{"ANY 2 (a, b, c)", 2},
+		{"any 2(a,b)", 2},
+		{"Any\n2\n(a, b)", 2},
+		{"  ANY 2 (\"a\", \"b\")", 2},
+		/* standbys with such names */
+		{"first", 1},
+		{"any", 1},
+		{"first, any", 1},
+		{"any, b", 1},
+		{"anything", 1},
+		{"firstly, b", 1},
+		{"first2", 1},
+		{"\"2\" , b", 1},
+		{"\"2 (a, b)\"", 1},
+		{"2", 1},
+		{"\"FIRST 2 (a, b)\"", 1},
+		{"a, 2", 1},
+		/* counted as one rather than as too many */
+		{"FIRST (a)", 1},
+		{"99999999999999999999 (a)", 1},
+		{"-1 (a)", 1},
+		{"2 a (b)", 1},
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
 		if (pg_standbys_waited_for(rows[i].names) != rows[i].count)
@@ -59,24 +88,24 @@ static void judges_what_a_commit_can_promise(void **state)
 		const char *values[6]; /* synchronous_commit, fsync, full_page_writes, names, … */
 		const char *reason;    /* NULL: all is well */
 	} rows[] = {
-	    {1, {"on", "on", "on", "a", "1", "0"}, NULL},
-	    {1, {"remote_apply", "on", "on", "*", "3", "0"}, NULL},
-	    {2, {"on", "on", "on", "ANY 2 (a, b, c)", "3", "0"}, NULL},
-	    {2, {"on", "on", "on", "2 (a, b)", "2", "1"}, NULL},
-	    {1, {"off", "on", "on", "a", "1", "0"}, "synchronous_commit is off"},
-	    {1, {"local", "on", "on", "a", "1", "0"}, "synchronous_commit is local"},
-	    {1, {"remote_write", "on", "on", "a", "1", "0"}, "synchronous_commit is remote_write"},
-	    {1, {"on", "off", "on", "a", "1", "0"}, "fsync"},
-	    {1, {"on", "on", "off", "a", "1", "0"}, "full_page_writes"},
-	    {0, {"on", "on", "on", "", "0", "0"}, NULL},
-	    {0, {"on", "off", "on", "", "0", "0"}, "fsync"},
-	    {0, {"on", "on", "off", "", "0", "0"}, "full_page_writes"},
-	    {0, {"off", "on", "on", "", "0", "0"}, "synchronous_commit is off"},
-	    {1, {"on", "on", "on", "", "1", "0"}, "wait for 0 standbys"},
-	    {2, {"on", "on", "on", "a, b", "2", "0"}, "wait for 1 standbys"},
-	    {2, {"on", "on", "on", "FIRST 2 (a, b)", "1", "0"}, "1 synchronous standbys are connected"},
-	    {1, {"on", "on", "on", "a", "0", "0"}, "0 synchronous standbys are connected"},
-	    {1, {"on", "on", "on", "a", "0", "1"}, "GRANT pg_read_all_stats"},
+		{1, {"on", "on", "on", "a", "1", "0"}, NULL},
+		{1, {"remote_apply", "on", "on", "*", "3", "0"}, NULL},
+		{2, {"on", "on", "on", "ANY 2 (a, b, c)", "3", "0"}, NULL},
+		{2, {"on", "on", "on", "2 (a, b)", "2", "1"}, NULL},
+		{1, {"off", "on", "on", "a", "1", "0"}, "synchronous_commit is off"},
+		{1, {"local", "on", "on", "a", "1", "0"}, "synchronous_commit is local"},
+		{1, {"remote_write", "on", "on", "a", "1", "0"}, "synchronous_commit is remote_write"},
+		{1, {"on", "off", "on", "a", "1", "0"}, "fsync"},
+		{1, {"on", "on", "off", "a", "1", "0"}, "full_page_writes"},
+		{0, {"on", "on", "on", "", "0", "0"}, NULL},
+		{0, {"on", "off", "on", "", "0", "0"}, "fsync"},
+		{0, {"on", "on", "off", "", "0", "0"}, "full_page_writes"},
+		{0, {"off", "on", "on", "", "0", "0"}, "synchronous_commit is off"},
+		{1, {"on", "on", "on", "", "1", "0"}, "wait for 0 standbys"},
+		{2, {"on", "on", "on", "a, b", "2", "0"}, "wait for 1 standbys"},
+		{2, {"on", "on", "on", "FIRST 2 (a, b)", "1", "0"}, "1 synchronous standbys are connected"},
+		{1, {"on", "on", "on", "a", "0", "0"}, "0 synchronous standbys are connected"},
+		{1, {"on", "on", "on", "a", "0", "1"}, "GRANT pg_read_all_stats"},
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		struct pg_db db = {.require_replicas = rows[i].wanted};
@@ -96,8 +125,8 @@ static void judges_what_a_commit_can_promise(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(counts_the_standbys_that_are_waited_for),
-	    cmocka_unit_test(judges_what_a_commit_can_promise),
+		cmocka_unit_test(counts_the_standbys_that_are_waited_for),
+		cmocka_unit_test(judges_what_a_commit_can_promise),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

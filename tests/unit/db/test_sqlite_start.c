@@ -88,8 +88,8 @@ static int set_up(void **state)
 	assert_int_equal(open_named(fixture, "running.db", true, &fixture->running), OK);
 	struct db_connection *writer = db_take_writer(fixture->running);
 	assert_int_equal(db_begin(writer, NULL), OK);
-	assert_int_equal(db_run(writer, "CREATE TABLE kept (n BIGINT); INSERT INTO kept VALUES (7)",
-	                        NULL), OK);
+	assert_int_equal(
+		db_run(writer, "CREATE TABLE kept (n BIGINT); INSERT INTO kept VALUES (7)", NULL), OK);
 	assert_int_equal(db_commit(writer, NULL), OK);
 	db_give(writer);
 	snprintf(command, sizeof command, "cd %s && cp running.db killed.db && cp running.db-wal " LOG,

@@ -76,10 +76,10 @@ void harness_issue(struct harness *harness, const char *data, size_t size)
 	struct certification certification;
 	struct content_writer *writer;
 	struct certification_claim claim = {
-	    .holder = "test", .now_us = clock_now_us(), .lease_us = US_PER_DAY};
-	assert_int_equal(store_claim_certification(harness->service.store, &claim, &arena,
-	                                           &certification, &error),
-	                 OK);
+		.holder = "test", .now_us = clock_now_us(), .lease_us = US_PER_DAY};
+	assert_int_equal(
+		store_claim_certification(harness->service.store, &claim, &arena, &certification, &error),
+		OK);
 	struct document documents[2] = {{.kind = DOCUMENT_REPORT,
 	                                 .language = LANGUAGE_SPANISH,
 	                                 .name = "report-es.pdf",
@@ -155,9 +155,8 @@ void harness_stop(struct harness *harness)
 static int connect_to(uint16_t port)
 {
 	int descriptor = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	struct sockaddr_in address = {.sin_family = AF_INET,
-	                              .sin_port = htons(port),
-	                              .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	struct sockaddr_in address = {
+		.sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	struct timeval patience = {.tv_sec = 30};
 	setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
 	assert_int_equal(connect(descriptor, (struct sockaddr *)&address, sizeof address), 0);

@@ -71,8 +71,7 @@ static void test_one_client_leaves_room(void **state)
 	harness_post(&harness, &reply, "/v1/events", other, body);
 	reply_expect(&reply, 201, NULL);
 	/* Small ones of its own go on too. */
-	harness_post(&harness, &reply, "/v1/events", LIVE,
-	             "{\"client_ref\":\"small\",\"payload\":{}}");
+	harness_post(&harness, &reply, "/v1/events", LIVE, "{\"client_ref\":\"small\",\"payload\":{}}");
 	reply_expect(&reply, 201, NULL);
 	for (int i = 0; i < STALLED; i++)
 		close(descriptors[i]);

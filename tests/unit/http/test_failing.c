@@ -38,8 +38,8 @@ static void answer_free(struct answer *answer)
 /* "Name: value" lines; what differs from request to request is its name alone. */
 static void without_chance(char *head)
 {
-	static const char *const names[] = {"\r\nDate: ", "\r\nX-Request-Id: ",
-	                                    "\r\nRateLimit-Remaining: ", "\r\nRateLimit-Reset: "};
+	static const char *const names[] = {
+		"\r\nDate: ", "\r\nX-Request-Id: ", "\r\nRateLimit-Remaining: ", "\r\nRateLimit-Reset: "};
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
 		char *value = strstr(head, names[i]);
 		if (value) {
@@ -164,7 +164,8 @@ static void in_turn(const struct request *request)
 		failed = failing_disarm();
 		if (!is_right(request, &usual, &answer) && (!failed || !is_fault(&answer)))
 			fail_msg("%s %s, call %d, %s: %s%s\ninstead of %s%s", request->method, request->target,
-			         at, failed ? failed : "none", answer.head, answer.body, usual.head, usual.body);
+			         at, failed ? failed : "none", answer.head, answer.body, usual.head,
+			         usual.body);
 		answer_free(&answer);
 		answer = once(request);
 		if (!is_right(request, &usual, &answer))
@@ -177,13 +178,22 @@ static void in_turn(const struct request *request)
 
 /* ---- the requests ---- */
 
-#define GET(target, key, headers, status) {"GET", target, key, headers, NULL, status, false, KINDS}
+#define GET(target, key, headers, status)                                                          \
+	{                                                                                              \
+		"GET", target, key, headers, NULL, status, false, KINDS                                    \
+	}
 #define POST(target, key, headers, body, status)                                                   \
-	{"POST", target, key, headers, body, status, false, KINDS}
+	{                                                                                              \
+		"POST", target, key, headers, body, status, false, KINDS                                   \
+	}
 #define DIFFERS(method, target, key, headers, body, status)                                        \
-	{method, target, key, headers, body, status, true, KINDS}
+	{                                                                                              \
+		method, target, key, headers, body, status, true, KINDS                                    \
+	}
 #define WITH_FILES(method, target, key, headers, body, status)                                     \
-	{method, target, key, headers, body, status, false, KINDS | FAILING_FILES}
+	{                                                                                              \
+		method, target, key, headers, body, status, false, KINDS | FAILING_FILES                   \
+	}
 
 #define JSON "Content-Type: application/json\r\n"
 #define FORM "Content-Type: multipart/form-data; boundary=\"b\"\r\n"
@@ -256,7 +266,8 @@ static void test_refusals(void **state)
 		POST("/v1/events", LIVE, JSON, "{\"client_ref\":\"small\",\"payload\":{}}", 409),
 		POST("/v1/events", HASH, JSON, large_body, 413),
 		POST("/v1/events", LIVE, FORM, PART("name=\"client_ref\"") "a\r\n--b--", 400),
-		POST("/v1/events", LIVE, "Content-Type: multipart/form-data; boundary=\"\\\"\"\r\n", "--b", 400),
+		POST("/v1/events", LIVE, "Content-Type: multipart/form-data; boundary=\"\\\"\"\r\n", "--b",
+	         400),
 		POST("/v1/certifications", TEST, JSON, "{\"seq_from\":7,\"seq_to\":8}", 400),
 		POST("/payments/manual/notices", NULL, NULL, "{}", 404),
 	};
@@ -272,10 +283,11 @@ static void test_long_texts(void **state)
 	snprintf(path, sizeof path, "/v1/events/%%65%s", text);
 	snprintf(query, sizeof query, "/v1/events?status=%%65%s", text);
 	snprintf(unknown, sizeof unknown, "/v1/events?%.1500s=1", text);
-	snprintf(type, sizeof type, "Content-Type: multipart/form-data; x=\"%s\"; boundary=b\r\n", text);
+	snprintf(type, sizeof type, "Content-Type: multipart/form-data; x=\"%s\"; boundary=b\r\n",
+	         text);
 	snprintf(form, sizeof form,
-	         PART("name=\"client_ref\"; x=\"%.1500s\"") "n#\r\n"
-	         PART("name=\"file\"; filename*=UTF-8''%%65; x=\"%.1500s\"") "abc\r\n--b--\r\n",
+	         PART("name=\"client_ref\"; x=\"%.1500s\"") "n#\r\n" PART(
+				 "name=\"file\"; filename*=UTF-8''%%65; x=\"%.1500s\"") "abc\r\n--b--\r\n",
 	         text, text);
 	const struct request requests[] = {
 		GET(path, LIVE, NULL, 404),
@@ -305,15 +317,17 @@ static void no_problem(void *context, const char *text)
 static void test_registrations(void **state)
 {
 	const struct request requests[] = {
-		POST("/v1/events", LIVE, JSON, "{\"client_ref\":\"n#\",\"payload\":{\"a\":[1.5,true]}}", 201),
+		POST("/v1/events", LIVE, JSON, "{\"client_ref\":\"n#\",\"payload\":{\"a\":[1.5,true]}}",
+	         201),
 		POST("/v1/events", HASH, JSON,
-	     "{\"client_ref\":\"n#\",\"hash_alg\":\"sha-256\","
-	     "\"hash\":\"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855\",\"occurred_at\":\"2026-01-31T09:30:00+01:00\"}",
-	     201),
+	         "{\"client_ref\":\"n#\",\"hash_alg\":\"sha-256\","
+	         "\"hash\":\"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855\","
+	         "\"occurred_at\":\"2026-01-31T09:30:00+01:00\"}",
+	         201),
 		WITH_FILES("POST", "/v1/events", LIVE, JSON, large_body, 201),
 		WITH_FILES("POST", "/v1/events", LIVE, FORM,
-	               PART("name=\"client_ref\"") "n#\r\n" PART("name=\"file\"; filename=\"a.txt\"")
-	               "abc\r\n--b--\r\n",
+	               PART("name=\"client_ref\"") "n#\r\n" PART(
+					   "name=\"file\"; filename=\"a.txt\"") "abc\r\n--b--\r\n",
 	               201),
 	};
 	for (size_t i = 0; i < sizeof requests / sizeof *requests; i++)
@@ -326,8 +340,8 @@ static void test_registrations(void **state)
 
 static void test_certification(void **state)
 {
-	in_turn(&(struct request)DIFFERS(
-		"POST", "/v1/certifications", LIVE, JSON, "{\"seq_from\":1,\"seq_to\":1}", 202));
+	in_turn(&(struct request)DIFFERS("POST", "/v1/certifications", LIVE, JSON,
+	                                 "{\"seq_from\":1,\"seq_to\":1}", 202));
 }
 
 /* ---- starting ---- */
@@ -410,8 +424,8 @@ static int start(void **state)
 	sprintf(large_body, "{\"client_ref\":\"n#\",\"payload\":{\"a\":\"%0*d\"}}", LARGE, 7);
 	register_one(LIVE, JSON, large_body, event_path[1]);
 	register_one(LIVE, FORM,
-	             PART("name=\"client_ref\"") "file\r\n" PART("name=\"file\"; filename=\"ñ.txt\"")
-	             "abc\r\n--b--\r\n",
+	             PART("name=\"client_ref\"") "file\r\n" PART(
+					 "name=\"file\"; filename=\"ñ.txt\"") "abc\r\n--b--\r\n",
 	             event_path[2]);
 	snprintf(escaped_path, sizeof escaped_path, "/v1/events/%%65%.*s", ID_SIZE,
 	         event_path[0] + strlen("/v1/events/e"));

@@ -117,7 +117,12 @@ static void test_basic(void **state)
 static void test_odd_credentials(void **state)
 {
 	static const char *const odd[] = {
-		"Bearer", "Digest abc", "Basic ", "Basic =", "Basic c3ZjX2xpdmVfYQ==", "Bearer svc_live_a",
+		"Bearer",
+		"Digest abc",
+		"Basic ",
+		"Basic =",
+		"Basic c3ZjX2xpdmVfYQ==",
+		"Bearer svc_live_a",
 		"Basic QUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFB"
 		"QUFBQUFBQUFBQUFBQUFB"};
 	for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
@@ -423,12 +428,18 @@ static void test_rate_by_address(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_every_answer), cmocka_unit_test(test_method),
-		cmocka_unit_test(test_keys),         cmocka_unit_test(test_basic),
-		cmocka_unit_test(test_language),     cmocka_unit_test(test_scenarios),
-		cmocka_unit_test(test_states),       cmocka_unit_test(test_framing),
-		cmocka_unit_test(test_long_head),    cmocka_unit_test(test_keep_alive),
-		cmocka_unit_test(test_odd_credentials), cmocka_unit_test(test_said_early),
+		cmocka_unit_test(test_every_answer),
+		cmocka_unit_test(test_method),
+		cmocka_unit_test(test_keys),
+		cmocka_unit_test(test_basic),
+		cmocka_unit_test(test_language),
+		cmocka_unit_test(test_scenarios),
+		cmocka_unit_test(test_states),
+		cmocka_unit_test(test_framing),
+		cmocka_unit_test(test_long_head),
+		cmocka_unit_test(test_keep_alive),
+		cmocka_unit_test(test_odd_credentials),
+		cmocka_unit_test(test_said_early),
 		cmocka_unit_test(test_encodings),
 	};
 	const struct CMUnitTest rates[] = {

@@ -58,7 +58,8 @@ static void test_accept(void **state)
 /* A weight that is none counts as no wish at all. */
 static void test_weights(void **state)
 {
-	static const char *const none[] = {"0.0", "0.000", "", "2", "1.001", "1x", "0,5", "0.0001", "0.a"};
+	static const char *const none[] = {"0.0", "0.000", "",       "2",  "1.001",
+	                                   "1x",  "0,5",   "0.0001", "0.a"};
 	for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
 		char text[64];
 		snprintf(text, sizeof text, "es;q=%s, en;q=0.1", none[i]);

@@ -95,29 +95,27 @@ static void test_good(void **state)
 
 static void test_bad(void **state)
 {
-	static const char
-		*const bad[] =
-			{
-				"--XX--x",
-				"x--XX\r\n",
-				"\r\n" PART("name=a") "1\r\n--XX--\r\n",
-				PART("name=a") "1\r\n--XX\r\n",
-				PART("name=a") "1\r\n--XX--\r\nmore",
-				PART("name=a") "1\n--XX--\r\n",
-				PART("name=a") "1\r\n--XX-\r\n",
-				PART("name=a") "1\r\n--XX \r\n" PART("name=b") "\r\n--XX--",
-				PART("filename=a") "1\r\n--XX--\r\n",
-				PART("name=\"a") "1\r\n--XX--\r\n",
-				PART("name=f; filename*=latin1''x") "1\r\n--XX--\r\n",
-				"--XX\r\n\r\n1\r\n--XX--\r\n",
-				"--XX\nContent-Disposition: form-data; name=a\r\n\r\n1\r\n--XX--\r\n",
-				"--XX\r\nContent-Disposition: form-data; name=a\n\n1\r\n--XX--\r\n",
-				"--XX\r\nContent-Disposition: attachment; name=a\r\n\r\n1\r\n--XX--\r\n",
-				"--XX\r\nContent-Disposition: form-data; name=a\r\nContent-Disposition: form-data; "
-	            "name=b\r\n\r\n1\r\n--XX--\r\n",
-				"--XX\r\nContent-Disposition: form-data; name=a\r\nContent-Transfer-Encoding: "
-	            "base64\r\n\r\n1\r\n--XX--\r\n",
-				FIELD FIELD FIELD FIELD FIELD FIELD FIELD FIELD FIELD "--XX--",
+	static const char *const bad[] = {
+		"--XX--x",
+		"x--XX\r\n",
+		"\r\n" PART("name=a") "1\r\n--XX--\r\n",
+		PART("name=a") "1\r\n--XX\r\n",
+		PART("name=a") "1\r\n--XX--\r\nmore",
+		PART("name=a") "1\n--XX--\r\n",
+		PART("name=a") "1\r\n--XX-\r\n",
+		PART("name=a") "1\r\n--XX \r\n" PART("name=b") "\r\n--XX--",
+		PART("filename=a") "1\r\n--XX--\r\n",
+		PART("name=\"a") "1\r\n--XX--\r\n",
+		PART("name=f; filename*=latin1''x") "1\r\n--XX--\r\n",
+		"--XX\r\n\r\n1\r\n--XX--\r\n",
+		"--XX\nContent-Disposition: form-data; name=a\r\n\r\n1\r\n--XX--\r\n",
+		"--XX\r\nContent-Disposition: form-data; name=a\n\n1\r\n--XX--\r\n",
+		"--XX\r\nContent-Disposition: attachment; name=a\r\n\r\n1\r\n--XX--\r\n",
+		"--XX\r\nContent-Disposition: form-data; name=a\r\nContent-Disposition: form-data; "
+		"name=b\r\n\r\n1\r\n--XX--\r\n",
+		"--XX\r\nContent-Disposition: form-data; name=a\r\nContent-Transfer-Encoding: "
+		"base64\r\n\r\n1\r\n--XX--\r\n",
+		FIELD FIELD FIELD FIELD FIELD FIELD FIELD FIELD FIELD "--XX--",
 	};
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
 		expect(bad[i], NULL);
@@ -135,7 +133,7 @@ static void test_boundary(void **state)
 		"multipart/form-data; boundary=\"a \"",
 		"multipart/form-data; boundary=\"<>\"",
 		"multipart/form-data; "
-	    "boundary=01234567890123456789012345678901234567890123456789012345678901234567890",
+		"boundary=01234567890123456789012345678901234567890123456789012345678901234567890",
 	};
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
 		assert_int_equal(parse(bad[i], slice_of("--XX--"), 1, &found), ERR_VALIDATION);

@@ -34,7 +34,8 @@ static void test_amounts(void **state)
 	assert_int_equal(share_held(shares, 7), 0);
 	assert_int_equal(share_take(shares, 7, 60, 100), 0);
 	assert_int_equal(share_take(shares, 7, 41, 100), ERR_RATE_LIMITED);
-	assert_int_equal(share_take(shares, 7, 1, 50), ERR_RATE_LIMITED); /* a limit that became lower */
+	assert_int_equal(share_take(shares, 7, 1, 50),
+	                 ERR_RATE_LIMITED); /* a limit that became lower */
 	assert_int_equal(share_take(shares, 7, 40, 100), 0);
 	share_give(shares, 7, 30);
 	assert_int_equal(share_held(shares, 7), 70);

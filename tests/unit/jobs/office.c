@@ -44,13 +44,13 @@ int office_stop_signer(void **state)
 static struct authorities *make_authorities(const char *url, const char *roots_path)
 {
 	struct authority_options authority = {
-	    .url = url, .kind = AUTHORITY_NON_QUALIFIED, .roots_path = roots_path};
+		.url = url, .kind = AUTHORITY_NON_QUALIFIED, .roots_path = roots_path};
 	struct authorities_options options = {
-	    .authorities = &authority,
-	    .count = 1,
-	    .signer = signer,
-	    .guard = {.allow_all = true},
-	    .timeout_ms = 2000,
+		.authorities = &authority,
+		.count = 1,
+		.signer = signer,
+		.guard = {.allow_all = true},
+		.timeout_ms = 2000,
 	};
 	struct authorities *authorities;
 	struct error error = {0};
@@ -64,11 +64,11 @@ static struct authorities *make_authorities(const char *url, const char *roots_p
 void office_use_channel(struct office *office)
 {
 	struct key_identity key = {
-	    .account = office->sample.account,
-	    .channel = office->sample.channel,
-	    .chain = office->sample.live_chain,
-	    .key = 1,
-	    .mode = MODE_LIVE,
+		.account = office->sample.account,
+		.channel = office->sample.channel,
+		.chain = office->sample.live_chain,
+		.key = 1,
+		.mode = MODE_LIVE,
 	};
 	memcpy(key.account_id, office->sample.account_id, ID_SIZE);
 	memcpy(key.channel_id, office->sample.channel_id, ID_SIZE);
@@ -85,22 +85,22 @@ void office_open(struct office *office, enum modality modality, int64_t credits)
 	sample_make_directory(&office->sample);
 	snprintf(content_url, sizeof content_url, "file:%s/content", office->sample.directory);
 	office->settings = (struct settings){
-	    .service_prefix = "svc",
-	    .service_public_url = "http://127.0.0.1:8080",
-	    .service_name = "Constancia",
-	    .service_data_dir = office->sample.directory,
-	    .store_url = office->sample.url,
-	    .content_url = content_url,
-	    .payment_provider = "manual",
-	    .webhook_schedule = "1m,5m",
-	    .webhook_allow_networks = "127.0.0.0/8",
-	    .webhook_allow_http = true,
-	    .webhook_timeout = 2 * US_PER_SECOND,
-	    .webhook_keep = 30 * US_PER_DAY,
-	    .seal_interval = 3600 * US_PER_SECOND,
-	    .seal_clock_bound = 5 * US_PER_SECOND,
-	    .certification_link_lifetime = 7 * US_PER_DAY,
-	    .certification_give_up_after = US_PER_DAY,
+		.service_prefix = "svc",
+		.service_public_url = "http://127.0.0.1:8080",
+		.service_name = "Constancia",
+		.service_data_dir = office->sample.directory,
+		.store_url = office->sample.url,
+		.content_url = content_url,
+		.payment_provider = "manual",
+		.webhook_schedule = "1m,5m",
+		.webhook_allow_networks = "127.0.0.0/8",
+		.webhook_allow_http = true,
+		.webhook_timeout = 2 * US_PER_SECOND,
+		.webhook_keep = 30 * US_PER_DAY,
+		.seal_interval = 3600 * US_PER_SECOND,
+		.seal_clock_bound = 5 * US_PER_SECOND,
+		.certification_link_lifetime = 7 * US_PER_DAY,
+		.certification_give_up_after = US_PER_DAY,
 	};
 	struct error error = {0};
 	assert_int_equal(service_open(&office->settings, true, &office->service, &error), OK);
@@ -166,24 +166,24 @@ void office_register_object(struct office *office, struct slice content, const c
 	assert_int_equal(content_write_commit(writer, ret_object, &error), OK);
 	struct sha256 hash = sha256_of(content.data, content.size);
 	struct registration item = {
-	    .account = office->sample.account,
-	    .channel = office->sample.channel,
-	    .chain = office->sample.live_chain,
-	    .key = 1,
-	    .key_id = "key_sample",
-	    .modality = MODALITY_CONTENT,
-	    .client_ref = slice_of(ret_object),
-	    .occurred_at_us = TIME_NONE,
-	    .content_object = ret_object,
-	    .file_name = file_name,
-	    .content_bytes = (int64_t)content.size,
-	    .arena = &arena,
+		.account = office->sample.account,
+		.channel = office->sample.channel,
+		.chain = office->sample.live_chain,
+		.key = 1,
+		.key_id = "key_sample",
+		.modality = MODALITY_CONTENT,
+		.client_ref = slice_of(ret_object),
+		.occurred_at_us = TIME_NONE,
+		.content_object = ret_object,
+		.file_name = file_name,
+		.content_bytes = (int64_t)content.size,
+		.arena = &arena,
 	};
 	memcpy(item.hash, hash.bytes, sizeof hash.bytes);
 	struct registration *items[] = {&item};
 	office->sample.now_us += 1000;
-	assert_int_equal(store_register(office->service.store, 0, items, 1, office->sample.now_us,
-	                                &error), OK);
+	assert_int_equal(
+		store_register(office->service.store, 0, items, 1, office->sample.now_us, &error), OK);
 	assert_int_equal(item.result, OK);
 }
 
@@ -193,7 +193,8 @@ void office_await_seal(struct office *office, int64_t sequence)
 	struct chain_head head = {0};
 	while (head.sealed_sequence < sequence && clock_monotonic_us() < end_us) {
 		assert_int_equal(store_get_chain(office->service.store, office->sample.account,
-		                                 office->sample.live_chain, &head, NULL), OK);
+		                                 office->sample.live_chain, &head, NULL),
+		                 OK);
 		usleep(PAUSE_US);
 	}
 	assert_true(head.sealed_sequence >= sequence);
@@ -203,7 +204,7 @@ void office_request(struct office *office, enum mode mode, int64_t first, int64_
                     char ret_id[ID_SIZE])
 {
 	struct certification_range range = {
-	    .from_us = TIME_NONE, .to_us = TIME_NONE, .seq_from = first, .seq_to = last};
+		.from_us = TIME_NONE, .to_us = TIME_NONE, .seq_from = first, .seq_to = last};
 	BUF_AUTO struct buf out;
 	buf_init(&out, 1 << 20);
 	struct error error = {0};
@@ -234,7 +235,8 @@ struct certification office_await(struct office *office, enum mode mode, const c
 		assert_int_equal(store_find_certification(office->service.store, office->sample.account,
 		                                          mode == MODE_TEST ? office->sample.test_chain
 		                                                            : office->sample.live_chain,
-		                                          slice_of(id), &arena, &certification, NULL), OK);
+		                                          slice_of(id), &arena, &certification, NULL),
+		                 OK);
 		if (certification.last_error)
 			print_message("%s: %s\n", id, certification.last_error);
 		usleep(PAUSE_US);
@@ -248,8 +250,9 @@ static void copy_out(struct office *office, const struct document *document, con
 	struct content_reader *reader;
 	uint64_t size;
 	struct error error = {0};
-	assert_int_equal(content_read_begin(office->service.content, document->object, 0, &reader,
-	                                    &size, &error), OK);
+	assert_int_equal(
+		content_read_begin(office->service.content, document->object, 0, &reader, &size, &error),
+		OK);
 	assert_int_equal(size, document->size_bytes);
 	FILE *file = fopen(path, "w");
 	assert_non_null(file);
@@ -271,10 +274,11 @@ int office_verify(struct office *office, const struct certification *certificati
 	struct error error = {0};
 	assert_int_equal(store_list_documents(office->service.store, certification->account,
 	                                      certification->certification, &arena, &documents, &count,
-	                                      &error), OK);
+	                                      &error),
+	                 OK);
 	assert_true(count >= 3);
-	const char *directory = arena_printf(&arena, "%s/%s", office->sample.directory,
-	                                     certification->certification_id);
+	const char *directory =
+		arena_printf(&arena, "%s/%s", office->sample.directory, certification->certification_id);
 	mkdir(directory, 0700);
 	const char **paths = arena_alloc(&arena, count * sizeof *paths);
 	for (size_t i = 0; i < count; i++) {
@@ -283,8 +287,8 @@ int office_verify(struct office *office, const struct certification *certificati
 	}
 	struct slice roots = signer_trust(signer);
 	struct verify_result result;
-	assert_int_equal(verify_paths(paths, count, &(struct trust_roots){roots, roots}, NULL, &result,
-	                              &error), OK);
+	assert_int_equal(
+		verify_paths(paths, count, &(struct trust_roots){roots, roots}, NULL, &result, &error), OK);
 	int code = verify_exit_code(&result);
 	verify_print(&result, false, stdout);
 	assert_true(result.trusted || code);

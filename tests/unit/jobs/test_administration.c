@@ -32,8 +32,8 @@ struct step {
 };
 
 static const struct step steps[] = {
-	{"account create",
-	 "{\"name\":\"One\",\"credits\":5000,\"email\":\"a@example.org\"}", "A=account_id"},
+	{"account create", "{\"name\":\"One\",\"credits\":5000,\"email\":\"a@example.org\"}",
+     "A=account_id"},
 	{"webhook create", "{\"account\":\"$A\",\"url\":\"https://example.org/\"}", "W=endpoint_id"},
 	{"webhook update", "{\"endpoint\":\"$W\",\"types\":\"balance.low\"}", NULL},
 	{"webhook rotate", "{\"endpoint\":\"$W\"}", NULL},
@@ -61,8 +61,8 @@ static const struct step steps[] = {
 	{"credits add", "{\"account\":\"$A\",\"credits\":100000}", NULL},
 	{"credits list", "{\"account\":\"$A\"}", NULL},
 	{"channel create",
-	 "{\"account\":\"$A\",\"name\":\"C\",\"declarant\":\"D\",\"modality\":\"content\"}",
-	 "C=channel_id"},
+     "{\"account\":\"$A\",\"name\":\"C\",\"declarant\":\"D\",\"modality\":\"content\"}",
+     "C=channel_id"},
 	{"channel configure", "{\"channel\":\"$C\",\"name\":\"C2\",\"modality\":\"hash_only\"}", NULL},
 	{"channel show", "{\"channel\":\"$C\"}", NULL},
 	{"channel list", "{\"account\":\"$A\"}", NULL},
@@ -71,17 +71,16 @@ static const struct step steps[] = {
 	{"key create", "{\"channel\":\"$C\",\"mode\":\"live\",\"name\":\"k\"}", "K=key_id"},
 	{"key list", "{\"channel\":\"$C\"}", NULL},
 	{"key list", "{\"account\":\"$A\"}", NULL},
-	{"limit create",
-	 "{\"key\":\"$K\",\"period\":\"day\",\"max\":5,\"action\":\"block\"}", NULL},
-	{"limit create",
-	 "{\"channel\":\"$C\",\"period\":\"month\",\"max\":5,\"action\":\"warn\"}", NULL},
+	{"limit create", "{\"key\":\"$K\",\"period\":\"day\",\"max\":5,\"action\":\"block\"}", NULL},
+	{"limit create", "{\"channel\":\"$C\",\"period\":\"month\",\"max\":5,\"action\":\"warn\"}",
+     NULL},
 	{"limit list", "{\"channel\":\"$C\"}", "L=limit_id"},
 	{"limit list", "{\"account\":\"$A\"}", NULL},
 	{"limit delete", "{\"limit\":\"$L\"}", NULL},
 	{"key revoke", "{\"key\":\"$K\"}", NULL},
 	{"account billing", "{\"account\":\"$A\",\"country\":\"ES\",\"tax_rate\":\"21\"}", NULL},
-	{"pack create",
-	 "{\"name\":\"P\",\"credits\":100,\"price\":\"10.00\",\"currency\":\"EUR\"}", "P=pack_id"},
+	{"pack create", "{\"name\":\"P\",\"credits\":100,\"price\":\"10.00\",\"currency\":\"EUR\"}",
+     "P=pack_id"},
 	{"pack show", "{\"pack\":\"$P\"}", NULL},
 	{"pack list", "{}", NULL},
 	{"topup set", "{\"account\":\"$A\",\"threshold\":10,\"pack\":\"$P\"}", NULL},
@@ -104,8 +103,8 @@ static const struct step steps[] = {
 	{"purchase revert", "{\"sale\":\"$B\"}", NULL},
 	{"purchase list", "{}", NULL},
 	{"pack create",
-	 "{\"name\":\"Own\",\"credits\":9,\"price\":\"1.50\",\"currency\":\"EUR\",\"account\":\"$A\"}",
-	 "O=pack_id"},
+     "{\"name\":\"Own\",\"credits\":9,\"price\":\"1.50\",\"currency\":\"EUR\",\"account\":\"$A\"}",
+     "O=pack_id"},
 	{"topup set", "{\"account\":\"$A\",\"threshold\":9,\"pack\":\"$O\"}", NULL},
 	{"pack withdraw", "{\"pack\":\"$O\"}", NULL},
 	{"pack list", "{\"account\":\"$A\"}", NULL},
@@ -244,8 +243,10 @@ static void administration_tells_its_faults(void **state)
 	keep(&names, "WAITING", 7, slice_of(waiting));
 	keep(&names, "CHANNEL", 7, slice_of(office.sample.channel_id));
 	keep(&names, "CERTIFICATION", 13, slice_of(id));
-	struct admin admin = {.settings = &office.settings, .store = office.service.store,
-	                      .content = office.service.content, .service = &office.service};
+	struct admin admin = {.settings = &office.settings,
+	                      .store = office.service.store,
+	                      .content = office.service.content,
+	                      .service = &office.service};
 	for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
 		take_turns(&admin, &steps[i], &names);
 	office_close(&office);
@@ -257,12 +258,8 @@ static void add_value(struct json_writer *out, const struct admin_parameter *par
 {
 	char choice[40];
 	switch (parameter->kind) {
-	case ADMIN_ID:
-		json_text(out, parameter->name, "unknown_1");
-		break;
-	case ADMIN_INTEGER:
-		json_integer(out, parameter->name, parameter->least);
-		break;
+	case ADMIN_ID: json_text(out, parameter->name, "unknown_1"); break;
+	case ADMIN_INTEGER: json_integer(out, parameter->name, parameter->least); break;
 	case ADMIN_CHOICE:
 		snprintf(choice, sizeof choice, "%.*s", (int)strcspn(parameter->choices, "|"),
 		         parameter->choices);
@@ -274,8 +271,8 @@ static void add_value(struct json_writer *out, const struct admin_parameter *par
 	}
 }
 
-/* What is required, the given one, and a name or address: there must be something to change. Whether an
- * identifier is among them. */
+/* What is required, the given one, and a name or address: there must be something to change.
+ * Whether an identifier is among them. */
 static bool make_arguments(const struct admin_operation *operation,
                            const struct admin_parameter *given, struct buf *out)
 {
@@ -314,8 +311,10 @@ static void what_is_not_there_is_not_found(void **state)
 	(void)state;
 	struct office office;
 	office_open(&office, MODALITY_CONTENT, 10);
-	struct admin admin = {.settings = &office.settings, .store = office.service.store,
-	                      .content = office.service.content, .service = &office.service};
+	struct admin admin = {.settings = &office.settings,
+	                      .store = office.service.store,
+	                      .content = office.service.content,
+	                      .service = &office.service};
 	const struct admin_operation *operation;
 	int asked = 0;
 	for (size_t i = 0; (operation = admin_operation_at(i)); i++)

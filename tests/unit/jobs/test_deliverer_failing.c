@@ -1,6 +1,6 @@
 /* The deliverer, while one call after another fails: whatever does, every notice arrives once the
- * trouble is over, none is taken for delivered that did not arrive, and none of our own faults counts
- * against an endpoint. */
+ * trouble is over, none is taken for delivered that did not arrive, and none of our own faults
+ * counts against an endpoint. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -32,7 +32,7 @@ struct receiver {
 	atomic_bool over;
 	atomic_int status; /* of its answers */
 	atomic_int received;
-	char last[8192];   /* the last request */
+	char last[8192]; /* the last request */
 };
 
 static void take_request(struct receiver *receiver, int client)
@@ -144,8 +144,9 @@ static int set_up(void **state)
 	service.store = sample.store;
 	snprintf(url, sizeof url, "http://127.0.0.1:%d/", receiver.port);
 	struct slice account = slice_of(sample.account_id);
-	assert_int_equal(store_create_webhook(sample.store, account, url, NULL, clock_now_us(),
-	                                      endpoint_id, &error), OK);
+	assert_int_equal(
+		store_create_webhook(sample.store, account, url, NULL, clock_now_us(), endpoint_id, &error),
+		OK);
 	assert_int_equal(store_create_threshold(sample.store, account, 999, threshold, &error), OK);
 	assert_int_equal(deliverer_init(&deliverer, &service, "node", &error), OK);
 	return 0;
@@ -168,10 +169,10 @@ static void cause_notice(void)
 	struct credit_movement fall = {.credits = -10, .kind = "adjustment"};
 	struct credit_movement rise = {.credits = 10, .kind = "adjustment"};
 	struct slice account = slice_of(sample.account_id);
-	assert_int_equal(store_move_credits(sample.store, account, &fall, clock_now_us(), &outcome,
-	                                    &error), OK);
-	assert_int_equal(store_move_credits(sample.store, account, &rise, clock_now_us(), &outcome,
-	                                    &error), OK);
+	assert_int_equal(
+		store_move_credits(sample.store, account, &fall, clock_now_us(), &outcome, &error), OK);
+	assert_int_equal(
+		store_move_credits(sample.store, account, &rise, clock_now_us(), &outcome, &error), OK);
 }
 
 static struct delivery_counts count(void)
@@ -200,7 +201,8 @@ static void check_signature(void)
 	webhook_secret(&deliverer.installation, endpoint_id, 1, secret);
 	assert_int_equal(webhook_sign(&deliverer.rules, notice,
 	                              slice_of(strstr(receiver.last, "\r\n\r\n") + 4), secret, NULL,
-	                              atoll(at + strlen(stamp)) * US_PER_SECOND, &headers), OK);
+	                              atoll(at + strlen(stamp)) * US_PER_SECOND, &headers),
+	                 OK);
 	if (!strstr(receiver.last, headers.signature))
 		fail_msg("%s is not in %s", headers.signature, receiver.last);
 }
@@ -236,8 +238,8 @@ static void in_turn(unsigned kinds, int code)
 	}
 	failing_code = ERR_UNAVAILABLE;
 	struct webhook_record webhook;
-	assert_int_equal(store_find_webhook(sample.store, slice_of(endpoint_id), &arena, &webhook,
-	                                    &error), OK);
+	assert_int_equal(
+		store_find_webhook(sample.store, slice_of(endpoint_id), &arena, &webhook, &error), OK);
 	assert_false(webhook.disabled_by_failures);
 }
 
@@ -263,8 +265,9 @@ static void begins_only_when_it_can(void **state)
 		int result = deliverer_init(&other, &service, "node", &error);
 		const char *failed = failing_disarm();
 		deliverer_free(&other);
-		assert_int_equal(result, !failed ? OK : strcmp(failed, "calloc") == 0 ? ERR_NO_MEMORY
-		                                                                       : ERR_UNAVAILABLE);
+		assert_int_equal(result, !failed                         ? OK
+		                         : strcmp(failed, "calloc") == 0 ? ERR_NO_MEMORY
+		                                                         : ERR_UNAVAILABLE);
 		if (!failed)
 			break;
 	}

@@ -167,7 +167,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_what_is_not_recorded_has_a_limit, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_doubt, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_those_in_doubt_leave_places_for_the_others, set_up,
-		                                tear_down),
+	                                    tear_down),
 		cmocka_unit_test_setup_teardown(test_the_idle_are_forgotten, set_up, tear_down),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

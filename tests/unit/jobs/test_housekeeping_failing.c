@@ -1,5 +1,5 @@
-/* Housekeeping, while one call after another fails: nothing that has a name is ever marked or deleted,
- * and what is nobody's goes in the end. */
+/* Housekeeping, while one call after another fails: nothing that has a name is ever marked or
+ * deleted, and what is nobody's goes in the end. */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,8 +17,7 @@
 #include "jobs/internal.h"
 #include "office.h"
 
-#define KINDS                                                                                      \
-	(FAILING_MEMORY | FAILING_FILES | FAILING_SQLITE | FAILING_PARTS | FAILING_ARENAS)
+#define KINDS (FAILING_MEMORY | FAILING_FILES | FAILING_SQLITE | FAILING_PARTS | FAILING_ARENAS)
 
 static const atomic_bool stopping;
 static struct office office;
@@ -127,8 +126,8 @@ static void idle_accounts_are_disabled_once(void **state)
 	office_start_jobs(&office);
 	office_await_seal(&office, 1);
 	office_stop_jobs(&office);
-	assert_int_equal(store_create_account(store, &given, 0, now_us - 400 * US_PER_DAY, idle, &error),
-	                 OK);
+	assert_int_equal(
+		store_create_account(store, &given, 0, now_us - 400 * US_PER_DAY, idle, &error), OK);
 	for (int at = 1;; at += 1 + at / 4) {
 		failing_arm(KINDS, at);
 		run();
@@ -171,9 +170,9 @@ static void trees_are_removed(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    TEST(what_has_a_name_is_never_swept),
-	    TEST(idle_accounts_are_disabled_once),
-	    TEST(trees_are_removed),
+		TEST(what_has_a_name_is_never_swept),
+		TEST(idle_accounts_are_disabled_once),
+		TEST(trees_are_removed),
 	};
 	return cmocka_run_group_tests(tests, office_start_signer, office_stop_signer);
 }

@@ -1,5 +1,6 @@
 /* The issuer, while one call after another fails: a certification is delayed, never failed, for a
- * fault of ours; nothing is handed out that was not finished, and in the end it is issued and valid. */
+ * fault of ours; nothing is handed out that was not finished, and in the end it is issued and
+ * valid. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -55,7 +56,8 @@ static struct certification look(struct arena *arena)
 	struct certification found;
 	assert_int_equal(store_find_certification(office.service.store, office.sample.account,
 	                                          office.sample.live_chain, slice_of(id), arena, &found,
-	                                          &error), OK);
+	                                          &error),
+	                 OK);
 	return found;
 }
 
@@ -71,7 +73,8 @@ static int64_t balance(void)
 static void make_due(void)
 {
 	assert_int_equal(store_retry_certification(office.service.store, slice_of(id),
-	                                           store_now_us(office.service.store), &error), OK);
+	                                           store_now_us(office.service.store), &error),
+	                 OK);
 }
 
 /* With steps of a tenth once there are many: every kind of call has its turn, not every call. */
@@ -133,9 +136,9 @@ static void disks_that_fail_delay_it(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test_setup_teardown(parts_that_fail_delay_it, set_up, tear_down),
-	    cmocka_unit_test_setup_teardown(memory_that_fails_delays_it, set_up, tear_down),
-	    cmocka_unit_test_setup_teardown(disks_that_fail_delay_it, set_up, tear_down), /* the last */
+		cmocka_unit_test_setup_teardown(parts_that_fail_delay_it, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(memory_that_fails_delays_it, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(disks_that_fail_delay_it, set_up, tear_down), /* the last */
 	};
 	return cmocka_run_group_tests(tests, office_start_signer, office_stop_signer);
 }

@@ -36,9 +36,8 @@ int __wrap_content_mark(struct content_store *store, const struct content_marker
                         struct error *ret)
 {
 	int result = __real_content_mark(store, marker, ret);
-	return result || !content_written_over
-	           ? result
-	           : __real_content_mark(store, content_written_over, ret);
+	return result || !content_written_over ? result
+	                                       : __real_content_mark(store, content_written_over, ret);
 }
 
 static int set_up_content(void **state)
@@ -66,8 +65,9 @@ static struct json *get_record(const char *id, enum language language)
 {
 	struct buf out;
 	buf_init(&out, 1 << 20);
-	assert_int_equal(certification_get(&office.service, &office.live_key, slice_of(id), language,
-	                                   &out, &error), OK);
+	assert_int_equal(
+		certification_get(&office.service, &office.live_key, slice_of(id), language, &out, &error),
+		OK);
 	const char *text = arena_copy(&arena, out.data, out.size);
 	struct json *json;
 	assert_int_equal(json_parse(&arena, slice_make(text, out.size), NULL, &json, &error), OK);
@@ -127,7 +127,8 @@ static void test_live_content(void **state)
 	size_t count;
 	assert_int_equal(store_list_documents(office.service.store, certification.account,
 	                                      certification.certification, &arena, &documents, &count,
-	                                      &error), OK);
+	                                      &error),
+	                 OK);
 	assert_int_equal(count, 4);
 	const struct json *record = get_record(id, LANGUAGE_SPANISH);
 	assert_true(slice_is(text_of(record, "status"), "completed"));
@@ -142,23 +143,25 @@ static void test_live_content(void **state)
 	assert_true(slice_is(text_of(part, "name"), "content-part-001.zip"));
 	check_link(id, text_of(record, "evidence_url"), &documents[2]);
 	struct issued_file file;
-	assert_int_equal(issued_file_find(&office.service, slice_of(id), slice_of(documents[0].name),
-	                                  &file, &error), OK);
+	assert_int_equal(
+		issued_file_find(&office.service, slice_of(id), slice_of(documents[0].name), &file, &error),
+		OK);
 	assert_string_equal(file.content_type, "application/pdf");
 	assert_string_equal(file.object, documents[0].object);
 
 	BUF_AUTO struct buf out;
 	buf_init(&out, 65536);
-	assert_int_equal(verification_lookup(&office.service, slice_of(""), &documents[3].sha256, &out,
-	                                     &error), OK);
+	assert_int_equal(
+		verification_lookup(&office.service, slice_of(""), &documents[3].sha256, &out, &error), OK);
 	assert_non_null(strstr(out.data, id));
 	buf_clear(&out);
-	assert_int_equal(verification_lookup(&office.service,
-	                                     slice_of(certification.verification_code), NULL, &out,
-	                                     &error), OK);
+	assert_int_equal(verification_lookup(&office.service, slice_of(certification.verification_code),
+	                                     NULL, &out, &error),
+	                 OK);
 	assert_non_null(strstr(out.data, documents[1].name));
-	assert_int_equal(verification_lookup(&office.service, slice_of("SVC-2026-AAAA-AAAA"), NULL,
-	                                     &out, &error), ERR_NOT_FOUND);
+	assert_int_equal(
+		verification_lookup(&office.service, slice_of("SVC-2026-AAAA-AAAA"), NULL, &out, &error),
+		ERR_NOT_FOUND);
 	assert_int_equal(atomic_load(&office.service.job_counters.certifications_completed), 1);
 }
 
@@ -175,7 +178,8 @@ static void test_test_mode(void **state)
 	assert_int_equal(office_verify(&office, &certification), 0);
 	struct chain_head head;
 	assert_int_equal(store_get_chain(office.service.store, office.sample.account,
-	                                 office.sample.test_chain, &head, &error), OK);
+	                                 office.sample.test_chain, &head, &error),
+	                 OK);
 	assert_int_equal(head.sealed_sequence, 0);
 	assert_int_equal(atomic_load(&office.service.job_counters.seal_failures), 0);
 }
@@ -222,7 +226,8 @@ static void check_proof(int64_t sequence)
 	struct tree_proof proof;
 	assert_int_equal(store_find_segment(office.service.store, office.sample.account,
 	                                    office.sample.live_chain, sequence, &scratch, &segment,
-	                                    &error), OK);
+	                                    &error),
+	                 OK);
 	assert_int_equal(segment_prove(&office.service, &segment, sequence, &proof, &error), OK);
 	struct event event;
 	assert_int_equal(store_get_event(office.service.store, office.sample.account,
@@ -237,7 +242,8 @@ static void check_proof(int64_t sequence)
 	struct timestamp_facts facts;
 	assert_int_equal(timestamp_verify_token(round.token, &root,
 	                                        signer_timestamp_roots(office.service.signer), &facts,
-	                                        &error), OK);
+	                                        &error),
+	                 OK);
 	assert_true(facts.trusted);
 
 	BUF_AUTO struct buf out;
@@ -267,8 +273,8 @@ static void test_backlog(void **state)
 	assert_int_equal(atomic_load(&office.service.job_counters.sealed_segments), 3);
 	assert_int_equal(atomic_load(&office.service.job_counters.seal_rounds), 1);
 	static const int64_t sequences[] = {
-	    1,     2,     128,   129,   SEGMENT_EVENTS_MAX, SEGMENT_EVENTS_MAX + 1,
-	    20000, 32767, 32768, 32769, 32867,              32868};
+		1,     2,     128,   129,  SEGMENT_EVENTS_MAX, SEGMENT_EVENTS_MAX + 1, 20000, 32767,
+		32768, 32769, 32867, 32868};
 	for (size_t i = 0; i < sizeof sequences / sizeof *sequences; i++)
 		check_proof(sequences[i]);
 	char id[ID_SIZE];
@@ -292,11 +298,13 @@ static void test_stopped(void **state)
 	while (certification.attempts == 0)
 		assert_int_equal(store_find_certification(office.service.store, office.sample.account,
 		                                          office.sample.live_chain, slice_of(id), &arena,
-		                                          &certification, &error), OK);
+		                                          &certification, &error),
+		                 OK);
 	office_stop_jobs(&office);
 	assert_int_equal(store_find_certification(office.service.store, office.sample.account,
 	                                          office.sample.live_chain, slice_of(id), &arena,
-	                                          &certification, &error), OK);
+	                                          &certification, &error),
+	                 OK);
 	bool completed = certification.status == CERTIFICATION_COMPLETED;
 	if (!completed) {
 		assert_int_equal(certification.status, CERTIFICATION_PROCESSING);
@@ -323,7 +331,8 @@ static void test_authority_fails(void **state)
 	sample_register(&office.sample, MODE_LIVE, 10);
 	struct chain_head head;
 	assert_int_equal(store_get_chain(office.service.store, office.sample.account,
-	                                 office.sample.live_chain, &head, &error), OK);
+	                                 office.sample.live_chain, &head, &error),
+	                 OK);
 	assert_int_equal(head.sealed_sequence, 0);
 	assert_int_equal(head.last_sequence, 20);
 	int64_t round;
@@ -344,7 +353,8 @@ static struct certification await_attempts(const char *id, int64_t attempts)
 		arena_reset(&arena);
 		assert_int_equal(store_find_certification(office.service.store, office.sample.account,
 		                                          office.sample.live_chain, slice_of(id), &arena,
-		                                          &certification, &error), OK);
+		                                          &certification, &error),
+		                 OK);
 		assert_int_equal(certification.status, CERTIFICATION_PROCESSING);
 	} while (certification.attempts < attempts || !certification.last_error);
 	return certification;
@@ -371,18 +381,21 @@ static void test_content_lost(void **state)
 	char id[ID_SIZE];
 	office_request(&office, MODE_LIVE, 1, 1, id);
 	await_attempts(id, 1);
-	change("UPDATE certifications SET requested_at = requested_at - 7200000000, next_attempt_at = 0");
+	change(
+		"UPDATE certifications SET requested_at = requested_at - 7200000000, next_attempt_at = 0");
 	await_attempts(id, 2);
-	change("UPDATE certifications SET requested_at = requested_at + 7200000000, next_attempt_at = 0,"
-	       " attempts = 20");
+	change(
+		"UPDATE certifications SET requested_at = requested_at + 7200000000, next_attempt_at = 0,"
+		" attempts = 20");
 	await_attempts(id, 21);
-	change("UPDATE certifications SET requested_at = requested_at - 7200000000, next_attempt_at = 0");
+	change(
+		"UPDATE certifications SET requested_at = requested_at - 7200000000, next_attempt_at = 0");
 	struct certification certification = office_await(&office, MODE_LIVE, id);
 	assert_int_equal(certification.status, CERTIFICATION_FAILED);
 	assert_memory_equal(certification.incident_id, "inc_", 4);
 	struct balance balance;
-	assert_int_equal(store_get_balance(office.service.store, office.sample.account, &balance,
-	                                   &error), OK);
+	assert_int_equal(
+		store_get_balance(office.service.store, office.sample.account, &balance, &error), OK);
 	assert_int_equal(balance.balance, 1000000 - 1);
 	const struct json *record = get_record(id, LANGUAGE_ENGLISH);
 	assert_true(slice_is(text_of(record, "status"), "failed"));
@@ -440,9 +453,9 @@ static void test_taken_up_again(void **state)
 	snprintf(holder, sizeof holder, "%s:%s#1", host, office.sample.directory);
 	struct certification claimed;
 	struct certification_claim claim = {
-	    .holder = holder, .now_us = clock_now_us(), .lease_us = 3600 * US_PER_SECOND};
-	assert_int_equal(store_claim_certification(office.service.store, &claim, &arena, &claimed, &error),
-	                 OK);
+		.holder = holder, .now_us = clock_now_us(), .lease_us = 3600 * US_PER_SECOND};
+	assert_int_equal(
+		store_claim_certification(office.service.store, &claim, &arena, &claimed, &error), OK);
 	office_start_jobs(&office);
 	struct certification certification = office_await(&office, MODE_TEST, id);
 	assert_int_equal(certification.status, CERTIFICATION_COMPLETED);
@@ -512,7 +525,8 @@ static void list_documents(const struct certification *certification,
 {
 	assert_int_equal(store_list_documents(office.service.store, certification->account,
 	                                      certification->certification, &arena, ret_documents,
-	                                      ret_count, &error), OK);
+	                                      ret_count, &error),
+	                 OK);
 }
 
 /* Only what is old and named nowhere is swept: marked first, deleted when the mark is old. */
@@ -602,8 +616,8 @@ static void test_anothers_place_is_refused(void **state)
 	assert_int_equal(service_open(&office.settings, false, service, &error), ERR_REFUSED);
 	assert_non_null(strstr(error_message(&error, LANGUAGE_ENGLISH), "7777777"));
 	/* As an operator does who is sure. */
-	assert_int_equal(unlink(arena_printf(&arena, "%s/content/" CONTENT_MARKER,
-	                                     office.sample.directory)), 0);
+	assert_int_equal(
+		unlink(arena_printf(&arena, "%s/content/" CONTENT_MARKER, office.sample.directory)), 0);
 	assert_int_equal(service_open(&office.settings, false, service, &error), OK);
 	service->authorities = authorities;
 }
@@ -648,7 +662,8 @@ static void test_one_node_sweeps_at_a_time(void **state)
 	claim_long_ago();
 	write_old("event", old);
 	assert_int_equal(store_take_lease(store, "sweep", "another", store_now_us(store),
-	                                  60 * US_PER_SECOND, &taken, &error), OK);
+	                                  60 * US_PER_SECOND, &taken, &error),
+	                 OK);
 	assert_true(taken);
 	sweep();
 	assert_false(is_marked(old));
@@ -666,9 +681,9 @@ static void set_tokens(const char *tokens)
 {
 	struct db_connection *writer = db_take_writer(office.service.store->db);
 	assert_int_equal(db_begin(writer, &error), OK);
-	struct db_query *query = db_query(
-	    writer, tokens ? "UPDATE settings SET value = $1 WHERE name = '" TOKENS "'"
-	                   : "DELETE FROM settings WHERE name = '" TOKENS "'");
+	struct db_query *query =
+		db_query(writer, tokens ? "UPDATE settings SET value = $1 WHERE name = '" TOKENS "'"
+	                            : "DELETE FROM settings WHERE name = '" TOKENS "'");
 	if (tokens)
 		db_bind_string(query, tokens);
 	assert_int_equal(db_execute(query, NULL, &error), OK);
@@ -681,7 +696,7 @@ static char *get_tokens(void)
 	struct db_connection *reader = db_take_reader(office.service.store->db);
 	assert_int_equal(db_begin(reader, &error), OK);
 	struct db_query *query =
-	    db_query(reader, "SELECT value FROM settings WHERE name = '" TOKENS "'");
+		db_query(reader, "SELECT value FROM settings WHERE name = '" TOKENS "'");
 	assert_true(db_step(query));
 	struct slice text = db_text(query, 0);
 	char *tokens = arena_copy(&arena, text.data, text.size);
@@ -693,8 +708,8 @@ static char *get_tokens(void)
 static struct content_marker get_marker(void)
 {
 	struct content_marker marker;
-	assert_int_equal(content_claim(office.service.content, office.service.installation, &marker,
-	                               &error), OK);
+	assert_int_equal(
+		content_claim(office.service.content, office.service.installation, &marker, &error), OK);
 	return marker;
 }
 
@@ -794,7 +809,8 @@ static void test_a_crash_does_not_make_a_copy(void **state)
 	assert_true(sweep_is_refused());
 }
 
-/* A store that went back with an operator's word may sweep on, but nothing that was there by then. */
+/* A store that went back with an operator's word may sweep on, but nothing that was there by
+ * then. */
 static void test_an_accepted_rollback_forgets_nothing(void **state)
 {
 	char forgotten[CONTENT_NAME_MAX];
@@ -805,7 +821,7 @@ static void test_an_accepted_rollback_forgets_nothing(void **state)
 	write_old("event", forgotten);
 	set_tokens(before); /* as a laggard has them, that takes over */
 	struct accepted_rollback rollback = {
-	    .accepted_at_us = clock_now_us(), .node = "one", .reason = slice_of("tested")};
+		.accepted_at_us = clock_now_us(), .node = "one", .reason = slice_of("tested")};
 	assert_int_equal(store_record_rollback(office.service.store, &rollback, &error), OK);
 	for (int i = 0; i < 2; i++) {
 		sweep();
@@ -861,13 +877,15 @@ static void test_ranges(void **state)
 	sample_register(&office.sample, MODE_LIVE, 2);
 	struct event event;
 	assert_int_equal(store_get_event(office.service.store, office.sample.account,
-	                                 office.sample.live_chain, 4, &arena, &event, &error), OK);
-	struct certification_range range = {
-	    .from_us = event.received_at_us, .to_us = clock_now_us() + US_PER_DAY};
+	                                 office.sample.live_chain, 4, &arena, &event, &error),
+	                 OK);
+	struct certification_range range = {.from_us = event.received_at_us,
+	                                    .to_us = clock_now_us() + US_PER_DAY};
 	BUF_AUTO struct buf out;
 	buf_init(&out, 65536);
 	assert_int_equal(certification_request(&office.service, &office.live_key, &range,
-	                                       LANGUAGE_ENGLISH, &out, &error), OK);
+	                                       LANGUAGE_ENGLISH, &out, &error),
+	                 OK);
 	assert_non_null(strstr(out.data, "\"event_count\":2"));
 	assert_non_null(strstr(out.data, "\"seq_from\":null"));
 	assert_non_null(strstr(out.data, "\"status\":\"processing\""));
@@ -890,21 +908,27 @@ static void test_ranges(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    CONTENT_TEST(test_live_content), HASH_TEST(test_test_mode),
-	    HASH_TEST(test_many_rounds),     HASH_TEST(test_backlog),
-	    HASH_TEST(test_authority_fails), CONTENT_TEST(test_content_lost),
-	    HASH_TEST(test_completed_unknown), HASH_TEST(test_taken_up_again),  CONTENT_TEST(test_housekeeping),
-	    CONTENT_TEST(test_what_turns_out_to_be_named_stays),
-	    CONTENT_TEST(test_what_was_there_before_is_left_alone),
-	    CONTENT_TEST(test_anothers_place_is_refused),
-	    HASH_TEST(test_documents_being_issued_are_not_swept),
-	    CONTENT_TEST(test_one_node_sweeps_at_a_time),
-	    CONTENT_TEST(test_a_copy_does_not_sweep),
-	    CONTENT_TEST(test_a_copy_that_comes_first_is_stopped),
-	    CONTENT_TEST(test_a_crash_does_not_make_a_copy),
-	    CONTENT_TEST(test_an_accepted_rollback_forgets_nothing),
-	    CONTENT_TEST(test_who_did_not_leave_the_last_token_does_not_sweep),
-	    HASH_TEST(test_ranges),           HASH_TEST(test_stopped),
+		CONTENT_TEST(test_live_content),
+		HASH_TEST(test_test_mode),
+		HASH_TEST(test_many_rounds),
+		HASH_TEST(test_backlog),
+		HASH_TEST(test_authority_fails),
+		CONTENT_TEST(test_content_lost),
+		HASH_TEST(test_completed_unknown),
+		HASH_TEST(test_taken_up_again),
+		CONTENT_TEST(test_housekeeping),
+		CONTENT_TEST(test_what_turns_out_to_be_named_stays),
+		CONTENT_TEST(test_what_was_there_before_is_left_alone),
+		CONTENT_TEST(test_anothers_place_is_refused),
+		HASH_TEST(test_documents_being_issued_are_not_swept),
+		CONTENT_TEST(test_one_node_sweeps_at_a_time),
+		CONTENT_TEST(test_a_copy_does_not_sweep),
+		CONTENT_TEST(test_a_copy_that_comes_first_is_stopped),
+		CONTENT_TEST(test_a_crash_does_not_make_a_copy),
+		CONTENT_TEST(test_an_accepted_rollback_forgets_nothing),
+		CONTENT_TEST(test_who_did_not_leave_the_last_token_does_not_sweep),
+		HASH_TEST(test_ranges),
+		HASH_TEST(test_stopped),
 	};
 	return cmocka_run_group_tests(tests, office_start_signer, office_stop_signer);
 }

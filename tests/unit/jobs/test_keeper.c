@@ -63,7 +63,10 @@ static int renewals_of(struct lease *lease)
 	return renewals;
 }
 
-#define LEASE(...) {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, __VA_ARGS__}
+#define LEASE(...)                                                                                 \
+	{                                                                                              \
+		PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, __VA_ARGS__                           \
+	}
 
 static int set_up(void **state)
 {
@@ -84,7 +87,7 @@ static int tear_down(void **state)
 static void renews_until_a_lease_is_lost(void **state)
 {
 	static struct lease kept = LEASE(.answer = OK), lost = LEASE(.answer = ERR_REFUSED),
-	                    failing = LEASE(.answer = ERR_UNAVAILABLE);
+						failing = LEASE(.answer = ERR_UNAVAILABLE);
 	int holdings[] = {keeper_hold(*state, renew, &lost), keeper_hold(*state, renew, &failing),
 	                  keeper_hold(*state, renew, &kept)};
 	wait_for(&kept, 2, 0); /* by then the others, which come before it, were asked as often */
@@ -116,8 +119,8 @@ static void *release(void *context)
 static void a_release_waits_for_the_renewal_under_way(void **state)
 {
 	static struct lease lease = LEASE(.closed = true), marker = LEASE(.answer = OK);
-	struct releasing releasing = {.keeper = *state, .lease = &lease,
-	                              .holding = keeper_hold(*state, renew, &lease)};
+	struct releasing releasing = {
+		.keeper = *state, .lease = &lease, .holding = keeper_hold(*state, renew, &lease)};
 	wait_for(&lease, 0, 1);
 	pthread_t thread;
 	assert_int_equal(pthread_create(&thread, NULL, release, &releasing), 0);
@@ -160,11 +163,11 @@ static void ends_with_nothing_held(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test_setup_teardown(renews_until_a_lease_is_lost, set_up, tear_down),
-	    cmocka_unit_test_setup_teardown(a_release_waits_for_the_renewal_under_way, set_up,
+		cmocka_unit_test_setup_teardown(renews_until_a_lease_is_lost, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_release_waits_for_the_renewal_under_way, set_up,
 	                                    tear_down),
-	    cmocka_unit_test_setup_teardown(holds_as_many_as_it_says, set_up, tear_down),
-	    cmocka_unit_test_setup_teardown(ends_with_nothing_held, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(holds_as_many_as_it_says, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(ends_with_nothing_held, set_up, tear_down),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -69,9 +69,8 @@ static void test_every_template_in_both_languages(void **state)
 static void test_values_stay_where_they_belong(void **state)
 {
 	BUF_AUTO struct buf subject, text;
-	fill("endpoint_disabled",
-	     "{\"endpoint_id\":\"whk\\r\\nBcc: x\",\"url\":\"{account}\\nmore\"}", LANGUAGE_ENGLISH,
-	     &subject, &text);
+	fill("endpoint_disabled", "{\"endpoint_id\":\"whk\\r\\nBcc: x\",\"url\":\"{account}\\nmore\"}",
+	     LANGUAGE_ENGLISH, &subject, &text);
 	assert_null(strpbrk(subject.data, "\r\n"));
 	assert_non_null(strstr(text.data, "\nAddress: {account} more\n"));
 
@@ -266,9 +265,9 @@ int main(void)
 		cmocka_unit_test(test_values_stay_where_they_belong),
 		cmocka_unit_test_setup_teardown(test_sent_at_once, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_a_lost_answer_gives_the_same_message_again, set_up,
-		                                tear_down),
+	                                    tear_down),
 		cmocka_unit_test_setup_teardown(test_what_was_sent_is_recorded_once_the_store_is_back,
-		                                set_up, tear_down),
+	                                    set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_tried_often_enough, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_refused_for_good, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_no_server, set_up, tear_down),

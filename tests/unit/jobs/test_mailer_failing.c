@@ -49,8 +49,8 @@ static int set_up(void **state)
 	arena_init(&arena, (size_t)1 << 20);
 	struct account_change change = ACCOUNT_UNCHANGED;
 	change.email = "owner@example.com";
-	assert_int_equal(store_change_account(sample.store, slice_of(sample.account_id), &change, 1,
-	                                      NULL), OK);
+	assert_int_equal(
+		store_change_account(sample.store, slice_of(sample.account_id), &change, 1, NULL), OK);
 	settings = (struct settings){.service_name = "Constancia",
 	                             .mail_url = "smtp://127.0.0.1:1",
 	                             .mail_from = "notices@example.org",
@@ -84,7 +84,8 @@ static struct mail_record take_record(void)
 	size_t count;
 	arena_reset(&arena);
 	assert_int_equal(store_list_mails(sample.store, slice_of(sample.account_id), 10, &arena, &mails,
-	                                  &count, NULL), OK);
+	                                  &count, NULL),
+	                 OK);
 	assert_int_equal(count, 1);
 	return mails[0];
 }

@@ -58,8 +58,9 @@ static void register_in(struct sample *channel, int64_t count, int64_t now_us)
 static int64_t sealed_of(const struct sample *channel)
 {
 	struct chain_head head;
-	assert_int_equal(store_get_chain(office.service.store, channel->account, channel->live_chain,
-	                                 &head, &error), OK);
+	assert_int_equal(
+		store_get_chain(office.service.store, channel->account, channel->live_chain, &head, &error),
+		OK);
 	return head.sealed_sequence;
 }
 
@@ -82,8 +83,9 @@ static void a_damaged_chain_is_set_apart(void **state)
 {
 	register_in(&first, 5, clock_now_us());
 	register_in(&second, 5, clock_now_us());
-	change("CREATE TABLE kept AS SELECT event, chain_hash FROM events;"
-	       "UPDATE events SET chain_hash = x'00' WHERE event = (SELECT min(event) + 2 FROM events)");
+	change(
+		"CREATE TABLE kept AS SELECT event, chain_hash FROM events;"
+		"UPDATE events SET chain_hash = x'00' WHERE event = (SELECT min(event) + 2 FROM events)");
 	office_start_jobs(&office);
 	await_seal_of(&second, 5);
 	assert_int_equal(sealed_of(&first), 0);
@@ -106,8 +108,9 @@ static void run_once(struct sealer *sealer)
 	sealer_run(sealer, &stopping);
 }
 
-/* What befalls many at once is hardly their own fault: a pass sets a few apart, says that it failed,
- * and the next goes on from there. What comes before is sealed, and in the end all that is good. */
+/* What befalls many at once is hardly their own fault: a pass sets a few apart, says that it
+ * failed, and the next goes on from there. What comes before is sealed, and in the end all that is
+ * good. */
 static void many_are_not_set_apart_at_once(void **state)
 {
 	enum { BROKEN = 20 };
@@ -120,8 +123,10 @@ static void many_are_not_set_apart_at_once(void **state)
 		register_in(&last, 5, clock_now_us());
 	}
 	char sql[200];
-	snprintf(sql, sizeof sql, "UPDATE events SET chain_hash = x'00' WHERE event / 1099511627776"
-	         " BETWEEN %lld AND %lld", (long long)second.live_chain, (long long)last.live_chain - 1);
+	snprintf(sql, sizeof sql,
+	         "UPDATE events SET chain_hash = x'00' WHERE event / 1099511627776"
+	         " BETWEEN %lld AND %lld",
+	         (long long)second.live_chain, (long long)last.live_chain - 1);
 	change(sql);
 	struct job_counters *counters = &office.service.job_counters;
 	struct sealer sealer;
@@ -154,8 +159,10 @@ static void broken_chains_starve_nobody(void **state)
 		register_in(&last, 1, clock_now_us());
 	}
 	char sql[200];
-	snprintf(sql, sizeof sql, "UPDATE events SET chain_hash = x'00' WHERE event / 1099511627776"
-	         " < %lld", (long long)last.live_chain);
+	snprintf(sql, sizeof sql,
+	         "UPDATE events SET chain_hash = x'00' WHERE event / 1099511627776"
+	         " < %lld",
+	         (long long)last.live_chain);
 	change(sql);
 	struct sealer sealer;
 	struct keeper *keeper;
@@ -175,8 +182,9 @@ static void a_segment_that_cannot_be_written_is_set_apart(void **state)
 	office_start_jobs(&office);
 	await_seal_of(&first, 5);
 	office_stop_jobs(&office);
-	change("INSERT INTO segments SELECT account, chain, 2, 'seg_other', 6, 6, round, root, document,"
-	       " nodes, path FROM segments");
+	change(
+		"INSERT INTO segments SELECT account, chain, 2, 'seg_other', 6, 6, round, root, document,"
+		" nodes, path FROM segments");
 	register_in(&first, 5, clock_now_us());
 	register_in(&second, 5, clock_now_us());
 	office_start_jobs(&office);
@@ -210,7 +218,8 @@ static void what_is_ahead_of_the_clock_stays_pending(void **state)
 	struct segment_record segment;
 	struct round_record round;
 	assert_int_equal(store_find_segment(office.service.store, first.account, first.live_chain, 6,
-	                                    &arena, &segment, &error), OK);
+	                                    &arena, &segment, &error),
+	                 OK);
 	assert_int_equal(segment.first_sequence, 6);
 	assert_int_equal(store_get_round(office.service.store, segment.round, &arena, &round, &error),
 	                 OK);
@@ -227,12 +236,12 @@ static void what_is_ahead_of_the_clock_stays_pending(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test_setup_teardown(a_damaged_chain_is_set_apart, set_up, tear_down),
-	    cmocka_unit_test_setup_teardown(a_segment_that_cannot_be_written_is_set_apart, set_up,
+		cmocka_unit_test_setup_teardown(a_damaged_chain_is_set_apart, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_segment_that_cannot_be_written_is_set_apart, set_up,
 	                                    tear_down),
-	    cmocka_unit_test_setup_teardown(many_are_not_set_apart_at_once, set_up, tear_down),
-	    cmocka_unit_test_setup_teardown(broken_chains_starve_nobody, set_up, tear_down),
-	    cmocka_unit_test_setup_teardown(what_is_ahead_of_the_clock_stays_pending, set_up,
+		cmocka_unit_test_setup_teardown(many_are_not_set_apart_at_once, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(broken_chains_starve_nobody, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(what_is_ahead_of_the_clock_stays_pending, set_up,
 	                                    tear_down),
 	};
 	return cmocka_run_group_tests(tests, office_start_signer, office_stop_signer);

@@ -1,5 +1,5 @@
-/* The sealer, while one call after another fails: what could not be sealed now is sealed later, with
- * no gap, by rounds that verify, and no fault of ours is blamed on a chain or on the store. */
+/* The sealer, while one call after another fails: what could not be sealed now is sealed later,
+ * with no gap, by rounds that verify, and no fault of ours is blamed on a chain or on the store. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -40,7 +40,8 @@ static int64_t sealed(void)
 {
 	struct chain_head head;
 	assert_int_equal(store_get_chain(office.service.store, office.sample.account,
-	                                 office.sample.live_chain, &head, &error), OK);
+	                                 office.sample.live_chain, &head, &error),
+	                 OK);
 	return head.sealed_sequence;
 }
 
@@ -119,9 +120,9 @@ static void begins_only_with_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test_setup_teardown(rounds_outlive_faults, set_up, tear_down),
-	    cmocka_unit_test_setup_teardown(rounds_outlive_parts_that_fail, set_up, tear_down),
-	    cmocka_unit_test_setup_teardown(begins_only_with_memory, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(rounds_outlive_faults, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(rounds_outlive_parts_that_fail, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(begins_only_with_memory, set_up, tear_down),
 	};
 	return cmocka_run_group_tests(tests, office_start_signer, office_stop_signer);
 }

@@ -21,8 +21,7 @@ static void test_build(void **state)
 		struct sha256 nodes[SEGMENT_NODES_MAX], root;
 		size_t node_count;
 		assert_int_equal(segment_build(leaves, counts[i], nodes, &node_count, &root), OK);
-		assert_int_equal(node_count,
-		                 (counts[i] + SEGMENT_NODE_LEAVES - 1) / SEGMENT_NODE_LEAVES);
+		assert_int_equal(node_count, (counts[i] + SEGMENT_NODE_LEAVES - 1) / SEGMENT_NODE_LEAVES);
 		TREE_AUTO struct hash_tree *tree = NULL;
 		assert_int_equal(tree_build(leaves, counts[i], &tree), OK);
 		struct sha256 whole = tree_root(tree);
@@ -35,24 +34,24 @@ static void test_read_document(void **state)
 {
 	struct sha256 hash = sha256_of("seal", 4);
 	struct seal_document seal = {
-	    .segment_id = "seg_a1",
-	    .channel_id = "chn_a",
-	    .chain = "live",
-	    .first_sequence = 3,
-	    .last_sequence = 9,
-	    .chain_hash_before = hash,
-	    .chain_hash_last = sha256_of("last", 4),
-	    .previous_token_hash = &hash,
-	    .clock = {.synchronized = true, .max_error_us = 1234, .source = "ntp_adjtime"},
+		.segment_id = "seg_a1",
+		.channel_id = "chn_a",
+		.chain = "live",
+		.first_sequence = 3,
+		.last_sequence = 9,
+		.chain_hash_before = hash,
+		.chain_hash_last = sha256_of("last", 4),
+		.previous_token_hash = &hash,
+		.clock = {.synchronized = true, .max_error_us = 1234, .source = "ntp_adjtime"},
 	};
 	BUF_AUTO struct buf text;
 	buf_init(&text, SEAL_DOCUMENT_MAX);
 	seal_document_write(&seal, &text);
 	struct segment_record segment = {
-	    .segment_id = "seg_a1",
-	    .first_sequence = 3,
-	    .last_sequence = 9,
-	    .document = buf_slice(&text),
+		.segment_id = "seg_a1",
+		.first_sequence = 3,
+		.last_sequence = 9,
+		.document = buf_slice(&text),
 	};
 	ARENA_AUTO struct arena arena;
 	arena_init(&arena, 1 << 20);
@@ -86,8 +85,8 @@ static void test_read_document(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_build),
-	    cmocka_unit_test(test_read_document),
+		cmocka_unit_test(test_build),
+		cmocka_unit_test(test_read_document),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* What the service answers from its store, copies, and starts with, while one call after another
- * fails: a fault is told as a fault, never as a wrong key, a missing document or an empty list; what
- * was begun is whole or not there; and the same succeeds afterwards. */
+ * fails: a fault is told as a fault, never as a wrong key, a missing document or an empty list;
+ * what was begun is whole or not there; and the same succeeds afterwards. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -72,7 +72,8 @@ static int set_up(void **state)
 	key_hash = sha256_of(key_text, strlen(key_text));
 	assert_int_equal(store_create_key(office.service.store, slice_of(office.sample.channel_id),
 	                                  MODE_LIVE, NULL, &key_hash, "abcd", clock_now_us(), key_id,
-	                                  &error), OK);
+	                                  &error),
+	                 OK);
 	return 0;
 }
 
@@ -99,8 +100,8 @@ static void a_right_key_is_never_called_wrong(void **state)
 			fail_msg("call %d, %s: %d", at, failed, code);
 		if (code) {
 			/* A failure is remembered for a second, as a failure. */
-			if (service_key_known(&office.service, slice_of(key_text), &question, &result, &identity,
-			                      &error))
+			if (service_key_known(&office.service, slice_of(key_text), &question, &result,
+			                      &identity, &error))
 				assert_true(is_fault(result));
 		} else {
 			assert_int_equal(identity.account, office.sample.account);
@@ -110,8 +111,8 @@ static void a_right_key_is_never_called_wrong(void **state)
 			break;
 	}
 	assert_int_equal(service_look_up_key(&office.service, &key_hash, &identity, &error), OK);
-	assert_true(service_key_known(&office.service, slice_of(key_text), &question, &result, &identity,
-	                              &error));
+	assert_true(service_key_known(&office.service, slice_of(key_text), &question, &result,
+	                              &identity, &error));
 	assert_int_equal(result, OK);
 }
 
@@ -121,11 +122,14 @@ static void what_is_no_key_is_not_looked_up(void **state)
 	struct key_question question;
 	char changed[KEY_TEXT_MAX];
 	static const char *const bad[] = {
-	    "", "x", "svc_live_", "svc_live_0123456789ABCDEFGHIJKLMNOPQRST000000",
-	    "svc_live_0123456789ABCDEFGHIJKLMNOPQR-T000000",
-	    "acc_live_0123456789ABCDEFGHIJKLMNOPQRST000000",
-	    "svc_live_0123456789ABCDEFGHIJKLMNOPQRST0000000",
-	    "svc_test_0123456789ABCDEFGHIJKLMNOPQRST0000000123456789012345678901234567890"};
+		"",
+		"x",
+		"svc_live_",
+		"svc_live_0123456789ABCDEFGHIJKLMNOPQRST000000",
+		"svc_live_0123456789ABCDEFGHIJKLMNOPQR-T000000",
+		"acc_live_0123456789ABCDEFGHIJKLMNOPQRST000000",
+		"svc_live_0123456789ABCDEFGHIJKLMNOPQRST0000000",
+		"svc_test_0123456789ABCDEFGHIJKLMNOPQRST0000000123456789012345678901234567890"};
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
 		int result = OK;
 		assert_true(service_key_known(&office.service, slice_of(bad[i]), &question, &result,
@@ -153,7 +157,7 @@ static void what_is_no_key_is_not_looked_up(void **state)
 static int request(struct buf *out)
 {
 	struct certification_range range = {
-	    .from_us = 1, .to_us = clock_now_us() + US_PER_DAY, .seq_from = 0, .seq_to = 0};
+		.from_us = 1, .to_us = clock_now_us() + US_PER_DAY, .seq_from = 0, .seq_to = 0};
 	buf_clear(out);
 	return certification_request(&office.service, &office.live_key, &range, LANGUAGE_SPANISH, out,
 	                             &error);
@@ -276,8 +280,9 @@ static void a_store_that_cannot_be_read_has_not_gone_back(void **state)
 	office_stop_jobs(&office);
 	IN_TURN(MEMORY_AND_STORE, history_check(office.service.store, signer, &history, &error));
 	assert_true(history.known.round >= 2);
-	assert_int_equal(history_accept(office.service.store, signer, "node", slice_of("no"), &history,
-	                                &error), ERR_REFUSED);
+	assert_int_equal(
+		history_accept(office.service.store, signer, "node", slice_of("no"), &history, &error),
+		ERR_REFUSED);
 }
 
 /* ---- backups ---- */
@@ -346,23 +351,25 @@ static void a_backup_is_whole_or_none(void **state)
 	struct store *restored;
 	struct chain_head head;
 	assert_int_equal(store_open(&(struct db_options){.url = url}, &restored, &error), OK);
-	assert_int_equal(store_get_chain(restored, office.sample.account, office.sample.live_chain,
-	                                 &head, &error), OK);
+	assert_int_equal(
+		store_get_chain(restored, office.sample.account, office.sample.live_chain, &head, &error),
+		OK);
 	assert_int_equal(head.sealed_sequence, 3);
 	store_close(restored);
 	assert_int_equal(restore(path), OK);
 	assert_int_equal(unlink(manifest), 0);
 	assert_int_not_equal(restore(path), OK);
 	assert_int_equal(backup_make(office.service.store, office.service.content, "not/absolute",
-	                             clock_now_us(), &facts, &error), ERR_USAGE);
+	                             clock_now_us(), &facts, &error),
+	                 ERR_USAGE);
 }
 
 /* ---- starting ---- */
 
 static void the_service_starts_or_says_why_not(void **state)
 {
-	const unsigned kinds = FAILING_MEMORY | FAILING_FILES | FAILING_SQLITE | FAILING_PARTS |
-	                       FAILING_SYSTEM;
+	const unsigned kinds =
+		FAILING_MEMORY | FAILING_FILES | FAILING_SQLITE | FAILING_PARTS | FAILING_SYSTEM;
 	struct authorities *authorities = office.service.authorities;
 	service_close(&office.service);
 	for (int at = 1;; at++) {
@@ -421,14 +428,14 @@ static void jobs_start_or_say_why_not(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    TEST(a_right_key_is_never_called_wrong),
-	    TEST(what_is_no_key_is_not_looked_up),
-	    TEST(what_is_there_is_never_called_missing),
-	    TEST(a_request_is_accepted_or_told_to_have_failed),
-	    TEST(a_store_that_cannot_be_read_has_not_gone_back),
-	    TEST(a_backup_is_whole_or_none),
-	    TEST(the_service_starts_or_says_why_not),
-	    TEST(jobs_start_or_say_why_not),
+		TEST(a_right_key_is_never_called_wrong),
+		TEST(what_is_no_key_is_not_looked_up),
+		TEST(what_is_there_is_never_called_missing),
+		TEST(a_request_is_accepted_or_told_to_have_failed),
+		TEST(a_store_that_cannot_be_read_has_not_gone_back),
+		TEST(a_backup_is_whole_or_none),
+		TEST(the_service_starts_or_says_why_not),
+		TEST(jobs_start_or_say_why_not),
 	};
 	return cmocka_run_group_tests(tests, office_start_signer, office_stop_signer);
 }

@@ -22,9 +22,8 @@ static _Atomic int content_looks; /* so many times that of content has room; neg
 int __wrap_statvfs64(const char *path, struct statvfs *ret);
 int __wrap_statvfs64(const char *path, struct statvfs *ret)
 {
-	*ret = (struct statvfs){.f_frsize = MEBIBYTE,
-	                        .f_blocks = total_mebibytes,
-	                        .f_bavail = available_mebibytes};
+	*ret = (struct statvfs){
+		.f_frsize = MEBIBYTE, .f_blocks = total_mebibytes, .f_bavail = available_mebibytes};
 	if (strstr(path, "/content") && content_looks >= 0 && content_looks-- <= 0) {
 		content_looks = 0;
 		ret->f_bavail = 0;
@@ -58,7 +57,8 @@ static struct certification look(const char *id, struct arena *arena)
 	struct certification certification;
 	assert_int_equal(store_find_certification(office.service.store, office.sample.account,
 	                                          office.sample.test_chain, slice_of(id), arena,
-	                                          &certification, NULL), OK);
+	                                          &certification, NULL),
+	                 OK);
 	return certification;
 }
 
@@ -125,9 +125,9 @@ static void what_never_fits_fails_with_its_cause(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test_setup_teardown(what_does_not_fit_now_waits, set_up, tear_down),
-	    cmocka_unit_test_setup_teardown(the_disk_of_content_is_watched_too, set_up, tear_down),
-	    cmocka_unit_test_setup_teardown(what_never_fits_fails_with_its_cause, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(what_does_not_fit_now_waits, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(the_disk_of_content_is_watched_too, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(what_never_fits_fails_with_its_cause, set_up, tear_down),
 	};
 	return cmocka_run_group_tests(tests, office_start_signer, office_stop_signer);
 }

@@ -33,8 +33,9 @@ static void test_rules(void **state)
 	assert_int_equal(rules.timeout_ms, 10000);
 	assert_null(rules.roots_path);
 	assert_false(rules.allow_http);
-	static const char *const bad[] = {"", "1x", "1m,", "1m,,2m", "1m 2m",
-	                                  "1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s"};
+	static const char *const bad[] = {
+		"",       "1x",    "1m,",
+		"1m,,2m", "1m 2m", "1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s"};
 	for (size_t i = 1; i < sizeof bad / sizeof *bad; i++) {
 		struct settings other = settings;
 		other.webhook_schedule = bad[i];
@@ -51,8 +52,7 @@ static void test_waits(void **state)
 	for (size_t i = 0; i < 7; i++) {
 		int64_t least_us = seconds[i] * US_PER_SECOND;
 		assert_int_equal(webhook_wait_us(&rules, (int64_t)i + 1, 0), least_us);
-		assert_int_equal(webhook_wait_us(&rules, (int64_t)i + 1, UINT32_MAX),
-		                 least_us / 10 * 11);
+		assert_int_equal(webhook_wait_us(&rules, (int64_t)i + 1, UINT32_MAX), least_us / 10 * 11);
 		int64_t half_us = webhook_wait_us(&rules, (int64_t)i + 1, UINT32_MAX / 2);
 		assert_in_range(half_us, least_us / 100 * 104, least_us / 100 * 106);
 	}
@@ -101,8 +101,8 @@ static void test_signatures(void **state)
 	assert_string_equal(headers.list[0], "X-ACME-Webhook-Id: ntc_1");
 	assert_string_equal(headers.list[1], "X-ACME-Timestamp: 1767323045");
 	assert_string_equal(headers.list[2], "X-ACME-Signature: v1=" SIGNED_NEW);
-	assert_int_equal(webhook_sign(&rules, "ntc_1", body, "whsec_new", "whsec_old", now_us,
-	                              &headers), OK);
+	assert_int_equal(
+		webhook_sign(&rules, "ntc_1", body, "whsec_new", "whsec_old", now_us, &headers), OK);
 	assert_string_equal(headers.list[2], "X-ACME-Signature: v1=" SIGNED_NEW ",v1=" SIGNED_OLD);
 }
 
@@ -111,8 +111,8 @@ static void test_acknowledgments(void **state)
 	static const struct {
 		int result, status;
 		bool good;
-	} cases[] = {{OK, 200, true},  {OK, 299, true},  {OK, 199, false}, {OK, 300, false},
-	             {OK, 500, false}, {ERR_NETWORK, 200, false}};
+	} cases[] = {{OK, 200, true},  {OK, 299, true},  {OK, 199, false},
+	             {OK, 300, false}, {OK, 500, false}, {ERR_NETWORK, 200, false}};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct http_answer answer = {.status = cases[i].status};
 		assert_int_equal(webhook_is_acknowledged(cases[i].result, &answer), cases[i].good);
@@ -151,9 +151,9 @@ static void test_types(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_rules),         cmocka_unit_test(test_waits),
-		cmocka_unit_test(test_secrets),       cmocka_unit_test(test_envelope),
-		cmocka_unit_test(test_signatures),    cmocka_unit_test(test_acknowledgments),
+		cmocka_unit_test(test_rules),      cmocka_unit_test(test_waits),
+		cmocka_unit_test(test_secrets),    cmocka_unit_test(test_envelope),
+		cmocka_unit_test(test_signatures), cmocka_unit_test(test_acknowledgments),
 		cmocka_unit_test(test_types),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

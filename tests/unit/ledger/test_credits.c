@@ -16,9 +16,9 @@ struct table {
 static void debts_come_first(void **state)
 {
 	static const struct table rows[] = {
-	    {0, 0, 10, 10, 0, 0},   {0, 3, 10, 7, 0, 3},   {0, 3, 2, 0, 1, 2},
-	    {-5, 3, 4, -1, 3, 0},   {-5, 3, 5, 0, 3, 0},   {-5, 3, 7, 0, 1, 2},
-	    {-5, 3, 10, 2, 0, 3},   {10, 0, -4, 6, 0, 0},  {3, 0, -10, -7, 0, 0},
+		{0, 0, 10, 10, 0, 0}, {0, 3, 10, 7, 0, 3},  {0, 3, 2, 0, 1, 2},
+		{-5, 3, 4, -1, 3, 0}, {-5, 3, 5, 0, 3, 0},  {-5, 3, 7, 0, 1, 2},
+		{-5, 3, 10, 2, 0, 3}, {10, 0, -4, 6, 0, 0}, {3, 0, -10, -7, 0, 0},
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		ARENA_AUTO struct arena arena;
@@ -27,8 +27,9 @@ static void debts_come_first(void **state)
 		                                 .unpaid_events = rows[i].unpaid};
 		struct ledger_result result;
 		int64_t settled;
-		assert_int_equal(ledger_move_credits(&account, rows[i].credits, "purchase", "sal_1",
-		                                     &arena, &result, &settled, NULL), OK);
+		assert_int_equal(ledger_move_credits(&account, rows[i].credits, "purchase", "sal_1", &arena,
+		                                     &result, &settled, NULL),
+		                 OK);
 		assert_int_equal(account.balance, rows[i].balance_after);
 		assert_int_equal(account.unpaid_events, rows[i].unpaid_after);
 		assert_int_equal(settled, rows[i].settled);
@@ -47,25 +48,24 @@ static void thresholds_fire_and_arm(void **state)
 	ARENA_AUTO struct arena arena;
 	arena_init(&arena, 65536);
 	struct ledger_threshold threshold = {.threshold_id = "thr_a", .credits = 10, .armed = true};
-	struct ledger_account account = {.balance = 12, .thresholds = &threshold,
-	                                 .threshold_count = 1};
+	struct ledger_account account = {.balance = 12, .thresholds = &threshold, .threshold_count = 1};
 	struct ledger_result result;
 	int64_t settled;
-	assert_int_equal(ledger_move_credits(&account, -2, "adjustment", NULL, &arena, &result,
-	                                     &settled, NULL), OK);
+	assert_int_equal(
+		ledger_move_credits(&account, -2, "adjustment", NULL, &arena, &result, &settled, NULL), OK);
 	assert_int_equal(result.notices->type, NOTICE_BALANCE_LOW);
 	assert_false(threshold.armed);
-	assert_int_equal(ledger_move_credits(&account, -2, "adjustment", NULL, &arena, &result,
-	                                     &settled, NULL), OK);
+	assert_int_equal(
+		ledger_move_credits(&account, -2, "adjustment", NULL, &arena, &result, &settled, NULL), OK);
 	assert_null(result.notices);
-	assert_int_equal(ledger_move_credits(&account, 2, "adjustment", NULL, &arena, &result,
-	                                     &settled, NULL), OK);
+	assert_int_equal(
+		ledger_move_credits(&account, 2, "adjustment", NULL, &arena, &result, &settled, NULL), OK);
 	assert_false(threshold.armed);
-	assert_int_equal(ledger_move_credits(&account, 1, "adjustment", NULL, &arena, &result,
-	                                     &settled, NULL), OK);
+	assert_int_equal(
+		ledger_move_credits(&account, 1, "adjustment", NULL, &arena, &result, &settled, NULL), OK);
 	assert_true(threshold.armed);
-	assert_int_equal(ledger_move_credits(&account, -1, "adjustment", NULL, &arena, &result,
-	                                     &settled, NULL), OK);
+	assert_int_equal(
+		ledger_move_credits(&account, -1, "adjustment", NULL, &arena, &result, &settled, NULL), OK);
 	assert_int_equal(result.notices->type, NOTICE_BALANCE_LOW);
 }
 
@@ -73,14 +73,18 @@ static void out_of_range_is_refused(void **state)
 {
 	ARENA_AUTO struct arena arena;
 	arena_init(&arena, 65536);
-	static const int64_t rows[][2] = {{0, 0}, {1, INT64_MAX}, {LEDGER_BALANCE_MAX, 1},
-	                                  {-LEDGER_BALANCE_MAX, -1}, {-2, INT64_MIN}};
+	static const int64_t rows[][2] = {{0, 0},
+	                                  {1, INT64_MAX},
+	                                  {LEDGER_BALANCE_MAX, 1},
+	                                  {-LEDGER_BALANCE_MAX, -1},
+	                                  {-2, INT64_MIN}};
 	for (size_t i = 0; i < 5; i++) {
 		struct ledger_account account = {.balance = rows[i][0]};
 		struct ledger_result result;
 		int64_t settled;
 		assert_int_equal(ledger_move_credits(&account, rows[i][1], "adjustment", NULL, &arena,
-		                                     &result, &settled, NULL), ERR_VALIDATION);
+		                                     &result, &settled, NULL),
+		                 ERR_VALIDATION);
 		assert_int_equal(account.balance, rows[i][0]);
 	}
 }
@@ -88,9 +92,9 @@ static void out_of_range_is_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(debts_come_first),
-	    cmocka_unit_test(thresholds_fire_and_arm),
-	    cmocka_unit_test(out_of_range_is_refused),
+		cmocka_unit_test(debts_come_first),
+		cmocka_unit_test(thresholds_fire_and_arm),
+		cmocka_unit_test(out_of_range_is_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

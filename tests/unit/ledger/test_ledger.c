@@ -28,14 +28,15 @@ static void world_begin(struct world *world, int64_t balance, int64_t unpaid_lim
 {
 	memset(world, 0, sizeof *world);
 	arena_init(&world->arena, (size_t)64 << 20);
-	world->account = (struct ledger_account){.account = 1, .balance = balance,
-	                                         .unpaid_limit = unpaid_limit};
+	world->account =
+		(struct ledger_account){.account = 1, .balance = balance, .unpaid_limit = unpaid_limit};
 	for (int i = 0; i < 3; i++) {
-		world->chains[i] = (struct ledger_chain){
-		    .chain = i == 2 ? 3 : 2 + i * 2, .channel = i == 1 ? 2 : 1,
-		    .channel_id = i == 1 ? "chn_two" : "chn_one",
-		    .mode = i == 2 ? MODE_TEST : MODE_LIVE, .modality = MODALITY_HASH_ONLY,
-		    .config_version = 1};
+		world->chains[i] = (struct ledger_chain){.chain = i == 2 ? 3 : 2 + i * 2,
+		                                         .channel = i == 1 ? 2 : 1,
+		                                         .channel_id = i == 1 ? "chn_two" : "chn_one",
+		                                         .mode = i == 2 ? MODE_TEST : MODE_LIVE,
+		                                         .modality = MODALITY_HASH_ONLY,
+		                                         .config_version = 1};
 		world->chain_list[i] = &world->chains[i];
 	}
 	world->account.chains = world->chain_list;
@@ -49,10 +50,12 @@ static void world_end(struct world *world)
 
 static struct ledger_request request_make(struct world *world, int chain, const char *ref)
 {
-	struct ledger_request request = {
-	    .chain = &world->chains[chain], .key = chain + 10, .key_id = "key_x",
-	    .client_ref = slice_of(ref), .occurred_at_us = TIME_NONE,
-	    .hash_algorithm = HASH_SHA256};
+	struct ledger_request request = {.chain = &world->chains[chain],
+	                                 .key = chain + 10,
+	                                 .key_id = "key_x",
+	                                 .client_ref = slice_of(ref),
+	                                 .occurred_at_us = TIME_NONE,
+	                                 .hash_algorithm = HASH_SHA256};
 	memset(request.hash, 7, SHA256_SIZE);
 	return request;
 }
@@ -69,8 +72,8 @@ static void run_by(struct world *world, struct ledger_request *requests, size_t 
 		world->chains[i].paid = NULL;
 		world->chains[i].changed = false;
 	}
-	assert_int_equal(ledger_register(&world->account, list, count, &clock, &world->arena,
-	                                 &world->result), OK);
+	assert_int_equal(
+		ledger_register(&world->account, list, count, &clock, &world->arena, &world->result), OK);
 }
 
 static void run_at(struct world *world, struct ledger_request *requests, size_t count,
@@ -181,9 +184,9 @@ static void same_ref_replays_or_conflicts(void **state)
 {
 	struct world world;
 	world_begin(&world, 10, 5);
-	struct ledger_request requests[] = {
-	    request_make(&world, 0, "a"), request_make(&world, 0, "a"), request_make(&world, 0, "a"),
-	    request_make(&world, 0, "a"), request_make(&world, 0, "known")};
+	struct ledger_request requests[] = {request_make(&world, 0, "a"), request_make(&world, 0, "a"),
+	                                    request_make(&world, 0, "a"), request_make(&world, 0, "a"),
+	                                    request_make(&world, 0, "known")};
 	requests[2].hash[0] ^= 1;
 	requests[3].occurred_at_us = NOON;
 	requests[4].known.sequence = 77;
@@ -213,8 +216,8 @@ static void replay_ignores_limits(void **state)
 {
 	struct world world;
 	world_begin(&world, 0, 0);
-	world.limits[0] = (struct ledger_limit){.limit_id = "lim_a", .channel = 1, .block = true,
-	                                        .max_events = 1, .used = 1};
+	world.limits[0] = (struct ledger_limit){
+		.limit_id = "lim_a", .channel = 1, .block = true, .max_events = 1, .used = 1};
 	world.account.limits = world.limits;
 	world.account.limit_count = 1;
 	struct ledger_request known = request_make(&world, 0, "a");
@@ -267,12 +270,17 @@ static void consumption_limits(void **state)
 {
 	struct world world;
 	world_begin(&world, 100, 5);
-	world.limits[0] = (struct ledger_limit){.limit_id = "lim_warn", .channel = 1,
-	                                        .channel_id = "chn_one", .max_events = 2};
-	world.limits[1] = (struct ledger_limit){.limit_id = "lim_block", .channel = 1,
-	                                        .channel_id = "chn_one", .key = 10, .key_id = "key_x",
-	                                        .period = PERIOD_MONTH, .block = true,
-	                                        .max_events = 3, .used = 0};
+	world.limits[0] = (struct ledger_limit){
+		.limit_id = "lim_warn", .channel = 1, .channel_id = "chn_one", .max_events = 2};
+	world.limits[1] = (struct ledger_limit){.limit_id = "lim_block",
+	                                        .channel = 1,
+	                                        .channel_id = "chn_one",
+	                                        .key = 10,
+	                                        .key_id = "key_x",
+	                                        .period = PERIOD_MONTH,
+	                                        .block = true,
+	                                        .max_events = 3,
+	                                        .used = 0};
 	world.account.limits = world.limits;
 	world.account.limit_count = 2;
 	struct ledger_request requests[5];
@@ -333,8 +341,8 @@ static void balance_low_once_per_crossing(void **state)
 {
 	struct world world;
 	world_begin(&world, 4, 5);
-	world.thresholds[0] = (struct ledger_threshold){.threshold_id = "thr_a", .credits = 2,
-	                                                .armed = true};
+	world.thresholds[0] =
+		(struct ledger_threshold){.threshold_id = "thr_a", .credits = 2, .armed = true};
 	world.account.thresholds = world.thresholds;
 	world.account.threshold_count = 1;
 	struct ledger_request requests[] = {request_make(&world, 0, "a"), request_make(&world, 0, "b"),
@@ -354,7 +362,7 @@ static void balance_low_once_per_crossing(void **state)
 struct model {
 	int64_t balance, unpaid, unpaid_limit, sequences[3], entries_sum, exhausted, limit_reached;
 	int64_t limit_used[2], limit_notices[2];
-	int64_t received[3]; /* of each chain's last event; 0: none */
+	int64_t received[3];    /* of each chain's last event; 0: none */
 	char registered[3][64]; /* by number of client_ref: its content, 0: none */
 };
 
@@ -376,7 +384,8 @@ static int model_step(struct model *model, struct world *world, int chain, int r
 		if (ahead_us > CLOCK_BOUND || model->received[chain] - CLOCK_BOUND > now_us)
 			return ERR_CLOCK;
 		for (int i = 0; i < 2; i++)
-			if (world->limits[i].block && world->limits[i].channel == world->chains[chain].channel &&
+			if (world->limits[i].block &&
+			    world->limits[i].channel == world->chains[chain].channel &&
 			    model->limit_used[i] >= world->limits[i].max_events)
 				return ERR_LIMIT_BLOCKED;
 		if (model->balance <= 0 && model->unpaid >= model->unpaid_limit)
@@ -400,8 +409,7 @@ static int model_step(struct model *model, struct world *world, int chain, int r
 	return OK;
 }
 
-static void random_batch(struct world *world, struct model *model, int64_t now_us,
-                         int64_t ahead_us)
+static void random_batch(struct world *world, struct model *model, int64_t now_us, int64_t ahead_us)
 {
 	static char refs[64][16];
 	struct ledger_request requests[64];
@@ -435,8 +443,7 @@ static void random_batch(struct world *world, struct model *model, int64_t now_u
 		assert_int_equal(requests[i].result, expected[i] == 1 ? OK : expected[i]);
 		assert_int_equal(requests[i].replayed, expected[i] == 1);
 		if (expected[i] == OK)
-			assert_int_equal(requests[i].sequence,
-			                 ++before[requests[i].chain - world->chains]);
+			assert_int_equal(requests[i].sequence, ++before[requests[i].chain - world->chains]);
 		if (expected[i] == OK && requests[i].chain->mode == MODE_LIVE)
 			assert_true(requests[i].received_at_us - now_us <= CLOCK_BOUND);
 	}
@@ -461,9 +468,11 @@ static void random_history(void)
 	struct model model = {.balance = random_below(120), .unpaid_limit = random_below(40)};
 	world_begin(&world, model.balance, model.unpaid_limit);
 	for (int i = 0; i < 2; i++)
-		world.limits[i] = (struct ledger_limit){
-		    .limit_id = "lim_x", .channel = 1 + i, .channel_id = "chn_x", .block = i == 0,
-		    .max_events = 1 + random_below(60)};
+		world.limits[i] = (struct ledger_limit){.limit_id = "lim_x",
+		                                        .channel = 1 + i,
+		                                        .channel_id = "chn_x",
+		                                        .block = i == 0,
+		                                        .max_events = 1 + random_below(60)};
 	world.account.limits = world.limits;
 	world.account.limit_count = 2;
 	int64_t entries = model.balance;
@@ -487,7 +496,8 @@ static void random_history(void)
 			int64_t credits = 1 + random_below(30);
 			int64_t settled;
 			assert_int_equal(ledger_move_credits(&world.account, credits, "purchase", NULL,
-			                                     &world.arena, &world.result, &settled, NULL), OK);
+			                                     &world.arena, &world.result, &settled, NULL),
+			                 OK);
 			int64_t expected = credits < model.unpaid ? credits : model.unpaid;
 			assert_int_equal(settled, expected);
 			model.balance += credits - expected;
@@ -543,18 +553,18 @@ static void random_histories(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(registers_in_order_and_chains),
-	    cmocka_unit_test(time_never_goes_back),
-	    cmocka_unit_test(a_clock_too_far_back_is_refused),
-	    cmocka_unit_test(a_clock_that_is_ahead_is_refused),
-	    cmocka_unit_test(same_ref_replays_or_conflicts),
-	    cmocka_unit_test(replay_ignores_limits),
-	    cmocka_unit_test(credits_run_out),
-	    cmocka_unit_test(unpaid_limit_zero_means_none),
-	    cmocka_unit_test(consumption_limits),
-	    cmocka_unit_test(test_quotas),
-	    cmocka_unit_test(balance_low_once_per_crossing),
-	    cmocka_unit_test(random_histories),
+		cmocka_unit_test(registers_in_order_and_chains),
+		cmocka_unit_test(time_never_goes_back),
+		cmocka_unit_test(a_clock_too_far_back_is_refused),
+		cmocka_unit_test(a_clock_that_is_ahead_is_refused),
+		cmocka_unit_test(same_ref_replays_or_conflicts),
+		cmocka_unit_test(replay_ignores_limits),
+		cmocka_unit_test(credits_run_out),
+		cmocka_unit_test(unpaid_limit_zero_means_none),
+		cmocka_unit_test(consumption_limits),
+		cmocka_unit_test(test_quotas),
+		cmocka_unit_test(balance_low_once_per_crossing),
+		cmocka_unit_test(random_histories),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,8 +18,14 @@ static void amounts_are_read(void **state)
 	static const struct {
 		const char *text;
 		int64_t minor;
-	} rows[] = {{"0", 0},         {"0.01", 1},      {"0.1", 10},          {"10", 1000},
-	            {"10.5", 1050},   {"10.50", 1050},  {"499999.99", 49999999}, {"9.99", 999}};
+	} rows[] = {{"0", 0},
+	            {"0.01", 1},
+	            {"0.1", 10},
+	            {"10", 1000},
+	            {"10.5", 1050},
+	            {"10.50", 1050},
+	            {"499999.99", 49999999},
+	            {"9.99", 999}};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		int64_t minor = -1;
 		assert_true(amount_parse(slice_of(rows[i].text), AMOUNT_MAX, &minor));
@@ -29,11 +35,32 @@ static void amounts_are_read(void **state)
 
 static void other_texts_are_no_amounts(void **state)
 {
-	static const char *const rows[] = {
-	    "",      ".",      ".5",    "5.",       "-1",          "+1",     " 1",      "1 ",   "1,00",
-	    "1.000", "1.00.0", "01",    "00",       "1e3",         "0x1",    "1.-1",    "1.a",  "1.0a",
-	    "a",     "500000", "1.0\n", "1.\xd9\xa0", "9999999999999999999999",
-	    "18446744073709551616", "1000000000000000.00", "49999999.01"};
+	static const char *const rows[] = {"",
+	                                   ".",
+	                                   ".5",
+	                                   "5.",
+	                                   "-1",
+	                                   "+1",
+	                                   " 1",
+	                                   "1 ",
+	                                   "1,00",
+	                                   "1.000",
+	                                   "1.00.0",
+	                                   "01",
+	                                   "00",
+	                                   "1e3",
+	                                   "0x1",
+	                                   "1.-1",
+	                                   "1.a",
+	                                   "1.0a",
+	                                   "a",
+	                                   "500000",
+	                                   "1.0\n",
+	                                   "1.\xd9\xa0",
+	                                   "9999999999999999999999",
+	                                   "18446744073709551616",
+	                                   "1000000000000000.00",
+	                                   "49999999.01"};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		int64_t minor = -1;
 		assert_false(amount_parse(slice_of(rows[i]), AMOUNT_MAX, &minor));
@@ -61,10 +88,10 @@ static void an_amount_is_written_as_it_is_read(void **state)
 
 static void half_a_cent_of_tax_is_rounded_up(void **state)
 {
-	static const int64_t rows[][3] = {{1000, 2100, 210}, {999, 2100, 210}, {1, 2100, 0},
-	                                  {3, 2000, 1},      {5, 1000, 1},     {4, 1000, 0},
-	                                  {1000, 0, 0},      {AMOUNT_MAX, TAX_RATE_MAX, AMOUNT_MAX},
-	                                  {1050, 550, 58}};
+	static const int64_t rows[][3] = {
+		{1000, 2100, 210}, {999, 2100, 210}, {1, 2100, 0}, {3, 2000, 1},
+		{5, 1000, 1},      {4, 1000, 0},     {1000, 0, 0}, {AMOUNT_MAX, TAX_RATE_MAX, AMOUNT_MAX},
+		{1050, 550, 58}};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
 		assert_int_equal(amount_tax(rows[i][0], rows[i][1]), rows[i][2]);
 	assert_true(AMOUNT_MAX + amount_tax(AMOUNT_MAX, TAX_RATE_MAX) <= AMOUNT_TOTAL_MAX);
@@ -124,7 +151,8 @@ static void a_country_leads_to_a_currency(void **state)
 		assert_true(region_parse(slice_of(region_text(rows[i].region)), &again));
 		assert_int_equal(again, rows[i].region);
 	}
-	static const char *const unknown[] = {"", "E", "ESP", "es", "UK", "EU", "XX", "A1", "ZZ", "SE "};
+	static const char *const unknown[] = {"",   "E",  "ESP", "es", "UK",
+	                                      "EU", "XX", "A1",  "ZZ", "SE "};
 	for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++)
 		assert_false(country_is_known(slice_of(unknown[i])));
 }
@@ -150,18 +178,27 @@ static void currencies_have_names(void **state)
 
 /* ---- states ---- */
 
-#define REFUSED {false, 0, 0}
+#define REFUSED                                                                                    \
+	{                                                                                              \
+		false, 0, 0                                                                                \
+	}
 
 /* Rows: the state before; columns: pay, cancel, reject, refund, revert. */
 static const struct purchase_step by_operator[6][5] = {
-    [PURCHASE_PENDING] = {{true, PURCHASE_PAID, 1}, {true, PURCHASE_CANCELED, 0},
-                          {true, PURCHASE_REJECTED, 0}, REFUSED, REFUSED},
-    [PURCHASE_PAID] = {{true, PURCHASE_PAID, 0}, REFUSED, REFUSED, {true, PURCHASE_REFUNDED, -1},
+	[PURCHASE_PENDING] = {{true, PURCHASE_PAID, 1},
+                          {true, PURCHASE_CANCELED, 0},
+                          {true, PURCHASE_REJECTED, 0},
+                          REFUSED,
+                          REFUSED},
+	[PURCHASE_PAID] = {{true, PURCHASE_PAID, 0},
+                       REFUSED,
+                       REFUSED,
+                       {true, PURCHASE_REFUNDED, -1},
                        {true, PURCHASE_REVERTED, -1}},
-    [PURCHASE_CANCELED] = {REFUSED, {true, PURCHASE_CANCELED, 0}, REFUSED, REFUSED, REFUSED},
-    [PURCHASE_REJECTED] = {REFUSED, REFUSED, REFUSED, REFUSED, REFUSED},
-    [PURCHASE_REFUNDED] = {REFUSED, REFUSED, REFUSED, {true, PURCHASE_REFUNDED, 0}, REFUSED},
-    [PURCHASE_REVERTED] = {REFUSED, REFUSED, REFUSED, REFUSED, {true, PURCHASE_REVERTED, 0}},
+	[PURCHASE_CANCELED] = {REFUSED, {true, PURCHASE_CANCELED, 0}, REFUSED, REFUSED, REFUSED},
+	[PURCHASE_REJECTED] = {REFUSED, REFUSED, REFUSED, REFUSED, REFUSED},
+	[PURCHASE_REFUNDED] = {REFUSED, REFUSED, REFUSED, {true, PURCHASE_REFUNDED, 0}, REFUSED},
+	[PURCHASE_REVERTED] = {REFUSED, REFUSED, REFUSED, REFUSED, {true, PURCHASE_REVERTED, 0}},
 };
 
 static void an_operator_is_held_to_the_table(void **state)
@@ -169,7 +206,7 @@ static void an_operator_is_held_to_the_table(void **state)
 	for (int from = 0; from < 6; from++)
 		for (int act = 0; act < 5; act++) {
 			struct purchase_step step =
-			    purchase_step((enum purchase_state)from, (enum purchase_act)act, false);
+				purchase_step((enum purchase_state)from, (enum purchase_act)act, false);
 			const struct purchase_step *wanted = &by_operator[from][act];
 			assert_int_equal(step.allowed, wanted->allowed);
 			assert_int_equal(step.to, wanted->allowed ? wanted->to : (unsigned)from);
@@ -211,16 +248,16 @@ static void the_order_of_notices_does_not_matter(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(amounts_are_read),
-	    cmocka_unit_test(other_texts_are_no_amounts),
-	    cmocka_unit_test(an_amount_is_written_as_it_is_read),
-	    cmocka_unit_test(half_a_cent_of_tax_is_rounded_up),
-	    cmocka_unit_test(a_part_takes_its_part_of_the_credits),
-	    cmocka_unit_test(a_country_leads_to_a_currency),
-	    cmocka_unit_test(all_assigned_countries_are_known),
-	    cmocka_unit_test(currencies_have_names),
-	    cmocka_unit_test(an_operator_is_held_to_the_table),
-	    cmocka_unit_test(the_order_of_notices_does_not_matter),
+		cmocka_unit_test(amounts_are_read),
+		cmocka_unit_test(other_texts_are_no_amounts),
+		cmocka_unit_test(an_amount_is_written_as_it_is_read),
+		cmocka_unit_test(half_a_cent_of_tax_is_rounded_up),
+		cmocka_unit_test(a_part_takes_its_part_of_the_credits),
+		cmocka_unit_test(a_country_leads_to_a_currency),
+		cmocka_unit_test(all_assigned_countries_are_known),
+		cmocka_unit_test(currencies_have_names),
+		cmocka_unit_test(an_operator_is_held_to_the_table),
+		cmocka_unit_test(the_order_of_notices_does_not_matter),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

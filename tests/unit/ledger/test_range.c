@@ -14,19 +14,19 @@ static void ranges(void **state)
 		struct certification_range range;
 		int expected;
 	} rows[] = {
-	    {{TIME_NONE, TIME_NONE, 1, 10}, OK},
-	    {{TIME_NONE, TIME_NONE, 10, 10}, OK},
-	    {{TIME_NONE, TIME_NONE, 1, 11}, ERR_VALIDATION},
-	    {{TIME_NONE, TIME_NONE, 3, 2}, ERR_VALIDATION},
-	    {{TIME_NONE, TIME_NONE, -1, 2}, ERR_VALIDATION},
-	    {{TIME_NONE, TIME_NONE, 1, 0}, ERR_VALIDATION},
-	    {{TIME_NONE, TIME_NONE, 0, 0}, ERR_VALIDATION},
-	    {{100, 200, 0, 0}, OK},
-	    {{200, 200, 0, 0}, ERR_VALIDATION},
-	    {{300, 200, 0, 0}, ERR_VALIDATION},
-	    {{100, TIME_NONE, 0, 0}, ERR_VALIDATION},
-	    {{100, 200, 1, 2}, ERR_VALIDATION},
-	    {{100, 200, 1, 0}, ERR_VALIDATION},
+		{{TIME_NONE, TIME_NONE, 1, 10}, OK},
+		{{TIME_NONE, TIME_NONE, 10, 10}, OK},
+		{{TIME_NONE, TIME_NONE, 1, 11}, ERR_VALIDATION},
+		{{TIME_NONE, TIME_NONE, 3, 2}, ERR_VALIDATION},
+		{{TIME_NONE, TIME_NONE, -1, 2}, ERR_VALIDATION},
+		{{TIME_NONE, TIME_NONE, 1, 0}, ERR_VALIDATION},
+		{{TIME_NONE, TIME_NONE, 0, 0}, ERR_VALIDATION},
+		{{100, 200, 0, 0}, OK},
+		{{200, 200, 0, 0}, ERR_VALIDATION},
+		{{300, 200, 0, 0}, ERR_VALIDATION},
+		{{100, TIME_NONE, 0, 0}, ERR_VALIDATION},
+		{{100, 200, 1, 2}, ERR_VALIDATION},
+		{{100, 200, 1, 0}, ERR_VALIDATION},
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		struct error error;

@@ -27,24 +27,30 @@ static void event_record_is_exact(void **state)
 	buf_init(&out, EVENT_RECORD_MAX);
 	uint8_t hash[32];
 	memset(hash, 0xab, sizeof hash);
-	struct event_facts facts = {
-	    .channel_id = "chn_0", .chain = MODE_LIVE, .sequence = 12, .event_id = slice_of("evt_0lc"),
-	    .client_ref = slice_of("pedido \"ñ\"\\1"), .received_at_us = INT64_C(1767268800000001),
-	    .occurred_at_us = TIME_NONE, .modality = MODALITY_CONTENT,
-	    .hash_algorithm = HASH_SHA256, .hash = hash, .config_version = 3};
+	struct event_facts facts = {.channel_id = "chn_0",
+	                            .chain = MODE_LIVE,
+	                            .sequence = 12,
+	                            .event_id = slice_of("evt_0lc"),
+	                            .client_ref = slice_of("pedido \"ñ\"\\1"),
+	                            .received_at_us = INT64_C(1767268800000001),
+	                            .occurred_at_us = TIME_NONE,
+	                            .modality = MODALITY_CONTENT,
+	                            .hash_algorithm = HASH_SHA256,
+	                            .hash = hash,
+	                            .config_version = 3};
 	memset(facts.config_hash.bytes, 0x01, SHA256_SIZE);
 	memset(facts.previous_chain_hash.bytes, 0x02, SHA256_SIZE);
 	event_record(&facts, &out);
 	assert_string_equal(
-	    out.data,
-	    "{\"chain\":\"live\",\"channel_id\":\"chn_0\",\"client_ref\":\"pedido \\\"ñ\\\"\\\\1\","
-	    "\"config_hash\":\"0101010101010101010101010101010101010101010101010101010101010101\","
-	    "\"config_version\":3,\"event_id\":\"evt_0lc\","
-	    "\"hash\":\"abababababababababababababababababababababababababababababababab\","
-	    "\"hash_alg\":\"sha-256\",\"modality\":\"content\",\"occurred_at\":null,"
-	    "\"previous_chain_hash\":"
-	    "\"0202020202020202020202020202020202020202020202020202020202020202\","
-	    "\"received_at\":\"2026-01-01T12:00:00.000001Z\",\"sequence\":12,\"v\":1}");
+		out.data,
+		"{\"chain\":\"live\",\"channel_id\":\"chn_0\",\"client_ref\":\"pedido \\\"ñ\\\"\\\\1\","
+		"\"config_hash\":\"0101010101010101010101010101010101010101010101010101010101010101\","
+		"\"config_version\":3,\"event_id\":\"evt_0lc\","
+		"\"hash\":\"abababababababababababababababababababababababababababababababab\","
+		"\"hash_alg\":\"sha-256\",\"modality\":\"content\",\"occurred_at\":null,"
+		"\"previous_chain_hash\":"
+		"\"0202020202020202020202020202020202020202020202020202020202020202\","
+		"\"received_at\":\"2026-01-01T12:00:00.000001Z\",\"sequence\":12,\"v\":1}");
 	assert_canonical(&out);
 	struct sha256 expected = sha256_of(out.data, out.size);
 	BUF_AUTO struct buf scratch;
@@ -64,12 +70,17 @@ static void largest_record_fits(void **state)
 	memset(channel, 'c', sizeof channel - 1);
 	channel[sizeof channel - 1] = '\0';
 	memset(ref, '"', sizeof ref);
-	struct event_facts facts = {
-	    .channel_id = channel, .chain = MODE_TEST, .sequence = (INT64_C(1) << 53) - 1,
-	    .event_id = slice_make(channel, ID_SIZE - 1), .client_ref = slice_make(ref, sizeof ref),
-	    .received_at_us = INT64_C(253402300799999999), .occurred_at_us = 0,
-	    .modality = MODALITY_HASH_ONLY, .hash_algorithm = HASH_SHA512, .hash = hash,
-	    .config_version = (INT64_C(1) << 53) - 1};
+	struct event_facts facts = {.channel_id = channel,
+	                            .chain = MODE_TEST,
+	                            .sequence = (INT64_C(1) << 53) - 1,
+	                            .event_id = slice_make(channel, ID_SIZE - 1),
+	                            .client_ref = slice_make(ref, sizeof ref),
+	                            .received_at_us = INT64_C(253402300799999999),
+	                            .occurred_at_us = 0,
+	                            .modality = MODALITY_HASH_ONLY,
+	                            .hash_algorithm = HASH_SHA512,
+	                            .hash = hash,
+	                            .config_version = (INT64_C(1) << 53) - 1};
 	event_record(&facts, &out);
 	assert_int_equal(buf_check(&out), OK);
 	assert_canonical(&out);
@@ -83,8 +94,11 @@ static void other_documents_are_canonical(void **state)
 	assert_string_equal(out.data, "{\"chain\":\"test\",\"channel_id\":\"chn_0\",\"created_at\":"
 	                              "\"1970-01-01T00:00:00.000000Z\",\"v\":1}");
 	buf_clear(&out);
-	struct config_facts facts = {.channel_id = "chn_0", .version = 2, .name = "n\n\"",
-	                             .declarant = "Ω 株式会社", .supplementary_info = "x"};
+	struct config_facts facts = {.channel_id = "chn_0",
+	                             .version = 2,
+	                             .name = "n\n\"",
+	                             .declarant = "Ω 株式会社",
+	                             .supplementary_info = "x"};
 	config_document(&facts, &out);
 	assert_canonical(&out);
 	assert_non_null(strstr(out.data, "\"description\":null"));
@@ -102,21 +116,24 @@ static void event_ids_lead_back(void **state)
 		assert_int_equal(event_id_sequence(slice_of(id), "chn_0123456789abcdef", MODE_TEST), 0);
 		assert_int_equal(event_id_sequence(slice_of(id), "chn_0123456789abcdeg", MODE_LIVE), 0);
 	}
-	static const char *const bad[] = {"", "evt_", "evt_0123456789abcdefl",
-	                                  "evt_0123456789abcdefl01", "evt_0123456789abcdefl!",
-	                                  "evt_0123456789abcdefl123456789", "EVT_0123456789abcdefl1"};
+	static const char *const bad[] = {"",
+	                                  "evt_",
+	                                  "evt_0123456789abcdefl",
+	                                  "evt_0123456789abcdefl01",
+	                                  "evt_0123456789abcdefl!",
+	                                  "evt_0123456789abcdefl123456789",
+	                                  "EVT_0123456789abcdefl1"};
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-		assert_int_equal(event_id_sequence(slice_of(bad[i]), "chn_0123456789abcdef", MODE_LIVE),
-		                 0);
+		assert_int_equal(event_id_sequence(slice_of(bad[i]), "chn_0123456789abcdef", MODE_LIVE), 0);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(event_record_is_exact),
-	    cmocka_unit_test(largest_record_fits),
-	    cmocka_unit_test(other_documents_are_canonical),
-	    cmocka_unit_test(event_ids_lead_back),
+		cmocka_unit_test(event_record_is_exact),
+		cmocka_unit_test(largest_record_fits),
+		cmocka_unit_test(other_documents_are_canonical),
+		cmocka_unit_test(event_ids_lead_back),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

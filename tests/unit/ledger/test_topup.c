@@ -13,13 +13,13 @@
 #include "ledger/topup.h"
 
 static const struct topup_facts due = {
-    .enabled = true,
-    .balance = 9,
-    .threshold = 10,
-    .pack_on_sale = true,
-    .has_payment_method = true,
-    .has_country = true,
-    .daily_max = 3,
+	.enabled = true,
+	.balance = 9,
+	.threshold = 10,
+	.pack_on_sale = true,
+	.has_payment_method = true,
+	.has_country = true,
+	.daily_max = 3,
 };
 
 static void it_buys_below_the_threshold(void **state)
@@ -83,18 +83,18 @@ static void decisions_follow_from_the_facts(void **state)
 	srand(seed);
 	for (int i = 0; i < 200000; i++) {
 		struct topup_facts facts = {
-		    .enabled = rand() % 4 != 0,
-		    .under_way = rand() % 4 == 0,
-		    .balance = rand() % 20 - 5,
-		    .threshold = rand() % 10 + 1,
-		    .account_suspended = rand() % 4 == 0,
-		    .account_disabled = rand() % 4 == 0,
-		    .pack_on_sale = rand() % 4 != 0,
-		    .pack_custom = rand() % 2,
-		    .has_payment_method = rand() % 4 != 0,
-		    .has_country = rand() % 4 != 0,
-		    .bought_today = rand() % 4,
-		    .daily_max = rand() % 3 + 1,
+			.enabled = rand() % 4 != 0,
+			.under_way = rand() % 4 == 0,
+			.balance = rand() % 20 - 5,
+			.threshold = rand() % 10 + 1,
+			.account_suspended = rand() % 4 == 0,
+			.account_disabled = rand() % 4 == 0,
+			.pack_on_sale = rand() % 4 != 0,
+			.pack_custom = rand() % 2,
+			.has_payment_method = rand() % 4 != 0,
+			.has_country = rand() % 4 != 0,
+			.bought_today = rand() % 4,
+			.daily_max = rand() % 3 + 1,
 		};
 		enum recharge_reason reason;
 		enum topup_action action = topup_decide(&facts, &reason);
@@ -109,12 +109,12 @@ static void decisions_follow_from_the_facts(void **state)
 /* ---- notices ---- */
 
 static const struct recharge bought = {
-    .sale_id = "sal_1",
-    .pack_id = "pck_1",
-    .credits = 500,
-    .amount_minor = 1050,
-    .currency = CURRENCY_GBP,
-    .threshold = 10,
+	.sale_id = "sal_1",
+	.pack_id = "pck_1",
+	.credits = 500,
+	.amount_minor = 1050,
+	.currency = CURRENCY_GBP,
+	.threshold = 10,
 };
 
 static void assert_data(const struct ledger_notice *notice, enum notice_type type,
@@ -137,8 +137,8 @@ static void notices_tell_exactly(void **state)
 	assert_data(&notice, NOTICE_RECHARGE_COMPLETED,
 	            "{\"recharge_id\":\"sal_1\",\"pack_id\":\"pck_1\",\"credits\":500,"
 	            "\"amount\":\"10.50\",\"currency\":\"GBP\",\"threshold\":10,\"balance\":507}");
-	assert_int_equal(recharge_failed(&bought, RECHARGE_PAYMENT_FAILED, "https://pay/1", &arena,
-	                                 &notice), OK);
+	assert_int_equal(
+		recharge_failed(&bought, RECHARGE_PAYMENT_FAILED, "https://pay/1", &arena, &notice), OK);
 	assert_data(&notice, NOTICE_RECHARGE_FAILED,
 	            "{\"recharge_id\":\"sal_1\",\"pack_id\":\"pck_1\",\"credits\":500,"
 	            "\"amount\":\"10.50\",\"currency\":\"GBP\",\"threshold\":10,"
@@ -170,12 +170,12 @@ static void a_page_with_a_long_address_fits(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(it_buys_below_the_threshold),
-	    cmocka_unit_test(it_rests_while_it_must),
-	    cmocka_unit_test(each_cause_has_its_reason),
-	    cmocka_unit_test(decisions_follow_from_the_facts),
-	    cmocka_unit_test(notices_tell_exactly),
-	    cmocka_unit_test(a_page_with_a_long_address_fits),
+		cmocka_unit_test(it_buys_below_the_threshold),
+		cmocka_unit_test(it_rests_while_it_must),
+		cmocka_unit_test(each_cause_has_its_reason),
+		cmocka_unit_test(decisions_follow_from_the_facts),
+		cmocka_unit_test(notices_tell_exactly),
+		cmocka_unit_test(a_page_with_a_long_address_fits),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

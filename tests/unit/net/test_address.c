@@ -161,14 +161,15 @@ static void test_other_families(void **state)
 static void test_allowed_networks(void **state)
 {
 	struct address_guard guard = {0};
-	static const char *const permitted[] = {"10.1.255.255", "::ffff:10.1.0.0", "127.0.0.1",
-	                                        "fd12:3456:789a::1", "172.31.0.0", "8.8.8.8"};
-	static const char *const refused[] = {"10.2.0.0", "10.0.255.255", "127.0.0.2", "::1",
-	                                      "fd12:3456:789b::1", "64:ff9b::10.1.0.1"};
+	static const char *const permitted[] = {"10.1.255.255",      "::ffff:10.1.0.0", "127.0.0.1",
+	                                        "fd12:3456:789a::1", "172.31.0.0",      "8.8.8.8"};
+	static const char *const refused[] = {"10.2.0.0", "10.0.255.255",      "127.0.0.2",
+	                                      "::1",      "fd12:3456:789b::1", "64:ff9b::10.1.0.1"};
 
-	assert_int_equal(network_list_parse(
-	                     slice_of(" 10.1.0.0/16,127.0.0.1 , fd12:3456:789a::/48,172.16.0.0/12"),
-	                     &guard.allowed, NULL), 0);
+	assert_int_equal(
+		network_list_parse(slice_of(" 10.1.0.0/16,127.0.0.1 , fd12:3456:789a::/48,172.16.0.0/12"),
+	                       &guard.allowed, NULL),
+		0);
 	assert_int_equal(guard.allowed.count, 4);
 	for (size_t i = 0; i < sizeof permitted / sizeof *permitted; i++) {
 		union any_address address = parse(permitted[i]);
@@ -188,9 +189,14 @@ static void test_allowed_networks(void **state)
 static void test_list_errors(void **state)
 {
 	static const char *const wrong[] = {
-		"10.0.0.0/33", "10.0.0.1/8", "::/129", "fd00::1/64", "10.0.0.0/", "10.0.0.0/-1",
-		"10.0.0.0/+8", "10.0.0.0/8 8", "localhost", "10.0.0", "10.0.0.0/8,", ",", "10.0.0.0/8;::1",
-		"0x7f.0.0.1", "10.0.0.0/0008", "1111:1111:1111:1111:1111:1111:1111:1111:1111:1111/128",
+		"10.0.0.0/33",    "10.0.0.1/8",
+		"::/129",         "fd00::1/64",
+		"10.0.0.0/",      "10.0.0.0/-1",
+		"10.0.0.0/+8",    "10.0.0.0/8 8",
+		"localhost",      "10.0.0",
+		"10.0.0.0/8,",    ",",
+		"10.0.0.0/8;::1", "0x7f.0.0.1",
+		"10.0.0.0/0008",  "1111:1111:1111:1111:1111:1111:1111:1111:1111:1111/128",
 	};
 	struct network_list list = {.count = 7};
 	char many[NETWORKS_MAX * 8 + 16] = "::1";

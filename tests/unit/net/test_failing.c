@@ -166,9 +166,13 @@ static void test_mail(void **state)
 {
 	static struct smtp_script script;
 	char mail_url[64];
-	struct mail_server server = {.url = mail_url, .user = "", .guard = &loopback, .timeout_ms = 60000};
-	struct mail_message message = {.from = "notices@example.org", .from_name = "Ñandú", .id = "eml_1",
-	                               .to = "owner@example.com", .subject = slice_of("Año"),
+	struct mail_server server = {
+		.url = mail_url, .user = "", .guard = &loopback, .timeout_ms = 60000};
+	struct mail_message message = {.from = "notices@example.org",
+	                               .from_name = "Ñandú",
+	                               .id = "eml_1",
+	                               .to = "owner@example.com",
+	                               .subject = slice_of("Año"),
 	                               .text = slice_of("One line.\n")};
 	smtp_start(&script);
 	snprintf(mail_url, sizeof mail_url, "smtp://127.0.0.1:%d/", script.port);
@@ -216,7 +220,7 @@ static void test_many(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_requests), cmocka_unit_test(test_session),
+		cmocka_unit_test(test_requests),  cmocka_unit_test(test_session),
 		cmocka_unit_test(test_addresses), cmocka_unit_test(test_mail),
 		cmocka_unit_test(test_many),
 	};

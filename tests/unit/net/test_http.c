@@ -87,8 +87,8 @@ static void finish(struct script *script)
 static struct http_request request_to(const struct script *script, char url[128])
 {
 	snprintf(url, 128, "http://127.0.0.1:%d/a/../path?q=1", script->port);
-	return (struct http_request){.url = url, .allow_http = true, .guard = &loopback,
-	                             .timeout_ms = 3000};
+	return (struct http_request){
+		.url = url, .allow_http = true, .guard = &loopback, .timeout_ms = 3000};
 }
 
 static void test_get(void **state)
@@ -433,7 +433,8 @@ static bool take_into(void *context, struct slice part)
 
 static void test_streams(void **state)
 {
-	struct script script = {.answer = "HTTP/1.1 200 OK\r\nX-A: b\r\nContent-Length: 5\r\n\r\nhello"};
+	struct script script = {.answer =
+	                            "HTTP/1.1 200 OK\r\nX-A: b\r\nContent-Length: 5\r\n\r\nhello"};
 	struct http_upload upload = {.read = give_letters, .size = 30000};
 	struct http_session *session = http_session_open();
 	BUF_AUTO struct buf taken;
@@ -549,7 +550,8 @@ int main(void)
 		cmocka_unit_test(test_header_limit),
 		cmocka_unit_test(test_timeout),
 		cmocka_unit_test(test_guard),
-		cmocka_unit_test(test_refused_before_sending), cmocka_unit_test(test_client_certificate),
+		cmocka_unit_test(test_refused_before_sending),
+		cmocka_unit_test(test_client_certificate),
 		cmocka_unit_test(test_no_proxy_from_environment),
 		cmocka_unit_test(test_url_check),
 		cmocka_unit_test(test_streams),

@@ -58,8 +58,8 @@ static void *serve(void *context)
 	while (!atomic_load(&server->stopping)) {
 		poll(peers, count, 20);
 		if (peers[0].revents && count <= PEERS_MAX) {
-			peers[count++] = (struct pollfd){
-			    .fd = accept(server->listener, NULL, NULL), .events = POLLIN};
+			peers[count++] =
+				(struct pollfd){.fd = accept(server->listener, NULL, NULL), .events = POLLIN};
 			atomic_fetch_add(&server->connections, 1);
 		}
 		for (nfds_t i = 1; i < count; i++)
@@ -108,8 +108,10 @@ static struct addrinfo *make_address(const char *text, const char *port)
 	*address = (struct sockaddr_in){.sin_family = AF_INET,
 	                                .sin_port = htons((uint16_t)atoi(port ? port : "0"))};
 	inet_pton(AF_INET, text, &address->sin_addr);
-	*made = (struct addrinfo){.ai_family = AF_INET, .ai_socktype = SOCK_STREAM,
-	                          .ai_protocol = IPPROTO_TCP, .ai_addrlen = sizeof *address,
+	*made = (struct addrinfo){.ai_family = AF_INET,
+	                          .ai_socktype = SOCK_STREAM,
+	                          .ai_protocol = IPPROTO_TCP,
+	                          .ai_addrlen = sizeof *address,
 	                          .ai_addr = (struct sockaddr *)address};
 	return made;
 }
@@ -137,9 +139,12 @@ int getaddrinfo(const char *name, const char *port, const struct addrinfo *hints
 static void set_up(struct http_exchange *exchange, char url[96], const char *host, int port)
 {
 	snprintf(url, 96, "http://%s:%d/hook", host, port);
-	*exchange = (struct http_exchange){
-	    .request = {.url = url, .allow_http = true, .guard = &loopback, .timeout_ms = 5000,
-	                .body = slice_of("{}"), .content_type = "application/json"}};
+	*exchange = (struct http_exchange){.request = {.url = url,
+	                                               .allow_http = true,
+	                                               .guard = &loopback,
+	                                               .timeout_ms = 5000,
+	                                               .body = slice_of("{}"),
+	                                               .content_type = "application/json"}};
 }
 
 static struct http_exchange *take(struct http_many *many)

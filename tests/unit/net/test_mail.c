@@ -142,10 +142,9 @@ static void test_nothing_ends_a_header(void **state)
 static void test_addresses(void **state)
 {
 	static const char *const good[] = {"a@b", "a.b+c@example.org", "o'x@sub.example.org"};
-	static const char *const bad[] = {"",      "a",       "@b",        "a@",       "a@b@c",
-	                                  "a b@c", "a@b c",   "a@b>",      "\"a\"@b",  "a@.b",
-	                                  "a@b.",  "a@-b",    "a,b@c",     "ñ@example.org",
-	                                  "a@b\n", "a@b;c@d", "<a@b>",     "a(x)@b"};
+	static const char *const bad[] = {
+		"",     "a",    "@b",   "a@",    "a@b@c",         "a b@c", "a@b c",   "a@b>",  "\"a\"@b",
+		"a@.b", "a@b.", "a@-b", "a,b@c", "ñ@example.org", "a@b\n", "a@b;c@d", "<a@b>", "a(x)@b"};
 	for (size_t i = 0; i < sizeof good / sizeof *good; i++)
 		assert_true(mail_address_usable(good[i]));
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
@@ -223,7 +222,8 @@ static void test_with_a_password(void **state)
 	/* printf '\0someone\0secret' | base64 */
 	assert_non_null(strstr(script.heard, "\nAUTH PLAIN\r\nAHNvbWVvbmUAc2VjcmV0\r\n"));
 	/* A refused password is the operator's to mend: the mail waits. */
-	struct smtp_script refusing = {.extensions = "250-AUTH PLAIN\r\n", .answers = {{[SMTP_AUTH] = "535 no"}}};
+	struct smtp_script refusing = {.extensions = "250-AUTH PLAIN\r\n",
+	                               .answers = {{[SMTP_AUTH] = "535 no"}}};
 	assert_int_equal(deliver(&refusing, &server, &error), ERR_NETWORK);
 	assert_null(strstr(error.cause, "secret"));
 	assert_null(strstr(refusing.heard, "MAIL FROM"));

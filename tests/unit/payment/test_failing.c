@@ -27,13 +27,13 @@
 #define PAID INTENT("succeeded", ",\"amount_received\":1210")
 
 static const struct payment_order order = {
-    .sale_code = "sal_1",
-    .idempotency_key = "sal_1-try-1",
-    .amount_minor = 1210,
-    .currency = "EUR",
-    .customer = "cus_1",
-    .payment_method = "pm_1",
-    .description = "1000 credits",
+	.sale_code = "sal_1",
+	.idempotency_key = "sal_1-try-1",
+	.amount_minor = 1210,
+	.currency = "EUR",
+	.customer = "cus_1",
+	.payment_method = "pm_1",
+	.description = "1000 credits",
 };
 
 static int listener;
@@ -72,7 +72,7 @@ static const char *answer_to(const char *request)
 	if (strstr(request, "starting_after=pi_0"))
 		return "200 OK\n\n{\"object\":\"list\",\"has_more\":false,\"data\":[" PAID "]}";
 	return "200 OK\n\n{\"object\":\"list\",\"has_more\":true,\"data\":["
-	       "{\"id\":\"pi_0\",\"metadata\":{}}]}";
+		   "{\"id\":\"pi_0\",\"metadata\":{}}]}";
 }
 
 static void *serve(void *context)
@@ -94,12 +94,12 @@ static void *serve(void *context)
 static int open_provider(struct error *error)
 {
 	struct payment_settings settings = {
-	    .provider = "stripe",
-	    .stripe_url = url,
-	    .stripe_key = "sk_test_secret",
-	    .stripe_webhook_secret = "whsec_one,whsec_two",
-	    .allow_networks = "127.0.0.1",
-	    .return_url = "https://example.org/paid",
+		.provider = "stripe",
+		.stripe_url = url,
+		.stripe_key = "sk_test_secret",
+		.stripe_webhook_secret = "whsec_one,whsec_two",
+		.allow_networks = "127.0.0.1",
+		.return_url = "https://example.org/paid",
 	};
 	return payment_provider_open(&settings, &provider, error);
 }
@@ -156,8 +156,8 @@ static void in_turn(int (*call)(struct payment_result *result), enum payment_out
 		int code = call(&result);
 		const char *failed = failing_disarm();
 		bool good = failed ? code == ERR_NO_MEMORY ||
-		                         (code == OK && (result.outcome == outcome ||
-		                                         result.outcome == PAYMENT_UNKNOWN))
+		                         (code == OK &&
+		                          (result.outcome == outcome || result.outcome == PAYMENT_UNKNOWN))
 		                   : code == OK && result.outcome == outcome;
 		if (!good)
 			fail_msg("call %d, %s: %d %s: %s", at, failed, code,
@@ -190,7 +190,7 @@ static void charges(void **state)
 	charged = "200 OK\n\n" PAID;
 	in_turn(charge, PAYMENT_PAID);
 	charged = "402 Payment Required\n\n{\"error\":{\"type\":\"card_error\",\"code\":"
-	          "\"card_declined\",\"payment_intent\":{\"id\":\"pi_1\"}}}";
+			  "\"card_declined\",\"payment_intent\":{\"id\":\"pi_1\"}}}";
 	in_turn(charge, PAYMENT_DECLINED);
 	/* The first answer is told again, and the payment is looked for on two pages. */
 	charged = "500 Oops\nIdempotent-Replayed: true\r\n\n{\"error\":{\"type\":\"api_error\"}}";
@@ -235,8 +235,8 @@ static void makes_pages(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(opens),    cmocka_unit_test(charges), cmocka_unit_test(looks_up),
-	    cmocka_unit_test(refunds), cmocka_unit_test(makes_pages),
+		cmocka_unit_test(opens),   cmocka_unit_test(charges),     cmocka_unit_test(looks_up),
+		cmocka_unit_test(refunds), cmocka_unit_test(makes_pages),
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -48,8 +48,8 @@ static int read_signed(const char *signature, const char *text, int64_t now_us,
                        struct payment_notice *notice)
 {
 	struct error error = {0};
-	int result = payment_read_notice(provider, slice_of(signature), slice_of(text), now_us, notice,
-	                                 &error);
+	int result =
+		payment_read_notice(provider, slice_of(signature), slice_of(text), now_us, notice, &error);
 	assert_int_equal(result, error.code);
 	return result;
 }
@@ -136,7 +136,8 @@ static void test_paid(void **state)
 }
 
 #define EVENT(type, object)                                                                        \
-	"{\"id\":\"evt_2\",\"created\":1700000000,\"type\":\"" type "\",\"data\":{\"object\":" object "}}"
+	"{\"id\":\"evt_2\",\"created\":1700000000,\"type\":\"" type "\",\"data\":{\"object\":" object  \
+	"}}"
 
 static void test_failed(void **state)
 {
@@ -154,23 +155,24 @@ static void test_failed(void **state)
 	assert_string_equal(notice.idempotency_key, "");
 	assert_string_equal(notice.code, "insufficient_funds");
 	assert_int_equal(notice.amount_minor, 0);
-	assert_int_equal(read_event(EVENT("payment_intent.canceled",
-	                                  "{\"id\":\"pi_2\",\"status\":\"canceled\","
-	                                  "\"metadata\":{\"sale_code\":\"sal_2\"}}"),
-	                            &notice),
-	                 OK);
+	assert_int_equal(
+		read_event(EVENT("payment_intent.canceled", "{\"id\":\"pi_2\",\"status\":\"canceled\","
+	                                                "\"metadata\":{\"sale_code\":\"sal_2\"}}"),
+	               &notice),
+		OK);
 	assert_int_equal(notice.kind, PAYMENT_NOTICE_FAILED);
 }
 
 static void test_given_back(void **state)
 {
 	struct payment_notice notice;
-	assert_int_equal(read_event(EVENT("charge.refunded",
-	                                  "{\"id\":\"ch_1\",\"payment_intent\":\"pi_3\","
-	                                  "\"refunded\":true,\"amount_refunded\":1210,"
-	                                  "\"currency\":\"gbp\",\"metadata\":{\"sale_code\":\"sal_3\"}}"),
-	                            &notice),
-	                 OK);
+	assert_int_equal(
+		read_event(EVENT("charge.refunded",
+	                     "{\"id\":\"ch_1\",\"payment_intent\":\"pi_3\","
+	                     "\"refunded\":true,\"amount_refunded\":1210,"
+	                     "\"currency\":\"gbp\",\"metadata\":{\"sale_code\":\"sal_3\"}}"),
+	               &notice),
+		OK);
 	assert_int_equal(notice.kind, PAYMENT_NOTICE_REFUNDED);
 	assert_false(notice.by_bank);
 	assert_string_equal(notice.reference, "pi_3");
@@ -178,11 +180,11 @@ static void test_given_back(void **state)
 	assert_string_equal(notice.currency, "GBP");
 	assert_int_equal(notice.amount_minor, 1210);
 	/* Part of it is an operator's affair. */
-	assert_int_equal(read_event(EVENT("charge.refunded",
-	                                  "{\"payment_intent\":\"pi_3\",\"refunded\":false,"
-	                                  "\"amount_refunded\":10,\"currency\":\"gbp\"}"),
-	                            &notice),
-	                 OK);
+	assert_int_equal(
+		read_event(EVENT("charge.refunded", "{\"payment_intent\":\"pi_3\",\"refunded\":false,"
+	                                        "\"amount_refunded\":10,\"currency\":\"gbp\"}"),
+	               &notice),
+		OK);
 	assert_int_equal(notice.kind, PAYMENT_NOTICE_OTHER);
 	/* A dispute: the intent may come expanded. */
 	assert_int_equal(read_event(EVENT("charge.dispute.closed",
@@ -194,11 +196,11 @@ static void test_given_back(void **state)
 	assert_true(notice.by_bank);
 	assert_string_equal(notice.reference, "pi_4");
 	assert_string_equal(notice.sale_code, "");
-	assert_int_equal(read_event(EVENT("charge.dispute.closed",
-	                                  "{\"payment_intent\":\"pi_4\",\"status\":\"won\","
-	                                  "\"amount\":1210,\"currency\":\"usd\"}"),
-	                            &notice),
-	                 OK);
+	assert_int_equal(
+		read_event(EVENT("charge.dispute.closed", "{\"payment_intent\":\"pi_4\",\"status\":\"won\","
+	                                              "\"amount\":1210,\"currency\":\"usd\"}"),
+	               &notice),
+		OK);
 	assert_int_equal(notice.kind, PAYMENT_NOTICE_OTHER);
 }
 
@@ -207,9 +209,11 @@ static void test_others(void **state)
 	static const char *const events[] = {
 		EVENT("customer.created", "{\"id\":\"cus_1\"}"),
 		/* somebody else's payment */
-		EVENT("payment_intent.succeeded", "{\"id\":\"pi_5\",\"amount_received\":5,\"metadata\":{}}"),
+		EVENT("payment_intent.succeeded",
+	          "{\"id\":\"pi_5\",\"amount_received\":5,\"metadata\":{}}"),
 		EVENT("payment_intent.succeeded", "{\"metadata\":{\"sale_code\":\"sal_1\"}}"),
-		EVENT("payment_intent.succeeded", "{\"id\":\"pi_5\",\"metadata\":{\"sale_code\":\"sal_1\"}}"),
+		EVENT("payment_intent.succeeded",
+	          "{\"id\":\"pi_5\",\"metadata\":{\"sale_code\":\"sal_1\"}}"),
 		EVENT("payment_intent.succeeded",
 	          "{\"id\":\"pi_5\",\"amount_received\":\"5\",\"metadata\":{\"sale_code\":\"sal_1\"}}"),
 		EVENT("charge.refunded", "{\"refunded\":true,\"amount_refunded\":5}"),
@@ -226,7 +230,11 @@ static void test_others(void **state)
 static void test_no_events(void **state)
 {
 	static const char *const texts[] = {
-		"", "[]", "null", "{}", "not JSON",
+		"",
+		"[]",
+		"null",
+		"{}",
+		"not JSON",
 		"{\"id\":\"evt\",\"created\":1,\"type\":\"a\"}",
 		"{\"id\":\"evt\",\"created\":1,\"type\":\"a\",\"data\":{\"object\":[]}}",
 		"{\"id\":\"evt\",\"created\":-1,\"type\":\"a\",\"data\":{\"object\":{}}}",
@@ -244,12 +252,9 @@ static void test_no_events(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_signatures),
-		cmocka_unit_test(test_many_signatures_are_not_all_tried),
-		cmocka_unit_test(test_paid),
-		cmocka_unit_test(test_failed),
-		cmocka_unit_test(test_given_back),
-		cmocka_unit_test(test_others),
+		cmocka_unit_test(test_signatures), cmocka_unit_test(test_many_signatures_are_not_all_tried),
+		cmocka_unit_test(test_paid),       cmocka_unit_test(test_failed),
+		cmocka_unit_test(test_given_back), cmocka_unit_test(test_others),
 		cmocka_unit_test(test_no_events),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);

@@ -138,7 +138,8 @@ static void test_manual(void **state)
 	struct payment_result result;
 	struct payment_notice notice;
 	assert_int_equal(
-		payment_provider_open(&(struct payment_settings){.provider = "manual"}, &provider, NULL), OK);
+		payment_provider_open(&(struct payment_settings){.provider = "manual"}, &provider, NULL),
+		OK);
 	assert_string_equal(payment_provider_name(provider), "manual");
 	assert_false(payment_provider_charges(provider));
 	assert_null(payment_notice_header(provider));
@@ -151,9 +152,9 @@ static void test_manual(void **state)
 	assert_string_equal(result.payment_url, "");
 	assert_int_equal(payment_refund(provider, "bank-1", "key-2", &result, NULL), OK);
 	assert_int_equal(result.outcome, PAYMENT_PENDING);
-	assert_int_equal(payment_read_notice(provider, slice_of("t=1"), slice_of("{}"), 0, &notice,
-	                                     NULL),
-	                 ERR_NOT_FOUND);
+	assert_int_equal(
+		payment_read_notice(provider, slice_of("t=1"), slice_of("{}"), 0, &notice, NULL),
+		ERR_NOT_FOUND);
 	payment_provider_close(provider);
 	payment_provider_close(NULL);
 }

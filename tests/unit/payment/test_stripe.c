@@ -64,8 +64,9 @@ static void answer(struct script *script, int client)
 	if (text) {
 		const char *body = strstr(text, "\n\n");
 		char *all = NULL;
-		int length = asprintf(&all, "HTTP/1.1 %.*sContent-Length: %zu\r\nConnection: close\r\n\r\n%s",
-		                      (int)(body + 1 - text), text, strlen(body + 2), body + 2);
+		int length =
+			asprintf(&all, "HTTP/1.1 %.*sContent-Length: %zu\r\nConnection: close\r\n\r\n%s",
+		             (int)(body + 1 - text), text, strlen(body + 2), body + 2);
 		(void)send(client, all, (size_t)length, MSG_NOSIGNAL);
 		free(all);
 	}
@@ -312,7 +313,8 @@ static void test_a_replayed_error_is_looked_behind(void **state)
 		script.requests[1]);
 
 	struct script none = {
-		.answers = {REPLAYED_500, "200 OK\n\n{\"object\":\"list\",\"has_more\":false,\"data\":[]}"}};
+		.answers = {REPLAYED_500,
+	                "200 OK\n\n{\"object\":\"list\",\"has_more\":false,\"data\":[]}"}};
 	charge(&none, NULL, &result);
 	assert_int_equal(result.outcome, PAYMENT_UNKNOWN);
 
@@ -340,13 +342,13 @@ static void test_looking_up(void **state)
 	                 by_reference.requests[0]);
 
 	struct script pages = {
-		.answers = {"200 OK\n\n{\"has_more\":true,\"data\":[{\"id\":\"pi_8\"},{\"id\":\"pi_7\"}]}",
-	                "200 OK\n\n{\"has_more\":true,\"data\":["
-	                INTENT("requires_confirmation", "") "]}"}};
+		.answers = {
+			"200 OK\n\n{\"has_more\":true,\"data\":[{\"id\":\"pi_8\"},{\"id\":\"pi_7\"}]}",
+			"200 OK\n\n{\"has_more\":true,\"data\":[" INTENT("requires_confirmation", "") "]}"}};
 	look_up(&pages, NULL, &result);
 	assert_int_equal(result.outcome, PAYMENT_DECLINED);
-	assert_non_null(strstr(pages.requests[0],
-	                       "customer=cus_1&created[gte]=1699913600&limit=50 HTTP"));
+	assert_non_null(
+		strstr(pages.requests[0], "customer=cus_1&created[gte]=1699913600&limit=50 HTTP"));
 	assert_non_null(strstr(pages.requests[1], "&starting_after=pi_7 HTTP"));
 
 	struct script none = {.answers = {"200 OK\n\n{\"has_more\":false,\"data\":[{\"id\":\"pi_7\","
@@ -359,9 +361,14 @@ static void test_looking_up(void **state)
 static void test_a_broken_list_tells_nothing(void **state)
 {
 	static const char *const answers[] = {
-		"500 Oops\n\n{}", "200 OK\n\n{}", "200 OK\n\n[]", "200 OK\n\n{\"data\":[]}",
-		"200 OK\n\n{\"has_more\":\"no\",\"data\":[]}", "200 OK\n\n{\"has_more\":true,\"data\":[{}]}",
-		"200 OK\n\n{\"has_more\":false,\"data\":{}}", "404 Not Found\n\n{\"data\":[],\"has_more\":false}",
+		"500 Oops\n\n{}",
+		"200 OK\n\n{}",
+		"200 OK\n\n[]",
+		"200 OK\n\n{\"data\":[]}",
+		"200 OK\n\n{\"has_more\":\"no\",\"data\":[]}",
+		"200 OK\n\n{\"has_more\":true,\"data\":[{}]}",
+		"200 OK\n\n{\"has_more\":false,\"data\":{}}",
+		"404 Not Found\n\n{\"data\":[],\"has_more\":false}",
 	};
 	for (size_t i = 0; i < sizeof answers / sizeof *answers; i++) {
 		struct script script = {.answers = {answers[i]}};
@@ -381,7 +388,8 @@ static void test_a_broken_list_tells_nothing(void **state)
 static void test_a_page_to_pay_by_hand(void **state)
 {
 	struct script script = {
-		.answers = {DECLINED, "200 OK\n\n{\"id\":\"cs_1\",\"url\":\"https://pay.example.org/cs_1\"}"}};
+		.answers = {DECLINED,
+	                "200 OK\n\n{\"id\":\"cs_1\",\"url\":\"https://pay.example.org/cs_1\"}"}};
 	struct payment_result result;
 	charge(&script, "https://example.org/paid", &result);
 	assert_int_equal(result.outcome, PAYMENT_DECLINED);

@@ -42,12 +42,19 @@ static void mimetype_stands_where_the_standard_wants_it(void **state)
 
 static void entries_are_in_their_order(void **state)
 {
-	static const char *const names[] = {
-	    "mimetype", "README.txt", "LEEME.txt", "genesis.json", "config/config-000001.json",
-	    "config/config-000002.json", "events/events-000001.ndjson.gz",
-	    "leaves/leaves-000001.ndjson.gz", "seals/seals-000001.ndjson.gz",
-	    "rounds/rounds-000001.ndjson.gz", "manifest.json", "META-INF/ASiCManifest001.xml",
-	    "META-INF/signature001.p7s"};
+	static const char *const names[] = {"mimetype",
+	                                    "README.txt",
+	                                    "LEEME.txt",
+	                                    "genesis.json",
+	                                    "config/config-000001.json",
+	                                    "config/config-000002.json",
+	                                    "events/events-000001.ndjson.gz",
+	                                    "leaves/leaves-000001.ndjson.gz",
+	                                    "seals/seals-000001.ndjson.gz",
+	                                    "rounds/rounds-000001.ndjson.gz",
+	                                    "manifest.json",
+	                                    "META-INF/ASiCManifest001.xml",
+	                                    "META-INF/signature001.p7s"};
 	struct fixture_plan plan = {MODE_LIVE, 20, 7, 14, 5, false, 0, FAULT_NONE};
 	struct fixture_archive made;
 	assert_int_equal(fixture_make(&fixture, "order", &plan, &made), 0);
@@ -103,11 +110,19 @@ static void writer_refuses_what_breaks_the_chain(void **state)
 
 static void writer_refuses_an_incomplete_range(void **state)
 {
-	struct archive_facts facts = {
-	    .certification_id = "CERT-TEST-2026-0000001", .verification_code = "c",
-	    .channel_id = "chn_a", .mode = MODE_TEST, .requested_first = 1, .requested_last = 2,
-	    .requested_from_us = TIME_NONE, .requested_to_us = TIME_NONE, .first_sequence = 1,
-	    .last_sequence = 2, .service_name = "s", .service_prefix = "svc", .verification_url = "u"};
+	struct archive_facts facts = {.certification_id = "CERT-TEST-2026-0000001",
+	                              .verification_code = "c",
+	                              .channel_id = "chn_a",
+	                              .mode = MODE_TEST,
+	                              .requested_first = 1,
+	                              .requested_last = 2,
+	                              .requested_from_us = TIME_NONE,
+	                              .requested_to_us = TIME_NONE,
+	                              .first_sequence = 1,
+	                              .last_sequence = 2,
+	                              .service_name = "s",
+	                              .service_prefix = "svc",
+	                              .verification_url = "u"};
 	char path[FIXTURE_PATH_SIZE];
 	snprintf(path, sizeof path, "%s/incomplete.zip", fixture.directory);
 	struct archive *archive;
@@ -130,8 +145,8 @@ static void parts_refuse_other_content(void **state)
 {
 	struct part_writer *writer;
 	struct part_entry entry = {1, slice_of("evt_1"), sha256_of("right", 5), false};
-	assert_int_equal(part_writer_begin(fixture.directory, "CERT-2026-0000001", "chn_a", 0, 0,
-	                                   &writer, NULL), 0);
+	assert_int_equal(
+		part_writer_begin(fixture.directory, "CERT-2026-0000001", "chn_a", 0, 0, &writer, NULL), 0);
 	assert_int_equal(part_writer_add(writer, &entry, slice_of("wrong"), NULL), ERR_CORRUPT);
 	assert_int_equal(part_writer_add(writer, &entry, slice_of("right"), NULL), ERR_USAGE);
 	part_writer_free(writer);
@@ -145,8 +160,9 @@ static void parts_keep_to_their_bounds(void **state)
 	enum { LIMIT = 20000, COUNT = 100 };
 	struct part_writer *writer;
 	static char content[4000];
-	assert_int_equal(part_writer_begin(fixture.directory, "CERT-2026-0000002", "chn_a", LIMIT, 0,
-	                                   &writer, NULL), 0);
+	assert_int_equal(
+		part_writer_begin(fixture.directory, "CERT-2026-0000002", "chn_a", LIMIT, 0, &writer, NULL),
+		0);
 	for (int i = 1; i <= COUNT; i++) {
 		size_t size = (size_t)(i * 37 % 4000);
 		struct part_entry entry = {i, slice_of("evt_1"), sha256_of(content, size), true};
@@ -183,11 +199,20 @@ static void parts_keep_to_their_bounds(void **state)
 /* Each answers what is wrong with a line, whatever it is. */
 static void readers_refuse_any_other_text(void **state)
 {
-	static const char *const texts[] = {
-	    "", "no JSON", "[]", "7", "{}", "{\"v\":1}", "{\"v\":2}", "{\"chain\":\"other\"}",
-	    "{\"channel_id\":\"a\\u0000b\"}", "{\"path\":[1]}", "{\"path\":[],\"round_id\":\"r\",\"seal\":7}",
-	    "{\"authority\":\"a\",\"gen_time\":\"yesterday\"}", "{\"sequence\":0}",
-	    "[[[[[[[[[[]]]]]]]]]]"};
+	static const char *const texts[] = {"",
+	                                    "no JSON",
+	                                    "[]",
+	                                    "7",
+	                                    "{}",
+	                                    "{\"v\":1}",
+	                                    "{\"v\":2}",
+	                                    "{\"chain\":\"other\"}",
+	                                    "{\"channel_id\":\"a\\u0000b\"}",
+	                                    "{\"path\":[1]}",
+	                                    "{\"path\":[],\"round_id\":\"r\",\"seal\":7}",
+	                                    "{\"authority\":\"a\",\"gen_time\":\"yesterday\"}",
+	                                    "{\"sequence\":0}",
+	                                    "[[[[[[[[[[]]]]]]]]]]"};
 	ARENA_AUTO struct arena arena;
 	arena_init(&arena, 1 << 20);
 	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
@@ -204,16 +229,15 @@ static void readers_refuse_any_other_text(void **state)
 		const char *channel;
 		enum mode chain;
 		int64_t number;
-		const int results[] = {
-		    archive_read_event(&arena, text, &event, NULL),
-		    archive_read_leaf(&arena, text, &number, &hash, NULL),
-		    archive_read_segment(&arena, text, &segment_text, &segment, NULL),
-		    archive_read_round(&arena, text, &round, NULL),
-		    archive_read_genesis(&arena, text, &channel, &chain, &number, NULL),
-		    archive_read_config(&arena, text, &config, NULL),
-		    archive_read_manifest(&arena, text, &manifest, NULL),
-		    archive_read_part_head(&arena, text, &head, NULL),
-		    archive_read_part_line(&arena, text, &entry, NULL)};
+		const int results[] = {archive_read_event(&arena, text, &event, NULL),
+		                       archive_read_leaf(&arena, text, &number, &hash, NULL),
+		                       archive_read_segment(&arena, text, &segment_text, &segment, NULL),
+		                       archive_read_round(&arena, text, &round, NULL),
+		                       archive_read_genesis(&arena, text, &channel, &chain, &number, NULL),
+		                       archive_read_config(&arena, text, &config, NULL),
+		                       archive_read_manifest(&arena, text, &manifest, NULL),
+		                       archive_read_part_head(&arena, text, &head, NULL),
+		                       archive_read_part_line(&arena, text, &entry, NULL)};
 		for (size_t k = 0; k < sizeof results / sizeof *results; k++)
 			if (results[k] != ERR_INVALID_EVIDENCE)
 				fail_msg("reader %zu of '%s': %d", k, texts[i], results[k]);
@@ -231,15 +255,15 @@ static void names_are_escaped(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(mimetype_stands_where_the_standard_wants_it),
-	    cmocka_unit_test(entries_are_in_their_order),
-	    cmocka_unit_test(manifest_reads_back),
-	    cmocka_unit_test(writer_refuses_what_breaks_the_chain),
-	    cmocka_unit_test(writer_refuses_an_incomplete_range),
-	    cmocka_unit_test(parts_refuse_other_content),
-	    cmocka_unit_test(parts_keep_to_their_bounds),
-	    cmocka_unit_test(readers_refuse_any_other_text),
-	    cmocka_unit_test(names_are_escaped),
+		cmocka_unit_test(mimetype_stands_where_the_standard_wants_it),
+		cmocka_unit_test(entries_are_in_their_order),
+		cmocka_unit_test(manifest_reads_back),
+		cmocka_unit_test(writer_refuses_what_breaks_the_chain),
+		cmocka_unit_test(writer_refuses_an_incomplete_range),
+		cmocka_unit_test(parts_refuse_other_content),
+		cmocka_unit_test(parts_keep_to_their_bounds),
+		cmocka_unit_test(readers_refuse_any_other_text),
+		cmocka_unit_test(names_are_escaped),
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }

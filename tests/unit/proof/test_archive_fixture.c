@@ -41,8 +41,8 @@ void fixture_open(struct fixture *fixture)
 	fixture_write(fixture->trust, signer_trust(fixture->signer));
 	fixture->base_us = clock_now_us() - 100 * US_PER_SECOND;
 	strcpy(fixture->certification, FIXTURE_CERTIFICATION);
-	fixture->roots = (struct trust_roots){signer_trust(fixture->signer),
-	                                      signer_trust(fixture->signer)};
+	fixture->roots =
+		(struct trust_roots){signer_trust(fixture->signer), signer_trust(fixture->signer)};
 }
 
 static void remove_tree(const char *path)
@@ -123,8 +123,7 @@ void fixture_write(const char *path, struct slice content)
 	assert_int_equal(fclose(file), 0);
 }
 
-static int stamp(void *context, const struct sha256 *imprint, struct buf *out,
-                 struct error *error)
+static int stamp(void *context, const struct sha256 *imprint, struct buf *out, struct error *error)
 {
 	struct fixture *fixture = context;
 	if (fixture->stamp)
@@ -148,11 +147,11 @@ struct cms_signing fixture_signing(struct fixture *fixture, enum mode mode,
 {
 	*signer = (struct cms_signer){fixture->signer, SIGNER_ARCHIVE};
 	return (struct cms_signing){
-	    .certificates_pem = signer_certificates(fixture->signer),
-	    .sign = cms_sign_with_signer,
-	    .sign_context = signer,
-	    .timestamp = mode == MODE_LIVE ? stamp : NULL,
-	    .timestamp_context = fixture,
+		.certificates_pem = signer_certificates(fixture->signer),
+		.sign = cms_sign_with_signer,
+		.sign_context = signer,
+		.timestamp = mode == MODE_LIVE ? stamp : NULL,
+		.timestamp_context = fixture,
 	};
 }
 
@@ -164,9 +163,9 @@ static bool is_content(const struct maker *maker, int64_t sequence)
 /* Content differs in size, and every other one is a "file". */
 static struct slice content_of(struct maker *maker, int64_t sequence)
 {
-	int size = snprintf(maker->content, sizeof maker->content,
-	                    sequence % 2 ? "{\"n\":%" PRId64 "}" : "file %" PRId64 " of the test\n",
-	                    sequence);
+	int size =
+		snprintf(maker->content, sizeof maker->content,
+	             sequence % 2 ? "{\"n\":%" PRId64 "}" : "file %" PRId64 " of the test\n", sequence);
 	return slice_make(maker->content, (size_t)size);
 }
 
@@ -181,18 +180,18 @@ static void event_of(struct maker *maker, int64_t sequence, struct event_facts *
 	snprintf(maker->event_id, sizeof maker->event_id, "evt_%018" PRId64, sequence);
 	snprintf(maker->client_ref, sizeof maker->client_ref, "order \"%" PRId64 "\" ñ\\", sequence);
 	*event = (struct event_facts){
-	    .channel_id = FIXTURE_CHANNEL,
-	    .chain = maker->plan->mode,
-	    .sequence = sequence,
-	    .event_id = slice_of(maker->event_id),
-	    .client_ref = slice_of(maker->client_ref),
-	    .received_at_us = maker->base_us + sequence * 10,
-	    .occurred_at_us = sequence % 2 ? TIME_NONE : maker->base_us,
-	    .hash_algorithm = HASH_SHA256,
-	    .modality = MODALITY_HASH_ONLY,
-	    .hash = maker->hash,
-	    .config_version = (int64_t)config_of(maker, sequence) + 1,
-	    .previous_chain_hash = maker->hashes[sequence - 1],
+		.channel_id = FIXTURE_CHANNEL,
+		.chain = maker->plan->mode,
+		.sequence = sequence,
+		.event_id = slice_of(maker->event_id),
+		.client_ref = slice_of(maker->client_ref),
+		.received_at_us = maker->base_us + sequence * 10,
+		.occurred_at_us = sequence % 2 ? TIME_NONE : maker->base_us,
+		.hash_algorithm = HASH_SHA256,
+		.modality = MODALITY_HASH_ONLY,
+		.hash = maker->hash,
+		.config_version = (int64_t)config_of(maker, sequence) + 1,
+		.previous_chain_hash = maker->hashes[sequence - 1],
 	};
 	const struct buf *config = &maker->configs[config_of(maker, sequence)];
 	event->config_hash = sha256_of(config->data, config->size);
@@ -223,13 +222,13 @@ static void make_chain(struct maker *maker)
 {
 	for (int i = 0; i < 2; i++) {
 		struct config_facts config = {
-		    .channel_id = FIXTURE_CHANNEL,
-		    .version = i + 1,
-		    .sealed_at_us = maker->base_us - 1000,
-		    .modality = maker->plan->content ? MODALITY_CONTENT : MODALITY_HASH_ONLY,
-		    .name = "A channel",
-		    .declarant = "Declarante & Cía \xe2\x82\xac",
-		    .description = i == 0                                    ? NULL
+			.channel_id = FIXTURE_CHANNEL,
+			.version = i + 1,
+			.sealed_at_us = maker->base_us - 1000,
+			.modality = maker->plan->content ? MODALITY_CONTENT : MODALITY_HASH_ONLY,
+			.name = "A channel",
+			.declarant = "Declarante & Cía \xe2\x82\xac",
+			.description = i == 0                                    ? NULL
 		                   : maker->plan->fault == FAULT_FORK_CONFIG ? "another"
 		                                                             : "changed",
 		};
@@ -257,7 +256,8 @@ static struct part_writer *make_parts(struct maker *maker, const char *directory
 	struct part_writer *writer;
 	assert_int_equal(mkdir(directory, 0700), 0);
 	assert_int_equal(part_writer_begin(directory, maker->fixture->certification, FIXTURE_CHANNEL, 0,
-	                                   plan->part_entries_max, &writer, NULL), 0);
+	                                   plan->part_entries_max, &writer, NULL),
+	                 0);
 	for (int64_t i = plan->first; i <= plan->last; i++) {
 		if (!is_content(maker, i))
 			continue;
@@ -270,8 +270,7 @@ static struct part_writer *make_parts(struct maker *maker, const char *directory
 	assert_int_equal(part_writer_finish(writer, ret_parts, &made->part_count, NULL), 0);
 	assert_in_range(made->part_count, 0, FIXTURE_PARTS_MAX);
 	for (size_t i = 0; i < made->part_count; i++)
-		snprintf(made->part_paths[i], FIXTURE_PATH_SIZE, "%s/%s", directory,
-		         (*ret_parts)[i].name);
+		snprintf(made->part_paths[i], FIXTURE_PATH_SIZE, "%s/%s", directory, (*ret_parts)[i].name);
 	return writer;
 }
 
@@ -288,11 +287,15 @@ static void seal_segment(struct maker *maker, struct segment *segments, struct r
 		last = plan->total;
 	snprintf(segment->id, sizeof segment->id, "seg_%zu", number);
 	segment->seal = (struct seal_document){
-	    .segment_id = segment->id, .channel_id = FIXTURE_CHANNEL, .chain = mode_text(plan->mode),
-	    .first_sequence = first, .last_sequence = last,
-	    .chain_hash_before = maker->hashes[first - 1], .chain_hash_last = maker->hashes[last],
-	    .clock = {plan->fault != FAULT_UNSYNCHRONIZED,
-	              plan->fault == FAULT_FORK_SEAL ? 1501 : 1500, "ntp_adjtime"},
+		.segment_id = segment->id,
+		.channel_id = FIXTURE_CHANNEL,
+		.chain = mode_text(plan->mode),
+		.first_sequence = first,
+		.last_sequence = last,
+		.chain_hash_before = maker->hashes[first - 1],
+		.chain_hash_last = maker->hashes[last],
+		.clock = {plan->fault != FAULT_UNSYNCHRONIZED, plan->fault == FAULT_FORK_SEAL ? 1501 : 1500,
+	              "ntp_adjtime"},
 	};
 	if (number > 0) {
 		segment->previous_seal = segments[number - 1].hash;
@@ -328,8 +331,8 @@ static void seal_segment(struct maker *maker, struct segment *segments, struct r
 	buf_init(&round->token, TIMESTAMP_RESPONSE_MAX);
 	struct timestamp_facts facts;
 	assert_int_equal(stamp(maker->fixture, &round->root, &round->token, NULL), 0);
-	bool valid = timestamp_verify_token(buf_slice(&round->token), &round->root,
-	                                    slice_make(NULL, 0), &facts, NULL) == 0;
+	bool valid = timestamp_verify_token(buf_slice(&round->token), &round->root, slice_make(NULL, 0),
+	                                    &facts, NULL) == 0;
 	assert_true(valid || maker->fixture->stamp); /* an authority of the test's may be a bad one */
 	round->gen_time_us = valid ? facts.gen_time_us : clock_now_us();
 	round->token_hash = sha256_of(round->token.data, round->token.size);
@@ -351,7 +354,8 @@ static int add_leaves(struct maker *maker, int64_t from, int64_t to)
 
 static int add_round(struct maker *maker, const struct round *round, const struct round *before)
 {
-	struct archive_round facts = {round->id, round->root, "An authority", AUTHORITY_DEVELOPMENT,
+	struct archive_round facts = {round->id,           round->root,
+	                              "An authority",      AUTHORITY_DEVELOPMENT,
 	                              slice_of("request"), buf_slice(&round->token),
 	                              round->gen_time_us};
 	if (maker->plan->fault == FAULT_ROUND_ROOT)
@@ -455,7 +459,8 @@ static int write_archive(struct maker *maker, const struct archive_facts *facts,
 static void request_range(const struct maker *maker, struct archive_facts *facts)
 {
 	const struct fixture_plan *plan = maker->plan;
-	int64_t first_us = maker->base_us + plan->first * 10, last_us = maker->base_us + plan->last * 10;
+	int64_t first_us = maker->base_us + plan->first * 10,
+			last_us = maker->base_us + plan->last * 10;
 	if (plan->fault == FAULT_REQUESTED)
 		facts->requested_last = 1000;
 	if (plan->fault == FAULT_ISSUED_EARLY)
@@ -484,25 +489,25 @@ int fixture_make(struct fixture *fixture, const char *name, const struct fixture
 	snprintf(directory, sizeof directory, "%s/%s", fixture->directory, name);
 	snprintf(made.path, sizeof made.path, "%s.zip", directory);
 	struct archive_facts facts = {
-	    .certification_id = fixture->certification,
-	    .verification_code = FIXTURE_CODE,
-	    .channel_id = FIXTURE_CHANNEL,
-	    .mode = plan->mode,
-	    .channel_created_at_us = created_at(&maker) + (plan->fault == FAULT_GENESIS),
-	    .issued_at_us = clock_now_us() + fixture->clock_offset_us,
-	    .requested_from_us = TIME_NONE,
-	    .requested_to_us = TIME_NONE,
-	    .requested_first = plan->first,
-	    .requested_last = plan->last,
-	    .first_sequence = plan->first,
-	    .last_sequence = plan->last,
-	    .service_name = "Constancia",
-	    .service_prefix = "svc",
-	    .verification_url = "https://example.test/v/SVC-2026-7K3M-Q9XD",
+		.certification_id = fixture->certification,
+		.verification_code = FIXTURE_CODE,
+		.channel_id = FIXTURE_CHANNEL,
+		.mode = plan->mode,
+		.channel_created_at_us = created_at(&maker) + (plan->fault == FAULT_GENESIS),
+		.issued_at_us = clock_now_us() + fixture->clock_offset_us,
+		.requested_from_us = TIME_NONE,
+		.requested_to_us = TIME_NONE,
+		.requested_first = plan->first,
+		.requested_last = plan->last,
+		.first_sequence = plan->first,
+		.last_sequence = plan->last,
+		.service_name = "Constancia",
+		.service_prefix = "svc",
+		.verification_url = "https://example.test/v/SVC-2026-7K3M-Q9XD",
 	};
 	request_range(&maker, &facts);
 	struct part_writer *parts =
-	    plan->content ? make_parts(&maker, directory, &made, &facts.parts) : NULL;
+		plan->content ? make_parts(&maker, directory, &made, &facts.parts) : NULL;
 	facts.part_count = made.part_count;
 	int status = write_archive(&maker, &facts, &made);
 	part_writer_free(parts);

@@ -14,9 +14,9 @@ struct fixture {
 	char trust[FIXTURE_PATH_SIZE]; /* PEM of all roots */
 	struct trust_roots roots;      /* the same, for both purposes */
 	struct signer *signer;
-	int64_t base_us;               /* all archives are of one chain, which began then */
-	int64_t clock_offset_us;       /* of issued_at */
-	char certification[40];        /* the next archive's */
+	int64_t base_us;         /* all archives are of one chain, which began then */
+	int64_t clock_offset_us; /* of issued_at */
+	char certification[40];  /* the next archive's */
 	/* Of the chain last sealed, so that archives of one chain have the same seals. */
 	struct fixture_seals *seals;
 	/* Who signs and gives time in the place of the development keys; NULL: these. */
@@ -45,13 +45,13 @@ enum fixture_fault {
 	FAULT_SEAL_COUNT, /* the seal's last sequence is one more */
 	FAULT_LATE_EVENT, /* received long after its timestamp */
 	FAULT_GENESIS,
-	FAULT_REQUESTED,    /* asked for up to event 1000 */
-	FAULT_BY_TIME,      /* none: asked for by time, just so that the range fits */
-	FAULT_FROM_LATE,    /* by time, from after the first event */
-	FAULT_TO_EARLY,     /* by time, to the last event, which is outside then */
-	FAULT_TO_FIRST,     /* by time, to before from */
-	FAULT_FROM_EARLY,   /* by time, and the event before the range belongs into it */
-	FAULT_OLD,          /* the chain began 30 days ago, sealed now */
+	FAULT_REQUESTED,  /* asked for up to event 1000 */
+	FAULT_BY_TIME,    /* none: asked for by time, just so that the range fits */
+	FAULT_FROM_LATE,  /* by time, from after the first event */
+	FAULT_TO_EARLY,   /* by time, to the last event, which is outside then */
+	FAULT_TO_FIRST,   /* by time, to before from */
+	FAULT_FROM_EARLY, /* by time, and the event before the range belongs into it */
+	FAULT_OLD,        /* the chain began 30 days ago, sealed now */
 	FAULT_UNSYNCHRONIZED,
 	FAULT_ISSUED_EARLY, /* by three hours */
 	FAULT_ISSUED_LATE,  /* by 1,000 s */
@@ -60,12 +60,12 @@ enum fixture_fault {
 	FAULT_FORK_GENESIS, /* it began at another time */
 	FAULT_FORK_CONFIG,  /* version 2 is another one */
 	FAULT_ROUND_REPLAY, /* the token of the round before once more */
-	FAULT_MODALITY, /* the events are not of their configuration's */
+	FAULT_MODALITY,     /* the events are not of their configuration's */
 };
 
 struct fixture_plan {
 	enum mode mode;
-	int64_t total; /* events of the chain */
+	int64_t total;       /* events of the chain */
 	int64_t first, last; /* the certified range */
 	int64_t segment_size;
 	bool content;
@@ -90,11 +90,13 @@ struct fixture_archive {
 void fixture_open(struct fixture *fixture);
 void fixture_close(struct fixture *fixture);  /* removes the directory */
 void fixture_forget(struct fixture *fixture); /* the seals: the next archive has its own */
-/* `name` without suffix; the parts go into a directory of that name. Answers the writer's status. */
+/* `name` without suffix; the parts go into a directory of that name. Answers the writer's
+ * status. */
 int fixture_make(struct fixture *fixture, const char *name, const struct fixture_plan *plan,
                  struct fixture_archive *ret_archive);
 
-/* What archives of that mode, and reports, are signed with; lives as long as `fixture` and `signer`.
+/* What archives of that mode, and reports, are signed with; lives as long as `fixture` and
+ * `signer`.
  */
 struct cms_signing fixture_signing(struct fixture *fixture, enum mode mode,
                                    struct cms_signer *signer);

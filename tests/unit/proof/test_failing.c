@@ -1,5 +1,5 @@
-/* Evidence is verified while one call after another fails: memory, files, OpenSSL. What could not be
- * read, held or computed is told as that: it is no verdict, neither of evidence that is good nor
+/* Evidence is verified while one call after another fails: memory, files, OpenSSL. What could not
+ * be read, held or computed is told as that: it is no verdict, neither of evidence that is good nor
  * of evidence that is bad. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -25,8 +25,8 @@ static struct fixture fixture;
 static struct fixture_archive first, second;
 static char report[FIXTURE_PATH_SIZE];
 
-static const struct fixture_plan plan = {.mode = MODE_LIVE, .total = 5, .first = 2, .last = 4,
-                                         .segment_size = 2, .content = true};
+static const struct fixture_plan plan = {
+	.mode = MODE_LIVE, .total = 5, .first = 2, .last = 4, .segment_size = 2, .content = true};
 
 static void make_report(void)
 {

@@ -92,8 +92,8 @@ int forger_sign(void *context, struct slice bytes, struct buf *out, struct error
 	size_t size = sizeof signature;
 	EVP_MD_CTX *digest = EVP_MD_CTX_new();
 	assert_int_equal(EVP_DigestSignInit(digest, NULL, EVP_sha256(), NULL, holder->key), 1);
-	assert_int_equal(EVP_DigestSign(digest, signature, &size, (const unsigned char *)bytes.data,
-	                                bytes.size), 1);
+	assert_int_equal(
+		EVP_DigestSign(digest, signature, &size, (const unsigned char *)bytes.data, bytes.size), 1);
 	EVP_MD_CTX_free(digest);
 	buf_add(out, signature, size);
 	return 0;

@@ -1,5 +1,5 @@
-/* Evidence is made while one call after another fails: memory, files, OpenSSL. It is told, nothing is
- * left behind, and what is told as made is whole. */
+/* Evidence is made while one call after another fails: memory, files, OpenSSL. It is told, nothing
+ * is left behind, and what is told as made is whole. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -95,8 +95,8 @@ static void make_in_turn(int (*make)(struct error *error), int count, int stride
 		}
 		bool good = status == 0 ? left == count : is_fault(status) && left == 0;
 		if (!good)
-			print_error("call %d, %s: status %d (%s), %d files\n", at, failed, status,
-			            error.cause, left);
+			print_error("call %d, %s: status %d (%s), %d files\n", at, failed, status, error.cause,
+			            left);
 		wrong += !good;
 	}
 	assert_true(at > calls_min);
@@ -109,8 +109,8 @@ static int make_parts(struct error *error)
 	const struct part_facts *parts;
 	size_t count;
 	struct part_entry entry = {1, slice_of("evt_1"), sha256_of(CONTENT, strlen(CONTENT)), false};
-	int status = part_writer_begin(directory, FIXTURE_CERTIFICATION, FIXTURE_CHANNEL, 0, 4, &writer,
-	                               error);
+	int status =
+		part_writer_begin(directory, FIXTURE_CERTIFICATION, FIXTURE_CHANNEL, 0, 4, &writer, error);
 	if (status < 0)
 		return status;
 	/* Two entries a part. */
@@ -131,19 +131,29 @@ static void content_parts(void **state)
 static int add_all(struct archive *archive, struct slice config, struct error *error)
 {
 	static const uint8_t digest[SHA256_SIZE] = {1};
-	struct event_facts event = {
-	    .channel_id = FIXTURE_CHANNEL, .client_ref = slice_of("ref"), .config_version = 1,
-	    .event_id = slice_of("evt_1"), .hash_algorithm = HASH_SHA256, .hash = digest,
-	    .modality = MODALITY_CONTENT, .occurred_at_us = TIME_NONE, .received_at_us = 1,
-	    .sequence = 2, .chain = MODE_LIVE};
+	struct event_facts event = {.channel_id = FIXTURE_CHANNEL,
+	                            .client_ref = slice_of("ref"),
+	                            .config_version = 1,
+	                            .event_id = slice_of("evt_1"),
+	                            .hash_algorithm = HASH_SHA256,
+	                            .hash = digest,
+	                            .modality = MODALITY_CONTENT,
+	                            .occurred_at_us = TIME_NONE,
+	                            .received_at_us = 1,
+	                            .sequence = 2,
+	                            .chain = MODE_LIVE};
 	struct sha256 hash = sha256_of("h", 1);
-	struct seal_document seal = {.segment_id = "seg_1", .channel_id = FIXTURE_CHANNEL,
-	                             .chain = "live", .first_sequence = 1, .last_sequence = 2,
+	struct seal_document seal = {.segment_id = "seg_1",
+	                             .channel_id = FIXTURE_CHANNEL,
+	                             .chain = "live",
+	                             .first_sequence = 1,
+	                             .last_sequence = 2,
 	                             .clock = {true, 1, "ntp_adjtime"}};
 	struct tree_proof proof = {.count = 1};
 	struct archive_segment segment = {&seal, &proof, "rnd_1"};
-	struct archive_round round = {"rnd_1", hash, "An authority", AUTHORITY_DEVELOPMENT,
-	                              slice_of("request"), slice_of("token"), 1};
+	struct archive_round round = {
+		"rnd_1",           hash, "An authority", AUTHORITY_DEVELOPMENT, slice_of("request"),
+		slice_of("token"), 1};
 	int status = archive_add_config(archive, 1, config, error);
 	if (status == 0)
 		status = archive_add_event(archive, &event, error);
@@ -158,13 +168,21 @@ static int make_archive(struct error *error)
 {
 	struct cms_signer signer;
 	struct cms_signing signing = fixture_signing(&fixture, MODE_LIVE, &signer);
-	struct archive_facts facts = {
-	    .certification_id = FIXTURE_CERTIFICATION, .verification_code = FIXTURE_CODE,
-	    .channel_id = FIXTURE_CHANNEL, .mode = MODE_LIVE, .channel_created_at_us = 1,
-	    .issued_at_us = fixture.base_us, .requested_from_us = TIME_NONE,
-	    .requested_to_us = TIME_NONE, .requested_first = 2, .requested_last = 2,
-	    .first_sequence = 2, .last_sequence = 2, .service_name = "A service",
-	    .service_prefix = "SVC", .verification_url = "https://example.org/v"};
+	struct archive_facts facts = {.certification_id = FIXTURE_CERTIFICATION,
+	                              .verification_code = FIXTURE_CODE,
+	                              .channel_id = FIXTURE_CHANNEL,
+	                              .mode = MODE_LIVE,
+	                              .channel_created_at_us = 1,
+	                              .issued_at_us = fixture.base_us,
+	                              .requested_from_us = TIME_NONE,
+	                              .requested_to_us = TIME_NONE,
+	                              .requested_first = 2,
+	                              .requested_last = 2,
+	                              .first_sequence = 2,
+	                              .last_sequence = 2,
+	                              .service_name = "A service",
+	                              .service_prefix = "SVC",
+	                              .verification_url = "https://example.org/v"};
 	struct archive *archive;
 	struct zip_sum sum;
 	int status = archive_begin(path, &facts, &archive, error);

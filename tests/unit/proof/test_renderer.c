@@ -122,8 +122,10 @@ static void gets_no_secrets_and_no_files(void **state)
 	int open_file = open("/dev/null", O_RDONLY);
 	assert_true(open_file >= 0);
 	char text[200];
-	snprintf(text, sizeof(text), "test -z \"$A_SECRET\" && test ! -e /proc/$$/fd/%d && "
-	         "printf -- '-19 clean' >&2; exit 1", open_file);
+	snprintf(text, sizeof(text),
+	         "test -z \"$A_SECRET\" && test ! -e /proc/$$/fd/%d && "
+	         "printf -- '-19 clean' >&2; exit 1",
+	         open_file);
 	expect(script(text, 60000), ERR_IO, "clean");
 	close(open_file);
 }
@@ -184,12 +186,12 @@ static void reaches_neither_the_store_nor_the_network(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(draws_the_same),
-	    cmocka_unit_test(says_what_is_wrong_with_the_facts),
-	    cmocka_unit_test(goes_on_after_one_that_crashes_or_hangs),
-	    cmocka_unit_test(believes_only_what_a_renderer_may_say),
-	    cmocka_unit_test(gets_no_secrets_and_no_files),
-	    cmocka_unit_test(reaches_neither_the_store_nor_the_network),
+		cmocka_unit_test(draws_the_same),
+		cmocka_unit_test(says_what_is_wrong_with_the_facts),
+		cmocka_unit_test(goes_on_after_one_that_crashes_or_hangs),
+		cmocka_unit_test(believes_only_what_a_renderer_may_say),
+		cmocka_unit_test(gets_no_secrets_and_no_files),
+		cmocka_unit_test(reaches_neither_the_store_nor_the_network),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -45,34 +45,34 @@ static void render(enum language language)
 static void says_what_it_must_in_english(void **state)
 {
 	static const char *const sentences[] = {
-	    "Certification report",
-	    "CERT-2026-0000417",
-	    "SVC-2026-7K3M-Q9XD",
-	    "21 November 2026, 09:15:02.123456 UTC",
-	    "It does not attest that the declared facts are true.",
-	    "The declaration was received on the channel named here",
-	    "It was received at the moment shown as received",
-	    "It has not been altered since",
-	    "DECLARED BY THE CHANNEL'S OWNER · NOT VERIFIED",
-	    "Logística del Norte, S.L. (CIF B00000000)",
-	    "Numbers 4120 to 4162, without gaps (43 in all)",
-	    "Reception from 20 November 2026, 09:15:02.123456 UTC (included) to 21 November 2026, "
-	    "09:15:02.123456 UTC (excluded)",
-	    "lectura/2026-11/088310",
-	    "2026-11-20 09:15:02.123456Z",
-	    "All the events of the range.",
-	    "seg_0Kx7Yp2Qm4Zr8T00",
-	    "Qualified: engaged as a provider of qualified electronic timestamps",
-	    "Not qualified: its timestamps are admissible as evidence",
-	    "content-part-004.zip",
-	    "999,999,870 bytes",
-	    "CERT-2026-0000417-evidence.zip",
-	    "18,734,112 bytes",
-	    "constancia verify CERT-2026-0000417-evidence.zip report.pdf",
-	    "https://constancia.example/verify/SVC-2026-7K3M-Q9XD",
-	    "Both are equally authentic.",
-	    "Page 1 of 6",
-	    "Page 6 of 6",
+		"Certification report",
+		"CERT-2026-0000417",
+		"SVC-2026-7K3M-Q9XD",
+		"21 November 2026, 09:15:02.123456 UTC",
+		"It does not attest that the declared facts are true.",
+		"The declaration was received on the channel named here",
+		"It was received at the moment shown as received",
+		"It has not been altered since",
+		"DECLARED BY THE CHANNEL'S OWNER · NOT VERIFIED",
+		"Logística del Norte, S.L. (CIF B00000000)",
+		"Numbers 4120 to 4162, without gaps (43 in all)",
+		"Reception from 20 November 2026, 09:15:02.123456 UTC (included) to 21 November 2026, "
+		"09:15:02.123456 UTC (excluded)",
+		"lectura/2026-11/088310",
+		"2026-11-20 09:15:02.123456Z",
+		"All the events of the range.",
+		"seg_0Kx7Yp2Qm4Zr8T00",
+		"Qualified: engaged as a provider of qualified electronic timestamps",
+		"Not qualified: its timestamps are admissible as evidence",
+		"content-part-004.zip",
+		"999,999,870 bytes",
+		"CERT-2026-0000417-evidence.zip",
+		"18,734,112 bytes",
+		"constancia verify CERT-2026-0000417-evidence.zip report.pdf",
+		"https://constancia.example/verify/SVC-2026-7K3M-Q9XD",
+		"Both are equally authentic.",
+		"Page 1 of 6",
+		"Page 6 of 6",
 	};
 	sample_ordinary(&sample, 43);
 	render(LANGUAGE_ENGLISH);
@@ -81,10 +81,10 @@ static void says_what_it_must_in_english(void **state)
 	for (size_t i = 0; i < sizeof(sentences) / sizeof(*sentences); i++)
 		tools_expect(&words, sentences[i]);
 	char digest[2 * SHA256_SIZE + 1];
-	const struct sha256 *digests[] = {&sample.facts.archive_digest, &sample.facts.chain_hash_before,
-	                                  &sample.facts.first_chain_hash,
-	                                  &sample.facts.last_chain_hash, &sample.parts[3].digest,
-	                                  &sample.configurations[1].digest};
+	const struct sha256 *digests[] = {
+		&sample.facts.archive_digest,   &sample.facts.chain_hash_before,
+		&sample.facts.first_chain_hash, &sample.facts.last_chain_hash,
+		&sample.parts[3].digest,        &sample.configurations[1].digest};
 	for (size_t i = 0; i < sizeof(digests) / sizeof(*digests); i++) {
 		hex_encode(digests[i]->bytes, SHA256_SIZE, digest);
 		tools_expect(&words, digest);
@@ -96,14 +96,14 @@ static void says_what_it_must_in_english(void **state)
 static void says_what_it_must_in_spanish(void **state)
 {
 	static const char *const sentences[] = {
-	    "Informe de certificación",
-	    "SVC-2026-7K3M-Q9XD",
-	    "No acredita que los hechos declarados sean ciertos.",
-	    "DECLARADO POR EL TITULAR DEL CANAL · NO VERIFICADO",
-	    "Números 4120 a 4122, sin huecos (3 en total)",
-	    "Ambos son igualmente auténticos.",
-	    "Cualificada: contratada como prestadora",
-	    "no se declara",
+		"Informe de certificación",
+		"SVC-2026-7K3M-Q9XD",
+		"No acredita que los hechos declarados sean ciertos.",
+		"DECLARADO POR EL TITULAR DEL CANAL · NO VERIFICADO",
+		"Números 4120 a 4122, sin huecos (3 en total)",
+		"Ambos son igualmente auténticos.",
+		"Cualificada: contratada como prestadora",
+		"no se declara",
 	};
 	sample_ordinary(&sample, 3);
 	sample.events[1].occurred_at_us = TIME_NONE;
@@ -183,10 +183,14 @@ static void is_tagged_embedded_and_titled(void **state)
 	assert_true(count_in(out.data, "yes yes yes") > 10);
 	assert_int_equal(count_in(out.data, "yes yes yes"), count_in(out.data, "\n"));
 	assert_int_equal(tools_run(&out, "qpdf --json --json-key=qpdf '%s'", path), 0);
-	static const char *const keys[] = {"\"/Lang\": \"u:es-ES\"", "\"/DisplayDocTitle\": true",
-	                                   "\"/OutputIntents\"",     "\"/Tabs\": \"/S\"",
-	                                   "\"/Alt\": ",             "\"/Scope\": \"/Column\"",
-	                                   "\"/Marked\": true",      "\"/ID\": "};
+	static const char *const keys[] = {"\"/Lang\": \"u:es-ES\"",
+	                                   "\"/DisplayDocTitle\": true",
+	                                   "\"/OutputIntents\"",
+	                                   "\"/Tabs\": \"/S\"",
+	                                   "\"/Alt\": ",
+	                                   "\"/Scope\": \"/Column\"",
+	                                   "\"/Marked\": true",
+	                                   "\"/ID\": "};
 	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++)
 		if (!strstr(out.data, keys[i]))
 			fail_msg("not found: %s", keys[i]);
@@ -335,17 +339,17 @@ static void says_when_it_cannot_write(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(says_what_it_must_in_english),
-	    cmocka_unit_test(says_what_it_must_in_spanish),
-	    cmocka_unit_test(holds_hostile_texts),
-	    cmocka_unit_test(is_tagged_embedded_and_titled),
-	    cmocka_unit_test(lists_the_edges_of_a_large_range),
-	    cmocka_unit_test(states_development_on_the_first_page),
-	    cmocka_unit_test(shows_nothing_held_for_digests_alone),
-	    cmocka_unit_test(renders_the_same_bytes_again),
-	    cmocka_unit_test(refuses_facts_that_do_not_agree),
-	    cmocka_unit_test(refuses_each_fact_that_does_not_fit),
-	    cmocka_unit_test(says_when_it_cannot_write),
+		cmocka_unit_test(says_what_it_must_in_english),
+		cmocka_unit_test(says_what_it_must_in_spanish),
+		cmocka_unit_test(holds_hostile_texts),
+		cmocka_unit_test(is_tagged_embedded_and_titled),
+		cmocka_unit_test(lists_the_edges_of_a_large_range),
+		cmocka_unit_test(states_development_on_the_first_page),
+		cmocka_unit_test(shows_nothing_held_for_digests_alone),
+		cmocka_unit_test(renders_the_same_bytes_again),
+		cmocka_unit_test(refuses_facts_that_do_not_agree),
+		cmocka_unit_test(refuses_each_fact_that_does_not_fit),
+		cmocka_unit_test(says_when_it_cannot_write),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -12,8 +12,8 @@ static void add_events(struct sample *sample, int64_t event_count)
 	size_t rows = all ? (size_t)event_count : 2 * REPORT_EDGE_ROWS;
 	for (size_t i = 0; i < rows; i++) {
 		struct report_event *event = &sample->events[i];
-		int64_t place = all || i < REPORT_EDGE_ROWS ? (int64_t)i
-		                                            : event_count - (int64_t)(rows - i);
+		int64_t place =
+			all || i < REPORT_EDGE_ROWS ? (int64_t)i : event_count - (int64_t)(rows - i);
 		event->sequence = 4120 + place;
 		event->received_at_us = ISSUED_US - US_PER_DAY + place * 97000123;
 		event->occurred_at_us = i % 5 == 3 ? TIME_NONE : event->received_at_us - 1234567;
@@ -38,20 +38,20 @@ static void add_events(struct sample *sample, int64_t event_count)
 static void add_seals(struct sample *sample)
 {
 	static const char *const names[] = {
-	    "CN=Unidad de Sellado de Tiempo 3,O=Autoridad de Ejemplo S.A.,C=ES",
-	    "CN=Example Time Stamping Unit 7,O=Example Trust Services Ltd,C=IE"};
+		"CN=Unidad de Sellado de Tiempo 3,O=Autoridad de Ejemplo S.A.,C=ES",
+		"CN=Example Time Stamping Unit 7,O=Example Trust Services Ltd,C=IE"};
 	static const enum authority_kind kinds[] = {AUTHORITY_QUALIFIED, AUTHORITY_NON_QUALIFIED};
 	for (int i = 0; i < 2; i++)
 		sample->authorities[i] = (struct report_authority){names[i], kinds[i]};
 	for (int i = 0; i < 6; i++) {
 		snprintf(sample->segments[i], ID_SIZE, "seg_0Kx7Yp2Qm4Zr8T%02d", i);
 		sample->seals[i] = (struct report_seal){
-		    .segment_id = sample->segments[i],
-		    .first_sequence = 4120 + i * 7,
-		    .last_sequence = 4126 + i * 7,
-		    .time_us = ISSUED_US - US_PER_DAY + i * INT64_C(700000000),
-		    .authority = names[i == 4],
-		    .kind = kinds[i == 4],
+			.segment_id = sample->segments[i],
+			.first_sequence = 4120 + i * 7,
+			.last_sequence = 4126 + i * 7,
+			.time_us = ISSUED_US - US_PER_DAY + i * INT64_C(700000000),
+			.authority = names[i == 4],
+			.kind = kinds[i == 4],
 		};
 	}
 	sample->facts.seals = sample->seals;
@@ -64,25 +64,25 @@ static void add_seals(struct sample *sample)
 static void add_configurations(struct sample *sample)
 {
 	static const char *const descriptions[SAMPLE_CONFIGURATIONS] = {
-	    "Lecturas de temperatura de las cámaras frigoríficas del almacén central, cada cinco "
-	    "minutos, tal como las entrega el sistema de control.",
-	    "Lecturas de temperatura y humedad de las cámaras frigoríficas del almacén central, cada "
-	    "cinco minutos, tal como las entrega el sistema de control.\nDesde esta versión se incluye "
-	    "la humedad relativa.",
-	    NULL};
+		"Lecturas de temperatura de las cámaras frigoríficas del almacén central, cada cinco "
+		"minutos, tal como las entrega el sistema de control.",
+		"Lecturas de temperatura y humedad de las cámaras frigoríficas del almacén central, cada "
+		"cinco minutos, tal como las entrega el sistema de control.\nDesde esta versión se incluye "
+		"la humedad relativa.",
+		NULL};
 	static const char explanation[] = "«t» es la temperatura en grados Celsius; «h», la humedad "
-	                                  "relativa en tanto por ciento; «c», el número de cámara.";
+									  "relativa en tanto por ciento; «c», el número de cámara.";
 	for (int i = 0; i < SAMPLE_CONFIGURATIONS; i++) {
 		struct config_facts *facts = &sample->configurations[i].facts;
 		*facts = (struct config_facts){
-		    .channel_id = "chn_4fQ9sLr2Vw8KxT0m",
-		    .version = i + 1,
-		    .sealed_at_us = ISSUED_US - (40 - i) * US_PER_DAY,
-		    .modality = MODALITY_CONTENT,
-		    .name = "Cámaras frigoríficas, almacén central",
-		    .description = descriptions[i],
-		    .declarant = "Logística del Norte, S.L. (CIF B00000000)",
-		    .supplementary_info = i == 1 ? explanation : NULL,
+			.channel_id = "chn_4fQ9sLr2Vw8KxT0m",
+			.version = i + 1,
+			.sealed_at_us = ISSUED_US - (40 - i) * US_PER_DAY,
+			.modality = MODALITY_CONTENT,
+			.name = "Cámaras frigoríficas, almacén central",
+			.description = descriptions[i],
+			.declarant = "Logística del Norte, S.L. (CIF B00000000)",
+			.supplementary_info = i == 1 ? explanation : NULL,
 		};
 		sample->configurations[i].digest = sha256_of(&i, sizeof(i));
 	}
@@ -97,7 +97,7 @@ static void add_parts(struct sample *sample)
 	                                                "content-part-003.zip", "content-part-004.zip"};
 	for (int i = 0; i < SAMPLE_PARTS; i++)
 		sample->parts[i] =
-		    (struct report_part){names[i], INT64_C(999999870) - i, sha256_of(names[i], 20)};
+			(struct report_part){names[i], INT64_C(999999870) - i, sha256_of(names[i], 20)};
 	sample->facts.parts = sample->parts;
 	sample->facts.part_rows = SAMPLE_PARTS;
 	sample->facts.part_count = SAMPLE_PARTS;
@@ -107,23 +107,23 @@ void sample_ordinary(struct sample *sample, int64_t event_count)
 {
 	*sample = (struct sample){0};
 	sample->facts = (struct report_facts){
-	    .mode = MODE_LIVE,
-	    .service_name = "Constancia",
-	    .certification_id = "CERT-2026-0000417",
-	    .verification_code = "SVC-2026-7K3M-Q9XD",
-	    .verification_url = "https://constancia.example/verify/SVC-2026-7K3M-Q9XD",
-	    .requested_at_us = ISSUED_US - 90 * US_PER_SECOND,
-	    .issued_at_us = ISSUED_US,
-	    .channel_id = "chn_4fQ9sLr2Vw8KxT0m",
-	    .modality = MODALITY_CONTENT,
-	    .from_us = ISSUED_US - US_PER_DAY,
-	    .to_us = ISSUED_US,
-	    .chain_hash_before = sha256_of("before", 6),
-	    .first_chain_hash = sha256_of("first", 5),
-	    .last_chain_hash = sha256_of("last", 4),
-	    .archive_name = "CERT-2026-0000417-evidence.zip",
-	    .archive_size_bytes = 18734112,
-	    .archive_digest = sha256_of("archive", 7),
+		.mode = MODE_LIVE,
+		.service_name = "Constancia",
+		.certification_id = "CERT-2026-0000417",
+		.verification_code = "SVC-2026-7K3M-Q9XD",
+		.verification_url = "https://constancia.example/verify/SVC-2026-7K3M-Q9XD",
+		.requested_at_us = ISSUED_US - 90 * US_PER_SECOND,
+		.issued_at_us = ISSUED_US,
+		.channel_id = "chn_4fQ9sLr2Vw8KxT0m",
+		.modality = MODALITY_CONTENT,
+		.from_us = ISSUED_US - US_PER_DAY,
+		.to_us = ISSUED_US,
+		.chain_hash_before = sha256_of("before", 6),
+		.first_chain_hash = sha256_of("first", 5),
+		.last_chain_hash = sha256_of("last", 4),
+		.archive_name = "CERT-2026-0000417-evidence.zip",
+		.archive_size_bytes = 18734112,
+		.archive_digest = sha256_of("archive", 7),
 	};
 	add_configurations(sample);
 	add_events(sample, event_count);
@@ -143,22 +143,22 @@ static void repeat(char *text, size_t size, const char *pattern)
 void sample_hostile(struct sample *sample, int64_t event_count)
 {
 	static const char *const patterns[] = {
-	    "Supercalifragilistico",
-	    "\u202Eabc\u202C \u2067def\u2069 \u2066ghi\u2069 \u202Djkl",
-	    "שלום עולם مرحبا بالعالم ",
-	    "a\u0301\u0302\u0303\u0304\u0305\u0306\u0307\u0308\u0309\u030A\u030B\u030C",
-	    "漢字仮名交じり文한국어텍스트",
-	    "😀👩\u200D👩\u200D👧\u200D👦🏳️\u200D🌈 ",
-	    "\x01\x02\x03\t\x1b[31m\x7f\xc2\x85\u2028\u2029",
-	    "\u200B\u200E\u200F\uFEFF\u00AD\u2060\u3164\U000E0041",
-	    "\xff\xfe\xc0\x80",
-	    "﷽𒐫𒈙꧅",
-	    "') Tj ET Q (\\) <</Type/Catalog>> endstream endobj EMC BDC ",
-	    "\uE000\U000F0000\uFFFE\U0010FFFF",
-	    "ﬁ ﬂ ﬃ ĳ ǆ İı ß ẞ ",
-	    "<b>&amp;</b> {0} %s %n ${x} `id` ",
-	    "WWWWWWWWWWWWWWWW iiiiiiiiiiiiiiii",
-	    "ཧཱུྃ ကြောင့် नमस्ते กำลัง ਸਤਿ ",
+		"Supercalifragilistico",
+		"\u202Eabc\u202C \u2067def\u2069 \u2066ghi\u2069 \u202Djkl",
+		"שלום עולם مرحبا بالعالم ",
+		"a\u0301\u0302\u0303\u0304\u0305\u0306\u0307\u0308\u0309\u030A\u030B\u030C",
+		"漢字仮名交じり文한국어텍스트",
+		"😀👩\u200D👩\u200D👧\u200D👦🏳️\u200D🌈 ",
+		"\x01\x02\x03\t\x1b[31m\x7f\xc2\x85\u2028\u2029",
+		"\u200B\u200E\u200F\uFEFF\u00AD\u2060\u3164\U000E0041",
+		"\xff\xfe\xc0\x80",
+		"﷽𒐫𒈙꧅",
+		"') Tj ET Q (\\) <</Type/Catalog>> endstream endobj EMC BDC ",
+		"\uE000\U000F0000\uFFFE\U0010FFFF",
+		"ﬁ ﬂ ﬃ ĳ ǆ İı ß ẞ ",
+		"<b>&amp;</b> {0} %s %n ${x} `id` ",
+		"WWWWWWWWWWWWWWWW iiiiiiiiiiiiiiii",
+		"ཧཱུྃ ကြောင့် नमस्ते กำลัง ਸਤਿ ",
 	};
 	size_t count = sizeof(patterns) / sizeof(*patterns);
 	sample_ordinary(sample, event_count);

@@ -114,8 +114,8 @@ static void is_valid_for_openssl(void **state)
 	sample_ordinary(&sample, 2);
 	render_and_sign(LANGUAGE_ENGLISH);
 	char path[160];
-	const char *range = strstr(memmem(signed_file.data, signed_file.size, "/Type /Sig ", 11),
-	                           "/ByteRange [");
+	const char *range =
+		strstr(memmem(signed_file.data, signed_file.size, "/Type /Sig ", 11), "/ByteRange [");
 	long long start;
 	long long first;
 	long long second;
@@ -275,8 +275,8 @@ static void takes_only_lower_case_digits(void **state)
 {
 	sample_ordinary(&sample, 1);
 	render_and_sign(LANGUAGE_ENGLISH);
-	char *digits = strstr(memmem(signed_file.data, signed_file.size, "/Type /Sig ", 11),
-	                      "/Contents <") + 11;
+	char *digits =
+		strstr(memmem(signed_file.data, signed_file.size, "/Type /Sig ", 11), "/Contents <") + 11;
 	char *letter = strpbrk(digits, "abcdef");
 	*letter = (char)(*letter - 'a' + 'A');
 	expect_invalid(buf_slice(&signed_file));
@@ -287,8 +287,8 @@ static void takes_no_signing_time(void **state)
 {
 	sample_ordinary(&sample, 1);
 	render_and_sign(LANGUAGE_ENGLISH);
-	char *digits = strstr(memmem(signed_file.data, signed_file.size, "/Type /Sig ", 11),
-	                      "/Contents <") + 11;
+	char *digits =
+		strstr(memmem(signed_file.data, signed_file.size, "/Type /Sig ", 11), "/Contents <") + 11;
 	BUF_AUTO struct buf covered;
 	BUF_AUTO struct buf cms;
 	buf_init(&covered, signed_file.size);
@@ -299,7 +299,7 @@ static void takes_no_signing_time(void **state)
 	for (int timed = 0; timed < 2; timed++) {
 		buf_init(&cms, PDF_CMS_SIZE_MAX);
 		assert_int_equal(
-		    cms_create(&digest, timed ? SIGNED_AT_US : TIME_NONE, &signing, &cms, NULL), 0);
+			cms_create(&digest, timed ? SIGNED_AT_US : TIME_NONE, &signing, &cms, NULL), 0);
 		while (cms.size < PDF_CMS_SIZE_MAX)
 			buf_add_byte(&cms, 0);
 		char after = digits[2 * PDF_CMS_SIZE_MAX];
@@ -344,14 +344,13 @@ static void leaves_nothing_when_it_cannot_sign(void **state)
 	render_and_sign(LANGUAGE_ENGLISH);
 	struct cms_signing refusing = signing;
 	refusing.sign = refuse;
-	assert_int_equal(
-	    pdf_sign(base_path, other_path, SIGNED_AT_US, &refusing, &last_signed, &error),
-	    ERR_UNAVAILABLE);
+	assert_int_equal(pdf_sign(base_path, other_path, SIGNED_AT_US, &refusing, &last_signed, &error),
+	                 ERR_UNAVAILABLE);
 	assert_int_equal(access(other_path, F_OK), -1);
 	/* Signed already, cut short, no PDF at all, not there. */
 	assert_int_equal(
-	    pdf_sign(signed_path, other_path, SIGNED_AT_US, &signing, &last_signed, &error),
-	    ERR_REFUSED);
+		pdf_sign(signed_path, other_path, SIGNED_AT_US, &signing, &last_signed, &error),
+		ERR_REFUSED);
 	tools_write(base_path, slice_make(signed_file.data, 20000));
 	assert_int_equal(pdf_sign(base_path, other_path, SIGNED_AT_US, &signing, &last_signed, &error),
 	                 ERR_REFUSED);
@@ -359,23 +358,23 @@ static void leaves_nothing_when_it_cannot_sign(void **state)
 	assert_int_equal(pdf_sign(base_path, other_path, SIGNED_AT_US, &signing, &last_signed, &error),
 	                 ERR_REFUSED);
 	assert_int_equal(
-	    pdf_sign("/nonexistent", other_path, SIGNED_AT_US, &signing, &last_signed, &error), ERR_IO);
+		pdf_sign("/nonexistent", other_path, SIGNED_AT_US, &signing, &last_signed, &error), ERR_IO);
 	assert_int_equal(access(other_path, F_OK), -1);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(is_valid_for_pdfsig_and_qpdf),
-	    cmocka_unit_test(is_valid_for_openssl),
-	    cmocka_unit_test(is_valid_for_our_check),
-	    cmocka_unit_test(leaves_the_base_untouched),
-	    cmocka_unit_test(finds_every_flipped_bit),
-	    cmocka_unit_test(finds_what_is_cut_off_or_added),
-	    cmocka_unit_test(takes_only_lower_case_digits),
-	    cmocka_unit_test(takes_no_signing_time),
-	    cmocka_unit_test(asks_a_live_report_for_a_timestamp),
-	    cmocka_unit_test(leaves_nothing_when_it_cannot_sign),
+		cmocka_unit_test(is_valid_for_pdfsig_and_qpdf),
+		cmocka_unit_test(is_valid_for_openssl),
+		cmocka_unit_test(is_valid_for_our_check),
+		cmocka_unit_test(leaves_the_base_untouched),
+		cmocka_unit_test(finds_every_flipped_bit),
+		cmocka_unit_test(finds_what_is_cut_off_or_added),
+		cmocka_unit_test(takes_only_lower_case_digits),
+		cmocka_unit_test(takes_no_signing_time),
+		cmocka_unit_test(asks_a_live_report_for_a_timestamp),
+		cmocka_unit_test(leaves_nothing_when_it_cannot_sign),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -23,13 +23,13 @@ static void expect_shown(struct slice text, bool lines, const char *expected)
 static void shows_ordinary_text_unchanged(void **state)
 {
 	static const char *const texts[] = {
-	    "",
-	    "Cámaras frigoríficas, almacén central «t» ‹x› – 12 €",
-	    "שלום עולם",
-	    "می\u200Cخواهم",
-	    "漢字\u3000한국어",
-	    "नमस्ते ก็ é̂",
-	    "👩\u200D👧",
+		"",
+		"Cámaras frigoríficas, almacén central «t» ‹x› – 12 €",
+		"שלום עולם",
+		"می\u200Cخواهم",
+		"漢字\u3000한국어",
+		"नमस्ते ก็ é̂",
+		"👩\u200D👧",
 	};
 	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
 		expect_shown(slice_of(texts[i]), false, texts[i]);
@@ -43,8 +43,10 @@ static void writes_out_what_cannot_be_seen(void **state)
 	expect_shown(slice_of("\u200B\u200E\uFEFF\u00AD\u3164\u2028"), true,
 	             "‹U+200B›‹U+200E›‹U+FEFF›‹U+00AD›‹U+3164›‹U+2028›");
 	expect_shown(slice_of("\U000E0041\uE000\U0010FFFF"), false, "‹U+E0041›‹U+E000›‹U+10FFFF›");
-	expect_shown(slice_make("\xff" "a\xc0\x80\xed\xa0\x80", 7), false,
-	             "‹0xFF›a‹0xC0›‹0x80›‹0xED›‹0xA0›‹0x80›");
+	expect_shown(slice_make("\xff"
+	                        "a\xc0\x80\xed\xa0\x80",
+	                        7),
+	             false, "‹0xFF›a‹0xC0›‹0x80›‹0xED›‹0xA0›‹0x80›");
 }
 
 static void keeps_line_feeds_only_in_blocks(void **state)
@@ -131,14 +133,14 @@ static void marks_artifacts_round_tagged_content(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(shows_ordinary_text_unchanged),
-	    cmocka_unit_test(writes_out_what_cannot_be_seen),
-	    cmocka_unit_test(keeps_line_feeds_only_in_blocks),
-	    cmocka_unit_test(limits_piles_of_marks),
-	    cmocka_unit_test(says_the_same_in_both_languages),
-	    cmocka_unit_test(fills_places),
-	    cmocka_unit_test(formats_numbers_and_moments),
-	    cmocka_unit_test(marks_artifacts_round_tagged_content),
+		cmocka_unit_test(shows_ordinary_text_unchanged),
+		cmocka_unit_test(writes_out_what_cannot_be_seen),
+		cmocka_unit_test(keeps_line_feeds_only_in_blocks),
+		cmocka_unit_test(limits_piles_of_marks),
+		cmocka_unit_test(says_the_same_in_both_languages),
+		cmocka_unit_test(fills_places),
+		cmocka_unit_test(formats_numbers_and_moments),
+		cmocka_unit_test(marks_artifacts_round_tagged_content),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -55,16 +55,16 @@ static void verify_all(const struct fixture_archive *made, const struct trust_ro
 static void whole_archives_are_valid(void **state)
 {
 	static const struct fixture_plan plans[] = {
-	    {MODE_LIVE, 1, 1, 1, 5, false, 0, FAULT_NONE},
-	    {MODE_LIVE, 1, 1, 1, 5, true, 0, FAULT_NONE},
-	    {MODE_LIVE, 20, 1, 20, 5, false, 0, FAULT_NONE},  /* whole segments */
-	    {MODE_LIVE, 20, 6, 15, 5, false, 0, FAULT_NONE},
-	    {MODE_LIVE, 20, 7, 14, 5, false, 0, FAULT_NONE},  /* leaves at both ends */
-	    {MODE_LIVE, 20, 8, 9, 20, true, 0, FAULT_NONE},   /* both in one segment */
-	    {MODE_LIVE, 20, 20, 20, 1, true, 0, FAULT_NONE},
-	    {MODE_LIVE, 60, 2, 59, 7, true, 9, FAULT_NONE},   /* several parts */
-	    {MODE_TEST, 20, 1, 20, 0, true, 6, FAULT_NONE},
-	    {MODE_TEST, 20, 4, 9, 0, false, 0, FAULT_NONE},
+		{MODE_LIVE, 1, 1, 1, 5, false, 0, FAULT_NONE},
+		{MODE_LIVE, 1, 1, 1, 5, true, 0, FAULT_NONE},
+		{MODE_LIVE, 20, 1, 20, 5, false, 0, FAULT_NONE}, /* whole segments */
+		{MODE_LIVE, 20, 6, 15, 5, false, 0, FAULT_NONE},
+		{MODE_LIVE, 20, 7, 14, 5, false, 0, FAULT_NONE}, /* leaves at both ends */
+		{MODE_LIVE, 20, 8, 9, 20, true, 0, FAULT_NONE},  /* both in one segment */
+		{MODE_LIVE, 20, 20, 20, 1, true, 0, FAULT_NONE},
+		{MODE_LIVE, 60, 2, 59, 7, true, 9, FAULT_NONE}, /* several parts */
+		{MODE_TEST, 20, 1, 20, 0, true, 6, FAULT_NONE},
+		{MODE_TEST, 20, 4, 9, 0, false, 0, FAULT_NONE},
 	};
 	for (size_t i = 0; i < sizeof plans / sizeof *plans; i++) {
 		char name[32];
@@ -79,8 +79,8 @@ static void whole_archives_are_valid(void **state)
 		assert_int_equal(result.checked.parts, made.part_count);
 		bool test = plans[i].mode == MODE_TEST;
 		assert_int_equal(result.warnings, 1); /* development authority, or a test archive */
-		assert_true(fixture_finds(&result, VERIFY_WARNING, "", test ? "no probative value"
-		                                                            : "development authority"));
+		assert_true(fixture_finds(&result, VERIFY_WARNING, "",
+		                          test ? "no probative value" : "development authority"));
 		assert_true(test ? result.checked.segments == 0 : result.checked.segments > 0);
 		verify_result_free(&result);
 
@@ -152,8 +152,8 @@ static void the_signing_time_is_the_time_of_issue(void **state)
 		fixture_verify(&one, 1, &fixture.roots, &result);
 		expect(&result, 1);
 		assert_int_equal(result.wrong, 1);
-		assert_true(fixture_finds(&result, VERIFY_WRONG, "META-INF/signature001.p7s",
-		                          "signing-time"));
+		assert_true(
+			fixture_finds(&result, VERIFY_WRONG, "META-INF/signature001.p7s", "signing-time"));
 		verify_result_free(&result);
 	}
 }
@@ -165,26 +165,26 @@ static void faults_are_named_where_they_are(void **state)
 		enum fixture_fault fault;
 		const char *where, *what;
 	} cases[] = {
-	    {FAULT_EVENT_FOREIGN, "seals/seals-000001.ndjson.gz line 2 member seal.chain_hash_last",
+		{FAULT_EVENT_FOREIGN, "seals/seals-000001.ndjson.gz line 2 member seal.chain_hash_last",
 	     "not the chain hash of the segment's last event"},
-	    {FAULT_RECEIVED_BEFORE,
+		{FAULT_RECEIVED_BEFORE,
 	     "events/events-000001.ndjson.gz line 2 sequence 3 member received_at", "earlier"},
-	    {FAULT_CONFIG_HASH, "events/events-000001.ndjson.gz line 2 sequence 3 member config_hash",
+		{FAULT_CONFIG_HASH, "events/events-000001.ndjson.gz line 2 sequence 3 member config_hash",
 	     "not the SHA-256 of the configuration"},
-	    {FAULT_UNUSED_CONFIG, "manifest.json", "no event names version 2"},
-	    {FAULT_PATH, "seals/seals-000001.ndjson.gz line 1 member path", "do not lead"},
-	    {FAULT_LEAF, "leaves/leaves-000001.ndjson.gz line 1 member chain_hash",
+		{FAULT_UNUSED_CONFIG, "manifest.json", "no event names version 2"},
+		{FAULT_PATH, "seals/seals-000001.ndjson.gz line 1 member path", "do not lead"},
+		{FAULT_LEAF, "leaves/leaves-000001.ndjson.gz line 1 member chain_hash",
 	     "previous_chain_hash of the range's first event"},
-	    {FAULT_LEAF, "seals/seals-000001.ndjson.gz line 1 member path", "do not lead"},
-	    {FAULT_LEAF_MISSING, "seals/seals-000001.ndjson.gz line 1", "outside the range"},
-	    {FAULT_PREVIOUS_TOKEN, "line 2 member seal.previous_token_hash", "of the round before"},
-	    {FAULT_PREVIOUS_SEAL, "line 2 member seal.previous_seal_hash", "seal document before"},
-	    {FAULT_SEGMENT_MISSING, "seals/seals-000001.ndjson.gz line 1 member seal.first_sequence",
+		{FAULT_LEAF, "seals/seals-000001.ndjson.gz line 1 member path", "do not lead"},
+		{FAULT_LEAF_MISSING, "seals/seals-000001.ndjson.gz line 1", "outside the range"},
+		{FAULT_PREVIOUS_TOKEN, "line 2 member seal.previous_token_hash", "of the round before"},
+		{FAULT_PREVIOUS_SEAL, "line 2 member seal.previous_seal_hash", "seal document before"},
+		{FAULT_SEGMENT_MISSING, "seals/seals-000001.ndjson.gz line 1 member seal.first_sequence",
 	     "does not continue"},
-	    {FAULT_ROUND_ROOT, "rounds/rounds-000001.ndjson.gz line 1", ""},
-	    {FAULT_GEN_TIME, "rounds/rounds-000001.ndjson.gz line 1", "not the time in the token"},
-	    {FAULT_SEAL_COUNT, "seals/seals-000001.ndjson.gz line 2", "could be read"},
-	    {FAULT_LATE_EVENT, "seals/seals-000001.ndjson.gz line 2",
+		{FAULT_ROUND_ROOT, "rounds/rounds-000001.ndjson.gz line 1", ""},
+		{FAULT_GEN_TIME, "rounds/rounds-000001.ndjson.gz line 1", "not the time in the token"},
+		{FAULT_SEAL_COUNT, "seals/seals-000001.ndjson.gz line 2", "could be read"},
+		{FAULT_LATE_EVENT, "seals/seals-000001.ndjson.gz line 2",
 	     "received after its timestamp was given"},
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -306,8 +306,8 @@ static void repair_crc(int fd, const struct zip_entry *entry, uint64_t record)
 	struct zip_entry changed = *entry;
 	uLong crc = crc32(0, NULL, 0);
 	for (uint64_t done = 0; done < entry->size;) {
-		size_t size = entry->size - done < sizeof chunk ? (size_t)(entry->size - done)
-		                                                : sizeof chunk;
+		size_t size =
+			entry->size - done < sizeof chunk ? (size_t)(entry->size - done) : sizeof chunk;
 		assert_true(zip_read_at(fd, chunk, size, entry->offset + done));
 		crc = crc32_z(crc, chunk, size);
 		done += size;
@@ -342,8 +342,8 @@ static void no_byte_rests_on_the_crc_alone(void **state)
 			repair_crc(fd, entry, record);
 			assert_int_equal(verify_paths(&path, 1, NULL, &options, &result, NULL), 0);
 			if (verify_exit_code(&result) != 1) {
-				print_error("byte %llu of %.*s\n", (unsigned long long)byte,
-				            (int)entry->name.size, entry->name.data);
+				print_error("byte %llu of %.*s\n", (unsigned long long)byte, (int)entry->name.size,
+				            entry->name.data);
 				missed++;
 			}
 			verify_result_free(&result);
@@ -467,12 +467,17 @@ static void what_cannot_be_read_is_not_called_invalid(void **state)
 /* Right in shape, with a text that would fill the memory as a tree. */
 static void hostile_documents_are_refused(void **state)
 {
-	static const char *const names[] = {
-	    "mimetype", "README.txt", "LEEME.txt", "genesis.json", "config/config-000001.json",
-	    "events/events-000001.ndjson.gz", "manifest.json", "META-INF/ASiCManifest001.xml",
-	    "META-INF/signature001.p7s"};
-	static const char *const pieces[] = {"[],", "{\"a\":0},", "[[[[[[[[[[[[[[[[", "\"\\u0000\",",
-	                                     "1e5,", "\n"};
+	static const char *const names[] = {"mimetype",
+	                                    "README.txt",
+	                                    "LEEME.txt",
+	                                    "genesis.json",
+	                                    "config/config-000001.json",
+	                                    "events/events-000001.ndjson.gz",
+	                                    "manifest.json",
+	                                    "META-INF/ASiCManifest001.xml",
+	                                    "META-INF/signature001.p7s"};
+	static const char *const pieces[] = {"[],",          "{\"a\":0},", "[[[[[[[[[[[[[[[[",
+	                                     "\"\\u0000\",", "1e5,",       "\n"};
 	char path[FIXTURE_PATH_SIZE];
 	const char *one = path;
 	snprintf(path, sizeof path, "%s/hostile.zip", fixture.directory);
@@ -547,11 +552,10 @@ static void check_with_script(const struct fixture_archive *made, bool good)
 	if (!script)
 		skip();
 	char command[4096];
-	int used = snprintf(command, sizeof command, "python3 %s --trust %s %s", script,
-	                    fixture.trust, made->path);
+	int used = snprintf(command, sizeof command, "python3 %s --trust %s %s", script, fixture.trust,
+	                    made->path);
 	for (size_t i = 0; i < made->part_count; i++)
-		used += snprintf(command + used, sizeof command - (size_t)used, " %s",
-		                 made->part_paths[i]);
+		used += snprintf(command + used, sizeof command - (size_t)used, " %s", made->part_paths[i]);
 	if (!good)
 		snprintf(command + used, sizeof command - (size_t)used, " >/dev/null 2>&1");
 	assert_int_equal(system(command) == 0, good);
@@ -560,14 +564,14 @@ static void check_with_script(const struct fixture_archive *made, bool good)
 static void an_independent_check_agrees(void **state)
 {
 	static const struct fixture_plan plans[] = {
-	    {MODE_LIVE, 60, 2, 59, 7, true, 20, FAULT_NONE},
-	    {MODE_LIVE, 20, 1, 20, 5, false, 0, FAULT_NONE},
-	    {MODE_TEST, 20, 4, 19, 0, true, 0, FAULT_NONE},
-	    {MODE_LIVE, 7, 2, 7, 5, false, 0, FAULT_PATH},
-	    {MODE_LIVE, 7, 2, 7, 5, false, 0, FAULT_EVENT_FOREIGN},
-	    {MODE_LIVE, 7, 2, 7, 5, false, 0, FAULT_ROUND_ROOT},
-	    {MODE_LIVE, 7, 2, 7, 5, false, 0, FAULT_PREVIOUS_TOKEN},
-	    {MODE_LIVE, 7, 2, 7, 5, false, 0, FAULT_PREVIOUS_SEAL},
+		{MODE_LIVE, 60, 2, 59, 7, true, 20, FAULT_NONE},
+		{MODE_LIVE, 20, 1, 20, 5, false, 0, FAULT_NONE},
+		{MODE_TEST, 20, 4, 19, 0, true, 0, FAULT_NONE},
+		{MODE_LIVE, 7, 2, 7, 5, false, 0, FAULT_PATH},
+		{MODE_LIVE, 7, 2, 7, 5, false, 0, FAULT_EVENT_FOREIGN},
+		{MODE_LIVE, 7, 2, 7, 5, false, 0, FAULT_ROUND_ROOT},
+		{MODE_LIVE, 7, 2, 7, 5, false, 0, FAULT_PREVIOUS_TOKEN},
+		{MODE_LIVE, 7, 2, 7, 5, false, 0, FAULT_PREVIOUS_SEAL},
 	};
 	for (size_t i = 0; i < sizeof plans / sizeof *plans; i++) {
 		char name[32];
@@ -589,7 +593,8 @@ static void the_readme_works_when_pasted(void **state)
 		char command[2048];
 		snprintf(command, sizeof command,
 		         "cd %s && rm -rf hand && mkdir hand && cd hand && unzip -q ../pasted.zip &&"
-		         " cp ../trust.pem trust-signer.pem && cp ../trust.pem trust-timestamps.pem && sed -n '/^# 1/,/^$/p' %s.txt >paste &&"
+		         " cp ../trust.pem trust-signer.pem && cp ../trust.pem trust-timestamps.pem &&"
+		         " sed -n '/^# 1/,/^$/p' %s.txt >paste &&"
 		         " bash paste >out 2>&1;"
 		         " grep -c '^OK events .* are in round' out | grep -qx 2 &&"
 		         " grep -c '^Verification: OK' out | grep -qx 3 &&"
@@ -603,25 +608,25 @@ static void the_readme_works_when_pasted(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(whole_archives_are_valid),
-	    cmocka_unit_test(other_roots_do_not_vouch),
-	    cmocka_unit_test(the_signing_time_is_the_time_of_issue),
-	    cmocka_unit_test(faults_are_named_where_they_are),
-	    cmocka_unit_test(too_many_rounds_are_found),
-	    cmocka_unit_test(genesis_is_bound_to_event_one),
-	    cmocka_unit_test(cut_and_longer_files_are_found),
-	    cmocka_unit_test(a_part_needs_its_archive),
-	    cmocka_unit_test(a_part_of_another_archive_is_found),
-	    cmocka_unit_test(what_cannot_be_read_is_not_called_invalid),
-	    cmocka_unit_test(hostile_documents_are_refused),
-	    cmocka_unit_test(json_has_its_shape),
-	    cmocka_unit_test(an_independent_check_agrees),
-	    cmocka_unit_test(the_readme_works_when_pasted),
-	    cmocka_unit_test(every_bit_of_a_part_counts),
-	    cmocka_unit_test(who_asks_may_end_the_check),
-	    cmocka_unit_test(every_bit_of_an_archive_counts),
-	    cmocka_unit_test(no_byte_rests_on_the_crc_alone),
-	    cmocka_unit_test(random_bits_of_a_big_archive_count),
+		cmocka_unit_test(whole_archives_are_valid),
+		cmocka_unit_test(other_roots_do_not_vouch),
+		cmocka_unit_test(the_signing_time_is_the_time_of_issue),
+		cmocka_unit_test(faults_are_named_where_they_are),
+		cmocka_unit_test(too_many_rounds_are_found),
+		cmocka_unit_test(genesis_is_bound_to_event_one),
+		cmocka_unit_test(cut_and_longer_files_are_found),
+		cmocka_unit_test(a_part_needs_its_archive),
+		cmocka_unit_test(a_part_of_another_archive_is_found),
+		cmocka_unit_test(what_cannot_be_read_is_not_called_invalid),
+		cmocka_unit_test(hostile_documents_are_refused),
+		cmocka_unit_test(json_has_its_shape),
+		cmocka_unit_test(an_independent_check_agrees),
+		cmocka_unit_test(the_readme_works_when_pasted),
+		cmocka_unit_test(every_bit_of_a_part_counts),
+		cmocka_unit_test(who_asks_may_end_the_check),
+		cmocka_unit_test(every_bit_of_an_archive_counts),
+		cmocka_unit_test(no_byte_rests_on_the_crc_alone),
+		cmocka_unit_test(random_bits_of_a_big_archive_count),
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -1,5 +1,5 @@
-/* Archives that are whole and rightly signed, and say what cannot be or leave something open: of the
- * range, of the times, and of one chain in several archives. */
+/* Archives that are whole and rightly signed, and say what cannot be or leave something open: of
+ * the range, of the times, and of one chain in several archives. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -82,13 +82,13 @@ static void expect_one(const struct expectation *expected)
 static void the_range_is_the_one_asked_for(void **state)
 {
 	static const struct expectation cases[] = {
-	    {FAULT_NONE, 0, "", NULL},
-	    {FAULT_REQUESTED, 1, "manifest.json",
+		{FAULT_NONE, 0, "", NULL},
+		{FAULT_REQUESTED, 1, "manifest.json",
 	     "requested_range asks for events 2 to 1000, frozen_range holds 2 to 7"},
-	    {FAULT_FROM_LATE, 1, "sequence 2 member received_at", "outside of the manifest's"},
-	    {FAULT_TO_EARLY, 1, "sequence 7 member received_at", "outside of the manifest's"},
-	    {FAULT_TO_FIRST, 1, "manifest.json", "ends before it begins"},
-	    {FAULT_BY_TIME, 0, "", "no event of it is missing before its first and after its last one"},
+		{FAULT_FROM_LATE, 1, "sequence 2 member received_at", "outside of the manifest's"},
+		{FAULT_TO_EARLY, 1, "sequence 7 member received_at", "outside of the manifest's"},
+		{FAULT_TO_FIRST, 1, "manifest.json", "ends before it begins"},
+		{FAULT_BY_TIME, 0, "", "no event of it is missing before its first and after its last one"},
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
 		expect_one(&cases[i]);
@@ -97,14 +97,14 @@ static void the_range_is_the_one_asked_for(void **state)
 static void stated_times_are_compared_with_proven_ones(void **state)
 {
 	static const struct expectation cases[] = {
-	    {FAULT_OLD, 0, "", "says it was received at 20"},
-	    {FAULT_OLD, 0, "", "30 days later"},
-	    {FAULT_UNSYNCHRONIZED, 0, "", "2 of 2 segments were sealed while the service's clock"},
-	    {FAULT_ISSUED_EARLY, 1, "sequence 2 member received_at", "later than the manifest's issued_at"},
-	    {FAULT_ISSUED_EARLY, 1, "rounds/rounds-000001.ndjson.gz line 1",
+		{FAULT_OLD, 0, "", "says it was received at 20"},
+		{FAULT_OLD, 0, "", "30 days later"},
+		{FAULT_UNSYNCHRONIZED, 0, "", "2 of 2 segments were sealed while the service's clock"},
+		{FAULT_ISSUED_EARLY, 1, "sequence 2 member received_at",
+	     "later than the manifest's issued_at"},
+		{FAULT_ISSUED_EARLY, 1, "rounds/rounds-000001.ndjson.gz line 1",
 	     "its time is after the manifest's issued_at"},
-	    {FAULT_ISSUED_LATE, 1, "META-INF/signature001.p7s",
-	     "after the signature's own timestamp"},
+		{FAULT_ISSUED_LATE, 1, "META-INF/signature001.p7s", "after the signature's own timestamp"},
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
 		expect_one(&cases[i]);
@@ -119,7 +119,8 @@ static void a_timestamp_that_passed_an_event_over_is_told(void **state)
 	make(&plan, &made);
 	const char *path = made.path;
 	verify(&path, 1, 0, &result);
-	expect_finding(&result, VERIFY_WARNING, "", "the timestamp before, which does not cover it, is");
+	expect_finding(&result, VERIFY_WARNING, "",
+	               "the timestamp before, which does not cover it, is");
 	verify_result_free(&result);
 }
 
@@ -160,8 +161,8 @@ struct clock_authority {
 static void begin_own_time(struct clock_authority *own, int64_t offset_us)
 {
 	static const struct forger_plan plans[] = {
-	    {.name = "Root", .extensions = {"basicConstraints=critical,CA:TRUE"}},
-	    {.name = "Clock", .extensions = {"extendedKeyUsage=critical,timeStamping"}},
+		{.name = "Root", .extensions = {"basicConstraints=critical,CA:TRUE"}},
+		{.name = "Clock", .extensions = {"extendedKeyUsage=critical,timeStamping"}},
 	};
 	forger_issue(&plans[0], NULL, &own->root);
 	forger_issue(&plans[1], &own->root, &own->holder);
@@ -257,7 +258,7 @@ static void an_event_is_of_its_configurations_modality(void **state)
 static void a_token_of_another_round_is_refused(void **state)
 {
 	static const struct expectation replay = {
-	    FAULT_ROUND_REPLAY, 1, "rounds/rounds-000001.ndjson.gz line 2", "over something else"};
+		FAULT_ROUND_REPLAY, 1, "rounds/rounds-000001.ndjson.gz line 2", "over something else"};
 	expect_one(&replay);
 }
 
@@ -290,21 +291,27 @@ static void expect_pair(const struct pair *pair)
 	}
 }
 
-#define LIVE(first, last, fault) {MODE_LIVE, 20, first, last, 5, false, 0, fault}
-#define TEST(first, last, fault) {MODE_TEST, 20, first, last, 0, false, 0, fault}
+#define LIVE(first, last, fault)                                                                   \
+	{                                                                                              \
+		MODE_LIVE, 20, first, last, 5, false, 0, fault                                             \
+	}
+#define TEST(first, last, fault)                                                                   \
+	{                                                                                              \
+		MODE_TEST, 20, first, last, 0, false, 0, fault                                             \
+	}
 
 static void archives_of_one_history_agree(void **state)
 {
 	static const struct pair pairs[] = {
-	    {LIVE(1, 20, FAULT_NONE), LIVE(1, 20, FAULT_NONE), NULL, NULL},
-	    {LIVE(1, 12, FAULT_NONE), LIVE(8, 20, FAULT_NONE), NULL, NULL},
-	    {LIVE(1, 20, FAULT_NONE), LIVE(7, 9, FAULT_NONE), NULL, NULL},
-	    {LIVE(1, 5, FAULT_NONE), LIVE(6, 10, FAULT_NONE), NULL, NULL},
-	    {LIVE(1, 3, FAULT_NONE), LIVE(4, 5, FAULT_NONE), NULL, NULL},
-	    {LIVE(1, 3, FAULT_NONE), LIVE(17, 18, FAULT_NONE), NULL, NULL},
-	    {TEST(1, 12, FAULT_NONE), TEST(8, 20, FAULT_NONE), NULL, NULL},
-	    {TEST(1, 12, FAULT_NONE), TEST(13, 20, FAULT_NONE), NULL, NULL},
-	    {TEST(1, 12, FAULT_NONE), LIVE(1, 12, FAULT_NONE), NULL, NULL}, /* two chains */
+		{LIVE(1, 20, FAULT_NONE), LIVE(1, 20, FAULT_NONE), NULL, NULL},
+		{LIVE(1, 12, FAULT_NONE), LIVE(8, 20, FAULT_NONE), NULL, NULL},
+		{LIVE(1, 20, FAULT_NONE), LIVE(7, 9, FAULT_NONE), NULL, NULL},
+		{LIVE(1, 5, FAULT_NONE), LIVE(6, 10, FAULT_NONE), NULL, NULL},
+		{LIVE(1, 3, FAULT_NONE), LIVE(4, 5, FAULT_NONE), NULL, NULL},
+		{LIVE(1, 3, FAULT_NONE), LIVE(17, 18, FAULT_NONE), NULL, NULL},
+		{TEST(1, 12, FAULT_NONE), TEST(8, 20, FAULT_NONE), NULL, NULL},
+		{TEST(1, 12, FAULT_NONE), TEST(13, 20, FAULT_NONE), NULL, NULL},
+		{TEST(1, 12, FAULT_NONE), LIVE(1, 12, FAULT_NONE), NULL, NULL}, /* two chains */
 	};
 	for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
 		expect_pair(&pairs[i]);
@@ -313,20 +320,20 @@ static void archives_of_one_history_agree(void **state)
 static void a_fork_does_not_pass(void **state)
 {
 	static const struct pair pairs[] = {
-	    {LIVE(1, 20, FAULT_NONE), LIVE(1, 20, FAULT_FORK), "different histories", ""},
-	    {LIVE(1, 12, FAULT_NONE), LIVE(8, 20, FAULT_FORK), "different histories", ""},
-	    {LIVE(6, 9, FAULT_NONE), LIVE(9, 12, FAULT_FORK), "different histories", ""},
-	    /* The events of one are only leaves, or only what comes before, in the other. */
-	    {LIVE(1, 1, FAULT_NONE), LIVE(3, 4, FAULT_FORK), "different histories", ""},
-	    {LIVE(1, 5, FAULT_NONE), LIVE(6, 10, FAULT_FORK), "different histories", ""},
-	    {LIVE(1, 7, FAULT_NONE), LIVE(11, 20, FAULT_FORK), "different histories", ""},
-	    {TEST(1, 12, FAULT_NONE), TEST(8, 20, FAULT_FORK), "different histories", ""},
-	    {TEST(1, 12, FAULT_NONE), TEST(13, 20, FAULT_FORK), "different histories", ""},
-	    {LIVE(1, 20, FAULT_NONE), LIVE(1, 20, FAULT_FORK_SEAL), "different seals of event", ""},
-	    {LIVE(1, 7, FAULT_NONE), LIVE(11, 20, FAULT_FORK_SEAL), "different seals of event", ""},
-	    {TEST(1, 3, FAULT_NONE), TEST(11, 12, FAULT_FORK_GENESIS), "holds another one",
+		{LIVE(1, 20, FAULT_NONE), LIVE(1, 20, FAULT_FORK), "different histories", ""},
+		{LIVE(1, 12, FAULT_NONE), LIVE(8, 20, FAULT_FORK), "different histories", ""},
+		{LIVE(6, 9, FAULT_NONE), LIVE(9, 12, FAULT_FORK), "different histories", ""},
+		/* The events of one are only leaves, or only what comes before, in the other. */
+		{LIVE(1, 1, FAULT_NONE), LIVE(3, 4, FAULT_FORK), "different histories", ""},
+		{LIVE(1, 5, FAULT_NONE), LIVE(6, 10, FAULT_FORK), "different histories", ""},
+		{LIVE(1, 7, FAULT_NONE), LIVE(11, 20, FAULT_FORK), "different histories", ""},
+		{TEST(1, 12, FAULT_NONE), TEST(8, 20, FAULT_FORK), "different histories", ""},
+		{TEST(1, 12, FAULT_NONE), TEST(13, 20, FAULT_FORK), "different histories", ""},
+		{LIVE(1, 20, FAULT_NONE), LIVE(1, 20, FAULT_FORK_SEAL), "different seals of event", ""},
+		{LIVE(1, 7, FAULT_NONE), LIVE(11, 20, FAULT_FORK_SEAL), "different seals of event", ""},
+		{TEST(1, 3, FAULT_NONE), TEST(11, 12, FAULT_FORK_GENESIS), "holds another one",
 	     "genesis.json"},
-	    {TEST(11, 12, FAULT_NONE), TEST(18, 19, FAULT_FORK_CONFIG), "holds another one",
+		{TEST(11, 12, FAULT_NONE), TEST(18, 19, FAULT_FORK_CONFIG), "holds another one",
 	     "config/config-000002.json"},
 	};
 	for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
@@ -369,7 +376,8 @@ static void a_certification_has_one_archive(void **state)
 static void neighbours_show_whether_a_range_is_whole(void **state)
 {
 	static const char open[] = "no event of it is missing";
-	struct fixture_plan by_time = TEST(6, 9, FAULT_BY_TIME), too_early = TEST(6, 9, FAULT_FROM_EARLY);
+	struct fixture_plan by_time = TEST(6, 9, FAULT_BY_TIME),
+						too_early = TEST(6, 9, FAULT_FROM_EARLY);
 	struct fixture_plan before = TEST(1, 5, FAULT_NONE), after = TEST(10, 12, FAULT_NONE);
 	struct fixture_archive range, cut, left, right;
 	struct verify_result result;
@@ -396,20 +404,20 @@ static void neighbours_show_whether_a_range_is_whole(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(the_range_is_the_one_asked_for),
-	    cmocka_unit_test(stated_times_are_compared_with_proven_ones),
-	    cmocka_unit_test(a_timestamp_that_passed_an_event_over_is_told),
-	    cmocka_unit_test(the_longest_delay_is_reported),
-	    cmocka_unit_test(coarse_timestamps_are_told),
-	    cmocka_unit_test(an_archive_signed_long_after_it_was_issued_is_told),
-	    cmocka_unit_test(a_timestamp_before_a_range_by_time_proves_nothing_of_its_begin),
-	    cmocka_unit_test(an_event_is_of_its_configurations_modality),
-	    cmocka_unit_test(a_token_of_another_round_is_refused),
-	    cmocka_unit_test(archives_of_one_history_agree),
-	    cmocka_unit_test(a_fork_does_not_pass),
-	    cmocka_unit_test(an_event_has_one_timestamp),
-	    cmocka_unit_test(a_certification_has_one_archive),
-	    cmocka_unit_test(neighbours_show_whether_a_range_is_whole),
+		cmocka_unit_test(the_range_is_the_one_asked_for),
+		cmocka_unit_test(stated_times_are_compared_with_proven_ones),
+		cmocka_unit_test(a_timestamp_that_passed_an_event_over_is_told),
+		cmocka_unit_test(the_longest_delay_is_reported),
+		cmocka_unit_test(coarse_timestamps_are_told),
+		cmocka_unit_test(an_archive_signed_long_after_it_was_issued_is_told),
+		cmocka_unit_test(a_timestamp_before_a_range_by_time_proves_nothing_of_its_begin),
+		cmocka_unit_test(an_event_is_of_its_configurations_modality),
+		cmocka_unit_test(a_token_of_another_round_is_refused),
+		cmocka_unit_test(archives_of_one_history_agree),
+		cmocka_unit_test(a_fork_does_not_pass),
+		cmocka_unit_test(an_event_has_one_timestamp),
+		cmocka_unit_test(a_certification_has_one_archive),
+		cmocka_unit_test(neighbours_show_whether_a_range_is_whole),
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -91,8 +91,7 @@ static void verify(struct slice text, int exit_code, struct verify_result *ret_r
 	struct verify_options options = {.receipts = &file, .receipt_count = 1};
 	snprintf(path, sizeof path, "%s/receipts", fixture.directory);
 	fixture_write(path, text);
-	assert_int_equal(
-	    verify_paths(&evidence, 1, &fixture.roots, &options, ret_result, NULL), 0);
+	assert_int_equal(verify_paths(&evidence, 1, &fixture.roots, &options, ret_result, NULL), 0);
 	if (verify_exit_code(ret_result) != exit_code) {
 		verify_print(ret_result, false, stderr);
 		fail_msg("the exit code is not %d for %.*s", exit_code, (int)text.size, text.data);
@@ -120,8 +119,8 @@ static void the_archive_holds_what_was_acknowledged(void **state)
 
 static void several_receipts_come_as_lines_or_as_an_array(void **state)
 {
-	static const char *const frames[][3] = {{"", "\n", "\n"}, {"\n", "\r\n\r\n", ""},
-	                                        {"[", ",\n", "]\n"}};
+	static const char *const frames[][3] = {
+		{"", "\n", "\n"}, {"\n", "\r\n\r\n", ""}, {"[", ",\n", "]\n"}};
 	for (size_t i = 0; i < 3; i++) {
 		struct verify_result result;
 		BUF_AUTO struct buf text;
@@ -157,23 +156,24 @@ static void every_sealed_member_counts(void **state)
 		size_t receipt;
 		const char *found, *other, *differences;
 	} cases[] = {
-	    {0, "\"chain_hash\":\"", "\"chain_hash\":\"ff", "acknowledged: chain_hash"},
-	    {0, "\"event_id\":\"evt_0", "\"event_id\":\"evt_1", "acknowledged: event_id"},
-	    {0, "order", "Order", "acknowledged: client_ref"},
-	    {0, "\"received_at\":\"2", "\"received_at\":\"3", "acknowledged: received_at"},
-	    {0, "\"occurred_at\":null", "\"occurred_at\":\"2026-01-01T00:00:00Z\"",
+		{0, "\"chain_hash\":\"", "\"chain_hash\":\"ff", "acknowledged: chain_hash"},
+		{0, "\"event_id\":\"evt_0", "\"event_id\":\"evt_1", "acknowledged: event_id"},
+		{0, "order", "Order", "acknowledged: client_ref"},
+		{0, "\"received_at\":\"2", "\"received_at\":\"3", "acknowledged: received_at"},
+		{0, "\"occurred_at\":null", "\"occurred_at\":\"2026-01-01T00:00:00Z\"",
 	     "acknowledged: occurred_at"},
-	    {1, "\"occurred_at\":\"2", "\"occurred_at\":\"3", "acknowledged: occurred_at"},
-	    {0, "\"hash\":\"", "\"hash\":\"ff", "acknowledged: hash"},
-	    {0, "hash_only", "content", "acknowledged: modality"},
-	    {0, "\"config_version\":1", "\"config_version\":9", "acknowledged: config_version"},
+		{1, "\"occurred_at\":\"2", "\"occurred_at\":\"3", "acknowledged: occurred_at"},
+		{0, "\"hash\":\"", "\"hash\":\"ff", "acknowledged: hash"},
+		{0, "hash_only", "content", "acknowledged: modality"},
+		{0, "\"config_version\":1", "\"config_version\":9", "acknowledged: config_version"},
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct verify_result result;
 		struct buf altered;
 		alter(&receipts[cases[i].receipt], cases[i].found, cases[i].other, &altered);
 		if (strstr(cases[i].other, ":\"ff")) { /* the digest keeps its length */
-			char *digits = memmem(altered.data, altered.size, cases[i].other, strlen(cases[i].other));
+			char *digits =
+				memmem(altered.data, altered.size, cases[i].other, strlen(cases[i].other));
 			digits += strlen(cases[i].other);
 			memmove(digits, digits + 2, (size_t)(altered.data + altered.size - digits) - 2);
 			altered.size -= 2;
@@ -250,15 +250,15 @@ static void what_is_no_receipt_is_unchecked(void **state)
 	static const struct {
 		const char *text, *what;
 	} cases[] = {
-	    {"", "no receipt in it"},
-	    {" \n\n", "no receipt in it"},
-	    {"[]", "no receipt in it"},
-	    {"{}", "receipt 1 is no answer to a registration: member 'channel_id'"},
-	    {"[1]", "it is no JSON object"},
-	    {"null", "it is no JSON object"},
-	    {"{\"code\":\"validation_error\"}", "receipt 1 is no answer"},
-	    {"PK", "receipt 1 is not JSON"},
-	    {"{\n{\n", "receipt 1 is not JSON"},
+		{"", "no receipt in it"},
+		{" \n\n", "no receipt in it"},
+		{"[]", "no receipt in it"},
+		{"{}", "receipt 1 is no answer to a registration: member 'channel_id'"},
+		{"[1]", "it is no JSON object"},
+		{"null", "it is no JSON object"},
+		{"{\"code\":\"validation_error\"}", "receipt 1 is no answer"},
+		{"PK", "receipt 1 is not JSON"},
+		{"{\n{\n", "receipt 1 is not JSON"},
 	};
 	struct verify_result result;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -283,13 +283,13 @@ static void what_is_no_receipt_is_unchecked(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(the_archive_holds_what_was_acknowledged),
-	    cmocka_unit_test(several_receipts_come_as_lines_or_as_an_array),
-	    cmocka_unit_test(every_sealed_member_counts),
-	    cmocka_unit_test(the_false_one_of_many_is_named),
-	    cmocka_unit_test(a_fork_is_found_by_a_receipt),
-	    cmocka_unit_test(what_the_archive_does_not_hold_is_unchecked),
-	    cmocka_unit_test(what_is_no_receipt_is_unchecked),
+		cmocka_unit_test(the_archive_holds_what_was_acknowledged),
+		cmocka_unit_test(several_receipts_come_as_lines_or_as_an_array),
+		cmocka_unit_test(every_sealed_member_counts),
+		cmocka_unit_test(the_false_one_of_many_is_named),
+		cmocka_unit_test(a_fork_is_found_by_a_receipt),
+		cmocka_unit_test(what_the_archive_does_not_hold_is_unchecked),
+		cmocka_unit_test(what_is_no_receipt_is_unchecked),
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -104,9 +104,9 @@ static void report_of_another_archive_is_found(void **state)
 
 static void every_fact_is_compared(void **state)
 {
-	static const char *const what[] = {
-	    "certification", "verification code", "channel", "first sequence", "last sequence",
-	    "number of events", "first chain hash", "last chain hash", "archive's size"};
+	static const char *const what[] = {"certification",    "verification code", "channel",
+	                                   "first sequence",   "last sequence",     "number of events",
+	                                   "first chain hash", "last chain hash",   "archive's size"};
 	static struct sample sample;
 	char path[FIXTURE_PATH_SIZE];
 	snprintf(path, sizeof path, "%s/false.pdf", fixture.directory);
@@ -165,11 +165,11 @@ static void random_bits_of_a_report_count(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(report_and_archive_are_bound),
-	    cmocka_unit_test(report_alone_is_valid_on_its_own),
-	    cmocka_unit_test(report_of_another_archive_is_found),
-	    cmocka_unit_test(every_fact_is_compared),
-	    cmocka_unit_test(random_bits_of_a_report_count),
+		cmocka_unit_test(report_and_archive_are_bound),
+		cmocka_unit_test(report_alone_is_valid_on_its_own),
+		cmocka_unit_test(report_of_another_archive_is_found),
+		cmocka_unit_test(every_fact_is_compared),
+		cmocka_unit_test(random_bits_of_a_report_count),
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -94,33 +94,39 @@ static void only_certificates_for_documents_sign(void **state)
 		struct forger_plan plan;
 		const char *what; /* NULL: it may */
 	} cases[] = {
-	    {{.name = "No purpose", .extensions = {LEAF, SIGNS}}, NULL},
-	    {{.name = "Seal", .extensions = {LEAF, SIGNS, "extendedKeyUsage=1.3.6.1.5.5.7.3.36"}}, NULL},
-	    {{.name = "Mail", .extensions = {LEAF, SIGNS, "extendedKeyUsage=emailProtection,clientAuth"}},
+		{{.name = "No purpose", .extensions = {LEAF, SIGNS}}, NULL},
+		{{.name = "Seal", .extensions = {LEAF, SIGNS, "extendedKeyUsage=1.3.6.1.5.5.7.3.36"}},
 	     NULL},
-	    {{.name = "Any", .extensions = {LEAF, SIGNS, "extendedKeyUsage=anyExtendedKeyUsage"}}, NULL},
-	    {{.name = "Large", .rsa_bits = 2048, .extensions = {LEAF, SIGNS}}, NULL},
-	    {{.name = "www.example.com", .rsa_bits = 1024, 
-	      .extensions = {LEAF, "extendedKeyUsage=serverAuth"}}, "not for signing documents"},
-	    {{.name = "www.example.com", .extensions = {LEAF, "extendedKeyUsage=serverAuth,clientAuth"}},
+		{{.name = "Mail",
+	      .extensions = {LEAF, SIGNS, "extendedKeyUsage=emailProtection,clientAuth"}},
+	     NULL},
+		{{.name = "Any", .extensions = {LEAF, SIGNS, "extendedKeyUsage=anyExtendedKeyUsage"}},
+	     NULL},
+		{{.name = "Large", .rsa_bits = 2048, .extensions = {LEAF, SIGNS}}, NULL},
+		{{.name = "www.example.com",
+	      .rsa_bits = 1024,
+	      .extensions = {LEAF, "extendedKeyUsage=serverAuth"}},
+	     "not for signing documents"},
+		{{.name = "www.example.com",
+	      .extensions = {LEAF, "extendedKeyUsage=serverAuth,clientAuth"}},
 	     "the certificate of CN=www.example.com is not for signing documents"},
-	    {{.name = "Both", .extensions = {LEAF, "extendedKeyUsage=serverAuth,emailProtection"}},
+		{{.name = "Both", .extensions = {LEAF, "extendedKeyUsage=serverAuth,emailProtection"}},
 	     "not for signing documents"},
-	    {{.name = "Client", .extensions = {LEAF, "extendedKeyUsage=clientAuth"}},
+		{{.name = "Client", .extensions = {LEAF, "extendedKeyUsage=clientAuth"}},
 	     "not for signing documents"},
-	    {{.name = "Code", .extensions = {LEAF, "extendedKeyUsage=codeSigning"}},
+		{{.name = "Code", .extensions = {LEAF, "extendedKeyUsage=codeSigning"}},
 	     "not for signing documents"},
-	    {{.name = "Unknown", .extensions = {LEAF, "extendedKeyUsage=1.2.3.4"}},
+		{{.name = "Unknown", .extensions = {LEAF, "extendedKeyUsage=1.2.3.4"}},
 	     "not for signing documents"},
-	    {{.name = "Authority", .extensions = {LEAF, SIGNS, STAMPS}}, "not for signing documents"},
-	    {{.name = "Encrypts", .extensions = {LEAF, "keyUsage=critical,keyEncipherment"}},
+		{{.name = "Authority", .extensions = {LEAF, SIGNS, STAMPS}}, "not for signing documents"},
+		{{.name = "Encrypts", .extensions = {LEAF, "keyUsage=critical,keyEncipherment"}},
 	     "may not sign"},
-	    {{.name = "Small", .rsa_bits = 1024, .extensions = {LEAF, SIGNS}}, "key too weak"},
-	    {{.name = "Expired", .from_days = -20, .to_days = -10, .extensions = {LEAF, SIGNS}},
+		{{.name = "Small", .rsa_bits = 1024, .extensions = {LEAF, SIGNS}}, "key too weak"},
+		{{.name = "Expired", .from_days = -20, .to_days = -10, .extensions = {LEAF, SIGNS}},
 	     "expired"},
-	    {{.name = "Early", .from_days = 10, .to_days = 20, .extensions = {LEAF, SIGNS}},
+		{{.name = "Early", .from_days = 10, .to_days = 20, .extensions = {LEAF, SIGNS}},
 	     "not yet valid"},
-	    {{.name = "CA", .extensions = {CA, "keyUsage=critical,keyCertSign,digitalSignature"}},
+		{{.name = "CA", .extensions = {CA, "keyUsage=critical,keyCertSign,digitalSignature"}},
 	     "only sign certificates"},
 	};
 	struct trust_roots roots = both_roots();
@@ -143,17 +149,21 @@ static void issuers_are_held_to_their_limits(void **state)
 		struct forger_plan issuer, leaf;
 		const char *what;
 	} cases[] = {
-	    {{.name = "Sub", .extensions = {CA, CA_USAGE}}, {.name = "A", .extensions = {LEAF}}, NULL},
-	    {{.name = "Sub", .extensions = {CA, CA_USAGE, "extendedKeyUsage=serverAuth"}},
-	     {.name = "B", .extensions = {LEAF}}, "may not issue certificates for this purpose"},
-	    {{.name = "Sub", .rsa_bits = 1024, .extensions = {CA, CA_USAGE}},
-	     {.name = "C", .extensions = {LEAF}}, "CA certificate key too weak"},
-	    {{.name = "Sub", .extensions = {CA_USAGE}}, {.name = "D", .extensions = {LEAF}},
+		{{.name = "Sub", .extensions = {CA, CA_USAGE}}, {.name = "A", .extensions = {LEAF}}, NULL},
+		{{.name = "Sub", .extensions = {CA, CA_USAGE, "extendedKeyUsage=serverAuth"}},
+	     {.name = "B", .extensions = {LEAF}},
+	     "may not issue certificates for this purpose"},
+		{{.name = "Sub", .rsa_bits = 1024, .extensions = {CA, CA_USAGE}},
+	     {.name = "C", .extensions = {LEAF}},
+	     "CA certificate key too weak"},
+		{{.name = "Sub", .extensions = {CA_USAGE}},
+	     {.name = "D", .extensions = {LEAF}},
 	     "invalid CA certificate"},
-	    {{.name = "Sub", .extensions = {LEAF, SIGNS}}, {.name = "E", .extensions = {LEAF}},
+		{{.name = "Sub", .extensions = {LEAF, SIGNS}},
+	     {.name = "E", .extensions = {LEAF}},
 	     "certificate path"},
-	    {{.name = "Sub", .extensions = {CA, CA_USAGE,
-	                                    "nameConstraints=critical,permitted;email:example.org"}},
+		{{.name = "Sub",
+	      .extensions = {CA, CA_USAGE, "nameConstraints=critical,permitted;email:example.org"}},
 	     {.name = "F", .extensions = {LEAF, "subjectAltName=email:a@example.com"}},
 	     "permitted subtree"},
 	};
@@ -175,9 +185,9 @@ static void issuers_are_held_to_their_limits(void **state)
 static void path_lengths_count(void **state)
 {
 	static const struct forger_plan plans[] = {
-	    {.name = "Short root", .extensions = {CA ",pathlen:0", CA_USAGE}},
-	    {.name = "Sub", .extensions = {CA, CA_USAGE}},
-	    {.name = "Leaf", .extensions = {LEAF}},
+		{.name = "Short root", .extensions = {CA ",pathlen:0", CA_USAGE}},
+		{.name = "Sub", .extensions = {CA, CA_USAGE}},
+		{.name = "Leaf", .extensions = {LEAF}},
 	};
 	struct forger_holder holders[3];
 	struct fixture_archive made;
@@ -210,7 +220,7 @@ static void weak_digests_count(void **state)
 static void weak_keys_count_without_roots(void **state)
 {
 	static const struct forger_plan leaf = {
-	    .name = "Small", .rsa_bits = 1024, .extensions = {LEAF, SIGNS}};
+		.name = "Small", .rsa_bits = 1024, .extensions = {LEAF, SIGNS}};
 	struct forger_holder holder;
 	struct fixture_archive made;
 	forger_issue(&leaf, &root, &holder);
@@ -225,10 +235,10 @@ static void authorities_are_held_to_the_same(void **state)
 		struct forger_plan plan;
 		const char *what;
 	} cases[] = {
-	    {{.name = "TSA", .extensions = {LEAF, SIGNS, STAMPS}}, NULL},
-	    {{.name = "TSA", .from_days = -20, .to_days = -10, .extensions = {LEAF, SIGNS, STAMPS}},
+		{{.name = "TSA", .extensions = {LEAF, SIGNS, STAMPS}}, NULL},
+		{{.name = "TSA", .from_days = -20, .to_days = -10, .extensions = {LEAF, SIGNS, STAMPS}},
 	     "expired"},
-	    {{.name = "TSA", .rsa_bits = 1024, .extensions = {LEAF, SIGNS, STAMPS}}, "key too weak"},
+		{{.name = "TSA", .rsa_bits = 1024, .extensions = {LEAF, SIGNS, STAMPS}}, "key too weak"},
 	};
 	struct trust_roots roots = both_roots();
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -253,11 +263,11 @@ static void authorities_are_held_to_the_same(void **state)
 static void paths_are_judged_as_of_the_timestamp(void **state)
 {
 	static const struct forger_plan plans[] = {
-	    {.name = "TSA", .from_days = -30, .to_days = 30, .extensions = {LEAF, SIGNS, STAMPS}},
-	    {.name = "Signer", .from_days = -20, .to_days = -10, .extensions = {LEAF, SIGNS}},
+		{.name = "TSA", .from_days = -30, .to_days = 30, .extensions = {LEAF, SIGNS, STAMPS}},
+		{.name = "Signer", .from_days = -20, .to_days = -10, .extensions = {LEAF, SIGNS}},
 	};
 	struct forger_plan old_root = {
-	    .name = "Old root", .from_days = -60, .to_days = 60, .extensions = {CA, CA_USAGE}};
+		.name = "Old root", .from_days = -60, .to_days = 60, .extensions = {CA, CA_USAGE}};
 	struct forger_holder above, holders[2];
 	struct fixture_archive made;
 	BUF_AUTO struct buf pem;
@@ -355,7 +365,7 @@ static void a_pin_names_the_signer(void **state)
 static void everyone_is_named(void **state)
 {
 	static const struct forger_plan leaf = {
-	    .name = "Evil\x1b[2J \xc2\x9b \xe2\x80\xae one \xc3\xa9", .extensions = {LEAF, SIGNS}};
+		.name = "Evil\x1b[2J \xc2\x9b \xe2\x80\xae one \xc3\xa9", .extensions = {LEAF, SIGNS}};
 	struct forger_holder holder;
 	struct fixture_archive made;
 	struct verify_result result;
@@ -394,16 +404,16 @@ static void everyone_is_named(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(only_certificates_for_documents_sign),
-	    cmocka_unit_test(issuers_are_held_to_their_limits),
-	    cmocka_unit_test(path_lengths_count),
-	    cmocka_unit_test(weak_digests_count),
-	    cmocka_unit_test(weak_keys_count_without_roots),
-	    cmocka_unit_test(authorities_are_held_to_the_same),
-	    cmocka_unit_test(paths_are_judged_as_of_the_timestamp),
-	    cmocka_unit_test(roots_are_kept_apart),
-	    cmocka_unit_test(a_pin_names_the_signer),
-	    cmocka_unit_test(everyone_is_named),
+		cmocka_unit_test(only_certificates_for_documents_sign),
+		cmocka_unit_test(issuers_are_held_to_their_limits),
+		cmocka_unit_test(path_lengths_count),
+		cmocka_unit_test(weak_digests_count),
+		cmocka_unit_test(weak_keys_count_without_roots),
+		cmocka_unit_test(authorities_are_held_to_the_same),
+		cmocka_unit_test(paths_are_judged_as_of_the_timestamp),
+		cmocka_unit_test(roots_are_kept_apart),
+		cmocka_unit_test(a_pin_names_the_signer),
+		cmocka_unit_test(everyone_is_named),
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -76,11 +76,12 @@ static void write_sample(void)
 static void bytes_are_the_shape(void **state)
 {
 	static const uint8_t expected[] = {
-	    'P', 'K', 3, 4, 10, 0, 0, 0, 0, 0, 0, 0, 0x21, 0, 0xac, 0x2a, 0x93, 0xd8,
-	    2, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 'n', 'h', 'i',
-	    'P', 'K', 1, 2, 10, 3, 10, 0, 0, 0, 0, 0, 0, 0, 0x21, 0, 0xac, 0x2a, 0x93, 0xd8,
-	    2, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xa4, 0x81, 0, 0, 0, 0, 'n',
-	    'P', 'K', 5, 6, 0, 0, 0, 0, 1, 0, 1, 0, 47, 0, 0, 0, 33, 0, 0, 0, 0, 0};
+		'P',  'K',  3, 4,  10, 0,    0,    0,  0, 0, 0, 0,   0x21, 0,    0xac, 0x2a, 0x93,
+		0xd8, 2,    0, 0,  0,  2,    0,    0,  0, 1, 0, 0,   0,    'n',  'h',  'i',  'P',
+		'K',  1,    2, 10, 3,  10,   0,    0,  0, 0, 0, 0,   0,    0x21, 0,    0xac, 0x2a,
+		0x93, 0xd8, 2, 0,  0,  0,    2,    0,  0, 0, 1, 0,   0,    0,    0,    0,    0,
+		0,    0,    0, 0,  0,  0xa4, 0x81, 0,  0, 0, 0, 'n', 'P',  'K',  5,    6,    0,
+		0,    0,    0, 1,  0,  1,    0,    47, 0, 0, 0, 33,  0,    0,    0,    0,    0};
 	struct zip_writer *writer = begin(ZIP_BYTES_MAX, ZIP_ENTRIES_MAX);
 	struct zip_sum sum;
 	uint8_t bytes[256];
@@ -95,9 +96,11 @@ static void other_tools_read_it(void **state)
 {
 	char command[256];
 	write_sample();
-	snprintf(command, sizeof command, "python3 -c 'import sys,zipfile;z=zipfile.ZipFile(\"%s\");"
+	snprintf(command, sizeof command,
+	         "python3 -c 'import sys,zipfile;z=zipfile.ZipFile(\"%s\");"
 	         "sys.exit(z.testzip() is not None or z.namelist()!=[\"a\",\"dir/b.txt\",\"c-d_e\"] or"
-	         " z.read(\"a\")!=b\"hello\")'", path);
+	         " z.read(\"a\")!=b\"hello\")'",
+	         path);
 	assert_int_equal(system(command), 0);
 	snprintf(command, sizeof command, "unzip -tqq %s", path);
 	assert_int_equal(system(command), 0);
@@ -124,8 +127,7 @@ static void reads_back(void **state)
 	char bytes[8];
 	assert_int_equal(zip_read(reader, zip_at(reader, 0), 2, bytes, 3, NULL), 0);
 	assert_memory_equal(bytes, "llo", 3);
-	assert_int_equal(zip_read(reader, zip_at(reader, 0), 3, bytes, 3, NULL),
-	                 ERR_INVALID_EVIDENCE);
+	assert_int_equal(zip_read(reader, zip_at(reader, 0), 3, bytes, 3, NULL), ERR_INVALID_EVIDENCE);
 	zip_reader_free(reader);
 }
 
@@ -169,18 +171,18 @@ static void every_cut_is_found(void **state)
 static void other_shapes_are_refused(void **state)
 {
 	static const char *const makers[] = {
-	    /* two entries of one name */
-	    "import warnings;warnings.simplefilter('ignore');"
-	    "z.writestr(i('a'),b'1');z.writestr(i('a'),b'1')",
-	    "n=i('a');n.compress_type=8;z.writestr(n,b'1'*99)",
-	    "n=i('a');n.extra=b'ab\\0\\0';z.writestr(n,b'1')",
-	    "n=i('a');n.comment=b'x';z.writestr(n,b'1')",
-	    "z.comment=b'x';z.writestr(i('a'),b'1')",
-	    "z.writestr(i('../a'),b'1')",
-	    "z.writestr(i('/a'),b'1')",
-	    "z.writestr(i('a b'),b'1')",
-	    "z.writestr(i('d/'),b'')",
-	    "z.writestr('a',b'1')", /* the time of day */
+		/* two entries of one name */
+		"import warnings;warnings.simplefilter('ignore');"
+		"z.writestr(i('a'),b'1');z.writestr(i('a'),b'1')",
+		"n=i('a');n.compress_type=8;z.writestr(n,b'1'*99)",
+		"n=i('a');n.extra=b'ab\\0\\0';z.writestr(n,b'1')",
+		"n=i('a');n.comment=b'x';z.writestr(n,b'1')",
+		"z.comment=b'x';z.writestr(i('a'),b'1')",
+		"z.writestr(i('../a'),b'1')",
+		"z.writestr(i('/a'),b'1')",
+		"z.writestr(i('a b'),b'1')",
+		"z.writestr(i('d/'),b'')",
+		"z.writestr('a',b'1')", /* the time of day */
 	};
 	for (size_t i = 0; i <= sizeof makers / sizeof *makers; i++) {
 		bool good = i == sizeof makers / sizeof *makers;
@@ -237,8 +239,8 @@ static void bounds_hold(void **state)
 
 static void names_are_narrow(void **state)
 {
-	static const char *const bad[] = {"", "/a", "a/", "a//b", ".", "..", "a/../b", "a b", "a\\b",
-	                                  "\xc3\xb1", "a\n"};
+	static const char *const bad[] = {"",       "/a",  "a/",   "a//b",     ".",  "..",
+	                                  "a/../b", "a b", "a\\b", "\xc3\xb1", "a\n"};
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
 		assert_false(zip_name_allowed(slice_of(bad[i])));
 	char name[ZIP_NAME_MAX + 2];
@@ -256,14 +258,14 @@ static void names_are_narrow(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(bytes_are_the_shape),
-	    cmocka_unit_test(other_tools_read_it),
-	    cmocka_unit_test(reads_back),
-	    cmocka_unit_test(every_bit_but_content_is_the_shapes),
-	    cmocka_unit_test(every_cut_is_found),
-	    cmocka_unit_test(other_shapes_are_refused),
-	    cmocka_unit_test(bounds_hold),
-	    cmocka_unit_test(names_are_narrow),
+		cmocka_unit_test(bytes_are_the_shape),
+		cmocka_unit_test(other_tools_read_it),
+		cmocka_unit_test(reads_back),
+		cmocka_unit_test(every_bit_but_content_is_the_shapes),
+		cmocka_unit_test(every_cut_is_found),
+		cmocka_unit_test(other_shapes_are_refused),
+		cmocka_unit_test(bounds_hold),
+		cmocka_unit_test(names_are_narrow),
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -90,8 +90,11 @@ static void set_mode(const struct stand_in *stand_in, const char *mode)
 	char url[128];
 
 	snprintf(url, sizeof url, "%smode", stand_in->url);
-	struct http_request request = {.method = "PUT", .url = url, .body = slice_of(mode),
-	                               .allow_http = true, .guard = &everywhere};
+	struct http_request request = {.method = "PUT",
+	                               .url = url,
+	                               .body = slice_of(mode),
+	                               .allow_http = true,
+	                               .guard = &everywhere};
 	assert_int_equal(http_send(&request, &answer, NULL), 0);
 	assert_int_equal(answer.status, 204);
 }
@@ -111,12 +114,18 @@ static struct authorities *create(size_t count, int backoff_ms)
 {
 	struct authority_options list[] = {
 		{.name = "one", .url = first.url, .kind = AUTHORITY_QUALIFIED, .roots_path = first.roots},
-		{.name = "two", .url = second.url, .kind = AUTHORITY_NON_QUALIFIED,
-		 .roots_path = second.roots},
+		{.name = "two",
+	     .url = second.url,
+	     .kind = AUTHORITY_NON_QUALIFIED,
+	     .roots_path = second.roots},
 	};
 	struct authorities_options options = {
-		.authorities = list, .count = count, .guard = everywhere, .timeout_ms = 2000,
-		.backoff_first_ms = backoff_ms, .backoff_max_ms = 4 * backoff_ms,
+		.authorities = list,
+		.count = count,
+		.guard = everywhere,
+		.timeout_ms = 2000,
+		.backoff_first_ms = backoff_ms,
+		.backoff_max_ms = 4 * backoff_ms,
 	};
 	struct authorities *authorities = NULL;
 	struct error error = {0};
@@ -152,12 +161,14 @@ static void test_good(void **state)
 	assert_string_equal(result.facts.policy, "2.25.1");
 	assert_string_equal(result.facts.authority.subject, "CN=Timestamp good,O=Stand-in");
 	authorities_trust(authorities, &trust);
-	assert_int_equal(timestamp_verify_token(buf_slice(&result.token), &imprint, buf_slice(&trust),
-	                                        &facts, NULL), 0);
+	assert_int_equal(
+		timestamp_verify_token(buf_slice(&result.token), &imprint, buf_slice(&trust), &facts, NULL),
+		0);
 	scratch_write("query.tsq", buf_slice(&result.request));
 	scratch_write("reply.tsr", buf_slice(&result.response));
 	assert_int_equal(scratch_run("openssl ts -verify -in reply.tsr -queryfile query.tsq -CAfile %s",
-	                             first.roots), 0);
+	                             first.roots),
+	                 0);
 	authorities_free(authorities);
 }
 
@@ -204,8 +215,11 @@ static void test_policy(void **state)
 	                                .roots_path = first.roots,
 	                                .policy = "1.2.3.4",
 	                                .kind = AUTHORITY_QUALIFIED};
-	struct authorities_options options = {.authorities = &one, .count = 1, .guard = everywhere,
-	                                      .backoff_first_ms = 1, .backoff_max_ms = 1};
+	struct authorities_options options = {.authorities = &one,
+	                                      .count = 1,
+	                                      .guard = everywhere,
+	                                      .backoff_first_ms = 1,
+	                                      .backoff_max_ms = 1};
 	struct authorities *authorities = NULL;
 	AUTHORITY_RESULT_AUTO struct authority_result result = {0};
 	struct authority_failures failures;
@@ -217,8 +231,7 @@ static void test_policy(void **state)
 	assert_string_equal(result.name, first.url);
 	set_mode(&first, "wrong_policy");
 	AUTHORITY_RESULT_AUTO struct authority_result other = {0};
-	assert_int_equal(stamp(authorities, &other, &failures, NULL),
-	                 ERR_AUTHORITY);
+	assert_int_equal(stamp(authorities, &other, &failures, NULL), ERR_AUTHORITY);
 	assert_non_null(strstr(failures.items[0].reason, "policy"));
 	authorities_free(authorities);
 }
@@ -258,7 +271,8 @@ static void test_left_alone(void **state)
 	authorities_free(authorities);
 }
 
-/* One that gives too early a time for what is to be stamped is no better than one that is silent. */
+/* One that gives too early a time for what is to be stamped is no better than one that is
+ * silent. */
 static void test_too_early(void **state)
 {
 	struct authorities *authorities = create(2, 60000);
@@ -268,14 +282,15 @@ static void test_too_early(void **state)
 	int64_t earliest_us = clock_now_us() + 20 * US_PER_SECOND;
 
 	set_mode(&second, "ahead:40");
-	assert_int_equal(authorities_timestamp(authorities, &imprint, earliest_us, &result, &failures,
-	                                       NULL), 0);
+	assert_int_equal(
+		authorities_timestamp(authorities, &imprint, earliest_us, &result, &failures, NULL), 0);
 	assert_string_equal(result.name, "two");
 	assert_int_equal(failures.count, 1);
 	assert_non_null(strstr(failures.items[0].reason, "before the earliest"));
 	assert_int_equal(authorities_timestamp(authorities, &imprint,
 	                                       clock_now_us() + 3600 * US_PER_SECOND, &none, NULL,
-	                                       NULL), ERR_AUTHORITY);
+	                                       NULL),
+	                 ERR_AUTHORITY);
 	authorities_free(authorities);
 }
 
@@ -315,7 +330,8 @@ static void test_time_since(void **state)
 	set_mode(&first, "good");
 	slept_us = 1000 * US_PER_SECOND;
 	assert_true(ahead_s(authorities) <= 0);
-	/* It stood still: to one clock it seems that the other was set forward; a timestamp says more. */
+	/* It stood still: to one clock it seems that the other was set forward; a timestamp says
+	 * more. */
 	slept_us = -1000 * US_PER_SECOND;
 	set_wall(0);
 	assert_true(ahead_s(authorities) > 900);
@@ -363,13 +379,11 @@ static void test_none(void **state)
 
 	set_mode(&first, "close");
 	set_mode(&second, "garbage");
-	assert_int_equal(stamp(authorities, &result, &failures, &error),
-	                 ERR_AUTHORITY);
+	assert_int_equal(stamp(authorities, &result, &failures, &error), ERR_AUTHORITY);
 	assert_string_equal(result.name, "untouched");
 	assert_int_equal(failures.count, 2);
 	assert_non_null(strstr(error.cause, "one: "));
-	assert_int_equal(stamp(authorities, &result, &failures, &error),
-	                 ERR_AUTHORITY);
+	assert_int_equal(stamp(authorities, &result, &failures, &error), ERR_AUTHORITY);
 	assert_true(failures.items[0].left_alone && failures.items[1].left_alone);
 	authorities_free(authorities);
 }
@@ -383,8 +397,7 @@ static void test_guarded(void **state)
 	struct authority_result result;
 
 	assert_int_equal(authorities_create(&options, &authorities, NULL), 0);
-	assert_int_equal(stamp(authorities, &result, &failures, NULL),
-	                 ERR_AUTHORITY);
+	assert_int_equal(stamp(authorities, &result, &failures, NULL), ERR_AUTHORITY);
 	assert_non_null(strstr(failures.items[0].reason, "loopback"));
 	authorities_free(authorities);
 }
@@ -411,7 +424,8 @@ static void test_embedded(void **state)
 	void *outcome;
 
 	assert_int_equal(authorities_create(&options, &authorities, NULL), 0);
-	assert_int_equal(authorities_timestamp(authorities, &imprint, TIME_NONE, &result, NULL, NULL), 0);
+	assert_int_equal(authorities_timestamp(authorities, &imprint, TIME_NONE, &result, NULL, NULL),
+	                 0);
 	assert_int_equal(result.kind, AUTHORITY_DEVELOPMENT);
 	assert_true(result.facts.trusted);
 	for (size_t i = 0; i < 4; i++)
@@ -465,18 +479,12 @@ static void test_kinds(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_good),
-		cmocka_unit_test(test_every_misbehaviour),
-		cmocka_unit_test(test_policy),
-		cmocka_unit_test(test_left_alone),
-		cmocka_unit_test(test_too_early),
-		cmocka_unit_test(test_time_since),
-		cmocka_unit_test(test_whose_time),
-		cmocka_unit_test(test_none),
-		cmocka_unit_test(test_guarded),
-		cmocka_unit_test(test_embedded),
-		cmocka_unit_test(test_options),
-		cmocka_unit_test(test_kinds),
+		cmocka_unit_test(test_good),       cmocka_unit_test(test_every_misbehaviour),
+		cmocka_unit_test(test_policy),     cmocka_unit_test(test_left_alone),
+		cmocka_unit_test(test_too_early),  cmocka_unit_test(test_time_since),
+		cmocka_unit_test(test_whose_time), cmocka_unit_test(test_none),
+		cmocka_unit_test(test_guarded),    cmocka_unit_test(test_embedded),
+		cmocka_unit_test(test_options),    cmocka_unit_test(test_kinds),
 	};
 	stand_in_path = argc > 1 ? argv[1] : "tests/support/timestamp_authority.py";
 	return cmocka_run_group_tests(tests, start_both, stop_both);

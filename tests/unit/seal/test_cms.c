@@ -93,7 +93,7 @@ static void test_verifies(void **state)
 		assert_true(facts.trusted);
 		assert_int_equal(facts.signing_time_us, TIME_NONE);
 		assert_string_equal(facts.signer.subject, "CN=Development report signer,"
-		                    "O=Constancia development\\, no legal value");
+		                                          "O=Constancia development\\, no legal value");
 		assert_int_equal(facts.has_timestamp, timestamped);
 		assert_int_equal(facts.timestamp.trusted, timestamped);
 		if (timestamped)
@@ -112,7 +112,8 @@ static void test_openssl_agrees(void **state)
 		create(timestamped, &cms);
 		scratch_write("made.p7s", buf_slice(&cms));
 		assert_int_equal(scratch_run("openssl cms -verify -cades -inform DER -in made.p7s -content "
-		                             "content -binary -purpose any -CAfile trust.pem"), 0);
+		                             "content -binary -purpose any -CAfile trust.pem"),
+		                 0);
 		assert_int_equal(
 			scratch_run("openssl cms -cmsout -print -inform DER -in made.p7s > text && "
 		                "! grep -q 'object: signingTime' text && "
@@ -141,7 +142,9 @@ static void test_signing_time(void **state)
 		assert_int_equal(facts.signing_time_us, time_us / US_PER_SECOND * US_PER_SECOND);
 		scratch_write("made.p7s", buf_slice(&cms));
 		assert_int_equal(scratch_run("openssl cms -cmsout -print -inform DER -in made.p7s | "
-		                             "grep -q '%s'", cases[i].printed), 0);
+		                             "grep -q '%s'",
+		                             cases[i].printed),
+		                 0);
 	}
 }
 
@@ -165,8 +168,9 @@ static int sign_by_key(struct slice bytes, struct buf *out)
 
 	fclose(file);
 	assert_int_equal(EVP_DigestSignInit(context, NULL, EVP_sha256(), NULL, key), 1);
-	assert_int_equal(EVP_DigestSign(context, signature, &size, (const unsigned char *)bytes.data,
-	                                bytes.size), 1);
+	assert_int_equal(
+		EVP_DigestSign(context, signature, &size, (const unsigned char *)bytes.data, bytes.size),
+		1);
 	EVP_MD_CTX_free(context);
 	EVP_PKEY_free(key);
 	buf_add(out, signature, size);
@@ -179,8 +183,8 @@ static void test_malformed_signing_time(void **state)
 		int type;
 		const char *text;
 	} cases[] = {
-		{V_ASN1_GENERALIZEDTIME, "20261121091502Z"}, {V_ASN1_UTCTIME, "2611210915Z"},
-		{V_ASN1_UTCTIME, "261121091502+0000"},       {V_ASN1_UTCTIME, "261321091502Z"},
+		{V_ASN1_GENERALIZEDTIME, "20261121091502Z"},   {V_ASN1_UTCTIME, "2611210915Z"},
+		{V_ASN1_UTCTIME, "261121091502+0000"},         {V_ASN1_UTCTIME, "261321091502Z"},
 		{V_ASN1_GENERALIZEDTIME, "20510101000000.5Z"}, {V_ASN1_UTF8STRING, "261121091502Z"},
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -344,16 +348,20 @@ static void test_foreign_signatures(void **state)
 	struct cms_facts facts;
 	BUF_AUTO struct buf cms;
 
-	scratch_write("openssl.cnf", slice_of("[req]\ndistinguished_name=dn\nx509_extensions=own\n[dn]\n"
-	                                      "[own]\nbasicConstraints=critical,CA:FALSE\n"));
+	scratch_write("openssl.cnf",
+	              slice_of("[req]\ndistinguished_name=dn\nx509_extensions=own\n[dn]\n"
+	                       "[own]\nbasicConstraints=critical,CA:FALSE\n"));
 	buf_init(&cms, CMS_SIZE_MAX);
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct error error = {0};
-		assert_int_equal(scratch_run("openssl req -x509 -config openssl.cnf -newkey %s -nodes "
-		                             "-keyout own.key -out own.pem -subj /CN=Own -days 9 && openssl cms -sign -binary "
-		                             "-outform DER -signer own.pem -inkey own.key -in content "
-		                             "-nosmimecap -md sha256 -out made.p7s %s", cases[i].key,
-		                             cases[i].options), 0);
+		assert_int_equal(
+			scratch_run(
+				"openssl req -x509 -config openssl.cnf -newkey %s -nodes "
+				"-keyout own.key -out own.pem -subj /CN=Own -days 9 && openssl cms -sign -binary "
+				"-outform DER -signer own.pem -inkey own.key -in content "
+				"-nosmimecap -md sha256 -out made.p7s %s",
+				cases[i].key, cases[i].options),
+			0);
 		scratch_read("made.p7s", &cms);
 		int result = verify_with(buf_slice(&cms), &digest, no_roots, &facts, &error);
 		if (cases[i].cause) {
@@ -369,8 +377,8 @@ static void test_foreign_signatures(void **state)
 static void test_operator_keys(void **state)
 {
 	static const char config[] =
-	    "[req]\ndistinguished_name=dn\n[dn]\n[ca]\nbasicConstraints=critical,CA:TRUE\n"
-	    "keyUsage=critical,keyCertSign\n[leaf]\nkeyUsage=critical,nonRepudiation\n";
+		"[req]\ndistinguished_name=dn\n[dn]\n[ca]\nbasicConstraints=critical,CA:TRUE\n"
+		"keyUsage=critical,keyCertSign\n[leaf]\nkeyUsage=critical,nonRepudiation\n";
 	struct signer *own = NULL;
 	struct error error = {0};
 	struct cms_facts facts;
@@ -398,13 +406,14 @@ static void test_operator_keys(void **state)
 	strcpy(key, scratch_path("leaf.key"));
 	strcpy(chain, scratch_path("chain.pem"));
 	strcpy(roots, scratch_path("ca.pem"));
-	struct signer_options options = {.directory = directory, .key_path = key,
-	                                 .certificates_path = chain, .roots_path = roots};
+	struct signer_options options = {
+		.directory = directory, .key_path = key, .certificates_path = chain, .roots_path = roots};
 	if (signer_start(&options, &own, &error) != 0)
 		fail_msg("%s", error.cause);
 	struct cms_signer context = {own, SIGNER_ARCHIVE};
 	struct cms_signing signing = {.certificates_pem = signer_certificates(own),
-	                              .sign = cms_sign_with_signer, .sign_context = &context};
+	                              .sign = cms_sign_with_signer,
+	                              .sign_context = &context};
 	buf_init(&cms, CMS_SIZE_MAX);
 	assert_int_equal(cms_create(&digest, TIME_NONE, &signing, &cms, NULL), 0);
 	assert_int_equal(verify_with(buf_slice(&cms), &digest, signer_trust(own), &facts, NULL), 0);
@@ -417,7 +426,8 @@ static void test_operator_keys(void **state)
 		0);
 	/* DER to the last byte: in a SET the longer certificate comes last, whoever's it is. */
 	assert_int_equal(scratch_run("openssl cms -cmsout -inform DER -in made.p7s -outform DER "
-	                             "-out again.p7s && cmp made.p7s again.p7s"), 0);
+	                             "-out again.p7s && cmp made.p7s again.p7s"),
+	                 0);
 	flip(&cms, signer_trust(own), 7);
 	signer_stop(own);
 }

@@ -30,21 +30,23 @@ static void test_bytes(void **state)
 
 	buf_init(&text, SEAL_DOCUMENT_MAX);
 	seal_document_write(&document, &text);
-	assert_string_equal(text.data,
-	                    "{\"chain\":\"live\",\"chain_hash_before\":\"" HEX_32("01")
-	                    "\",\"chain_hash_last\":\"" HEX_32("02") "\",\"channel_id\":\"chn_1\","
-	                    "\"clock\":{\"max_error_us\":1500,\"source\":\"ntp_adjtime\","
-	                    "\"synchronized\":true},\"count\":16,\"first_sequence\":5,"
-	                    "\"last_sequence\":20,\"previous_seal_hash\":null,"
-	                    "\"previous_token_hash\":null,\"segment_id\":\"seg_1\",\"v\":1}");
+	assert_string_equal(
+		text.data,
+		"{\"chain\":\"live\",\"chain_hash_before\":\"" HEX_32("01") "\",\"chain_hash_last\":\"" HEX_32(
+			"02") "\",\"channel_id\":\"chn_1\","
+				  "\"clock\":{\"max_error_us\":1500,\"source\":\"ntp_adjtime\","
+				  "\"synchronized\":true},\"count\":16,\"first_sequence\":5,"
+				  "\"last_sequence\":20,\"previous_seal_hash\":null,"
+				  "\"previous_token_hash\":null,\"segment_id\":\"seg_1\",\"v\":1}");
 	memset(previous.bytes, 3, SHA256_SIZE);
 	document.previous_seal_hash = &previous;
 	document.previous_token_hash = &previous;
 	document.clock.synchronized = false;
 	buf_clear(&text);
 	seal_document_write(&document, &text);
-	assert_non_null(strstr(text.data, "\"previous_seal_hash\":\"" HEX_32("03") "\","
-	                                  "\"previous_token_hash\":\"" HEX_32("03") "\","));
+	assert_non_null(strstr(text.data, "\"previous_seal_hash\":\"" HEX_32(
+										  "03") "\","
+	                                            "\"previous_token_hash\":\"" HEX_32("03") "\","));
 	assert_non_null(strstr(text.data, "\"synchronized\":false}"));
 }
 

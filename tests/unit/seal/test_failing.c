@@ -50,9 +50,9 @@ static int verify(struct slice signature, struct signer *by, struct error *error
 {
 	struct cms_facts facts;
 
-	int result = cms_verify(signature, &digest,
-	                        &(struct trust_roots){signer_trust(by), signer_trust(by)}, &facts,
-	                        error);
+	int result =
+		cms_verify(signature, &digest, &(struct trust_roots){signer_trust(by), signer_trust(by)},
+	               &facts, error);
 	if (result == 0)
 		assert_true(facts.trusted && facts.has_timestamp && facts.signer.subject[0]);
 	return result;
@@ -66,8 +66,7 @@ static int make_all(void **state)
 	digest = sha256_of("content", 7);
 	buf_init(&request, TIMESTAMP_REQUEST_MAX);
 	buf_init(&response, TIMESTAMP_RESPONSE_MAX);
-	return create(signer, &cms, NULL) ||
-	       timestamp_request(&digest, NULL, &request, NULL) ||
+	return create(signer, &cms, NULL) || timestamp_request(&digest, NULL, &request, NULL) ||
 	       signer_timestamp(signer, buf_slice(&request), &response, NULL);
 }
 

@@ -186,9 +186,11 @@ static void test_refuses(void **state)
 {
 	struct signer *signer = development_signer();
 	struct error error = {0};
-	static const struct slice wrong[] = {
-		{"text", 4}, {"\x30\x02\x05\x00", 4}, {"\x31\x02\x05\x00", 4}, {"\x31\x80\x00\x00", 4},
-		{"\x31\x05\x02\x03\x01\x02\x03", 7}};
+	static const struct slice wrong[] = {{"text", 4},
+	                                     {"\x30\x02\x05\x00", 4},
+	                                     {"\x31\x02\x05\x00", 4},
+	                                     {"\x31\x80\x00\x00", 4},
+	                                     {"\x31\x05\x02\x03\x01\x02\x03", 7}};
 	static char large[SIGNER_BYTES_MAX + 1];
 	BUF_AUTO struct buf out, longer;
 
@@ -238,14 +240,16 @@ static void test_signs_only_what_cms_create_makes(void **state)
 	buf_init(&copy, 4096);
 	buf_init(&out, 4096);
 	/* id-data as what is signed: TSTInfo, signedData. */
-	assert_declined(signer, altered(&copy, BYTES("\x06\x09\x2a\x86\x48\x86\xf7\x0d\x01\x07\x01"),
-	                                BYTES("\x06\x09\x2a\x86\x48\x86\xf7\x0d\x01\x07\x02")),
+	assert_declined(signer,
+	                altered(&copy, BYTES("\x06\x09\x2a\x86\x48\x86\xf7\x0d\x01\x07\x01"),
+	                        BYTES("\x06\x09\x2a\x86\x48\x86\xf7\x0d\x01\x07\x02")),
 	                "none of those");
 	/* A SHA-1 message digest, with the size as it must then be, would be longer or shorter; another
 	 * type of the same size. */
 	assert_declined(signer, altered(&copy, BYTES("\x04\x20"), BYTES("\x0c\x20")), "none of those");
 	/* An attribute of another kind in place of the message digest. */
-	assert_declined(signer, altered(&copy, BYTES("\xf7\x0d\x01\x09\x04"), BYTES("\xf7\x0d\x01\x09\x02")),
+	assert_declined(signer,
+	                altered(&copy, BYTES("\xf7\x0d\x01\x09\x04"), BYTES("\xf7\x0d\x01\x09\x02")),
 	                "none of those");
 	/* contentType twice. */
 	make_attributes(signer, clock_now_us(), &copy);
@@ -368,8 +372,9 @@ static void test_leaves_no_core(void **state)
 {
 	int status = 0;
 
-	assert_int_equal(scratch_run("chmod 755 . && mkdir open && chown %d:%d open 2>&1 || true", NOBODY,
-	                             NOBODY), 0);
+	assert_int_equal(
+		scratch_run("chmod 755 . && mkdir open && chown %d:%d open 2>&1 || true", NOBODY, NOBODY),
+		0);
 	assert_int_equal(scratch_run("mv signer kept && mv open signer"), 0);
 	pid_t child = fork();
 	if (child == 0)
@@ -534,22 +539,25 @@ static void test_marks(void **state)
 	assert_mark(signer, STORE, 7, "g");
 	assert_mark(signer, OTHER, 0, NULL);
 	assert_int_equal(put_mark(signer, OTHER, 1, "a"), 0);
-	assert_int_equal(signer_accept_mark(signer, STORE, &back, slice_make("", 0), NULL), ERR_REFUSED);
+	assert_int_equal(signer_accept_mark(signer, STORE, &back, slice_make("", 0), NULL),
+	                 ERR_REFUSED);
 	assert_int_equal(put_mark(signer, "no id", 1, "a"), ERR_REFUSED);
 	signer_stop(signer);
 	signer = development_signer();
 	assert_mark(signer, STORE, 7, "g");
 	assert_mark(signer, OTHER, 1, "a");
-	assert_int_equal(
-	    signer_accept_mark(signer, STORE, &back, slice_of("the disk \"died\""), NULL), 0);
+	assert_int_equal(signer_accept_mark(signer, STORE, &back, slice_of("the disk \"died\""), NULL),
+	                 0);
 	assert_mark(signer, STORE, 3, "c");
 	signer_stop(signer);
 	signer = development_signer();
 	assert_mark(signer, STORE, 3, "c");
 	assert_int_equal(put_mark(signer, STORE, 4, "d"), 0);
 	signer_stop(signer);
-	assert_int_equal(scratch_run("grep -c '\"purpose\":\"round\"' signer/signer.log | grep -qx 3"), 0);
-	assert_int_equal(scratch_run("grep -q 'rollback_accepted.*\"reason\":\"the disk' signer/signer.log"), 0);
+	assert_int_equal(scratch_run("grep -c '\"purpose\":\"round\"' signer/signer.log | grep -qx 3"),
+	                 0);
+	assert_int_equal(
+		scratch_run("grep -q 'rollback_accepted.*\"reason\":\"the disk' signer/signer.log"), 0);
 }
 
 /* The stores that were touched last are remembered. */
@@ -606,17 +614,19 @@ static void test_unusable_keys(void **state)
 	struct signer *signer = NULL;
 	struct error error = {0};
 
-	assert_int_equal(scratch_run(
-	    "openssl req -x509 -newkey rsa:2048 -nodes -keyout a.key -out a.pem -subj /CN=A && "
-	    "openssl req -x509 -newkey rsa:2048 -nodes -keyout b.key -out b.pem -subj /CN=B && "
-	    "openssl rsa -aes256 -passout pass:x -in a.key -out locked.key && "
-	    "openssl req -x509 -newkey ed25519 -nodes -keyout e.key -out e.pem -subj /CN=E"), 0);
+	assert_int_equal(
+		scratch_run(
+			"openssl req -x509 -newkey rsa:2048 -nodes -keyout a.key -out a.pem -subj /CN=A && "
+			"openssl req -x509 -newkey rsa:2048 -nodes -keyout b.key -out b.pem -subj /CN=B && "
+			"openssl rsa -aes256 -passout pass:x -in a.key -out locked.key && "
+			"openssl req -x509 -newkey ed25519 -nodes -keyout e.key -out e.pem -subj /CN=E"),
+		0);
 	strcpy(directory, scratch_path("own"));
 	strcpy(key, scratch_path("a.key"));
 	strcpy(other, scratch_path("b.pem"));
 	strcpy(locked, scratch_path("locked.key"));
-	struct signer_options options = {.directory = directory, .key_path = key,
-	                                 .certificates_path = other};
+	struct signer_options options = {
+		.directory = directory, .key_path = key, .certificates_path = other};
 	assert_int_equal(signer_start(&options, &signer, &error), ERR_REFUSED);
 	assert_non_null(strstr(error.cause, "not of the key"));
 	strcpy(other, scratch_path("a.pem"));
@@ -647,21 +657,22 @@ static void test_certificates_are_a_path(void **state)
 	struct signer *signer = NULL;
 	struct error error = {0};
 
-	assert_int_equal(scratch_run(
-	    "leaf='-nodes -addext basicConstraints=critical,CA:FALSE' && "
-	    "openssl req -x509 -newkey rsa:2048 $leaf -keyout p.key -out p.pem -subj /CN=P && "
-	    "openssl req -x509 -newkey rsa:2048 $leaf -keyout q.key -out q.pem -subj /CN=Q && "
-	    "openssl req -x509 -newkey rsa:1024 $leaf -keyout w.key -out w.pem -subj /CN=W && "
-	    "cat p.pem q.pem > both.pem && "
-	    "openssl req -new -key p.key -subj /CN=P -out p.csr && "
-	    "echo basicConstraints=critical,CA:FALSE > leaf.cnf && "
-	    "openssl x509 -req -in p.csr -signkey p.key -days 0 -extfile leaf.cnf -out expired.pem"),
-	    0);
+	assert_int_equal(
+		scratch_run(
+			"leaf='-nodes -addext basicConstraints=critical,CA:FALSE' && "
+			"openssl req -x509 -newkey rsa:2048 $leaf -keyout p.key -out p.pem -subj /CN=P && "
+			"openssl req -x509 -newkey rsa:2048 $leaf -keyout q.key -out q.pem -subj /CN=Q && "
+			"openssl req -x509 -newkey rsa:1024 $leaf -keyout w.key -out w.pem -subj /CN=W && "
+			"cat p.pem q.pem > both.pem && "
+			"openssl req -new -key p.key -subj /CN=P -out p.csr && "
+			"echo basicConstraints=critical,CA:FALSE > leaf.cnf && "
+			"openssl x509 -req -in p.csr -signkey p.key -days 0 -extfile leaf.cnf -out expired.pem"),
+		0);
 	strcpy(directory, scratch_path("path"));
 	strcpy(key, scratch_path("p.key"));
 	strcpy(chain, scratch_path("both.pem"));
-	struct signer_options options = {.directory = directory, .key_path = key,
-	                                 .certificates_path = chain};
+	struct signer_options options = {
+		.directory = directory, .key_path = key, .certificates_path = chain};
 	assert_int_equal(signer_start(&options, &signer, &error), ERR_REFUSED);
 	assert_non_null(strstr(error.cause, "not on the verified path"));
 	strcpy(key, scratch_path("w.key"));

@@ -14,7 +14,7 @@
 static struct {
 	char synced[DISK_MAX]; /* what a power cut leaves */
 	size_t size;
-	bool dirty[DISK_MAX];  /* written since the last sync, good or bad */
+	bool dirty[DISK_MAX]; /* written since the last sync, good or bad */
 	bool directory_synced;
 	int failing_syncs;
 	int failing_writes;
@@ -159,10 +159,12 @@ static void test_chain_can_be_recomputed(void **state)
 {
 	write_three();
 	assert_int_equal(read_back().count, 3);
-	assert_int_equal(scratch_run(
-	    "p=$(printf '%%064d' 0); while IFS= read -r line; do "
-	    "test \"$(printf '%%s' \"$line\" | jq -r .previous)\" = $p || exit 1; "
-	    "p=$(printf '%%s\\n' \"$line\" | sha256sum | cut -d' ' -f1); done < signer.log"), 0);
+	assert_int_equal(
+		scratch_run(
+			"p=$(printf '%%064d' 0); while IFS= read -r line; do "
+			"test \"$(printf '%%s' \"$line\" | jq -r .previous)\" = $p || exit 1; "
+			"p=$(printf '%%s\\n' \"$line\" | sha256sum | cut -d' ' -f1); done < signer.log"),
+		0);
 }
 
 /* A line taken out, put in, changed, or swapped with another. */
@@ -275,7 +277,8 @@ static void test_start_refuses_what_it_cannot_make_durable(void **state)
 	assert_int_equal(log.file, -1);
 }
 
-/* A full disk, with a piece of the line written or without: nothing is left of it, and it passes. */
+/* A full disk, with a piece of the line written or without: nothing is left of it, and it
+ * passes. */
 static void test_full_disk(void **state)
 {
 	static const int errors[] = {ENOSPC, EDQUOT, EFBIG};
@@ -306,7 +309,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_new_log_is_in_its_directory, begin, scratch_remove),
 		cmocka_unit_test_setup_teardown(test_what_was_read_is_durable, begin, scratch_remove),
 		cmocka_unit_test_setup_teardown(test_start_refuses_what_it_cannot_make_durable, begin,
-		                                scratch_remove),
+	                                    scratch_remove),
 		cmocka_unit_test_setup_teardown(test_full_disk, begin, scratch_remove),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,7 +8,6 @@
 #include "seal/signed_data.h"
 #include "seal/timestamp.h"
 
-
 static struct signer *signer;
 static struct sha256 imprint;
 static struct buf request;
@@ -33,8 +32,8 @@ static int make_sample(void **state)
 	if (timestamp_request(&imprint, NULL, &request, NULL) != 0 ||
 	    signer_timestamp(signer, buf_slice(&request), &response, NULL) != 0)
 		return -1;
-	return timestamp_verify_response(buf_slice(&request), buf_slice(&response), roots,
-	                                 &token, &facts, NULL);
+	return timestamp_verify_response(buf_slice(&request), buf_slice(&response), roots, &token,
+	                                 &facts, NULL);
 }
 
 static int drop_sample(void **state)
@@ -65,7 +64,7 @@ static void test_facts(void **state)
 	assert_true(facts.gen_time_us <= now_us && facts.gen_time_us > now_us - US_PER_DAY);
 	assert_memory_equal(facts.imprint.bytes, imprint.bytes, SHA256_SIZE);
 	assert_string_equal(facts.authority.subject, "CN=Development timestamp authority,"
-	                                     "O=Constancia development\\, no legal value");
+	                                             "O=Constancia development\\, no legal value");
 	assert_int_equal(strlen(facts.serial), 32);
 	assert_ptr_equal(strstr(facts.policy, "2.25."), facts.policy);
 
@@ -86,13 +85,18 @@ static void test_openssl_agrees(void **state)
 	scratch_write("token.tst", buf_slice(&token));
 	scratch_write("roots.pem", roots);
 	assert_int_equal(scratch_run("openssl ts -verify -in reply.tsr -queryfile query.tsq "
-	                             "-CAfile roots.pem"), 0);
+	                             "-CAfile roots.pem"),
+	                 0);
 	assert_int_equal(scratch_run("openssl ts -verify -in token.tst -token_in -digest %s "
-	                             "-CAfile roots.pem", hex), 0);
+	                             "-CAfile roots.pem",
+	                             hex),
+	                 0);
 	assert_int_equal(scratch_run("openssl ts -query -in query.tsq -text | "
-	                             "grep -q 'Certificate required: yes'"), 0);
+	                             "grep -q 'Certificate required: yes'"),
+	                 0);
 	assert_int_equal(scratch_run("openssl ts -reply -in reply.tsr -token_out -out cut.tst && "
-	                             "cmp cut.tst token.tst"), 0);
+	                             "cmp cut.tst token.tst"),
+	                 0);
 }
 
 static void test_request(void **state)
@@ -113,8 +117,7 @@ static void test_request(void **state)
 	assert_int_equal(timestamp_request(&imprint, "timeStamping", &one, NULL), ERR_VALIDATION);
 }
 
-static int verify_against(struct slice other_request, struct slice some_roots,
-                          struct error *error)
+static int verify_against(struct slice other_request, struct slice some_roots, struct error *error)
 {
 	struct timestamp_facts facts;
 
@@ -133,17 +136,14 @@ static void test_response_against_request(void **state)
 	assert_refused(verify_against(buf_slice(&other), roots, &error), &error, "nonce");
 	buf_clear(&other);
 	assert_int_equal(timestamp_request(&other_imprint, NULL, &other, NULL), 0);
-	assert_refused(verify_against(buf_slice(&other), roots, &error), &error,
-	               "something else");
-	assert_refused(verify_against(slice_of("no request"), roots, &error), &error,
-	               "request");
+	assert_refused(verify_against(buf_slice(&other), roots, &error), &error, "something else");
+	assert_refused(verify_against(slice_of("no request"), roots, &error), &error, "request");
 	buf_free(&other);
 	buf_init(&other, 65536);
 	scratch_read("signer/report-root.pem", &other);
 	assert_refused(verify_against(buf_slice(&request), buf_slice(&other), &error), &error,
 	               "certificate path");
-	assert_int_equal(verify_against(buf_slice(&request), slice_of(""), &error),
-	                 ERR_VALIDATION);
+	assert_int_equal(verify_against(buf_slice(&request), slice_of(""), &error), ERR_VALIDATION);
 	assert_int_equal(verify_against(buf_slice(&request), no_roots, &error), ERR_VALIDATION);
 }
 
@@ -159,8 +159,8 @@ static void test_not_granted(void **state)
 	buf_init(&answer, TIMESTAMP_RESPONSE_MAX);
 	assert_int_equal(timestamp_request(&imprint, "1.2.3.4", &asked, NULL), 0);
 	assert_int_equal(signer_timestamp(signer, buf_slice(&asked), &answer, NULL), 0);
-	assert_refused(timestamp_verify_response(buf_slice(&asked), buf_slice(&answer), roots,
-	                                         NULL, &facts, &error),
+	assert_refused(timestamp_verify_response(buf_slice(&asked), buf_slice(&answer), roots, NULL,
+	                                         &facts, &error),
 	               &error, "not granted: status 2");
 	struct slice none;
 	assert_int_equal(timestamp_response_token(buf_slice(&answer), &none, NULL),
@@ -405,7 +405,8 @@ static void sign_again(SignedContent *content, enum forgery forgery)
 	fclose(file);
 	assert_int_equal(EVP_DigestSignInit(context, NULL, digest, NULL, key), 1);
 	assert_int_equal(EVP_DigestSign(context, signature, &signature_size,
-	                                (const unsigned char *)attributes.data, attributes.size), 1);
+	                                (const unsigned char *)attributes.data, attributes.size),
+	                 1);
 	ASN1_STRING_set(info->signature, signature, (int)signature_size);
 	EVP_MD_CTX_free(context);
 	EVP_PKEY_free(key);
@@ -484,9 +485,10 @@ static int sign_with_openssl(const char *key, const char *extensions, const char
 	assert_int_equal(signed_content_parse(buf_slice(&token), &content, NULL), 0);
 	forge_info(content, FORGE_LATER);
 	const ASN1_OCTET_STRING *inside = content->data->encapsulated->content;
-	scratch_write("info.der", slice_make(ASN1_STRING_get0_data(inside),
-	                                     (size_t)ASN1_STRING_length(inside)));
-	snprintf(text, sizeof text, "[req]\ndistinguished_name=dn\n[dn]\n[ca]\n"
+	scratch_write("info.der",
+	              slice_make(ASN1_STRING_get0_data(inside), (size_t)ASN1_STRING_length(inside)));
+	snprintf(text, sizeof text,
+	         "[req]\ndistinguished_name=dn\n[dn]\n[ca]\n"
 	         "basicConstraints=critical,CA:TRUE\nkeyUsage=critical,keyCertSign\n[leaf]\n%s\n",
 	         extensions);
 	scratch_write("openssl.cnf", slice_of(text));
@@ -496,7 +498,7 @@ static int sign_with_openssl(const char *key, const char *extensions, const char
 		"openssl req -new -config openssl.cnf -newkey %s -nodes -keyout leaf.key -out leaf.csr "
 		"-subj /CN=Leaf && "
 		"openssl x509 -req -in leaf.csr -CA ca.pem -CAkey ca.key -set_serial 7 -out leaf.pem -days "
-	    "9 "
+		"9 "
 		"-extfile openssl.cnf -extensions leaf && "
 		"openssl cms -sign -binary -nodetach -outform DER -econtent_type 1.2.840.113549.1.9.16.1.4 "
 		"-nosmimecap -md sha256 -signer leaf.pem -inkey leaf.key -certfile ca.pem -in info.der "
@@ -524,7 +526,7 @@ static void test_signers(void **state)
 		{EC, "extendedKeyUsage=critical,emailProtection", "-cades", "timeStamping"},
 		{EC, "keyUsage=critical,keyEncipherment\n" GOOD_USAGE, "-cades", "may not sign"},
 		{EC, "keyUsage=critical,digitalSignature,keyAgreement\n" GOOD_USAGE, "-cades",
-		 "certificate path"},
+	     "certificate path"},
 		{EC, GOOD_USAGE, "-cades -md sha1", "digest algorithm"},
 		{EC, GOOD_USAGE, "-cades -keyid", "does not parse"},
 	};
@@ -539,8 +541,8 @@ static void test_signers(void **state)
 		assert_int_equal(sign_with_openssl(cases[i].key, cases[i].extensions, cases[i].options), 0);
 		scratch_read("made.tst", &made);
 		scratch_read("ca.pem", &root);
-		int result = timestamp_verify_token(buf_slice(&made), &imprint, buf_slice(&root), &facts,
-		                                    &error);
+		int result =
+			timestamp_verify_token(buf_slice(&made), &imprint, buf_slice(&root), &facts, &error);
 		if (cases[i].cause)
 			assert_refused(result, &error, cases[i].cause);
 		else if (result != 0)
@@ -561,10 +563,12 @@ static void test_root_inside_must_be_the_trusted_one(void **state)
 	assert_int_equal(sign_with_openssl(EC, GOOD_USAGE, "-cades"), 0);
 	scratch_read("made.tst", &made);
 	assert_int_equal(scratch_run("openssl req -x509 -config openssl.cnf -extensions ca -key ca.key "
-	                             "-out again.pem -subj /CN=Root -days 9"), 0);
+	                             "-out again.pem -subj /CN=Root -days 9"),
+	                 0);
 	scratch_read("again.pem", &root);
-	assert_refused(timestamp_verify_token(buf_slice(&made), &imprint, buf_slice(&root), &facts,
-	                                      &error), &error, "not on the verified path");
+	assert_refused(
+		timestamp_verify_token(buf_slice(&made), &imprint, buf_slice(&root), &facts, &error),
+		&error, "not on the verified path");
 }
 
 static void test_certificates(void **state)

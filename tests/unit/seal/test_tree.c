@@ -89,8 +89,9 @@ static void test_path_lengths(void **state)
 {
 	static const struct {
 		size_t count, index, length;
-	} cases[] = {{1, 0, 0}, {2, 0, 1}, {3, 2, 1}, {5, 4, 1}, {5, 0, 3}, {6, 5, 2}, {16384, 0, 14},
-	             {16385, 16384, 1}, {16385, 0, 15}, {TREE_LEAVES_MAX, 5, 17}};
+	} cases[] = {
+		{1, 0, 0}, {2, 0, 1},      {3, 2, 1},         {5, 4, 1},      {5, 0, 3},
+		{6, 5, 2}, {16384, 0, 14}, {16385, 16384, 1}, {16385, 0, 15}, {TREE_LEAVES_MAX, 5, 17}};
 
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		TREE_AUTO struct hash_tree *tree = NULL;
@@ -215,12 +216,9 @@ static void test_json_errors(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_known_roots),
-		cmocka_unit_test(test_every_leaf_is_proven),
-		cmocka_unit_test(test_path_lengths),
-		cmocka_unit_test(test_composition),
-		cmocka_unit_test(test_composition_limit),
-		cmocka_unit_test(test_json),
+		cmocka_unit_test(test_known_roots),       cmocka_unit_test(test_every_leaf_is_proven),
+		cmocka_unit_test(test_path_lengths),      cmocka_unit_test(test_composition),
+		cmocka_unit_test(test_composition_limit), cmocka_unit_test(test_json),
 		cmocka_unit_test(test_json_errors),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
-/* The administration's socket, while one call after another fails on either side: an operator is told
- * of a fault as one, never that there is no service, no such thing or a wrong command; and the next
- * command is answered. */
+/* The administration's socket, while one call after another fails on either side: an operator is
+ * told of a fault as one, never that there is no service, no such thing or a wrong command; and the
+ * next command is answered. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,8 +18,7 @@
 #include "sample.h"
 #include "service/admin_socket.h"
 
-#define KINDS                                                                                      \
-	(FAILING_MEMORY | FAILING_FILES | FAILING_SYSTEM | FAILING_TRAFFIC | FAILING_ARENAS)
+#define KINDS (FAILING_MEMORY | FAILING_FILES | FAILING_SYSTEM | FAILING_TRAFFIC | FAILING_ARENAS)
 #define LIST "{\"operation\":\"account list\"}"
 
 static struct sample sample;
@@ -121,7 +120,8 @@ static void the_services_faults_are_told(void **state)
 		if (code && code != ERR_UNAVAILABLE && code != ERR_IO)
 			fail_msg("call %d, %s: %d", at, failed ? failed : "none", code);
 		bool good = !code && strstr(answer.data, "{\"result\":{\"data\":[{\"account_id\"");
-		bool named = !code && strstr(answer.data, "\"code\":\"temporarily_unavailable\",\"exit\":2");
+		bool named =
+			!code && strstr(answer.data, "\"code\":\"temporarily_unavailable\",\"exit\":2");
 		if (!failed ? !good : !code && !good && !named)
 			fail_msg("call %d, %s: %s", at, failed ? failed : "none", answer.data);
 		told += named;
@@ -184,10 +184,8 @@ static void paths_that_cannot_be(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(starts_or_says_why_not),
-		TEST(a_caller_is_told_of_his_own_faults),
-		TEST(the_services_faults_are_told),
-		TEST(odd_callers),
+		TEST(starts_or_says_why_not),       TEST(a_caller_is_told_of_his_own_faults),
+		TEST(the_services_faults_are_told), TEST(odd_callers),
 		TEST(paths_that_cannot_be),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

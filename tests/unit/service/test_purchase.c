@@ -1,6 +1,7 @@
 /* Top-ups and payments where store and provider meet, with a provider that says what a test wrote
- * down: every answer leads to its end, and whatever call fails in between, one order is charged under
- * one key, credits come once, and a fault of ours is never taken for the provider's refusal. */
+ * down: every answer leads to its end, and whatever call fails in between, one order is charged
+ * under one key, credits come once, and a fault of ours is never taken for the provider's
+ * refusal. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -108,8 +109,8 @@ static void answers(const enum payment_outcome *outcomes, size_t count)
 	memset(&provider, 0, sizeof provider);
 	provider.count = count;
 	for (size_t i = 0; i < count; i++) {
-		provider.answers[i] = (struct payment_result){.outcome = outcomes[i],
-		                                              .reason = "as written"};
+		provider.answers[i] =
+			(struct payment_result){.outcome = outcomes[i], .reason = "as written"};
 		if (outcomes[i] == PAYMENT_PAID || outcomes[i] == PAYMENT_PENDING)
 			snprintf(provider.answers[i].reference, PAYMENT_REFERENCE_SIZE, "pi_%s", account_id);
 		if (outcomes[i] == PAYMENT_DECLINED)
@@ -133,7 +134,8 @@ static int set_up(void **state)
 	service.store = sample.store;
 	later_us = 0;
 	assert_int_equal(payment_provider_open(&(struct payment_settings){.provider = "manual"},
-	                                       &service.payments, &error), OK);
+	                                       &service.payments, &error),
+	                 OK);
 	struct pack_record pack = {
 		.name = "Pack", .credits = 10, .amount_minor = 1000, .currency = CURRENCY_EUR};
 	assert_int_equal(store_create_pack(sample.store, &pack, sample.now_us, pack_id, &error), OK);
@@ -168,7 +170,8 @@ static struct purchase_record the_purchase(void)
 {
 	struct purchase_list list;
 	assert_int_equal(store_list_purchases(sample.store, slice_of(account_id), -1, slice_of(""), 10,
-	                                      &arena, &list, &error), OK);
+	                                      &arena, &list, &error),
+	                 OK);
 	assert_int_equal(list.count, 1);
 	return list.items[0];
 }
@@ -183,8 +186,9 @@ static int64_t the_balance(void)
 static bool topup_is_on(void)
 {
 	struct topup_record topup;
-	assert_int_equal(store_get_topup(sample.store, slice_of(account_id), sample.now_us, &arena,
-	                                 &topup, &error), OK);
+	assert_int_equal(
+		store_get_topup(sample.store, slice_of(account_id), sample.now_us, &arena, &topup, &error),
+		OK);
 	return topup.enabled;
 }
 
@@ -200,8 +204,8 @@ static void work(void)
 	for (int quiet = 0, steps = 0; quiet < 2; steps++) {
 		assert_true(steps < STEPS_MAX);
 		struct error failure = {0};
-		int result = service_decide_topups(&service, store_now_us(sample.store), &stopping,
-		                                   &failure);
+		int result =
+			service_decide_topups(&service, store_now_us(sample.store), &stopping, &failure);
 		if (!result)
 			result = service_try_payment(&service, "holder", &failure);
 		if (result && result != ERR_NOT_FOUND && !is_fault(result))
@@ -269,7 +273,8 @@ static void a_refund_takes_its_credits_once(void **state)
 		end_as("nothing yet", at, PURCHASE_PAID, 13, true);
 		assert_int_equal(store_switch_topup(sample.store, slice_of(account_id), false, &error), OK);
 		assert_int_equal(store_ask_for_refund(sample.store, slice_of(the_purchase().sale_id),
-		                                      store_now_us(sample.store), &error), OK);
+		                                      store_now_us(sample.store), &error),
+		                 OK);
 		ANSWERS(PAYMENT_UNKNOWN, PAYMENT_PAID);
 		failing_arm(ALL, at);
 		work();
@@ -314,8 +319,8 @@ static void each_answer_to_a_refund_has_its_end(void **state)
 		enum payment_outcome answer;
 		enum purchase_state state;
 	} cases[] = {
-		{PAYMENT_PAID, PURCHASE_REFUNDED},  {PAYMENT_PENDING, PURCHASE_REFUNDED},
-		{PAYMENT_REFUSED, PURCHASE_PAID},   {PAYMENT_METHOD_MISSING, PURCHASE_PAID},
+		{PAYMENT_PAID, PURCHASE_REFUNDED}, {PAYMENT_PENDING, PURCHASE_REFUNDED},
+		{PAYMENT_REFUSED, PURCHASE_PAID},  {PAYMENT_METHOD_MISSING, PURCHASE_PAID},
 		{PAYMENT_DECLINED, PURCHASE_PAID},
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -324,7 +329,8 @@ static void each_answer_to_a_refund_has_its_end(void **state)
 		work();
 		assert_int_equal(store_switch_topup(sample.store, slice_of(account_id), false, &error), OK);
 		assert_int_equal(store_ask_for_refund(sample.store, slice_of(the_purchase().sale_id),
-		                                      store_now_us(sample.store), &error), OK);
+		                                      store_now_us(sample.store), &error),
+		                 OK);
 		ANSWERS(cases[i].answer);
 		work();
 		end_as(payment_outcome_text(cases[i].answer), 0, cases[i].state,
@@ -333,8 +339,8 @@ static void each_answer_to_a_refund_has_its_end(void **state)
 	}
 }
 
-/* For an hour and a half of unknown outcomes the same order is repeated; after a day it is only asked
- * what became of it, and what never was is declined. */
+/* For an hour and a half of unknown outcomes the same order is repeated; after a day it is only
+ * asked what became of it, and what never was is declined. */
 static void an_old_charge_is_only_asked_about(void **state)
 {
 	static const atomic_bool stopping;
@@ -480,7 +486,8 @@ static void a_page_is_kept_or_told_to_be_missing(void **state)
 		ANSWERS(PAYMENT_DECLINED);
 		assert_int_equal(store_create_purchase(sample.store, slice_of(account_id),
 		                                       slice_of(pack_id), "manual", sample.now_us, sale_id,
-		                                       &error), OK);
+		                                       &error),
+		                 OK);
 		failing_arm(ALL, at);
 		int result = service_make_payment_page(&service, slice_of(sale_id), &error);
 		const char *failed = failing_disarm();

@@ -18,16 +18,16 @@
 static struct {
 	pthread_mutex_t mutex;
 	pthread_cond_t changed;
-	bool closed;   /* a batch that was begun does not end */
-	size_t begun;  /* batches */
+	bool closed;  /* a batch that was begun does not end */
+	size_t begun; /* batches */
 	size_t sizes[ITEMS_MAX];
 	int64_t items[ITEMS_MAX]; /* numbers of the items, in the order in which they were given */
 	size_t item_count, done;
-	int64_t broken;    /* account whose registrations cannot be written; 0: none */
-	int failure;       /* with which error */
-	size_t refused;    /* done, and not OK */
-	int64_t ahead_us;  /* our clock, of the store's */
-	int64_t behind;    /* chain whose last event lies ahead of our clock; 0: none */
+	int64_t broken;   /* account whose registrations cannot be written; 0: none */
+	int failure;      /* with which error */
+	size_t refused;   /* done, and not OK */
+	int64_t ahead_us; /* our clock, of the store's */
+	int64_t behind;   /* chain whose last event lies ahead of our clock; 0: none */
 	size_t alarms;
 } seen = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
@@ -381,14 +381,14 @@ static void of_the_clock_the_log_hears_once(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(what_waits_makes_one_batch),
-	    cmocka_unit_test(sharded_it_makes_one_for_each_account),
-	    cmocka_unit_test(batches_have_an_end),
-	    cmocka_unit_test(histories_of_any_shape_end_well),
-	    cmocka_unit_test(a_broken_chain_fails_alone),
-	    cmocka_unit_test(a_store_that_fails_is_not_asked_again),
-	    cmocka_unit_test(of_the_clock_the_log_hears_once),
-	    cmocka_unit_test(whichever_is_broken_the_others_are_written),
+		cmocka_unit_test(what_waits_makes_one_batch),
+		cmocka_unit_test(sharded_it_makes_one_for_each_account),
+		cmocka_unit_test(batches_have_an_end),
+		cmocka_unit_test(histories_of_any_shape_end_well),
+		cmocka_unit_test(a_broken_chain_fails_alone),
+		cmocka_unit_test(a_store_that_fails_is_not_asked_again),
+		cmocka_unit_test(of_the_clock_the_log_hears_once),
+		cmocka_unit_test(whichever_is_broken_the_others_are_written),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

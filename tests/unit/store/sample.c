@@ -14,15 +14,17 @@
 static void add_channel(struct sample *sample, enum modality modality)
 {
 	struct config_facts config = {
-	    .modality = modality, .name = "Sample", .declarant = "Sample & Co"};
+		.modality = modality, .name = "Sample", .declarant = "Sample & Co"};
 	struct error error = {0};
 	assert_int_equal(store_create_channel(sample->store, slice_of(sample->account_id), &config,
-	                                      sample->now_us, sample->channel_id, &error), OK);
+	                                      sample->now_us, sample->channel_id, &error),
+	                 OK);
 	ARENA_AUTO struct arena arena;
 	arena_init(&arena, 1 << 20);
 	struct channel_record channel;
-	assert_int_equal(store_find_channel(sample->store, slice_of(sample->channel_id), &arena,
-	                                    &channel, &error), OK);
+	assert_int_equal(
+		store_find_channel(sample->store, slice_of(sample->channel_id), &arena, &channel, &error),
+		OK);
 	sample->account = channel.account;
 	sample->channel = channel.channel;
 	sample->live_chain = channel.channel * 2;
@@ -43,8 +45,9 @@ void sample_fill(struct sample *sample, struct store *store, enum modality modal
 	sample->store = store;
 	struct error error = {0};
 	struct account_record account = {.name = "Sample", .unpaid_limit = 100};
-	assert_int_equal(store_create_account(store, &account, credits, sample->now_us,
-	                                      sample->account_id, &error), OK);
+	assert_int_equal(
+		store_create_account(store, &account, credits, sample->now_us, sample->account_id, &error),
+		OK);
 	add_channel(sample, modality);
 }
 
@@ -53,7 +56,8 @@ void sample_open(struct sample *sample, enum modality modality, int64_t credits)
 	sample_make_directory(sample);
 	struct store *store;
 	struct error error = {0};
-	assert_int_equal(store_open(&(struct db_options){.url = sample->url, .create = true}, &store, &error), OK);
+	assert_int_equal(
+		store_open(&(struct db_options){.url = sample->url, .create = true}, &store, &error), OK);
 	sample_fill(sample, store, modality, credits);
 }
 
@@ -69,7 +73,8 @@ static void register_batch(struct sample *sample, enum mode mode, size_t count)
 	struct channel channel;
 	struct error error = {0};
 	assert_int_equal(store_get_channel(sample->store, sample->account, sample->channel, &arena,
-	                                   &channel, &error), OK);
+	                                   &channel, &error),
+	                 OK);
 	struct registration **items = arena_alloc(&arena, count * sizeof *items);
 	for (size_t i = 0; i < count; i++) {
 		struct registration *item = items[i] = arena_alloc(&arena, sizeof *item);
@@ -79,12 +84,12 @@ static void register_batch(struct sample *sample, enum mode mode, size_t count)
 		item->key = 1;
 		item->key_id = "key_sample";
 		item->modality = channel.configs[channel.config_count - 1].facts.modality;
-		item->client_ref = slice_of(
-		    arena_printf(&arena, "order-%lld", (long long)++sample->references));
+		item->client_ref =
+			slice_of(arena_printf(&arena, "order-%lld", (long long)++sample->references));
 		item->occurred_at_us = TIME_NONE;
 		item->content_bytes = -1;
 		struct slice content =
-		    slice_of(arena_printf(&arena, "{\"order\":%lld}", (long long)sample->references));
+			slice_of(arena_printf(&arena, "{\"order\":%lld}", (long long)sample->references));
 		struct sha256 hash = sha256_of(content.data, content.size);
 		memcpy(item->hash, hash.bytes, sizeof hash.bytes);
 		if (item->modality == MODALITY_CONTENT) {

@@ -51,10 +51,10 @@ static int64_t count(struct fixture *fixture, const char *sql)
 static struct account_record account_of(struct fixture *fixture)
 {
 	struct account_record record;
-	assert_int_equal(store_find_account(fixture->sample.store,
-	                                    slice_of(fixture->sample.account_id),
+	assert_int_equal(store_find_account(fixture->sample.store, slice_of(fixture->sample.account_id),
 	                                    fixture->sample.now_us, &fixture->arena, &record,
-	                                    &fixture->error), OK);
+	                                    &fixture->error),
+	                 OK);
 	return record;
 }
 
@@ -82,7 +82,8 @@ static void test_account_begins_and_changes(void **state)
 	change.suspended = 1;
 	assert_int_equal(store_change_account(fixture->sample.store,
 	                                      slice_of(fixture->sample.account_id), &change,
-	                                      fixture->sample.now_us, NULL), OK);
+	                                      fixture->sample.now_us, NULL),
+	                 OK);
 	record = account_of(fixture);
 	assert_string_equal(record.name, "Sample");
 	assert_string_equal(record.email, "owner@example.org");
@@ -97,7 +98,8 @@ static void test_account_begins_and_changes(void **state)
 	change.unpaid_limit = 0;
 	assert_int_equal(store_change_account(fixture->sample.store,
 	                                      slice_of(fixture->sample.account_id), &change,
-	                                      fixture->sample.now_us, NULL), OK);
+	                                      fixture->sample.now_us, NULL),
+	                 OK);
 	record = account_of(fixture);
 	assert_null(record.email);
 	assert_int_equal(record.rate_live, 0);
@@ -151,7 +153,8 @@ static void test_lists_are_paged(void **state)
 	char id[ID_SIZE];
 	for (int i = 0; i < 4; i++)
 		assert_int_equal(store_create_account(fixture->sample.store, &given, 0,
-		                                      fixture->sample.now_us, id, NULL), OK);
+		                                      fixture->sample.now_us, id, NULL),
+		                 OK);
 	char after[ID_SIZE] = "";
 	size_t pages = 0, seen = 0;
 	struct account_list list = {.more = true};
@@ -188,9 +191,9 @@ static void test_credits_settle_the_oldest_first(void **state)
 	assert_int_equal(account_of(fixture).balance, 9);
 
 	struct credit_list list;
-	assert_int_equal(store_list_credits(fixture->sample.store,
-	                                    slice_of(fixture->sample.account_id), 0, 2,
-	                                    &fixture->arena, &list, NULL), OK);
+	assert_int_equal(store_list_credits(fixture->sample.store, slice_of(fixture->sample.account_id),
+	                                    0, 2, &fixture->arena, &list, NULL),
+	                 OK);
 	assert_int_equal(list.count, 2);
 	assert_true(list.more);
 	assert_string_equal(list.items[0].kind, "settlement");
@@ -222,8 +225,9 @@ static void test_threshold_sends_once_per_crossing(void **state)
 	struct slice account_id = slice_of(fixture->sample.account_id);
 	static const char notices[] = "SELECT COUNT(*) FROM notices WHERE type = 'balance.low'";
 	assert_int_equal(store_create_threshold(fixture->sample.store, account_id, 3, id, NULL), OK);
-	assert_int_equal(store_create_threshold(fixture->sample.store, account_id, 3, other,
-	                                        &fixture->error), ERR_REFUSED);
+	assert_int_equal(
+		store_create_threshold(fixture->sample.store, account_id, 3, other, &fixture->error),
+		ERR_REFUSED);
 	assert_non_null(strstr(fixture->error.english, id));
 	assert_int_equal(move(fixture, -2, "adjustment", &outcome), OK);
 	assert_int_equal(count(fixture, notices), 1);
@@ -235,7 +239,8 @@ static void test_threshold_sends_once_per_crossing(void **state)
 
 	struct threshold_list list;
 	assert_int_equal(store_list_thresholds(fixture->sample.store, account_id, slice_of(""), 10,
-	                                       &fixture->arena, &list, NULL), OK);
+	                                       &fixture->arena, &list, NULL),
+	                 OK);
 	assert_int_equal(list.count, 1);
 	assert_false(list.items[0].armed);
 	assert_int_equal(store_delete_threshold(fixture->sample.store, slice_of(id), NULL), OK);
@@ -249,7 +254,8 @@ static void get_channel(struct fixture *fixture, struct channel *ret)
 {
 	assert_int_equal(store_get_channel(fixture->sample.store, fixture->sample.account,
 	                                   fixture->sample.channel, &fixture->arena, ret,
-	                                   &fixture->error), OK);
+	                                   &fixture->error),
+	                 OK);
 }
 
 static void test_configuration_versions_are_sealed(void **state)
@@ -257,23 +263,26 @@ static void test_configuration_versions_are_sealed(void **state)
 	struct fixture *fixture = *state;
 	struct store *store = fixture->sample.store;
 	struct slice id = slice_of(fixture->sample.channel_id);
-	struct config_change change = {.declarant = "Another", .description = "línea 1\nline 2",
-	                               .modality = -1};
+	struct config_change change = {
+		.declarant = "Another", .description = "línea 1\nline 2", .modality = -1};
 	int64_t version;
 	bool changed;
 	assert_int_equal(store_configure_channel(store, id, &change, fixture->sample.now_us, &version,
-	                                         &changed, NULL), OK);
+	                                         &changed, NULL),
+	                 OK);
 	assert_true(changed);
 	assert_int_equal(version, 2);
 	assert_int_equal(store_configure_channel(store, id, &change, fixture->sample.now_us, &version,
-	                                         &changed, NULL), OK);
+	                                         &changed, NULL),
+	                 OK);
 	assert_false(changed);
 	assert_int_equal(version, 2);
 	change = (struct config_change){.description = "", .modality = -1};
 	/* The clock went back: versions stay in order all the same. */
 	assert_int_equal(store_configure_channel(store, id, &change,
 	                                         fixture->sample.now_us - US_PER_DAY, &version,
-	                                         &changed, NULL), OK);
+	                                         &changed, NULL),
+	                 OK);
 	assert_int_equal(version, 3);
 
 	struct channel channel;
@@ -301,16 +310,19 @@ static void test_modality_stays_once_there_are_events(void **state)
 	int64_t version;
 	bool changed;
 	assert_int_equal(store_configure_channel(fixture->sample.store, id, &change,
-	                                         fixture->sample.now_us, &version, &changed, NULL), OK);
+	                                         fixture->sample.now_us, &version, &changed, NULL),
+	                 OK);
 	assert_true(changed);
 	sample_register(&fixture->sample, MODE_TEST, 1);
 	change.modality = MODALITY_CONTENT;
 	assert_int_equal(store_configure_channel(fixture->sample.store, id, &change,
 	                                         fixture->sample.now_us, &version, &changed,
-	                                         &fixture->error), ERR_REFUSED);
+	                                         &fixture->error),
+	                 ERR_REFUSED);
 	change.modality = MODALITY_HASH_ONLY;
 	assert_int_equal(store_configure_channel(fixture->sample.store, id, &change,
-	                                         fixture->sample.now_us, &version, &changed, NULL), OK);
+	                                         fixture->sample.now_us, &version, &changed, NULL),
+	                 OK);
 	assert_false(changed);
 	struct channel channel;
 	get_channel(fixture, &channel);
@@ -325,9 +337,11 @@ static void test_keys_are_found_and_revoked(void **state)
 	struct sha256 live = sha256_of("live", 4), test = sha256_of("test", 4);
 	char live_id[ID_SIZE], test_id[ID_SIZE];
 	assert_int_equal(store_create_key(store, channel_id, MODE_LIVE, "till 1", &live, "abcd",
-	                                  fixture->sample.now_us, live_id, NULL), OK);
+	                                  fixture->sample.now_us, live_id, NULL),
+	                 OK);
 	assert_int_equal(store_create_key(store, channel_id, MODE_TEST, NULL, &test, "wxyz",
-	                                  fixture->sample.now_us, test_id, NULL), OK);
+	                                  fixture->sample.now_us, test_id, NULL),
+	                 OK);
 	struct key_identity identity;
 	assert_int_equal(store_find_key(store, &test, &identity, NULL), OK);
 	assert_int_equal(identity.chain, fixture->sample.test_chain);
@@ -344,15 +358,16 @@ static void test_keys_are_found_and_revoked(void **state)
 
 	struct key_list list;
 	assert_int_equal(store_list_keys(store, slice_of(""), channel_id, slice_of(""), 10,
-	                                 &fixture->arena, &list, NULL), OK);
+	                                 &fixture->arena, &list, NULL),
+	                 OK);
 	assert_int_equal(list.count, 2);
 	assert_string_equal(list.items[0].name, "till 1");
 	assert_string_equal(list.items[0].last_four, "abcd");
 	assert_int_equal(list.items[0].revoked_at_us, 1000);
 	assert_int_equal(list.items[1].revoked_at_us, TIME_NONE);
 	/* The same key text twice would make two identities of one. */
-	assert_int_not_equal(store_create_key(store, channel_id, MODE_LIVE, NULL, &live, "abcd", 1,
-	                                      live_id, NULL), OK);
+	assert_int_not_equal(
+		store_create_key(store, channel_id, MODE_LIVE, NULL, &live, "abcd", 1, live_id, NULL), OK);
 }
 
 static void test_suspension_is_seen_by_the_guard(void **state)
@@ -363,7 +378,8 @@ static void test_suspension_is_seen_by_the_guard(void **state)
 	struct key_identity identity;
 	struct slice channel_id = slice_of(fixture->sample.channel_id);
 	assert_int_equal(store_create_key(fixture->sample.store, channel_id, MODE_LIVE, NULL, &hash,
-	                                  "0000", 1, key_id, NULL), OK);
+	                                  "0000", 1, key_id, NULL),
+	                 OK);
 	assert_int_equal(store_suspend_channel(fixture->sample.store, channel_id, true, NULL), OK);
 	assert_int_equal(store_find_key(fixture->sample.store, &hash, &identity, NULL), OK);
 	assert_true(identity.channel_suspended);
@@ -379,19 +395,21 @@ static void test_limits_count_and_refuse_test_keys(void **state)
 	struct slice channel_id = slice_of(fixture->sample.channel_id), none = slice_of("");
 	struct sha256 hash = sha256_of("t", 1);
 	char key_id[ID_SIZE], day[ID_SIZE], month[ID_SIZE], refused[ID_SIZE];
-	assert_int_equal(store_create_key(store, channel_id, MODE_TEST, NULL, &hash, "0000", 1, key_id,
-	                                  NULL), OK);
+	assert_int_equal(
+		store_create_key(store, channel_id, MODE_TEST, NULL, &hash, "0000", 1, key_id, NULL), OK);
 	assert_int_equal(store_create_limit(store, none, slice_of(key_id), PERIOD_DAY, 1, true, 1,
-	                                    refused, &fixture->error), ERR_REFUSED);
-	assert_int_equal(store_create_limit(store, channel_id, none, PERIOD_DAY, 50, false, 1, day,
-	                                    NULL), OK);
-	assert_int_equal(store_create_limit(store, channel_id, none, PERIOD_MONTH, 60, true, 1, month,
-	                                    NULL), OK);
+	                                    refused, &fixture->error),
+	                 ERR_REFUSED);
+	assert_int_equal(
+		store_create_limit(store, channel_id, none, PERIOD_DAY, 50, false, 1, day, NULL), OK);
+	assert_int_equal(
+		store_create_limit(store, channel_id, none, PERIOD_MONTH, 60, true, 1, month, NULL), OK);
 	sample_register(&fixture->sample, MODE_LIVE, 3);
 	sample_register(&fixture->sample, MODE_TEST, 2);
 	struct limit_list list;
 	assert_int_equal(store_list_limits(store, none, channel_id, none, 10, fixture->sample.now_us,
-	                                   &fixture->arena, &list, NULL), OK);
+	                                   &fixture->arena, &list, NULL),
+	                 OK);
 	assert_int_equal(list.count, 2);
 	for (size_t i = 0; i < 2; i++) {
 		assert_int_equal(list.items[i].used, 3);
@@ -400,11 +418,13 @@ static void test_limits_count_and_refuse_test_keys(void **state)
 	}
 	assert_int_equal(store_list_limits(store, none, channel_id, none, 10,
 	                                   fixture->sample.now_us + 40 * US_PER_DAY, &fixture->arena,
-	                                   &list, NULL), OK);
+	                                   &list, NULL),
+	                 OK);
 	assert_int_equal(list.items[0].used + list.items[1].used, 0);
 	assert_int_equal(store_delete_limit(store, slice_of(day), NULL), OK);
 	assert_int_equal(store_list_limits(store, none, none, none, 10, fixture->sample.now_us,
-	                                   &fixture->arena, &list, NULL), OK);
+	                                   &fixture->arena, &list, NULL),
+	                 OK);
 	assert_int_equal(list.count, 1);
 	assert_string_equal(list.items[0].limit_id, month);
 }

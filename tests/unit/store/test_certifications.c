@@ -15,7 +15,7 @@
 static struct sample sample;
 static struct error error;
 static int64_t open_max; /* certifications of an account in processing; 0: any number */
-static size_t failed; /* place of the segment that was not written */
+static size_t failed;    /* place of the segment that was not written */
 static struct arena arena;
 
 static int set_up(void **state)
@@ -35,17 +35,17 @@ static int tear_down(void **state)
 static struct certification make(enum mode mode, int64_t first, int64_t last)
 {
 	struct certification certification = {
-	    .account = sample.account,
-	    .channel = sample.channel,
-	    .chain = mode == MODE_TEST ? sample.test_chain : sample.live_chain,
-	    .key = 1,
-	    .mode = mode,
-	    .requested_at_us = sample.now_us,
-	    .language = LANGUAGE_SPANISH,
-	    .range = {.from_us = TIME_NONE, .to_us = TIME_NONE, .seq_from = first, .seq_to = last},
-	    .first_sequence = first,
-	    .last_sequence = last,
-	    .config_versions = "[1]",
+		.account = sample.account,
+		.channel = sample.channel,
+		.chain = mode == MODE_TEST ? sample.test_chain : sample.live_chain,
+		.key = 1,
+		.mode = mode,
+		.requested_at_us = sample.now_us,
+		.language = LANGUAGE_SPANISH,
+		.range = {.from_us = TIME_NONE, .to_us = TIME_NONE, .seq_from = first, .seq_to = last},
+		.first_sequence = first,
+		.last_sequence = last,
+		.config_versions = "[1]",
 	};
 	memcpy(certification.channel_id, sample.channel_id, ID_SIZE);
 	return certification;
@@ -62,15 +62,20 @@ static void seal_all(void)
 	size_t count;
 	assert_int_equal(store_list_unsealed(sample.store, 0, 0, 1, &chain, &count, &error), OK);
 	assert_int_equal(count, 1);
-	struct round_record round = {
-	    .authority = "a", .kind = "development", .request = slice_of("r"),
-	    .response_head = slice_of("h"), .token = slice_of("t")};
+	struct round_record round = {.authority = "a",
+	                             .kind = "development",
+	                             .request = slice_of("r"),
+	                             .response_head = slice_of("h"),
+	                             .token = slice_of("t")};
 	assert_int_equal(store_last_round(sample.store, &round.round, &round.token_hash, &error), OK);
 	round.round++;
-	struct segment_record segment = {
-	    .account = chain.account, .chain = chain.chain, .number = chain.sealed_segment + 1,
-	    .first_sequence = chain.sealed_sequence + 1, .last_sequence = chain.last_sequence,
-	    .document = slice_of("d"), .nodes = slice_of("n")};
+	struct segment_record segment = {.account = chain.account,
+	                                 .chain = chain.chain,
+	                                 .number = chain.sealed_segment + 1,
+	                                 .first_sequence = chain.sealed_sequence + 1,
+	                                 .last_sequence = chain.last_sequence,
+	                                 .document = slice_of("d"),
+	                                 .nodes = slice_of("n")};
 	snprintf(segment.segment_id, ID_SIZE, "seg_%lld", (long long)round.round);
 	assert_int_equal(store_write_round(sample.store, &round, &segment, 1, &failed, &error), OK);
 }
@@ -90,7 +95,7 @@ static int64_t count_of(const char *literal_sql, const char *text)
 static int claim(const char *holder, int64_t now_us, struct certification *ret)
 {
 	struct certification_claim claim = {
-	    .holder = holder, .now_us = now_us, .lease_us = 60 * US_PER_SECOND};
+		.holder = holder, .now_us = now_us, .lease_us = 60 * US_PER_SECOND};
 	return store_claim_certification(sample.store, &claim, &arena, ret, &error);
 }
 
@@ -120,7 +125,8 @@ static void test_accept(void **state)
 	struct certification read;
 	assert_int_equal(store_find_certification(sample.store, sample.account, sample.live_chain,
 	                                          slice_of(first.certification_id), &arena, &read,
-	                                          &error), OK);
+	                                          &error),
+	                 OK);
 	assert_int_equal(read.status, CERTIFICATION_PROCESSING);
 	assert_int_equal(read.language, LANGUAGE_SPANISH);
 	assert_int_equal(read.range.from_us, TIME_NONE);
@@ -131,25 +137,29 @@ static void test_accept(void **state)
 	/* Live and test do not see each other's. */
 	assert_int_equal(store_find_certification(sample.store, sample.account, sample.test_chain,
 	                                          slice_of(first.certification_id), &arena, &read,
-	                                          &error), ERR_NOT_FOUND);
+	                                          &error),
+	                 ERR_NOT_FOUND);
 
 	struct certification *items;
 	size_t count;
 	bool more;
 	assert_int_equal(store_list_certifications(sample.store, sample.account, sample.live_chain, -1,
-	                                           0, 1, &arena, &items, &count, &more, &error), OK);
+	                                           0, 1, &arena, &items, &count, &more, &error),
+	                 OK);
 	assert_int_equal(count, 1);
 	assert_true(more);
 	assert_string_equal(items[0].certification_id, second.certification_id);
 	assert_int_equal(store_list_certifications(sample.store, sample.account, sample.live_chain,
 	                                           CERTIFICATION_PROCESSING, items[0].certification, 5,
-	                                           &arena, &items, &count, &more, &error), OK);
+	                                           &arena, &items, &count, &more, &error),
+	                 OK);
 	assert_int_equal(count, 1);
 	assert_false(more);
 	assert_string_equal(items[0].certification_id, first.certification_id);
 	assert_int_equal(store_list_certifications(sample.store, sample.account, sample.live_chain,
 	                                           CERTIFICATION_FAILED, 0, 5, &arena, &items, &count,
-	                                           &more, &error), OK);
+	                                           &more, &error),
+	                 OK);
 	assert_int_equal(count, 0);
 }
 
@@ -174,18 +184,23 @@ static void test_fee(void **state)
 	assert_int_equal(accept(&other), ERR_NOT_OPERATIONAL);
 	char incident_id[ID_SIZE];
 	assert_int_equal(store_fail_certification(sample.store, &certification, NULL, "cause",
-	                                          sample.now_us, incident_id, &error), OK);
+	                                          sample.now_us, incident_id, &error),
+	                 OK);
 	assert_int_equal(store_get_balance(sample.store, sample.account, &balance, &error), OK);
 	assert_int_equal(balance.balance, 993);
 	assert_int_equal(balance.unpaid_events, 0);
 	assert_int_equal(count_of("SELECT COUNT(*) FROM credit_entries WHERE kind = 'fee_refund'"
 	                          " AND credits = 995 AND reference = $1",
-	                          certification.certification_id), 1);
+	                          certification.certification_id),
+	                 1);
 	assert_int_equal(count_of("SELECT COUNT(*) FROM notices WHERE type = 'certification.failed'"
-	                          " AND mode = 'live' AND data LIKE '%' || $1 || '%'", incident_id), 1);
+	                          " AND mode = 'live' AND data LIKE '%' || $1 || '%'",
+	                          incident_id),
+	                 1);
 	/* Once only. */
 	assert_int_equal(store_fail_certification(sample.store, &certification, NULL, "cause",
-	                                          sample.now_us, incident_id, &error), ERR_REFUSED);
+	                                          sample.now_us, incident_id, &error),
+	                 ERR_REFUSED);
 	assert_int_equal(store_get_balance(sample.store, sample.account, &balance, &error), OK);
 	assert_int_equal(balance.balance, 993);
 }
@@ -213,26 +228,29 @@ static void test_config_versions(void **state)
 		struct config_change change = {.name = i == 0 ? "b" : i == 1 ? "c" : "d", .modality = -1};
 		int64_t version;
 		bool changed;
-		assert_int_equal(store_configure_channel(sample.store, slice_of(sample.channel_id),
-		                                         &change, sample.now_us, &version, &changed,
-		                                         &error), OK);
+		assert_int_equal(store_configure_channel(sample.store, slice_of(sample.channel_id), &change,
+		                                         sample.now_us, &version, &changed, &error),
+		                 OK);
 		if (i != 1) /* version 3 has no events */
 			sample_register(&sample, MODE_LIVE, 4);
 	}
 	int64_t versions[4];
 	size_t count;
 	assert_int_equal(store_list_config_versions(sample.store, sample.account, sample.live_chain, 1,
-	                                            15, 4, versions, &count, &error), OK);
+	                                            15, 4, versions, &count, &error),
+	                 OK);
 	assert_int_equal(count, 3);
 	assert_int_equal(versions[0], 1);
 	assert_int_equal(versions[1], 2);
 	assert_int_equal(versions[2], 4);
 	assert_int_equal(store_list_config_versions(sample.store, sample.account, sample.live_chain, 8,
-	                                            11, 4, versions, &count, &error), OK);
+	                                            11, 4, versions, &count, &error),
+	                 OK);
 	assert_int_equal(count, 1);
 	assert_int_equal(versions[0], 2);
 	assert_int_equal(store_list_config_versions(sample.store, sample.account, sample.live_chain, 7,
-	                                            12, 2, versions, &count, &error), ERR_TOO_LARGE);
+	                                            12, 2, versions, &count, &error),
+	                 ERR_TOO_LARGE);
 }
 
 /* A node whose clock is ahead asks, and retries, for all. */
@@ -247,8 +265,8 @@ static void test_due_at_once_by_the_clock_of_all(void **state)
 	struct slice id = slice_of(certification.certification_id);
 	assert_int_equal(store_retry_certification(sample.store, id, sample.now_us, &error),
 	                 ERR_REFUSED); /* it is being worked on */
-	assert_int_equal(store_delay_certification(sample.store, &job, "a", now_us + US_PER_DAY, "",
-	                                           &error), OK);
+	assert_int_equal(
+		store_delay_certification(sample.store, &job, "a", now_us + US_PER_DAY, "", &error), OK);
 	assert_int_equal(store_retry_certification(sample.store, id, sample.now_us, &error), OK);
 	assert_int_equal(claim("b", store_now_us(sample.store), &job), OK);
 }
@@ -256,7 +274,7 @@ static void test_due_at_once_by_the_clock_of_all(void **state)
 static struct document make_document(enum document_kind kind, const char *name)
 {
 	struct document document = {
-	    .kind = kind, .size_bytes = 7, .sha256 = sha256_of(name, strlen(name))};
+		.kind = kind, .size_bytes = 7, .sha256 = sha256_of(name, strlen(name))};
 	snprintf(document.name, sizeof document.name, "%s", name);
 	snprintf(document.object, sizeof document.object, "issued/ab/%s", name);
 	return document;
@@ -280,30 +298,36 @@ static void test_complete(void **state)
 	assert_int_equal(claim("b", now_us + 999, &job), ERR_NOT_FOUND);
 
 	struct document documents[] = {
-	    make_document(DOCUMENT_PART, "content-part-002.zip"),
-	    make_document(DOCUMENT_PART, "content-part-001.zip"),
-	    make_document(DOCUMENT_EVIDENCE, "evidence.zip"),
-	    make_document(DOCUMENT_REPORT, "report-es.pdf"),
+		make_document(DOCUMENT_PART, "content-part-002.zip"),
+		make_document(DOCUMENT_PART, "content-part-001.zip"),
+		make_document(DOCUMENT_EVIDENCE, "evidence.zip"),
+		make_document(DOCUMENT_REPORT, "report-es.pdf"),
 	};
 	documents[3].language = LANGUAGE_SPANISH;
-	assert_int_equal(store_complete_certification(sample.store, &job, "b", now_us, documents, 4,
-	                                              &error), ERR_REFUSED);
+	assert_int_equal(
+		store_complete_certification(sample.store, &job, "b", now_us, documents, 4, &error),
+		ERR_REFUSED);
 	assert_int_equal(count_of("SELECT COUNT(*) FROM issued_files", NULL), 0);
 	struct certification found;
 	assert_int_equal(store_find_issued(sample.store, slice_of(job.verification_code), NULL, &arena,
-	                                   &found, &error), ERR_NOT_FOUND);
-	assert_int_equal(store_complete_certification(sample.store, &job, "a", now_us + 5, documents,
-	                                              4, &error), OK);
-	assert_int_equal(store_complete_certification(sample.store, &job, "a", now_us, documents, 4,
-	                                              &error), ERR_REFUSED);
+	                                   &found, &error),
+	                 ERR_NOT_FOUND);
+	assert_int_equal(
+		store_complete_certification(sample.store, &job, "a", now_us + 5, documents, 4, &error),
+		OK);
+	assert_int_equal(
+		store_complete_certification(sample.store, &job, "a", now_us, documents, 4, &error),
+		ERR_REFUSED);
 	assert_int_equal(count_of("SELECT COUNT(*) FROM notices WHERE type = 'certification.completed'"
 	                          " AND data LIKE '%\"event_count\":4%' AND data LIKE '%' || $1 || '%'",
-	                          accepted.verification_code), 1);
+	                          accepted.verification_code),
+	                 1);
 
 	struct document *list;
 	size_t count;
 	assert_int_equal(store_list_documents(sample.store, sample.account, job.certification, &arena,
-	                                      &list, &count, &error), OK);
+	                                      &list, &count, &error),
+	                 OK);
 	assert_int_equal(count, 4);
 	assert_string_equal(list[0].name, "report-es.pdf");
 	assert_int_equal(list[0].language, LANGUAGE_SPANISH);
@@ -312,20 +336,25 @@ static void test_complete(void **state)
 	assert_string_equal(list[3].object, documents[0].object);
 	struct document document;
 	assert_int_equal(store_find_document(sample.store, slice_of(job.certification_id),
-	                                     slice_of("evidence.zip"), &document, &error), OK);
+	                                     slice_of("evidence.zip"), &document, &error),
+	                 OK);
 	assert_int_equal(document.size_bytes, 7);
 	assert_int_equal(store_find_document(sample.store, slice_of(job.certification_id),
-	                                     slice_of("other.zip"), &document, &error), ERR_NOT_FOUND);
+	                                     slice_of("other.zip"), &document, &error),
+	                 ERR_NOT_FOUND);
 	assert_int_equal(store_find_issued(sample.store, slice_of(job.verification_code), NULL, &arena,
-	                                   &found, &error), OK);
+	                                   &found, &error),
+	                 OK);
 	assert_int_equal(found.status, CERTIFICATION_COMPLETED);
 	assert_int_equal(found.completed_at_us, now_us + 5);
-	assert_int_equal(store_find_issued(sample.store, slice_of(""), &documents[2].sha256, &arena,
-	                                   &found, &error), OK);
+	assert_int_equal(
+		store_find_issued(sample.store, slice_of(""), &documents[2].sha256, &arena, &found, &error),
+		OK);
 	assert_string_equal(found.certification_id, job.certification_id);
 	struct sha256 unknown = sha256_of("unknown", 7);
-	assert_int_equal(store_find_issued(sample.store, slice_of(""), &unknown, &arena, &found,
-	                                   &error), ERR_NOT_FOUND);
+	assert_int_equal(
+		store_find_issued(sample.store, slice_of(""), &unknown, &arena, &found, &error),
+		ERR_NOT_FOUND);
 	bool named;
 	assert_int_equal(store_object_is_named(sample.store, documents[1].object, &named, &error), OK);
 	assert_true(named);
@@ -366,12 +395,15 @@ static void test_leases(void **state)
 	assert_int_equal(claim("a", now_us, &job), OK);
 	assert_int_equal(job.attempts, 7);
 	char incident_id[ID_SIZE];
-	assert_int_equal(store_fail_certification(sample.store, &job, "b", "cause", now_us, incident_id,
-	                                          &error), ERR_REFUSED);
-	assert_int_equal(store_fail_certification(sample.store, &job, NULL, "cause", now_us,
-	                                          incident_id, &error), ERR_REFUSED);
-	assert_int_equal(store_fail_certification(sample.store, &job, "a", "cause", now_us, incident_id,
-	                                          &error), OK);
+	assert_int_equal(
+		store_fail_certification(sample.store, &job, "b", "cause", now_us, incident_id, &error),
+		ERR_REFUSED);
+	assert_int_equal(
+		store_fail_certification(sample.store, &job, NULL, "cause", now_us, incident_id, &error),
+		ERR_REFUSED);
+	assert_int_equal(
+		store_fail_certification(sample.store, &job, "a", "cause", now_us, incident_id, &error),
+		OK);
 	assert_int_equal(claim("a", now_us + US_PER_DAY, &job), ERR_NOT_FOUND);
 }
 
@@ -381,17 +413,20 @@ static void test_overdue(void **state)
 	struct certification accepted = make(MODE_LIVE, 1, 2);
 	assert_int_equal(accept(&accepted), OK);
 	struct certification found;
-	assert_int_equal(store_find_overdue_certification(sample.store, sample.now_us, 0, &arena, &found,
-	                                                  &error), ERR_NOT_FOUND);
+	assert_int_equal(
+		store_find_overdue_certification(sample.store, sample.now_us, 0, &arena, &found, &error),
+		ERR_NOT_FOUND);
 	assert_int_equal(store_find_overdue_certification(sample.store, sample.now_us + 1, 0, &arena,
-	                                                  &found, &error), OK);
+	                                                  &found, &error),
+	                 OK);
 	assert_string_equal(found.certification_id, accepted.certification_id);
 	assert_int_equal(store_find_overdue_certification(sample.store, sample.now_us + 1,
-	                                                  found.certification, &arena, &found,
-	                                                  &error), ERR_NOT_FOUND);
+	                                                  found.certification, &arena, &found, &error),
+	                 ERR_NOT_FOUND);
 	seal_all();
 	assert_int_equal(store_find_overdue_certification(sample.store, sample.now_us + 1, 0, &arena,
-	                                                  &found, &error), ERR_NOT_FOUND);
+	                                                  &found, &error),
+	                 ERR_NOT_FOUND);
 }
 
 static void test_idle_accounts(void **state)
@@ -403,11 +438,11 @@ static void test_idle_accounts(void **state)
 	sample_register(&sample, MODE_TEST, 1);
 	sample.now_us += 3 * US_PER_DAY;
 	sample_register(&sample, MODE_TEST, 1);
-	assert_int_equal(store_disable_idle_accounts(sample.store, day_us + 2 * US_PER_DAY, &count,
-	                                             &error), OK);
+	assert_int_equal(
+		store_disable_idle_accounts(sample.store, day_us + 2 * US_PER_DAY, &count, &error), OK);
 	assert_int_equal(count, 0);
-	assert_int_equal(store_disable_idle_accounts(sample.store, day_us + 5 * US_PER_DAY, &count,
-	                                             &error), OK);
+	assert_int_equal(
+		store_disable_idle_accounts(sample.store, day_us + 5 * US_PER_DAY, &count, &error), OK);
 	assert_int_equal(count, 1);
 	assert_int_equal(store_forget_usage(sample.store, sample.now_us + 40 * US_PER_DAY, &error), OK);
 	assert_int_equal(count_of("SELECT COUNT(*) FROM test_usage", NULL), 0);
@@ -425,8 +460,8 @@ static void test_an_account_that_cannot_be_changed_keeps_no_other_from_it(void *
 	struct account_record given = {.name = "another", .unpaid_limit = 0};
 	char account_id[ID_SIZE];
 	int64_t count, later_us = sample.now_us + 10 * US_PER_DAY;
-	assert_int_equal(store_create_account(sample.store, &given, 0, sample.now_us, account_id,
-	                                      &error), OK);
+	assert_int_equal(
+		store_create_account(sample.store, &given, 0, sample.now_us, account_id, &error), OK);
 	run_sql("CREATE TRIGGER broken BEFORE UPDATE ON accounts WHEN old.account = (SELECT"
 	        " min(account) FROM accounts) BEGIN SELECT RAISE(ABORT, 'broken'); END");
 	assert_int_equal(store_disable_idle_accounts(sample.store, later_us, &count, &error),
@@ -454,7 +489,8 @@ static void test_open_bound(void **state)
 	assert_int_equal(accept(&items[3]), OK);
 	char incident_id[ID_SIZE];
 	assert_int_equal(store_fail_certification(sample.store, &items[0], NULL, "x", sample.now_us,
-	                                          incident_id, &error), OK);
+	                                          incident_id, &error),
+	                 OK);
 	assert_int_equal(accept(&items[2]), OK);
 	open_max = 0;
 }
@@ -463,12 +499,12 @@ static int64_t claim_in_turn(const char *holder, int64_t after_account, int64_t 
 {
 	struct certification claimed;
 	struct certification_claim turn = {
-	    .holder = holder,
-	    .now_us = sample.now_us,
-	    .lease_us = 60 * US_PER_SECOND,
-	    .after_account = after_account,
-	    .node = "node#",
-	    .account_max = account_max,
+		.holder = holder,
+		.now_us = sample.now_us,
+		.lease_us = 60 * US_PER_SECOND,
+		.after_account = after_account,
+		.node = "node#",
+		.account_max = account_max,
 	};
 	int result = store_claim_certification(sample.store, &turn, &arena, &claimed, &error);
 	assert_true(result == OK || result == ERR_NOT_FOUND);
@@ -506,19 +542,19 @@ static void test_turns(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test_setup_teardown(test_accept, set_up, tear_down),
-	    cmocka_unit_test_setup_teardown(test_fee, set_up, tear_down),
-	    cmocka_unit_test_setup_teardown(test_due_at_once_by_the_clock_of_all, set_up, tear_down),
-	    cmocka_unit_test_setup_teardown(test_daily_test_quota, set_up, tear_down),
-	    cmocka_unit_test_setup_teardown(test_config_versions, set_up, tear_down),
-	    cmocka_unit_test_setup_teardown(test_complete, set_up, tear_down),
-	    cmocka_unit_test_setup_teardown(test_leases, set_up, tear_down),
-	    cmocka_unit_test_setup_teardown(test_open_bound, set_up, tear_down),
-	    cmocka_unit_test_setup_teardown(test_turns, set_up, tear_down),
-	    cmocka_unit_test_setup_teardown(test_overdue, set_up, tear_down),
-	    cmocka_unit_test_setup_teardown(test_idle_accounts, set_up, tear_down),
-	    cmocka_unit_test_setup_teardown(
-	        test_an_account_that_cannot_be_changed_keeps_no_other_from_it, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_accept, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_fee, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_due_at_once_by_the_clock_of_all, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_daily_test_quota, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_config_versions, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_complete, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_leases, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_open_bound, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_turns, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_overdue, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_idle_accounts, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			test_an_account_that_cannot_be_changed_keeps_no_other_from_it, set_up, tear_down),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -42,8 +42,9 @@ static void assert_found(struct client_refs *refs, struct db_connection *connect
 {
 	int64_t found[64];
 	size_t count;
-	assert_int_equal(client_refs_find(refs, connection, account_of(chain), chain, hash, found, 64,
-	                                  &count, NULL), OK);
+	assert_int_equal(
+		client_refs_find(refs, connection, account_of(chain), chain, hash, found, 64, &count, NULL),
+		OK);
 	size_t expected = 0;
 	for (size_t i = 0; i < known_count; i++) {
 		if (known[i].chain != chain || known[i].hash != hash)
@@ -57,8 +58,8 @@ static void assert_found(struct client_refs *refs, struct db_connection *connect
 	for (size_t i = 0; i < count; i++) {
 		bool real = false;
 		for (size_t j = 0; j < known_count && !real; j++)
-			real = known[j].chain == chain && known[j].hash == hash &&
-			       known[j].sequence == found[i];
+			real =
+				known[j].chain == chain && known[j].hash == hash && known[j].sequence == found[i];
 		assert_true(real);
 	}
 	assert_true(expected == 0 ? count == 0 : count >= expected);
@@ -76,8 +77,9 @@ static void one_batch(struct client_refs *refs, struct db_connection *connection
 		one->chain = random_below(CHAINS);
 		one->hash = (int64_t)random_below(400) - 200;
 		one->sequence = ++sequences[one->chain];
-		assert_int_equal(client_refs_add(refs, account_of(one->chain), one->chain, one->hash,
-		                                 one->sequence), OK);
+		assert_int_equal(
+			client_refs_add(refs, account_of(one->chain), one->chain, one->hash, one->sequence),
+			OK);
 	}
 	assert_int_equal(client_refs_write(refs, connection, NULL), OK);
 	if (fail) {
@@ -101,15 +103,15 @@ static void finds_what_was_committed(void **state)
 	char url[128];
 	snprintf(url, sizeof url, "sqlite:%s/store.db", directory);
 	struct store *store;
-	assert_int_equal(store_open(&(struct db_options){.url = url, .create = true}, &store, NULL), OK);
+	assert_int_equal(store_open(&(struct db_options){.url = url, .create = true}, &store, NULL),
+	                 OK);
 	struct db_connection *connection = db_take_writer(store->db);
 	struct client_refs *refs;
 	assert_int_equal(client_refs_open(connection, GATHERED, &refs, NULL), OK);
 	for (int batch = 0; batch < 250 && known_count + 30 < EVENTS_MAX; batch++) {
 		one_batch(refs, connection, random_below(6) == 0);
 		for (int i = 0; i < 20; i++)
-			assert_found(refs, connection, random_below(CHAINS),
-			             (int64_t)random_below(400) - 200);
+			assert_found(refs, connection, random_below(CHAINS), (int64_t)random_below(400) - 200);
 		if (random_below(10) == 0) {
 			client_refs_close(refs);
 			assert_int_equal(client_refs_open(connection, GATHERED, &refs, NULL), OK);

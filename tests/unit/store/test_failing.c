@@ -75,12 +75,17 @@ static int tear_down(void **state)
 
 static struct registration make_item(enum mode mode, const char *ref)
 {
-	struct registration item = {
-	    .account = sample.account, .channel = sample.channel,
-	    .chain = mode == MODE_TEST ? sample.test_chain : sample.live_chain, .key = 1,
-	    .key_id = "key_sample", .modality = MODALITY_CONTENT, .client_ref = slice_of(ref),
-	    .occurred_at_us = TIME_NONE, .content = slice_of("{}"), .content_bytes = 2,
-	    .arena = &arena};
+	struct registration item = {.account = sample.account,
+	                            .channel = sample.channel,
+	                            .chain = mode == MODE_TEST ? sample.test_chain : sample.live_chain,
+	                            .key = 1,
+	                            .key_id = "key_sample",
+	                            .modality = MODALITY_CONTENT,
+	                            .client_ref = slice_of(ref),
+	                            .occurred_at_us = TIME_NONE,
+	                            .content = slice_of("{}"),
+	                            .content_bytes = 2,
+	                            .arena = &arena};
 	struct sha256 hash = sha256_of("{}", 2);
 	memcpy(item.hash, hash.bytes, sizeof hash.bytes);
 	return item;
@@ -142,8 +147,8 @@ static void registers_whole_batches_or_nothing(void **state)
 	sample_register(&sample, MODE_LIVE, 2);
 	char id[ID_SIZE];
 	struct slice account = slice_of(sample.account_id);
-	IN_TURN(store_create_webhook(sample.store, account, "https://example.org/", NULL,
-	                             sample.now_us, id, &error));
+	IN_TURN(store_create_webhook(sample.store, account, "https://example.org/", NULL, sample.now_us,
+	                             id, &error));
 	IN_TURN(store_create_threshold(sample.store, account, 99997, id, &error));
 	IN_TURN(store_create_limit(sample.store, slice_of(sample.channel_id), slice_of(""), PERIOD_DAY,
 	                           3, false, sample.now_us, id, &error));
@@ -184,17 +189,24 @@ static void seal(void)
 	IN_TURN(store_list_unsealed(sample.store, 0, 0, 1, &chain, &count, &error));
 	assert_int_equal(count, 1);
 	struct sha256 hashes[8];
-	IN_TURN(store_read_chain_hashes(sample.store, chain.account, chain.chain,
-	                                chain.sealed_sequence, chain.last_sequence, hashes, &error));
-	struct round_record round = {
-	    .authority = "a", .kind = "development", .sealed_at_us = sample.now_us,
-	    .request = slice_of("r"), .response_head = slice_of("h"), .token = slice_of("t")};
+	IN_TURN(store_read_chain_hashes(sample.store, chain.account, chain.chain, chain.sealed_sequence,
+	                                chain.last_sequence, hashes, &error));
+	struct round_record round = {.authority = "a",
+	                             .kind = "development",
+	                             .sealed_at_us = sample.now_us,
+	                             .request = slice_of("r"),
+	                             .response_head = slice_of("h"),
+	                             .token = slice_of("t")};
 	IN_TURN(store_last_round(sample.store, &round.round, &round.token_hash, &error));
 	round.round++;
-	struct segment_record segment = {
-	    .account = chain.account, .chain = chain.chain, .number = chain.sealed_segment + 1,
-	    .segment_id = "seg_1", .first_sequence = chain.sealed_sequence + 1,
-	    .last_sequence = chain.last_sequence, .document = slice_of("{}"), .nodes = slice_of("n")};
+	struct segment_record segment = {.account = chain.account,
+	                                 .chain = chain.chain,
+	                                 .number = chain.sealed_segment + 1,
+	                                 .segment_id = "seg_1",
+	                                 .first_sequence = chain.sealed_sequence + 1,
+	                                 .last_sequence = chain.last_sequence,
+	                                 .document = slice_of("{}"),
+	                                 .nodes = slice_of("n")};
 	IN_TURN(store_write_round(sample.store, &round, &segment, 1, &failed, &error));
 	struct round_record read;
 	IN_TURN(store_get_round(sample.store, 1, &arena, &read, &error));
@@ -213,11 +225,17 @@ static void seal(void)
 
 static struct certification accept(void)
 {
-	struct certification made = {
-	    .account = sample.account, .channel = sample.channel, .chain = sample.live_chain,
-	    .key = 1, .mode = MODE_LIVE, .requested_at_us = sample.now_us,
-	    .range = {TIME_NONE, TIME_NONE, 1, 3}, .first_sequence = 1, .last_sequence = 3,
-	    .config_versions = "[1]", .fee = 50};
+	struct certification made = {.account = sample.account,
+	                             .channel = sample.channel,
+	                             .chain = sample.live_chain,
+	                             .key = 1,
+	                             .mode = MODE_LIVE,
+	                             .requested_at_us = sample.now_us,
+	                             .range = {TIME_NONE, TIME_NONE, 1, 3},
+	                             .first_sequence = 1,
+	                             .last_sequence = 3,
+	                             .config_versions = "[1]",
+	                             .fee = 50};
 	memcpy(made.channel_id, sample.channel_id, ID_SIZE);
 	IN_TURN(store_accept_certification(sample.store, "SVC", 10, &made, &error));
 	return made;
@@ -226,7 +244,7 @@ static struct certification accept(void)
 static struct certification claim(void)
 {
 	struct certification_claim claim = {
-	    .holder = "h", .now_us = sample.now_us, .lease_us = LEASE_US};
+		.holder = "h", .now_us = sample.now_us, .lease_us = LEASE_US};
 	struct certification claimed;
 	IN_TURN(store_claim_certification(sample.store, &claim, &arena, &claimed, &error));
 	return claimed;
@@ -239,25 +257,24 @@ static void certifies(void **state)
 	struct certification made = accept(), other = accept();
 	struct slice id = slice_of(made.certification_id);
 	struct certification read;
-	IN_TURN(store_find_overdue_certification(sample.store, INT64_MAX, 0, &arena, &read,
-	                                         &error));
+	IN_TURN(store_find_overdue_certification(sample.store, INT64_MAX, 0, &arena, &read, &error));
 	seal();
 	IN_TURN(store_retry_certification(sample.store, id, sample.now_us, &error));
 	made = claim();
-	IN_TURN(store_renew_certification(sample.store, &made, "h", sample.now_us + LEASE_US, 500,
-	                                  &error));
+	IN_TURN(
+		store_renew_certification(sample.store, &made, "h", sample.now_us + LEASE_US, 500, &error));
 	IN_TURN(store_delay_certification(sample.store, &made, "h", sample.now_us, "no", &error));
 	made = claim();
 	struct document documents[3] = {
-	    {.kind = DOCUMENT_REPORT, .language = LANGUAGE_SPANISH, .name = "es", .object = "issued/1"},
-	    {.kind = DOCUMENT_REPORT, .name = "en", .object = "issued/2", .sha256 = {{1}}},
-	    {.kind = DOCUMENT_EVIDENCE, .name = "zip", .object = "issued/3"}};
+		{.kind = DOCUMENT_REPORT, .language = LANGUAGE_SPANISH, .name = "es", .object = "issued/1"},
+		{.kind = DOCUMENT_REPORT, .name = "en", .object = "issued/2", .sha256 = {{1}}},
+		{.kind = DOCUMENT_EVIDENCE, .name = "zip", .object = "issued/3"}};
 	IN_TURN(store_complete_certification(sample.store, &made, "h", sample.now_us, documents, 3,
 	                                     &error));
 	other = claim();
 	char incident[ID_SIZE];
-	IN_TURN(store_fail_certification(sample.store, &other, "h", "no", sample.now_us, incident,
-	                                 &error));
+	IN_TURN(
+		store_fail_certification(sample.store, &other, "h", "no", sample.now_us, incident, &error));
 	struct document *list, found;
 	size_t count;
 	IN_TURN(store_list_documents(sample.store, made.account, made.certification, &arena, &list,
@@ -296,10 +313,15 @@ static struct attempt_record load(const int64_t numbers[2], enum delivery_end en
 	IN_TURN(store_load_deliveries(sample.store, numbers[0], numbers[1], sample.now_us, 10, &arena,
 	                              &batch, &error));
 	assert_int_equal(batch.count, 1);
-	return (struct attempt_record){
-	    .account = numbers[0], .endpoint = numbers[1], .notice = batch.items[0].notice,
-	    .attempts = batch.items[0].attempts, .tries = batch.items[0].tries, .end = end,
-	    .at_us = sample.now_us, .next_at_us = sample.now_us, .error = "no answer"};
+	return (struct attempt_record){.account = numbers[0],
+	                               .endpoint = numbers[1],
+	                               .notice = batch.items[0].notice,
+	                               .attempts = batch.items[0].attempts,
+	                               .tries = batch.items[0].tries,
+	                               .end = end,
+	                               .at_us = sample.now_us,
+	                               .next_at_us = sample.now_us,
+	                               .error = "no answer"};
 }
 
 static void send_mail_about(const char *template_name)
@@ -334,8 +356,8 @@ static void delivers(void **state)
 	set_email();
 	char endpoint[ID_SIZE], id[ID_SIZE];
 	struct slice account = slice_of(sample.account_id);
-	IN_TURN(store_create_webhook(sample.store, account, "https://example.org/", NULL,
-	                             sample.now_us, endpoint, &error));
+	IN_TURN(store_create_webhook(sample.store, account, "https://example.org/", NULL, sample.now_us,
+	                             endpoint, &error));
 	IN_TURN(store_create_threshold(sample.store, account, 100, id, &error));
 	struct credit_outcome outcome;
 	struct credit_movement movement = {.credits = -99990, .kind = "adjustment"};
@@ -385,10 +407,10 @@ static void make_topup(const char *pack_name)
 {
 	struct slice account = slice_of(sample.account_id);
 	struct billing_change billing = {
-	    .country = "ES", .tax_rate = 2100, .customer = "cus_1", .payment_method = "pm_1"};
+		.country = "ES", .tax_rate = 2100, .customer = "cus_1", .payment_method = "pm_1"};
 	IN_TURN(store_change_billing(sample.store, account, &billing, &error));
 	struct pack_record pack = {
-	    .name = pack_name, .credits = 10, .amount_minor = 1000, .currency = CURRENCY_EUR};
+		.name = pack_name, .credits = 10, .amount_minor = 1000, .currency = CURRENCY_EUR};
 	char pack_id[ID_SIZE];
 	IN_TURN(store_create_pack(sample.store, &pack, sample.now_us, pack_id, &error));
 	IN_TURN(store_set_topup(sample.store, account, slice_of(pack_id), 200000, 3, &error));
@@ -412,13 +434,13 @@ static void buys_and_gives_back(void **state)
 	payment = claim_payment();
 	struct payment_ended ended = {PAYMENT_END_DONE, "paid", "ch_1", NULL, NULL};
 	struct purchase_outcome outcome;
-	IN_TURN(store_end_payment(sample.store, &payment, "h", &ended, sample.now_us, &outcome,
-	                          &error));
+	IN_TURN(
+		store_end_payment(sample.store, &payment, "h", &ended, sample.now_us, &outcome, &error));
 	assert_int_equal(outcome.balance, 100010);
 	IN_TURN(store_ask_for_refund(sample.store, slice_of(payment.sale_id), sample.now_us, &error));
 	payment = claim_payment();
-	IN_TURN(store_end_payment(sample.store, &payment, "h", &ended, sample.now_us, &outcome,
-	                          &error));
+	IN_TURN(
+		store_end_payment(sample.store, &payment, "h", &ended, sample.now_us, &outcome, &error));
 	assert_int_equal(outcome.state, PURCHASE_REFUNDED);
 	assert_int_equal(outcome.balance, 100000);
 }
@@ -432,8 +454,8 @@ static void tells_of_a_topup_that_fails(void **state)
 	struct payment_ended ended = {PAYMENT_END_DECLINED, "declined", NULL, "https://pay.example/",
 	                              "no money"};
 	struct purchase_outcome outcome;
-	IN_TURN(store_end_payment(sample.store, &payment, "h", &ended, sample.now_us, &outcome,
-	                          &error));
+	IN_TURN(
+		store_end_payment(sample.store, &payment, "h", &ended, sample.now_us, &outcome, &error));
 	assert_int_equal(outcome.recharge, RECHARGE_FAILED);
 	send_mail_about(MAIL_TOPUP_FAILED);
 	struct purchase_order order = {.act = PURCHASE_PAY, .sale_id = slice_of(payment.sale_id)};
@@ -458,9 +480,11 @@ static void keeps_leases_and_secrets(void **state)
 	IN_TURN(store_rotate_link_secret(sample.store, 0, US_PER_DAY, false, &error));
 	IN_TURN(store_read_link_secrets(sample.store, secrets, &count, &error));
 	assert_int_equal(count, 2);
-	struct accepted_rollback rollback = {
-	    .accepted_at_us = sample.now_us, .node = "n", .round = 1, .known_round = 2,
-	    .reason = slice_of("a copy was restored")};
+	struct accepted_rollback rollback = {.accepted_at_us = sample.now_us,
+	                                     .node = "n",
+	                                     .round = 1,
+	                                     .known_round = 2,
+	                                     .reason = slice_of("a copy was restored")};
 	IN_TURN(store_record_rollback(sample.store, &rollback, &error));
 }
 

@@ -21,16 +21,16 @@ static int register_at(struct sample *sample, int64_t now_us)
 	char reference[32];
 	snprintf(reference, sizeof reference, "at-%lld", (long long)++sample->references);
 	struct registration item = {
-	    .account = sample->account,
-	    .channel = sample->channel,
-	    .chain = sample->live_chain,
-	    .key = 1,
-	    .key_id = "key_sample",
-	    .modality = MODALITY_HASH_ONLY,
-	    .client_ref = slice_of(reference),
-	    .occurred_at_us = TIME_NONE,
-	    .content_bytes = -1,
-	    .arena = &arena,
+		.account = sample->account,
+		.channel = sample->channel,
+		.chain = sample->live_chain,
+		.key = 1,
+		.key_id = "key_sample",
+		.modality = MODALITY_HASH_ONLY,
+		.client_ref = slice_of(reference),
+		.occurred_at_us = TIME_NONE,
+		.content_bytes = -1,
+		.arena = &arena,
 	};
 	struct registration *items[] = {&item};
 	assert_int_equal(store_register(sample->store, 0, items, 1, now_us, NULL), OK);
@@ -42,9 +42,9 @@ static int64_t count_notices(struct sample *sample, const char *key)
 	char like[64];
 	snprintf(like, sizeof like, "%%\"period_key\":\"%s\"%%", key);
 	struct db_connection *reader = db_take_reader(sample->store->db);
-	struct db_query *query = db_query(
-	    reader, "SELECT COUNT(*) FROM notices WHERE account = $1 AND data LIKE $2"
-	            " AND type = 'consumption.limit_reached'");
+	struct db_query *query =
+		db_query(reader, "SELECT COUNT(*) FROM notices WHERE account = $1 AND data LIKE $2"
+	                     " AND type = 'consumption.limit_reached'");
 	db_bind_integer(query, sample->account);
 	db_bind_string(query, like);
 	assert_true(db_step(query));
@@ -58,7 +58,8 @@ static void make_limit(struct sample *sample, enum period period, int64_t most)
 {
 	char id[ID_SIZE];
 	assert_int_equal(store_create_limit(sample->store, slice_of(sample->channel_id), slice_of(""),
-	                                    period, most, true, MIDNIGHT - US_PER_DAY, id, NULL), OK);
+	                                    period, most, true, MIDNIGHT - US_PER_DAY, id, NULL),
+	                 OK);
 }
 
 static void check_midnight(enum period period, const char *before, const char *after)
@@ -93,8 +94,8 @@ static void a_month_ends_at_midnight(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(a_day_ends_at_midnight),
-	    cmocka_unit_test(a_month_ends_at_midnight),
+		cmocka_unit_test(a_day_ends_at_midnight),
+		cmocka_unit_test(a_month_ends_at_midnight),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

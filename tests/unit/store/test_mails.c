@@ -162,8 +162,8 @@ static void test_tries(void **state)
 	for (int64_t i = 0; i < 3; i++) {
 		assert_int_equal(claim(fixture, "one", START + i * 1000, &mail), OK);
 		assert_int_equal(mail.attempts, i);
-		assert_int_equal(store_delay_mail(store, &mail, "one", START + (i + 1) * 1000, "busy", NULL),
-		                 OK);
+		assert_int_equal(
+			store_delay_mail(store, &mail, "one", START + (i + 1) * 1000, "busy", NULL), OK);
 		assert_int_equal(claim(fixture, "one", START + i * 1000 + 999, &mail), ERR_NOT_FOUND);
 	}
 	struct mail_record record = record_of(fixture);

@@ -32,14 +32,14 @@ static int set_up(void **state)
 	struct store *store = shop.sample.store;
 	struct slice account = slice_of(shop.sample.account_id);
 	struct pack_record pack = {
-	    .name = "Pack", .credits = 10, .amount_minor = 1000, .currency = CURRENCY_EUR};
+		.name = "Pack", .credits = 10, .amount_minor = 1000, .currency = CURRENCY_EUR};
 	struct billing_change billing = {.country = "ES", .tax_rate = 2100, .payment_method = "pm_1"};
 	enum topup_action action;
 	assert_int_equal(store_create_pack(store, &pack, shop.now_us, shop.pack_id, NULL), OK);
 	assert_int_equal(store_change_billing(store, account, &billing, NULL), OK);
 	assert_int_equal(store_set_topup(store, account, slice_of(shop.pack_id), 5, 3, NULL), OK);
-	assert_int_equal(store_run_topup(store, shop.sample.account, "stripe", shop.now_us, &action,
-	                                 NULL), OK);
+	assert_int_equal(
+		store_run_topup(store, shop.sample.account, "stripe", shop.now_us, &action, NULL), OK);
 	assert_int_equal(action, TOPUP_BUY);
 	*state = &shop;
 	return 0;
@@ -61,8 +61,7 @@ static int claim(struct shop *shop, const char *holder, struct payment *payment)
 
 static int end_paid(struct shop *shop, const struct payment *payment, const char *holder)
 {
-	struct payment_ended ended = {
-	    .end = PAYMENT_END_DONE, .outcome = "paid", .reference = "pi_1"};
+	struct payment_ended ended = {.end = PAYMENT_END_DONE, .outcome = "paid", .reference = "pi_1"};
 	struct purchase_outcome outcome;
 	return store_end_payment(shop->sample.store, payment, holder, &ended, shop->now_us, &outcome,
 	                         NULL);
@@ -139,8 +138,8 @@ static void an_unknown_outcome_keeps_it_under_way(void **state)
 	assert_int_equal(store_delay_payment(store, &first, "b", &delay, NULL), ERR_REFUSED);
 	assert_int_equal(store_delay_payment(store, &first, "a", &delay, NULL), OK);
 	assert_int_equal(claim(shop, "a", &second), ERR_NOT_FOUND);
-	assert_int_equal(store_run_topup(store, shop->sample.account, "stripe", shop->now_us, &action,
-	                                 NULL), OK);
+	assert_int_equal(
+		store_run_topup(store, shop->sample.account, "stripe", shop->now_us, &action, NULL), OK);
 	assert_int_equal(action, TOPUP_NOTHING);
 	shop->now_us += US_PER_SECOND;
 	assert_int_equal(claim(shop, "b", &second), OK);
@@ -151,10 +150,12 @@ static void an_unknown_outcome_keeps_it_under_way(void **state)
 	assert_int_equal(store_delay_payment(store, &second, "b", &delay, NULL), OK);
 	/* A notice says that something happened. */
 	assert_int_equal(store_hurry_payment(store, slice_of("another"), slice_of(first.sale_id),
-	                                     shop->now_us, NULL), OK);
+	                                     shop->now_us, NULL),
+	                 OK);
 	assert_int_equal(claim(shop, "a", &first), ERR_NOT_FOUND);
 	assert_int_equal(store_hurry_payment(store, slice_of(second.idempotency_key),
-	                                     slice_of(second.sale_id), shop->now_us, NULL), OK);
+	                                     slice_of(second.sale_id), shop->now_us, NULL),
+	                 OK);
 	assert_int_equal(claim(shop, "a", &first), OK);
 	assert_true(first.waiting);
 	assert_string_equal(first.reference, "pi_9");
@@ -165,7 +166,8 @@ static void another_provider_leaves_it_alone(void **state)
 	struct shop *shop = *state;
 	struct payment payment;
 	assert_int_equal(store_claim_payment(shop->sample.store, "a", "manual", shop->now_us, LEASE_US,
-	                                     &shop->arena, &payment, NULL), ERR_NOT_FOUND);
+	                                     &shop->arena, &payment, NULL),
+	                 ERR_NOT_FOUND);
 }
 
 static void one_payment_of_two_can_go_back(void **state)
@@ -181,15 +183,15 @@ static void one_payment_of_two_can_go_back(void **state)
 	                               .amount_minor = 1210,
 	                               .currency = slice_of("EUR")};
 	struct purchase_outcome outcome;
-	assert_int_equal(store_act_on_purchase(shop->sample.store, &order, shop->now_us, &outcome,
-	                                       NULL), OK);
+	assert_int_equal(
+		store_act_on_purchase(shop->sample.store, &order, shop->now_us, &outcome, NULL), OK);
 	assert_false(outcome.changed);
 	assert_int_equal(outcome.state, PURCHASE_PAID);
 	assert_int_equal(balance_of(shop), 13);
 	order.sale_id = slice_of("");
 	order.reference = "pi_1";
-	assert_int_equal(store_act_on_purchase(shop->sample.store, &order, shop->now_us, &outcome,
-	                                       NULL), OK);
+	assert_int_equal(
+		store_act_on_purchase(shop->sample.store, &order, shop->now_us, &outcome, NULL), OK);
 	assert_int_equal(outcome.state, PURCHASE_REFUNDED);
 	assert_int_equal(balance_of(shop), 3);
 }
@@ -208,13 +210,14 @@ static void a_part_taken_back_changes_nothing(void **state)
 	assert_int_equal(claim(shop, "a", &payment), OK);
 	assert_int_equal(end_paid(shop, &payment, "a"), OK);
 	struct purchase_order order = {
-	    .act = PURCHASE_REVERT, .told = true, .sale_id = slice_of(""), .reference = "pi_1"};
+		.act = PURCHASE_REVERT, .told = true, .sale_id = slice_of(""), .reference = "pi_1"};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		order.amount_minor = rows[i].minor;
 		order.currency = slice_of(rows[i].currency);
 		error_clear(&error);
-		assert_int_equal(store_act_on_purchase(shop->sample.store, &order, shop->now_us, &outcome,
-		                                       &error), ERR_REFUSED);
+		assert_int_equal(
+			store_act_on_purchase(shop->sample.store, &order, shop->now_us, &outcome, &error),
+			ERR_REFUSED);
 		const char *said = error_message(&error, LANGUAGE_ENGLISH);
 		assert_non_null(strstr(said, payment.sale_id));
 		assert_non_null(strstr(said, rows[i].credits));
@@ -222,8 +225,8 @@ static void a_part_taken_back_changes_nothing(void **state)
 	}
 	order.amount_minor = 1210;
 	order.currency = slice_of("EUR");
-	assert_int_equal(store_act_on_purchase(shop->sample.store, &order, shop->now_us, &outcome,
-	                                       NULL), OK);
+	assert_int_equal(
+		store_act_on_purchase(shop->sample.store, &order, shop->now_us, &outcome, NULL), OK);
 	assert_int_equal(outcome.state, PURCHASE_REVERTED);
 	assert_int_equal(balance_of(shop), 3);
 }
@@ -233,13 +236,13 @@ static void a_part_taken_back_changes_nothing(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    TEST(the_order_is_complete),
-	    TEST(one_holder_at_a_time),
-	    TEST(a_holder_resumes_what_it_held),
-	    TEST(an_unknown_outcome_keeps_it_under_way),
-	    TEST(another_provider_leaves_it_alone),
-	    TEST(one_payment_of_two_can_go_back),
-	    TEST(a_part_taken_back_changes_nothing),
+		TEST(the_order_is_complete),
+		TEST(one_holder_at_a_time),
+		TEST(a_holder_resumes_what_it_held),
+		TEST(an_unknown_outcome_keeps_it_under_way),
+		TEST(another_provider_leaves_it_alone),
+		TEST(one_payment_of_two_can_go_back),
+		TEST(a_part_taken_back_changes_nothing),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

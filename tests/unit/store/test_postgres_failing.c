@@ -92,7 +92,7 @@ static bool is_fault(int code)
 				int code = (expression);                                                           \
 				failed = disarm();                                                                 \
 				if (failed ? code != OK && !is_fault(code) : code != OK)                           \
-					fail_msg("%s, %d, %s: %d %s", #expression, at, failed, code, error.cause);      \
+					fail_msg("%s, %d, %s: %d %s", #expression, at, failed, code, error.cause);     \
 				REPEAT(code, expression);                                                          \
 			}                                                                                      \
 		}                                                                                          \
@@ -166,11 +166,16 @@ static int register_one(bool *ret_replayed)
 {
 	char ref[32];
 	snprintf(ref, sizeof ref, "n-%lld", (long long)registered);
-	struct registration item = {
-	    .account = sample.account, .channel = sample.channel, .chain = sample.live_chain,
-	    .key = 1, .key_id = "key_sample", .modality = MODALITY_HASH_ONLY,
-	    .client_ref = slice_of(ref), .occurred_at_us = TIME_NONE, .content_bytes = -1,
-	    .arena = &arena};
+	struct registration item = {.account = sample.account,
+	                            .channel = sample.channel,
+	                            .chain = sample.live_chain,
+	                            .key = 1,
+	                            .key_id = "key_sample",
+	                            .modality = MODALITY_HASH_ONLY,
+	                            .client_ref = slice_of(ref),
+	                            .occurred_at_us = TIME_NONE,
+	                            .content_bytes = -1,
+	                            .arena = &arena};
 	struct registration *items[] = {&item};
 	error = (struct error){0};
 	int result = store_register(sample.store, 0, items, 1, ++sample.now_us, &error);

@@ -192,8 +192,9 @@ static void reopen(struct history *history)
 
 static void arm(struct history *history)
 {
-	static const enum fault kinds[] = {FAULT_NONE, FAULT_NONE, FAULT_NONE, FAULT_STATEMENT,
-	                                   FAULT_STATEMENT, FAULT_COMMIT, FAULT_COMMIT_ANSWER};
+	static const enum fault kinds[] = {FAULT_NONE,         FAULT_NONE,      FAULT_NONE,
+	                                   FAULT_STATEMENT,    FAULT_STATEMENT, FAULT_COMMIT,
+	                                   FAULT_COMMIT_ANSWER};
 	enum fault kind = kinds[rand() % 7];
 	fault_set(kind, kind == FAULT_STATEMENT ? (int)pick(1, 14) : 1);
 }
@@ -230,17 +231,17 @@ static void step_register(struct history *history)
 	for (size_t i = 0; i < count; i++) {
 		snprintf(references[i], sizeof references[i], "r%lld", (long long)++history->references);
 		items[i] = (struct registration){
-		    .account = history->channel.account,
-		    .channel = history->channel.channel,
-		    .chain = history->channel.channel * 2,
-		    .key = 1,
-		    .key_id = "key_1",
-		    .modality = MODALITY_HASH_ONLY,
-		    .client_ref = slice_of(references[i]),
-		    .occurred_at_us = TIME_NONE,
-		    .hash_algorithm = HASH_SHA256,
-		    .content_bytes = -1,
-		    .arena = &arena,
+			.account = history->channel.account,
+			.channel = history->channel.channel,
+			.chain = history->channel.channel * 2,
+			.key = 1,
+			.key_id = "key_1",
+			.modality = MODALITY_HASH_ONLY,
+			.client_ref = slice_of(references[i]),
+			.occurred_at_us = TIME_NONE,
+			.hash_algorithm = HASH_SHA256,
+			.content_bytes = -1,
+			.arena = &arena,
 		};
 		pointers[i] = &items[i];
 		expected[i] = model_event(&next);
@@ -270,10 +271,10 @@ static void step_adjust(struct history *history)
 static void model_add(struct history *history, struct model *next, int pack, bool automatic)
 {
 	next->purchases[next->purchase_count++] = (struct model_purchase){
-	    .credits = pack_credits[pack],
-	    .automatic = automatic,
-	    .charge_open = automatic,
-	    .created_us = history->now_us,
+		.credits = pack_credits[pack],
+		.automatic = automatic,
+		.charge_open = automatic,
+		.created_us = history->now_us,
 	};
 }
 
@@ -285,8 +286,8 @@ static void step_create(struct history *history)
 	model_add(history, &next, pack, false);
 	arm(history);
 	int result = store_create_purchase(history->store, slice_of(history->account_id),
-	                                   slice_of(history->pack_ids[pack]), "stripe",
-	                                   history->now_us, sale_id, NULL);
+	                                   slice_of(history->pack_ids[pack]), "stripe", history->now_us,
+	                                   sale_id, NULL);
 	settle(history, result, next.on_sale[pack] ? OK : ERR_REFUSED, &next);
 }
 
@@ -294,8 +295,8 @@ static void step_create(struct history *history)
 static void find_sale_id(struct history *history, int64_t number, char sale_id[ID_SIZE])
 {
 	struct db_connection *reader = db_take_reader(history->store->db);
-	struct db_query *query = db_query(
-	    reader, "SELECT sale_id FROM purchases WHERE account = $1 AND number = $2");
+	struct db_query *query =
+		db_query(reader, "SELECT sale_id FROM purchases WHERE account = $1 AND number = $2");
 	db_bind_integer(query, history->channel.account);
 	db_bind_integer(query, number);
 	assert_true(db_step(query));
@@ -342,8 +343,7 @@ static void step_act(struct history *history)
 	}
 	arm(history);
 	struct purchase_outcome outcome;
-	int result =
-	    store_act_on_purchase(history->store, &order, history->now_us, &outcome, NULL);
+	int result = store_act_on_purchase(history->store, &order, history->now_us, &outcome, NULL);
 	if (settle(history, result, refused ? ERR_REFUSED : OK, &next) && result == OK) {
 		assert_int_equal(outcome.balance, next.balance);
 		assert_int_equal(outcome.unpaid_events, next.unpaid);
@@ -364,8 +364,7 @@ static void step_ask_for_refund(struct history *history)
 		purchase->holder[0] = '\0';
 	purchase->refund_open = true;
 	arm(history);
-	int result =
-	    store_ask_for_refund(history->store, slice_of(sale_id), history->now_us, NULL);
+	int result = store_ask_for_refund(history->store, slice_of(sale_id), history->now_us, NULL);
 	settle(history, result, refused ? ERR_REFUSED : OK, &next);
 }
 
@@ -380,12 +379,12 @@ static void step_decide(struct history *history)
 	for (int64_t i = 0; i < next.purchase_count; i++) {
 		const struct model_purchase *purchase = &next.purchases[i];
 		period_key(PERIOD_DAY, purchase->created_us, other);
-		today += purchase->automatic && purchase->state != PURCHASE_REJECTED &&
-		         strcmp(day, other) == 0;
+		today +=
+			purchase->automatic && purchase->state != PURCHASE_REJECTED && strcmp(day, other) == 0;
 	}
 	bool due = next.topup_on && !next.topup_purchase && next.balance < TOPUP_THRESHOLD;
-	bool good = !next.suspended && next.method && next.country &&
-	            next.on_sale[next.topup_pack] && today < DAILY_MAX;
+	bool good = !next.suspended && next.method && next.country && next.on_sale[next.topup_pack] &&
+	            today < DAILY_MAX;
 	int64_t found = -1;
 	assert_int_equal(store_next_due_topup(history->store, 0, &found, NULL), OK);
 	assert_int_equal(found, due ? history->channel.account : 0);
@@ -469,8 +468,8 @@ static struct model_purchase *leased_by(struct history *history, struct model *m
                                         const char *holder)
 {
 	struct db_connection *reader = db_take_reader(history->store->db);
-	struct db_query *query = db_query(
-	    reader, "SELECT purchase FROM payments WHERE account = $1 AND lease = $2");
+	struct db_query *query =
+		db_query(reader, "SELECT purchase FROM payments WHERE account = $1 AND lease = $2");
 	db_bind_integer(query, history->channel.account);
 	db_bind_string(query, holder);
 	int64_t number = db_step(query) ? db_integer(query, 0) : 0;
@@ -518,8 +517,8 @@ static struct held take_held(struct history *history)
 
 static bool still_holds(const struct model_purchase *purchase, const struct held *held)
 {
-	bool open = held->payment.action == PAYMENT_CHARGE ? purchase->charge_open
-	                                                   : purchase->refund_open;
+	bool open =
+		held->payment.action == PAYMENT_CHARGE ? purchase->charge_open : purchase->refund_open;
 	return open && strcmp(purchase->holder, held->holder) == 0;
 }
 
@@ -602,23 +601,31 @@ static void compare(struct history *history, bool whole)
 	assert_int_equal(balance.balance, model->balance);
 	assert_int_equal(balance.unpaid_events, model->unpaid);
 	struct db_connection *reader = db_take_reader(history->store->db);
-	assert_int_equal(number_of(reader, "SELECT COALESCE(SUM(credits), 0) FROM credit_entries"
-	                                   " WHERE account = $1 AND $2 <> '-'", account, ""),
+	assert_int_equal(number_of(reader,
+	                           "SELECT COALESCE(SUM(credits), 0) FROM credit_entries"
+	                           " WHERE account = $1 AND $2 <> '-'",
+	                           account, ""),
 	                 model->balance);
 	for (int type = 0; type < NOTICE_TYPES; type++)
-		assert_int_equal(number_of(reader, "SELECT COUNT(*) FROM notices WHERE account = $1"
-		                                   " AND type = $2", account,
-		                           notice_type_text((enum notice_type)type)),
+		assert_int_equal(number_of(reader,
+		                           "SELECT COUNT(*) FROM notices WHERE account = $1"
+		                           " AND type = $2",
+		                           account, notice_type_text((enum notice_type)type)),
 		                 model->notices[type]);
-	assert_int_equal(number_of(reader, "SELECT COUNT(*) FROM purchases WHERE account = $1"
-	                                   " AND $2 <> '-'", account, ""), model->purchase_count);
+	assert_int_equal(number_of(reader,
+	                           "SELECT COUNT(*) FROM purchases WHERE account = $1"
+	                           " AND $2 <> '-'",
+	                           account, ""),
+	                 model->purchase_count);
 	for (int state = 0; state < 6; state++) {
 		int64_t count = 0;
 		for (int64_t i = 0; i < model->purchase_count; i++)
 			count += model->purchases[i].state == (enum purchase_state)state;
-		assert_int_equal(number_of(reader, "SELECT COUNT(*) FROM purchases WHERE account = $1"
-		                                   " AND state = $2", account,
-		                           purchase_state_text((enum purchase_state)state)), count);
+		assert_int_equal(number_of(reader,
+		                           "SELECT COUNT(*) FROM purchases WHERE account = $1"
+		                           " AND state = $2",
+		                           account, purchase_state_text((enum purchase_state)state)),
+		                 count);
 	}
 	db_give(reader);
 	if (!whole)
@@ -647,7 +654,8 @@ static void make_place(struct history *history)
 	char sql[64];
 	struct db *db;
 	snprintf(sql, sizeof sql, "CREATE SCHEMA history_%d_%d", (int)getpid(), ++number);
-	assert_int_equal(db_open(&(struct db_options){.url = server_url}, &store_schemas, &db, NULL), OK);
+	assert_int_equal(db_open(&(struct db_options){.url = server_url}, &store_schemas, &db, NULL),
+	                 OK);
 	struct db_connection *writer = db_take_writer(db);
 	assert_int_equal(db_run(writer, sql, NULL), OK);
 	db_give(writer);
@@ -665,8 +673,8 @@ static void make_packs(struct history *history)
 		                           .currency = CURRENCY_EUR};
 		if (i == PACK_CUSTOM)
 			memcpy(pack.account_id, history->account_id, ID_SIZE);
-		assert_int_equal(store_create_pack(history->store, &pack, START, history->pack_ids[i],
-		                                   NULL), OK);
+		assert_int_equal(
+			store_create_pack(history->store, &pack, START, history->pack_ids[i], NULL), OK);
 		history->model.on_sale[i] = true;
 	}
 }
@@ -679,29 +687,34 @@ static void begin(struct history *history)
 	struct db_options options = {.url = history->url, .create = true};
 	assert_int_equal(store_open(&options, &history->store, NULL), OK);
 	struct account_record account = {.name = "Owner", .unpaid_limit = UNPAID_LIMIT};
-	assert_int_equal(store_create_account(history->store, &account, 0, START, history->account_id,
-	                                      NULL), OK);
-	struct config_facts config = {.name = "Channel", .declarant = "Owner",
-	                              .modality = MODALITY_HASH_ONLY};
+	assert_int_equal(
+		store_create_account(history->store, &account, 0, START, history->account_id, NULL), OK);
+	struct config_facts config = {
+		.name = "Channel", .declarant = "Owner", .modality = MODALITY_HASH_ONLY};
 	char id[ID_SIZE];
 	assert_int_equal(store_create_channel(history->store, slice_of(history->account_id), &config,
-	                                      START, id, NULL), OK);
-	assert_int_equal(store_find_channel(history->store, slice_of(id), &history->arena,
-	                                    &history->channel, NULL), OK);
+	                                      START, id, NULL),
+	                 OK);
+	assert_int_equal(
+		store_find_channel(history->store, slice_of(id), &history->arena, &history->channel, NULL),
+		OK);
 	for (int i = 0; i < THRESHOLDS; i++)
 		assert_int_equal(store_create_threshold(history->store, slice_of(history->account_id),
-		                                        thresholds[i], id, NULL), OK);
+		                                        thresholds[i], id, NULL),
+		                 OK);
 	for (int i = 0; i < LIMITS; i++)
 		assert_int_equal(store_create_limit(history->store, slice_of(history->channel.channel_id),
 		                                    slice_of(""), PERIOD_DAY, limits[i].max,
-		                                    limits[i].block, START, id, NULL), OK);
+		                                    limits[i].block, START, id, NULL),
+		                 OK);
 	make_packs(history);
 	struct billing_change billing = {.country = "ES", .tax_rate = 2100, .payment_method = "pm_1"};
-	assert_int_equal(store_change_billing(history->store, slice_of(history->account_id), &billing,
-	                                      NULL), OK);
+	assert_int_equal(
+		store_change_billing(history->store, slice_of(history->account_id), &billing, NULL), OK);
 	assert_int_equal(store_set_topup(history->store, slice_of(history->account_id),
 	                                 slice_of(history->pack_ids[0]), TOPUP_THRESHOLD, DAILY_MAX,
-	                                 NULL), OK);
+	                                 NULL),
+	                 OK);
 	history->model.method = history->model.country = history->model.topup_on = true;
 	history->now_us = START;
 }
@@ -716,11 +729,11 @@ static void end_history(struct history *history)
 }
 
 static void (*const steps[])(struct history *) = {
-    step_register, step_register, step_register, step_register, step_register, step_register,
-    step_adjust,   step_create,   step_act,      step_act,      step_act,      step_decide,
-    step_decide,   step_decide,   step_claim,    step_claim,    step_claim,    step_end,
-    step_end,      step_delay,    step_switch,   step_switch,   step_set,      step_withdraw,
-    step_account,  step_ask_for_refund,
+	step_register, step_register,       step_register, step_register, step_register, step_register,
+	step_adjust,   step_create,         step_act,      step_act,      step_act,      step_decide,
+	step_decide,   step_decide,         step_claim,    step_claim,    step_claim,    step_end,
+	step_end,      step_delay,          step_switch,   step_switch,   step_set,      step_withdraw,
+	step_account,  step_ask_for_refund,
 };
 
 static void credits_are_conserved_and_notices_come_once(void **state)
@@ -731,7 +744,8 @@ static void credits_are_conserved_and_notices_come_once(void **state)
 		static struct history history;
 		begin(&history);
 		for (int step = 1; step <= STEPS; step++) {
-			history.now_us += rand() % 3 ? pick(0, 20) * US_PER_SECOND : pick(0, 5) * 3600 * US_PER_SECOND;
+			history.now_us +=
+				rand() % 3 ? pick(0, 20) * US_PER_SECOND : pick(0, 5) * 3600 * US_PER_SECOND;
 			steps[rand() % (int)(sizeof steps / sizeof *steps)](&history);
 			compare(&history, step % 65 == 0);
 		}
@@ -757,7 +771,7 @@ int main(int count, char **arguments)
 	print_message("seed %u\n", seed);
 	srand(seed);
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(credits_are_conserved_and_notices_come_once),
+		cmocka_unit_test(credits_are_conserved_and_notices_come_once),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -28,31 +28,31 @@ static int tear_down(void **state)
 static struct round_record make_round(int64_t number)
 {
 	return (struct round_record){
-	    .round = number,
-	    .root = sha256_of("root", 4),
-	    .authority = "authority",
-	    .kind = "development",
-	    .sealed_at_us = sample.now_us,
-	    .obtained_at_us = sample.now_us + 1,
-	    .request = slice_of("request"),
-	    .response_head = slice_of("head"),
-	    .token = slice_of("token"),
-	    .token_hash = sha256_of("token", 5),
+		.round = number,
+		.root = sha256_of("root", 4),
+		.authority = "authority",
+		.kind = "development",
+		.sealed_at_us = sample.now_us,
+		.obtained_at_us = sample.now_us + 1,
+		.request = slice_of("request"),
+		.response_head = slice_of("head"),
+		.token = slice_of("token"),
+		.token_hash = sha256_of("token", 5),
 	};
 }
 
 static struct segment_record make_segment(const struct unsealed_chain *chain, int64_t count)
 {
 	struct segment_record segment = {
-	    .account = chain->account,
-	    .chain = chain->chain,
-	    .number = chain->sealed_segment + 1,
-	    .first_sequence = chain->sealed_sequence + 1,
-	    .last_sequence = chain->sealed_sequence + count,
-	    .root = sha256_of("segment", 7),
-	    .seal_hash = sha256_of("document", 8),
-	    .document = slice_of("document"),
-	    .nodes = slice_of("0123456789abcdef0123456789abcdef"),
+		.account = chain->account,
+		.chain = chain->chain,
+		.number = chain->sealed_segment + 1,
+		.first_sequence = chain->sealed_sequence + 1,
+		.last_sequence = chain->sealed_sequence + count,
+		.root = sha256_of("segment", 7),
+		.seal_hash = sha256_of("document", 8),
+		.document = slice_of("document"),
+		.nodes = slice_of("0123456789abcdef0123456789abcdef"),
 	};
 	snprintf(segment.segment_id, ID_SIZE, "seg_%lld_%lld", (long long)segment.chain,
 	         (long long)segment.number);
@@ -102,7 +102,8 @@ static void test_unsealed(void **state)
 	assert_int_equal(list(chains, 1), 1);
 	size_t count;
 	assert_int_equal(store_list_unsealed(sample.store, chains[0].account, chains[0].chain, 4,
-	                                     chains, &count, &error), OK);
+	                                     chains, &count, &error),
+	                 OK);
 	assert_int_equal(count, 1);
 	assert_int_equal(chains[0].chain, sample.live_chain);
 }
@@ -124,10 +125,12 @@ static void test_read_back(void **state)
 
 	struct segment_record segment;
 	assert_int_equal(store_find_segment(sample.store, sample.account, sample.live_chain, 4, &arena,
-	                                    &segment, &error), OK);
+	                                    &segment, &error),
+	                 OK);
 	assert_int_equal(segment.number, 1);
 	assert_int_equal(store_find_segment(sample.store, sample.account, sample.live_chain, 5, &arena,
-	                                    &segment, &error), OK);
+	                                    &segment, &error),
+	                 OK);
 	assert_string_equal(segment.segment_id, segments[1].segment_id);
 	assert_int_equal(segment.first_sequence, 5);
 	assert_int_equal(segment.last_sequence, 7);
@@ -137,9 +140,11 @@ static void test_read_back(void **state)
 	assert_true(slice_equal(segment.nodes, segments[1].nodes));
 	assert_int_equal(segment.path.size, 0);
 	assert_int_equal(store_find_segment(sample.store, sample.account, sample.live_chain, 8, &arena,
-	                                    &segment, &error), ERR_NOT_FOUND);
+	                                    &segment, &error),
+	                 ERR_NOT_FOUND);
 	assert_int_equal(store_get_segment(sample.store, sample.account, sample.live_chain, 3, &arena,
-	                                   &segment, &error), ERR_NOT_FOUND);
+	                                   &segment, &error),
+	                 ERR_NOT_FOUND);
 
 	struct round_record read;
 	assert_int_equal(store_get_round(sample.store, 1, &arena, &read, &error), OK);
@@ -158,12 +163,14 @@ static void test_read_back(void **state)
 	assert_true(sha256_equal(&token_hash, &round.token_hash));
 
 	struct event event;
-	assert_int_equal(store_get_event(sample.store, sample.account, sample.live_chain, 7, &arena,
-	                                 &event, &error), OK);
+	assert_int_equal(
+		store_get_event(sample.store, sample.account, sample.live_chain, 7, &arena, &event, &error),
+		OK);
 	assert_string_equal(event.segment_id, segments[1].segment_id);
 	assert_int_equal(event.sealed_at_us, round.sealed_at_us);
-	assert_int_equal(store_get_event(sample.store, sample.account, sample.live_chain, 8, &arena,
-	                                 &event, &error), OK);
+	assert_int_equal(
+		store_get_event(sample.store, sample.account, sample.live_chain, 8, &arena, &event, &error),
+		OK);
 	assert_string_equal(event.segment_id, "");
 }
 
@@ -201,15 +208,18 @@ static void test_chain_hashes(void **state)
 	sample_register(&sample, MODE_LIVE, 3);
 	struct sha256 hashes[4];
 	assert_int_equal(store_read_chain_hashes(sample.store, sample.account, sample.live_chain, 0, 3,
-	                                         hashes, &error), OK);
+	                                         hashes, &error),
+	                 OK);
 	for (int64_t i = 0; i < 4; i++) {
 		struct sha256 hash;
-		assert_int_equal(store_get_chain_hash(sample.store, sample.account, sample.live_chain, i,
-		                                      &hash, &error), OK);
+		assert_int_equal(
+			store_get_chain_hash(sample.store, sample.account, sample.live_chain, i, &hash, &error),
+			OK);
 		assert_true(sha256_equal(&hash, &hashes[i]));
 	}
 	assert_int_equal(store_read_chain_hashes(sample.store, sample.account, sample.live_chain, 2, 4,
-	                                         hashes, &error), ERR_CORRUPT);
+	                                         hashes, &error),
+	                 ERR_CORRUPT);
 }
 
 static void test_lease(void **state)
@@ -236,11 +246,11 @@ static void test_lease(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test_setup_teardown(test_unsealed, set_up, tear_down),
-	    cmocka_unit_test_setup_teardown(test_read_back, set_up, tear_down),
-	    cmocka_unit_test_setup_teardown(test_fence, set_up, tear_down),
-	    cmocka_unit_test_setup_teardown(test_chain_hashes, set_up, tear_down),
-	    cmocka_unit_test_setup_teardown(test_lease, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_unsealed, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_read_back, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_fence, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_chain_hashes, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_lease, set_up, tear_down),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

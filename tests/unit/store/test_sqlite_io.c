@@ -135,12 +135,18 @@ static int register_one(int64_t number, bool *ret_replayed)
 	ARENA_AUTO struct arena arena;
 	arena_init(&arena, 1 << 20);
 	struct sha256 hash = sha256_of("{}", 2);
-	struct registration item = {
-	    .account = sample.account, .channel = sample.channel, .chain = sample.live_chain,
-	    .key = 1, .key_id = "key_sample", .modality = MODALITY_CONTENT,
-	    .client_ref = slice_of(arena_printf(&arena, "n-%lld", (long long)number)),
-	    .occurred_at_us = TIME_NONE, .content = slice_of("{}"), .content_bytes = 2,
-	    .arena = &arena};
+	struct registration item = {.account = sample.account,
+	                            .channel = sample.channel,
+	                            .chain = sample.live_chain,
+	                            .key = 1,
+	                            .key_id = "key_sample",
+	                            .modality = MODALITY_CONTENT,
+	                            .client_ref =
+	                                slice_of(arena_printf(&arena, "n-%lld", (long long)number)),
+	                            .occurred_at_us = TIME_NONE,
+	                            .content = slice_of("{}"),
+	                            .content_bytes = 2,
+	                            .arena = &arena};
 	memcpy(item.hash, hash.bytes, sizeof hash.bytes);
 	struct registration *items[] = {&item};
 	error = (struct error){0};
@@ -259,8 +265,11 @@ static void maintenance_tells(void **state)
 	struct db *db = sample.store->db;
 	struct db_connection *writer = db_take_writer(db);
 	assert_int_equal(db_begin(writer, NULL), OK);
-	assert_int_equal(db_run(writer, "CREATE TABLE large (bytes BLOB);"
-	                                "INSERT INTO large VALUES (zeroblob(40000000))", NULL), OK);
+	assert_int_equal(db_run(writer,
+	                        "CREATE TABLE large (bytes BLOB);"
+	                        "INSERT INTO large VALUES (zeroblob(40000000))",
+	                        NULL),
+	                 OK);
 	assert_int_equal(db_commit(writer, NULL), OK);
 	db_give(writer);
 	arm(WRITES, 1, ENOSPC);
@@ -280,7 +289,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(what_is_not_synced_is_not_known, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(opens_or_tells_why, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_cannot_be_read_is_neither_absent_nor_corrupt, set_up,
-		                                tear_down),
+	                                    tear_down),
 		cmocka_unit_test_setup_teardown(maintenance_tells, set_up, tear_down),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

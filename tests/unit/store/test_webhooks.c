@@ -46,7 +46,8 @@ static struct webhook_record find(struct fixture *fixture)
 {
 	struct webhook_record record;
 	assert_int_equal(store_find_webhook(fixture->sample.store, slice_of(fixture->endpoint_id),
-	                                    &fixture->arena, &record, &fixture->error), OK);
+	                                    &fixture->arena, &record, &fixture->error),
+	                 OK);
 	return record;
 }
 
@@ -54,9 +55,9 @@ static void add_endpoint(struct fixture *fixture, const char *types)
 {
 	assert_int_equal(store_create_webhook(fixture->sample.store,
 	                                      slice_of(fixture->sample.account_id),
-	                                      "https://example.org/hook", types,
-	                                      fixture->sample.now_us, fixture->endpoint_id,
-	                                      &fixture->error), OK);
+	                                      "https://example.org/hook", types, fixture->sample.now_us,
+	                                      fixture->endpoint_id, &fixture->error),
+	                 OK);
 	struct webhook_record record = find(fixture);
 	fixture->account = record.account;
 	fixture->endpoint = record.endpoint;
@@ -67,7 +68,8 @@ static void add_threshold(struct fixture *fixture, int64_t credits)
 	char threshold_id[ID_SIZE];
 	assert_int_equal(store_create_threshold(fixture->sample.store,
 	                                        slice_of(fixture->sample.account_id), credits,
-	                                        threshold_id, &fixture->error), OK);
+	                                        threshold_id, &fixture->error),
+	                 OK);
 }
 
 static void move(struct fixture *fixture, int64_t credits)
@@ -75,9 +77,10 @@ static void move(struct fixture *fixture, int64_t credits)
 	struct credit_movement movement = {.credits = credits, .kind = "adjustment"};
 	struct credit_outcome outcome;
 	fixture->sample.now_us += 1000;
-	assert_int_equal(store_move_credits(fixture->sample.store,
-	                                    slice_of(fixture->sample.account_id), &movement,
-	                                    fixture->sample.now_us, &outcome, &fixture->error), OK);
+	assert_int_equal(store_move_credits(fixture->sample.store, slice_of(fixture->sample.account_id),
+	                                    &movement, fixture->sample.now_us, &outcome,
+	                                    &fixture->error),
+	                 OK);
 }
 
 /* Causes a notice for each threshold below 90. */
@@ -97,8 +100,8 @@ static int collect(void *context, int64_t account, int64_t endpoint)
 
 static bool is_due(struct fixture *fixture, int64_t at_us)
 {
-	int result = store_each_due_webhook(fixture->sample.store, at_us, collect, fixture,
-	                                    &fixture->error);
+	int result =
+		store_each_due_webhook(fixture->sample.store, at_us, collect, fixture, &fixture->error);
 	assert_true(result == OK || result == 77);
 	return result == 77;
 }
@@ -108,7 +111,8 @@ static struct delivery_batch load(struct fixture *fixture, int64_t at_us, size_t
 	struct delivery_batch batch;
 	assert_int_equal(store_load_deliveries(fixture->sample.store, fixture->account,
 	                                       fixture->endpoint, at_us, 100, &fixture->arena, &batch,
-	                                       &fixture->error), OK);
+	                                       &fixture->error),
+	                 OK);
 	assert_int_equal(batch.count, expected);
 	return batch;
 }
@@ -117,17 +121,17 @@ static struct attempt_record result_of(struct fixture *fixture, const struct del
                                        enum delivery_end end, int64_t next_us)
 {
 	return (struct attempt_record){
-	    .account = fixture->account,
-	    .endpoint = fixture->endpoint,
-	    .notice = delivery->notice,
-	    .attempts = delivery->attempts,
-	    .tries = delivery->tries,
-	    .end = end,
-	    .at_us = fixture->sample.now_us,
-	    .duration_us = 10,
-	    .next_at_us = next_us,
-	    .http_status = end == DELIVERY_DONE ? 200 : 0,
-	    .error = "no answer",
+		.account = fixture->account,
+		.endpoint = fixture->endpoint,
+		.notice = delivery->notice,
+		.attempts = delivery->attempts,
+		.tries = delivery->tries,
+		.end = end,
+		.at_us = fixture->sample.now_us,
+		.duration_us = 10,
+		.next_at_us = next_us,
+		.http_status = end == DELIVERY_DONE ? 200 : 0,
+		.error = "no answer",
 	};
 }
 
@@ -183,8 +187,9 @@ static void test_due_at_once_by_the_clock_of_all(void **state)
 	struct delivery delivery = load(fixture, store_now_us(store), 1).items[0];
 	record_one(fixture, &delivery, DELIVERY_DONE, 0);
 	assert_int_equal(store_replay_notice(store, slice_of(delivery.notice_id),
-	                                     slice_of(fixture->endpoint_id),
-	                                     fixture->sample.now_us, NULL), OK);
+	                                     slice_of(fixture->endpoint_id), fixture->sample.now_us,
+	                                     NULL),
+	                 OK);
 	assert_true(is_due(fixture, store_now_us(store)));
 	load(fixture, store_now_us(store), 1);
 }
@@ -198,8 +203,9 @@ static void test_an_attempt_at_what_is_gone_is_not_kept(void **state)
 	add_endpoint(fixture, NULL);
 	cause(fixture);
 	struct delivery delivery = load(fixture, fixture->sample.now_us, 1).items[0];
-	assert_int_equal(store_delete_webhook(store, slice_of(fixture->endpoint_id),
-	                                      fixture->sample.now_us, NULL), OK);
+	assert_int_equal(
+		store_delete_webhook(store, slice_of(fixture->endpoint_id), fixture->sample.now_us, NULL),
+		OK);
 	int64_t removed;
 	assert_int_equal(store_forget_notices(store, 0, 1000, &removed, NULL), OK);
 	record_one(fixture, &delivery, DELIVERY_DONE, 0);
@@ -233,14 +239,16 @@ static void test_attempts_are_recorded_once_whatever_is_repeated(void **state)
 	assert_int_equal(endpoint.waiting, 0);
 	struct delivery_list list;
 	assert_int_equal(store_list_deliveries(fixture->sample.store, slice_of(fixture->endpoint_id),
-	                                       "delivered", 0, 10, &fixture->arena, &list, NULL), OK);
+	                                       "delivered", 0, 10, &fixture->arena, &list, NULL),
+	                 OK);
 	assert_int_equal(list.count, 1);
 	assert_int_equal(list.items[0].attempts, 2);
 	assert_int_equal(list.items[0].last.http_status, 200);
 	struct attempt_list attempts;
 	assert_int_equal(store_list_attempts(fixture->sample.store, slice_of(fixture->endpoint_id),
 	                                     slice_of(again.notice_id), &fixture->arena, &attempts,
-	                                     NULL), OK);
+	                                     NULL),
+	                 OK);
 	assert_int_equal(attempts.count, 2);
 	assert_string_equal(attempts.items[0].error, "no answer");
 	assert_int_equal(store_next_delivery(fixture->sample.store, &now_us, NULL), OK);
@@ -256,8 +264,8 @@ static void test_failures_in_a_row_disable_and_an_acknowledgment_between_them_do
 	cause(fixture);
 	struct delivery_batch batch = load(fixture, fixture->sample.now_us, 9);
 	for (int i = 0; i < 9; i++) {
-		struct attempt_record one = result_of(fixture, &batch.items[i],
-		                                      i == 3 ? DELIVERY_DONE : DELIVERY_USED_UP, 0);
+		struct attempt_record one =
+			result_of(fixture, &batch.items[i], i == 3 ? DELIVERY_DONE : DELIVERY_USED_UP, 0);
 		record(fixture, &one, 1);
 		record(fixture, &one, 1); /* counted once */
 		struct webhook_record endpoint = find(fixture);
@@ -277,14 +285,16 @@ static void test_the_owner_of_any_address_is_told_that_it_is_disabled(void **sta
 	change.email = "owner@example.org";
 	assert_int_equal(store_change_account(fixture->sample.store,
 	                                      slice_of(fixture->sample.account_id), &change,
-	                                      fixture->sample.now_us, NULL), OK);
+	                                      fixture->sample.now_us, NULL),
+	                 OK);
 	char url[2049] = "https://example.org/";
 	memset(url + strlen(url), '"', sizeof url - 1 - strlen(url));
 	for (int64_t credits = 10; credits < 15; credits++)
 		add_threshold(fixture, credits);
 	add_endpoint(fixture, NULL);
 	assert_int_equal(store_change_webhook(fixture->sample.store, slice_of(fixture->endpoint_id),
-	                                      url, NULL, NULL), OK);
+	                                      url, NULL, NULL),
+	                 OK);
 	cause(fixture);
 	struct delivery_batch batch = load(fixture, fixture->sample.now_us, 5);
 	for (int i = 0; i < 5; i++)
@@ -293,7 +303,8 @@ static void test_the_owner_of_any_address_is_told_that_it_is_disabled(void **sta
 	struct mail_record *mails;
 	size_t count;
 	assert_int_equal(store_list_mails(fixture->sample.store, slice_of(fixture->sample.account_id),
-	                                  10, &fixture->arena, &mails, &count, NULL), OK);
+	                                  10, &fixture->arena, &mails, &count, NULL),
+	                 OK);
 	assert_int_equal(count, 1);
 }
 
@@ -307,8 +318,8 @@ static void test_the_order_of_the_ends_counts_within_one_transaction(void **stat
 	struct delivery_batch batch = load(fixture, fixture->sample.now_us, 6);
 	struct attempt_record records[6];
 	for (int i = 0; i < 6; i++) { /* the acknowledgment came last, and is given first */
-		records[i] = result_of(fixture, &batch.items[i],
-		                       i == 0 ? DELIVERY_DONE : DELIVERY_USED_UP, 0);
+		records[i] =
+			result_of(fixture, &batch.items[i], i == 0 ? DELIVERY_DONE : DELIVERY_USED_UP, 0);
 		records[i].at_us += i == 0 ? 1000 : i;
 	}
 	record(fixture, records, 6);
@@ -353,7 +364,8 @@ static void test_a_disabled_endpoint_keeps_what_waits(void **state)
 	assert_false(is_due(fixture, now_us));
 	struct delivery_batch batch;
 	assert_int_equal(store_load_deliveries(store, fixture->account, fixture->endpoint, now_us, 10,
-	                                       &fixture->arena, &batch, NULL), ERR_NOT_FOUND);
+	                                       &fixture->arena, &batch, NULL),
+	                 ERR_NOT_FOUND);
 	record_one(fixture, &delivery, DELIVERY_AGAIN, now_us + 5); /* was under way */
 	assert_false(is_due(fixture, now_us + 10));
 	cause(fixture); /* not for it */
@@ -384,8 +396,8 @@ static void test_a_replay_begins_a_fresh_schedule(void **state)
 	assert_int_equal(delivery.tries, 0);
 	record_one(fixture, &delivery, DELIVERY_DONE, 0);
 	load(fixture, now_us, 0);
-	assert_int_equal(store_replay_notice(store, slice_of(delivery.notice_id), id, now_us + 9,
-	                                     NULL), OK);
+	assert_int_equal(store_replay_notice(store, slice_of(delivery.notice_id), id, now_us + 9, NULL),
+	                 OK);
 	delivery = load(fixture, now_us + 9, 1).items[0];
 	assert_int_equal(delivery.tries, 0);
 	assert_int_equal(delivery.attempts, 2);
@@ -401,7 +413,8 @@ static void test_what_is_stale_is_brought_up_to_date(void **state)
 	struct delivery delivery = load(fixture, now_us, 1).items[0];
 	record_one(fixture, &delivery, DELIVERY_AGAIN, now_us + 50);
 	assert_int_equal(store_replay_notice(fixture->sample.store, slice_of(delivery.notice_id),
-	                                     slice_of(fixture->endpoint_id), now_us, NULL), OK);
+	                                     slice_of(fixture->endpoint_id), now_us, NULL),
+	                 OK);
 	delivery = load(fixture, now_us, 1).items[0];
 	struct attempt_record nothing = {.account = fixture->account, .endpoint = fixture->endpoint};
 	record(fixture, &nothing, 1);
@@ -463,7 +476,8 @@ static void replay(struct fixture *fixture)
 {
 	assert_int_equal(store_replay_notice(fixture->sample.store, slice_of(replayed_id),
 	                                     slice_of(fixture->endpoint_id), fixture->sample.now_us,
-	                                     NULL), OK);
+	                                     NULL),
+	                 OK);
 }
 
 static void test_what_is_replayed_while_it_is_forgotten_stays(void **state)
