@@ -30,7 +30,7 @@ PUBLIC = {
     "net": {"address.h", "http.h", "http_many.h", "mail.h"},
     "db": {"db.h", "schema.h"},
     "ledger": {"ledger.h", "purchase.h", "record.h", "topup.h"},
-    "store": {"store.h", "inspect.h", "sweeps.h", "accounts/accounts.h",
+    "store": {"store.h", "inspect.h", "leases.h", "sweeps.h", "accounts/accounts.h",
               "certifications/certifications.h", "certifications/link_secrets.h", "events/segments.h", "money/packs.h",
               "money/purchases.h", "money/topup.h", "notices/deliveries.h", "notices/mails.h",
               "notices/webhooks.h"},

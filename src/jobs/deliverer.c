@@ -6,9 +6,8 @@
 
 #include "base/log.h"
 #include "base/utf8.h"
-#include "store/events/segments.h"
+#include "store/leases.h"
 
-#define LEASE_NAME "deliverer"
 #define LEASE_BEYOND_US (10 * US_PER_SECOND) /* longer than an attempt by so much */
 #define RENEW_US (3 * US_PER_SECOND)
 #define LEASE_RETRY_US US_PER_SECOND
@@ -404,7 +403,7 @@ static bool hold_lease(struct deliverer *deliverer)
 	int64_t duration_us = attempt_max_us(deliverer) + LEASE_BEYOND_US;
 	int64_t now_us = clock_monotonic_us();
 	int result =
-		store_take_lease(deliverer->service->store, LEASE_NAME, deliverer->holder,
+		store_take_lease(deliverer->service->store, LEASE_DELIVERER, deliverer->holder,
 	                     store_now_us(deliverer->service->store), duration_us, &taken, &error);
 	if (result)
 		log_warning("deliverer_not_leased", "error", error_code_text(result), "cause",
@@ -526,7 +525,7 @@ int64_t deliverer_run(void *context, const atomic_bool *stopping)
 	give_up(deliverer);
 	deliverer->leased_until_us = 0;
 	/* One that cannot be given back runs out. */
-	(void)!store_end_lease(deliverer->service->store, LEASE_NAME, deliverer->holder, NULL);
+	(void)!store_end_lease(deliverer->service->store, LEASE_DELIVERER, deliverer->holder, NULL);
 	return LOOK_US;
 }
 

@@ -14,8 +14,8 @@
 /* ---- sealer.c ---- */
 struct sealer {
 	struct service *service;
-	struct keeper *keeper;
 	char holder[HOLDER_SIZE];
+	struct kept_lease lease;
 	int64_t not_before_us; /* monotonic: after a failure, whoever wakes it */
 	int64_t pause_us;      /* of the last failure; 0: none */
 	struct sha256 *leaves; /* of one segment */

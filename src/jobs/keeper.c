@@ -74,3 +74,42 @@ void keeper_release(struct keeper *keeper, int holding)
 	keeper->holdings[holding] = (struct holding){0};
 	pthread_mutex_unlock(&keeper->mutex);
 }
+
+static int take(struct kept_lease *kept, bool *ret_taken, struct error *error)
+{
+	return store_take_lease(kept->store, kept->name, kept->holder, store_now_us(kept->store),
+	                        KEPT_LEASE_US, ret_taken, error);
+}
+
+static int renew(void *context)
+{
+	struct kept_lease *kept = context;
+	bool taken = false;
+	int result = take(kept, &taken, NULL);
+	if (!result && !taken)
+		atomic_store(&kept->lost, true);
+	return result || taken ? result : ERR_REFUSED;
+}
+
+int kept_lease_take(struct kept_lease *kept, bool *ret_taken, struct error *error)
+{
+	bool taken = false;
+	int result = take(kept, &taken, error);
+	if (result)
+		return result;
+	atomic_store(&kept->lost, false);
+	if (taken)
+		kept->holding = keeper_hold(kept->keeper, renew, kept);
+	*ret_taken = taken;
+	return OK;
+}
+
+void kept_lease_rest(struct kept_lease *kept)
+{
+	keeper_release(kept->keeper, kept->holding);
+}
+
+int kept_lease_end(struct kept_lease *kept, struct error *error)
+{
+	return store_end_lease(kept->store, kept->name, kept->holder, error);
+}

@@ -14,7 +14,6 @@
 /* A chain that grows faster than it is sealed must not keep the others waiting. */
 #define ROUND_CHAIN_SEGMENTS_MAX 64
 #define ROUND_MEMORY_MAX ((size_t)16 << 20)
-#define LEASE_NAME "sealer"
 #define PAUSE_FIRST_US US_PER_SECOND
 #define PAUSE_MAX_US (60 * US_PER_SECOND)
 #define AHEAD_TOLD_EVERY_US (60 * US_PER_SECOND)
@@ -41,7 +40,13 @@ struct round {
 int sealer_init(struct sealer *sealer, struct service *service, const char *node,
                 struct keeper *keeper)
 {
-	*sealer = (struct sealer){.service = service, .keeper = keeper};
+	*sealer = (struct sealer){
+		.service = service,
+		.lease = {.store = service->store,
+	              .keeper = keeper,
+	              .name = LEASE_SEALER,
+	              .holder = sealer->holder},
+	};
 	snprintf(sealer->holder, sizeof sealer->holder, "%s", node);
 	sealer->leaves = malloc((SEGMENT_LEAVES_MAX + 1) * sizeof *sealer->leaves);
 	return sealer->leaves ? OK : ERR_NO_MEMORY;
@@ -400,16 +405,6 @@ static int check_history(struct sealer *sealer, struct error *error)
 	return result == ERR_NO_SPACE ? OK : result;
 }
 
-static int renew(void *context)
-{
-	struct sealer *sealer = context;
-	struct store *store = sealer->service->store;
-	bool kept = false;
-	int result = store_take_lease(store, LEASE_NAME, sealer->holder, store_now_us(store),
-	                              KEPT_LEASE_US, &kept, NULL);
-	return result || kept ? result : ERR_REFUSED;
-}
-
 /* Goes once through all unsealed chains, in as many rounds as it takes. *ret_backlog: a chain had
  * more than fits into its share. */
 static int seal_pass(struct sealer *sealer, struct unsealed_chain *chains,
@@ -429,14 +424,12 @@ static int seal_pass(struct sealer *sealer, struct unsealed_chain *chains,
 		                             &count, error);
 		if (result || count == 0)
 			break;
-		result = store_take_lease(store, LEASE_NAME, sealer->holder, store_now_us(store),
-		                          KEPT_LEASE_US, &leased, error);
+		result = kept_lease_take(&sealer->lease, &leased, error);
 		if (result || !leased)
 			break; /* another node is at it */
 		any = true;
-		int holding = keeper_hold(sealer->keeper, renew, sealer);
 		result = seal_round(sealer, chains, count, &taken, ret_backlog, error);
-		keeper_release(sealer->keeper, holding);
+		kept_lease_rest(&sealer->lease);
 		if (result && taken > 0 && sealer->newly_apart >= NEWLY_APART_MAX) {
 			sealer->behind_account = chains[taken - 1].account;
 			sealer->behind_chain = chains[taken - 1].chain;
@@ -455,7 +448,7 @@ static int seal_pass(struct sealer *sealer, struct unsealed_chain *chains,
 	             apart_count(&sealer->apart, clock_monotonic_us()));
 	atomic_store(&sealer->service->job_counters.chains_ahead, sealer->ahead_count);
 	if (any) {
-		int ended = store_end_lease(store, LEASE_NAME, sealer->holder, NULL);
+		int ended = kept_lease_end(&sealer->lease, NULL);
 		result = result ? result : ended;
 	}
 	return result;

@@ -12,18 +12,16 @@
 #include "base/log.h"
 #include "jobs/internal.h"
 #include "store/certifications/certifications.h"
-#include "store/events/segments.h"
 
 /* Content is stored before the event that names it: seconds apart. Documents have their
  * certification in their names. */
 #define ORPHAN_AGE_US US_PER_DAY
-#define LEASE_NAME "sweep"
 #define MARKS "swept"
 
 struct sweep {
 	struct housekeeping *housekeeping;
 	const atomic_bool *stopping;
-	atomic_bool lost; /* the lease went to another */
+	struct kept_lease lease;
 	int64_t since_us; /* what is older stays */
 	int64_t marked, deleted, named;
 	struct error error;
@@ -36,7 +34,7 @@ static struct content_store *content_of(const struct sweep *sweep)
 
 static bool is_over(const struct sweep *sweep)
 {
-	return atomic_load(sweep->stopping) || atomic_load(&sweep->lost);
+	return atomic_load(sweep->stopping) || atomic_load(&sweep->lease.lost);
 }
 
 static int is_named(struct sweep *sweep, const char *name, bool *ret_named)
@@ -134,18 +132,6 @@ static int sweep_place(struct sweep *sweep)
 	return result ? result : content_tidy(content, &range, ask_upload, sweep, &sweep->error);
 }
 
-static int renew(void *context)
-{
-	struct sweep *sweep = context;
-	struct store *store = sweep->housekeeping->service->store;
-	bool kept = false;
-	int result = store_take_lease(store, LEASE_NAME, sweep->housekeeping->holder,
-	                              store_now_us(store), KEPT_LEASE_US, &kept, NULL);
-	if (!result && !kept)
-		atomic_store(&sweep->lost, true);
-	return result || kept ? result : ERR_REFUSED;
-}
-
 static void tell_count(const char *what, int64_t count)
 {
 	char text[24];
@@ -173,23 +159,28 @@ static void tell(const struct sweep *sweep, int result)
 void sweep_content(struct housekeeping *housekeeping, const atomic_bool *stopping)
 {
 	struct store *store = housekeeping->service->store;
-	struct sweep sweep = {.housekeeping = housekeeping, .stopping = stopping};
+	struct sweep sweep = {
+		.housekeeping = housekeeping,
+		.stopping = stopping,
+		.lease = {.store = store,
+	              .keeper = housekeeping->keeper,
+	              .name = LEASE_SWEEP,
+	              .holder = housekeeping->holder},
+	};
 	bool leased = false;
-	int result = store_take_lease(store, LEASE_NAME, housekeeping->holder, store_now_us(store),
-	                              KEPT_LEASE_US, &leased, &sweep.error);
+	int result = kept_lease_take(&sweep.lease, &leased, &sweep.error);
 	if (result)
 		tell(&sweep, result);
 	if (!leased)
 		return; /* or another node is at it */
-	int holding = keeper_hold(housekeeping->keeper, renew, &sweep);
 	/* What is still in doubt names objects that nobody can see to be named. */
 	result = store_await_writes(store, &sweep.error);
 	if (!result)
 		result = sweep_take_place(housekeeping->service, &sweep.since_us, &sweep.error);
 	if (!result)
 		result = sweep_place(&sweep);
-	keeper_release(housekeeping->keeper, holding);
-	if (store_end_lease(store, LEASE_NAME, housekeeping->holder, NULL))
+	kept_lease_rest(&sweep.lease);
+	if (kept_lease_end(&sweep.lease, NULL))
 		log_warning("sweep_lease_left", "cause", "it runs out");
 	tell(&sweep, result);
 }

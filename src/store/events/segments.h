@@ -103,12 +103,4 @@ int store_get_segment(struct store *store, int64_t account, int64_t chain, int64
                       struct arena *arena, struct segment_record *ret_segment, struct error *error)
 	MUST_CHECK;
 
-/* What one node at a time may do. True when `holder` has the lease `name` until now_us +
- * duration_us: it was free, expired, or its own already. */
-int store_take_lease(struct store *store, const char *name, const char *holder, int64_t now_us,
-                     int64_t duration_us, bool *ret_taken, struct error *error) MUST_CHECK;
-/* Gives it back early. */
-int store_end_lease(struct store *store, const char *name, const char *holder, struct error *error)
-	MUST_CHECK;
-
 #endif

@@ -1,5 +1,5 @@
 /* Deliveries of notices as the deliverer makes them (jobs/deliverer.h): one node at a time, under
- * a lease (store_take_lease). Thread safe.
+ * a lease (leases.h). Thread safe.
  *
  * An attempt counts by its number: recorded twice it changes nothing, so that a commit of unknown
  * outcome can be repeated. */

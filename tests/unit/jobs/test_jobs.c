@@ -661,13 +661,13 @@ static void test_one_node_sweeps_at_a_time(void **state)
 	struct store *store = office.service.store;
 	claim_long_ago();
 	write_old("event", old);
-	assert_int_equal(store_take_lease(store, "sweep", "another", store_now_us(store),
+	assert_int_equal(store_take_lease(store, LEASE_SWEEP, "another", store_now_us(store),
 	                                  60 * US_PER_SECOND, &taken, &error),
 	                 OK);
 	assert_true(taken);
 	sweep();
 	assert_false(is_marked(old));
-	assert_int_equal(store_end_lease(store, "sweep", "another", &error), OK);
+	assert_int_equal(store_end_lease(store, LEASE_SWEEP, "another", &error), OK);
 	sweep();
 	assert_true(is_marked(old));
 }

@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "jobs/keeper.h"
+#include "sample.h"
 
 /* A lease whose renewals are counted, with a gate in the way of each. */
 struct lease {
@@ -154,6 +155,41 @@ static void holds_as_many_as_it_says(void **state)
 		keeper_release(*state, holdings[i]);
 }
 
+static bool another_takes(struct sample *sample)
+{
+	bool taken = false;
+	assert_int_equal(store_take_lease(sample->store, LEASE_SWEEP, "another",
+	                                  store_now_us(sample->store), 3600 * US_PER_SECOND, &taken,
+	                                  NULL),
+	                 OK);
+	return taken;
+}
+
+/* Its holder learns that a lease of the store went to another, and cannot take it meanwhile. */
+static void a_kept_lease_is_lost_to_another(void **state)
+{
+	struct sample sample;
+	sample_open(&sample, MODALITY_HASH_ONLY, 1);
+	struct kept_lease kept = {
+		.store = sample.store, .keeper = *state, .name = LEASE_SWEEP, .holder = "holder"};
+	bool taken = false;
+	assert_int_equal(kept_lease_take(&kept, &taken, NULL), OK);
+	assert_true(taken && !another_takes(&sample) && !atomic_load(&kept.lost));
+	do /* as if it had run out; a renewal may come between the two */
+		assert_int_equal(kept_lease_end(&kept, NULL), OK);
+	while (!another_takes(&sample));
+	while (!atomic_load(&kept.lost))
+		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+	kept_lease_rest(&kept);
+	assert_int_equal(kept_lease_take(&kept, &taken, NULL), OK);
+	assert_false(taken);
+	assert_int_equal(store_end_lease(sample.store, LEASE_SWEEP, "another", NULL), OK);
+	assert_int_equal(kept_lease_take(&kept, &taken, NULL), OK);
+	assert_true(taken && !atomic_load(&kept.lost));
+	kept_lease_rest(&kept);
+	sample_close(&sample);
+}
+
 static void ends_with_nothing_held(void **state)
 {
 	keeper_end(NULL);
@@ -167,6 +203,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_release_waits_for_the_renewal_under_way, set_up,
 	                                    tear_down),
 		cmocka_unit_test_setup_teardown(holds_as_many_as_it_says, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_kept_lease_is_lost_to_another, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(ends_with_nothing_held, set_up, tear_down),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

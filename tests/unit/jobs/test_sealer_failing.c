@@ -30,7 +30,7 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-	keeper_end(sealer.keeper);
+	keeper_end(sealer.lease.keeper);
 	sealer_free(&sealer);
 	office_close(&office);
 	return 0;
@@ -112,7 +112,8 @@ static void begins_only_with_memory(void **state)
 {
 	struct sealer other;
 	failing_arm(FAILING_MEMORY, 1);
-	assert_int_equal(sealer_init(&other, &office.service, "node", sealer.keeper), ERR_NO_MEMORY);
+	assert_int_equal(sealer_init(&other, &office.service, "node", sealer.lease.keeper),
+	                 ERR_NO_MEMORY);
 	assert_string_equal(failing_disarm(), "malloc");
 	sealer_free(&other);
 }

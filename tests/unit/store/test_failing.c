@@ -16,6 +16,7 @@
 #include "store/certifications/link_secrets.h"
 #include "store/events/segments.h"
 #include "store/inspect.h"
+#include "store/leases.h"
 #include "store/money/packs.h"
 #include "store/money/purchases.h"
 #include "store/money/topup.h"
@@ -469,9 +470,10 @@ static void keeps_leases_and_secrets(void **state)
 {
 	(void)state;
 	bool taken;
-	IN_TURN(store_take_lease(sample.store, "sealer", "h", sample.now_us, LEASE_US, &taken, &error));
+	IN_TURN(
+		store_take_lease(sample.store, LEASE_SEALER, "h", sample.now_us, LEASE_US, &taken, &error));
 	assert_true(taken);
-	IN_TURN(store_end_lease(sample.store, "sealer", "h", &error));
+	IN_TURN(store_end_lease(sample.store, LEASE_SEALER, "h", &error));
 	struct sha256 secret;
 	IN_TURN(store_get_secret(sample.store, "some", &secret, &error));
 	struct link_secret secrets[LINK_SECRETS_MAX];

@@ -222,27 +222,6 @@ static void test_chain_hashes(void **state)
 	                 ERR_CORRUPT);
 }
 
-static void test_lease(void **state)
-{
-	bool taken;
-	assert_int_equal(store_take_lease(sample.store, "sealer", "a", 100, 50, &taken, &error), OK);
-	assert_true(taken);
-	assert_int_equal(store_take_lease(sample.store, "sealer", "b", 149, 50, &taken, &error), OK);
-	assert_false(taken);
-	assert_int_equal(store_take_lease(sample.store, "sealer", "a", 149, 50, &taken, &error), OK);
-	assert_true(taken);
-	assert_int_equal(store_take_lease(sample.store, "sealer", "b", 198, 50, &taken, &error), OK);
-	assert_false(taken);
-	assert_int_equal(store_take_lease(sample.store, "sealer", "b", 199, 50, &taken, &error), OK);
-	assert_true(taken);
-	assert_int_equal(store_end_lease(sample.store, "sealer", "a", &error), OK);
-	assert_int_equal(store_take_lease(sample.store, "sealer", "a", 200, 50, &taken, &error), OK);
-	assert_false(taken);
-	assert_int_equal(store_end_lease(sample.store, "sealer", "b", &error), OK);
-	assert_int_equal(store_take_lease(sample.store, "sealer", "a", 200, 50, &taken, &error), OK);
-	assert_true(taken);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -250,7 +229,6 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_read_back, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_fence, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_chain_hashes, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_lease, set_up, tear_down),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -498,21 +498,6 @@ static void test_what_is_replayed_while_it_is_forgotten_stays(void **state)
 	assert_string_equal(load(fixture, now_us, 1).items[0].notice_id, replayed_id);
 }
 
-static void test_only_one_node_delivers_and_another_takes_over(void **state)
-{
-	struct fixture *fixture = *state;
-	struct store *store = fixture->sample.store;
-	bool taken;
-	assert_int_equal(store_take_lease(store, "deliverer", "a", 1000, 100, &taken, NULL), OK);
-	assert_true(taken);
-	assert_int_equal(store_take_lease(store, "deliverer", "b", 1099, 100, &taken, NULL), OK);
-	assert_false(taken);
-	assert_int_equal(store_take_lease(store, "deliverer", "b", 1100, 100, &taken, NULL), OK);
-	assert_true(taken);
-	assert_int_equal(store_take_lease(store, "deliverer", "a", 1150, 100, &taken, NULL), OK);
-	assert_false(taken);
-}
-
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -530,7 +515,6 @@ int main(void)
 		TEST(test_what_is_stale_is_brought_up_to_date),
 		TEST(test_what_is_deleted_and_what_is_old_goes),
 		TEST(test_what_is_replayed_while_it_is_forgotten_stays),
-		TEST(test_only_one_node_delivers_and_another_takes_over),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
