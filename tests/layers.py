@@ -1,5 +1,5 @@
 """Arrows only point downwards: what each folder of src may include from the others, and which of its
-headers the others may include.
+headers the others may include. And each test of tests/unit lies where what it tests does.
 
 usage: layers.py SOURCE_DIRECTORY
 """
@@ -71,11 +71,43 @@ def faults(root):
             yield f"src/{folder}/{header} is called public, but nobody else includes it"
 
 
+def folders_of_src(path):
+    """Those that a test includes from, itself or by a header beside it."""
+    found = set()
+    for folder, header in re.findall(r'#include "(?:([a-z]+)/)?([a-z0-9_./]+)"',
+                                     path.read_text(encoding="utf-8")):
+        if folder:
+            found.add(folder)
+        elif path.with_name(header).exists():
+            found |= folders_of_src(path.with_name(header))
+    return found
+
+
+def misplaced_tests(root):
+    unit = root / "tests" / "unit"
+    for path in sorted(unit.rglob("*")):
+        place = path.relative_to(unit)
+        if path.is_dir() and not (root / "src" / place).is_dir():
+            yield f"{path}: there is no src/{place}"
+        if path.suffix != ".c" or "\nint main(" not in path.read_text(encoding="utf-8"):
+            continue
+        folder, included = place.parts[0], folders_of_src(path)
+        # A test of anything that keeps something may look below the store.
+        above = included - MAY_INCLUDE[folder] - {folder, "db"}
+        if above:
+            yield f"{path}: {', '.join(sorted(above))} is above src/{folder}"
+        if folder not in included:
+            for other in sorted(included):
+                if included - {other} <= MAY_INCLUDE[other]:
+                    yield f"{path}: is about src/{other}, as it includes nothing above"
+
+
 def main():
     root = pathlib.Path(sys.argv[1])
     folders = {path.name for path in (root / "src").iterdir() if path.is_dir()}
     found = [f"src/{name} has no list of what it may include" for name in folders ^ MAY_INCLUDE.keys()]
     found += faults(root)
+    found += misplaced_tests(root)
     print("\n".join(found))
     print(f"{len(folders) - bool(found)} passed, {len(found)} failed")
     return 1 if found else 0

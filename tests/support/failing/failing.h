@@ -15,6 +15,8 @@
 #ifndef FAILING_H
 #define FAILING_H
 
+#include <stdbool.h>
+
 enum failing_kind {
 	FAILING_MEMORY = 1,         /* of the heap: NULL */
 	FAILING_FILES = 2,          /* of the file system: -1 or NULL, with failing_errno */
@@ -40,5 +42,7 @@ void failing_arm(unsigned kinds, int at);
 void failing_arm_others(unsigned kinds, int at);
 /* The name of the call that failed since, NULL if none did. No call fails any more. */
 const char *failing_disarm(void);
+/* Whether an error tells of such a failure, rather than of what was asked for. Of failing_parts. */
+bool failing_is_fault(int code);
 
 #endif

@@ -158,12 +158,6 @@ static void fill_in(const struct names *names, const char *pattern, char *text)
 }
 
 /* What cannot be done is told as that, not as an object that is not there or a wrong argument. */
-static bool is_fault(int code)
-{
-	return code == ERR_UNAVAILABLE || code == ERR_IO || code == ERR_NO_SPACE ||
-	       code == ERR_NO_MEMORY || code == ERR_UNKNOWN_OUTCOME;
-}
-
 /* The member of the answer, or of the first one of a list. */
 static struct slice member_of(struct arena *arena, struct slice text, const char *member)
 {
@@ -208,7 +202,7 @@ static void take_turns(struct admin *admin, const struct step *step, struct name
 		failing_arm(EVERYTHING, at);
 		int code = admin_run(admin, operation, json, &answer, &error);
 		const char *failed = failing_disarm();
-		if (code && !is_fault(code) && !(once && at > 1))
+		if (code && !failing_is_fault(code) && !(once && at > 1))
 			fail_msg("%s, call %d, %s: %d %s", step->operation, at, failed, code, error.cause);
 		if (!code)
 			assert_true(answer.size > 0);

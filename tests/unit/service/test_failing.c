@@ -15,7 +15,6 @@
 
 #include "base/json.h"
 #include "failing.h"
-#include "jobs/internal.h"
 #include "office.h"
 #include "seal/signer.h"
 #include "service/backup.h"
@@ -29,17 +28,11 @@ static struct error error;
 static char id[ID_SIZE], key_text[KEY_TEXT_MAX];
 static struct sha256 key_hash;
 
-static bool is_fault(int code)
-{
-	return code == ERR_UNAVAILABLE || code == ERR_IO || code == ERR_NO_MEMORY ||
-	       code == ERR_NO_SPACE || code == ERR_UNKNOWN_OUTCOME;
-}
-
 /* Whether to go on after an attempt in which the `at`th call was to fail. */
 static bool goes_on(const char *what, int at, int code)
 {
 	const char *failed = failing_disarm();
-	if (failed ? !is_fault(code) : code != OK)
+	if (failed ? !failing_is_fault(code) : code != OK)
 		fail_msg("%s, call %d, %s: %d %s", what, at, failed ? failed : "none", code,
 		         error_reason(&error, code));
 	return failed;
@@ -96,13 +89,13 @@ static void a_right_key_is_never_called_wrong(void **state)
 		failing_arm(MEMORY_AND_STORE, at);
 		int code = service_look_up_key(&office.service, &key_hash, &identity, &error);
 		const char *failed = failing_disarm();
-		if (failed && !is_fault(code) && strcmp(failed, "malloc") != 0)
+		if (failed && !failing_is_fault(code) && strcmp(failed, "malloc") != 0)
 			fail_msg("call %d, %s: %d", at, failed, code);
 		if (code) {
 			/* A failure is remembered for a second, as a failure. */
 			if (service_key_known(&office.service, slice_of(key_text), &question, &result,
 			                      &identity, &error))
-				assert_true(is_fault(result));
+				assert_true(failing_is_fault(result));
 		} else {
 			assert_int_equal(identity.account, office.sample.account);
 		}
@@ -259,7 +252,7 @@ static void a_request_is_accepted_or_told_to_have_failed(void **state)
 		assert_int_equal(store_get_balance(store, office.sample.account, &after, &error), OK);
 		/* Accepted, and no memory for the answer: that is told by its buffer. */
 		bool answered = result == OK && !buf_check(&out);
-		if (result ? !failed || !is_fault(result) : !failed && !answered)
+		if (result ? !failed || !failing_is_fault(result) : !failed && !answered)
 			fail_msg("call %d, %s: %d", at, failed ? failed : "none", result);
 		assert_int_equal(before.balance - after.balance, result ? 0 : 5);
 		assert_true(!answered || strstr(out.data, "\"event_count\":3") != NULL);
@@ -287,11 +280,6 @@ static void a_store_that_cannot_be_read_has_not_gone_back(void **state)
 
 /* ---- backups ---- */
 
-static void remove_all(const char *path)
-{
-	assert_int_equal(remove_tree(path, &error), OK);
-}
-
 static struct backup_facts facts;
 
 static const char *restored_url, *restored_content;
@@ -299,7 +287,7 @@ static const char *restored_url, *restored_content;
 static int restore(const char *path)
 {
 	char *directory = arena_printf(&arena, "%s/restored", office.sample.directory);
-	remove_all(directory);
+	scratch_remove(directory);
 	assert_int_equal(mkdir(directory, 0700), 0);
 	struct db_options store = {.url = restored_url, .create = true};
 	struct content_options content = {.url = restored_content, .create = true};
@@ -318,12 +306,12 @@ static void a_backup_is_whole_or_none(void **state)
 	restored_url = url;
 	restored_content = content;
 	for (int at = 1;; at++) {
-		remove_all(path);
+		scratch_remove(path);
 		failing_arm(kinds, at);
 		int code = backup_make(office.service.store, office.service.content, path, clock_now_us(),
 		                       &facts, &error);
 		const char *failed = failing_disarm();
-		if (failed ? !is_fault(code) && code != OK : code != OK)
+		if (failed ? !failing_is_fault(code) && code != OK : code != OK)
 			fail_msg("call %d, %s: %d %s", at, failed ? failed : "none", code,
 			         error_reason(&error, code));
 		if (code == OK)
@@ -335,14 +323,14 @@ static void a_backup_is_whole_or_none(void **state)
 	for (int at = 1;; at++) {
 		arena_reset(&arena);
 		char *directory = arena_printf(&arena, "%s/restored", office.sample.directory);
-		remove_all(directory);
+		scratch_remove(directory);
 		assert_int_equal(mkdir(directory, 0700), 0);
 		struct db_options store = {.url = url, .create = true};
 		struct content_options objects = {.url = content, .create = true};
 		failing_arm(kinds, at);
 		int code = backup_restore(path, &store, &objects, &facts, &error);
 		const char *failed = failing_disarm();
-		if (failed ? !is_fault(code) && code != OK : code != OK)
+		if (failed ? !failing_is_fault(code) && code != OK : code != OK)
 			fail_msg("call %d, %s: %d %s", at, failed ? failed : "none", code,
 			         error_reason(&error, code));
 		if (!failed)
@@ -377,7 +365,7 @@ static void the_service_starts_or_says_why_not(void **state)
 		failing_arm(kinds, at);
 		int code = service_open(&office.settings, false, &office.service, &error);
 		const char *failed = failing_disarm();
-		if (code && (!failed || !is_fault(code)))
+		if (code && (!failed || !failing_is_fault(code)))
 			fail_msg("call %d, %s: %d %s", at, failed ? failed : "none", code,
 			         error_reason(&error, code));
 		if (!failed)
@@ -388,39 +376,6 @@ static void the_service_starts_or_says_why_not(void **state)
 	}
 	office.service.authorities = authorities;
 	assert_int_equal(service_signer_ready(&office.service, &error), OK);
-}
-
-static void jobs_start_or_say_why_not(void **state)
-{
-	const unsigned kinds = FAILING_MEMORY | FAILING_FILES | FAILING_PARTS | FAILING_SYSTEM;
-	int faults = 0;
-	for (int at = 1;; at++) {
-		struct jobs *jobs = NULL;
-		failing_arm(kinds, at);
-		int code = jobs_start(&office.service, &jobs, &error);
-		const char *failed = failing_disarm();
-		if (code && (!failed || !is_fault(code)))
-			fail_msg("call %d, %s: %d %s", at, failed ? failed : "none", code,
-			         error_reason(&error, code));
-		assert_true((code != OK) == (office.service.wake_issuer == NULL));
-		if (code) {
-			assert_null(jobs);
-			assert_null(office.service.wake_sealer);
-			assert_null(office.service.wake_topup);
-			faults++;
-		}
-		jobs_stop(jobs);
-		assert_null(office.service.wake_context);
-		if (!failed)
-			break;
-	}
-	assert_true(faults > 13); /* each of the threads, for one */
-	struct jobs *jobs;
-	office.settings.webhook_schedule = "soon";
-	assert_int_equal(jobs_start(&office.service, &jobs, &error), ERR_VALIDATION);
-	office.settings.webhook_schedule = "1m";
-	office.settings.mail_schedule = "soon";
-	assert_int_equal(jobs_start(&office.service, &jobs, &error), ERR_VALIDATION);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -435,7 +390,6 @@ int main(void)
 		TEST(a_store_that_cannot_be_read_has_not_gone_back),
 		TEST(a_backup_is_whole_or_none),
 		TEST(the_service_starts_or_says_why_not),
-		TEST(jobs_start_or_say_why_not),
 	};
 	return cmocka_run_group_tests(tests, office_start_signer, office_stop_signer);
 }
