@@ -31,24 +31,20 @@ struct jobs {
 	int64_t clock_asked_us; /* monotonic: when it woke the sealer for the clock's sake; 0: never */
 };
 
-static void wake_sealer(void *context)
+static void wake_each(struct job_thread *const *threads, size_t count)
 {
-	struct jobs *jobs = context;
-	job_thread_wake(jobs->sealer_thread);
+	for (size_t i = 0; i < count; i++)
+		job_thread_wake(threads[i]);
 }
 
-static void wake_issuer(void *context)
+static void wake(void *context, enum wake which)
 {
 	struct jobs *jobs = context;
-	for (int i = 0; i < ISSUER_COUNT; i++)
-		job_thread_wake(jobs->issuer_threads[i]);
-}
-
-static void wake_topup(void *context)
-{
-	struct jobs *jobs = context;
-	for (int i = 0; i < TOPUP_COUNT; i++)
-		job_thread_wake(jobs->topup_threads[i]);
+	switch (which) {
+	case WAKE_SEALER: wake_each(&jobs->sealer_thread, 1); break;
+	case WAKE_ISSUER: wake_each(jobs->issuer_threads, ISSUER_COUNT); break;
+	case WAKE_TOPUP: wake_each(jobs->topup_threads, TOPUP_COUNT); break;
+	}
 }
 
 /* The node's name in leases: the same after a restart, so that it takes up what it left. */
@@ -139,11 +135,9 @@ int jobs_start(struct service *service, struct jobs **ret_jobs, struct error *er
 		issuer_init(&jobs->issuers[i], service, node, directory, i, jobs->keeper);
 	for (int i = 0; i < TOPUP_COUNT; i++)
 		topup_init(&jobs->topups[i], service, node, i);
-	/* Before the threads exist, since these read the functions; nobody else does yet. */
+	/* Before the threads exist, since these wake each other; nobody else does yet. */
 	service->wake_context = jobs;
-	service->wake_issuer = wake_issuer;
-	service->wake_sealer = wake_sealer;
-	service->wake_topup = wake_topup;
+	service->wake = wake;
 	if (!result)
 		result = start_threads(jobs, error);
 	if (result) {
@@ -173,9 +167,7 @@ void jobs_stop(struct jobs *jobs)
 		return;
 	each_thread(jobs, job_thread_ask_to_stop);
 	each_thread(jobs, job_thread_join); /* all of them first, for they wake each other */
-	jobs->service->wake_sealer = NULL;
-	jobs->service->wake_topup = NULL;
-	jobs->service->wake_issuer = NULL;
+	jobs->service->wake = NULL;
 	jobs->service->wake_context = NULL;
 	each_thread(jobs, job_thread_free);
 	keeper_end(jobs->keeper);

@@ -9,12 +9,12 @@
 
 struct jobs;
 
-/* Starts the threads and sets service->wake_sealer, wake_issuer and wake_context. Working files go
- * to `work` in the data directory, which is emptied first. */
+/* Starts the threads, which service_wake wakes from then on. Working files go to `work` in the data
+ * directory, which is emptied first. */
 int jobs_start(struct service *service, struct jobs **ret_jobs, struct error *error) MUST_CHECK;
 /* Asks all to stop and waits: a round ends its exchange with the authority, a certification is
- * given back to be taken up again. The wake functions are unset, so whoever calls them has ended
- * before: HTTP and the administration. NULL-safe. */
+ * given back to be taken up again. Whoever calls service_wake has ended before: HTTP and the
+ * administration. NULL-safe. */
 void jobs_stop(struct jobs *jobs);
 
 #endif

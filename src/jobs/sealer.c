@@ -440,8 +440,7 @@ static int seal_pass(struct sealer *sealer, struct unsealed_chain *chains,
 			after_account = chains[taken - 1].account;
 			after_chain = chains[taken - 1].chain;
 			/* Certifications that wait for it need not wait for the whole pass. */
-			if (sealer->service->wake_issuer)
-				sealer->service->wake_issuer(sealer->service->wake_context);
+			service_wake(sealer->service, WAKE_ISSUER);
 		}
 	}
 	atomic_store(&sealer->service->job_counters.chains_apart,

@@ -113,9 +113,7 @@ static int run_retry(const struct admin_call *call, struct json_writer *out, str
 	int code = store_retry_certification(call->admin->store, id, call->now_us, error);
 	if (code)
 		return code;
-	struct service *service = call->admin->service;
-	if (service && service->wake_issuer)
-		service->wake_issuer(service->wake_context);
+	service_wake(call->admin->service, WAKE_ISSUER);
 	return show_certification(call, id, out, error);
 }
 

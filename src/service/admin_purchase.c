@@ -37,13 +37,6 @@ static void amount_member(struct json_writer *out, const char *name, int64_t min
 	json_text(out, name, text);
 }
 
-static void wake_payments(const struct admin_call *call)
-{
-	struct service *service = call->admin->service;
-	if (service && service->wake_topup)
-		service->wake_topup(service->wake_context);
-}
-
 /* ---- billing ---- */
 
 static int check_country(const struct admin_call *call, struct error *error)
@@ -344,7 +337,7 @@ static int run_purchase_refund(const struct admin_call *call, struct json_writer
 	code = store_ask_for_refund(call->admin->store, sale_id, call->now_us, error);
 	if (code)
 		return code;
-	wake_payments(call);
+	service_wake(call->admin->service, WAKE_TOPUP);
 	return show_purchase(call, sale_id, NULL, out, error);
 }
 
@@ -378,7 +371,7 @@ static int run_topup_set(const struct admin_call *call, struct json_writer *out,
 	                           admin_slice(call, "pack"), admin_integer(call, "threshold", 0),
 	                           admin_integer(call, "daily_max", TOPUP_DAILY_DEFAULT), error);
 	if (!code)
-		wake_payments(call);
+		service_wake(call->admin->service, WAKE_TOPUP);
 	return code ? code : show_topup(call, out, error);
 }
 
@@ -393,7 +386,7 @@ static int switch_topup(const struct admin_call *call, bool on, struct json_writ
 {
 	int code = store_switch_topup(call->admin->store, admin_slice(call, "account"), on, error);
 	if (!code)
-		wake_payments(call);
+		service_wake(call->admin->service, WAKE_TOPUP);
 	return code ? code : show_topup(call, out, error);
 }
 

@@ -218,10 +218,9 @@ static int accept(struct service *service, struct certification *certification, 
 	if (result)
 		return result;
 	/* A round costs a timestamp: none without need. */
-	if (service->wake_sealer && certification->mode == MODE_LIVE && !sealed)
-		service->wake_sealer(service->wake_context);
-	if (service->wake_issuer)
-		service->wake_issuer(service->wake_context);
+	if (certification->mode == MODE_LIVE && !sealed)
+		service_wake(service, WAKE_SEALER);
+	service_wake(service, WAKE_ISSUER);
 	return OK;
 }
 

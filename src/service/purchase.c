@@ -41,12 +41,6 @@ static void tell_outcome(struct service *service, const char *sale_id,
 		log_info("purchase", "sale_id", sale_id, "state", purchase_state_text(outcome->state));
 }
 
-static void wake(struct service *service)
-{
-	if (service->wake_topup)
-		service->wake_topup(service->wake_context);
-}
-
 /* ---- notices ---- */
 
 /* A purchase that was paid under another name is paid twice: somebody must give one back. */
@@ -114,7 +108,7 @@ int service_payment_notice(struct service *service, const struct payment_notice 
 			result = store_hurry_payment(service->store, slice_of(notice->idempotency_key),
 			                             slice_of(notice->sale_code), store_now_us(service->store),
 			                             error);
-		wake(service);
+		service_wake(service, WAKE_TOPUP);
 		return result;
 	}
 	return OK;

@@ -90,6 +90,12 @@ void service_close(struct service *service)
 	service->store = NULL;
 }
 
+void service_wake(const struct service *service, enum wake which)
+{
+	if (service && service->wake)
+		service->wake(service->wake_context, which);
+}
+
 int service_signer_ready(const struct service *service, struct error *error)
 {
 	return service->signer ? signer_ready(service->signer, error) : OK;

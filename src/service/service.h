@@ -39,6 +39,14 @@ struct clock_watch {
 	atomic_int_fast64_t told_behind_us; /* a chain, clock_boot_us; 0: never */
 };
 
+/* Whose work there is. */
+enum wake {
+	WAKE_SEALER, /* a certification waits for a seal */
+	WAKE_ISSUER,
+	WAKE_TOPUP, /* a payment is to be tried */
+};
+typedef void service_wake_function(void *context, enum wake which);
+
 struct service {
 	const struct settings *settings;
 	struct store *store;
@@ -55,10 +63,8 @@ struct service {
 	atomic_bool went_back;                /* the store: the program has to end (history.h) */
 	struct job_counters job_counters;
 	struct clock_watch clock_watch;
-	atomic_int_fast64_t issuing_bytes;  /* on disk, for certifications being made */
-	void (*wake_sealer)(void *context); /* a certification waits for a seal */
-	void (*wake_issuer)(void *context);
-	void (*wake_topup)(void *context); /* a payment is to be tried */
+	atomic_int_fast64_t issuing_bytes; /* on disk, for certifications being made */
+	service_wake_function *wake;       /* NULL: no jobs run; called by service_wake alone */
 	void *wake_context;
 };
 
@@ -68,6 +74,9 @@ int service_open(const struct settings *settings, bool create, struct service *r
                  struct error *error) MUST_CHECK;
 /* Ends the registrar after it has answered what waits. */
 void service_close(struct service *service);
+/* Has a job of this node look at once; without jobs (and without a service: NULL) nothing happens,
+ * and whoever starts them finds the work. */
+void service_wake(const struct service *service, enum wake which);
 
 /* ---- keys ---- */
 #define KEY_TEXT_MAX 64

@@ -37,11 +37,9 @@ static void jobs_start_or_say_why_not(void **state)
 		if (code && (!failed || !failing_is_fault(code)))
 			fail_msg("call %d, %s: %d %s", at, failed ? failed : "none", code,
 			         error_reason(&error, code));
-		assert_true((code != OK) == (office.service.wake_issuer == NULL));
+		assert_true((code != OK) == (office.service.wake == NULL));
 		if (code) {
 			assert_null(jobs);
-			assert_null(office.service.wake_sealer);
-			assert_null(office.service.wake_topup);
 			faults++;
 		}
 		jobs_stop(jobs);

@@ -403,8 +403,9 @@ static struct payment_notice notice_of(enum payment_notice_kind kind)
 
 static int notices_woken;
 
-static void note_wake(void *context)
+static void note_wake(void *context, enum wake which)
 {
+	assert_int_equal(which, WAKE_TOPUP);
 	notices_woken++;
 }
 
@@ -450,7 +451,7 @@ static void notices_of_other_kinds(void **state)
 	struct payment_notice notice = notice_of(PAYMENT_NOTICE_OTHER);
 	assert_int_equal(service_payment_notice(&service, &notice, NULL), OK);
 	/* A failed attempt: it is looked at soon, by whoever is woken. */
-	service.wake_topup = note_wake;
+	service.wake = note_wake;
 	notice.kind = PAYMENT_NOTICE_FAILED;
 	assert_int_equal(service_payment_notice(&service, &notice, NULL), OK);
 	*notice.sale_code = '\0';
