@@ -1,0 +1,127 @@
+#include "service/sequencer.h"
+
+#include <stdlib.h>
+
+/* ---- the queue ---- */
+
+bool sequencer_add(struct sequencer *sequencer, struct pending_registration *pending)
+{
+	pending->next = NULL;
+	pthread_mutex_lock(&sequencer->mutex);
+	bool refused = sequencer->stopping || sequencer->length >= QUEUE_MAX;
+	bool was_empty = sequencer->length == 0;
+	if (!refused) {
+		*sequencer->end = pending;
+		sequencer->end = &pending->next;
+		sequencer->length++;
+	}
+	pthread_mutex_unlock(&sequencer->mutex);
+	if (!refused && was_empty)
+		pthread_cond_signal(&sequencer->arrived);
+	return !refused;
+}
+
+/* With store.sharded a batch is of one account, so that its transaction stays on one shard: those
+ * of others wait for their turn. Whoever waits longest says whose turn it is. */
+static bool belongs(const struct sequencer *sequencer, const struct pending_registration *pending)
+{
+	if (sequencer->count == 0)
+		return true;
+	const struct registration *first = sequencer->items[0];
+	const struct registration *item = &pending->registration;
+	if (item->account == first->account && item->chain == first->chain)
+		return true;
+	return (!sequencer->registrar->service->settings->store_sharded ||
+	        item->account == first->account) &&
+	       !apart_has(&sequencer->apart, first->account, first->chain) &&
+	       !apart_has(&sequencer->apart, item->account, item->chain);
+}
+
+static int compare_numbers(const void *a, const void *b)
+{
+	int64_t left = *(const int64_t *)a;
+	int64_t right = *(const int64_t *)b;
+	return (left > right) - (left < right);
+}
+
+static bool is_listed(const int64_t *accounts, size_t count, int64_t account)
+{
+	return bsearch(&account, accounts, count, sizeof account, compare_numbers) != NULL;
+}
+
+/* Moves what may join the batch out of the queue, whose mutex is held; `accounts` NULL: of all. */
+static void take_waiting(struct sequencer *sequencer, const int64_t *accounts, size_t account_count)
+{
+	struct pending_registration **at = &sequencer->first;
+	while (*at && sequencer->count < BATCH_MAX) {
+		struct pending_registration *pending = *at;
+		if ((accounts && !is_listed(accounts, account_count, pending->registration.account)) ||
+		    !belongs(sequencer, pending)) {
+			at = &pending->next;
+			continue;
+		}
+		*at = pending->next;
+		if (sequencer->end == &pending->next)
+			sequencer->end = at;
+		sequencer->length--;
+		sequencer->taken[sequencer->count] = pending;
+		sequencer->items[sequencer->count++] = &pending->registration;
+	}
+}
+
+/* Waits for work; false only when stopping and nothing is left. */
+static bool take_batch(struct sequencer *sequencer)
+{
+	sequencer->count = 0;
+	pthread_mutex_lock(&sequencer->mutex);
+	while (!sequencer->first && !sequencer->stopping)
+		pthread_cond_wait(&sequencer->arrived, &sequencer->mutex);
+	take_waiting(sequencer, NULL, 0);
+	pthread_mutex_unlock(&sequencer->mutex);
+	return sequencer->count > 0;
+}
+
+/* The store has the accounts now: what has come for them since is of this batch. */
+void sequencer_grow_batch(struct registration_batch *batch, const int64_t *accounts,
+                          size_t account_count)
+{
+	struct sequencer *sequencer = batch->context;
+	pthread_mutex_lock(&sequencer->mutex);
+	take_waiting(sequencer, accounts, account_count);
+	pthread_mutex_unlock(&sequencer->mutex);
+	batch->count = sequencer->count;
+	batch->clock = service_clock(sequencer->registrar->service);
+}
+
+/* ---- the thread ---- */
+
+static void *sequencer_run(void *argument)
+{
+	struct sequencer *sequencer = argument;
+	pthread_setname_np(pthread_self(), "sequencer");
+	while (take_batch(sequencer))
+		sequencer_handle_batch(sequencer);
+	return NULL;
+}
+
+bool sequencer_start(struct registrar *registrar, unsigned number)
+{
+	struct sequencer *sequencer = &registrar->sequencers[number];
+	sequencer->registrar = registrar;
+	sequencer->number = number;
+	sequencer->end = &sequencer->first;
+	pthread_mutex_init(&sequencer->mutex, NULL);
+	pthread_cond_init(&sequencer->arrived, NULL);
+	return pthread_create(&sequencer->thread, NULL, sequencer_run, sequencer) == 0;
+}
+
+void sequencer_stop(struct sequencer *sequencer)
+{
+	pthread_mutex_lock(&sequencer->mutex);
+	sequencer->stopping = true;
+	pthread_mutex_unlock(&sequencer->mutex);
+	pthread_cond_signal(&sequencer->arrived);
+	pthread_join(sequencer->thread, NULL);
+	pthread_mutex_destroy(&sequencer->mutex);
+	pthread_cond_destroy(&sequencer->arrived);
+}

@@ -1,0 +1,177 @@
+#include "service/sequencer.h"
+
+#include <stdio.h>
+
+#include "base/log.h"
+
+/* ---- a batch that failed ---- */
+
+static void give_failure(struct registration **items, size_t count, int result,
+                         const struct error *error)
+{
+	for (size_t i = 0; i < count; i++) {
+		items[i]->result = error_http_status(result) == 503 ? result : ERR_UNAVAILABLE;
+		items[i]->error = *error;
+		items[i]->error.code = items[i]->result;
+	}
+}
+
+/* Whether a failed batch may be the fault of one chain in it, while others could be written. */
+static bool may_be_one_chain(struct sequencer *sequencer, int result)
+{
+	switch (result) {
+	case ERR_UNAVAILABLE:
+	case ERR_UNKNOWN_OUTCOME:
+	case ERR_NO_SPACE:
+	case ERR_NO_MEMORY:
+	case ERR_NETWORK: return false;
+	case ERR_IO: /* one page may be unreadable */
+		return !store_is_poisoned(sequencer->registrar->service->store);
+	default: return true;
+	}
+}
+
+static void set_apart(struct sequencer *sequencer, const struct registration *item,
+                      const struct error *error)
+{
+	pthread_mutex_lock(&sequencer->mutex);
+	unsigned failures =
+		apart_add(&sequencer->apart, item->account, item->chain, clock_monotonic_us());
+	pthread_mutex_unlock(&sequencer->mutex);
+	char account[24], chain[24], times[16];
+	snprintf(account, sizeof account, "%lld", (long long)item->account);
+	snprintf(chain, sizeof chain, "%lld", (long long)item->chain);
+	snprintf(times, sizeof times, "%u", failures);
+	if (apart_tells(failures))
+		log_error("registration_set_apart", "account", account, "chain", chain, "failures", times,
+		          "cause", error->cause);
+}
+
+static void set_free(struct sequencer *sequencer, const struct registration *item)
+{
+	if (!apart_has(&sequencer->apart, item->account, item->chain))
+		return;
+	pthread_mutex_lock(&sequencer->mutex);
+	apart_remove(&sequencer->apart, item->account, item->chain);
+	pthread_mutex_unlock(&sequencer->mutex);
+	log_info("registration_goes_on", "channel_id", item->event ? item->event->channel_id : "");
+}
+
+static void note_failure(struct sequencer *sequencer, const struct error *error)
+{
+	const struct registration *first = sequencer->items[0];
+	atomic_fetch_add_explicit(&sequencer->registrar->batch_failures, 1, memory_order_relaxed);
+	if (apart_has(&sequencer->apart, first->account, first->chain))
+		return; /* told apart */
+	char number[24];
+	snprintf(number, sizeof number, "%zu", sequencer->count);
+	log_error("batch_failed", "cause", error->cause, "registrations", number);
+}
+
+static int compare_chains(const void *a, const void *b)
+{
+	const struct registration *left = *(struct registration *const *)a;
+	const struct registration *right = *(struct registration *const *)b;
+	int by_account = (left->account > right->account) - (left->account < right->account);
+	return by_account ? by_account : (left->chain > right->chain) - (left->chain < right->chain);
+}
+
+/* Sorts by chain; those of a chain stay in the order in which they came. */
+static void sort_by_chain(struct registration **items, struct registration **sorted, size_t count)
+{
+	size_t used = 0;
+	for (size_t i = 0; i < count; i++) {
+		size_t at = used++;
+		for (; at > 0 && compare_chains(&sorted[at - 1], &items[i]) > 0; at--)
+			sorted[at] = sorted[at - 1];
+		sorted[at] = items[i];
+	}
+}
+
+/* Where the sorted items are best cut between two chains; 0: all are of one. */
+static size_t find_cut(struct registration **items, size_t count)
+{
+	for (size_t distance = 0; distance <= count / 2; distance++) {
+		size_t below = count / 2 - distance;
+		size_t above = count / 2 + distance;
+		if (below > 0 && compare_chains(&items[below - 1], &items[below]) != 0)
+			return below;
+		if (above > 0 && above < count && compare_chains(&items[above - 1], &items[above]) != 0)
+			return above;
+	}
+	return 0;
+}
+
+/* What failed together is tried in halves, until what is broken stands alone. */
+static void register_apart(struct sequencer *sequencer, struct registration **items, size_t count,
+                           int result, const struct error *error)
+{
+	size_t cut = may_be_one_chain(sequencer, result) ? find_cut(items, count) : 0;
+	if (cut == 0) {
+		if (may_be_one_chain(sequencer, result))
+			set_apart(sequencer, items[0], error);
+		give_failure(items, count, result, error);
+		return;
+	}
+	const struct service *service = sequencer->registrar->service;
+	for (int half = 0; half < 2; half++) {
+		struct registration_batch batch = {
+			.items = half ? items + cut : items,
+			.count = half ? count - cut : cut,
+			.clock = service_clock(service),
+		};
+		struct error cause = {0};
+		int tried = store_register_batch(service->store, sequencer->number, &batch, &cause);
+		if (tried != OK)
+			register_apart(sequencer, batch.items, batch.count, tried, &cause);
+	}
+}
+
+/* ---- the outcome ---- */
+
+static void count_outcome(struct registrar *registrar, const struct registration *item)
+{
+	if (item->result == ERR_CLOCK) {
+		atomic_fetch_add_explicit(&registrar->clock_refusals, 1, memory_order_relaxed);
+		if (service_tell_clock_refusal(registrar->service, item))
+			atomic_store(&registrar->clock_refused_at_us, clock_monotonic_us());
+	}
+	if (item->result == ERR_CONFLICT)
+		atomic_fetch_add_explicit(&registrar->conflicts, 1, memory_order_relaxed);
+	else if (item->result != OK)
+		atomic_fetch_add_explicit(&registrar->refused, 1, memory_order_relaxed);
+	else if (item->replayed)
+		atomic_fetch_add_explicit(&registrar->replayed, 1, memory_order_relaxed);
+	else
+		atomic_fetch_add_explicit(&registrar->registered, 1, memory_order_relaxed);
+}
+
+void sequencer_handle_batch(struct sequencer *sequencer)
+{
+	struct registrar *registrar = sequencer->registrar;
+	struct store *store = registrar->service->store;
+	struct error error;
+	error_clear(&error);
+	struct registration_batch batch = {
+		.items = sequencer->items,
+		.count = sequencer->count,
+		.clock = service_clock(registrar->service),
+		.grow = sequencer_grow_batch,
+		.context = sequencer,
+	};
+	int result = store_register_batch(store, sequencer->number, &batch, &error);
+	atomic_fetch_add_explicit(&registrar->batches, 1, memory_order_relaxed);
+	if (result == OK) {
+		set_free(sequencer, sequencer->items[0]);
+	} else {
+		note_failure(sequencer, &error);
+		sort_by_chain(sequencer->items, sequencer->sorted, sequencer->count);
+		register_apart(sequencer, sequencer->sorted, sequencer->count, result, &error);
+	}
+	for (size_t i = 0; i < sequencer->count; i++) {
+		count_outcome(registrar, sequencer->items[i]);
+		sequencer->taken[i]->done(sequencer->taken[i]);
+	}
+	if (store_maintain(store, &error) != OK)
+		log_error("checkpoint_failed", "cause", error.cause);
+}
