@@ -128,14 +128,6 @@ int64_t time_next_day(int64_t time_us)
 	return (day_number_at(time_us) + 1) * US_PER_DAY;
 }
 
-int64_t time_next_month(int64_t time_us)
-{
-	struct day day = day_of(day_number_at(time_us));
-	if (day.month == 12)
-		return day_number(day.year + 1, 1, 1) * US_PER_DAY;
-	return day_number(day.year, day.month + 1, 1) * US_PER_DAY;
-}
-
 int time_year(int64_t time_us)
 {
 	return day_of(day_number_at(time_us)).year;

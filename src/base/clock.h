@@ -32,11 +32,10 @@ int time_parse(struct slice text, const char *field, int64_t *ret_us, struct err
 /* A duration as people write it ("500ms", "60s", "5m", "2h", "7d"), in microseconds. */
 bool duration_parse(struct slice text, int64_t *ret_us);
 
-/* UTC day "YYYY-MM-DD" and month "YYYY-MM", and the first moment of the next day and month. */
+/* UTC day "YYYY-MM-DD" and month "YYYY-MM", the first moment of the next day, and the year. */
 void time_day_key(int64_t time_us, char key[11]);
 void time_month_key(int64_t time_us, char key[8]);
 int64_t time_next_day(int64_t time_us);
-int64_t time_next_month(int64_t time_us);
 int time_year(int64_t time_us);
 
 #endif

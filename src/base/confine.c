@@ -12,7 +12,7 @@
 
 #define OPEN_CHANGES (O_WRONLY | O_RDWR | O_CREAT | O_TRUNC | O_APPEND | (O_TMPFILE & ~O_DIRECTORY))
 
-const struct confine_call confine_basic_calls[] = {
+static const struct confine_call basic_calls[] = {
 	{SCMP_SYS(read), CONFINE_ALWAYS},
 	{SCMP_SYS(write), CONFINE_ALWAYS},
 	{SCMP_SYS(readv), CONFINE_ALWAYS},
@@ -52,7 +52,6 @@ const struct confine_call confine_basic_calls[] = {
 	{SCMP_SYS(fcntl), CONFINE_ALWAYS},
 #endif
 };
-const size_t confine_basic_count = sizeof confine_basic_calls / sizeof *confine_basic_calls;
 
 int confine_memory(struct error *error)
 {
@@ -90,8 +89,8 @@ int confine_calls(const struct confine_call *calls, size_t count, struct error *
 	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(EPERM));
 	int result = filter ? 0 : -ENOMEM;
 
-	for (size_t i = 0; result == 0 && i < confine_basic_count; i++)
-		result = allow(filter, &confine_basic_calls[i]);
+	for (size_t i = 0; result == 0 && i < sizeof basic_calls / sizeof *basic_calls; i++)
+		result = allow(filter, &basic_calls[i]);
 	for (size_t i = 0; result == 0 && i < count; i++)
 		result = allow(filter, &calls[i]);
 	/* Its flags cannot be looked at; a libc that misses it takes clone. */

@@ -28,13 +28,10 @@ struct confine_call {
 	enum confine_condition condition;
 };
 
-/* What every program needs once it runs: memory, clocks, randomness, locks among threads, reading
- * and writing what is open, and ending. */
-extern const struct confine_call confine_basic_calls[];
-extern const size_t confine_basic_count;
-
-/* From here on this process, and what it begets, makes only the basic calls and these. No new
- * privileges can be had any more, either. ERR_REFUSED with the cause. */
+/* From here on this process, and what it begets, makes only these calls and those that every
+ * program needs once it runs: for memory, clocks, randomness, locks among threads, reading and
+ * writing what is open, and ending. No new privileges can be had any more, either. ERR_REFUSED with
+ * the cause. */
 int confine_calls(const struct confine_call *calls, size_t count, struct error *error) MUST_CHECK;
 
 #endif

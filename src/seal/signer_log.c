@@ -135,7 +135,8 @@ static int read_all(struct reading *reading, int file, char *block)
 	}
 }
 
-int signer_log_read(int file, signer_log_visit *visit, void *context,
+/* From its start to its end. */
+static int read_log(int file, signer_log_visit *visit, void *context,
                     struct signer_log_facts *ret_facts, struct error *error)
 {
 	struct reading reading = {.visit = visit, .context = context, .error = error};
@@ -175,7 +176,7 @@ int signer_log_check(const char *directory, signer_log_visit *visit, void *conte
 	if (file < 0)
 		return error_cause(error, errno == ENOENT ? ERR_NOT_FOUND : ERR_IO, "%s: %s", path,
 		                   strerror(errno));
-	result = signer_log_read(file, visit, context, ret_facts, error);
+	result = read_log(file, visit, context, ret_facts, error);
 	close(file);
 	return result;
 }
@@ -256,7 +257,7 @@ int signer_log_open(const char *directory, signer_log_visit *visit, void *contex
 		return error_cause(error, ERR_IO, "%s: %s", path, strerror(errno));
 	result = lock(log.file, path, error);
 	if (result == OK)
-		result = signer_log_read(log.file, visit, context, &facts, error);
+		result = read_log(log.file, visit, context, &facts, error);
 	if (result == OK)
 		result = settle(&log, &facts, directory, error);
 	if (result == OK)
@@ -308,11 +309,4 @@ int signer_log_add(struct signer_log *log, const struct signer_log_entry *entry,
 	log->size += (int64_t)line.size;
 	log->last = sha256_of(line.data, line.size);
 	return OK;
-}
-
-void signer_log_close(struct signer_log *log)
-{
-	if (log->file >= 0)
-		close(log->file);
-	log->file = -1;
 }

@@ -43,11 +43,9 @@ struct signer_log_facts {
 	struct sha256 last; /* digest of the last line; zeros: there is none */
 };
 
-/* Reads an open log from its start and checks its chain; `visit` may be NULL. ERR_CORRUPT with the
- * number of the line in the cause; ERR_IO. */
-int signer_log_read(int file, signer_log_visit *visit, void *context,
-                    struct signer_log_facts *ret_facts, struct error *error) MUST_CHECK;
-/* The same by its directory, while it may be written; ERR_NOT_FOUND when there is none. */
+/* Reads the log of a directory from its start, while it may be written, and checks its chain;
+ * `visit` may be NULL. ERR_CORRUPT with the number of the line in the cause; ERR_NOT_FOUND when
+ * there is none; ERR_IO. */
 int signer_log_check(const char *directory, signer_log_visit *visit, void *context,
                      struct signer_log_facts *ret_facts, struct error *error) MUST_CHECK;
 
@@ -59,8 +57,8 @@ struct signer_log {
 
 /* Opens or creates the log (mode 0600) for this process alone and reads it. What was read is made
  * durable before this returns: pages that an earlier process failed to sync look clean, and only
- * writing them again brings them to the disk. ERR_UNAVAILABLE: another process holds it.
- * ERR_CORRUPT, ERR_IO, ERR_NO_SPACE. */
+ * writing them again brings them to the disk. It stays open, and held, to the process's end.
+ * ERR_UNAVAILABLE: another process holds it. ERR_CORRUPT, ERR_IO, ERR_NO_SPACE. */
 int signer_log_open(const char *directory, signer_log_visit *visit, void *context,
                     struct signer_log *ret_log, struct error *error) MUST_CHECK;
 /* Appends a line and syncs it. `reason` is NULL unless a rollback is accepted. ERR_NO_SPACE: the
@@ -68,6 +66,5 @@ int signer_log_open(const char *directory, signer_log_visit *visit, void *contex
  * known any more, the process must end. */
 int signer_log_add(struct signer_log *log, const struct signer_log_entry *entry,
                    struct slice reason, struct error *error) MUST_CHECK;
-void signer_log_close(struct signer_log *log);
 
 #endif

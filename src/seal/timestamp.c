@@ -365,11 +365,3 @@ int timestamp_verify_response(struct slice request, struct slice response, struc
 		*ret_facts = facts;
 	return result;
 }
-
-int timestamp_certificates(struct slice token, struct buf *out, struct error *error)
-{
-	SIGNED_CONTENT_AUTO SignedContent *content = NULL;
-
-	int result = signed_content_parse(token, &content, error);
-	return result == 0 ? certificates_write(content->data->certificates, out) : result;
-}

@@ -55,8 +55,4 @@ int timestamp_response_token(struct slice response, struct slice *ret_token, str
 int timestamp_verify_token(struct slice token, const struct sha256 *imprint, struct slice roots_pem,
                            struct timestamp_facts *ret_facts, struct error *error) MUST_CHECK;
 
-/* Appends the certificates that a token or a CMS carries, as PEM, in their order. 0 or
- * ERR_INVALID_EVIDENCE. */
-int timestamp_certificates(struct slice token, struct buf *out, struct error *error) MUST_CHECK;
-
 #endif

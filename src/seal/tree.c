@@ -15,7 +15,8 @@ struct hash_tree {
 	struct sha256 nodes[];
 };
 
-struct sha256 tree_combine(const struct sha256 *a, const struct sha256 *b)
+/* The node above two. */
+static struct sha256 combine(const struct sha256 *a, const struct sha256 *b)
 {
 	struct sha256 pair[2] = {*a, *b};
 
@@ -33,7 +34,7 @@ static void build_level(struct hash_tree *tree, size_t level)
 	size_t count = tree->counts[level - 1];
 
 	for (size_t i = 0; i + 1 < count; i += 2)
-		here[i / 2] = tree_combine(&below[i], &below[i + 1]);
+		here[i / 2] = combine(&below[i], &below[i + 1]);
 	if (count % 2 == 1)
 		here[count / 2] = below[count - 1];
 }
@@ -95,7 +96,7 @@ struct sha256 tree_proof_root(const struct tree_proof *proof)
 	struct sha256 node = proof->leaf;
 
 	for (size_t i = 0; i < proof->count; i++)
-		node = tree_combine(&node, &proof->siblings[i]);
+		node = combine(&node, &proof->siblings[i]);
 	return node;
 }
 
@@ -113,7 +114,8 @@ int tree_proof_compose(const struct tree_proof *lower, const struct tree_proof *
 	return 0;
 }
 
-size_t tree_proof_list(const struct tree_proof *proof, size_t index, struct sha256 hashes[2])
+/* List `index` of the reducedHashtree; answers how many hashes it has. */
+static size_t proof_list(const struct tree_proof *proof, size_t index, struct sha256 hashes[2])
 {
 	assert(index < proof->count);
 	hashes[0] = proof->siblings[index];
@@ -131,44 +133,11 @@ void tree_proof_write(const struct tree_proof *proof, struct json_writer *writer
 	json_begin_array(writer, name);
 	for (size_t i = 0; i < proof->count; i++) {
 		struct sha256 hashes[2];
-		size_t count = tree_proof_list(proof, i, hashes);
+		size_t count = proof_list(proof, i, hashes);
 		json_begin_array(writer, NULL);
 		for (size_t j = 0; j < count; j++)
 			json_hex(writer, NULL, hashes[j].bytes, SHA256_SIZE);
 		json_end_array(writer);
 	}
 	json_end_array(writer);
-}
-
-/* A list of exactly `count` hashes, ascending. */
-static bool read_list(const struct json *list, size_t count, struct sha256 hashes[2])
-{
-	if (list->type != JSON_ARRAY || list->count != count)
-		return false;
-	const struct json *item = list->first;
-	for (size_t i = 0; i < count; i++, item = item->next)
-		if (item->type != JSON_STRING || !hex_decode(item->text, hashes[i].bytes, SHA256_SIZE))
-			return false;
-	return count < 2 || memcmp(hashes[0].bytes, hashes[1].bytes, SHA256_SIZE) <= 0;
-}
-
-int tree_proof_read(const struct json *json, const struct sha256 *leaf,
-                    struct tree_proof *ret_proof)
-{
-	struct tree_proof proof = {.leaf = *leaf};
-
-	if (!json || json->type != JSON_ARRAY || json->count > TREE_PROOF_MAX)
-		return ERR_INVALID_EVIDENCE;
-	for (const struct json *list = json->first; list; list = list->next) {
-		struct sha256 hashes[2];
-		if (!read_list(list, proof.count == 0 ? 2 : 1, hashes))
-			return ERR_INVALID_EVIDENCE;
-		if (proof.count == 0 && sha256_equal(&hashes[0], leaf))
-			hashes[0] = hashes[1];
-		else if (proof.count == 0 && !sha256_equal(&hashes[1], leaf))
-			return ERR_INVALID_EVIDENCE;
-		proof.siblings[proof.count++] = hashes[0];
-	}
-	*ret_proof = proof;
-	return 0;
 }

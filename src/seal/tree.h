@@ -36,9 +36,6 @@ struct sha256 tree_root(const struct hash_tree *tree);
 /* index counts from 0 and must be below the number of leaves. */
 void tree_prove(const struct hash_tree *tree, size_t index, struct tree_proof *ret_proof);
 
-/* The node above two. */
-struct sha256 tree_combine(const struct sha256 *a, const struct sha256 *b);
-
 /* The root that a proof leads to. A proof is right when this equals a root one trusts. */
 struct sha256 tree_proof_root(const struct tree_proof *proof);
 /* Puts `upper` (whose leaf is the root of `lower`) on top: one chain from lower's leaf to upper's
@@ -46,15 +43,9 @@ struct sha256 tree_proof_root(const struct tree_proof *proof);
 int tree_proof_compose(const struct tree_proof *lower, const struct tree_proof *upper,
                        struct tree_proof *ret_proof) MUST_CHECK;
 
-/* List `index` (below proof->count) of the reducedHashtree, hashes ascending; answers how many: 2
- * for the first, 1 for the others. */
-size_t tree_proof_list(const struct tree_proof *proof, size_t index, struct sha256 hashes[2]);
-
-/* As JSON: an array of arrays of hex hashes, as tree_proof_list gives them; [] for a lone leaf. */
+/* As JSON: an array with an array of hex hashes, ascending, for each list of the reducedHashtree;
+ * [] for a lone leaf. */
 void tree_proof_write(const struct tree_proof *proof, struct json_writer *writer, const char *name);
-/* Reads that back for a given leaf; strict. 0 or ERR_INVALID_EVIDENCE. */
-int tree_proof_read(const struct json *json, const struct sha256 *leaf,
-                    struct tree_proof *ret_proof) MUST_CHECK;
 
 #define TREE_AUTO __attribute__((cleanup(tree_cleanup)))
 static inline void tree_cleanup(struct hash_tree **tree)

@@ -125,7 +125,6 @@ static void test_every_day(void **state)
 		bool leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
 		for (int month = 1; month <= 12; month++) {
 			int length = lengths[month - 1] + (leap && month == 2);
-			int64_t next_month_us = start_us + (count + length) * US_PER_DAY;
 			for (int day = 1; day <= length; day++, count++) {
 				char expected[64];
 				char key[11];
@@ -138,8 +137,7 @@ static void test_every_day(void **state)
 				time_day_key(last_us, key);
 				if (strcmp(key, expected) != 0)
 					fail_msg("%s is not %s at its end", key, expected);
-				if (time_next_day(last_us) != time_us + US_PER_DAY || time_year(last_us) != year ||
-				    time_next_month(last_us) != next_month_us)
+				if (time_next_day(last_us) != time_us + US_PER_DAY || time_year(last_us) != year)
 					fail_msg("what follows %s", expected);
 				snprintf(expected + 10, sizeof expected - 10, "T23:59:59.999999Z");
 				if (parse_good(expected) != last_us)
@@ -157,8 +155,6 @@ static void test_keys(void **state)
 	assert_string_equal(month, "2024-02");
 	time_month_key(parse_good("1969-12-31T23:59:59.999999Z"), month);
 	assert_string_equal(month, "1969-12");
-	assert_int_equal(time_next_month(parse_good("2025-12-05T01:00:00Z")),
-	                 parse_good("2026-01-01T00:00:00Z"));
 }
 
 static void test_clocks(void **state)

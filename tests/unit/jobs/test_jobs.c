@@ -257,10 +257,10 @@ static void check_proof(int64_t sequence)
 	struct json *json;
 	assert_int_equal(json_parse(&scratch, buf_slice(&out), NULL, &json, &error), OK);
 	const struct json *member = json_member(json, "proof");
-	struct tree_proof read;
-	assert_int_equal(tree_proof_read(json_member(member, "path"), &event.chain_hash, &read), OK);
-	root = tree_proof_root(&read);
-	assert_true(sha256_equal(&root, &round.root));
+	BUF_AUTO struct buf path;
+	buf_init(&path, 65536);
+	tree_proof_write(&proof, &(struct json_writer){.out = &path}, "path");
+	assert_non_null(strstr(out.data, path.data));
 	assert_true(text_of(json_member(member, "round"), "token").size > 1000);
 }
 

@@ -571,17 +571,6 @@ static void test_root_inside_must_be_the_trusted_one(void **state)
 		&error, "not on the verified path");
 }
 
-static void test_certificates(void **state)
-{
-	BUF_AUTO struct buf pem;
-
-	buf_init(&pem, 65536);
-	assert_int_equal(timestamp_certificates(buf_slice(&token), &pem, NULL), 0);
-	scratch_write("inside.pem", buf_slice(&pem));
-	assert_int_equal(scratch_run("openssl verify -CAfile signer/timestamp-root.pem inside.pem"), 0);
-	assert_int_equal(scratch_run("test $(grep -c BEGIN inside.pem) = 2"), 0);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -595,7 +584,6 @@ int main(void)
 		cmocka_unit_test(test_forgeries),
 		cmocka_unit_test(test_signers),
 		cmocka_unit_test(test_root_inside_must_be_the_trusted_one),
-		cmocka_unit_test(test_certificates),
 	};
 	return cmocka_run_group_tests(tests, make_sample, drop_sample);
 }

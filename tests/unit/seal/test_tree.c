@@ -153,6 +153,35 @@ static struct json *parse(struct arena *arena, struct slice text)
 	return json;
 }
 
+/* The root that a reducedHashtree leads to (RFC 4998 section 4.3); each list must be ascending, and
+ * the first one must hold the leaf. */
+static struct sha256 reduced_root(const struct json *lists, const struct sha256 *leaf)
+{
+	struct sha256 node = *leaf;
+
+	for (const struct json *list = lists->first; list; list = list->next) {
+		struct sha256 hashes[2];
+		size_t count = 0;
+		bool has_node = false;
+		for (const struct json *item = list->first; item; item = item->next, count++) {
+			assert_true(count < 2);
+			assert_true(hex_decode(item->text, hashes[count].bytes, SHA256_SIZE));
+			has_node = has_node || sha256_equal(&hashes[count], &node);
+		}
+		if (list == lists->first)
+			assert_true(count == 2 && has_node && memcmp(&hashes[0], &hashes[1], SHA256_SIZE) <= 0);
+		else
+			assert_int_equal(count, 1);
+		if (count == 1) {
+			bool node_first = memcmp(&node, &hashes[0], SHA256_SIZE) <= 0;
+			hashes[node_first] = hashes[0];
+			hashes[!node_first] = node;
+		}
+		node = sha256_of(hashes, sizeof hashes);
+	}
+	return node;
+}
+
 static void test_json(void **state)
 {
 	for (size_t count = 1; count <= 9; count++) {
@@ -160,7 +189,7 @@ static void test_json(void **state)
 		struct sha256 *leaves = make_leaves(count);
 		assert_int_equal(tree_build(leaves, count, &tree), 0);
 		for (size_t i = 0; i < count; i++) {
-			struct tree_proof proof, again;
+			struct tree_proof proof;
 			ARENA_AUTO struct arena arena;
 			BUF_AUTO struct buf text;
 			arena_init(&arena, 1 << 20);
@@ -170,47 +199,11 @@ static void test_json(void **state)
 			tree_proof_write(&proof, &writer, NULL);
 			struct json *json = parse(&arena, buf_slice(&text));
 			assert_int_equal(json->count, proof.count);
-			if (proof.count > 0)
-				assert_int_equal(json->first->count, 2);
-			assert_int_equal(tree_proof_read(json, &leaves[i], &again), 0);
-			assert_memory_equal(&again, &proof, sizeof proof);
-			struct sha256 stranger = leaf_number(77);
-			assert_int_equal(tree_proof_read(json, &stranger, &again),
-			                 proof.count > 0 ? ERR_INVALID_EVIDENCE : 0);
+			struct sha256 root = tree_root(tree), reached = reduced_root(json, &leaves[i]);
+			assert_true(sha256_equal(&reached, &root));
 		}
 		free(leaves);
 	}
-}
-
-static void test_json_errors(void **state)
-{
-#define A "\"0000000000000000000000000000000000000000000000000000000000000001\""
-#define B "\"0000000000000000000000000000000000000000000000000000000000000002\""
-	static const char *const wrong[] = {
-		"{}",
-		"null",
-		"[[]]",
-		"[[" A "]]",
-		"[[" B "," A "]]",
-		"[[" A "," B "," B "]]",
-		"[" A "," B "]",
-		"[[" A "," B "],[]]",
-		"[[" A "," B "],[" A "," B "]]",
-		"[[" A ",1]]",
-		"[[" A ",\"00\"]]",
-		"[[" B "," B "]]",
-	};
-	struct sha256 leaf = {.bytes = {[31] = 1}};
-	struct tree_proof proof;
-	ARENA_AUTO struct arena arena;
-
-	arena_init(&arena, 1 << 20);
-	assert_int_equal(
-		tree_proof_read(parse(&arena, slice_of("[[" A "," B "],[" B "]]")), &leaf, &proof), 0);
-	assert_int_equal(tree_proof_read(NULL, &leaf, &proof), ERR_INVALID_EVIDENCE);
-	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
-		if (tree_proof_read(parse(&arena, slice_of(wrong[i])), &leaf, &proof) == 0)
-			fail_msg("%s is taken", wrong[i]);
 }
 
 int main(void)
@@ -219,7 +212,6 @@ int main(void)
 		cmocka_unit_test(test_known_roots),       cmocka_unit_test(test_every_leaf_is_proven),
 		cmocka_unit_test(test_path_lengths),      cmocka_unit_test(test_composition),
 		cmocka_unit_test(test_composition_limit), cmocka_unit_test(test_json),
-		cmocka_unit_test(test_json_errors),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
