@@ -7,7 +7,6 @@
 
 #include "base/confine.h"
 #include "cli/command.h"
-#include "proof/renderer.h"
 
 #define NAME_SIZE 64
 #define USAGE_COLUMN 34
@@ -223,8 +222,6 @@ int main(int argc, char **argv)
 	error.code = confine_memory(&error); /* settings and the store hold secrets */
 	if (error.code)
 		return command_fail(&line, &error);
-	if (argc == 2 && strcmp(argv[1], RENDERER_COMMAND) == 0)
-		return renderer_run(); /* for this program's own use */
 	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
 		line.json |= strcmp(argv[i], "--json") == 0; /* for errors in what stands before it */
 	int leading = count_leading_options(argc - 1, argv + 1);

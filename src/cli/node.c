@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "http/server.h"
 #include "jobs/jobs.h"
+#include "proof/renderer.h"
 #include "seal/authority.h"
 #include "seal/signer.h"
 #include "service/admin_socket.h"
@@ -35,6 +36,7 @@ struct node {
 	int lock_file;
 	struct signer *signer;
 	struct authorities *authorities;
+	struct renderer renderer;
 	struct service service;
 	bool service_open;
 	struct jobs *jobs;
@@ -154,6 +156,7 @@ int node_open(const struct settings *settings, bool create, struct node **ret_no
 		return ERR_NO_MEMORY;
 	node->settings = settings;
 	node->lock_file = -1;
+	node->renderer.program = -1;
 	prepare_process(node);
 	int code = OK;
 	if (!create && access(settings->service_data_dir, F_OK) != 0)
@@ -167,6 +170,8 @@ int node_open(const struct settings *settings, bool create, struct node **ret_no
 	if (!code)
 		log_start(); /* after the signer: a forked process has no such thread */
 	if (!code)
+		code = renderer_find(&node->renderer, error);
+	if (!code)
 		code = create_authorities(node, error);
 	if (!code)
 		code = service_open(settings, create, &node->service, error);
@@ -176,6 +181,7 @@ int node_open(const struct settings *settings, bool create, struct node **ret_no
 		return code;
 	}
 	node->service.signer = node->signer;
+	node->service.renderer = &node->renderer;
 	node->service.authorities = node->authorities;
 	node->admin = (struct admin){.settings = settings,
 	                             .store = node->service.store,
@@ -207,6 +213,7 @@ int node_accept_rollback(const struct settings *settings, struct slice reason,
 		return ERR_NO_MEMORY;
 	node->settings = settings;
 	node->lock_file = -1;
+	node->renderer.program = -1;
 	prepare_process(node);
 	struct db_options options = settings_store(settings, false);
 	int code = lock_directory(node, error);
@@ -321,6 +328,7 @@ void node_close(struct node *node)
 	if (node->service_open)
 		service_close(&node->service);
 	authorities_free(node->authorities);
+	renderer_close(&node->renderer);
 	signer_stop(node->signer);
 	if (node->lock_file >= 0)
 		close(node->lock_file);

@@ -2,17 +2,25 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <linux/landlock.h>
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/pidfd.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "proof/renderer_process.h"
 #include "proof/report_wire.h"
+
+#define TEXT(number) #number
+#define PATH_OF_FILE(number) "/proc/self/fd/" TEXT(number)
 
 struct drawing {
 	int facts;  /* what it reads */
@@ -36,10 +44,10 @@ static int make_facts(const struct report_facts *facts, enum language language,
 	return OK;
 }
 
-static int spawn(const char *program, struct drawing *drawing, struct error *error)
+static int spawn(int program, struct drawing *drawing, struct error *error)
 {
 	static char *const environment[] = {NULL};
-	char *const words[] = {"constancia", RENDERER_COMMAND, NULL};
+	char *const words[] = {RENDERER_NAME, CONSTANCIA_VERSION, NULL};
 	posix_spawn_file_actions_t actions;
 	posix_spawnattr_t attributes;
 	sigset_t signals;
@@ -57,9 +65,11 @@ static int spawn(const char *program, struct drawing *drawing, struct error *err
 	int failed = posix_spawn_file_actions_adddup2(&actions, drawing->facts, STDIN_FILENO) ||
 	             posix_spawn_file_actions_adddup2(&actions, drawing->report, STDOUT_FILENO) ||
 	             posix_spawn_file_actions_adddup2(&actions, drawing->tell, STDERR_FILENO) ||
-	             posix_spawn_file_actions_addclosefrom_np(&actions, STDERR_FILENO + 1);
+	             posix_spawn_file_actions_adddup2(&actions, program, RENDERER_PROGRAM_FILE) ||
+	             posix_spawn_file_actions_addclosefrom_np(&actions, RENDERER_PROGRAM_FILE + 1);
 	if (!failed)
-		failed = posix_spawn(&drawing->child, program, &actions, &attributes, words, environment);
+		failed = posix_spawn(&drawing->child, PATH_OF_FILE(RENDERER_PROGRAM_FILE), &actions,
+		                     &attributes, words, environment);
 	posix_spawnattr_destroy(&attributes);
 	posix_spawn_file_actions_destroy(&actions);
 	if (!failed)
@@ -113,16 +123,9 @@ static int wait_for(struct drawing *drawing, int timeout_ms, struct error *error
 	return WEXITSTATUS(status) == 0 ? OK : read_failure(drawing->told, error);
 }
 
-static int prepare(const struct report_facts *facts, enum language language, const char *path,
-                   struct drawing *drawing, struct error *error)
+static int open_pipe(struct drawing *drawing, struct error *error)
 {
 	int pipes[2];
-	int result = make_facts(facts, language, drawing, error);
-	if (result)
-		return result;
-	drawing->report = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (drawing->report < 0)
-		return error_cause(error, ERR_IO, "%s: %s", path, strerror(errno));
 	if (pipe2(pipes, O_CLOEXEC | O_NONBLOCK) != 0)
 		return error_cause(error, ERR_IO, "pipe: %s", strerror(errno));
 	drawing->told = pipes[0];
@@ -136,20 +139,99 @@ static void shut(int file)
 		close(file);
 }
 
+/* Has the program read the facts and write the report; shuts both. */
+static int run(const struct renderer *renderer, struct drawing *drawing, struct error *error)
+{
+	int result = open_pipe(drawing, error);
+	if (!result)
+		result = spawn(renderer->program, drawing, error);
+	if (!result)
+		result = wait_for(drawing, renderer->timeout_ms, error);
+	shut(drawing->told);
+	shut(drawing->tell);
+	return result;
+}
+
 int renderer_draw(const struct renderer *renderer, const struct report_facts *facts,
                   enum language language, const char *path, struct error *error)
 {
 	struct drawing drawing = {-1, -1, -1, -1, -1};
-	int result = prepare(facts, language, path, &drawing, error);
-	if (!result)
-		result = spawn(renderer->program, &drawing, error);
-	if (!result)
-		result = wait_for(&drawing, renderer->timeout_ms, error);
+	int result = make_facts(facts, language, &drawing, error);
+	if (!result) {
+		drawing.report = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+		result = drawing.report >= 0 ? run(renderer, &drawing, error)
+		                             : error_cause(error, ERR_IO, "%s: %s", path, strerror(errno));
+	}
 	if (result && drawing.report >= 0)
 		unlink(path);
 	shut(drawing.facts);
 	shut(drawing.report);
-	shut(drawing.told);
-	shut(drawing.tell);
 	return result;
+}
+
+bool renderer_can_be_fenced(void)
+{
+	return syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION) > 0;
+}
+
+/* ---- the program ---- */
+
+int renderer_open(const char *path, struct renderer *ret_renderer, struct error *error)
+{
+	int program = open(path, O_PATH | O_CLOEXEC);
+	if (program < 0)
+		return error_cause(error, ERR_UNAVAILABLE, "%s: %s", path, strerror(errno));
+	*ret_renderer = (struct renderer){program, RENDERER_TIMEOUT_S * 1000};
+	return OK;
+}
+
+void renderer_close(struct renderer *renderer)
+{
+	shut(renderer->program);
+	renderer->program = -1;
+}
+
+int renderer_check(const struct renderer *renderer, struct error *error)
+{
+	struct drawing drawing = {-1, -1, -1, -1, -1};
+	drawing.facts = memfd_create("no facts", MFD_CLOEXEC);
+	drawing.report = memfd_create("no report", MFD_CLOEXEC);
+	int result = drawing.facts >= 0 && drawing.report >= 0
+	                 ? run(renderer, &drawing, error)
+	                 : error_cause(error, ERR_NO_MEMORY, "memfd_create: %s", strerror(errno));
+	shut(drawing.facts);
+	shut(drawing.report);
+	return result;
+}
+
+/* The renderer's path if it stood beside this program. */
+static int path_beside(char path[PATH_MAX], struct error *error)
+{
+	ssize_t size = readlink("/proc/self/exe", path, PATH_MAX);
+	if (size < 0)
+		return error_cause(error, ERR_IO, "/proc/self/exe: %s", strerror(errno));
+	char *end = memrchr(path, '/', (size_t)size);
+	if (!end || (size_t)(end - path) + sizeof "/" RENDERER_NAME > PATH_MAX)
+		return error_cause(error, ERR_IO, "/proc/self/exe: its path is too long");
+	strcpy(end + 1, RENDERER_NAME);
+	return OK;
+}
+
+int renderer_find(struct renderer *ret_renderer, struct error *error)
+{
+	char beside[PATH_MAX];
+	struct error local = {0};
+	int result = path_beside(beside, error);
+	if (result)
+		return result;
+	const char *path = access(beside, F_OK) == 0 ? beside : RENDERER_INSTALLED;
+	result = renderer_open(path, ret_renderer, &local);
+	if (!result) {
+		result = renderer_check(ret_renderer, &local);
+		if (result)
+			renderer_close(ret_renderer);
+	}
+	if (result)
+		return error_set(error, ERR_UNAVAILABLE, MSG_RENDERER_UNUSABLE, path, local.cause, NULL);
+	return OK;
 }

@@ -1,26 +1,36 @@
 /* Reports are drawn from text that others wrote, by libraries that are large: in a process of its
  * own for each report, which has no network, no store, no secrets, and no file that it could
- * change.
+ * change. It is a program of its own, so that no other start loads those libraries.
  *
- * renderer_draw executes the program anew with RENDERER_COMMAND as its only argument, an empty
- * environment, and three open files: the facts, the report to be, and a pipe for what went wrong.
- * That process (renderer_run) keeps the system calls that drawing needs, and of the file system,
- * where the kernel has Landlock (5.13), the fonts and the colour profile, for reading; without
- * it what this user may read stays readable. It is ended when it takes too long, and memory ends
- * with it. */
+ * renderer_draw executes that program with this one's version as its only argument, an empty
+ * environment, and three open files: the facts, the report to be, and a pipe for what went wrong
+ * (a fourth, its own executable, it closes). It keeps the system calls that drawing needs, and of
+ * the file system, where the kernel has Landlock (5.13), the fonts and the colour profile, for
+ * reading; without it what this user may read stays readable. It is ended when it takes too long,
+ * and memory ends with it. */
 #ifndef PROOF_RENDERER_H
 #define PROOF_RENDERER_H
 
 #include "proof/report.h"
 
-#define RENDERER_COMMAND "draw-report"
-#define RENDERER_THIS_PROGRAM "/proc/self/exe"
+#define RENDERER_NAME "constancia-renderer"
 #define RENDERER_TIMEOUT_S 120
 
 struct renderer {
-	const char *program;
+	int program; /* the executable, open: an upgrade does not change it under a running service */
 	int timeout_ms;
 };
+
+/* The renderer that belongs to this program: the one in its directory, as in a build, else the
+ * installed one; no variable names another. It is started once, to draw nothing. ERR_UNAVAILABLE
+ * with its path and the cause when it is missing, of another version, or does not start. */
+int renderer_find(struct renderer *ret_renderer, struct error *error) MUST_CHECK;
+
+/* A given one, which is not started. ERR_UNAVAILABLE. */
+int renderer_open(const char *path, struct renderer *ret_renderer, struct error *error) MUST_CHECK;
+/* Starts it, to draw nothing. ERR_UNAVAILABLE, ERR_INTERNAL, as renderer_draw. */
+int renderer_check(const struct renderer *renderer, struct error *error) MUST_CHECK;
+void renderer_close(struct renderer *renderer);
 
 /* Writes the unsigned report to `path` (created or replaced; removed again on failure). As
  * report_render; ERR_UNAVAILABLE when the process crashed, or did not end in time. Any thread may
@@ -28,14 +38,7 @@ struct renderer {
 int renderer_draw(const struct renderer *renderer, const struct report_facts *facts,
                   enum language language, const char *path, struct error *error) MUST_CHECK;
 
-/* What the process does; gives its exit status. */
-int renderer_run(void);
-
 /* Whether the kernel can keep a renderer from the file system. */
 bool renderer_can_be_fenced(void);
-
-/* Gives up all that drawing does not need: for renderer_run, and for tests. *ret_fenced: the file
- * system is out of reach but for fonts and profile. */
-int renderer_confine(bool *ret_fenced, struct error *error) MUST_CHECK;
 
 #endif

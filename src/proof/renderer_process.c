@@ -4,6 +4,7 @@
 #include <seccomp.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -13,6 +14,7 @@
 #include "base/arena.h"
 #include "base/confine.h"
 #include "proof/renderer.h"
+#include "proof/renderer_process.h"
 #include "proof/report_finish.h"
 #include "proof/report_wire.h"
 
@@ -49,11 +51,6 @@ static bool allow_below(int rules, const char *path, uint64_t rights)
 	return added;
 }
 
-bool renderer_can_be_fenced(void)
-{
-	return syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION) > 0;
-}
-
 static int fence(bool *ret_fenced, struct error *error)
 {
 	struct landlock_ruleset_attr attributes = {.handled_access_fs = ALL_RIGHTS};
@@ -86,41 +83,51 @@ int renderer_confine(bool *ret_fenced, struct error *error)
 }
 
 /* Neither a loop nor a report that grows without end gets far. */
-static void bound(void)
+static int bound(struct error *error)
 {
 	struct rlimit seconds = {RENDERER_TIMEOUT_S, RENDERER_TIMEOUT_S};
 	struct rlimit file = {FILE_MAX_BYTES, FILE_MAX_BYTES};
+	close(RENDERER_PROGRAM_FILE);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	prctl(PR_SET_NAME, "renderer");
 	(void)setrlimit(RLIMIT_CPU, &seconds);
 	(void)setrlimit(RLIMIT_FSIZE, &file);
+	return confine_memory(error); /* executing has undone what the service did */
 }
 
-static int draw(struct error *error)
+/* Draws what the open facts say. */
+static int draw(size_t size, struct error *error)
 {
 	static struct report_facts facts;
 	enum language language;
-	struct stat found;
-	bool fenced;
 	ARENA_AUTO struct arena arena;
 	arena_init(&arena, 2 * REPORT_WIRE_MAX);
-	if (fstat(STDIN_FILENO, &found) != 0 || (size_t)found.st_size > REPORT_WIRE_MAX)
-		return error_cause(error, ERR_VALIDATION, "no facts");
-	char *wire = arena_alloc(&arena, (size_t)found.st_size + 1);
-	if (!wire || pread(STDIN_FILENO, wire, (size_t)found.st_size, 0) != found.st_size)
+	char *wire = arena_alloc(&arena, size + 1);
+	if (!wire || pread(STDIN_FILENO, wire, size, 0) != (ssize_t)size)
 		return error_cause(error, ERR_NO_MEMORY, "reading the facts");
-	int result = renderer_confine(&fenced, error);
-	if (!result)
-		result = report_wire_read(slice_make(wire, (size_t)found.st_size), &arena, &facts,
-		                          &language, error);
+	int result = report_wire_read(slice_make(wire, size), &arena, &facts, &language, error);
 	return result ? result : report_render(&facts, language, STDOUT_FILENO, error);
 }
 
-int renderer_run(void)
+static int confine_and_draw(const char *version, struct error *error)
+{
+	struct stat found;
+	bool fenced;
+	if (strcmp(version, CONSTANCIA_VERSION) != 0)
+		return error_cause(error, ERR_INTERNAL,
+		                   "version " CONSTANCIA_VERSION ", but started by '%s'", version);
+	if (fstat(STDIN_FILENO, &found) != 0 || (size_t)found.st_size > REPORT_WIRE_MAX)
+		return error_cause(error, ERR_VALIDATION, "no facts");
+	int result = renderer_confine(&fenced, error);
+	return result || found.st_size == 0 ? result : draw((size_t)found.st_size, error);
+}
+
+void renderer_run(const char *version)
 {
 	struct error error = {0};
-	bound();
-	int result = draw(&error);
+	int result = bound(&error);
+	if (!result)
+		result = confine_and_draw(version, &error);
 	if (result)
 		(void)dprintf(STDERR_FILENO, "%d %s", result, error.cause);
 	_exit(result ? 1 : 0); /* the libraries' own ends are none of ours */

@@ -1,5 +1,5 @@
 /* The facts of a report as bytes, from one process of this program to another. Inside src/proof
- * only. Not a format: both ends are the same executable. */
+ * only. Not a format: both ends are of one build. */
 #ifndef PROOF_REPORT_WIRE_H
 #define PROOF_REPORT_WIRE_H
 

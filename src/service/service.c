@@ -1,7 +1,6 @@
 #include "service/service.h"
 
 #include "base/log.h"
-#include "proof/renderer.h"
 #include "seal/clock_state.h"
 #include "seal/signer.h"
 #include "service/keys.h"
@@ -21,8 +20,6 @@ static int open_payments(const struct settings *settings, struct payment_provide
 	};
 	return payment_provider_open(&given, ret, error);
 }
-
-static const struct renderer this_program = {RENDERER_THIS_PROGRAM, RENDERER_TIMEOUT_S * 1000};
 
 /* A store across a network may be away when a node starts: then whoever sweeps claims the place. */
 static int claim_content(struct service *service, struct error *error)
@@ -51,7 +48,6 @@ int service_open(const struct settings *settings, bool create, struct service *r
 {
 	struct service *service = ret_service;
 	service->settings = settings;
-	service->renderer = &this_program;
 	struct db_options options = settings_store(settings, create);
 	int result = store_open(&options, &service->store, error);
 	struct content_options content = settings_content(settings, create);

@@ -69,7 +69,7 @@ struct service {
 };
 
 /* Opens store and content by the settings and starts the registrar; signer and authorities are
- * given by the caller, who started them first. */
+ * given by the caller, who started them first, and so is the renderer. */
 int service_open(const struct settings *settings, bool create, struct service *ret_service,
                  struct error *error) MUST_CHECK;
 /* Ends the registrar after it has answered what waits. */

@@ -497,6 +497,46 @@ def test_a_standstill_of_the_signing_process_is_shown_and_ends_the_service(start
     assert "constancia_signer_ready 1" in service.monitor("/metrics")[1]
 
 
+def copy_program(directory):
+    """The program, with what belongs beside it."""
+    for name in ("constancia-renderer", os.path.basename(BINARY)):
+        program = shutil.copy2(os.path.join(os.path.dirname(BINARY), name), directory)
+    return program
+
+
+@pytest.mark.parametrize("command", ["init", "serve", "dev"])
+def test_a_renderer_that_does_not_start_is_told_at_the_start(tmp_path, command):
+    program = copy_program(tmp_path)
+    renderer = tmp_path / "constancia-renderer"
+    data = tmp_path / "data"
+
+    def start(name):
+        words = ["--set", "tsa.url=embedded:"] if name != "dev" else []
+        return subprocess.run([program, name, *words, "--data", data, "--set",
+                               "service.listen=127.0.0.1:0"], capture_output=True, text=True,
+                              timeout=60, check=False)
+    if command == "serve":
+        assert start("init").returncode == 0
+    renderer.write_text("#!/bin/sh\nprintf -- '-16 libpango is gone' >&2\nexit 1\n",
+                        encoding="ascii")
+    done = start(command)
+    assert done.returncode == 2
+    assert f"{renderer}, cannot be used: renderer: libpango is gone" in done.stderr
+    # What draws nothing needs none.
+    assert subprocess.run([program, "config", "print"], capture_output=True,
+                          check=False).returncode == 0
+
+
+def test_only_the_renderer_loads_what_draws_and_it_loads_no_network():
+    renderer = os.path.join(os.path.dirname(BINARY), "constancia-renderer")
+    loaded = {program: subprocess.run(["ldd", program], capture_output=True, text=True,
+                                      check=True).stdout for program in (BINARY, renderer)}
+    for library in ("libcairo", "libpango", "libglib", "libfontconfig", "libX11"):
+        assert library in loaded[renderer] and library not in loaded[BINARY]
+    for library in ("libcurl", "libpq", "libmicrohttpd", "libsqlite3"):
+        assert library in loaded[BINARY] and library not in loaded[renderer]
+
+
 def test_no_process_that_holds_secrets_leaves_a_core_or_can_be_looked_into(service):
     """What is not dumpable is root's in /proc, whoever runs it; so it is run by somebody else."""
     for process in (service.process.pid, signer_of(service)):
@@ -505,7 +545,7 @@ def test_no_process_that_holds_secrets_leaves_a_core_or_can_be_looked_into(servi
     nobody = 65534
     with tempfile.TemporaryDirectory() as directory:
         os.chmod(directory, 0o755)
-        program = shutil.copy2(BINARY, directory)
+        program = copy_program(directory)
         home = os.path.join(directory, "home")
         os.mkdir(home)
         user = {}

@@ -1,5 +1,4 @@
-/* Reports drawn in a process of its own: by the program itself, and by others that crash, hang or
- * lie in its place. */
+/* Reports drawn by a program of its own, and by others that crash, hang or lie in its place. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,6 +18,7 @@
 #include <unistd.h>
 
 #include "proof/renderer.h"
+#include "proof/renderer_process.h"
 #include "test_report_facts.h"
 #include "test_report_tools.h"
 
@@ -40,34 +40,63 @@ static int teardown(void **state)
 	return 0;
 }
 
+static struct renderer open_program(const char *program)
+{
+	struct renderer renderer;
+	struct error error = {0};
+	if (renderer_open(program, &renderer, &error))
+		fail_msg("%s", error.cause);
+	return renderer;
+}
+
 static struct renderer own(void)
 {
-	return (struct renderer){getenv("CONSTANCIA"), 120000};
+	assert_non_null(getenv("CONSTANCIA_RENDERER"));
+	return open_program(getenv("CONSTANCIA_RENDERER"));
 }
 
 /* A shell script in the renderer's place. */
 static struct renderer script(const char *text, int timeout_ms)
 {
-	static char name[160];
 	static int number;
-	char whole[512];
+	char name[160], whole[512];
 	snprintf(name, sizeof(name), "%s/renderer-%d", directory, number++);
 	snprintf(whole, sizeof(whole), "#!/bin/sh\n%s\n", text);
 	tools_write(name, slice_of(whole));
 	assert_int_equal(chmod(name, 0700), 0);
-	return (struct renderer){name, timeout_ms};
+	struct renderer renderer = open_program(name);
+	renderer.timeout_ms = timeout_ms;
+	return renderer;
 }
 
+static void expect_nobody_left_behind(void)
+{
+	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+	assert_int_equal(errno, ECHILD);
+}
+
+/* Closes the renderer. */
 static void expect(struct renderer renderer, int code, const char *cause)
 {
 	struct error error = {0};
 	tools_write(path, slice_of("what was there"));
 	assert_int_equal(renderer_draw(&renderer, &sample.facts, LANGUAGE_ENGLISH, path, &error), code);
+	renderer_close(&renderer);
 	if (!strstr(error.cause, cause))
 		fail_msg("%s", error.cause);
 	assert_int_equal(access(path, F_OK), -1);
-	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* nobody is left behind */
-	assert_int_equal(errno, ECHILD);
+	expect_nobody_left_behind();
+}
+
+/* Whether it starts. Closes the renderer. */
+static void expect_checked(struct renderer renderer, int code, const char *cause)
+{
+	struct error error = {0};
+	assert_int_equal(renderer_check(&renderer, &error), code);
+	renderer_close(&renderer);
+	if (!strstr(error.cause, cause))
+		fail_msg("%s", error.cause);
+	expect_nobody_left_behind();
 }
 
 static void draws_the_same(void **state)
@@ -83,6 +112,45 @@ static void draws_the_same(void **state)
 		tools_read(path, &there);
 		assert_true(here.size > 0 && slice_equal(buf_slice(&here), buf_slice(&there)));
 	}
+	renderer_close(&renderer);
+}
+
+static void says_whether_it_starts(void **state)
+{
+	struct renderer renderer;
+	struct error error = {0};
+	expect_checked(own(), OK, "");
+	expect_checked(script("test \"$*\" = " CONSTANCIA_VERSION " && test ! -s /dev/stdin", 60000),
+	               OK, "");
+	expect_checked(script("exit 127", 60000), ERR_INTERNAL, "renderer: ");
+	expect_checked(script("kill -SEGV $$", 60000), ERR_UNAVAILABLE, "ended by signal 11");
+	expect_checked(script("exec sleep 1000", 500), ERR_UNAVAILABLE, "not end in time");
+	expect_checked(open_program("/dev/null"), ERR_UNAVAILABLE, "starting the renderer");
+	assert_int_equal(renderer_open("/nonexistent", &renderer, &error), ERR_UNAVAILABLE);
+	assert_non_null(strstr(error.cause, "/nonexistent: No such file"));
+}
+
+static void draws_for_its_own_version_alone(void **state)
+{
+	BUF_AUTO struct buf out = {0};
+	assert_int_equal(tools_run(&out, "'%s' 0.0.0 </dev/null", getenv("CONSTANCIA_RENDERER")), 1);
+	assert_non_null(strstr(out.data, "started by '0.0.0'"));
+}
+
+/* An upgrade beside a service that goes on running. */
+static void stays_the_program_that_was_opened(void **state)
+{
+	char program[160], other[160];
+	BUF_AUTO struct buf out = {0};
+	snprintf(program, sizeof(program), "%s/program", directory);
+	snprintf(other, sizeof(other), "%s/other", directory);
+	assert_int_equal(tools_run(&out, "cp '%s' '%s'", getenv("CONSTANCIA_RENDERER"), program), 0);
+	struct renderer renderer = open_program(program);
+	tools_write(other, slice_of("#!/bin/sh\nexit 1\n"));
+	assert_int_equal(chmod(other, 0700), 0);
+	assert_int_equal(rename(other, program), 0);
+	expect_checked(open_program(program), ERR_INTERNAL, "renderer: ");
+	expect_checked(renderer, OK, "");
 }
 
 static void says_what_is_wrong_with_the_facts(void **state)
@@ -103,7 +171,6 @@ static void goes_on_after_one_that_crashes_or_hangs(void **state)
 	expect(script("kill -STOP $$", 500), ERR_UNAVAILABLE, "not end in time");
 	expect(script("exec sleep 1000", 500), ERR_UNAVAILABLE, "not end in time");
 	expect(script("exec 0<&- 1>&- 2>&-; exec sleep 1000", 500), ERR_UNAVAILABLE, "not end in time");
-	expect((struct renderer){"/nonexistent", 60000}, ERR_UNAVAILABLE, "starting the renderer");
 	draws_the_same(state);
 }
 
@@ -120,6 +187,8 @@ static void gets_no_secrets_and_no_files(void **state)
 {
 	setenv("A_SECRET", "in the environment", 1);
 	int open_file = open("/dev/null", O_RDONLY);
+	while (open_file >= 0 && open_file <= RENDERER_PROGRAM_FILE)
+		open_file = dup(open_file);
 	assert_true(open_file >= 0);
 	char text[200];
 	snprintf(text, sizeof(text),
@@ -187,6 +256,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(draws_the_same),
+		cmocka_unit_test(says_whether_it_starts),
+		cmocka_unit_test(draws_for_its_own_version_alone),
+		cmocka_unit_test(stays_the_program_that_was_opened),
 		cmocka_unit_test(says_what_is_wrong_with_the_facts),
 		cmocka_unit_test(goes_on_after_one_that_crashes_or_hangs),
 		cmocka_unit_test(believes_only_what_a_renderer_may_say),

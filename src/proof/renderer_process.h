@@ -1,0 +1,18 @@
+/* The other end of renderer.h: what the program that draws does. */
+#ifndef PROOF_RENDERER_PROCESS_H
+#define PROOF_RENDERER_PROCESS_H
+
+#include "base/error.h"
+
+/* Where the program's executable is open when it starts; the first of all that are not its own. */
+#define RENDERER_PROGRAM_FILE 3
+
+/* Reads the facts and draws the report; no facts, no report. `version` is that of the program which
+ * asks, and must be this one's. Ends the process. */
+_Noreturn void renderer_run(const char *version);
+
+/* Gives up all that drawing does not need: for renderer_run, and for tests. *ret_fenced: the file
+ * system is out of reach but for fonts and profile. */
+int renderer_confine(bool *ret_fenced, struct error *error) MUST_CHECK;
+
+#endif
