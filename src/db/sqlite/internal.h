@@ -1,15 +1,114 @@
-/* Shared by the files of the embedded store's driver alone. */
+/* Shared by the files of the embedded store's driver alone.
+ *
+ * SQLite 3.40 can corrupt its log when two connections write or checkpoint at once: so exactly one
+ * connection does both, the others are read-only, and automatic checkpoints are off. */
 #ifndef DB_SQLITE_INTERNAL_H
 #define DB_SQLITE_INTERNAL_H
 
 #include <limits.h>
+#include <pthread.h>
+#include <sqlite3.h>
 
-#include "db/db.h"
+#include "db/driver.h"
 
+#define READER_COUNT 8
+#define QUERY_CACHE_MAX 512
+#define PARAMETERS_MAX 31
 #define SQLITE_LOG_SUFFIX "-wal"
 #define SQLITE_PATH_MAX (PATH_MAX + 16) /* of the file with a suffix */
 
-/* The driver's functions of these names (db.h). */
+struct sqlite_query {
+	struct db_query base;
+	const char *sql;
+	sqlite3_stmt *statement;
+	int bound;
+	uint8_t places[PARAMETERS_MAX + 1]; /* $n -> SQLite's index, which goes by first appearance */
+};
+
+struct sqlite_connection {
+	struct db_connection base;
+	sqlite3 *sqlite;
+	bool writer;
+	bool in_transaction;
+	struct sqlite_query queries[QUERY_CACHE_MAX]; /* open addressing by the text's address */
+	struct sqlite_connection *next_free;
+};
+
+struct sqlite_db {
+	struct db base;
+	char path[PATH_MAX];
+	int lock_file;
+	pthread_mutex_t mutex;
+	pthread_cond_t turn_changed;
+	uint64_t next_ticket; /* the writer is given in order of arrival */
+	uint64_t turn;
+	pthread_cond_t reader_free;
+	struct sqlite_connection writer;
+	struct sqlite_connection readers[READER_COUNT];
+	struct sqlite_connection *free_readers;
+	int log_pages;   /* in the log after the last commit */
+	int moved_pages; /* of them already moved into the file */
+};
+
+static inline struct sqlite_db *sqlite_db(struct db *db)
+{
+	return (struct sqlite_db *)db;
+}
+
+static inline struct sqlite_connection *sqlite_connection(struct db_connection *connection)
+{
+	return (struct sqlite_connection *)connection;
+}
+
+static inline struct sqlite_query *sqlite_query(struct db_query *query)
+{
+	return (struct sqlite_query *)query;
+}
+
+static inline struct sqlite_connection *connection_of(struct sqlite_query *query)
+{
+	return sqlite_connection(query->base.connection);
+}
+
+/* ---- connection.c ---- */
+int sqlite_connection_open(struct sqlite_db *db, struct sqlite_connection *connection, bool writer,
+                           struct error *error) MUST_CHECK;
+void sqlite_connection_close(struct sqlite_connection *connection);
+/* What SQLite says went wrong, as one of our codes, in connection->base.error too; a failed sync
+ * poisons the database. */
+int sqlite_note_error(struct sqlite_connection *connection, const char *what);
+/* The same as the connection's failure, unless it has one. */
+int sqlite_fail(struct sqlite_connection *connection, const char *what);
+int sqlite_begin(struct db_connection *connection, struct error *error) MUST_CHECK;
+int sqlite_commit(struct db_connection *connection, struct error *error) MUST_CHECK;
+void sqlite_rollback(struct db_connection *connection);
+int sqlite_run(struct db_connection *connection, const char *sql, struct error *error) MUST_CHECK;
+
+/* ---- log.c: the write-ahead log ---- */
+/* Before SQLite sees the files: what is in them, made durable. */
+int sqlite_make_files_durable(struct sqlite_db *db, struct error *error) MUST_CHECK;
+/* Before anybody else is connected: moves all of the log into the file. */
+int sqlite_move_whole_log(struct sqlite_db *db, struct error *error) MUST_CHECK;
+/* Counts the log's pages at each commit of the writer. */
+void sqlite_watch_log(struct sqlite_db *db);
+int sqlite_maintain(struct db *db, struct error *error) MUST_CHECK;
+
+/* ---- query.c ---- */
+struct db_query *sqlite_make_query(struct db_connection *connection, const char *literal_sql,
+                                   bool long_result);
+void sqlite_bind_integer(struct db_query *query, int64_t value);
+void sqlite_bind_text_slice(struct db_query *query, struct slice text);
+void sqlite_bind_bytes(struct db_query *query, const void *data, size_t size);
+void sqlite_bind_nothing(struct db_query *query);
+bool sqlite_step(struct db_query *query);
+int sqlite_execute(struct db_query *query, int64_t *ret_changes, struct error *error) MUST_CHECK;
+int sqlite_end(struct db_query *query, struct error *error) MUST_CHECK;
+int64_t sqlite_integer(struct db_query *query, int column);
+bool sqlite_is_null(struct db_query *query, int column);
+struct slice sqlite_text(struct db_query *query, int column);
+struct slice sqlite_blob(struct db_query *query, int column);
+
+/* ---- copy.c ---- */
 int sqlite_backup(struct db *db, const char *path, struct error *error) MUST_CHECK;
 int sqlite_vacant(const struct db_options *options, struct error *error) MUST_CHECK;
 int sqlite_restore(const struct db_options *options, const char *path, struct error *error)

@@ -1,0 +1,168 @@
+/* A connection: opening it, its transactions, and what SQLite's errors mean. */
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdio.h>
+
+#include "db/sqlite/internal.h"
+
+#define WRITER_CACHE_KIB 16384
+#define READER_CACHE_KIB 512
+#define BUSY_PATIENCE_MS 5000
+/* Of SQLite's own: other processes stay locked out while it is open, and the index of the log is in
+ * memory: no file "-shm", which could be out of date, and whose pages need room on the disk when
+ * they are touched. */
+#define VFS "unix-excl"
+
+/* ---- errors ---- */
+
+static int io_error(struct sqlite_connection *connection, int extended)
+{
+	int number = sqlite3_system_errno(connection->sqlite);
+	if (extended == SQLITE_IOERR_NOMEM)
+		return ERR_NO_MEMORY;
+	/* A quota or a limit, for which SQLite knows no code of its own, and at a commit no errno; the
+	 * same for a broken disk, as what was not written is not there. */
+	if (extended == SQLITE_IOERR_WRITE)
+		return ERR_NO_SPACE;
+	return number == ENOSPC || number == EDQUOT || number == EFBIG ? ERR_NO_SPACE : ERR_IO;
+}
+
+/* SQLite calls it corruption, too, when the system cannot read a page: all reads end so once a file
+ * system gave up. The file and its log remember. */
+static bool read_failed(struct sqlite_connection *connection)
+{
+	int of_file = 0, of_log = 0;
+	sqlite3_file *log = NULL;
+	sqlite3_file_control(connection->sqlite, NULL, SQLITE_FCNTL_LAST_ERRNO, &of_file);
+	sqlite3_file_control(connection->sqlite, NULL, SQLITE_FCNTL_JOURNAL_POINTER, &log);
+	if (log && log->pMethods)
+		log->pMethods->xFileControl(log, SQLITE_FCNTL_LAST_ERRNO, &of_log);
+	return of_file == EIO || of_log == EIO;
+}
+
+int sqlite_note_error(struct sqlite_connection *connection, const char *what)
+{
+	int code = sqlite3_errcode(connection->sqlite) & 0xff; /* without the extension */
+	int extended = sqlite3_extended_errcode(connection->sqlite);
+	int result = ERR_UNAVAILABLE;
+	if (code == SQLITE_FULL)
+		result = ERR_NO_SPACE;
+	else if (code == SQLITE_IOERR)
+		result = io_error(connection, extended);
+	else if (code == SQLITE_CORRUPT || code == SQLITE_NOTADB)
+		result = read_failed(connection) ? ERR_IO : ERR_CORRUPT;
+	else if (code == SQLITE_NOMEM)
+		result = ERR_NO_MEMORY;
+	else if (code == SQLITE_CONSTRAINT)
+		result = ERR_REFUSED;
+	else if (code == SQLITE_ERROR || code == SQLITE_MISUSE || code == SQLITE_RANGE)
+		result = ERR_INTERNAL;
+	if (code == SQLITE_IOERR &&
+	    (extended == SQLITE_IOERR_FSYNC || extended == SQLITE_IOERR_DIR_FSYNC))
+		atomic_store(&connection->base.db->poisoned, true);
+	return error_cause(&connection->base.error, result, "%s: %s (%d, errno %d)", what,
+	                   sqlite3_errmsg(connection->sqlite), extended,
+	                   sqlite3_system_errno(connection->sqlite));
+}
+
+int sqlite_fail(struct sqlite_connection *connection, const char *what)
+{
+	if (connection->base.failure == OK)
+		connection->base.failure = sqlite_note_error(connection, what);
+	return connection->base.failure;
+}
+
+/* ---- opening ---- */
+
+static int run(struct sqlite_connection *connection, const char *sql)
+{
+	if (sqlite3_exec(connection->sqlite, sql, NULL, NULL, NULL) != SQLITE_OK)
+		return sqlite_fail(connection, sql);
+	return OK;
+}
+
+int sqlite_connection_open(struct sqlite_db *db, struct sqlite_connection *connection, bool writer,
+                           struct error *error)
+{
+	connection->base.db = &db->base;
+	connection->writer = writer;
+	int flags = (writer ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY) |
+	            SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_NOFOLLOW;
+	if (sqlite3_open_v2(db->path, &connection->sqlite, flags, VFS) != SQLITE_OK) {
+		sqlite_fail(connection, "open");
+		return db_report(&connection->base, error);
+	}
+	sqlite3_extended_result_codes(connection->sqlite, 1);
+	sqlite3_busy_timeout(connection->sqlite, BUSY_PATIENCE_MS);
+	char pragmas[256];
+	snprintf(pragmas, sizeof pragmas, "PRAGMA cache_size=-%d; PRAGMA temp_store=MEMORY;",
+	         writer ? WRITER_CACHE_KIB : READER_CACHE_KIB);
+	run(connection, pragmas);
+	if (writer) {
+		run(connection, "PRAGMA synchronous=FULL; PRAGMA journal_mode=WAL;"
+		                "PRAGMA wal_autocheckpoint=0; PRAGMA journal_size_limit=67108864;");
+		sqlite_watch_log(db);
+	}
+	return db_report(&connection->base, error);
+}
+
+void sqlite_connection_close(struct sqlite_connection *connection)
+{
+	for (int i = 0; i < QUERY_CACHE_MAX; i++)
+		sqlite3_finalize(connection->queries[i].statement);
+	sqlite3_close(connection->sqlite);
+}
+
+/* ---- transactions ---- */
+
+int sqlite_begin(struct db_connection *base, struct error *error)
+{
+	struct sqlite_connection *connection = sqlite_connection(base);
+	if (connection->writer && db_is_poisoned(base->db))
+		return error_cause(error, ERR_UNAVAILABLE, "an earlier sync failed");
+	struct db_query *begin =
+		connection->writer ? db_query(base, "BEGIN IMMEDIATE") : db_query(base, "BEGIN");
+	int result = db_execute(begin, NULL, error);
+	connection->in_transaction = result == OK;
+	return result;
+}
+
+void sqlite_rollback(struct db_connection *base)
+{
+	struct sqlite_connection *connection = sqlite_connection(base);
+	if (connection->in_transaction && !sqlite3_get_autocommit(connection->sqlite))
+		sqlite3_exec(connection->sqlite, "ROLLBACK", NULL, NULL, NULL);
+	connection->in_transaction = false;
+}
+
+int sqlite_commit(struct db_connection *base, struct error *error)
+{
+	struct sqlite_connection *connection = sqlite_connection(base);
+	if (base->failure != OK) {
+		sqlite_rollback(base);
+		return db_report(base, error);
+	}
+	int result = db_execute(db_query(base, "COMMIT"), NULL, error);
+	if (result == OK) {
+		connection->in_transaction = false;
+		return OK;
+	}
+	/* A log that could not be written holds no commit mark: the transaction is not there. One that
+	 * could not be synced, or not be taken note of in memory, may come back after a crash: nobody
+	 * knows. */
+	sqlite_rollback(base);
+	if (result == ERR_IO)
+		atomic_store(&base->db->poisoned, true);
+	if (db_is_poisoned(base->db) || result == ERR_NO_MEMORY) {
+		if (error)
+			error->code = ERR_UNKNOWN_OUTCOME;
+		return ERR_UNKNOWN_OUTCOME;
+	}
+	return result;
+}
+
+int sqlite_run(struct db_connection *base, const char *sql, struct error *error)
+{
+	run(sqlite_connection(base), sql);
+	return db_report(base, error);
+}

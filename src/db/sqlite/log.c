@@ -1,0 +1,80 @@
+/* The write-ahead log: made durable before it is believed, and moved into the file.
+ *
+ * What the kernel shows of the files when they are opened may never have reached the disk: an
+ * earlier process's sync failed, or the process was killed before it. So before anything is read
+ * and believed, the log is written again and synced (sqlite_make_files_durable), then moved into
+ * the file and emptied (sqlite_move_whole_log). In this order: SQLite relies on a page being in a
+ * synced log before it is written into the file. */
+#include <stdio.h>
+
+#include "base/durable.h"
+#include "db/sqlite/internal.h"
+
+/* The log is moved into the file once it has grown past this many pages of 4 KiB. */
+#define LOG_PAGES_MAX 8192
+
+/* Of the file nothing need be written again: pages that a sync failed on are in the log still, and
+ * are moved from there once more. It is synced for the sake of whoever copied it here. */
+int sqlite_make_files_durable(struct sqlite_db *db, struct error *error)
+{
+	char log[SQLITE_PATH_MAX];
+	snprintf(log, sizeof log, "%s" SQLITE_LOG_SUFFIX, db->path);
+	int result = durable_rewrite(log, UINT64_MAX, error);
+	return result == OK ? durable_rewrite(db->path, 0, error) : result;
+}
+
+/* The emptied log is synced too: an older one must not be played into a file that has moved on. */
+int sqlite_move_whole_log(struct sqlite_db *db, struct error *error)
+{
+	if (sqlite3_wal_checkpoint_v2(db->writer.sqlite, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL,
+	                              NULL) != SQLITE_OK) {
+		sqlite_fail(&db->writer, "moving the log into the file");
+		return db_report(&db->writer.base, error);
+	}
+	char log[SQLITE_PATH_MAX];
+	snprintf(log, sizeof log, "%s" SQLITE_LOG_SUFFIX, db->path);
+	int result = durable_sync(log, error);
+	return result == OK ? durable_sync_above(db->path, error) : result;
+}
+
+static int note_log_size(void *context, sqlite3 *sqlite, const char *name, int pages)
+{
+	struct sqlite_db *db = context;
+	if (pages < db->log_pages)
+		db->moved_pages = 0; /* the log began anew */
+	db->log_pages = pages;
+	return SQLITE_OK;
+}
+
+void sqlite_watch_log(struct sqlite_db *db)
+{
+	sqlite3_wal_hook(db->writer.sqlite, note_log_size, db);
+}
+
+static int move_log(struct sqlite_db *db, struct error *error)
+{
+	if (db->log_pages - db->moved_pages < LOG_PAGES_MAX)
+		return OK;
+	int in_log = 0;
+	int moved = 0;
+	/* PASSIVE waits for nobody: it moves what no reader still needs, and the first commit that
+	 * finds the log wholly moved begins it anew. */
+	int result = sqlite3_wal_checkpoint_v2(db->writer.sqlite, NULL, SQLITE_CHECKPOINT_PASSIVE,
+	                                       &in_log, &moved);
+	if (result == SQLITE_OK || result == SQLITE_BUSY || result == SQLITE_LOCKED) {
+		db->moved_pages = in_log;
+		return OK;
+	}
+	sqlite_note_error(&db->writer, "checkpoint");
+	if (error)
+		*error = db->writer.base.error;
+	return db->writer.base.error.code;
+}
+
+int sqlite_maintain(struct db *base, struct error *error)
+{
+	struct db_connection *writer = db_take_writer(base);
+	int result = move_log(sqlite_db(base), error);
+	db_give(writer);
+	return result;
+}
