@@ -1,0 +1,88 @@
+/* Shared by the files that check the chain of an archive (verify_chain*.c): one walk over its
+ * segments takes the events and leaves of each, the round that its seal leads to, and the content
+ * parts beside it, all in their order. */
+#ifndef PROOF_VERIFY_CHAIN_H
+#define PROOF_VERIFY_CHAIN_H
+
+#include "proof/verify_check.h"
+
+#define CHAIN_WHERE_MAX 256
+#define CHAIN_ROUND_ID_MAX 128
+
+struct round_state {
+	bool present;
+	bool usable; /* it could be read, so that it can be compared with */
+	char round_id[CHAIN_ROUND_ID_MAX];
+	struct sha256 root;
+	struct sha256 token_hash;
+	int64_t gen_time_us;
+};
+
+struct chain {
+	const struct chain_input *facts;
+	struct run *run;
+	const struct archive_manifest *manifest;
+	const struct archive_facts *range;
+	struct line_stream *streams[STREAM_COUNT];
+	struct arena arena;      /* one event, leaf or round */
+	struct arena seal_arena; /* one segment */
+	struct buf scratch;
+	uint64_t wrong_before; /* findings when the chain began */
+
+	int64_t next_sequence; /* of the next event */
+	bool events_ended;
+	uint64_t events;
+	struct sha256 chain_hash; /* of the event or leaf before */
+	struct sha256 event_hash; /* of the event before */
+	int64_t received_at_us;
+	int64_t segment_received_at_us; /* of the segment's first event in the range; TIME_NONE: none */
+	int64_t segment_sequence;       /* and its sequence */
+	struct verify_delay delay;      /* the longest */
+	int64_t delay_before_us;        /* the timestamp before that one; TIME_NONE: unknown */
+	uint64_t segments, unsynchronized_segments;
+	bool *config_used;
+	uint64_t without_part; /* events of content that no part holds */
+
+	struct sha256 *leaves; /* of the segment */
+	int64_t next_segment_sequence;
+	bool segment_seen;
+	struct sha256 seal_hash; /* of the segment before */
+	struct round_state round, previous_round;
+
+	size_t part; /* the content part that holds the next content event */
+	struct zip_reader *part_zip;
+	struct line_stream *part_index;
+	const struct input *part_input;
+	bool part_open;
+};
+
+/* Too much was found in this chain to go on. */
+bool chain_given_up(const struct chain *chain);
+/* Records what is wrong with the line last read of a stream; `member` may be NULL. */
+void chain_wrong_at(struct chain *chain, enum archive_stream stream, const char *member,
+                    const char *what);
+/* Records what reading a line answered. */
+int chain_note(struct chain *chain, enum archive_stream stream, int status,
+               const struct error *error) MUST_CHECK;
+/* 1 with a line, 0 at the end or when the stream is damaged, which is recorded. */
+int chain_next_line(struct chain *chain, enum archive_stream stream, struct slice *ret_line)
+	MUST_CHECK;
+
+/* ---- verify_chain_events.c ---- */
+/* 1 when there was an event, whose chain hash is chain->chain_hash then; 0 when they are over. */
+int chain_take_event(struct chain *chain) MUST_CHECK;
+/* The same for an event outside the range, of which only the chain hash is there. */
+int chain_take_leaf(struct chain *chain, int64_t sequence) MUST_CHECK;
+
+/* ---- verify_chain_seals.c ---- */
+/* A segment with its events, its seal and its round. 1, or 0 when there are no more. */
+int chain_take_segment(struct chain *chain) MUST_CHECK;
+
+/* ---- verify_chain_parts.c ---- */
+/* The event of content against the next line of its part's index. */
+int chain_follow_part(struct chain *chain, const struct event_facts *event) MUST_CHECK;
+/* After the last event: what is left of the parts has no event. */
+int chain_finish_parts(struct chain *chain) MUST_CHECK;
+void chain_close_part(struct chain *chain);
+
+#endif

@@ -1,0 +1,263 @@
+/* The segments of a chain: seal documents, the trees over their events, and the rounds and
+ * timestamps that these lead to. */
+#include <stdio.h>
+
+#include "proof/verify_chain.h"
+
+static int read_round(struct chain *chain, struct slice line, struct error *error)
+{
+	struct archive_round round;
+	arena_reset(&chain->arena);
+	int status = archive_read_round(&chain->arena, line, &round, error);
+	if (status < 0)
+		return status;
+	buf_clear(&chain->scratch);
+	archive_round_line(&round, &chain->scratch);
+	status = verify_canonical(line, &chain->scratch, error);
+	if (status < 0)
+		return status;
+	struct round_state *state = &chain->round;
+	if (strlen(round.round_id) >= sizeof state->round_id)
+		return error_cause(error, ERR_INVALID_EVIDENCE, "member 'round_id' is too long");
+	snprintf(state->round_id, sizeof state->round_id, "%s", round.round_id);
+	state->root = round.root;
+	state->token_hash = sha256_of(round.token.data, round.token.size);
+	state->gen_time_us = round.gen_time_us;
+	state->usable = true;
+	struct timestamp_facts facts;
+	status = timestamp_verify_token(round.token, &round.root, chain->run->roots->timestamps, &facts,
+	                                error);
+	if (status == 0)
+		status = verify_note_timestamp(chain->run, &facts);
+	if (status < 0)
+		return status;
+	chain->run->development |= round.kind == AUTHORITY_DEVELOPMENT;
+	chain->run->non_qualified |= round.kind == AUTHORITY_NON_QUALIFIED;
+	if (facts.gen_time_us != round.gen_time_us)
+		return error_cause(error, ERR_INVALID_EVIDENCE,
+		                   "member 'gen_time' is not the time in the token");
+	if (chain->previous_round.usable &&
+	    chain->previous_round.gen_time_us > round.gen_time_us + VERIFY_CLOCK_TOLERANCE_US)
+		return error_cause(error, ERR_INVALID_EVIDENCE,
+		                   "its time is before that of the round in the line before");
+	if (chain->facts->input->signed_at_us != TIME_NONE &&
+	    round.gen_time_us > chain->facts->input->signed_at_us + VERIFY_CLOCK_TOLERANCE_US)
+		return error_cause(error, ERR_INVALID_EVIDENCE,
+		                   "its time is after that of the archive's signature, which covers it");
+	if (round.gen_time_us > chain->range->issued_at_us + VERIFY_CLOCK_TOLERANCE_US)
+		return error_cause(error, ERR_INVALID_EVIDENCE,
+		                   "its time is after the manifest's issued_at");
+	return 0;
+}
+
+/* Reads one more round; 1, or 0 when there is none. */
+static int take_round(struct chain *chain)
+{
+	struct slice line;
+	int status = chain_next_line(chain, STREAM_ROUNDS, &line);
+	if (status <= 0)
+		return status;
+	chain->previous_round = chain->round;
+	chain->round = (struct round_state){.present = true};
+	struct error error = {0};
+	status = read_round(chain, line, &error);
+	if (status < 0)
+		status = chain_note(chain, STREAM_ROUNDS, status, &error);
+	return status < 0 ? status : 1;
+}
+
+/* Goes on to the round of a segment. Before it may stand its predecessor alone. */
+static int find_round(struct chain *chain, const char *round_id)
+{
+	for (int skipped = 0;; skipped++) {
+		if (chain->round.usable && strcmp(chain->round.round_id, round_id) == 0)
+			return 1;
+		int status = take_round(chain);
+		if (status < 0)
+			return status;
+		if (status == 0) {
+			chain_wrong_at(chain, STREAM_SEALS, "round_id",
+			               "the archive holds no such round behind "
+			               "that of the segment before");
+			return 0;
+		}
+		if (skipped == 2)
+			chain_wrong_at(chain, STREAM_ROUNDS, NULL,
+			               "more than one round stands before that of a segment");
+	}
+}
+
+static void note_delay(struct chain *chain)
+{
+	const struct round_state *round = &chain->round;
+	if (chain->segment_received_at_us == TIME_NONE || !round->usable)
+		return;
+	int64_t longest_us = chain->delay.gen_time_us - chain->delay.received_at_us;
+	if (chain->delay.sequence && round->gen_time_us - chain->segment_received_at_us <= longest_us)
+		return;
+	chain->delay = (struct verify_delay){chain->segment_sequence, chain->segment_received_at_us,
+	                                     round->gen_time_us, chain->facts->input->path};
+	chain->delay_before_us =
+		chain->previous_round.usable ? chain->previous_round.gen_time_us : TIME_NONE;
+}
+
+static void check_round(struct chain *chain, const struct archive_segment *segment)
+{
+	const struct seal_document *seal = segment->seal;
+	const struct round_state *before = &chain->previous_round;
+	struct sha256 root = tree_proof_root(segment->path);
+	if (!sha256_equal(&root, &chain->round.root))
+		chain_wrong_at(chain, STREAM_SEALS, "path",
+		               "the segment's events and seal do not lead to the round's root");
+	if (!before->present) {
+		if (seal->previous_token_hash && !chain->segment_seen)
+			verify_add(chain->run, VERIFY_WARNING, chain->facts->input->path,
+			           line_stream_where(chain->streams[STREAM_SEALS]),
+			           "the timestamp before the first round is not in the archive, so nothing "
+			           "shows that this segment was made after it");
+	} else if (!seal->previous_token_hash ||
+	           (before->usable && !sha256_equal(seal->previous_token_hash, &before->token_hash))) {
+		chain_wrong_at(chain, STREAM_SEALS, "seal.previous_token_hash",
+		               "it is not the SHA-256 of the token of the round before");
+	}
+	if (chain->received_at_us != TIME_NONE &&
+	    chain->received_at_us > chain->round.gen_time_us + VERIFY_CLOCK_TOLERANCE_US)
+		chain_wrong_at(chain, STREAM_SEALS, NULL,
+		               "an event of this segment was received after its timestamp was given");
+	note_delay(chain);
+}
+
+/* What a seal document says, before its events are read. */
+static void check_seal(struct chain *chain, const struct seal_document *seal)
+{
+	const enum archive_stream seals = STREAM_SEALS;
+	if (strcmp(seal->channel_id, chain->range->channel_id) != 0)
+		chain_wrong_at(chain, seals, "seal.channel_id", "it is not the manifest's channel");
+	if (strcmp(seal->chain, mode_text(chain->range->mode)) != 0)
+		chain_wrong_at(chain, seals, "seal.chain", "it is not the manifest's mode");
+	verify_point_event(chain->run, chain->facts->input, seal->first_sequence - 1,
+	                   &seal->chain_hash_before, TIME_NONE);
+	if (seal->previous_seal_hash)
+		verify_point_seal(chain->run, chain->facts->input, seal->first_sequence - 1,
+		                  seal->first_sequence - 1, seal->previous_seal_hash, NULL);
+	if (chain->segment_seen) {
+		if (!seal->previous_seal_hash || !sha256_equal(seal->previous_seal_hash, &chain->seal_hash))
+			chain_wrong_at(chain, seals, "seal.previous_seal_hash",
+			               "it is not the SHA-256 of the seal document before");
+		if (!sha256_equal(&seal->chain_hash_before, &chain->chain_hash))
+			chain_wrong_at(chain, seals, "seal.chain_hash_before",
+			               "it is not the chain hash of the event before the segment");
+		return;
+	}
+	if ((seal->first_sequence == 1) != (seal->previous_seal_hash == NULL))
+		chain_wrong_at(chain, seals, "seal.previous_seal_hash",
+		               "only the first segment of a chain has none");
+	bool at_range = seal->first_sequence == chain->range->first_sequence;
+	if ((at_range &&
+	     !sha256_equal(&seal->chain_hash_before, &chain->manifest->previous_chain_hash)) ||
+	    (seal->first_sequence == 1 && chain->facts->has_genesis &&
+	     !sha256_equal(&seal->chain_hash_before, &chain->facts->genesis_hash)))
+		chain_wrong_at(chain, seals, "seal.chain_hash_before",
+		               "it is not the chain hash before the segment");
+}
+
+/* Collects the leaves of a segment. 1, or 0 when events or leaves are missing. */
+static int collect(struct chain *chain, const struct seal_document *seal)
+{
+	size_t count = 0;
+	for (int64_t sequence = seal->first_sequence; sequence <= seal->last_sequence; sequence++) {
+		bool inside =
+			sequence >= chain->range->first_sequence && sequence <= chain->range->last_sequence;
+		int status = inside ? chain_take_event(chain) : chain_take_leaf(chain, sequence);
+		if (status < 0)
+			return status;
+		if (status == 0 || chain_given_up(chain)) {
+			chain_wrong_at(chain, STREAM_SEALS, NULL,
+			               inside
+			                   ? "not all events of this segment could be read"
+			                   : "not all leaves of this segment outside the range could be read");
+			return 0;
+		}
+		chain->leaves[count++] = chain->chain_hash;
+	}
+	return 1;
+}
+
+/* The segment's root from its leaves, written into the proof that leads on to the round. */
+static int compute_root(struct chain *chain, const struct seal_document *seal,
+                        struct tree_proof *proof)
+{
+	size_t count = (size_t)(seal->last_sequence - seal->first_sequence + 1);
+	buf_clear(&chain->scratch);
+	chain->seal_hash = seal_document_digest(seal, &chain->scratch);
+	chain->leaves[count] = chain->seal_hash;
+	struct hash_tree *tree;
+	int status = tree_build(chain->leaves, count + 1, &tree);
+	if (status < 0)
+		return status;
+	proof->leaf = tree_root(tree);
+	tree_free(tree);
+	return 0;
+}
+
+/* 1 to go on with the next segment, 0 to stop. */
+static int check_segment(struct chain *chain, struct archive_segment *segment,
+                         struct tree_proof *proof)
+{
+	const struct seal_document *seal = segment->seal;
+	bool fits = chain->segment_seen ? seal->first_sequence == chain->next_segment_sequence
+	                                : seal->first_sequence <= chain->range->first_sequence &&
+	                                      seal->last_sequence >= chain->range->first_sequence;
+	if (!fits || seal->first_sequence > chain->range->last_sequence) {
+		chain_wrong_at(chain, STREAM_SEALS, "seal.first_sequence",
+		               "the segment does not continue the one before, or is outside the range");
+		return 0;
+	}
+	check_seal(chain, seal);
+	chain->segments++;
+	chain->unsynchronized_segments += !seal->clock.synchronized;
+	chain->segment_received_at_us = TIME_NONE;
+	int status = collect(chain, seal);
+	if (status <= 0)
+		return status;
+	if (!sha256_equal(&seal->chain_hash_last, &chain->chain_hash))
+		chain_wrong_at(chain, STREAM_SEALS, "seal.chain_hash_last",
+		               "it is not the chain hash of the segment's last event");
+	status = compute_root(chain, seal, proof);
+	if (status == 0)
+		status = find_round(chain, segment->round_id);
+	if (status < 0)
+		return status;
+	if (status == 1)
+		check_round(chain, segment);
+	verify_point_seal(chain->run, chain->facts->input, seal->first_sequence, seal->last_sequence,
+	                  &chain->seal_hash, status == 1 ? &chain->round.token_hash : NULL);
+	chain->segment_seen = true;
+	chain->next_segment_sequence = seal->last_sequence + 1;
+	chain->run->result->checked.segments++;
+	return 1;
+}
+
+int chain_take_segment(struct chain *chain)
+{
+	struct slice line;
+	int status = chain_given_up(chain) ? 0 : chain_next_line(chain, STREAM_SEALS, &line);
+	if (status <= 0)
+		return status;
+	struct error error = {0};
+	struct archive_segment_text *text;
+	struct archive_segment segment;
+	arena_reset(&chain->seal_arena);
+	text = arena_alloc(&chain->seal_arena, sizeof *text);
+	if (!text)
+		return ERR_NO_MEMORY;
+	status = archive_read_segment(&chain->seal_arena, line, text, &segment, &error);
+	if (status == 0) {
+		buf_clear(&chain->scratch);
+		archive_segment_line(&segment, &chain->scratch);
+		status = verify_canonical(line, &chain->scratch, &error);
+	}
+	if (status < 0)
+		return chain_note(chain, STREAM_SEALS, status, &error);
+	return check_segment(chain, &segment, &text->path);
+}
