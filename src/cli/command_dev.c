@@ -1,17 +1,14 @@
 /* A complete service for development: demo account, channels and keys, all in one directory. */
 #include <arpa/inet.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/durable.h"
-#include "base/log.h"
 #include "cli/command.h"
 #include "cli/demo.h"
 #include "cli/node.h"

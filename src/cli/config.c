@@ -4,7 +4,6 @@
 #include <ctype.h>
 #include <errno.h>
 #include <ini.h>
-#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>

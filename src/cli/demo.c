@@ -1,6 +1,5 @@
 #include "cli/demo.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>

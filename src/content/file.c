@@ -7,7 +7,6 @@
  * others is synced once before the first object goes through it. Objects that were found need no
  * such care: what is named was synced before, since whoever tries again writes a fresh one. Every
  * step goes through a descriptor of the directory before it and follows no symbolic link. */
-#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -2,7 +2,6 @@
  * be sent again, and whoever writes never waits for the network. */
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>

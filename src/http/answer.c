@@ -1,6 +1,5 @@
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -159,7 +158,6 @@ int answer_object(struct exchange *exchange, const char *object, uint64_t offset
 		result = error_cause(error, ERR_CORRUPT, "the content object %s is too short", object);
 	else if (result == ERR_NOT_FOUND)
 		result = error_cause(error, ERR_CORRUPT, "the content object %s is missing", object);
-	answer->offset = offset;
 	answer->size = size;
 	return result;
 }

@@ -40,7 +40,6 @@ struct answer {
 	struct slice body;           /* lives as long as the exchange */
 	/* Or a part of an object of the content store. */
 	struct content_reader *reader; /* NULL: none; the answer's from queueing on */
-	uint64_t offset;
 	uint64_t size;
 };
 
@@ -122,10 +121,7 @@ struct exchange {
 	struct error error;
 };
 
-struct exchange *exchange_new(struct http_server *server, struct loop *loop) MUST_CHECK;
 void exchange_free(struct exchange *exchange); /* NULL-safe */
-/* Ready for the next request; keeps modest memory. */
-void exchange_reset(struct exchange *exchange);
 
 /* ---- answers (answer.c); they set `answer` and leave queueing to the loop ---- */
 void answer_with(struct exchange *exchange, int status, const char *content_type,

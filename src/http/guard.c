@@ -3,7 +3,6 @@
 #include <arpa/inet.h>
 #include <ctype.h>
 #include <netinet/in.h>
-#include <strings.h>
 
 #include "base/base64.h"
 #include "http/header.h"

@@ -1,7 +1,6 @@
 #include "http/header.h"
 
 #include <ctype.h>
-#include <stdlib.h>
 #include <strings.h>
 
 #include "base/percent.h"

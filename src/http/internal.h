@@ -95,8 +95,6 @@ void writer_discard(struct http_server *server, struct content_writer *writer); 
 void reader_discard(struct http_server *server, struct content_reader *reader); /* NULL-safe */
 void object_discard(struct http_server *server, const char name[CONTENT_NAME_MAX]);
 
-/* Uploaded content that no event names (register.c): deletes it. */
-void exchange_discard_content(struct exchange *exchange);
 void upload_free(struct upload *upload); /* NULL-safe */
 
 /* Runs `work` of the operation on a worker, or answers 503. */

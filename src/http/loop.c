@@ -25,7 +25,8 @@
 
 enum { COMMAND_RUN, COMMAND_DRAIN, COMMAND_STOP };
 
-void loop_wake(struct loop *loop)
+/* Ends the loop's wait; from any thread. */
+static void wake(struct loop *loop)
 {
 	uint64_t one = 1;
 	while (write(loop->wake_descriptor, &one, sizeof one) < 0 && errno == EINTR)
@@ -42,7 +43,7 @@ void loop_give(struct loop *loop, struct loop_item *item)
 	while (!atomic_compare_exchange_weak_explicit(&loop->given, &head, item, memory_order_release,
 	                                              memory_order_relaxed));
 	if (!head)
-		loop_wake(loop);
+		wake(loop);
 	atomic_fetch_sub_explicit(&loop->giving, 1, memory_order_release);
 }
 
@@ -288,14 +289,14 @@ int loop_start(struct loop *loop, struct http_server *server, int listen_descrip
 void loop_drain(struct loop *loop)
 {
 	atomic_store(&loop->command, COMMAND_DRAIN);
-	loop_wake(loop);
+	wake(loop);
 }
 
 void loop_stop(struct loop *loop)
 {
 	if (loop->started) {
 		atomic_store(&loop->command, COMMAND_STOP);
-		loop_wake(loop);
+		wake(loop);
 		pthread_join(loop->thread, NULL);
 	} else if (loop->daemon) {
 		stop_daemon(loop);

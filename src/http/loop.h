@@ -72,8 +72,6 @@ void loop_wait(struct exchange *exchange);
 void loop_complete(struct exchange *exchange);
 /* From any thread: has the item taken in the loop's, which counted it in `out` before. */
 void loop_give(struct loop *loop, struct loop_item *item);
-/* Ends the loop's wait; from any thread. */
-void loop_wake(struct loop *loop);
 /* Takes no more connections; may be called from any thread. */
 void loop_drain(struct loop *loop);
 /* Answers 503 to what waits, ends connections, waits for work that is still out, ends the

@@ -1,6 +1,5 @@
 /* What needs no key and no store: the API description, the page of error codes, and the style and
  * script of the verification page. */
-#include <stdlib.h>
 
 #include "http/embedded.h"
 #include "http/internal.h"

@@ -1,7 +1,6 @@
 /* POST /v1/events. */
 #include <stdlib.h>
 
-#include "base/log.h"
 #include "http/header.h"
 #include "http/internal.h"
 #include "http/multipart.h"
@@ -419,7 +418,8 @@ static bool content_unwanted(const struct registration *registration)
 	}
 }
 
-void exchange_discard_content(struct exchange *exchange)
+/* Deletes uploaded content that no event names. */
+static void discard_content(struct exchange *exchange)
 {
 	if (!exchange->content_stored || !content_unwanted(&exchange->pending.registration))
 		return;
@@ -430,13 +430,13 @@ void exchange_discard_content(struct exchange *exchange)
 void request_tidy(struct exchange *exchange)
 {
 	if (exchange->operation == &operation_register)
-		exchange_discard_content(exchange);
+		discard_content(exchange);
 }
 
 static void resumed(struct exchange *exchange)
 {
 	struct registration *registration = &exchange->pending.registration;
-	exchange_discard_content(exchange);
+	discard_content(exchange);
 	if (registration->result) {
 		exchange->error = registration->error;
 		answer_error(exchange, registration->result);

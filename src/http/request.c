@@ -9,7 +9,7 @@
 
 /* ---- life ---- */
 
-struct exchange *exchange_new(struct http_server *server, struct loop *loop)
+static struct exchange *exchange_new(struct http_server *server, struct loop *loop)
 {
 	struct exchange *exchange = calloc(1, sizeof *exchange);
 	if (!exchange)
@@ -49,7 +49,8 @@ static void trim(struct buf *buf)
 	}
 }
 
-void exchange_reset(struct exchange *exchange)
+/* Ready for the next request; keeps modest memory. */
+static void exchange_reset(struct exchange *exchange)
 {
 	body_release(exchange);
 	upload_free(exchange->upload);

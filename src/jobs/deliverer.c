@@ -1,6 +1,5 @@
 #include "jobs/deliverer.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 

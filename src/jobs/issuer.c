@@ -1,5 +1,4 @@
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <sys/stat.h>
 

@@ -371,13 +371,11 @@ int http_send(const struct http_request *request, struct http_answer *ret_answer
               struct error *error)
 {
 	struct http_transfer transfer = {0};
-	int64_t started_us = clock_monotonic_us();
 	thread_may_wait();
 
 	int result = transfer_prepare(&transfer, request, error);
 	if (result == 0) {
 		CURLcode code = curl_easy_perform(transfer.easy);
-		transfer.answer.duration_us = clock_monotonic_us() - started_us;
 		result = transfer_finish(&transfer, code, ret_answer, error);
 	}
 	transfer_free(&transfer);

@@ -77,7 +77,6 @@ struct http_answer {
 	struct buf body;
 	struct buf headers;              /* header lines of the final answer, "Name: value\n" each */
 	char address[ADDRESS_TEXT_SIZE]; /* connected to */
-	int64_t duration_us;
 };
 
 /* 0 when a complete answer came, whatever its status; the answer is then the caller's

@@ -1,7 +1,6 @@
 /* Stripe's notices (webhook events): the signature over them, and what they say. */
 #include <ctype.h>
 #include <openssl/crypto.h>
-#include <stdio.h>
 
 #include "base/clock.h"
 #include "base/digest.h"

@@ -1,4 +1,3 @@
-#include <stdlib.h>
 
 #include "base/base64.h"
 #include "base/json.h"

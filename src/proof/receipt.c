@@ -9,7 +9,7 @@
 struct reading {
 	struct arena *arena;
 	struct receipt *items;
-	size_t count, room;
+	size_t count;
 	struct error *error;
 };
 
@@ -47,7 +47,6 @@ static int make_room(struct reading *reading, size_t room)
 		return error_cause(reading->error, ERR_INVALID_EVIDENCE, "it holds more than %d receipts",
 		                   RECEIPTS_MAX);
 	reading->items = arena_alloc(reading->arena, room * sizeof *reading->items);
-	reading->room = room;
 	return reading->items ? 0 : ERR_NO_MEMORY;
 }
 

@@ -47,7 +47,7 @@ void verify_make_visible(char *text)
 	}
 }
 
-char *verify_visible(struct arena *arena, const char *text)
+static char *visible(struct arena *arena, const char *text)
 {
 	char *copy = arena_text(arena, text);
 	if (copy)
@@ -71,8 +71,8 @@ void verify_add(struct run *run, enum verify_severity severity, const char *path
 	vsnprintf(text, sizeof text, format, arguments);
 	va_end(arguments);
 	struct verify_finding *finding = arena_alloc(&result->arena, sizeof *finding);
-	char *copies[] = {verify_visible(&result->arena, path), verify_visible(&result->arena, where),
-	                  verify_visible(&result->arena, text)};
+	char *copies[] = {visible(&result->arena, path), visible(&result->arena, where),
+	                  visible(&result->arena, text)};
 	if (!finding || !copies[0] || !copies[1] || !copies[2])
 		return; /* it is counted, and the count alone decides */
 	*finding = (struct verify_finding){severity, copies[0], copies[1], copies[2], NULL};
@@ -246,7 +246,7 @@ static void bind_report(struct run *run, struct input *report, const struct pdf_
 		           digest);
 }
 
-int verify_report(struct run *run, struct input *input)
+static int verify_report(struct run *run, struct input *input)
 {
 	struct error error = {0};
 	struct pdf_facts facts;

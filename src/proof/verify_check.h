@@ -5,8 +5,6 @@
 #include "proof/archive_lines.h"
 #include "proof/verify.h"
 
-/* How far a clock of ours and one of an authority may be apart before we call it impossible. */
-#define VERIFY_CLOCK_TOLERANCE_US (300 * US_PER_SECOND)
 #define VERIFY_SPAN_SIZE 32
 
 enum input_kind { INPUT_OTHER, INPUT_ARCHIVE, INPUT_PART, INPUT_REPORT };
@@ -53,7 +51,6 @@ void verify_add(struct run *run, enum verify_severity severity, const char *path
 /* What a file says is shown, but must not reach a terminal as control characters: these, what turns
  * the direction of writing around, and what is no UTF-8, become '?'. */
 void verify_make_visible(char *text);
-char *verify_visible(struct arena *arena, const char *text) MUST_CHECK;
 /* Records a failed step: evidence that is not valid is wrong, anything else unchecked. Answers 0;
  * or ERR_NO_MEMORY when the run cannot go on; or ERR_IO, recorded, when the file cannot be read:
  * its check ends there, as whatever would be missed in the rest of it is no finding. */
@@ -159,7 +156,6 @@ int verify_open_zip(const struct input *input, struct zip_reader **ret_zip, stru
  * recorded. */
 int verify_archive(struct run *run, struct input *input) MUST_CHECK;
 int verify_part(struct run *run, struct input *input) MUST_CHECK;
-int verify_report(struct run *run, struct input *input) MUST_CHECK;
 
 /* The chain of an archive's events, its segments and rounds, and the content parts given. */
 struct chain_input {

@@ -1,7 +1,5 @@
 #include "service/check_segment.h"
 
-#include <stdlib.h>
-
 #include "seal/timestamp.h"
 #include "service/segment.h"
 

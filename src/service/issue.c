@@ -1,6 +1,5 @@
 #include "service/issue.h"
 
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

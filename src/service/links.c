@@ -85,8 +85,9 @@ static struct sha256 link_mac(const struct sha256 *secret, const char *certifica
 	return hmac_sha256(slice_make(secret->bytes, SHA256_SIZE), slice_make(text, used));
 }
 
-void link_make(const struct service *service, const char *certification_id, const char *name,
-               int64_t now_us, struct buf *out)
+/* public_url/v1/downloads/<certification id>/<file name>?expires=<unix seconds>&mac=<hex> */
+static void link_make(const struct service *service, const char *certification_id, const char *name,
+                      int64_t now_us, struct buf *out)
 {
 	int64_t expires = (now_us + service->settings->certification_link_lifetime) / US_PER_SECOND;
 	struct sha256 secret = secret_in_use(service);

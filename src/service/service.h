@@ -147,12 +147,10 @@ int certification_list(struct service *service, const struct key_identity *key, 
 #define LINKS_INTERVAL_US (2 * US_PER_SECOND)
 #define LINKS_SPREAD_US (10 * US_PER_SECOND)
 int service_refresh_links(struct service *service, struct error *error) MUST_CHECK;
-/* public_url/v1/downloads/<certification id>/<file name>?expires=<unix seconds>&mac=<hex>. */
-void link_make(const struct service *service, const char *certification_id, const char *name,
-               int64_t now_us, struct buf *out);
 struct document;
-/* The link of an issued document as answers give it: link_make's, or with content.presigned_links
- * one that leads to the content store itself. */
+/* The link of an issued document as answers give it:
+ * public_url/v1/downloads/<certification id>/<file name>?expires=<unix seconds>&mac=<hex>, or with
+ * content.presigned_links one that leads to the content store itself. */
 void document_link(const struct service *service, const char *certification_id,
                    const struct document *document, int64_t now_us, struct buf *out);
 /* False when altered or expired. */

@@ -4,7 +4,6 @@
 #include "store/events/register_batch.h"
 
 #define CHAINS_AT_ONCE 256
-#define PROGRESS_EVENTS 4096
 #define DOCUMENT_MEMORY_MAX ((size_t)4 << 20)
 
 struct check {
@@ -116,8 +115,6 @@ static int check_event(void *context, const struct event *event)
 	check->received_at_us = event->received_at_us;
 	check->chain_hash = event->chain_hash;
 	check->report.events++;
-	if (check->listener->progress && check->report.events % PROGRESS_EVENTS == 0)
-		check->listener->progress(check->listener->context, check->report.events);
 	return result;
 }
 

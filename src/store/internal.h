@@ -52,6 +52,11 @@ int store_save_account(struct db_connection *connection, const struct ledger_acc
 int store_settle(struct db_connection *connection, int64_t account, int64_t count,
                  struct error *error) MUST_CHECK;
 
+/* A whole event, copied into the arena, with its status and timestamp as they stand. */
+int store_read_event(struct db_connection *connection, int64_t account, int64_t chain,
+                     int64_t sequence, struct arena *arena, struct event *ret, struct error *error)
+	MUST_CHECK;
+
 /* A sha256 from a blob column of 32 bytes; an all-zero one when the size is wrong. */
 static inline struct sha256 store_sha256(struct slice blob)
 {

@@ -139,7 +139,6 @@ struct event {
 	char segment_id[ID_SIZE]; /* empty: pending (live) or simulated (test) */
 	int64_t sealed_at_us;     /* TIME_NONE while not sealed */
 	/* Not part of the public record. */
-	int64_t key;
 	struct slice content; /* inline content, only where asked for */
 	const char *content_object;
 	const char *file_name;
@@ -203,8 +202,6 @@ struct channel {
 	char account_id[ID_SIZE];
 	int64_t account;
 	int64_t channel;
-	int64_t created_at_us;
-	bool suspended;
 	struct channel_config *configs; /* in order of version; the last is in force */
 	size_t config_count;
 };
@@ -219,7 +216,6 @@ struct check_report {
 /* What a check tells while it runs; all but `problem` may be NULL. */
 struct check_listener {
 	void (*problem)(void *context, const char *text);
-	void (*progress)(void *context, int64_t events);
 	/* Asked for every event whose content lies in the content store: OK, or ERR_CORRUPT after
 	 * having said why through `problem`. */
 	int (*content)(void *context, const struct event *event);

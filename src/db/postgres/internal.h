@@ -53,7 +53,6 @@ struct pg_connection {
 	enum pg_use use;
 	PGconn *pg; /* NULL: not connected */
 	bool in_transaction;
-	bool aborted;       /* a statement failed: the server skips all up to the next sync */
 	bool commit_warned; /* the server said that a commit may not be replicated */
 	bool committed;
 	int64_t limbo_since_us; /* a commit is still waiting since then; 0: none */

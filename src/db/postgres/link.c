@@ -245,7 +245,6 @@ void pg_disconnect(struct pg_connection *connection)
 	PQfinish(connection->pg);
 	connection->pg = NULL;
 	connection->in_transaction = false;
-	connection->aborted = false;
 	connection->limbo_since_us = 0;
 	connection->waiting_first = connection->waiting_count = 0;
 }
@@ -321,10 +320,7 @@ static bool take_result(struct pg_connection *connection, struct pg_waiting *fir
 	if (first->kind == PG_PREPARE)
 		first->query->prepared = good; /* it failed, or was skipped behind a failure */
 	if (status == PGRES_FATAL_ERROR) {
-		connection->aborted = true;
 		fail_by_result(connection, result);
-	} else if (status == PGRES_PIPELINE_SYNC) {
-		connection->aborted = false;
 	} else if (good && first->kind == PG_REPLICA_CHECK) {
 		pg_judge_replicas(connection, result);
 	} else if (good && first->kind == PG_SETTINGS) {

@@ -95,7 +95,7 @@ int store_get_channel(struct store *store, int64_t account, int64_t channel, str
 	int result = db_begin(reader, error);
 	struct channel found = {.account = account, .channel = channel};
 	struct db_query *query =
-		db_query(reader, "SELECT channel_id, account_id, channels.created_at, channels.suspended "
+		db_query(reader, "SELECT channel_id, account_id "
 	                     "FROM channels JOIN accounts ON accounts.account = channels.account "
 	                     "WHERE channels.account = $1 AND channel = $2");
 	db_bind_integer(query, account);
@@ -104,8 +104,6 @@ int store_get_channel(struct store *store, int64_t account, int64_t channel, str
 	if (present) {
 		store_copy_id(found.channel_id, db_text(query, 0));
 		store_copy_id(found.account_id, db_text(query, 1));
-		found.created_at_us = db_integer(query, 2);
-		found.suspended = db_integer(query, 3) != 0;
 	}
 	if (result == OK)
 		result = db_end(query, error);

@@ -1,4 +1,3 @@
-#include <stdio.h>
 
 #include "base/json.h"
 #include "store/certifications/read_certification.h"

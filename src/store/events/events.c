@@ -1,4 +1,3 @@
-#include "store/events/read_event.h"
 #include "store/internal.h"
 
 /* Streams are read in pieces, each with a connection of its own, so that no long read keeps the
@@ -20,8 +19,25 @@ static int get_channel_of_chain(struct db_connection *connection, int64_t accoun
 	return result != OK ? result : found ? OK : ERR_NOT_FOUND;
 }
 
-/* Columns in the order of READ_EVENT_COLUMNS. */
-void read_event_row(struct db_query *query, bool with_content, struct event *event)
+#define READ_EVENT_COLUMNS                                                                         \
+	"events.event, client_ref, received_at, occurred_at, hash, config_version, chain_hash, "       \
+	"content_object, file_name, content_bytes, unpaid_events.number"
+/* $1 account, $2 first and $3 last number of events, $4 most rows. */
+#define READ_EVENTS(columns)                                                                       \
+	"SELECT " columns " FROM events "                                                              \
+	"LEFT JOIN unpaid_events ON unpaid_events.event = events.event "                               \
+	"AND unpaid_events.account = events.account "                                                  \
+	"WHERE events.account = $1 AND events.event BETWEEN $2 AND $3 "                                \
+	"ORDER BY events.event LIMIT $4"
+#define READ_UNPAID_EVENTS(columns)                                                                \
+	"SELECT " columns " FROM unpaid_events "                                                       \
+	"JOIN events ON events.event = unpaid_events.event "                                           \
+	"AND events.account = unpaid_events.account "                                                  \
+	"WHERE unpaid_events.account = $1 AND unpaid_events.event BETWEEN $2 AND $3 "                  \
+	"ORDER BY unpaid_events.event LIMIT $4"
+
+/* event->channel_id and event->mode are filled already; slices live until the next step. */
+static void read_event_row(struct db_query *query, bool with_content, struct event *event)
 {
 	event->sequence = db_integer(query, 0) & EVENT_SEQUENCE_MAX;
 	event->client_ref = db_text(query, 1);
@@ -36,11 +52,10 @@ void read_event_row(struct db_query *query, bool with_content, struct event *eve
 	event->file_name = db_is_null(query, 8) ? NULL : db_text(query, 8).data;
 	event->content_bytes = db_is_null(query, 9) ? -1 : db_integer(query, 9);
 	event->modality = event->content_bytes < 0 ? MODALITY_HASH_ONLY : MODALITY_CONTENT;
-	event->key = db_integer(query, 10);
 	event->status = event->mode == MODE_TEST ? STATUS_TEST
-	                : db_is_null(query, 11)  ? STATUS_REGISTERED
+	                : db_is_null(query, 10)  ? STATUS_REGISTERED
 	                                         : STATUS_UNPAID;
-	event->content = with_content ? db_blob(query, 12) : slice_make("", 0);
+	event->content = with_content ? db_blob(query, 11) : slice_make("", 0);
 	event_id_make(event->channel_id, event->mode, event->sequence, event->event_id);
 }
 
@@ -265,8 +280,8 @@ static int keep(struct arena *arena, struct event *event)
 	return OK;
 }
 
-int read_event(struct db_connection *connection, int64_t account, int64_t chain, int64_t sequence,
-               struct arena *arena, struct event *ret, struct error *error)
+int store_read_event(struct db_connection *connection, int64_t account, int64_t chain,
+                     int64_t sequence, struct arena *arena, struct event *ret, struct error *error)
 {
 	struct event event = {0};
 	int result = get_channel_of_chain(connection, account, chain, &event, error);
@@ -304,7 +319,7 @@ int store_get_event(struct store *store, int64_t account, int64_t chain, int64_t
 	struct db_connection *reader = db_take_reader(store->db);
 	int result = db_begin(reader, error);
 	if (result == OK)
-		result = read_event(reader, account, chain, sequence, arena, ret, error);
+		result = store_read_event(reader, account, chain, sequence, arena, ret, error);
 	db_give(reader);
 	return result;
 }

@@ -1,7 +1,6 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "store/events/read_event.h"
 #include "store/events/register_batch.h"
 
 /* ---- outcomes ---- */
@@ -22,7 +21,6 @@ static void new_event(const struct batch_item *item, struct event *event)
 		.mode = request->chain->mode,
 		.config_version = request->config_version,
 		.sealed_at_us = TIME_NONE,
-		.key = given->key,
 		.content_object = given->content_object,
 		.file_name = given->file_name,
 		.content_bytes = given->content_bytes,
@@ -72,8 +70,8 @@ static int give_outcome(struct batch *batch, const struct ledger_account *accoun
 		return OK;
 	}
 	int64_t sequence = request->same_as ? request->same_as->sequence : request->known.sequence;
-	return read_event(batch->connection, account->account, given->chain, sequence, given->arena,
-	                  given->event, error);
+	return store_read_event(batch->connection, account->account, given->chain, sequence,
+	                        given->arena, given->event, error);
 }
 
 /* ---- a batch ---- */

@@ -116,7 +116,7 @@ int store_set_payment_url(struct store *store, struct slice sale_id, const char 
 /* ---- reading ---- */
 
 #define PURCHASES                                                                                  \
-	"SELECT p.account, p.number, p.sale_id, a.account_id, p.pack_id, p.description, p.credits,"    \
+	"SELECT p.sale_id, a.account_id, p.pack_id, p.description, p.credits,"                         \
 	" p.amount, p.tax, p.currency, p.provider, p.automatic, p.state, p.created_at, p.paid_at,"     \
 	" p.ended_at, p.reference, p.payment_url, p.customer, p.payment_method,"                       \
 	" y.action, y.state, y.outcome, y.last_error"                                                  \
@@ -129,31 +129,29 @@ static void read_purchase(struct row *row, struct purchase_record *record)
 {
 	struct db_query *query = row->query;
 	*record = (struct purchase_record){
-		.account = db_integer(query, 0),
-		.number = db_integer(query, 1),
-		.description = row_string(row, 5),
-		.credits = db_integer(query, 6),
-		.amount_minor = db_integer(query, 7),
-		.tax_minor = db_integer(query, 8),
-		.provider = row_string(row, 10),
-		.automatic = db_integer(query, 11) != 0,
-		.created_at_us = db_integer(query, 13),
-		.paid_at_us = row_time(query, 14),
-		.ended_at_us = row_time(query, 15),
-		.reference = row_string(row, 16),
-		.payment_url = row_string(row, 17),
-		.customer = row_string(row, 18),
-		.payment_method = row_string(row, 19),
-		.payment = row_string(row, 20),
-		.payment_state = row_string(row, 21),
-		.payment_outcome = row_string(row, 22),
-		.payment_error = row_string(row, 23),
+		.description = row_string(row, 3),
+		.credits = db_integer(query, 4),
+		.amount_minor = db_integer(query, 5),
+		.tax_minor = db_integer(query, 6),
+		.provider = row_string(row, 8),
+		.automatic = db_integer(query, 9) != 0,
+		.created_at_us = db_integer(query, 11),
+		.paid_at_us = row_time(query, 12),
+		.ended_at_us = row_time(query, 13),
+		.reference = row_string(row, 14),
+		.payment_url = row_string(row, 15),
+		.customer = row_string(row, 16),
+		.payment_method = row_string(row, 17),
+		.payment = row_string(row, 18),
+		.payment_state = row_string(row, 19),
+		.payment_outcome = row_string(row, 20),
+		.payment_error = row_string(row, 21),
 	};
-	store_copy_id(record->sale_id, db_text(query, 2));
-	store_copy_id(record->account_id, db_text(query, 3));
-	store_copy_id(record->pack_id, db_text(query, 4));
-	(void)currency_parse(db_text(query, 9), &record->currency);
-	(void)purchase_state_parse(db_text(query, 12), &record->state);
+	store_copy_id(record->sale_id, db_text(query, 0));
+	store_copy_id(record->account_id, db_text(query, 1));
+	store_copy_id(record->pack_id, db_text(query, 2));
+	(void)currency_parse(db_text(query, 7), &record->currency);
+	(void)purchase_state_parse(db_text(query, 10), &record->state);
 }
 
 int store_find_purchase(struct store *store, struct slice sale_id, struct arena *arena,

@@ -15,8 +15,6 @@
 #define IDEMPOTENCY_KEY_SIZE (ID_SIZE + 32)
 
 struct purchase_record {
-	int64_t account;
-	int64_t number; /* from 1 within the account */
 	char sale_id[ID_SIZE];
 	char account_id[ID_SIZE];
 	char pack_id[ID_SIZE];

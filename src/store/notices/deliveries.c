@@ -1,6 +1,5 @@
 #include "store/notices/deliveries.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/json.h"
