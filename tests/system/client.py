@@ -8,24 +8,19 @@ interface (/v1/openapi.yaml) gives it.
 import base64
 import http.client
 import json
-import os
 import pathlib
 import re
 import secrets
-import signal
-import subprocess
 import time
 import urllib.parse
 
 import jsonschema
 import yaml
 
-import stores
+import program
+import stores  # finds tests/support
 from ports import reserve_port as free_port
-
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-BINARY = os.environ.get("CONSTANCIA", str(ROOT / "build" / "constancia"))
-PATIENCE = 60  # seconds until what must come in the end counts as not coming
+from program import BINARY, PATIENCE, ROOT, DevService, NotStarted, Refused
 
 EVENT = {"event_id", "channel_id", "client_ref", "sequence", "received_at", "occurred_at", "hash",
          "hash_alg", "modality", "chain_hash", "status", "timestamp", "config_version", "mode"}
@@ -367,21 +362,9 @@ def basic(key):
     return "Basic " + base64.b64encode(f"{key}:".encode()).decode()
 
 
-class Refused(Exception):
-    """An administration command that did not exit with 0."""
-
-    def __init__(self, done):
-        super().__init__(f"exit {done.returncode}: {done.stderr or done.stdout}")
-        self.exit = done.returncode
-        self.done = done
-
-
 def run(*arguments, environment=None, timeout=PATIENCE, **more):
     """The program, to its end."""
-    clean = {name: value for name, value in os.environ.items()
-             if not name.startswith("CONSTANCIA")}
-    return subprocess.run([BINARY, *map(str, arguments)], env={**clean, **(environment or {})},
-                          capture_output=True, text=True, timeout=timeout, check=False, **more)
+    return program.run([BINARY, *arguments], environment, timeout, **more)
 
 
 class Channel:
@@ -403,107 +386,13 @@ class Channel:
         self.test.close()
 
 
-class Service:
-    """A `constancia dev` on a directory of its own, and on a store of the kind that is tested."""
+class Administration:
+    """Owners and what is theirs, by the administration commands of `admin`. `secrets` are what must
+    not stand in the log."""
 
-    def __init__(self, directory, environment=None, describe=True, **settings):
-        self.data = pathlib.Path(directory) / "data"
-        self.log = pathlib.Path(directory) / "log"
-        self.printed = pathlib.Path(directory) / "printed"
-        self.ready_file = pathlib.Path(directory) / "ready.json"
-        self.environment = environment or {}
-        self.describe = describe
-        self.store = None if "store__url" in settings else stores.make(self.data)
-        self.settings = {**(self.store.settings() if self.store else {}),
-                         **{name.replace("__", "."): value for name, value in settings.items()}}
-        self.port = free_port()
-        self.admin_port = free_port()
-        self.public_url = f"http://127.0.0.1:{self.port}"
-        self.secrets = set()  # what must not stand in the log
-        self.process = None
-        self.ready = None
-        self.description = None
-
-    def command(self):
-        return ["dev", "--listen", f"127.0.0.1:{self.port}", "--ready-file", str(self.ready_file)]
-
-    def chosen(self):
-        """How a command finds this service and its store."""
-        return ["--data", str(self.data), *(f"--set={name}={value}" for name, value in
-                                            self.settings.items())]
-
-    def start(self):
-        command = ["setpriv", "--pdeathsig", "KILL", BINARY, *self.command(), *self.chosen(),
-                   f"--set=service.admin_listen=127.0.0.1:{self.admin_port}"]
-        clean = {name: value for name, value in os.environ.items()
-                 if not name.startswith("CONSTANCIA")}
-        self.ready_file.unlink(missing_ok=True)
-        with open(self.log, "ab") as log, open(self.printed, "ab") as printed:
-            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=printed,
-                                            stderr=log, env={**clean, **self.environment},
-                                            restore_signals=False)  # SIGXFSZ stays ignored
-        try:
-            eventually(self.is_ready, f"the service is ready; its log:\n{self.log.read_text()}",
-                       pause=0.02)
-        except AssertionError:
-            self.kill()
-            raise
-        self.ready = json.loads(self.ready_file.read_text())
-        for channel in self.ready["channels"].values():
-            self.secrets |= {channel["live_key"], channel["test_key"]}
-        if self.describe and not self.description:
-            self.describe_self()
+    def entry(self):
+        """The service that clients of a channel use."""
         return self
-
-    def is_ready(self):
-        assert self.process.poll() is None, \
-            f"the service ended with {self.process.returncode}:\n{self.log.read_text()[-4000:]}"
-        return self.ready_file.exists() and self.ready_file.stat().st_size > 0
-
-    def describe_self(self):
-        answer = Client(self).get("/v1/openapi.yaml").expect(200)
-        self.description = Description(answer.body)
-
-    def stop(self):
-        """The exit code."""
-        if self.process is None:
-            return None
-        if self.process.poll() is None:
-            self.process.send_signal(signal.SIGTERM)
-        try:
-            return self.process.wait(40)
-        finally:
-            self.kill()
-
-    def kill(self):
-        if self.process and self.process.poll() is None:
-            self.process.kill()
-            self.process.wait()
-        self.process = None
-
-    def discard(self):
-        """Ends it, whatever it says to that, and its store."""
-        self.kill()
-        if self.store:
-            self.store.discard()
-
-    def log_lines(self):
-        return [json.loads(line) for line in self.log.read_text().split("\n")[:-1]]
-
-    def logged(self, wanted, count=1):
-        """The lines that are wanted, once there are so many: a thread of its own writes them."""
-        def look():
-            found = [line for line in self.log_lines() if wanted(line)]
-            return found if len(found) >= count else None
-        return eventually(look, "the log tells of it")
-
-    # ---- administration ----
-
-    def admin(self, *arguments):
-        done = run(*arguments, "--json", *self.chosen())
-        if done.returncode:
-            raise Refused(done)
-        return json.loads(done.stdout)
 
     def new_account(self, credits=1000, **flags):
         return self.admin("account", "create", "--name", "An account", "--credits", credits,
@@ -520,7 +409,60 @@ class Service:
         record = self.admin("channel", "create", "--account", account_id, "--name", "A channel",
                             "--declarant", "A declarant", "--modality", modality)
         keys = {mode: self.new_key(record["channel_id"], mode) for mode in ("live", "test")}
-        return Channel(self, account_id, record, keys)
+        return Channel(self.entry(), account_id, record, keys)
+
+
+class Service(Administration, DevService):
+    """On a directory of its own, and on a store of the kind that is tested."""
+
+    restore_signals = False  # SIGXFSZ stays ignored
+
+    def __init__(self, directory, environment=None, describe=True, **settings):
+        directory = pathlib.Path(directory)
+        data = directory / "data"
+        self.describe = describe
+        self.store = None if "store__url" in settings else stores.make(data)
+        super().__init__(data, directory / "log",
+                         {**(self.store.settings() if self.store else {}),
+                          **{name.replace("__", "."): value for name, value in settings.items()}},
+                         ready_file=directory / "ready.json", environment=environment)
+        self.printed = directory / "printed"
+        self.secrets = set()
+        self.admin_port = free_port()
+        self.public_url = f"http://127.0.0.1:{self.port}"
+        self.description = None
+
+    def serving(self):
+        return [*super().serving(), f"--set=service.admin_listen=127.0.0.1:{self.admin_port}"]
+
+    def start(self, seconds=PATIENCE):
+        try:
+            super().start(seconds)
+        except NotStarted:
+            self.kill()
+            raise
+        for channel in self.ready["channels"].values():
+            self.secrets |= {channel["live_key"], channel["test_key"]}
+        if self.describe and not self.description:
+            self.describe_self()
+        return self
+
+    def describe_self(self):
+        answer = Client(self).get("/v1/openapi.yaml").expect(200)
+        self.description = Description(answer.body)
+
+    def discard(self):
+        """Ends it, whatever it says to that, and its store."""
+        self.kill()
+        if self.store:
+            self.store.discard()
+
+    def logged(self, wanted, count=1):
+        """The lines that are wanted, once there are so many: a thread of its own writes them."""
+        def look():
+            found = [line for line in self.log_lines() if wanted(line)]
+            return found if len(found) >= count else None
+        return eventually(look, "the log tells of it")
 
     def monitor(self, path):
         """The operator's listener: status and text."""

@@ -1,12 +1,11 @@
 """Nodes of one deployment, each with the clients and the administration that a Service has."""
 
 import contextlib
-import json
 import threading
 
 import stores  # finds tests/support
-from client import BINARY, Channel, Client, Description, eventually
-from nodes import Deployment, Node, Refused
+from client import BINARY, Administration, Client, Description, Refused, eventually
+from nodes import Deployment, Node
 
 
 class FleetNode(Node):
@@ -22,10 +21,6 @@ class FleetNode(Node):
     def describe_self(self):
         self.description = Description(Client(self).get("/v1/openapi.yaml").expect(200).body)
 
-    def log_lines(self):
-        with open(self.log, encoding="utf-8") as log:
-            return [json.loads(line) for line in log]
-
     def metric(self, name):
         """A counter of this node, since it was started."""
         _, text = self.ask("/metrics")
@@ -33,12 +28,13 @@ class FleetNode(Node):
         return float(line.split()[1])
 
 
-class Fleet(Deployment):
+class Fleet(Administration, Deployment):
     """`count` nodes on a database of their own; the shared cluster's unless another is given."""
 
     node_class = FleetNode
 
     def __init__(self, directory, count=2, cluster=None, **settings):
+        self.secrets = set()
         self.cluster = cluster or stores.cluster()
         self.database = self.cluster.create_database()
         given = {name.replace("__", "."): str(value) for name, value in settings.items()}
@@ -72,21 +68,11 @@ class Fleet(Deployment):
 
     # ---- administration, at any node ----
 
-    def cli(self, *arguments):
-        return next(node for node in self.nodes if node.alive()).cli(*arguments)
+    def admin(self, *arguments):
+        return next(node for node in self.nodes if node.alive()).admin(*arguments)
 
-    def new_account(self, credits=1000, **flags):
-        return self.cli("account", "create", "--name", "An account", "--credits", credits,
-                        *(text for name, value in flags.items()
-                          for text in (f"--{name.replace('_', '-')}", value)))["account_id"]
-
-    def new_channel(self, modality="content", account_id=None, credits=1000, **flags):
-        account_id = account_id or self.new_account(credits, **flags)
-        record = self.cli("channel", "create", "--account", account_id, "--name", "A channel",
-                          "--declarant", "A declarant", "--modality", modality)
-        keys = {mode: self.cli("key", "create", "--channel", record["channel_id"], "--mode", mode)
-                for mode in ("live", "test")}
-        return Channel(self.nodes[0], account_id, record, keys)
+    def entry(self):
+        return self.nodes[0]
 
     def clients(self, key):
         """One for each node."""
@@ -106,7 +92,7 @@ class Fleet(Deployment):
     def check(self):
         def valid():
             try:
-                return self.cli("store", "check")["valid"] is True
+                return self.admin("store", "check")["valid"] is True
             except Refused as refusal:  # by a connection that was cut before
                 assert "temporarily_unavailable" in str(refusal), refusal
                 return False

@@ -12,7 +12,7 @@ import pytest
 
 from client import eventually
 from fleet import Fleet, FleetNode, gapless
-from nodes import clean_environment
+from program import clean_environment
 from postgres import Cluster
 
 pytestmark = pytest.mark.postgresql
@@ -105,7 +105,7 @@ def taken(fleet, tmp_path_factory):
     load = Load(fleet, channel)
     eventually(lambda: len(load.receipts) > 150 or load.failures, "many events are registered")
     before = list(load.receipts)
-    told = fleet.cli("store", "backup", directory)
+    told = fleet.admin("store", "backup", directory)
     during = len(load.receipts)
     eventually(lambda: len(load.receipts) > during + 20 or load.failures, "the load went on")
     load.stop()
@@ -128,7 +128,7 @@ def test_a_backup_under_load_comes_back_on_another_cluster(fleet, another, taken
     restored = Restored(tmp_path, another)
     done = restored.restore(directory)
     assert done.returncode == 0, done.stderr
-    assert restored.node.cli("store", "check")["valid"] is True
+    assert restored.node.admin("store", "check")["valid"] is True
     another.primary.wait_for_standbys()
     with restored:
         client = restored.node.client(channel.live_key["key"])

@@ -242,12 +242,12 @@ def test_a_mail_survives_the_end_of_the_process(start):
 def test_several_nodes_send_each_mail_once(tmp_path, server):
     wanted = 24
     with Fleet(tmp_path, count=2, **server.settings()) as fleet:
-        pack = fleet.cli("pack", "create", "--name", "A pack", "--credits", 1000, "--price", "10.00",
+        pack = fleet.admin("pack", "create", "--name", "A pack", "--credits", 1000, "--price", "10.00",
                          "--currency", "EUR")["pack_id"]
         for number in range(wanted):
             account_id = fleet.new_account(credits=5, email=f"owner{number}@example.com")
-            fleet.cli("account", "billing", account_id, "--country", "ES")
-            fleet.cli("topup", "set", "--account", account_id, "--threshold", 10, "--pack", pack)
+            fleet.admin("account", "billing", account_id, "--country", "ES")
+            fleet.admin("topup", "set", "--account", account_id, "--threshold", 10, "--pack", pack)
         eventually(lambda: sum(node.metric("mails_sent_total") for node in fleet.nodes) >= wanted,
                    "all mails are sent")
         assert sum(node.metric("mails_failed_total") for node in fleet.nodes) == 0

@@ -10,7 +10,7 @@ import subprocess
 import pytest
 
 from client import BINARY
-from nodes import clean_environment
+from program import clean_environment
 from postgres import Cluster, ROLE
 
 SCHEMA = pathlib.Path(__file__).resolve().parents[2] / "src" / "store" / "schema"

@@ -50,14 +50,14 @@ def test_administration_at_one_node_is_in_force_at_the_other(fleet):
     _, there = fleet.clients(channel.live_key["key"])
     there.register().expect(201)
     first, _ = fleet.nodes
-    first.cli("channel", "configure", channel.id, "--name", "Renamed")
+    first.admin("channel", "configure", channel.id, "--name", "Renamed")
     assert there.get("/v1/channel").expect(200).json["current_config"]["version"] == 2
     assert there.register().expect(201).json["config_version"] == 2
-    first.cli("account", "suspend", channel.account_id)
+    first.admin("account", "suspend", channel.account_id)
     eventually(lambda: there.register().status == 403, "the suspension is in force")
-    first.cli("account", "resume", channel.account_id)
+    first.admin("account", "resume", channel.account_id)
     eventually(lambda: there.register().status == 201, "it is lifted")
-    first.cli("key", "revoke", channel.live_key["key_id"])
+    first.admin("key", "revoke", channel.live_key["key_id"])
     eventually(lambda: there.register().status == 401, "the key is revoked")
 
 
@@ -94,7 +94,7 @@ def test_credits_and_the_unpaid_limit_are_exact(fleet):
                                  if answer.status == 201)
     assert states == {"registered": 50, "unpaid": 10}
     assert channel.live.balance() == {"balance": 0, "operational": False, "unpaid_events": 10}
-    bought = at_once([lambda node=node: node.cli("credits", "add", channel.account_id, 4)
+    bought = at_once([lambda node=node: node.admin("credits", "add", channel.account_id, 4)
                       for node in fleet.nodes])
     assert len(bought) == 2
     assert channel.live.balance() == {"balance": 0, "operational": False, "unpaid_events": 2}
@@ -107,7 +107,7 @@ def test_credits_added_while_events_are_registered_all_count(fleet):
     channel = fleet.new_channel(credits=1000)
 
     def add(node):
-        return [node.cli("credits", "add", channel.account_id, 7) for _ in range(5)]
+        return [node.admin("credits", "add", channel.account_id, 7) for _ in range(5)]
     answers = at_once([lambda: register_everywhere(fleet, channel.live_key["key"], each=30),
                        *(lambda node=node: add(node) for node in fleet.nodes)])[0]
     assert statuses(answers) == {201: 240}
@@ -119,7 +119,7 @@ def test_credits_added_while_events_are_registered_all_count(fleet):
 def test_a_consumption_limit_lets_exactly_its_number_through(fleet, of):
     channel = fleet.new_channel()
     what = {"channel": channel.id, "key": channel.live_key["key_id"]}[of]
-    fleet.cli("limit", "create", f"--{of}", what, "--period", "month", "--max", 33, "--action",
+    fleet.admin("limit", "create", f"--{of}", what, "--period", "month", "--max", 33, "--action",
               "block")
     answers = register_everywhere(fleet, channel.live_key["key"], each=10)
     assert statuses(answers) == {201: 33, 422: 47}
@@ -310,11 +310,11 @@ def test_sealing_and_issuing_bear_a_clock_behind(lagging):
 
 def test_secrets_overlap_by_the_clock_of_all(lagging):
     behind = lagging.nodes[1]
-    account = behind.cli("account", "create", "--name", "An owner")["account_id"]
-    endpoint = behind.cli("webhook", "create", "--account", account, "--url",
+    account = behind.admin("account", "create", "--name", "An owner")["account_id"]
+    endpoint = behind.admin("webhook", "create", "--account", account, "--url",
                           "https://example.org/hook")["endpoint_id"]
     before = lagging.number("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint")
-    behind.cli("webhook", "rotate", endpoint)
+    behind.admin("webhook", "rotate", endpoint)
     until = lagging.number("SELECT previous_secret_until FROM webhook_endpoints "
                            f"WHERE endpoint_id = '{endpoint}'")
     assert until >= before + 24 * 3600 * 1000000 - LAG_SECONDS * 500000

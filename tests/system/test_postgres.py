@@ -9,7 +9,7 @@ import pytest
 
 from client import eventually
 from fleet import Fleet, gapless
-from nodes import NotStarted, Refused
+from program import NotStarted, Refused
 from postgres import ROLE, Cluster
 
 pytestmark = pytest.mark.postgresql
@@ -269,7 +269,7 @@ def test_terminated_back_ends_are_replaced(cluster, fleet, node, channel):
         assert accepted(channel, f"e{n}")["sequence"] == n + 1
         assert channel.live.get("/v1/channel").status in (200, 503)
     node.wait("/readyz")
-    fleet.cli("store", "check")
+    fleet.admin("store", "check")
 
 
 @pytest.fixture

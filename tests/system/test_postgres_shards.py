@@ -164,9 +164,9 @@ def explained(fleet):
     digests = [fleet.new_channel("hash_only", account_id=channel.account_id)
                for channel in channels]
     for channel in channels:
-        fleet.cli("limit", "create", "--channel", channel.id, "--period", "day", "--max", 1000,
+        fleet.admin("limit", "create", "--channel", channel.id, "--period", "day", "--max", 1000,
                   "--action", "warn")
-        fleet.cli("threshold", "create", "--account", channel.account_id, "--credits", 20)
+        fleet.admin("threshold", "create", "--account", channel.account_id, "--credits", 20)
     mark = len(list(Explainer(fleet.cluster.primary, fleet.database).read()))
     at_once([lambda channel=channel, digest=digest: use(channel, digest)
              for channel, digest in zip(channels, digests)])

@@ -13,7 +13,7 @@ import sys
 import pytest
 
 import sqlite_rows
-from client import EVENT, Client, Service, eventually, run
+from client import EVENT, Client, NotStarted, Service, eventually, run
 from forgetful import Disk, build
 
 pytestmark = pytest.mark.sqlite
@@ -249,7 +249,7 @@ def test_a_restore_is_not_begun_beside_the_log_of_another_store(box):
     assert (box.service.data / LOG).stat().st_size > 0
     done = box.command("store", "restore", box.disk.root / "copy")
     assert done.returncode == 1 and LOG in done.stderr
-    with pytest.raises(AssertionError, match="ended"):
+    with pytest.raises(NotStarted, match="ended"):
         box.start()  # nor is a new store made there
     database.with_name("moved away").rename(database)
     box.start().check()

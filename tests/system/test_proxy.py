@@ -14,7 +14,7 @@ import pytest
 
 from client import Client, Description, basic, eventually, free_port
 from fleet import Fleet, at_once
-from nodes import NotStarted
+from program import NotStarted
 from postgres import Cluster
 
 pytestmark = pytest.mark.postgresql

@@ -8,7 +8,7 @@ import sqlite3
 
 import pytest
 
-from client import Client, Service, eventually, run
+from client import Client, NotStarted, Service, eventually, run
 from fleet import Fleet
 
 REASON = "the disk died, the copy of Monday was brought back"
@@ -58,7 +58,7 @@ class Kept:
 
     def refused(self):
         """What a start says that ends at once."""
-        with pytest.raises(AssertionError, match="ended with 1"):
+        with pytest.raises(NotStarted, match="ended with 1"):
             self.service.start()
         return "\n".join(self.service.log.read_text().splitlines()[-2:])
 
@@ -196,12 +196,12 @@ def test_every_node_notices_also_what_others_sealed_and_while_it_serves(tmp_path
         for node in fleet.nodes:
             done = node.run("serve")
             assert done.returncode == 1 and f"has seen round {last}" in done.stderr
-        assert first.cli("store", "accept-rollback", "--reason", REASON)["round"] == last - 1
+        assert first.admin("store", "accept-rollback", "--reason", REASON)["round"] == last - 1
         first.start()
         done = second.run("serve")
         assert done.returncode == 1 and f"has seen round {last}" in done.stderr, \
             "each node's operator confirms it"
-        assert second.cli("store", "accept-rollback", "--reason", REASON)["round"] == last - 1
+        assert second.admin("store", "accept-rollback", "--reason", REASON)["round"] == last - 1
         second.start()
         assert fleet.number("SELECT COUNT(*) FROM rollbacks") == 2
 
@@ -258,11 +258,11 @@ def test_the_secret_of_links_is_replaced_on_all_nodes(tmp_path):
         def got(client, url):
             return client.get("/v1/" + path(url)).status
         first = issued["evidence_url"]
-        fleet.nodes[0].cli("store", "rotate-link-secret")
+        fleet.nodes[0].admin("store", "rotate-link-secret")
         for _ in range(30):  # a link of either node is good at the other at any time
             assert got(there, urls(here, name)) == got(here, urls(there, name)) == 200
             assert got(there, first) == 200
-        fleet.nodes[0].cli("store", "rotate-link-secret", "--now")
+        fleet.nodes[0].admin("store", "rotate-link-secret", "--now")
         assert got(here, first) != 200
         eventually(lambda: got(there, first) != 200, "the other node knows it")
         eventually(lambda: got(there, urls(here, name)) == 200, "the other node knows the new one")

@@ -33,7 +33,7 @@ def fleet(tmp_path, provider):
 
 def as_service(fleet):
     """What the helpers of money ask of a service."""
-    return types.SimpleNamespace(admin=fleet.cli, new_channel=fleet.new_channel,
+    return types.SimpleNamespace(admin=fleet.admin, new_channel=fleet.new_channel,
                                  store=types.SimpleNamespace(rows=fleet.rows))
 
 

@@ -48,7 +48,7 @@ class Station:
         self.node, self.secrets = node, set()
 
     def admin(self, *arguments):
-        return self.node.cli(*arguments)
+        return self.node.admin(*arguments)
 
     def new_account(self, credits):
         return self.admin("account", "create", "--name", "An account", "--credits",

@@ -20,8 +20,8 @@ import sys
 import tempfile
 import time
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-BINARY = os.environ.get("CONSTANCIA", os.path.join(ROOT, "build", "constancia"))
+from service import BINARY, kill_groups
+
 TOOLS = os.path.join(os.path.dirname(BINARY), "tests", "torture", "forgetful")
 SYNCFS_ATTRIBUTE = "user.forgetful.syncfs"
 FILE_SYSTEMS = ("forgetful", "ext4", "xfs", "btrfs")
@@ -59,15 +59,6 @@ def unmount_when_told_to_end():
     """SIGTERM and SIGINT end this process as an error does, even where they were ignored."""
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda number, frame: sys.exit(128 + number))
-
-
-def kill(processes):
-    """Each with its group."""
-    for process in processes:
-        try:
-            os.killpg(process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
 
 
 def wait(processes):
@@ -147,7 +138,7 @@ class Forgetful:
 
     def cut(self, percent, seed, processes):
         self.order("freeze 0")
-        kill(processes)
+        kill_groups(processes)
         self.order("off")  # nobody hangs in a request, and nobody runs who would see the answer
         wait(processes)
         self.forget(percent, seed)
@@ -254,7 +245,7 @@ class Disk:
 
     def cut(self, percent, seed, processes):
         self.below.forget(percent, seed)
-        kill(processes)
+        kill_groups(processes)
         wait(processes)
         self.detach()
         self.attach()

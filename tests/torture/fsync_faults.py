@@ -65,12 +65,12 @@ class Run:
         """Registers under faults; says how the service took it."""
         wrap = ["strace", "-f", "-qq", "-y", "-ttt", "-o", self.trace, "-e", "trace=" + CALLS,
                 "-e", "signal=none", "-e", f"inject={CALLS}:error=EIO:when={self.when}"]
-        service = Service(self.data, ["seal.interval=500ms"], wrap)
+        service = Service(self.data, {"seal.interval": "500ms"}, wrap=wrap)
         try:
             service.start(20)
         except NotStarted as error:
             service.kill()
-            return str(error)
+            return str(error).split("\n")[0]
         self.ready = time.time()
         threads = [threading.Thread(target=self.register, args=(service.port, i))
                    for i in range(2)]
@@ -104,11 +104,11 @@ class Run:
         late = sum(bool(store) and asked > store[0] for asked in self.asked)
         self.report.check(late == 0, f"{where}{late} acknowledged after a failed sync of the store")
         self.report.check(not self.wrong, where + f"answered {self.wrong[:1]}")
-        service = Service(self.data, ["seal.interval=500ms"])
+        service = Service(self.data, {"seal.interval": "500ms"})
         try:
             service.start()
         except NotStarted as error:
-            self.report.check(False, where + f"restart: {error}\n{service.log_tail()}")
+            self.report.check(False, where + f"restart: {error}")
             service.kill()
             return
         client = Client(service.port)
@@ -133,7 +133,7 @@ class Run:
         self.report.check(status == 201, where + f"registering after restart: {status} {body}")
         client.close()
         try:
-            service.cli("store", "check")
+            service.admin("store", "check")
             self.report.check(True, "")
         except (Refused, ValueError) as error:
             self.report.check(False, where + f"store check: {error}")
@@ -144,7 +144,7 @@ def prepare(directory):
     """A data directory to start each run from, and its keys."""
     template = os.path.join(directory, "template")
     service = Service(template)
-    ready = service.start()
+    ready = service.start().ready
     service.stop()
     return template, {name: channel["live_key"] for name, channel in ready["channels"].items()}
 

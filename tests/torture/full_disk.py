@@ -29,9 +29,10 @@ class FullDisk:
     def __init__(self, directory):
         self.disk = directory
         self.balloon = os.path.join(directory, "balloon")
-        self.service = Service(os.path.join(directory, "data"), ["seal.interval=1s"])
+        self.service = Service(os.path.join(directory, "data"), {"seal.interval": "1s"})
         # What the tests themselves write must find room.
-        self.service.log = os.path.join(tempfile.gettempdir(), f"full-disk-{os.getpid()}.log")
+        log = os.path.join(tempfile.gettempdir(), f"full-disk-{os.getpid()}.log")
+        self.service.log = self.service.printed = log
         self.service.ready_file = self.service.log + ".ready"
         self.report = Report()
         self.receipts = []
@@ -115,14 +116,14 @@ class FullDisk:
 
     def check_store(self, when):
         try:
-            self.service.cli("store", "check")
+            self.service.admin("store", "check")
             self.report.check(True, "")
         except (Refused, ValueError) as error:
             self.report.check(False, f"{when}: store check: {error}")
 
     def run(self):
-        ready = self.service.start()
-        self.keys = {name: channel["live_key"] for name, channel in ready["channels"].items()}
+        channels = self.service.start().ready["channels"]
+        self.keys = {name: channel["live_key"] for name, channel in channels.items()}
         client = Client(self.service.port)
         for kind in ("json", "large", "file", "hash_only") * 5:
             self.register(client, kind)

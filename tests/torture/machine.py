@@ -1,33 +1,33 @@
 """A service on a machine whose power is cut: it, and the commands that run beside it, on a place of
 `forgetting.py`."""
 
-import json
 import os
 import subprocess
 import threading
 
 import forgetting
 from service import BINARY, NotStarted, Refused, Service
+from program import answer, flags, kill_groups  # where service.py finds it
 
 
 def beside(data):
     """Contents are in the data directory."""
     del data
-    return []
+    return {}
 
 
 def apart(directory):
     """They are on another file system, to which nothing happens, and whose syncs do nothing for the
     data."""
-    return lambda data: [f"content.url=file:{directory}/{data}"]
+    return lambda data: {"content.url": f"file:{directory}/{data}"}
 
 
 def in_s3(server):
     """They are in an S3 service (s3_server.Server), on a machine that goes on."""
-    return lambda data: [f"content.url={server.url(data)}",
-                         f"content.access_key={server.access_key}",
-                         f"content.secret_key={server.secret_key}",
-                         "content.allow_networks=127.0.0.0/8"]
+    return lambda data: {"content.url": server.url(data),
+                         "content.access_key": server.access_key,
+                         "content.secret_key": server.secret_key,
+                         "content.allow_networks": "127.0.0.0/8"}
 
 
 class Ended(Exception):
@@ -38,30 +38,29 @@ class Machine(Service):
     """`place.directory` holds the data; `logs` is a directory that no cut touches. `content`: where
     contents are, a function of the data directory's name that gives settings."""
 
-    def __init__(self, place, logs, settings=(), fault=None, data="data", content=beside):
-        super().__init__(os.path.join(place.directory, data), settings,
-                         forgetting.wrap(fault))
+    def __init__(self, place, logs, settings=None, fault=None, data="data", content=beside):
+        super().__init__(os.path.join(place.directory, data),
+                         {**(settings or {}), **content(data)}, wrap=forgetting.wrap(fault),
+                         ready_file=os.path.join(logs, data + ".ready"))
+        self.log = self.printed = os.path.join(logs, data + ".log")
         self.place, self.content = place, content
-        self.settings += content(data)
-        self.log = os.path.join(logs, data + ".log")
-        self.ready_file = os.path.join(logs, data + ".ready")
         self.lock = threading.Lock()
         self.commands = set()
         self.on = True  # what is told while it is has to last
         self.disk_failed = False  # what it refuses now, and how, counts for nothing
 
-    def command(self, *words, data=None):
+    def beside(self, *words, data=None):
         """An administration command, or one without a service."""
         data = data or self.data
         return [*self.wrap, BINARY, *map(str, words), "--data", data, "--json",
-                *("--set=" + setting for setting in self.content(os.path.basename(data)))]
+                *flags(self.content(os.path.basename(data)))]
 
     def start(self, seconds=120):
         self.on = True
         return super().start(seconds)
 
-    def cli(self, *arguments, data=None):
-        command = self.command(*arguments, data=data)
+    def admin(self, *words, data=None):
+        command = self.beside(*words, data=data)
         with self.lock:
             if not self.on:
                 raise Ended
@@ -75,10 +74,7 @@ class Machine(Service):
                 self.commands.discard(process)
         if not self.on:
             raise Ended
-        if process.returncode:
-            raise Refused(f"{' '.join(map(str, arguments))}: exit {process.returncode}: "
-                          f"{told.strip()[-500:]} {out.strip()[-500:]}")
-        return json.loads(out)
+        return answer(words, subprocess.CompletedProcess(command, process.returncode, out, told))
 
     def running(self):
         return [process for process in (self.process, *self.commands) if process]
@@ -95,7 +91,7 @@ class Machine(Service):
         with self.lock:
             self.on = False
             running = self.running()
-        forgetting.kill(running)
+        kill_groups(running)
         forgetting.wait(running)
         self.process = None
 

@@ -121,8 +121,8 @@ class Administered:
     """An account of its own, and what was changed about it."""
 
     def __init__(self, machine):
-        self.account = machine.cli("account", "create", "--name", "administered")["account_id"]
-        self.channel = machine.cli("channel", "create", "--account", self.account, "--name",
+        self.account = machine.admin("account", "create", "--name", "administered")["account_id"]
+        self.channel = machine.admin("channel", "create", "--account", self.account, "--name",
                                    "administered", "--declarant", "Torture", "--modality",
                                    "content")["channel_id"]
         self.keys, self.limits, self.reasons, self.versions = [], [], [], {}
@@ -132,17 +132,17 @@ class Administered:
             status, answer = client.get("/account/balance", key)
             report.check(status == 200, f"{where}: a key that was made: {status} {answer}")
         limits = [limit["limit_id"] for limit in
-                  machine.cli("limit", "list", "--channel", self.channel, "--limit", 1000)["data"]]
+                  machine.admin("limit", "list", "--channel", self.channel, "--limit", 1000)["data"]]
         report.check(set(self.limits) <= set(limits), f"{where}: limits were {self.limits}, "
                                                       f"are {limits}")
-        entries = machine.cli("credits", "list", self.account, "--limit", 1000)["data"]
+        entries = machine.admin("credits", "list", self.account, "--limit", 1000)["data"]
         missing = set(self.reasons) - {entry["reference"] for entry in entries}
         report.check(not missing, f"{where}: credits that were added: {missing}")
-        balance = machine.cli("account", "show", self.account)["balance"]
+        balance = machine.admin("account", "show", self.account)["balance"]
         report.check(balance == sum(entry["credits"] for entry in entries),
                      f"{where}: balance {balance} of {entries}")
         sealed = {version["version"]: version["description"] for version in
-                  machine.cli("channel", "show", self.channel)["config_versions"]}
+                  machine.admin("channel", "show", self.channel)["config_versions"]}
         report.check(self.versions.items() <= sealed.items(),
                      f"{where}: sealed were {self.versions}, are {sealed}")
 
@@ -153,7 +153,7 @@ class Administrator(Companion):
         self.administered = administered
 
     def act(self):
-        facts, cli, name = self.administered, self.machine.cli, f"{self.random.getrandbits(48):x}"
+        facts, cli, name = self.administered, self.machine.admin, f"{self.random.getrandbits(48):x}"
         kind = self.random.randrange(4)
         if kind == 0:
             facts.keys.append(cli("key", "create", "--channel", facts.channel, "--mode", "live",
@@ -210,7 +210,7 @@ class Copier(Companion):
         directory = os.path.join(self.machine.place.directory,
                                  f"backup-{self.random.getrandbits(48):x}")
         receipts = {chain.name: list(chain.receipts) for chain in self.chains}
-        self.machine.cli("store", "backup", directory)
+        self.machine.admin("store", "backup", directory)
         backup = Backup(directory, receipts)
         if self.machine.on:
             self.backups.append(backup)

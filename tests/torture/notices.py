@@ -13,11 +13,9 @@ was acknowledged but those whose acknowledgment a kill kept from being recorded.
 import argparse
 import collections
 import datetime
-import json
 import os
 import random
 import shutil
-import socket
 import sys
 import tempfile
 import threading
@@ -51,11 +49,12 @@ class Owner:
         self.arrived = collections.defaultdict(list)
         self.bodies = {}
         self.receiver = Receiver(answer=self.answer)
-        self.account = torture.admin("account create", name=f"owner {number}",
+        self.account = torture.service.ask_socket("account create", name=f"owner {number}",
                                      credits=CREDITS)["account_id"]
         for credits in THRESHOLDS:
-            torture.admin("threshold create", account=self.account, credits=credits)
-        endpoint = torture.admin("webhook create", account=self.account, url=self.receiver.url)
+            torture.service.ask_socket("threshold create", account=self.account, credits=credits)
+        endpoint = torture.service.ask_socket("webhook create", account=self.account,
+                                              url=self.receiver.url)
         self.endpoint = endpoint["endpoint_id"]
         self.receiver.secrets = [endpoint["secret"]]
 
@@ -89,7 +88,7 @@ class Causer(threading.Thread):
                 down = owner.balance > self.random.randint(0, CREDITS)
                 credits = (-1 if down else 1) * self.random.randint(1, 60)
                 try:
-                    moved = self.torture.admin("credits add", account=owner.account,
+                    moved = self.torture.service.ask_socket("credits add", account=owner.account,
                                                credits=credits)
                     owner.balance = moved["balance"]
                     self.moves += 1
@@ -104,20 +103,9 @@ class Torture:
     def __init__(self, options, data):
         self.random = random.Random(options.seed)
         self.report = Report()
-        self.service = Service(data, [f"webhook.schedule={SCHEDULE}"])
+        self.service = Service(data, {"webhook.schedule": SCHEDULE})
         self.owners, self.kills = [], []
         self.moves = 0
-
-    def admin(self, operation, **arguments):
-        with socket.socket(socket.AF_UNIX) as connection:
-            connection.settimeout(60)
-            connection.connect(os.path.join(self.service.data, "admin.sock"))
-            connection.sendall(json.dumps({"arguments": arguments,
-                                           "operation": operation}).encode() + b"\n")
-            answer = json.loads(connection.makefile().readline())
-        if "result" not in answer:
-            raise Refused(f"{operation}: {answer}")
-        return answer["result"]
 
     def run_round(self):
         for owner in self.owners:
@@ -143,7 +131,7 @@ class Torture:
         for owner in self.owners:
             owner.bad = 0.0
         end = time.monotonic() + PATIENCE
-        while any(self.admin("webhook show", endpoint=owner.endpoint)["waiting"]
+        while any(self.service.ask_socket("webhook show", endpoint=owner.endpoint)["waiting"]
                   for owner in self.owners):
             if time.monotonic() > end:
                 self.report.check(False, f"deliveries still wait after {PATIENCE} s")
@@ -153,7 +141,7 @@ class Torture:
     def listed(self, operation, key, **arguments):
         items, before = [], {}
         while True:
-            page = self.admin(operation, limit=1000, **arguments, **before)
+            page = self.service.ask_socket(operation, limit=1000, **arguments, **before)
             items += page["data"]
             if not page["has_more"]:
                 return items

@@ -38,7 +38,8 @@ import urllib.parse
 from service import (BINARY, ROOT, Client, Report, declare_file, declare_hash, declare_json,
                      lasting)
 
-from nodes import Deployment, NotStarted, Refused
+from nodes import Deployment
+from program import NotStarted, Refused
 from ports import reserve_port
 from postgres import Cluster, Failed, eventually
 
@@ -257,24 +258,24 @@ class DeadEndpoint:
         self.node, self.address, self.waiting_max = torture.node, f"{name}@example.org", waiting_max
         self.account = torture.make_account(name)
         for credits in range(100, 110):
-            self.node.cli("threshold", "create", "--account", self.account,
+            self.node.admin("threshold", "create", "--account", self.account,
                           "--credits", CREDITS - credits)
-        self.endpoint = self.node.cli("webhook", "create", "--account", self.account, "--url",
+        self.endpoint = self.node.admin("webhook", "create", "--account", self.account, "--url",
                                       f"http://127.0.0.1:{reserve_port()}/hook")["endpoint_id"]
         self.disabled_at = set()
 
     def keep(self):
-        shown = self.node.cli("webhook", "show", self.endpoint)
+        shown = self.node.admin("webhook", "show", self.endpoint)
         if not shown["enabled"]:
             self.disabled_at.add(shown["disabled_at"])
-            self.node.cli("webhook", "enable", self.endpoint)
+            self.node.admin("webhook", "enable", self.endpoint)
         if shown["waiting"] < self.waiting_max:
             self.cross_thresholds()
 
     def cross_thresholds(self):
         """Below all of them, which is a notice each; the next time, above them."""
-        balance = self.node.cli("account", "show", self.account)["balance"]
-        self.node.cli("credits", "add", self.account, -200 if balance > CREDITS - 100 else 200)
+        balance = self.node.admin("account", "show", self.account)["balance"]
+        self.node.admin("credits", "add", self.account, -200 if balance > CREDITS - 100 else 200)
 
 
 class Administrator(User):
@@ -374,20 +375,20 @@ class Torture:
 
     def start_receiver(self, account):
         port = reserve_port()
-        endpoint = self.node.cli("webhook", "create", "--account", account,
+        endpoint = self.node.admin("webhook", "create", "--account", account,
                                  "--url", f"http://127.0.0.1:{port}/hook")
         self.parts.append(Part("receiver", port, [
             sys.executable, os.path.join(SUPPORT, "webhook_receiver.py"), str(port),
             self.path("notices"), endpoint["secret"]]).start())
 
     def make_account(self, name):
-        return self.node.cli("account", "create", "--name", name, "--credits", CREDITS,
+        return self.node.admin("account", "create", "--name", name, "--credits", CREDITS,
                              "--email", f"{name}@example.org")["account_id"]
 
     def make_key(self, account, modality):
-        channel = self.node.cli("channel", "create", "--account", account, "--name", modality,
+        channel = self.node.admin("channel", "create", "--account", account, "--name", modality,
                                 "--declarant", "Outages", "--modality", modality)
-        return self.node.cli("key", "create", "--channel", channel["channel_id"],
+        return self.node.admin("key", "create", "--channel", channel["channel_id"],
                              "--mode", "live")["key"]
 
     def make_users(self):
@@ -396,7 +397,7 @@ class Torture:
         self.thresholds = {}  # id: credits
         for number in range(1, 21):
             credits = CREDITS - number * THRESHOLD_STEP
-            made = self.node.cli("threshold", "create", "--account", account, "--credits", credits)
+            made = self.node.admin("threshold", "create", "--account", account, "--credits", credits)
             self.thresholds[made["threshold_id"]] = credits
         seed = lambda: self.random.getrandbits(64)  # noqa: E731
         content = [Registrant(self, seed(), 0.05, self.make_key(account, "content"), False)
@@ -628,7 +629,7 @@ class Torture:
                           "a notice is not as it must be")
         self.check_thresholds()
         self.check_mails()
-        checked = self.node.cli("store", "check")
+        checked = self.node.admin("store", "check")
         self.report.check(True, "")
         print("store check:", json.dumps(checked)[:300])
         self.report.check(self.node.stop() == 0, "SIGTERM: exit status is not 0")

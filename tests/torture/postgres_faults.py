@@ -26,7 +26,8 @@ from service import BINARY, Client, Report  # which also finds tests/support
 from torture import POOR_CREDITS, POOR_UNPAID, RICH_CREDITS, Chain, Torture, Worker
 
 import network
-from nodes import Deployment, NotStarted, Refused
+from nodes import Deployment
+from program import NotStarted, Refused
 from postgres import Cluster, Failed, eventually
 
 COMMIT_TIMEOUT = 1.0
@@ -172,7 +173,7 @@ class PostgresTorture(Torture):
         self.make_chains()
 
     def make_chains(self):
-        cli = self.nodes[0].cli
+        cli = self.nodes[0].admin
         accounts = {"rich": cli("account", "create", "--name", "rich", "--credits", RICH_CREDITS),
                     "poor": cli("account", "create", "--name", "poor", "--credits", POOR_CREDITS,
                                 "--unpaid-limit", POOR_UNPAID)}
@@ -424,7 +425,7 @@ class PostgresTorture(Torture):
         """A connection that was terminated may be found out by it: then once more."""
         for attempt in range(READ_ATTEMPTS):
             try:
-                self.nodes[0].cli("store", "check")
+                self.nodes[0].admin("store", "check")
                 self.report.check(True, "")
                 return
             except (Refused, ValueError) as error:

@@ -20,13 +20,11 @@ With --fault a fault is planted, and what passes is that it is found.
 
 import argparse
 import http.client
-import json
 import os
 import random
 import shutil
 import sys
 import tempfile
-import threading
 import time
 
 import forgetting
@@ -95,7 +93,7 @@ class PowerCuts(Torture):
         try:
             self.service.start()
         except NotStarted as error:
-            self.report.check(False, f"{self.where()}: start: {error}\n{self.service.log_tail()}")
+            self.report.check(False, f"{self.where()}: start: {error}")
             raise
 
     def where(self):
@@ -105,11 +103,11 @@ class PowerCuts(Torture):
         self.close()
         self.place.empty()
         self.content = self.choose_content()
-        self.service = Machine(self.place, self.logs, ["seal.interval=1s"], self.fault,
+        self.service = Machine(self.place, self.logs, {"seal.interval": "1s"}, self.fault,
                                content=self.content)
         self.sometimes_cut_on_the_way(40)
         self.restart()
-        create = self.service.cli
+        create = self.service.admin
         accounts = {
             "rich": create("account", "create", "--name", "rich", "--credits", RICH_CREDITS),
             "poor": create("account", "create", "--name", "poor", "--credits", POOR_CREDITS,
@@ -153,7 +151,7 @@ class PowerCuts(Torture):
 
     def check_restored(self, backup):
         """The service ends; the backup is restored, the power cut, and what it held is there."""
-        self.service.cli("store", "restore", backup.directory,
+        self.service.admin("store", "restore", backup.directory,
                          data=os.path.join(self.place.directory, "restored"))
         self.cut()
         self.service.end()
@@ -161,7 +159,7 @@ class PowerCuts(Torture):
                            content=self.content)
         try:
             restored.start()
-            restored.cli("store", "check")
+            restored.admin("store", "check")
             client = Client(restored.port)
             for chain in self.chains:
                 found = {event["client_ref"]: lasting(event) for event in client.events(chain.key)}
@@ -252,7 +250,7 @@ class PowerCuts(Torture):
         except NotStarted as error:
             # After a failed flush of its disk a file system may take nothing any more.
             self.report.check(self.service.disk_failed,
-                              f"{self.where()}: start: {error}\n{self.service.log_tail()}")
+                              f"{self.where()}: start: {error}")
             return
         self.ask_again()
         if self.random.random() < 0.5:

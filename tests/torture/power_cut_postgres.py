@@ -15,7 +15,6 @@ With --no-sync the servers' syncs do nothing, and what passes is that it is foun
 import argparse
 import http.client
 import os
-import pathlib
 import random
 import shutil
 import signal
@@ -27,13 +26,14 @@ from unittest import mock
 
 import forgetting
 from postgres_faults import PostgresTorture
-from service import BINARY
+from service import BINARY, ROOT
 
-from nodes import Deployment, NotStarted, Refused
+from nodes import Deployment
+from program import NotStarted, Refused
 from postgres import PATIENCE, ROLE, Cluster, Failed, Server, unprivileged
 
 SURVIVAL = (0, 0, 10, 50, 90, 100)  # percent of what was not synced
-SCHEMA = pathlib.Path(forgetting.ROOT) / "src" / "store" / "schema" / "postgres"
+SCHEMA = ROOT / "src" / "store" / "schema" / "postgres"
 
 
 class CutServer(Server):

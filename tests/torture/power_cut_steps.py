@@ -17,7 +17,6 @@ syncs do nothing for the data.
 import argparse
 import json
 import os
-import pathlib
 import random
 import shutil
 import sqlite3
@@ -28,11 +27,11 @@ import time
 
 import forgetting
 import machine
-from machine import Machine, NotStarted, Refused
+from machine import Machine, NotStarted
 from mixed_load import digests
-from service import Client, Report, declare_file, declare_hash, declare_json, lasting
+from service import ROOT, Client, Report, declare_file, declare_hash, declare_json, lasting
 
-SCHEMA = pathlib.Path(forgetting.ROOT) / "src" / "store" / "schema" / "sqlite"
+SCHEMA = ROOT / "src" / "store" / "schema" / "sqlite"
 OLD_ACCOUNTS = 300
 EVENTS = 12
 
@@ -43,8 +42,8 @@ class Prepared:
     def __init__(self, directory):
         self.directory = directory
         place = argparse.Namespace(directory=directory)
-        service = Machine(place, directory, ["seal.interval=1s"])
-        ready = service.start()
+        service = Machine(place, directory, {"seal.interval": "1s"})
+        ready = service.start().ready
         keys = [ready["channels"][name]["live_key"] for name in ("content", "hash_only")]
         self.receipts = []  # (key, Declaration, Event)
         client = Client(service.port)
@@ -57,7 +56,7 @@ class Prepared:
             assert status == 201, body
             self.receipts.append((key, declaration, json.loads(body)))
         client.close()
-        service.cli("store", "backup", os.path.join(directory, "backup"))
+        service.admin("store", "backup", os.path.join(directory, "backup"))
         service.stop()
 
     def lay(self, place, names, apart):
@@ -81,7 +80,7 @@ class Step:
         self.prepared, self.place, self.logs, self.report = prepared, place, logs, report
         self.apart = apart
         self.content = machine.apart(apart) if apart else machine.beside
-        self.machine = Machine(place, logs, ["seal.interval=1s"], content=self.content)
+        self.machine = Machine(place, logs, {"seal.interval": "1s"}, content=self.content)
 
     def where(self, name):
         return os.path.join(self.place.directory, name)
@@ -90,7 +89,7 @@ class Step:
         self.prepared.lay(self.place, self.needs, self.apart)
 
     def spawn(self, *words, data="data"):
-        command = self.machine.command(*words, data=self.where(data))
+        command = self.machine.beside(*words, data=self.where(data))
         return subprocess.Popen([*command, "--set=tsa.url=embedded:"], stdin=subprocess.DEVNULL,
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                 start_new_session=True)
@@ -128,7 +127,7 @@ class Step:
                 self.report.check(same, f"{self.name}: receipt {receipt}: {status} {event}")
             client.close()
         except NotStarted as error:
-            self.report.check(False, f"{self.name}: start: {error}\n{service.log_tail()}")
+            self.report.check(False, f"{self.name}: start: {error}")
         finally:
             service.end()
 

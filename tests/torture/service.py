@@ -4,93 +4,26 @@ import hashlib
 import http.client
 import json
 import os
-import signal
-import subprocess
 import sys
-import time
 import uuid
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from ports import reserve_port as free_port  # noqa: E402
+from program import (BINARY, ROOT, DevService, NotStarted, Refused,  # noqa: E402
+                     kill_groups)
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-BINARY = os.environ.get("CONSTANCIA", os.path.join(ROOT, "build", "constancia"))
 VOLATILE = ("status", "timestamp", "proof")
 
 
-class NotStarted(Exception):
-    """The service ended, or did not say that it is ready."""
-
-
-class Refused(Exception):
-    """An administration command that did not exit 0."""
-
-
-class Service:
-    def __init__(self, data, settings=(), wrap=()):
-        self.data = data
-        self.settings = ["service.admin_listen=", "rate.live=1000000", "rate.test=1000000",
-                         *settings]
-        self.wrap = list(wrap)
-        self.port = free_port()
-        self.process = None
-        self.log = data + ".log"
-        self.ready_file = data + ".ready"
-
-    def spawn(self):
-        if os.path.exists(self.ready_file):
-            os.unlink(self.ready_file)
-        command = [*self.wrap, BINARY, "dev", "--data", self.data,
-                   "--listen", f"127.0.0.1:{self.port}", "--ready-file", self.ready_file]
-        for setting in self.settings:
-            command += ["--set", setting]
-        with open(self.log, "ab") as log:
-            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log,
-                                            stderr=log, start_new_session=True)
-
-    def wait_ready(self, seconds=30):
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            if self.process.poll() is not None:
-                raise NotStarted(f"ended with {self.process.returncode}")
-            try:
-                with open(self.ready_file, encoding="utf-8") as file:
-                    return json.load(file)
-            except (FileNotFoundError, ValueError):
-                time.sleep(0.01)
-        raise NotStarted(f"not ready after {seconds} s")
-
-    def start(self, seconds=30):
-        self.spawn()
-        return self.wait_ready(seconds)
+class Service(DevService):
+    def __init__(self, data, settings=None, **more):
+        super().__init__(data, data + ".log", {"service.admin_listen": "", "rate.live": "1000000",
+                                               "rate.test": "1000000", **(settings or {})}, **more)
 
     def kill(self):
-        """kill -9 of the process group, which takes the signing process too."""
+        """With what wraps it, and the signing process."""
         if self.process:
-            try:
-                os.killpg(self.process.pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
-            self.process.wait()
-
-    def stop(self):
-        self.process.terminate()
-        return self.process.wait(40)
-
-    def alive(self):
-        return self.process is not None and self.process.poll() is None
-
-    def cli(self, *arguments):
-        command = [BINARY, *arguments, "--data", self.data, "--json"]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=600)
-        if done.returncode:
-            raise Refused(f"{' '.join(arguments)}: exit {done.returncode}: "
-                          f"{done.stderr.strip()[-500:]} {done.stdout.strip()[-500:]}")
-        return json.loads(done.stdout)
-
-    def log_tail(self, lines=15):
-        with open(self.log, encoding="utf-8", errors="replace") as file:
-            return "".join(file.readlines()[-lines:])
+            kill_groups([self.process])
+        super().kill()
 
 
 class Client:
@@ -201,3 +134,7 @@ class Report:
     def end(self):
         print(f"{self.passed} passed, {self.failed} failed", flush=True)
         return 1 if self.failed or not self.passed else 0
+
+
+__all__ = ["BINARY", "ROOT", "Client", "Declaration", "NotStarted", "Refused", "Report", "Service",
+           "declare_file", "declare_hash", "declare_json", "lasting"]

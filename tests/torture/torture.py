@@ -122,7 +122,7 @@ class Torture:
     def __init__(self, options, data):
         self.random = random.Random(options.seed)
         self.clients = options.clients
-        self.service = Service(data, ["seal.interval=1s"])
+        self.service = Service(data, {"seal.interval": "1s"})
         self.report = Report()
         self.chains, self.weights = [], []
         self.round = 0
@@ -132,9 +132,9 @@ class Torture:
     def prepare(self):
         self.service.start()
         accounts = {
-            "rich": self.service.cli("account", "create", "--name", "rich",
+            "rich": self.service.admin("account", "create", "--name", "rich",
                                      "--credits", str(RICH_CREDITS)),
-            "poor": self.service.cli("account", "create", "--name", "poor",
+            "poor": self.service.admin("account", "create", "--name", "poor",
                                      "--credits", str(POOR_CREDITS),
                                      "--unpaid-limit", str(POOR_UNPAID)),
         }
@@ -143,10 +143,10 @@ class Torture:
                                                 ("rich", "content", "test", 1),
                                                 ("poor", "content", "live", 1)):
             name = f"{account} {modality} {mode}"
-            channel = self.service.cli("channel", "create", "--account",
+            channel = self.service.admin("channel", "create", "--account",
                                        accounts[account]["account_id"], "--name", name,
                                        "--declarant", "Torture", "--modality", modality)
-            key = self.service.cli("key", "create", "--channel", channel["channel_id"],
+            key = self.service.admin("key", "create", "--channel", channel["channel_id"],
                                    "--mode", mode)
             self.chains.append(Chain(name, account, modality, mode, key["key"]))
             self.weights.append(weight)
@@ -172,8 +172,7 @@ class Torture:
         try:
             self.service.start()
         except NotStarted as error:
-            self.report.check(False, f"round {self.round}: restart: {error}\n"
-                                     f"{self.service.log_tail()}")
+            self.report.check(False, f"round {self.round}: restart: {error}")
             raise
 
     def check_receipts(self, client, chain, client_refs):
@@ -235,7 +234,7 @@ class Torture:
 
     def check_store(self, when):
         try:
-            self.service.cli("store", "check")
+            self.service.admin("store", "check")
             self.report.check(True, "")
         except (Refused, ValueError) as error:
             self.report.check(False, f"round {self.round}: store check {when}: {error}")

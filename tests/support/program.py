@@ -1,0 +1,206 @@
+"""The program as tests start it: a process that serves, and the commands beside it."""
+
+import contextlib
+import json
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import time
+
+from ports import reserve_port
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BINARY = os.environ.get("CONSTANCIA", str(ROOT / "build" / "constancia"))
+PATIENCE = 60  # seconds until what must come in the end counts as not coming
+STOP_PATIENCE = 40
+
+
+class NotStarted(Exception):
+    """The process ended, or did not say that it is ready."""
+
+
+class Refused(Exception):
+    """An administration command that did not exit with 0."""
+
+    def __init__(self, what, done=None):
+        super().__init__(f"{what}: exit {done.returncode}: {done.stderr.strip()[-500:]} "
+                         f"{done.stdout.strip()[-500:]}" if done else what)
+        self.exit = done.returncode if done else None
+        self.done = done
+
+
+def clean_environment(more=None):
+    """Ours, without what would be settings of the program."""
+    kept = {name: value for name, value in os.environ.items()
+            if not name.startswith("CONSTANCIA")}
+    return {**kept, **(more or {})}
+
+
+def flags(settings):
+    return [f"--set={name}={value}" for name, value in settings.items()]
+
+
+def run(command, environment=None, timeout=600, **more):
+    """A command, to its end."""
+    return subprocess.run(list(map(str, command)), env=clean_environment(environment),
+                          capture_output=True, text=True, timeout=timeout, check=False, **more)
+
+
+def answer(words, done):
+    """What a command with --json printed."""
+    if done.returncode:
+        raise Refused(" ".join(map(str, words)), done)
+    return json.loads(done.stdout)
+
+
+class Program:
+    """One that serves, and that ends with the process that started it. `settings` are those of the
+    commands, too; `wrap` goes before its command, as `ip netns exec` does. What it says goes to
+    `log`."""
+
+    restore_signals = True  # whether it has those back that Python ignores
+
+    def __init__(self, log, settings, wrap=(), environment=None, binary=BINARY):
+        self.log = self.printed = log
+        self.settings = dict(settings)
+        self.wrap = list(wrap)
+        self.environment = environment or {}
+        self.binary = str(binary)
+        self.process = None
+
+    # ---- what a kind of it says ----
+
+    def serving(self):
+        """The words that make it serve."""
+        raise NotImplementedError
+
+    def is_ready(self):
+        raise NotImplementedError
+
+    def chosen(self):
+        """How a command finds it and its store."""
+        return flags(self.settings)
+
+    # ---- its process ----
+
+    def spawn(self):
+        with open(self.log, "ab") as log, open(self.printed, "ab") as printed:
+            self.process = subprocess.Popen(
+                [*self.wrap, "setpriv", "--pdeathsig", "KILL", *self.command(*self.serving())],
+                stdin=subprocess.DEVNULL, stdout=printed, stderr=log, start_new_session=True,
+                env=clean_environment(self.environment), restore_signals=self.restore_signals)
+
+    def wait_until(self, question, what, seconds=PATIENCE):
+        """As long as it lives."""
+        end = time.monotonic() + seconds
+        while True:
+            if self.process.poll() is not None:
+                raise NotStarted(f"{self} ended with {self.process.returncode}:\n{self.log_tail()}")
+            if question():
+                return self
+            if time.monotonic() >= end:
+                raise NotStarted(f"{self}: waited {seconds} s in vain until {what}:\n"
+                                 f"{self.log_tail()}")
+            time.sleep(0.01)
+
+    def start(self, seconds=PATIENCE):
+        self.spawn()
+        return self.wait_until(self.is_ready, "it is ready", seconds)
+
+    def alive(self):
+        return self.process is not None and self.process.poll() is None
+
+    def kill(self):
+        """kill -9; the signing process ends with it."""
+        if self.process:
+            self.process.kill()
+            self.process.wait()
+        self.process = None
+
+    def stop(self):
+        """The exit code, None if it was not started."""
+        if self.process is None:
+            return None
+        if self.alive():
+            self.process.terminate()
+        try:
+            return self.process.wait(STOP_PATIENCE)
+        finally:
+            self.kill()
+
+    # ---- its log ----
+
+    def log_tail(self, lines=15):
+        with contextlib.suppress(FileNotFoundError):
+            with open(self.log, encoding="utf-8", errors="replace") as file:
+                return "".join(file.readlines()[-lines:])
+        return ""
+
+    def log_lines(self):
+        """Those that are whole."""
+        with open(self.log, encoding="utf-8") as file:
+            return [json.loads(line) for line in file if line.endswith("\n")]
+
+    # ---- commands ----
+
+    def command(self, *words):
+        return [self.binary, *map(str, words), *self.chosen()]
+
+    def run(self, *words, timeout=600):
+        return run(self.command(*words), timeout=timeout)
+
+    def admin(self, *words):
+        return answer(words, self.run(*words, "--json"))
+
+
+class DevService(Program):
+    """A `constancia dev` on a directory of its own."""
+
+    def __init__(self, data, log, settings, ready_file=None, **more):
+        super().__init__(log, settings, **more)
+        self.data = data
+        self.port = reserve_port()
+        self.ready_file = ready_file or f"{data}.ready"
+        self.ready = None  # what it says when it is
+
+    def __repr__(self):
+        return f"<dev {self.data}>"
+
+    def serving(self):
+        return ["dev", "--listen", f"127.0.0.1:{self.port}", "--ready-file", self.ready_file]
+
+    def chosen(self):
+        return ["--data", str(self.data), *super().chosen()]
+
+    def spawn(self):
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self.ready_file)
+        super().spawn()
+
+    def is_ready(self):
+        with contextlib.suppress(FileNotFoundError, ValueError):
+            with open(self.ready_file, encoding="utf-8") as file:
+                self.ready = json.load(file)
+                return True
+        return False
+
+    def ask_socket(self, operation, **arguments):
+        """An administration operation without the cost of a command."""
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.settimeout(PATIENCE)
+            connection.connect(os.path.join(self.data, "admin.sock"))
+            request = json.dumps({"arguments": arguments, "operation": operation})
+            connection.sendall(request.encode() + b"\n")
+            told = json.loads(connection.makefile().readline())
+        if "result" not in told:
+            raise Refused(f"{operation}: {told}")
+        return told["result"]
+
+
+def kill_groups(processes):
+    """kill -9 of each with what it started, or wraps."""
+    for process in processes:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
