@@ -84,6 +84,13 @@ class Buyer:
         return purchases(self.service, self.account_id)
 
 
+def await_decisions(shop):
+    """What was due is decided on: in the order of their making, and so before a new account's."""
+    last = Buyer(shop)
+    last.spend()
+    eventually(last.sales, "an account that came later is served")
+
+
 def bought(buyer, provider, count=1):
     """Exactly so many automatic purchases, each charged once."""
     sales = [sale for sale in buyer.sales() if sale["automatic"]]
@@ -100,8 +107,8 @@ def bought(buyer, provider, count=1):
 def test_it_buys_once_the_balance_falls_below_the_threshold(shop, provider):
     buyer = Buyer(shop, credits=6, tax_rate="21")
     buyer.spend()
-    time.sleep(1.5)  # at the threshold nothing is bought
-    assert buyer.sales() == []
+    await_decisions(shop)
+    assert buyer.sales() == []  # at the threshold nothing is bought
     buyer.spend()
     notice = recharged(shop, buyer.account_id)
     sale, = bought(buyer, provider)
@@ -159,7 +166,7 @@ def check_failure(shop, buyer, reason, sale=None, payment_url=None):
     assert (shown["enabled"], shown["reason"], shown["threshold"], shown["pack_id"]) \
         == (False, reason, THRESHOLD, buyer.pack["pack_id"])
     assert shown["failed_at"]
-    time.sleep(1.5)
+    await_decisions(shop)
     assert len(notices(shop, buyer.account_id, "recharge.")) == 1  # off is off
 
 
@@ -206,7 +213,7 @@ def test_payment_method_missing(shop, provider, known):
 def test_pack_unavailable(shop):
     buyer = Buyer(shop)
     shop.admin("pack", "withdraw", buyer.pack["pack_id"])
-    time.sleep(1.5)
+    await_decisions(shop)
     assert notices(shop, buyer.account_id) == []  # it finds out when it is due
     buyer.spend()
     check_failure(shop, buyer, "pack_unavailable")
@@ -356,7 +363,7 @@ def test_what_is_taken_on_is_settled_by_a_notice(shop, provider, succeeds):
         return sales and sales[0]["payment"]["state"] == "waiting" and sales[0]
     sale = eventually(waiting, "the payment is taken on")
     buyer.spend(2)
-    time.sleep(1.5)
+    await_decisions(shop)
     assert len(buyer.sales()) == 1  # one at a time
     for verb in ("pay", "cancel"):
         with pytest.raises(Refused):

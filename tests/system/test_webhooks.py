@@ -427,7 +427,11 @@ def disable_with_one_under_way(service):
             return False
         eventually(lambda: service.admin("webhook", "show", endpoint_id)["waiting"] == 2,
                    "its end is recorded")
-        time.sleep(1)
+        with Receiver() as later:
+            another = Owner(service)
+            another.endpoint(later.url)
+            another.cause()
+            later.expect(1)
         assert len(receiver.deliveries) == 8 + 5 + 3
         return True
 
