@@ -2,8 +2,7 @@
  * with an invisible signature field. Everything before it stays byte for byte.
  *
  * The key and the authority stay behind the functions in struct cms_signing. The base file must
- * have a classic cross-reference table. Memory is constant but for the qpdf library's view of the
- * base file. Thread safe. */
+ * have the form that report.h gives it (pdf_base.h). Memory is constant. Thread safe. */
 #ifndef PROOF_PDF_SIGN_H
 #define PROOF_PDF_SIGN_H
 
