@@ -40,7 +40,7 @@ PUBLIC = {
     "payment": {"payment.h"},
     "proof": {"archive.h", "pdf_sign.h", "renderer.h", "report.h", "verify.h"},
     "service": {"admin.h", "admin_socket.h", "apart.h", "backup.h", "history.h", "issue.h",
-                "mail_templates.h", "purchase.h", "segment.h", "service.h", "settings.h",
+                "mail_templates.h", "metrics.def", "purchase.h", "segment.h", "service.h", "settings.h",
                 "settings.def", "webhook.h"},
     "jobs": {"jobs.h"},
     "http": {"server.h"},

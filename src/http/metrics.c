@@ -23,49 +23,52 @@ void metrics_count(struct metrics *metrics, int status, int64_t duration_us)
 	ADD(metrics->latency_sum_us, (uint64_t)duration_us);
 }
 
-void metrics_line(struct buf *out, const char *name, const char *type, const char *help,
-                  double value)
+static void write_head(const char *name, const char *type, const char *help, struct buf *out)
 {
-	buf_printf(out, "# HELP constancia_%s %s\n# TYPE constancia_%s %s\nconstancia_%s %.17g\n", name,
-	           help, name, type, name, value);
+	buf_printf(out, "# HELP constancia_%s %s\n# TYPE constancia_%s %s\n", name, help, name, type);
 }
 
-void metrics_write(struct metrics *metrics, struct buf *out)
+static void write_line(const char *name, const char *type, const char *help, double value,
+                       struct buf *out)
 {
-	buf_add_text(out, "# HELP constancia_http_requests_total Answers by status.\n"
-	                  "# TYPE constancia_http_requests_total counter\n");
+	write_head(name, type, help, out);
+	buf_printf(out, "constancia_%s %.17g\n", name, value);
+}
+
+static void write_by_status(const struct metrics *metrics, const char *name, struct buf *out)
+{
 	for (int status = 100; status < 600; status++) {
 		uint64_t count = READ(metrics->by_status[status]);
 		if (count)
-			buf_printf(out, "constancia_http_requests_total{status=\"%d\"} %llu\n", status,
+			buf_printf(out, "constancia_%s{status=\"%d\"} %llu\n", name, status,
 			           (unsigned long long)count);
 	}
-	buf_add_text(out, "# HELP constancia_http_request_seconds Time from request line to the last "
-	                  "byte given to the system.\n"
-	                  "# TYPE constancia_http_request_seconds histogram\n");
+}
+
+static void write_latency(const struct metrics *metrics, const char *name, struct buf *out)
+{
 	uint64_t sum = 0;
 	for (int i = 0; i <= METRICS_BUCKETS; i++) {
 		sum += READ(metrics->latency[i]);
-		buf_printf(out, "constancia_http_request_seconds_bucket{le=\"%s\"} %llu\n",
+		buf_printf(out, "constancia_%s_bucket{le=\"%s\"} %llu\n", name,
 		           i < METRICS_BUCKETS ? bounds[i].text : "+Inf", (unsigned long long)sum);
 	}
-	buf_printf(out, "constancia_http_request_seconds_sum %.6f\n",
-	           (double)READ(metrics->latency_sum_us) / 1e6);
-	buf_printf(out, "constancia_http_request_seconds_count %llu\n", (unsigned long long)sum);
-	metrics_line(out, "http_connections", "gauge", "Open connections of the public interface.",
-	             (double)READ(metrics->connections));
-	metrics_line(out, "http_connections_cut_total", "counter",
-	             "Connections ended because they were too many, idle or too slow.",
-	             (double)READ(metrics->connections_cut));
-	metrics_line(out, "http_body_bytes", "gauge", "Memory that requests' bodies hold.",
-	             (double)READ(metrics->body_bytes));
-	metrics_line(out, "http_body_memory_refused_total", "counter",
-	             "Requests answered 503 because http.body_memory was used up.",
-	             (double)READ(metrics->body_memory_refused));
-	metrics_line(out, "http_deadline_passed_total", "counter",
-	             "Requests answered 503 because http.deadline passed.",
-	             (double)READ(metrics->deadline_passed));
-	metrics_line(out, "http_refused_early_total", "counter",
-	             "Requests refused before their body was read.",
-	             (double)READ(metrics->refused_early));
+	buf_printf(out, "constancia_%s_sum %.6f\n", name, (double)READ(metrics->latency_sum_us) / 1e6);
+	buf_printf(out, "constancia_%s_count %llu\n", name, (unsigned long long)sum);
+}
+
+void metrics_write(const struct metrics *metrics, const struct counters *counters,
+                   const struct gauges *gauges, struct buf *out)
+{
+#define SERIES(member, name, type, help)                                                           \
+	write_head(name, type, help, out);                                                             \
+	write_##member(metrics, name, out);
+#define HTTP_COUNTER(member, name, type, help)                                                     \
+	write_line(name, type, help, (double)READ(metrics->member), out);
+#define COUNTER(member, name, type, unit, help)                                                    \
+	write_line(name, type, help, (double)READ(counters->member) / unit, out);
+#define GAUGE(member, name, type, unit, help)                                                      \
+	if (gauges->member != GAUGE_UNKNOWN)                                                           \
+		write_line(name, type, help, (double)gauges->member / unit, out);
+#include "service/metrics.def"
 }

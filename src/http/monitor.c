@@ -51,20 +51,22 @@ static const char *reason(const struct error *error)
 /* ---- /readyz ---- */
 
 /* Registration goes on while sealing is late, so that this alone does not make us unready. */
-static bool sealing_late(const struct http_server *server, const struct service_counts *counts)
+static bool sealing_late(const struct service *service)
 {
-	int64_t interval_us = server->service->settings->seal_interval;
-	return counts->seal_failures > 0 && counts->last_seal_us > 0 &&
-	       clock_now_us() - counts->last_seal_us > SEAL_LATE_ROUNDS * interval_us;
+	int64_t interval_us = service->settings->seal_interval;
+	int64_t last_seal_us = atomic_load(&service->counters.last_seal_us);
+	return atomic_load(&service->counters.seal_failures) > 0 && last_seal_us > 0 &&
+	       clock_now_us() - last_seal_us > SEAL_LATE_ROUNDS * interval_us;
 }
 
-static void warn_of_chains(const struct service_counts *counts, struct json_writer *writer)
+static void warn_of_chains(const struct counters *counters, const struct gauges *gauges,
+                           struct json_writer *writer)
 {
-	if (counts->seal_chains_apart)
+	if (atomic_load(&counters->chains_apart))
 		json_text(writer, NULL, "chains that cannot be sealed are set apart; the log says why");
-	if (counts->registration_chains_apart)
+	if (gauges->registration_chains_apart)
 		json_text(writer, NULL, "registrations of some chains fail; the log says why");
-	if (counts->seal_chains_ahead || counts->clock_refuses)
+	if (atomic_load(&counters->chains_ahead) || gauges->clock_refuses)
 		json_text(writer, NULL,
 		          "the clock stands before the last event of some chains: they stay pending, and "
 		          "live registrations there are refused");
@@ -72,14 +74,15 @@ static void warn_of_chains(const struct service_counts *counts, struct json_writ
 
 static int write_ready(struct http_server *server, const struct state *state, struct buf *out)
 {
-	struct service_counts counts = {0};
+	const struct counters *counters = &server->service->counters;
+	struct gauges gauges = {0};
 	struct error clock_error = {0};
 	int clock = service_clock_ready(server->service, &clock_error);
 	struct error signer_error = {0};
 	int signer = service_signer_ready(server->service, &signer_error);
 	bool draining = atomic_load(&server->draining);
 	bool ready = !state->store && !clock && !signer && !draining;
-	service_read_counts(server->service, &counts);
+	service_read_gauges(server->service, &gauges);
 	struct json_writer writer = {.out = out};
 	json_begin_object(&writer, NULL);
 	json_boolean(&writer, "ready", ready);
@@ -94,18 +97,19 @@ static int write_ready(struct http_server *server, const struct state *state, st
 		json_text(&writer, NULL, "the service is stopping");
 	json_end_array(&writer);
 	json_begin_array(&writer, "warnings");
-	if (sealing_late(server, &counts))
+	if (sealing_late(server->service))
 		json_text(&writer, NULL, "no segment could be sealed for a while; events stay pending");
-	if (!clock && !counts.clock_synchronized)
+	if (!clock && !gauges.clock_synchronized)
 		json_text(&writer, NULL, "the system clock is not synchronized; seals say so");
-	warn_of_chains(&counts, &writer);
+	warn_of_chains(counters, &gauges, &writer);
 	if (state->content)
 		json_text(&writer, NULL, reason(&state->content_error));
 	json_end_array(&writer);
 	json_text(&writer, "promise", store_promise(server->service->store));
-	json_integer(&writer, "queue_length", (int64_t)counts.queue_length);
-	if (counts.last_seal_us)
-		json_time(&writer, "last_seal_at", counts.last_seal_us);
+	json_integer(&writer, "queue_length", gauges.queue_length);
+	int64_t last_seal_us = atomic_load(&counters->last_seal_us);
+	if (last_seal_us)
+		json_time(&writer, "last_seal_at", last_seal_us);
 	else
 		json_null(&writer, "last_seal_at");
 	json_end_object(&writer);
@@ -114,104 +118,19 @@ static int write_ready(struct http_server *server, const struct state *state, st
 
 /* ---- /metrics ---- */
 
-static void counter(struct buf *out, const char *name, const char *help, uint64_t value)
-{
-	metrics_line(out, name, "counter", help, (double)value);
-}
-
-static void write_notice_metrics(const struct state *state, const struct service_counts *counts,
-                                 struct buf *out)
-{
-	counter(out, "notices_delivered_total", "Notices that their receiver acknowledged.",
-	        counts->notices_delivered);
-	counter(out, "notice_attempts_failed_total", "Attempts to deliver that were not acknowledged.",
-	        counts->notice_attempts_failed);
-	counter(out, "notices_failed_total", "Notices whose retries are used up.",
-	        counts->notices_failed);
-	counter(out, "webhooks_disabled_total", "Webhook endpoints disabled for failures.",
-	        counts->webhooks_disabled);
-	if (!state->counted)
-		return;
-	metrics_line(out, "notices_waiting", "gauge", "Deliveries that wait, of enabled endpoints.",
-	             (double)state->deliveries.waiting);
-	metrics_line(out, "notices_held", "gauge", "Deliveries that wait, of disabled endpoints.",
-	             (double)state->deliveries.held);
-	metrics_line(out, "webhooks_disabled", "gauge", "Webhook endpoints that failures disabled.",
-	             (double)state->deliveries.disabled);
-}
-
 static void write_metrics(struct http_server *server, const struct state *state, struct buf *out)
 {
-	struct service_counts counts = {0};
-	service_read_counts(server->service, &counts);
-	metrics_write(&server->metrics, out);
-	metrics_line(out, "http_worker_queue_length", "gauge", "Requests that wait for a worker.",
-	             (double)worker_queue_length(server->workers));
-	counter(out, "events_registered_total", "Events registered.", counts.registered);
-	counter(out, "events_replayed_total", "Declarations repeated and answered again.",
-	        counts.replayed);
-	counter(out, "events_conflicts_total", "Declarations refused for a used client_ref.",
-	        counts.conflicts);
-	counter(out, "events_refused_total", "Declarations refused for limits or quotas.",
-	        counts.refused);
-	counter(out, "batches_total", "Registration batches committed.", counts.batches);
-	counter(out, "batch_failures_total", "Registration batches that failed.",
-	        counts.batch_failures);
-	counter(out, "registrations_clock_refused_total",
-	        "Registrations refused because the clock is ahead, or before their chain's last event.",
-	        counts.clock_refusals);
-	metrics_line(out, "registration_chains_apart", "gauge",
-	             "Chains whose registrations fail by themselves, within the last hour.",
-	             (double)counts.registration_chains_apart);
-	metrics_line(out, "seal_chains_apart", "gauge",
-	             "Chains that could not be sealed at the last pass.",
-	             (double)counts.seal_chains_apart);
-	metrics_line(out, "seal_chains_ahead", "gauge",
-	             "Chains ahead of the clock by more than seal.clock_bound, at the last pass.",
-	             (double)counts.seal_chains_ahead);
-	metrics_line(out, "registration_queue_length", "gauge", "Registrations that wait for a batch.",
-	             (double)counts.queue_length);
-	counter(out, "segments_sealed_total", "Segments sealed.", counts.sealed_segments);
-	counter(out, "seal_rounds_total", "Sealing rounds that obtained a timestamp.",
-	        counts.seal_rounds);
-	counter(out, "seal_failures_total", "Sealing rounds that failed.", counts.seal_failures);
-	metrics_line(out, "last_seal_timestamp_seconds", "gauge",
-	             "When the last round was sealed; 0: never.", (double)counts.last_seal_us / 1e6);
-	counter(out, "certifications_completed_total", "Certifications issued.",
-	        counts.certifications_completed);
-	counter(out, "certifications_failed_total", "Certifications failed for good.",
-	        counts.certifications_failed);
-	counter(out, "mails_sent_total", "E-mails that the mail server took.", counts.mails_sent);
-	counter(out, "mails_failed_total", "E-mails given up or, without mail.url, dropped.",
-	        counts.mails_failed);
-	counter(out, "purchases_paid_total", "Purchases whose credits were added by payments.",
-	        counts.purchases_paid);
-	counter(out, "topups_completed_total", "Automatic top-ups completed.", counts.topups_completed);
-	counter(out, "topups_failed_total", "Automatic top-ups failed and turned off.",
-	        counts.topups_failed);
-	counter(out, "payments_unknown_total", "Tries at a payment whose outcome was not known.",
-	        counts.payments_unknown);
-	metrics_line(out, "unbalanced_accounts", "gauge",
-	             "Accounts whose balance was not the sum of their entries at the last look.",
-	             (double)counts.unbalanced_accounts);
-	metrics_line(out, "sweep_refused", "gauge",
-	             "1 while content is not swept, since two databases claim it.",
-	             counts.sweep_refused);
-	write_notice_metrics(state, &counts, out);
-	metrics_line(out, "clock_synchronized", "gauge",
-	             "1 while the kernel calls its clock synchronized.", counts.clock_synchronized);
-	metrics_line(out, "clock_max_error_seconds", "gauge",
-	             "The kernel's bound of the clock's error.",
-	             (double)counts.clock_max_error_us / 1e6);
-	metrics_line(out, "clock_ahead_seconds", "gauge",
-	             "By how much the clock is at least ahead of the one it is compared with.",
-	             (double)counts.clock_ahead_us / 1e6);
-	metrics_line(out, "store_ready", "gauge", "1 while the store can acknowledge writes.",
-	             state->store == 0);
-	metrics_line(out, "signer_ready", "gauge", "1 while the signing process answers.",
-	             service_signer_ready(server->service, NULL) == 0);
-	metrics_line(out, "content_ready", "gauge", "1 while the content store answers.",
-	             state->content == 0);
+	const struct delivery_counts *deliveries = &state->deliveries;
+	struct gauges gauges = {0};
+	service_read_gauges(server->service, &gauges);
+	gauges.worker_queue_length = (int64_t)worker_queue_length(server->workers);
+	gauges.notices_waiting = state->counted ? deliveries->waiting : GAUGE_UNKNOWN;
+	gauges.notices_held = state->counted ? deliveries->held : GAUGE_UNKNOWN;
+	gauges.disabled_webhooks = state->counted ? deliveries->disabled : GAUGE_UNKNOWN;
+	gauges.store_ready = state->store == 0;
+	gauges.signer_ready = service_signer_ready(server->service, NULL) == 0;
+	gauges.content_ready = state->content == 0;
+	metrics_write(&server->metrics, &server->service->counters, &gauges, out);
 }
 
 /* ---- the operations ---- */

@@ -57,7 +57,7 @@ static int64_t attempt_max_us(const struct deliverer *deliverer)
 static void count_result(struct deliverer *deliverer, const struct attempt_record *record,
                          struct queue_endpoint *endpoint)
 {
-	struct job_counters *counters = &deliverer->service->job_counters;
+	struct counters *counters = &deliverer->service->counters;
 	atomic_fetch_add(record->end == DELIVERY_DONE ? &counters->notices_delivered
 	                                              : &counters->notice_attempts_failed,
 	                 1);

@@ -65,7 +65,7 @@ static void look_at_balances(struct service *service, const atomic_bool *stoppin
 		log_warning("balances_not_checked", "cause", error_reason(&error, result));
 		return;
 	}
-	atomic_store(&service->job_counters.unbalanced_accounts, count);
+	atomic_store(&service->counters.unbalanced_accounts, count);
 	if (count > 0)
 		log_error("balances_differ", "cause", "store check names the accounts");
 }

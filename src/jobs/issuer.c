@@ -93,7 +93,7 @@ static int fail(struct issuer *issuer, const struct certification *certification
 			          certification->certification_id, "cause", error_reason(&error, result));
 		return result;
 	}
-	atomic_fetch_add(&issuer->service->job_counters.certifications_failed, 1);
+	atomic_fetch_add(&issuer->service->counters.certifications_failed, 1);
 	log_error("certification_failed", "certification_id", certification->certification_id,
 	          "incident_id", incident_id, "cause", cause);
 	return OK;
@@ -169,7 +169,7 @@ static void complete(struct issuing *job, const struct issue_result *issued)
 	                                          issued->issued_at_us, issued->documents,
 	                                          issued->count, &error);
 	if (!result) {
-		atomic_fetch_add(&service->job_counters.certifications_completed, 1);
+		atomic_fetch_add(&service->counters.certifications_completed, 1);
 		log_info("certification_completed", "certification_id", certification->certification_id);
 		return;
 	}

@@ -109,7 +109,7 @@ static void end(struct mailer *mailer, const struct mail *mail, enum mail_end ho
                 const char *cause, const atomic_bool *stopping)
 {
 	record_end(mailer, mail, how, cause, stopping);
-	struct job_counters *counters = &mailer->service->job_counters;
+	struct counters *counters = &mailer->service->counters;
 	if (how == MAIL_SENT) {
 		atomic_fetch_add(&counters->mails_sent, 1);
 		log_info("mail_sent", "mail_id", mail->mail_id, "account_id", mail->account_id, "template",

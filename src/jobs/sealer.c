@@ -334,7 +334,7 @@ static void forget_apart(const struct round *round)
 
 static void count_round(const struct round *round)
 {
-	struct job_counters *counters = &round->sealer->service->job_counters;
+	struct counters *counters = &round->sealer->service->counters;
 	atomic_fetch_add(&counters->seal_rounds, 1);
 	atomic_fetch_add(&counters->sealed_segments, round->count);
 	atomic_store(&counters->last_seal_us, clock_now_us());
@@ -443,9 +443,9 @@ static int seal_pass(struct sealer *sealer, struct unsealed_chain *chains,
 			service_wake(sealer->service, WAKE_ISSUER);
 		}
 	}
-	atomic_store(&sealer->service->job_counters.chains_apart,
+	atomic_store(&sealer->service->counters.chains_apart,
 	             apart_count(&sealer->apart, clock_monotonic_us()));
-	atomic_store(&sealer->service->job_counters.chains_ahead, sealer->ahead_count);
+	atomic_store(&sealer->service->counters.chains_ahead, sealer->ahead_count);
 	if (any) {
 		int ended = kept_lease_end(&sealer->lease, NULL);
 		result = result ? result : ended;
@@ -498,7 +498,7 @@ int64_t sealer_run(void *context, const atomic_bool *stopping)
 		sealer->pause_us = 0;
 		return result ? PAUSE_FIRST_US : interval_us;
 	}
-	atomic_fetch_add(&sealer->service->job_counters.seal_failures, 1);
+	atomic_fetch_add(&sealer->service->counters.seal_failures, 1);
 	log_error("seal_failed", "error", error_code_text(result), "cause", error.cause);
 	sealer->pause_us = sealer->pause_us ? sealer->pause_us * 2 : PAUSE_FIRST_US;
 	if (sealer->pause_us > PAUSE_MAX_US)

@@ -144,8 +144,7 @@ static void tell(const struct sweep *sweep, int result)
 {
 	const struct error *error = &sweep->error;
 	if (!result || result == ERR_REFUSED) /* what else fails says nothing about that */
-		atomic_store(&sweep->housekeeping->service->job_counters.sweep_refused,
-		             result == ERR_REFUSED);
+		atomic_store(&sweep->housekeeping->service->counters.sweep_refused, result == ERR_REFUSED);
 	tell_count("orphans_marked", sweep->marked);
 	tell_count("orphans_swept", sweep->deleted);
 	tell_count("orphans_named", sweep->named);

@@ -177,7 +177,7 @@ static int withdraw(const struct admin_call *call, bool withdrawn, struct json_w
 	int code = store_withdraw_pack(call->admin->store, admin_slice(call, "pack"), withdrawn,
 	                               call->now_us, &turned_off, error);
 	if (!code && turned_off && call->admin->service)
-		atomic_fetch_add(&call->admin->service->job_counters.topups_failed, 1);
+		atomic_fetch_add(&call->admin->service->counters.topups_failed, 1);
 	return code ? code : show_pack(call, admin_slice(call, "pack"), out, error);
 }
 

@@ -24,7 +24,7 @@
 
 void service_count_purchase(struct service *service, const struct purchase_outcome *outcome)
 {
-	struct job_counters *counters = &service->job_counters;
+	struct counters *counters = &service->counters;
 	if (outcome->changed && outcome->state == PURCHASE_PAID)
 		atomic_fetch_add(&counters->purchases_paid, 1);
 	if (outcome->recharge == RECHARGE_COMPLETED)
@@ -146,7 +146,7 @@ int service_decide_topups(struct service *service, int64_t now_us, const atomic_
 			continue;
 		}
 		if (action == TOPUP_FAIL)
-			atomic_fetch_add(&service->job_counters.topups_failed, 1);
+			atomic_fetch_add(&service->counters.topups_failed, 1);
 	}
 	return OK;
 }
@@ -245,7 +245,7 @@ static int give_back(struct attempt *attempt, struct error *error)
 		.cause = attempt->result.reason,
 	};
 	if (!waiting) {
-		atomic_fetch_add(&attempt->service->job_counters.payments_unknown, 1);
+		atomic_fetch_add(&attempt->service->counters.payments_unknown, 1);
 		log_warning("payment_outcome_unknown", "idempotency_key", payment->idempotency_key, "cause",
 		            attempt->result.reason);
 	}

@@ -49,15 +49,8 @@ void registrar_stop(struct registrar *registrar)
 	free(registrar);
 }
 
-void registrar_read_counts(struct registrar *registrar, struct service_counts *ret)
+void registrar_read_gauges(struct registrar *registrar, struct gauges *ret)
 {
-	ret->registered = atomic_load(&registrar->registered);
-	ret->replayed = atomic_load(&registrar->replayed);
-	ret->conflicts = atomic_load(&registrar->conflicts);
-	ret->refused = atomic_load(&registrar->refused);
-	ret->batches = atomic_load(&registrar->batches);
-	ret->batch_failures = atomic_load(&registrar->batch_failures);
-	ret->clock_refusals = atomic_load(&registrar->clock_refusals);
 	int64_t refused_at_us = atomic_load(&registrar->clock_refused_at_us);
 	ret->clock_refuses = refused_at_us && clock_monotonic_us() - refused_at_us < CLOCK_REFUSES_US;
 	ret->queue_length = 0;

@@ -11,6 +11,6 @@ int registrar_start(struct service *service, struct registrar **ret, struct erro
 	MUST_CHECK;
 /* Answers what waits, takes nothing new, ends the thread. NULL-safe. */
 void registrar_stop(struct registrar *registrar);
-void registrar_read_counts(struct registrar *registrar, struct service_counts *ret);
+void registrar_read_gauges(struct registrar *registrar, struct gauges *ret);
 
 #endif

@@ -32,10 +32,7 @@ struct sequencer {
 
 struct registrar {
 	struct service *service;
-	/* Written by the threads, read by anybody. */
-	atomic_uint_fast64_t registered, replayed, conflicts, refused, batches, batch_failures;
-	atomic_uint_fast64_t clock_refusals;
-	atomic_int_fast64_t clock_refused_at_us; /* monotonic, the last; 0: none */
+	atomic_int_fast64_t clock_refused_at_us; /* monotonic, the last; 0: none. Any thread */
 	unsigned count, started;
 	struct sequencer sequencers[];
 };

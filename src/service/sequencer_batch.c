@@ -60,7 +60,8 @@ static void set_free(struct sequencer *sequencer, const struct registration *ite
 static void note_failure(struct sequencer *sequencer, const struct error *error)
 {
 	const struct registration *first = sequencer->items[0];
-	atomic_fetch_add_explicit(&sequencer->registrar->batch_failures, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&sequencer->registrar->service->counters.batch_failures, 1,
+	                          memory_order_relaxed);
 	if (apart_has(&sequencer->apart, first->account, first->chain))
 		return; /* told apart */
 	char number[24];
@@ -131,19 +132,20 @@ static void register_apart(struct sequencer *sequencer, struct registration **it
 
 static void count_outcome(struct registrar *registrar, const struct registration *item)
 {
+	struct counters *counters = &registrar->service->counters;
 	if (item->result == ERR_CLOCK) {
-		atomic_fetch_add_explicit(&registrar->clock_refusals, 1, memory_order_relaxed);
+		atomic_fetch_add_explicit(&counters->clock_refusals, 1, memory_order_relaxed);
 		if (service_tell_clock_refusal(registrar->service, item))
 			atomic_store(&registrar->clock_refused_at_us, clock_monotonic_us());
 	}
 	if (item->result == ERR_CONFLICT)
-		atomic_fetch_add_explicit(&registrar->conflicts, 1, memory_order_relaxed);
+		atomic_fetch_add_explicit(&counters->conflicts, 1, memory_order_relaxed);
 	else if (item->result != OK)
-		atomic_fetch_add_explicit(&registrar->refused, 1, memory_order_relaxed);
+		atomic_fetch_add_explicit(&counters->refused, 1, memory_order_relaxed);
 	else if (item->replayed)
-		atomic_fetch_add_explicit(&registrar->replayed, 1, memory_order_relaxed);
+		atomic_fetch_add_explicit(&counters->replayed, 1, memory_order_relaxed);
 	else
-		atomic_fetch_add_explicit(&registrar->registered, 1, memory_order_relaxed);
+		atomic_fetch_add_explicit(&counters->registered, 1, memory_order_relaxed);
 }
 
 void sequencer_handle_batch(struct sequencer *sequencer)
@@ -160,7 +162,7 @@ void sequencer_handle_batch(struct sequencer *sequencer)
 		.context = sequencer,
 	};
 	int result = store_register_batch(store, sequencer->number, &batch, &error);
-	atomic_fetch_add_explicit(&registrar->batches, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&registrar->service->counters.batches, 1, memory_order_relaxed);
 	if (result == OK) {
 		set_free(sequencer, sequencer->items[0]);
 	} else {

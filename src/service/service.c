@@ -97,30 +97,9 @@ int service_signer_ready(const struct service *service, struct error *error)
 	return service->signer ? signer_ready(service->signer, error) : OK;
 }
 
-void service_read_counts(struct service *service, struct service_counts *ret)
+void service_read_gauges(struct service *service, struct gauges *ret)
 {
-	registrar_read_counts(service->registrar, ret);
-	const struct job_counters *jobs = &service->job_counters;
-	ret->sealed_segments = atomic_load(&jobs->sealed_segments);
-	ret->seal_rounds = atomic_load(&jobs->seal_rounds);
-	ret->seal_failures = atomic_load(&jobs->seal_failures);
-	ret->seal_chains_apart = atomic_load(&jobs->chains_apart);
-	ret->seal_chains_ahead = atomic_load(&jobs->chains_ahead);
-	ret->certifications_completed = atomic_load(&jobs->certifications_completed);
-	ret->certifications_failed = atomic_load(&jobs->certifications_failed);
-	ret->notices_delivered = atomic_load(&jobs->notices_delivered);
-	ret->notice_attempts_failed = atomic_load(&jobs->notice_attempts_failed);
-	ret->notices_failed = atomic_load(&jobs->notices_failed);
-	ret->webhooks_disabled = atomic_load(&jobs->webhooks_disabled);
-	ret->last_seal_us = atomic_load(&jobs->last_seal_us);
-	ret->mails_sent = atomic_load(&jobs->mails_sent);
-	ret->mails_failed = atomic_load(&jobs->mails_failed);
-	ret->purchases_paid = atomic_load(&jobs->purchases_paid);
-	ret->topups_completed = atomic_load(&jobs->topups_completed);
-	ret->topups_failed = atomic_load(&jobs->topups_failed);
-	ret->payments_unknown = atomic_load(&jobs->payments_unknown);
-	ret->unbalanced_accounts = atomic_load(&jobs->unbalanced_accounts);
-	ret->sweep_refused = atomic_load(&jobs->sweep_refused);
+	registrar_read_gauges(service->registrar, ret);
 	struct clock_state clock = clock_state_read();
 	ret->clock_synchronized = clock.synchronized;
 	ret->clock_max_error_us = clock.max_error_us;

@@ -17,20 +17,11 @@ struct authorities;
 struct renderer;
 struct link_secrets;
 
-/* Counted by the jobs. */
-struct job_counters {
-	atomic_uint_fast64_t sealed_segments, seal_rounds, seal_failures;
-	atomic_uint_fast64_t certifications_completed, certifications_failed;
-	atomic_uint_fast64_t notices_delivered, notice_attempts_failed, notices_failed;
-	atomic_uint_fast64_t webhooks_disabled;
-	atomic_uint_fast64_t chains_apart; /* that cannot be sealed, at the last pass */
-	atomic_uint_fast64_t chains_ahead; /* of the clock by more than seal.clock_bound, likewise */
-	atomic_int_fast64_t last_seal_us;  /* wall clock; 0: none since the start */
-	atomic_uint_fast64_t mails_sent, mails_failed;
-	atomic_uint_fast64_t purchases_paid, topups_completed, topups_failed;
-	atomic_uint_fast64_t payments_unknown;   /* tries whose outcome was not known */
-	atomic_int_fast64_t unbalanced_accounts; /* at the last look */
-	atomic_bool sweep_refused;               /* the last one: see sweep_take_place */
+/* What is counted where it happens, by any thread; metrics.def says what each is. Since the start,
+ * or the state at the last look. */
+struct counters {
+#define COUNTER(member, name, type, unit, help) atomic_int_fast64_t member;
+#include "service/metrics.def"
 };
 
 /* What the log said last of this machine's clock. */
@@ -61,7 +52,7 @@ struct service {
 	struct sha256 cursor_secret;          /* MAC key of lists' cursors */
 	struct link_secrets *link_secrets;    /* MAC keys of download links */
 	atomic_bool went_back;                /* the store: the program has to end (history.h) */
-	struct job_counters job_counters;
+	struct counters counters;
 	struct clock_watch clock_watch;
 	atomic_int_fast64_t issuing_bytes; /* on disk, for certifications being made */
 	service_wake_function *wake;       /* NULL: no jobs run; called by service_wake alone */
@@ -190,25 +181,13 @@ bool service_tell_clock_refusal(struct service *service, const struct registrati
 /* ---- state for /readyz and /metrics ---- */
 /* ERR_UNAVAILABLE while the signing process does not answer, or has ended. */
 int service_signer_ready(const struct service *service, struct error *error) MUST_CHECK;
-struct service_counts {
-	uint64_t registered, replayed, conflicts, refused, batches, batch_failures;
-	uint64_t sealed_segments, seal_rounds, seal_failures;
-	uint64_t certifications_completed, certifications_failed;
-	uint64_t notices_delivered, notice_attempts_failed, notices_failed, webhooks_disabled;
-	int64_t last_seal_us;
-	uint64_t mails_sent, mails_failed;
-	uint64_t purchases_paid, topups_completed, topups_failed, payments_unknown;
-	int64_t unbalanced_accounts;
-	bool sweep_refused;
-	uint64_t queue_length;
-	uint64_t clock_refusals; /* registrations: the clock is ahead, or too far before a chain */
-	bool clock_refuses;      /* for a chain, within the last minute */
-	uint64_t registration_chains_apart; /* that fail by themselves, within the last hour */
-	uint64_t seal_chains_apart, seal_chains_ahead; /* at the sealer's last pass */
-	bool clock_synchronized;
-	int64_t clock_max_error_us; /* the kernel's bound */
-	int64_t clock_ahead_us;     /* service_clock_ahead_us */
+#define GAUGE_UNKNOWN INT64_MIN
+struct gauges {
+#define GAUGE(member, name, type, unit, help) int64_t member;
+#include "service/metrics.def"
+	bool clock_refuses; /* registrations, for a chain, within the last minute */
 };
-void service_read_counts(struct service *service, struct service_counts *ret);
+/* What neither the store nor the server has to be asked for; the rest stays. */
+void service_read_gauges(struct service *service, struct gauges *ret);
 
 #endif

@@ -48,6 +48,27 @@ static void test_settings(void **state)
 	harness_stop(&harness);
 }
 
+/* Each with its two lines of comment and a value, in the order of the list. */
+static void assert_every_metric(const char *page)
+{
+	static const char *const heads[] = {
+#define HEAD(name, type, help)                                                                     \
+	"# HELP constancia_" name " " help "\n# TYPE constancia_" name " " type "\nconstancia_" name,
+#define SERIES(member, name, type, help) HEAD(name, type, help)
+#define HTTP_COUNTER(member, name, type, help) HEAD(name, type, help)
+#define COUNTER(member, name, type, unit, help) HEAD(name, type, help)
+#define GAUGE(member, name, type, unit, help) HEAD(name, type, help)
+#include "service/metrics.def"
+	};
+	for (size_t i = 0; i < sizeof heads / sizeof *heads; i++) {
+		const char *found = strstr(page, heads[i]);
+		if (!found)
+			fail_msg("not there, or not in its place: %s", heads[i]);
+		page = found + strlen(heads[i]);
+	}
+	assert_null(strstr(page, "# HELP"));
+}
+
 static void test_admin(void **state)
 {
 	struct reply reply;
@@ -64,6 +85,7 @@ static void test_admin(void **state)
 	assert_non_null(strstr(reply.body, "constancia_http_requests_total{status=\"201\"} 1\n"));
 	assert_non_null(strstr(reply.body, "constancia_http_request_seconds_bucket{le=\"+Inf\"} 1\n"));
 	assert_non_null(strstr(reply.body, "\nconstancia_events_registered_total 1\n"));
+	assert_every_metric(reply.body);
 	reply_expect(&reply, 200, NULL);
 	harness_ask_operators(&harness, &reply, "/v1/events");
 	reply_expect(&reply, 404, NULL);

@@ -184,7 +184,7 @@ static struct delivery_counts count(void)
 
 static uint64_t delivered(void)
 {
-	return atomic_load(&service.job_counters.notices_delivered);
+	return atomic_load(&service.counters.notices_delivered);
 }
 
 /* The last request's signature is that of its body. */
@@ -228,7 +228,7 @@ static void in_turn(unsigned kinds, int code)
 		if (delivered() != caused)
 			fail_msg("call %d, %s: %d of %d", at, failed ? failed : "none", (int)delivered(),
 			         (int)caused);
-		assert_int_equal(atomic_load(&service.job_counters.notice_attempts_failed), 0);
+		assert_int_equal(atomic_load(&service.counters.notice_attempts_failed), 0);
 		assert_int_equal(count().disabled, 0);
 		if (!failed)
 			break;

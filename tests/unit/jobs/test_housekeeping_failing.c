@@ -110,7 +110,7 @@ static void what_has_a_name_is_never_swept(void **state)
 		if (!failed && !again)
 			break;
 	}
-	assert_int_equal(atomic_load(&office.service.job_counters.unbalanced_accounts), 0);
+	assert_int_equal(atomic_load(&office.service.counters.unbalanced_accounts), 0);
 }
 
 /* An account is not disabled for a store that cannot be read; one that is idle is, in the end. */

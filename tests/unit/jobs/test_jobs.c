@@ -162,7 +162,7 @@ static void test_live_content(void **state)
 	assert_int_equal(
 		verification_lookup(&office.service, slice_of("SVC-2026-AAAA-AAAA"), NULL, &out, &error),
 		ERR_NOT_FOUND);
-	assert_int_equal(atomic_load(&office.service.job_counters.certifications_completed), 1);
+	assert_int_equal(atomic_load(&office.service.counters.certifications_completed), 1);
 }
 
 /* A test certification needs no seal and no authority; nothing of the test chain is sealed. */
@@ -181,7 +181,7 @@ static void test_test_mode(void **state)
 	                                 office.sample.test_chain, &head, &error),
 	                 OK);
 	assert_int_equal(head.sealed_sequence, 0);
-	assert_int_equal(atomic_load(&office.service.job_counters.seal_failures), 0);
+	assert_int_equal(atomic_load(&office.service.counters.seal_failures), 0);
 }
 
 /* Many small rounds of two chains; the range begins and ends within segments. */
@@ -270,8 +270,8 @@ static void test_backlog(void **state)
 	sample_register(&office.sample, MODE_LIVE, 2 * SEGMENT_EVENTS_MAX + 100);
 	office_start_jobs(&office);
 	office_await_seal(&office, 2 * SEGMENT_EVENTS_MAX + 100);
-	assert_int_equal(atomic_load(&office.service.job_counters.sealed_segments), 3);
-	assert_int_equal(atomic_load(&office.service.job_counters.seal_rounds), 1);
+	assert_int_equal(atomic_load(&office.service.counters.sealed_segments), 3);
+	assert_int_equal(atomic_load(&office.service.counters.seal_rounds), 1);
 	static const int64_t sequences[] = {
 		1,     2,     128,   129,  SEGMENT_EVENTS_MAX, SEGMENT_EVENTS_MAX + 1, 20000, 32767,
 		32768, 32769, 32867, 32868};
@@ -310,7 +310,7 @@ static void test_stopped(void **state)
 		assert_int_equal(certification.status, CERTIFICATION_PROCESSING);
 		assert_int_equal(certification.attempts, 0);
 	}
-	assert_int_equal(atomic_load(&office.service.job_counters.seal_rounds), 1);
+	assert_int_equal(atomic_load(&office.service.counters.seal_rounds), 1);
 	office_start_jobs(&office);
 	certification = office_await(&office, MODE_LIVE, id);
 	assert_int_equal(certification.status, CERTIFICATION_COMPLETED);
@@ -326,7 +326,7 @@ static void test_authority_fails(void **state)
 	office_start_jobs(&office);
 	char id[ID_SIZE];
 	office_request(&office, MODE_LIVE, 1, 10, id);
-	while (atomic_load(&office.service.job_counters.seal_failures) == 0)
+	while (atomic_load(&office.service.counters.seal_failures) == 0)
 		usleep(5000);
 	sample_register(&office.sample, MODE_LIVE, 10);
 	struct chain_head head;
@@ -715,7 +715,7 @@ static struct content_marker get_marker(void)
 
 static bool sweep_is_refused(void)
 {
-	return atomic_load(&office.service.job_counters.sweep_refused);
+	return atomic_load(&office.service.counters.sweep_refused);
 }
 
 /* The original has swept since the copy was made: the copy does not, and neither does the original

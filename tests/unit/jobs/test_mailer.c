@@ -116,7 +116,7 @@ static void test_sent_at_once(void **state)
 	assert_int_equal(record.attempts, 1);
 	assert_int_equal(times_heard(post, "RCPT TO:<owner@example.com>"), 1);
 	assert_int_equal(times_heard(post, "endpoint whk_1"), 2); /* subject and text */
-	assert_int_equal(atomic_load(&post->service.job_counters.mails_sent), 1);
+	assert_int_equal(atomic_load(&post->service.counters.mails_sent), 1);
 }
 
 static void test_a_lost_answer_gives_the_same_message_again(void **state)
@@ -156,7 +156,7 @@ static void test_tried_often_enough(void **state)
 	assert_string_equal(record.state, "failed");
 	assert_int_equal(record.attempts, 3);
 	assert_non_null(strstr(record.last_error, "421"));
-	assert_int_equal(atomic_load(&post->service.job_counters.mails_failed), 1);
+	assert_int_equal(atomic_load(&post->service.counters.mails_failed), 1);
 }
 
 static void test_refused_for_good(void **state)

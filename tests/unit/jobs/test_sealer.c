@@ -70,7 +70,7 @@ static void await_seal_of(const struct sample *channel, int64_t sequence)
 	office_await_seal(&office, sequence);
 }
 
-static void await_counter(const atomic_uint_fast64_t *counter, uint64_t value)
+static void await_counter(const atomic_int_fast64_t *counter, int64_t value)
 {
 	int64_t end_us = clock_monotonic_us() + 120 * US_PER_SECOND;
 	while (atomic_load(counter) != value && clock_monotonic_us() < end_us)
@@ -89,16 +89,16 @@ static void a_damaged_chain_is_set_apart(void **state)
 	office_start_jobs(&office);
 	await_seal_of(&second, 5);
 	assert_int_equal(sealed_of(&first), 0);
-	await_counter(&office.service.job_counters.chains_apart, 1);
+	await_counter(&office.service.counters.chains_apart, 1);
 	register_in(&second, 5, clock_now_us());
 	await_seal_of(&second, 10);
-	assert_int_equal(atomic_load(&office.service.job_counters.seal_failures), 0);
+	assert_int_equal(atomic_load(&office.service.counters.seal_failures), 0);
 
 	change("UPDATE events SET chain_hash = "
 	       "(SELECT chain_hash FROM kept WHERE kept.event = events.event) "
 	       "WHERE length(chain_hash) = 1");
 	await_seal_of(&first, 5);
-	await_counter(&office.service.job_counters.chains_apart, 0);
+	await_counter(&office.service.counters.chains_apart, 0);
 }
 
 static void run_once(struct sealer *sealer)
@@ -128,7 +128,7 @@ static void many_are_not_set_apart_at_once(void **state)
 	         " BETWEEN %lld AND %lld",
 	         (long long)second.live_chain, (long long)last.live_chain - 1);
 	change(sql);
-	struct job_counters *counters = &office.service.job_counters;
+	struct counters *counters = &office.service.counters;
 	struct sealer sealer;
 	struct keeper *keeper;
 	assert_int_equal(keeper_start(&keeper, &error), OK);
@@ -192,11 +192,11 @@ static void a_segment_that_cannot_be_written_is_set_apart(void **state)
 	register_in(&second, 5, clock_now_us());
 	await_seal_of(&second, 10);
 	assert_int_equal(sealed_of(&first), 5);
-	await_counter(&office.service.job_counters.chains_apart, 1);
+	await_counter(&office.service.counters.chains_apart, 1);
 
 	change("DELETE FROM segments WHERE segment_id = 'seg_other'");
 	await_seal_of(&first, 10);
-	await_counter(&office.service.job_counters.chains_apart, 0);
+	await_counter(&office.service.counters.chains_apart, 0);
 }
 
 /* What was received at a time that has not come waits until it has; nothing else does. */
@@ -227,7 +227,7 @@ static void what_is_ahead_of_the_clock_stays_pending(void **state)
 	assert_true(round.sealed_at_us > ahead_us - US_PER_SECOND);
 
 	register_in(&first, 5, clock_now_us() + US_PER_DAY);
-	await_counter(&office.service.job_counters.chains_ahead, 1);
+	await_counter(&office.service.counters.chains_ahead, 1);
 	register_in(&second, 5, clock_now_us());
 	await_seal_of(&second, 10);
 	assert_int_equal(sealed_of(&first), 10);

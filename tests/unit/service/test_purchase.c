@@ -244,7 +244,7 @@ static void a_paid_topup_pays_once(void **state)
 			break;
 	}
 	assert_true(provider.look_ups > 0);
-	assert_true(atomic_load(&service.job_counters.payments_unknown) > 0);
+	assert_true(atomic_load(&service.counters.payments_unknown) > 0);
 }
 
 static void a_declined_topup_is_turned_off(void **state)

@@ -265,11 +265,11 @@ static void break_account(int64_t account, int failure)
 	pthread_mutex_unlock(&seen.mutex);
 }
 
-static uint64_t chains_apart(struct fixture *fixture)
+static int64_t chains_apart(struct fixture *fixture)
 {
-	struct service_counts counts;
-	registrar_read_counts(fixture->service.registrar, &counts);
-	return counts.registration_chains_apart;
+	struct gauges gauges;
+	registrar_read_gauges(fixture->service.registrar, &gauges);
+	return gauges.registration_chains_apart;
 }
 
 static void assert_refused(const struct fixture *fixture, size_t from, int64_t account)
@@ -346,9 +346,9 @@ static size_t refusals_of(struct fixture *fixture, size_t count, bool *ret_of_ch
 	for (size_t i = 0; i < count; i++)
 		submit_to(fixture, 1, i % 2 ? 6 : 4);
 	wait_until(&seen.done, fixture->count);
-	struct service_counts counts;
-	registrar_read_counts(fixture->service.registrar, &counts);
-	*ret_of_chains = counts.clock_refuses;
+	struct gauges gauges;
+	registrar_read_gauges(fixture->service.registrar, &gauges);
+	*ret_of_chains = gauges.clock_refuses;
 	return seen.refused - refused;
 }
 

@@ -1,0 +1,44 @@
+"""The documentation names exactly the metrics that there are, and says of each what the page does.
+
+usage: metrics.py SOURCE_DIRECTORY
+"""
+import pathlib
+import re
+import sys
+
+ENTRY = re.compile(r'^[A-Z_]+\([a-z_]+, "([a-z_]+)", "([a-z]+)",'
+                   r'(?: (?:1|1e6),)? "([^"]+)"\)$', re.M)
+ROW = re.compile(r"^\| `constancia_([a-z_]+)` \| ([a-z]+) \| (.+) \|$", re.M)
+NAMED = re.compile(r"\bconstancia_([a-z_]+)")
+
+
+def faults(root):
+    text = (root / "src/service/metrics.def").read_text(encoding="utf-8")
+    entries = ENTRY.findall(text)
+    unread = len(re.findall(r"^[A-Z_]+\(", text, re.M)) - len(entries)
+    if unread:
+        yield f"{unread} entries of metrics.def cannot be read"
+    names = [name for name, _, _ in entries]
+    yield from (f"{name} is there more than once" for name in set(names) if names.count(name) > 1)
+    for name, kind, _ in entries:
+        if name.endswith("_total") != (kind == "counter"):
+            yield f"{name} is called {kind}, which its end contradicts"
+    rows = ROW.findall((root / "docs/operations.md").read_text(encoding="utf-8"))
+    yield from (f"docs/operations.md lacks, or says otherwise: {entry}" for entry in entries
+                if entry not in rows)
+    yield from (f"docs/operations.md, but not metrics.def: {row}" for row in rows
+                if row not in entries)
+    for path in sorted(root.glob("docs/*.md")):
+        for name in NAMED.findall(path.read_text(encoding="utf-8")):
+            if name not in names and name.removesuffix("_bucket") not in names:
+                yield f"{path}: there is no constancia_{name}"
+
+
+def main():
+    found = list(faults(pathlib.Path(sys.argv[1])))
+    print("\n".join(found))
+    print(f"{len(found)} failed")
+    return 1 if found else 0
+
+
+sys.exit(main())
