@@ -39,7 +39,7 @@ PUBLIC = {
              "timestamp.h", "tree.h", "trust.h"},
     "payment": {"payment.h"},
     "proof": {"archive.h", "pdf_sign.h", "renderer.h", "report.h", "verify.h"},
-    "service": {"admin.h", "admin_socket.h", "apart.h", "backup.h", "history.h", "issue.h",
+    "service": {"admin.h", "admin_socket.h", "apart.h", "backup.h", "history.h", "issue.h", "list.h",
                 "mail_templates.h", "metrics.def", "purchase.h", "segment.h", "service.h", "settings.h",
                 "settings.def", "webhook.h"},
     "jobs": {"jobs.h"},

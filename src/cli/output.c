@@ -4,6 +4,7 @@
 
 #include "base/utf8.h"
 #include "cli/command.h"
+#include "service/list.h"
 
 #define COLUMNS_MAX 16
 #define NAME_MAX_SIZE 64
@@ -173,7 +174,8 @@ static void print_table(const struct json *rows, const char *columns, struct buf
 
 void output_print(const struct json *json, const char *columns, struct buf *out)
 {
-	const struct json *rows = columns ? json_member(json, "data") : NULL;
+	bool more = false;
+	const struct json *rows = columns ? list_read(json, &more) : NULL;
 	if (!rows) {
 		print_object(json, 0, out);
 		return;
@@ -183,8 +185,7 @@ void output_print(const struct json *json, const char *columns, struct buf *out)
 		return;
 	}
 	print_table(rows, columns, out);
-	const struct json *more = json_member(json, "has_more");
-	if (more && more->type == JSON_TRUE) {
+	if (more) {
 		const struct json *last = rows->first;
 		while (last->next)
 			last = last->next;

@@ -4,9 +4,7 @@
 #include "base/utf8.h"
 #include "http/header.h"
 #include "http/internal.h"
-
-#define LIMIT_DEFAULT 50
-#define LIMIT_MAX 500
+#include "http/page.h"
 
 static int begin(struct exchange *exchange, struct error *error)
 {
@@ -110,37 +108,24 @@ static int parse_status(const struct query *query, const char **ret_status, stru
 static int list_certifications(struct exchange *exchange, struct error *error)
 {
 	const struct key_identity *key = &exchange->key;
-	const struct sha256 *secret = &exchange->service->cursor_secret;
 	const char *status;
-	int64_t limit = LIMIT_DEFAULT, before = 0, last = 0;
+	struct page page;
+	int64_t last = 0;
 	bool more = false;
 	int result = parse_status(&exchange->parameters, &status, error);
+	if (result)
+		return result;
+	snprintf(page.binding, sizeof page.binding, "certifications\n%lld\n%lld\n%s",
+	         (long long)key->account, (long long)key->chain, status ? status : "");
+	result = page_read(&page, exchange, error);
+	if (result)
+		return result;
+	page_begin(&page, exchange);
+	result = certification_list(exchange->service, key, status, page.limit, page.position,
+	                            exchange->language, &exchange->out, &more, &last, error);
 	if (!result)
-		result = query_integer(&exchange->parameters, "limit", 1, LIMIT_MAX, &limit, error);
-	if (result)
-		return result;
-	char binding[160];
-	int size = snprintf(binding, sizeof binding, "certifications\n%lld\n%lld\n%s",
-	                    (long long)key->account, (long long)key->chain, status ? status : "");
-	struct slice bound = slice_make(binding, (size_t)size);
-	struct slice text;
-	if (query_get(&exchange->parameters, "cursor", &text))
-		result = cursor_open(secret, bound, text, &before, error);
-	if (result)
-		return result;
-	buf_add_text(&exchange->out, "{\"data\":[");
-	result = certification_list(exchange->service, key, status, limit, before, exchange->language,
-	                            &exchange->out, &more, &last, error);
-	if (result)
-		return result;
-	char cursor[CURSOR_SIZE];
-	cursor_make(secret, bound, last, cursor);
-	if (more)
-		buf_printf(&exchange->out, "],\"has_more\":true,\"next_cursor\":\"%s\"}", cursor);
-	else
-		buf_add_text(&exchange->out, "],\"has_more\":false,\"next_cursor\":null}");
-	answer_out(exchange, 200);
-	return 0;
+		page_end(&page, exchange, more, last);
+	return result;
 }
 
 static int get_certification(struct exchange *exchange, struct error *error)

@@ -3,9 +3,7 @@
 
 #include "http/header.h"
 #include "http/internal.h"
-
-#define LIMIT_DEFAULT 50
-#define LIMIT_MAX 500
+#include "http/page.h"
 
 /* ---- the list ---- */
 
@@ -65,39 +63,26 @@ static int parse_filter(const struct query *query, struct event_filter *filter, 
 static int list_events(struct exchange *exchange, struct error *error)
 {
 	const struct key_identity *key = &exchange->key;
-	const struct sha256 *secret = &exchange->service->cursor_secret;
 	struct event_filter filter;
-	int64_t limit = LIMIT_DEFAULT;
+	struct page page;
 	int result = parse_filter(&exchange->parameters, &filter, error);
-	if (!result)
-		result = query_integer(&exchange->parameters, "limit", 1, LIMIT_MAX, &limit, error);
 	if (result)
 		return result;
-	char binding[200];
-	int size = snprintf(binding, sizeof binding, "events\n%lld\n%lld\n%lld\n%lld\n%lld\n%lld\n%d",
-	                    (long long)key->account, (long long)key->chain, (long long)filter.from_us,
-	                    (long long)filter.to_us, (long long)filter.seq_from,
-	                    (long long)filter.seq_to, filter.status);
-	struct slice bound = slice_make(binding, (size_t)size);
-	struct slice text;
-	if (query_get(&exchange->parameters, "cursor", &text))
-		result = cursor_open(secret, bound, text, &filter.after_sequence, error);
+	snprintf(page.binding, sizeof page.binding, "events\n%lld\n%lld\n%lld\n%lld\n%lld\n%lld\n%d",
+	         (long long)key->account, (long long)key->chain, (long long)filter.from_us,
+	         (long long)filter.to_us, (long long)filter.seq_from, (long long)filter.seq_to,
+	         filter.status);
+	result = page_read(&page, exchange, error);
 	if (result)
 		return result;
-	struct listing listing = {.out = &exchange->out, .left = limit};
-	buf_add_text(&exchange->out, "{\"data\":[");
+	filter.after_sequence = page.position;
+	struct listing listing = {.out = &exchange->out, .left = page.limit};
+	page_begin(&page, exchange);
 	result = store_list_events(exchange->service->store, key->account, key->chain, &filter,
-	                           limit + 1, false, list_one, &listing, error);
-	if (result)
-		return result;
-	char cursor[CURSOR_SIZE];
-	cursor_make(secret, bound, listing.last_sequence, cursor);
-	if (listing.more)
-		buf_printf(&exchange->out, "],\"has_more\":true,\"next_cursor\":\"%s\"}", cursor);
-	else
-		buf_add_text(&exchange->out, "],\"has_more\":false,\"next_cursor\":null}");
-	answer_out(exchange, 200);
-	return 0;
+	                           page.limit + 1, false, list_one, &listing, error);
+	if (!result)
+		page_end(&page, exchange, listing.more, listing.last_sequence);
+	return result;
 }
 
 /* ---- one event ---- */

@@ -244,20 +244,7 @@ int64_t admin_integer(const struct admin_call *call, const char *name, int64_t o
 	return value->given ? value->integer : otherwise;
 }
 
-/* ---- answers ---- */
-
-void admin_list_begin(struct json_writer *out)
-{
-	json_begin_object(out, NULL);
-	json_begin_array(out, "data");
-}
-
-void admin_list_end(struct json_writer *out, bool more)
-{
-	json_end_array(out);
-	json_boolean(out, "has_more", more);
-	json_end_object(out);
-}
+/* ---- running ---- */
 
 int admin_run(struct admin *admin, const struct admin_operation *operation,
               const struct json *arguments, struct buf *out, struct error *error)

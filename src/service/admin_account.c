@@ -85,13 +85,13 @@ static int run_list(const struct admin_call *call, struct json_writer *out, stru
 	                               call->arena, &list, error);
 	if (code)
 		return code;
-	admin_list_begin(out);
+	list_begin(out);
 	for (size_t i = 0; i < list.count; i++) {
 		json_begin_object(out, NULL);
 		account_members(out, &list.items[i]);
 		json_end_object(out);
 	}
-	admin_list_end(out, list.more);
+	list_end(out, list.more);
 	return OK;
 }
 
@@ -195,7 +195,7 @@ static int run_credits_list(const struct admin_call *call, struct json_writer *o
 		admin_integer(call, "limit", ADMIN_LIST_DEFAULT), call->arena, &list, error);
 	if (code)
 		return code;
-	admin_list_begin(out);
+	list_begin(out);
 	for (size_t i = 0; i < list.count; i++) {
 		const struct credit_record *item = &list.items[i];
 		json_begin_object(out, NULL);
@@ -215,7 +215,7 @@ static int run_credits_list(const struct admin_call *call, struct json_writer *o
 		json_text(out, "reference", item->reference);
 		json_end_object(out);
 	}
-	admin_list_end(out, list.more);
+	list_end(out, list.more);
 	return OK;
 }
 
@@ -247,7 +247,7 @@ static int run_threshold_list(const struct admin_call *call, struct json_writer 
 		admin_integer(call, "limit", ADMIN_LIST_DEFAULT), call->arena, &list, error);
 	if (code)
 		return code;
-	admin_list_begin(out);
+	list_begin(out);
 	for (size_t i = 0; i < list.count; i++) {
 		json_begin_object(out, NULL);
 		json_text(out, "threshold_id", list.items[i].threshold_id);
@@ -256,7 +256,7 @@ static int run_threshold_list(const struct admin_call *call, struct json_writer 
 		json_boolean(out, "armed", list.items[i].armed);
 		json_end_object(out);
 	}
-	admin_list_end(out, list.more);
+	list_end(out, list.more);
 	return OK;
 }
 

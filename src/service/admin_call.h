@@ -3,6 +3,7 @@
 #define SERVICE_ADMIN_CALL_H
 
 #include "service/admin.h"
+#include "service/list.h"
 
 #define ADMIN_LINE_MAX 200
 #define ADMIN_LIST_DEFAULT 100
@@ -29,10 +30,6 @@ bool admin_given(const struct admin_call *call, const char *name);
 const char *admin_text(const struct admin_call *call, const char *name);   /* NULL: not given */
 struct slice admin_slice(const struct admin_call *call, const char *name); /* empty: not given */
 int64_t admin_integer(const struct admin_call *call, const char *name, int64_t otherwise);
-
-/* {"data":[…],"has_more":…} */
-void admin_list_begin(struct json_writer *out);
-void admin_list_end(struct json_writer *out, bool more);
 
 /* Parameters that several operations have. */
 #define ADMIN_POSITIONAL_ID(member, shown, text)                                                   \

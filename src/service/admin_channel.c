@@ -87,13 +87,13 @@ static int run_list(const struct admin_call *call, struct json_writer *out, stru
 		admin_integer(call, "limit", ADMIN_LIST_DEFAULT), call->arena, &list, error);
 	if (code)
 		return code;
-	admin_list_begin(out);
+	list_begin(out);
 	for (size_t i = 0; i < list.count; i++) {
 		json_begin_object(out, NULL);
 		channel_members(out, &list.items[i]);
 		json_end_object(out);
 	}
-	admin_list_end(out, list.more);
+	list_end(out, list.more);
 	return OK;
 }
 
@@ -182,7 +182,7 @@ static int run_key_list(const struct admin_call *call, struct json_writer *out, 
 	                           error);
 	if (code)
 		return code;
-	admin_list_begin(out);
+	list_begin(out);
 	for (size_t i = 0; i < list.count; i++) {
 		const struct key_record *item = &list.items[i];
 		json_begin_object(out, NULL);
@@ -196,7 +196,7 @@ static int run_key_list(const struct admin_call *call, struct json_writer *out, 
 		json_time(out, "revoked_at", item->revoked_at_us);
 		json_end_object(out);
 	}
-	admin_list_end(out, list.more);
+	list_end(out, list.more);
 	return OK;
 }
 

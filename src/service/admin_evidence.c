@@ -92,13 +92,13 @@ static int run_list(const struct admin_call *call, struct json_writer *out, stru
 	                              &items, &count, &more, error);
 	if (code)
 		return code;
-	admin_list_begin(out);
+	list_begin(out);
 	for (size_t i = 0; i < count; i++) {
 		json_begin_object(out, NULL);
 		certification_members(out, &items[i]);
 		json_end_object(out);
 	}
-	admin_list_end(out, more);
+	list_end(out, more);
 	return OK;
 }
 
@@ -141,13 +141,13 @@ static int run_segment_list(const struct admin_call *call, struct json_writer *o
 		admin_integer(call, "limit", ADMIN_LIST_DEFAULT), call->arena, &list, error);
 	if (code)
 		return code;
-	admin_list_begin(out);
+	list_begin(out);
 	for (size_t i = 0; i < list.count; i++) {
 		json_begin_object(out, NULL);
 		segment_members(out, &list.items[i]);
 		json_end_object(out);
 	}
-	admin_list_end(out, list.more);
+	list_end(out, list.more);
 	return OK;
 }
 

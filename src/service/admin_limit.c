@@ -38,7 +38,7 @@ static int run_list(const struct admin_call *call, struct json_writer *out, stru
 	                             call->arena, &list, error);
 	if (code)
 		return code;
-	admin_list_begin(out);
+	list_begin(out);
 	for (size_t i = 0; i < list.count; i++) {
 		const struct limit_record *item = &list.items[i];
 		json_begin_object(out, NULL);
@@ -54,7 +54,7 @@ static int run_list(const struct admin_call *call, struct json_writer *out, stru
 		json_time(out, "created_at", item->created_at_us);
 		json_end_object(out);
 	}
-	admin_list_end(out, list.more);
+	list_end(out, list.more);
 	return OK;
 }
 

@@ -154,13 +154,13 @@ static int run_pack_list(const struct admin_call *call, struct json_writer *out,
 		admin_integer(call, "limit", ADMIN_LIST_DEFAULT), call->arena, &list, error);
 	if (code)
 		return code;
-	admin_list_begin(out);
+	list_begin(out);
 	for (size_t i = 0; i < list.count; i++) {
 		json_begin_object(out, NULL);
 		pack_members(out, &list.items[i]);
 		json_end_object(out);
 	}
-	admin_list_end(out, list.more);
+	list_end(out, list.more);
 	return OK;
 }
 
@@ -275,13 +275,13 @@ static int run_purchase_list(const struct admin_call *call, struct json_writer *
 		admin_integer(call, "limit", ADMIN_LIST_DEFAULT), call->arena, &list, error);
 	if (code)
 		return code;
-	admin_list_begin(out);
+	list_begin(out);
 	for (size_t i = 0; i < list.count; i++) {
 		json_begin_object(out, NULL);
 		purchase_members(out, &list.items[i]);
 		json_end_object(out);
 	}
-	admin_list_end(out, list.more);
+	list_end(out, list.more);
 	return OK;
 }
 

@@ -101,13 +101,13 @@ static int run_list(const struct admin_call *call, struct json_writer *out, stru
 		admin_integer(call, "limit", ADMIN_LIST_DEFAULT), call->arena, &list, error);
 	if (code)
 		return code;
-	admin_list_begin(out);
+	list_begin(out);
 	for (size_t i = 0; i < list.count; i++) {
 		json_begin_object(out, NULL);
 		webhook_members(call, &list.items[i], out);
 		json_end_object(out);
 	}
-	admin_list_end(out, list.more);
+	list_end(out, list.more);
 	return OK;
 }
 
@@ -250,13 +250,13 @@ static int run_deliveries(const struct admin_call *call, struct json_writer *out
 	                                 &list, error);
 	if (code)
 		return code;
-	admin_list_begin(out);
+	list_begin(out);
 	for (size_t i = 0; i < list.count; i++) {
 		json_begin_object(out, NULL);
 		delivery_members(out, &list.items[i]);
 		json_end_object(out);
 	}
-	admin_list_end(out, list.more);
+	list_end(out, list.more);
 	return OK;
 }
 
@@ -267,14 +267,14 @@ static int run_attempts(const struct admin_call *call, struct json_writer *out, 
 	                               admin_slice(call, "notice"), call->arena, &list, error);
 	if (code)
 		return code;
-	admin_list_begin(out);
+	list_begin(out);
 	for (size_t i = 0; i < list.count; i++) {
 		json_begin_object(out, NULL);
 		json_integer(out, "attempt", list.items[i].attempt);
 		attempt_members(out, &list.items[i]);
 		json_end_object(out);
 	}
-	admin_list_end(out, list.more);
+	list_end(out, list.more);
 	return OK;
 }
 

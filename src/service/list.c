@@ -1,0 +1,37 @@
+#include "service/list.h"
+
+#define ITEMS "data"
+#define MORE "has_more"
+
+void list_begin(struct json_writer *out)
+{
+	json_begin_object(out, NULL);
+	json_begin_array(out, ITEMS);
+}
+
+static void end(struct json_writer *out, bool more)
+{
+	json_end_array(out);
+	json_boolean(out, MORE, more);
+}
+
+void list_end(struct json_writer *out, bool more)
+{
+	end(out, more);
+	json_end_object(out);
+}
+
+void list_end_with_cursor(struct json_writer *out, const char *next_cursor)
+{
+	end(out, next_cursor != NULL);
+	json_text(out, "next_cursor", next_cursor);
+	json_end_object(out);
+}
+
+const struct json *list_read(const struct json *json, bool *ret_more)
+{
+	const struct json *items = json_member(json, ITEMS);
+	const struct json *more = json_member(json, MORE);
+	*ret_more = more && more->type == JSON_TRUE;
+	return items && items->type == JSON_ARRAY ? items : NULL;
+}
