@@ -17,55 +17,35 @@ static void must(int result, const struct error *error)
 		fail_msg("%d %s %s", result, error->english, error->cause);
 }
 
-static void make_account(struct harness *harness, char account_id[ID_SIZE])
+static void make_key(struct sample *sample, enum mode mode, char text[KEY_TEXT_MAX],
+                     char key_id[ID_SIZE])
 {
-	struct error error = {0};
-	struct account_record given = {.name = "Demo", .unpaid_limit = 100};
-	must(store_create_account(harness->service.store, &given, 1000, clock_now_us(), account_id,
-	                          &error),
-	     &error);
-}
-
-static void make_channel(struct harness *harness, const char *account_id, enum modality modality,
-                         char channel_id[ID_SIZE])
-{
-	struct error error = {0};
-	struct config_facts config = {
-		.modality = modality, .name = "Canal ñ", .declarant = "ACME Widgets"};
-	must(store_create_channel(harness->service.store, slice_of(account_id), &config, clock_now_us(),
-	                          channel_id, &error),
-	     &error);
-}
-
-static void make_key(struct harness *harness, const char *channel_id, enum mode mode,
-                     char text[KEY_TEXT_MAX], char key_id[ID_SIZE])
-{
-	struct error error = {0};
 	key_generate("svc", mode, text);
-	struct sha256 hash = sha256_of(text, strlen(text));
-	must(store_create_key(harness->service.store, slice_of(channel_id), mode, NULL, &hash,
-	                      text + strlen(text) - 4, clock_now_us(), key_id, &error),
-	     &error);
+	sample_add_key(sample, mode, text, key_id);
 }
 
 static void populate(struct harness *harness)
 {
-	make_account(harness, harness->account_id);
+	struct sample *sample = &harness->sample;
 	for (int modality = 0; modality < 2; modality++) {
-		char *channel_id = harness->channel_id[modality];
-		make_channel(harness, harness->account_id, (enum modality)modality, channel_id);
+		if (modality)
+			sample_add_channel(sample, (enum modality)modality);
+		else
+			sample_fill(sample, harness->service.store, (enum modality)modality, 1000);
+		memcpy(harness->channel_id[modality], sample->channel_id, ID_SIZE);
 		for (int mode = 0; mode < 2; mode++)
-			make_key(harness, channel_id, (enum mode)mode, harness->key[modality][mode],
+			make_key(sample, (enum mode)mode, harness->key[modality][mode],
 			         harness->key_id[modality][mode]);
 	}
+	memcpy(harness->account_id, sample->account_id, ID_SIZE);
 }
 
 void harness_add_client(struct harness *harness, char key[KEY_TEXT_MAX])
 {
-	char account_id[ID_SIZE], channel_id[ID_SIZE], key_id[ID_SIZE];
-	make_account(harness, account_id);
-	make_channel(harness, account_id, MODALITY_CONTENT, channel_id);
-	make_key(harness, channel_id, MODE_LIVE, key, key_id);
+	struct sample other = harness->sample;
+	char key_id[ID_SIZE];
+	sample_fill(&other, harness->service.store, MODALITY_CONTENT, 1000);
+	make_key(&other, MODE_LIVE, key, key_id);
 }
 
 void harness_issue(struct harness *harness, const char *data, size_t size)
@@ -103,19 +83,16 @@ void harness_start(struct harness *harness, void (*adjust)(struct settings *sett
 	struct error error = {0};
 	struct settings *settings = &harness->settings;
 	memset(harness, 0, sizeof *harness);
-	strcpy(harness->directory, "/tmp/test-http-XXXXXX");
-	assert_non_null(mkdtemp(harness->directory));
-	snprintf(harness->store_url, sizeof harness->store_url, "sqlite:%s/store.db",
-	         harness->directory);
+	sample_make_directory(&harness->sample);
 	snprintf(harness->content_url, sizeof harness->content_url, "file:%s/content",
-	         harness->directory);
+	         harness->sample.directory);
 	settings->service_prefix = "svc";
 	settings->service_public_url = "http://127.0.0.1:8080";
 	settings->service_listen = "127.0.0.1:0";
 	settings->service_admin_listen = "127.0.0.1:0";
 	settings->service_trusted_proxies = "";
-	settings->service_data_dir = harness->directory;
-	settings->store_url = harness->store_url;
+	settings->service_data_dir = harness->sample.directory;
+	settings->store_url = harness->sample.url;
 	settings->content_url = harness->content_url;
 	settings->http_connections = 512;
 	settings->http_connections_per_address = 512;
@@ -138,16 +115,11 @@ void harness_start(struct harness *harness, void (*adjust)(struct settings *sett
 	assert_true(http_port(harness->server) > 0);
 }
 
-static int remove_one(const char *path, const struct stat *info, int type, struct FTW *place)
-{
-	return remove(path);
-}
-
 void harness_stop(struct harness *harness)
 {
 	http_stop(harness->server);
 	service_close(&harness->service);
-	nftw(harness->directory, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	sample_remove_directory(&harness->sample);
 }
 
 /* ---- the client ---- */

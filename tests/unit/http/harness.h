@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "http/server.h"
+#include "sample.h"
 #include "service/service.h"
 #include "store/accounts/accounts.h"
 
@@ -18,8 +19,7 @@ struct harness {
 	struct settings settings;
 	struct service service;
 	struct http_server *server;
-	char directory[64];
-	char store_url[128];
+	struct sample sample; /* its channel is the last one */
 	char content_url[128];
 	char account_id[ID_SIZE];
 	char channel_id[2][ID_SIZE];  /* by modality */

@@ -145,7 +145,7 @@ static void test_channel(void **state)
 	struct slice text;
 	assert_true(json_get_text(channel, "name", &text) && slice_is(text, "Canal ñ"));
 	assert_true(json_get_text(json_member(channel, "current_config"), "declarant", &text));
-	assert_true(slice_is(text, "ACME Widgets"));
+	assert_true(slice_is(text, "Sample & Co"));
 	assert_int_equal(json_member(channel, "config_versions")->count, 1);
 	reply_expect(&reply, 200, NULL);
 	get(&reply, "/v1/account/balance", LIVE, NULL);

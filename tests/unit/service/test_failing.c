@@ -63,10 +63,7 @@ static int set_up(void **state)
 	office_stop_jobs(&office);
 	key_generate("svc", MODE_LIVE, key_text);
 	key_hash = sha256_of(key_text, strlen(key_text));
-	assert_int_equal(store_create_key(office.service.store, slice_of(office.sample.channel_id),
-	                                  MODE_LIVE, NULL, &key_hash, "abcd", clock_now_us(), key_id,
-	                                  &error),
-	                 OK);
+	sample_add_key(&office.sample, MODE_LIVE, key_text, key_id);
 	return 0;
 }
 
