@@ -71,6 +71,37 @@ def faults(root):
             yield f"src/{folder}/{header} is called public, but nobody else includes it"
 
 
+def beneath(folder, arrows):
+    """All that the arrows lead to from there."""
+    found = set()
+    waiting = [folder]
+    while waiting:
+        for other in arrows[waiting.pop()] - found:
+            found.add(other)
+            waiting.append(other)
+    return found
+
+
+def wrong_arrows(root):
+    """The picture has an arrow for each include that no longer way of arrows stands for already."""
+    includes = {folder: set() for folder in MAY_INCLUDE}
+    for _, folder, other, _ in headers_of_others(root):
+        includes[folder].add(other)
+    needed = {(folder, other) for folder, others in includes.items() for other in others
+              if not any(other in beneath(step, includes) for step in others - {other})}
+    page = root / "docs" / "architecture.md"
+    picture = re.search(r"```mermaid\n(.*?)```", page.read_text(encoding="utf-8"), re.S)
+    drawn = set()
+    for line in picture[1].splitlines() if picture else ():
+        arrow = re.fullmatch(r"\s*(\w+) --> (\w+(?: & \w+)*)", line)
+        if arrow:
+            drawn |= {(arrow[1], other) for other in arrow[2].split(" & ")}
+    for folder, other in sorted(needed - drawn):
+        yield f"{page}: the picture lacks {folder} --> {other}"
+    for folder, other in sorted(drawn - needed):
+        yield f"{page}: the picture has {folder} --> {other}, which is not so, or follows from others"
+
+
 def folders_of_src(path):
     """Those that a test includes from, itself or by a header beside it."""
     found = set()
@@ -107,6 +138,7 @@ def main():
     folders = {path.name for path in (root / "src").iterdir() if path.is_dir()}
     found = [f"src/{name} has no list of what it may include" for name in folders ^ MAY_INCLUDE.keys()]
     found += faults(root)
+    found += wrong_arrows(root)
     found += misplaced_tests(root)
     print("\n".join(found))
     print(f"{len(folders) - bool(found)} passed, {len(found)} failed")
