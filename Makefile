@@ -1,5 +1,5 @@
 # The face of the build; meson and ninja do the work.
-.PHONY: all run test sanitize coverage conformance bench fuzz format tidy deps clean
+.PHONY: all run test sanitize thread-sanitize analyze coverage conformance bench fuzz format deps clean
 
 all: build/build.ninja
 	@ninja -C build
@@ -35,11 +35,18 @@ bench: deps all
 fuzz: deps all
 	@meson test -C build --no-rebuild --suite fuzz
 
-format:
-	@clang-format -i $$(find src tests fuzz bench -name '*.[ch]')
+# What runs in threads, under the thread sanitizer: unit tests, and the system tests of all that the
+# service does at the same time.
+thread-sanitize: build-thread/build.ninja
+	@ninja -C build-thread
+	@scripts/test-threads build-thread
 
-tidy: all
-	@clang-tidy -p build --quiet $$(find src -name '*.c')
+# The layout (.clang-format), clang-tidy (.clang-tidy) and the compiler's own analyzer.
+analyze: deps all
+	@scripts/analyze build
+
+format: deps
+	@clang-format -i $$(find src tests fuzz bench -name '*.[ch]')
 
 deps:
 	@scripts/install-dependencies
@@ -51,9 +58,13 @@ build-sanitize/build.ninja: | deps
 	@meson setup build-sanitize -Db_sanitize=address,undefined -Db_lundef=false >/dev/null && \
 		echo "configured build-sanitize/"
 
+build-thread/build.ninja: | deps
+	@meson setup build-thread -Db_sanitize=thread -Db_lundef=false >/dev/null && \
+		echo "configured build-thread/"
+
 build-coverage/build.ninja: | deps
 	@meson setup build-coverage -Db_coverage=true -Doptimization=0 >/dev/null && \
 		echo "configured build-coverage/"
 
 clean:
-	@rm -rf build build-sanitize build-coverage build-ci build-fuzz
+	@rm -rf build build-sanitize build-thread build-analyze build-coverage build-ci build-fuzz

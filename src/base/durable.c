@@ -148,7 +148,8 @@ int durable_rewrite(const char *path, uint64_t size_max, struct error *error)
 	FILE_AUTO int file = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
 	if (file < 0)
 		return errno == ENOENT ? OK : fail(error, "opening", path);
-	if (!rewrite(file, size_max) && !rewrite(file, size_max))
+	bool written = rewrite(file, size_max);
+	if (!written && !rewrite(file, size_max))
 		return fail(error, "writing again", path);
 	return OK;
 }

@@ -95,7 +95,7 @@ static void documents(struct buf *out, enum language language, const struct json
 	           "<table>\n<caption>%s</caption>\n<thead><tr><th scope=\"col\">%s</th>"
 	           "<th scope=\"col\">%s</th><th scope=\"col\">SHA-256</th></tr></thead>\n<tbody>\n",
 	           TEXT(language, "Issued files", "Ficheros emitidos"),
-	           TEXT(language, "File", "Fichero"), TEXT(language, "Bytes", "Bytes"));
+	           TEXT(language, "File", "Fichero"), "Bytes");
 	for (const struct json *item = list->first; item; item = item->next) {
 		struct slice name = {"", 0}, sha256 = {"", 0};
 		int64_t bytes = 0;
