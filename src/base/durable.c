@@ -9,23 +9,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
+
 #define COPY_PORTION ((size_t)8 << 20)
 #define REWRITE_PORTION ((size_t)64 << 10)
 #define DIRECTORY_FLAGS (O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-
-static int fail(struct error *error, const char *what, const char *path)
-{
-	bool full = errno == ENOSPC || errno == EDQUOT || errno == EFBIG;
-	return error_cause(error, full ? ERR_NO_SPACE : ERR_IO, "%s %s: %s", what, path,
-	                   strerror(errno));
-}
-
-static void close_file(const int *descriptor)
-{
-	if (*descriptor >= 0)
-		close(*descriptor);
-}
-#define FILE_AUTO __attribute__((cleanup(close_file)))
 
 /* ---- names ---- */
 
@@ -47,16 +35,14 @@ static void parent_of(const char *path, char parent[PATH_MAX])
 static bool open_above(int directory, int *ret_above)
 {
 	struct stat here, above;
-	FILE_AUTO int next = openat(directory, "..", DIRECTORY_FLAGS);
+	DESCRIPTOR_AUTO int next = openat(directory, "..", DIRECTORY_FLAGS);
 	*ret_above = -1;
 	if (next < 0)
 		return errno == EACCES;
 	if (fstat(directory, &here) != 0 || fstat(next, &above) != 0)
 		return false;
-	if (here.st_dev == above.st_dev && here.st_ino != above.st_ino) {
-		*ret_above = next;
-		next = -1;
-	}
+	if (here.st_dev == above.st_dev && here.st_ino != above.st_ino)
+		*ret_above = descriptor_take(&next);
 	return true;
 }
 
@@ -75,13 +61,13 @@ int durable_sync_above(const char *path, struct error *error)
 	parent_of(path, parent);
 	int directory = open(parent, DIRECTORY_FLAGS);
 	if (directory < 0)
-		return errno == EACCES ? OK : fail(error, "opening", parent);
+		return errno == EACCES ? OK : file_fail(error, "opening", parent);
 	int result = OK;
 	while (directory >= 0 && result == OK) {
 		int above = -1;
 		bool synced = fsync(directory) == 0 || is_mounted_on(directory, path);
 		if (!synced || !open_above(directory, &above))
-			result = fail(error, "syncing above", path);
+			result = file_fail(error, "syncing above", path);
 		close(directory);
 		directory = above;
 	}
@@ -91,7 +77,7 @@ int durable_sync_above(const char *path, struct error *error)
 int durable_make_directory(const char *path, struct error *error)
 {
 	if (mkdir(path, 0700) != 0 && errno != EEXIST)
-		return fail(error, "making", path);
+		return file_fail(error, "making", path);
 	return durable_sync_above(path, error);
 }
 
@@ -106,23 +92,10 @@ int durable_make_parent(const char *path, struct error *error)
 
 int durable_sync(const char *path, struct error *error)
 {
-	FILE_AUTO int descriptor = open(path, O_RDONLY | O_CLOEXEC);
+	DESCRIPTOR_AUTO int descriptor = open(path, O_RDONLY | O_CLOEXEC);
 	if (descriptor < 0 || fsync(descriptor) != 0)
-		return fail(error, "syncing", path);
+		return file_fail(error, "syncing", path);
 	return OK;
-}
-
-static bool write_all(int file, struct slice content)
-{
-	while (content.size > 0) {
-		ssize_t size = write(file, content.data, content.size);
-		if (size < 0 && errno == EINTR)
-			continue;
-		if (size < 0)
-			return false;
-		content = slice_make(content.data + size, content.size - (size_t)size);
-	}
-	return true;
 }
 
 /* False and errno. */
@@ -145,12 +118,12 @@ static bool rewrite(int file, uint64_t size_max)
 
 int durable_rewrite(const char *path, uint64_t size_max, struct error *error)
 {
-	FILE_AUTO int file = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+	DESCRIPTOR_AUTO int file = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
 	if (file < 0)
-		return errno == ENOENT ? OK : fail(error, "opening", path);
+		return errno == ENOENT ? OK : file_fail(error, "opening", path);
 	bool written = rewrite(file, size_max);
 	if (!written && !rewrite(file, size_max))
-		return fail(error, "writing again", path);
+		return file_fail(error, "writing again", path);
 	return OK;
 }
 
@@ -159,29 +132,29 @@ int durable_replace(const char *path, mode_t mode, struct slice content, struct 
 	char partial[PATH_MAX];
 	if (snprintf(partial, sizeof partial, "%s.partial", path) >= (int)sizeof partial) {
 		errno = ENAMETOOLONG;
-		return fail(error, "writing", path);
+		return file_fail(error, "writing", path);
 	}
 	(void)unlink(partial);
-	FILE_AUTO int file = open(partial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	if (file < 0 || !write_all(file, content) || fchmod(file, mode) != 0 || fsync(file) != 0 ||
+	DESCRIPTOR_AUTO int file = open(partial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (file < 0 || !file_write_all(file, content) || fchmod(file, mode) != 0 || fsync(file) != 0 ||
 	    rename(partial, path) != 0)
-		return fail(error, "writing", path);
+		return file_fail(error, "writing", path);
 	return durable_sync_above(path, error);
 }
 
 int durable_copy(const char *from, const char *to, struct error *error)
 {
-	FILE_AUTO int in = open(from, O_RDONLY | O_CLOEXEC);
+	DESCRIPTOR_AUTO int in = open(from, O_RDONLY | O_CLOEXEC);
 	if (in < 0)
-		return fail(error, "opening", from);
-	FILE_AUTO int out = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+		return file_fail(error, "opening", from);
+	DESCRIPTOR_AUTO int out = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (out < 0)
-		return fail(error, "creating", to);
+		return file_fail(error, "creating", to);
 	ssize_t copied;
 	do
 		copied = sendfile(out, in, NULL, COPY_PORTION);
 	while (copied > 0 || (copied < 0 && errno == EINTR));
 	if (copied < 0 || fsync(out) != 0)
-		return fail(error, "writing", to);
+		return file_fail(error, "writing", to);
 	return OK;
 }

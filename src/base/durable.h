@@ -1,4 +1,5 @@
-/* Files and directories that must outlast a power failure.
+/* Files and directories that must outlast a power failure: whatever syncs. Plain reading, writing
+ * and removing is in base/file.h.
  *
  * After a sync that failed, the kernel shows what was written as if it were on the disk, marks it
  * clean, and reports later syncs as good. So a sync proves only what was written since the last

@@ -1,11 +1,10 @@
 #include "cli/demo.h"
 
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
-#include <unistd.h>
 
 #include "base/durable.h"
+#include "base/file.h"
 #include "store/accounts/accounts.h"
 
 #define ACCOUNT_NAME "Demonstration"
@@ -47,16 +46,15 @@ static void copy_text(const struct json *json, const char *name, char *field, si
 /* What cannot be read counts as missing. */
 static void read_keys(const struct admin *admin, struct demo *demo)
 {
-	char path[PATH_MAX], text[4096];
-	keys_path(admin, path);
-	int file = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t size = file >= 0 ? read(file, text, sizeof text) : -1;
-	if (file >= 0)
-		close(file);
+	char path[PATH_MAX];
+	BUF_AUTO struct buf text;
 	ARENA_AUTO struct arena arena;
-	arena_init(&arena, DOCUMENT_MAX);
 	struct json *json;
-	if (size <= 0 || json_parse(&arena, slice_make(text, (size_t)size), NULL, &json, NULL))
+	keys_path(admin, path);
+	buf_init(&text, DOCUMENT_MAX);
+	arena_init(&arena, DOCUMENT_MAX);
+	if (file_read_whole(path, &text, NULL) ||
+	    json_parse(&arena, buf_slice(&text), NULL, &json, NULL))
 		return;
 	copy_text(json, "account_id", demo->account_id, sizeof demo->account_id);
 	for (int i = 0; i < DEMO_CHANNELS; i++) {

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/digest.h"
+#include "base/file.h"
 #include "base/thread.h"
 #include "content/driver.h"
 
@@ -176,21 +177,17 @@ int content_put_file(struct content_store *store, const char *path, const char *
                      struct error *error)
 {
 	thread_may_wait();
-	int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	DESCRIPTOR_AUTO int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 	struct stat status;
-	int result;
 	if (descriptor < 0)
 		return error_cause(error, ERR_IO, "opening a finished file: %s", strerrordesc_np(errno));
 	if (!store->driver->put)
-		result = put_by_writer(store, descriptor, name, error);
-	else if (!content_name_valid(name))
-		result = refuse_name(error);
-	else if (fstat(descriptor, &status) < 0)
-		result = error_cause(error, ERR_IO, "reading a finished file: %s", strerrordesc_np(errno));
-	else
-		result = store->driver->put(store, descriptor, (uint64_t)status.st_size, name, error);
-	close(descriptor);
-	return result;
+		return put_by_writer(store, descriptor, name, error);
+	if (!content_name_valid(name))
+		return refuse_name(error);
+	if (fstat(descriptor, &status) < 0)
+		return error_cause(error, ERR_IO, "reading a finished file: %s", strerrordesc_np(errno));
+	return store->driver->put(store, descriptor, (uint64_t)status.st_size, name, error);
 }
 
 int content_read_begin(struct content_store *store, const char *name, uint64_t offset,

@@ -20,6 +20,7 @@
 #include "base/clock.h"
 #include "base/digest.h"
 #include "base/durable.h"
+#include "base/file.h"
 #include "content/driver.h"
 
 #define INCOMING ".incoming"
@@ -48,27 +49,9 @@ struct file_reader {
 	int descriptor;
 };
 
-static void close_descriptor(const int *descriptor)
-{
-	if (*descriptor >= 0)
-		close(*descriptor);
-}
-#define DESCRIPTOR_AUTO __attribute__((cleanup(close_descriptor)))
-
-static int take_descriptor(int *descriptor)
-{
-	int taken = *descriptor;
-	*descriptor = -1;
-	return taken;
-}
-
 static int fail(struct error *error, const char *what, int number)
 {
-	int code = ERR_IO;
-	if (number == ENOSPC || number == EDQUOT || number == EFBIG)
-		code = ERR_NO_SPACE;
-	else if (number == ENOENT || number == ENOTDIR)
-		code = ERR_NOT_FOUND;
+	int code = number == ENOENT || number == ENOTDIR ? ERR_NOT_FOUND : file_code(number);
 	return error_cause(error, code, "content: %s: %s", what, strerrordesc_np(number));
 }
 
@@ -113,7 +96,7 @@ static int open_to_write(struct file_store *store, int parent, const char *paren
 		return -1;
 	if (found >= 0 && !is_settled(store, parent_path) && fsync(parent) < 0)
 		return -1;
-	int descriptor = found >= 0 ? take_descriptor(&found) : make_directory(parent, name);
+	int descriptor = found >= 0 ? descriptor_take(&found) : make_directory(parent, name);
 	if (descriptor >= 0)
 		note_settled(store, parent_path);
 	return descriptor;
@@ -138,7 +121,7 @@ static int walk(struct file_store *store, const char *name, bool make, const cha
 		at = next;
 	}
 	*ret_last = part;
-	return at >= 0 ? take_descriptor(&at) : fcntl(store->root, F_DUPFD_CLOEXEC, 0);
+	return at >= 0 ? descriptor_take(&at) : fcntl(store->root, F_DUPFD_CLOEXEC, 0);
 }
 
 /* A place that is none, or not ours, is a wrong setting; anything else is told as what it is. */
@@ -147,8 +130,7 @@ static int cannot_open(const char *place, struct error *error)
 	int code = errno == ENOENT || errno == ENOTDIR || errno == EACCES || errno == EPERM ||
 	                   errno == EROFS || errno == ELOOP || errno == ENAMETOOLONG
 	               ? ERR_VALIDATION
-	           : errno == ENOSPC || errno == EDQUOT ? ERR_NO_SPACE
-	                                                : ERR_IO;
+	               : file_code(errno);
 	return error_set(error, code, MSG_CONTENT_DIRECTORY, place, strerrordesc_np(errno), NULL);
 }
 
@@ -177,8 +159,8 @@ static int file_open(const struct content_options *options, const char *place,
 	if (!store)
 		return error_cause(error, ERR_NO_MEMORY, "content: no memory for a store");
 	store->base.driver = &content_file_driver;
-	store->root = take_descriptor(&root);
-	store->incoming = take_descriptor(&incoming);
+	store->root = descriptor_take(&root);
+	store->incoming = descriptor_take(&incoming);
 	note_settled(store, "");
 	pthread_mutex_init(&store->making, NULL);
 	*ret_store = &store->base;
@@ -219,17 +201,10 @@ static int file_write_begin(struct content_store *base, struct content_writer **
 static int file_write(struct content_writer *base, const void *data, size_t size,
                       struct error *error)
 {
-	struct file_writer *writer = (struct file_writer *)base;
-	for (const char *next = data; size > 0;) {
-		ssize_t written = write(writer->descriptor, next, size);
-		if (written < 0 && errno == EINTR)
-			continue;
-		if (written < 0)
-			return fail(error, "writing", errno);
-		next += written;
-		size -= (size_t)written;
-	}
-	return 0;
+	const struct file_writer *writer = (const struct file_writer *)base;
+	return file_write_all(writer->descriptor, slice_make(data, size))
+	           ? OK
+	           : fail(error, "writing", errno);
 }
 
 static int file_write_commit(struct content_writer *base, const char *name, struct error *error)
@@ -281,7 +256,7 @@ static int open_object(struct file_store *store, const char *name, uint64_t *ret
 		return -1;
 	}
 	*ret_size = (uint64_t)status.st_size;
-	return take_descriptor(&object);
+	return descriptor_take(&object);
 }
 
 static int file_read_begin(struct content_store *base, const char *name, uint64_t offset,
@@ -298,7 +273,7 @@ static int file_read_begin(struct content_store *base, const char *name, uint64_
 	if (!reader)
 		return error_cause(error, ERR_NO_MEMORY, "content: no memory for a reader");
 	reader->base.store = base;
-	reader->descriptor = take_descriptor(&object);
+	reader->descriptor = descriptor_take(&object);
 	*ret_reader = &reader->base;
 	*ret_size = size;
 	return 0;

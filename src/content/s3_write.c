@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/base64.h"
+#include "base/file.h"
 #include "base/percent.h"
 #include "content/s3.h"
 #include "content/s3_xml.h"
@@ -32,9 +33,7 @@ struct piece {
 
 static int fail(struct error *error, const char *what, int number)
 {
-	bool full = number == ENOSPC || number == EDQUOT || number == EFBIG;
-	return error_cause(error, full ? ERR_NO_SPACE : ERR_IO, "content: %s: %s", what,
-	                   strerrordesc_np(number));
+	return error_cause(error, file_code(number), "content: %s: %s", what, strerrordesc_np(number));
 }
 
 /* ---- the spool ---- */
@@ -76,16 +75,9 @@ int s3_write_begin(struct content_store *base, struct content_writer **ret_write
 int s3_write(struct content_writer *base, const void *data, size_t size, struct error *error)
 {
 	struct s3_writer *writer = (struct s3_writer *)base;
-	for (const char *next = data; size > 0;) {
-		ssize_t written = write(writer->descriptor, next, size);
-		if (written < 0 && errno == EINTR)
-			continue;
-		if (written < 0)
-			return fail(error, "writing a spool file", errno);
-		next += written;
-		size -= (size_t)written;
-		writer->size += (uint64_t)written;
-	}
+	if (!file_write_all(writer->descriptor, slice_make(data, size)))
+		return fail(error, "writing a spool file", errno);
+	writer->size += size;
 	return OK;
 }
 

@@ -1,9 +1,5 @@
-#include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <unistd.h>
 
 #include "base/log.h"
 #include "jobs/internal.h"
@@ -93,45 +89,4 @@ int64_t housekeeping_run(void *context, const atomic_bool *stopping)
 	forget_mails(housekeeping->service);
 	sweep_content(housekeeping, stopping); /* the longest: nothing else waits for it */
 	return INTERVAL_US;
-}
-
-/* ---- working files ---- */
-
-static int remove_content(int directory, const char *path, struct error *error);
-
-static int remove_entry(int parent, const char *name, const char *path, struct error *error)
-{
-	if (unlinkat(parent, name, 0) == 0 || errno == ENOENT)
-		return OK;
-	if (errno != EISDIR && errno != EPERM)
-		return error_cause(error, ERR_IO, "unlink %s in %s: %s", name, path, strerror(errno));
-	int directory = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (directory < 0)
-		return error_cause(error, ERR_IO, "open %s in %s: %s", name, path, strerror(errno));
-	int result = remove_content(directory, path, error);
-	if (!result && unlinkat(parent, name, AT_REMOVEDIR) != 0)
-		result = error_cause(error, ERR_IO, "rmdir %s in %s: %s", name, path, strerror(errno));
-	return result;
-}
-
-/* Takes over the descriptor. */
-static int remove_content(int directory, const char *path, struct error *error)
-{
-	DIR *entries = fdopendir(directory);
-	if (!entries) {
-		close(directory);
-		return error_cause(error, ERR_IO, "open %s: %s", path, strerror(errno));
-	}
-	int result = OK;
-	const struct dirent *entry;
-	while (!result && (entry = readdir(entries)))
-		if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
-			result = remove_entry(dirfd(entries), entry->d_name, path, error);
-	closedir(entries);
-	return result;
-}
-
-int remove_tree(const char *path, struct error *error)
-{
-	return remove_entry(AT_FDCWD, path, path, error);
 }

@@ -77,7 +77,4 @@ int sweep_take_place(struct service *service, int64_t *ret_since_us, struct erro
 /* Marks objects that nothing names, and deletes those that were marked long ago. */
 void sweep_content(struct housekeeping *housekeeping, const atomic_bool *stopping);
 
-/* Removes a directory with all that is in it; 0 or ERR_IO. */
-int remove_tree(const char *path, struct error *error) MUST_CHECK;
-
 #endif

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
+#include "base/file.h"
 #include "base/log.h"
 #include "jobs/internal.h"
 #include "service/issue.h"
@@ -186,7 +187,7 @@ static void complete(struct issuing *job, const struct issue_result *issued)
 
 static int prepare_directory(const struct issuer *issuer, struct error *error)
 {
-	int result = remove_tree(issuer->directory, error);
+	int result = file_remove_tree(issuer->directory, error);
 	if (!result && mkdir(issuer->directory, 0700) != 0)
 		result = error_cause(error, ERR_IO, "mkdir %s: %s", issuer->directory, strerror(errno));
 	return result;
@@ -212,7 +213,7 @@ static void work_on(struct issuing *job, struct arena *arena)
 		complete(job, &issued);
 	else if (!atomic_load(&job->lost))
 		end_failed_attempt(job, result, &error);
-	result = remove_tree(issuer->directory, &error);
+	result = file_remove_tree(issuer->directory, &error);
 	if (result)
 		log_warning("working_files_left", "cause", error_reason(&error, result));
 }

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "jobs/deliverer.h"
 #include "jobs/internal.h"
@@ -59,7 +60,7 @@ static int make_directory(const struct settings *settings, char *path, size_t si
                           struct error *error)
 {
 	snprintf(path, size, "%s/work", settings->service_data_dir);
-	int result = remove_tree(path, error);
+	int result = file_remove_tree(path, error);
 	if (!result && mkdir(path, 0700) != 0)
 		result = error_cause(error, ERR_IO, "mkdir %s: %s", path, strerror(errno));
 	return result;

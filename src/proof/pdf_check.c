@@ -1,14 +1,11 @@
 #include "proof/pdf_check.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "proof/pdf_sign.h"
 #include "proof/pdf_sign_form.h"
 #include "proof/report_finish.h"
@@ -297,31 +294,10 @@ int pdf_check(struct slice file, const struct trust_roots *roots, struct pdf_fac
 int pdf_check_file(const char *path, const struct trust_roots *roots, struct pdf_facts *ret_facts,
                    struct error *error)
 {
-	struct stat status;
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0 || fstat(fd, &status)) {
-		int cause = errno;
-		if (fd >= 0)
-			close(fd);
-		return error_cause(error, ERR_IO, "%s: %s", path, strerror(cause));
-	}
 	BUF_AUTO struct buf file;
-	buf_init(&file, (size_t)PDF_SIZE_MAX + 1);
-	int result = OK;
-	char block[65536];
-	ssize_t got;
-	while ((got = read(fd, block, sizeof(block))) != 0 && !file.failed) {
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got < 0) {
-			result = error_cause(error, ERR_IO, "%s: %s", path, strerror(errno));
-			break;
-		}
-		buf_add(&file, block, (size_t)got);
-	}
-	close(fd);
-	if (!result && file.failed)
-		result = file.full ? invalid(error, "is too large")
-		                   : error_cause(error, ERR_NO_MEMORY, "reading a report");
+	buf_init(&file, (size_t)PDF_SIZE_MAX);
+	int result = file_read_whole(path, &file, error);
+	if (file.full)
+		return invalid(error, "is too large");
 	return result ? result : pdf_check(buf_slice(&file), roots, ret_facts, error);
 }

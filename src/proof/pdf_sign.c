@@ -9,6 +9,7 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/file.h"
 #include "proof/pdf_base.h"
 #include "proof/pdf_sign_form.h"
 
@@ -112,22 +113,14 @@ static int make_update(const struct pdf_base *base, int64_t time_us, struct upda
 	return result ? result : buf_check(&update->after);
 }
 
-static int write_all(int fd, const char *data, size_t size, const char *path, struct error *error)
+static int write_out(int fd, struct slice content, const char *path, struct error *error)
 {
-	while (size > 0) {
-		ssize_t written = write(fd, data, size);
-		if (written < 0 && errno == EINTR)
-			continue;
-		if (written < 0)
-			return error_cause(error, errno == ENOSPC || errno == EDQUOT ? ERR_NO_SPACE : ERR_IO,
-			                   "%s: %s", path, strerror(errno));
-		data += written;
-		size -= (size_t)written;
-	}
+	if (!file_write_all(fd, content))
+		return error_cause(error, file_code(errno), "%s: %s", path, strerror(errno));
 	return OK;
 }
 
-/* Reads a file from its start, into a digest and, unless to_fd is negative, into another file. */
+/* Copies a whole file to where another stands, and adds it to a digest. */
 static int pass_through(int from_fd, int to_fd, struct digest_stream *digest, const char *path,
                         struct error *error)
 {
@@ -142,7 +135,7 @@ static int pass_through(int from_fd, int to_fd, struct digest_stream *digest, co
 		if (got == 0)
 			return OK;
 		digest_add(digest, block, (size_t)got);
-		int result = to_fd < 0 ? OK : write_all(to_fd, block, (size_t)got, path, error);
+		int result = write_out(to_fd, slice_make(block, (size_t)got), path, error);
 		if (result)
 			return result;
 		at += got;
@@ -162,7 +155,7 @@ static int write_contents(int fd, const struct buf *cms, const char *path, struc
 		memset(padding, '0', left);
 	buf_add_byte(&contents, '>');
 	int result = buf_check(&contents);
-	return result ? result : write_all(fd, contents.data, contents.size, path, error);
+	return result ? result : write_out(fd, buf_slice(&contents), path, error);
 }
 
 static int sign_copy(int base_fd, int fd, const struct update *update,
@@ -185,11 +178,11 @@ static int sign_copy(int base_fd, int fd, const struct update *update,
 	if (!result)
 		result = buf_check(&cms);
 	if (!result)
-		result = write_all(fd, update->before.data, update->before.size, path, error);
+		result = write_out(fd, buf_slice(&update->before), path, error);
 	if (!result)
 		result = write_contents(fd, &cms, path, error);
 	if (!result)
-		result = write_all(fd, update->after.data, update->after.size, path, error);
+		result = write_out(fd, buf_slice(&update->after), path, error);
 	if (!result && fsync(fd))
 		result = error_cause(error, ERR_IO, "%s: %s", path, strerror(errno));
 	return result;
@@ -198,13 +191,13 @@ static int sign_copy(int base_fd, int fd, const struct update *update,
 /* Reads back what was written. */
 static int summarize(int fd, const char *path, struct pdf_signed *ret_signed, struct error *error)
 {
-	struct digest_stream *digest = digest_begin();
-	if (!digest)
-		return error_cause(error, ERR_NO_MEMORY, "signing a report");
-	int result = pass_through(fd, -1, digest, path, error);
-	struct sha256 whole = digest_end(digest);
+	struct sha256 digest;
+	uint64_t size_bytes;
+	if (lseek(fd, 0, SEEK_SET) < 0)
+		return error_cause(error, ERR_IO, "%s: %s", path, strerror(errno));
+	int result = file_digest(fd, path, &size_bytes, &digest, error);
 	if (!result)
-		*ret_signed = (struct pdf_signed){whole, lseek(fd, 0, SEEK_END)};
+		*ret_signed = (struct pdf_signed){digest, (int64_t)size_bytes};
 	return result;
 }
 
@@ -213,24 +206,21 @@ int pdf_sign(const char *base_path, const char *signed_path, int64_t time_us,
 {
 	struct pdf_base base __attribute__((cleanup(pdf_base_free))) = {0};
 	struct update update __attribute__((cleanup(update_free))) = {0};
-	int base_fd = open(base_path, O_RDONLY | O_CLOEXEC);
+	DESCRIPTOR_AUTO int base_fd = open(base_path, O_RDONLY | O_CLOEXEC);
 	if (base_fd < 0)
 		return error_cause(error, ERR_IO, "%s: %s", base_path, strerror(errno));
 	int result = pdf_base_read(base_fd, &base, error);
 	if (!result)
 		result = make_update(&base, time_us, &update);
-	int fd = result ? -1 : open(signed_path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0640);
-	if (!result && fd < 0)
-		result = error_cause(error, ERR_IO, "%s: %s", signed_path, strerror(errno));
-	if (!result)
-		result = sign_copy(base_fd, fd, &update, signing, signed_path, error);
+	if (result)
+		return result;
+	DESCRIPTOR_AUTO int fd = open(signed_path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0640);
+	if (fd < 0)
+		return error_cause(error, ERR_IO, "%s: %s", signed_path, strerror(errno));
+	result = sign_copy(base_fd, fd, &update, signing, signed_path, error);
 	if (!result)
 		result = summarize(fd, signed_path, ret_signed, error);
-	close(base_fd);
-	if (fd >= 0) {
-		close(fd);
-		if (result)
-			unlink(signed_path);
-	}
+	if (result)
+		unlink(signed_path);
 	return result;
 }

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "proof/renderer_process.h"
 #include "proof/report_wire.h"
 
@@ -133,12 +134,6 @@ static int open_pipe(struct drawing *drawing, struct error *error)
 	return OK;
 }
 
-static void shut(int file)
-{
-	if (file >= 0)
-		close(file);
-}
-
 /* Has the program read the facts and write the report; shuts both. */
 static int run(const struct renderer *renderer, struct drawing *drawing, struct error *error)
 {
@@ -147,8 +142,8 @@ static int run(const struct renderer *renderer, struct drawing *drawing, struct 
 		result = spawn(renderer->program, drawing, error);
 	if (!result)
 		result = wait_for(drawing, renderer->timeout_ms, error);
-	shut(drawing->told);
-	shut(drawing->tell);
+	descriptor_close(&drawing->told);
+	descriptor_close(&drawing->tell);
 	return result;
 }
 
@@ -164,8 +159,8 @@ int renderer_draw(const struct renderer *renderer, const struct report_facts *fa
 	}
 	if (result && drawing.report >= 0)
 		unlink(path);
-	shut(drawing.facts);
-	shut(drawing.report);
+	descriptor_close(&drawing.facts);
+	descriptor_close(&drawing.report);
 	return result;
 }
 
@@ -187,7 +182,7 @@ int renderer_open(const char *path, struct renderer *ret_renderer, struct error 
 
 void renderer_close(struct renderer *renderer)
 {
-	shut(renderer->program);
+	descriptor_close(&renderer->program);
 	renderer->program = -1;
 }
 
@@ -199,8 +194,8 @@ int renderer_check(const struct renderer *renderer, struct error *error)
 	int result = drawing.facts >= 0 && drawing.report >= 0
 	                 ? run(renderer, &drawing, error)
 	                 : error_cause(error, ERR_NO_MEMORY, "memfd_create: %s", strerror(errno));
-	shut(drawing.facts);
-	shut(drawing.report);
+	descriptor_close(&drawing.facts);
+	descriptor_close(&drawing.report);
 	return result;
 }
 

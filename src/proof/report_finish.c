@@ -7,6 +7,7 @@
 
 #include <qpdf/qpdf-c.h>
 
+#include "base/file.h"
 #include "proof/pdf_sign_form.h"
 #include "proof/report_artifact.h"
 
@@ -188,20 +189,6 @@ static int complete(qpdf_data pdf, const struct report_finishing *finishing, str
 	return result ? result : complete_element(pdf, tree, finishing->figure_text, 0, error);
 }
 
-static int write_all(int file, struct slice bytes, struct error *error)
-{
-	while (bytes.size > 0) {
-		ssize_t size = write(file, bytes.data, bytes.size);
-		if (size < 0 && errno == EINTR)
-			continue;
-		if (size <= 0)
-			return error_cause(error, errno == ENOSPC || errno == EDQUOT ? ERR_NO_SPACE : ERR_IO,
-			                   "writing the report: %s", strerror(errno));
-		bytes = slice_make(bytes.data + size, bytes.size - (size_t)size);
-	}
-	return OK;
-}
-
 static int write_file(qpdf_data pdf, int file, struct error *error)
 {
 	qpdf_init_write_memory(pdf);
@@ -211,7 +198,9 @@ static int write_file(qpdf_data pdf, int file, struct error *error)
 	qpdf_force_pdf_version(pdf, "1.7");
 	if (qpdf_write(pdf) & QPDF_ERRORS)
 		return check(pdf, error);
-	return write_all(file, slice_make(qpdf_get_buffer(pdf), qpdf_get_buffer_length(pdf)), error);
+	if (!file_write_all(file, slice_make(qpdf_get_buffer(pdf), qpdf_get_buffer_length(pdf))))
+		return error_cause(error, file_code(errno), "writing the report: %s", strerror(errno));
+	return OK;
 }
 
 int report_finish(struct slice data, const struct report_finishing *finishing, int file,

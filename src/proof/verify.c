@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/utf8.h"
 #include "proof/pdf_check.h"
 #include "proof/verify_check.h"
@@ -147,7 +148,7 @@ static int open_input(struct run *run, struct input *input)
 	struct error error = {0};
 	struct stat facts;
 	char head[64] = {0}, tail[ZIP_END_SIZE] = {0};
-	int fd = open(input->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	DESCRIPTOR_AUTO int fd = open(input->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	int status = 0;
 	if (fd < 0 || fstat(fd, &facts) < 0)
 		status = error_cause(&error, ERR_IO, "it cannot be opened: %s", strerror(errno));
@@ -165,8 +166,6 @@ static int open_input(struct run *run, struct input *input)
 		input->identity = zip_identity(&facts);
 		status = zip_descriptor_sum(fd, input->path, &input->sum, &error);
 	}
-	if (fd >= 0)
-		close(fd);
 	if (status < 0)
 		return verify_add_error(run, input->path, "", status, &error);
 	input->kind = recognize(head, size, tail);
@@ -285,7 +284,7 @@ static void judge_part(struct run *run, const struct input *part)
 
 int verify_read_roots(const char *path, struct buf *out, struct error *error)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	DESCRIPTOR_AUTO int fd = open(path, O_RDONLY | O_CLOEXEC);
 	struct stat facts;
 	int status = 0;
 	if (fd < 0 || fstat(fd, &facts) < 0)
@@ -306,8 +305,6 @@ int verify_read_roots(const char *path, struct buf *out, struct error *error)
 		buf_add_byte(out, '\n');
 		status = buf_check(out);
 	}
-	if (fd >= 0)
-		close(fd);
 	return status;
 }
 

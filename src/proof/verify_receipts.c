@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "proof/receipt.h"
 #include "proof/verify_check.h"
 #include "proof/zip_shape.h"
@@ -33,7 +34,7 @@ static int compare_places(const void *a, const void *b)
 static int load(const char *path, struct buf *out, struct error *error)
 {
 	struct stat facts;
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	DESCRIPTOR_AUTO int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	int status = 0;
 	if (fd < 0 || fstat(fd, &facts) < 0)
 		status = error_cause(error, ERR_IO, "it cannot be opened: %s", strerror(errno));
@@ -46,8 +47,6 @@ static int load(const char *path, struct buf *out, struct error *error)
 		else if (!zip_read_at(fd, to, (size_t)facts.st_size, 0))
 			status = error_cause(error, ERR_IO, "it cannot be read");
 	}
-	if (fd >= 0)
-		close(fd);
 	return status;
 }
 

@@ -6,6 +6,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "base/file.h"
 #include "proof/zip_shape.h"
 
 #define CHUNK_SIZE ((size_t)64 * 1024)
@@ -295,32 +296,17 @@ void zip_reader_free(struct zip_reader *reader)
 
 int zip_file_sum(const char *path, struct zip_sum *ret_sum, struct error *error)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	DESCRIPTOR_AUTO int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (fd < 0)
 		return error_cause(error, ERR_IO, "open %s: %s", path, strerror(errno));
-	int status = zip_descriptor_sum(fd, path, ret_sum, error);
-	close(fd);
-	return status;
+	return zip_descriptor_sum(fd, path, ret_sum, error);
 }
 
 int zip_descriptor_sum(int fd, const char *path, struct zip_sum *ret_sum, struct error *error)
 {
-	uint8_t chunk[CHUNK_SIZE];
-	uint64_t size = 0;
-	struct digest_stream *digest = digest_begin();
-	if (!digest)
-		return error_cause(error, ERR_NO_MEMORY, "digest");
-	ssize_t got;
-	while ((got = read(fd, chunk, sizeof chunk)) > 0 || (got < 0 && errno == EINTR)) {
-		if (got < 0)
-			continue;
-		digest_add(digest, chunk, (size_t)got);
-		size += (uint64_t)got;
-	}
-	int code = errno;
-	struct sha256 sum = digest_end(digest);
-	if (got < 0)
-		return error_cause(error, ERR_IO, "read %s: %s", path, strerror(code));
-	*ret_sum = (struct zip_sum){size, sum};
-	return 0;
+	struct zip_sum sum;
+	int status = file_digest(fd, path, &sum.size_bytes, &sum.sha256, error);
+	if (status == 0)
+		*ret_sum = sum;
+	return status;
 }

@@ -6,9 +6,9 @@
 
 #include "base/arena.h"
 #include "base/clock.h"
+#include "base/file.h"
 #include "net/http.h"
 #include "seal/certificate.h"
-#include "seal/file.h"
 
 #define TIMEOUT_DEFAULT_MS 10000
 #define TIME_BOUND_DEFAULT_US (60 * US_PER_SECOND)
@@ -94,7 +94,7 @@ static int load_roots(const struct authorities *authorities, struct authority *a
 	} else {
 		if (!authority->options.roots_path)
 			return error_cause(error, ERR_VALIDATION, "%s: no roots", authority->options.name);
-		int result = file_read(authority->options.roots_path, &authority->roots, error);
+		int result = file_read_whole(authority->options.roots_path, &authority->roots, error);
 		if (result != 0)
 			return result;
 	}

@@ -9,6 +9,7 @@
 #include "seal/timestamp.h"
 
 #define CERTIFICATES_MAX 64 /* in one PEM text */
+#define PEM_FILE_MAX 262144 /* bytes */
 
 static inline void certificates_cleanup(STACK_OF(X509) * *certificates)
 {

@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "base/digest.h"
+#include "base/durable.h"
 #include "seal/certificate.h"
-#include "seal/file.h"
 
 #define DAY_SECONDS 86400L
 #define ROOT_DAYS 7300
@@ -116,13 +116,16 @@ static int write_pem(const char *directory, const char *name, X509 *certificate,
                      struct error *error)
 {
 	BIO *bio = BIO_new(BIO_s_secmem());
+	char path[PATH_MAX];
 	char *data;
 	int result = ERR_INTERNAL;
 
-	if (bio && PEM_write_bio_X509(bio, certificate) == 1 &&
-	    (!key || PEM_write_bio_PrivateKey(bio, key, NULL, NULL, 0, NULL, NULL) == 1)) {
+	if ((size_t)snprintf(path, sizeof path, "%s/%s", directory, name) >= sizeof path)
+		result = error_cause(error, ERR_IO, "path too long");
+	else if (bio && PEM_write_bio_X509(bio, certificate) == 1 &&
+	         (!key || PEM_write_bio_PrivateKey(bio, key, NULL, NULL, 0, NULL, NULL) == 1)) {
 		long size = BIO_get_mem_data(bio, &data);
-		result = file_replace(directory, name, slice_make(data, (size_t)size), error);
+		result = durable_replace(path, 0600, slice_make(data, (size_t)size), error);
 	}
 	BIO_free(bio);
 	return result;

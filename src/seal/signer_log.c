@@ -13,6 +13,7 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/durable.h"
+#include "base/file.h"
 #include "base/json.h"
 
 #define BLOCK_SIZE 65536
@@ -172,13 +173,11 @@ int signer_log_check(const char *directory, signer_log_visit *visit, void *conte
 	int result = make_path(directory, path, error);
 	if (result != OK)
 		return result;
-	int file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	DESCRIPTOR_AUTO int file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 	if (file < 0)
 		return error_cause(error, errno == ENOENT ? ERR_NOT_FOUND : ERR_IO, "%s: %s", path,
 		                   strerror(errno));
-	result = read_log(file, visit, context, ret_facts, error);
-	close(file);
-	return result;
+	return read_log(file, visit, context, ret_facts, error);
 }
 
 /* ---- opening ---- */
@@ -206,8 +205,7 @@ static int write_at(int file, struct slice bytes, int64_t offset)
 		if (size < 0 && errno == EINTR)
 			continue;
 		if (size <= 0)
-			return size == 0 || errno == ENOSPC || errno == EDQUOT || errno == EFBIG ? ERR_NO_SPACE
-			                                                                         : ERR_IO;
+			return file_code(size == 0 ? ENOSPC : errno);
 		bytes = slice_make(bytes.data + size, bytes.size - (size_t)size);
 		offset += size;
 	}

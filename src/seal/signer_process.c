@@ -14,9 +14,9 @@
 #include <unistd.h>
 
 #include "base/confine.h"
+#include "base/file.h"
 #include "seal/certificate.h"
 #include "seal/development.h"
-#include "seal/file.h"
 #include "seal/signer_attributes.h"
 #include "seal/signer_log.h"
 #include "seal/signer_marks.h"
@@ -83,7 +83,7 @@ static int read_key(const char *path, EVP_PKEY **ret_key, struct error *error)
 	struct buf pem;
 
 	buf_init(&pem, PEM_FILE_MAX);
-	int result = file_read(path, &pem, error);
+	int result = file_read_whole(path, &pem, error);
 	BIO *bio = result == 0 ? BIO_new_mem_buf(pem.data, (int)pem.size) : NULL;
 	EVP_PKEY *key = bio ? PEM_read_bio_PrivateKey(bio, NULL, no_passphrase, NULL) : NULL;
 	BIO_free(bio);
@@ -105,7 +105,7 @@ static int load_identity(const char *key_path, const char *certificates_path,
 	buf_init(&pem, PEM_FILE_MAX);
 	int result = read_key(key_path, &identity->key, error);
 	if (result == 0)
-		result = file_read(certificates_path, &pem, error);
+		result = file_read_whole(certificates_path, &pem, error);
 	if (result == 0)
 		result = certificates_read(buf_slice(&pem), &identity->certificates, error);
 	if (result != 0)
@@ -136,7 +136,7 @@ static int load_pair(const char *directory, const char *name, const char *root_n
 		return error_cause(error, ERR_IO, "path too long");
 	int result = load_identity(path, path, identity, error);
 	if (result == 0)
-		result = file_read(root_path, &pem, error);
+		result = file_read_whole(root_path, &pem, error);
 	if (result == 0)
 		result = certificates_read(buf_slice(&pem), &root, error);
 	if (result != 0)
@@ -166,7 +166,7 @@ static int load(struct process *process, const struct signer_options *options, s
 		if (result == 0)
 			result = check_path(&process->report, error);
 		if (result == 0 && options->roots_path)
-			result = file_read(options->roots_path, &process->roots, error);
+			result = file_read_whole(options->roots_path, &process->roots, error);
 		return result;
 	}
 	int result = development_create(options->directory, error);

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/durable.h"
+#include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "db/db.h"
@@ -20,19 +21,6 @@
 #define MANIFEST_MAX ((size_t)64 * 1024)
 #define FIRST_STORE_FILE "constancia.db" /* of manifests that do not name it */
 #define DIRECTORY_MAX 3500               /* leaves room for names below it within PATH_MAX */
-
-static int fail(struct error *error, const char *what, const char *path)
-{
-	return error_cause(error, errno == ENOSPC ? ERR_NO_SPACE : ERR_IO, "%s %s: %s", what, path,
-	                   strerror(errno));
-}
-
-static void close_file(int *descriptor)
-{
-	if (*descriptor >= 0)
-		close(*descriptor);
-}
-#define FILE_AUTO __attribute__((cleanup(close_file)))
 
 /* ---- files ---- */
 
@@ -45,7 +33,7 @@ static int prepare_directory(const char *path, struct error *error)
 		return code;
 	DIR *directory = opendir(path);
 	if (!directory)
-		return fail(error, "opening", path);
+		return file_fail(error, "opening", path);
 	bool empty = true;
 	for (struct dirent *entry; empty && (entry = readdir(directory));)
 		empty = strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0;
@@ -58,27 +46,14 @@ static int prepare_directory(const char *path, struct error *error)
 static int digest_file(const char *path, int64_t *ret_bytes, struct sha256 *ret_digest,
                        struct error *error)
 {
-	FILE_AUTO int file = open(path, O_RDONLY | O_CLOEXEC);
+	uint64_t bytes = 0;
+	DESCRIPTOR_AUTO int file = open(path, O_RDONLY | O_CLOEXEC);
 	if (file < 0)
-		return fail(error, "opening", path);
-	struct digest_stream *digest = digest_begin();
-	char *chunk = malloc(COPY_CHUNK);
-	int64_t bytes = 0;
-	ssize_t size = -1;
-	errno = ENOMEM;
-	while (digest && chunk && (size = read(file, chunk, COPY_CHUNK)) > 0) {
-		digest_add(digest, chunk, (size_t)size);
-		bytes += size;
-	}
-	free(chunk);
-	if (size < 0) {
-		int code = fail(error, "reading", path);
-		digest_cancel(digest);
-		return code;
-	}
-	*ret_bytes = bytes;
-	*ret_digest = digest_end(digest);
-	return OK;
+		return file_fail(error, "opening", path);
+	int code = file_digest(file, path, &bytes, ret_digest, error);
+	if (!code)
+		*ret_bytes = (int64_t)bytes;
+	return code;
 }
 
 /* ---- objects ---- */
@@ -206,18 +181,18 @@ static int write_manifest(const char *directory, const struct backup_facts *fact
 
 static int read_manifest(const char *directory, struct backup_facts *ret, struct error *error)
 {
-	char path[PATH_MAX], text[4096];
-	snprintf(path, sizeof path, "%s/backup.json", directory);
-	FILE_AUTO int file = open(path, O_RDONLY | O_CLOEXEC);
-	if (file < 0)
-		return fail(error, "this is no whole backup: opening", path);
-	ssize_t size = read(file, text, sizeof text);
-	if (size < 0)
-		return fail(error, "reading", path);
+	char path[PATH_MAX];
+	struct error why = {0};
+	BUF_AUTO struct buf text;
 	ARENA_AUTO struct arena arena;
-	arena_init(&arena, MANIFEST_MAX);
 	struct json *json;
-	int code = json_parse(&arena, slice_make(text, (size_t)size), NULL, &json, error);
+	snprintf(path, sizeof path, "%s/backup.json", directory);
+	buf_init(&text, MANIFEST_MAX);
+	arena_init(&arena, MANIFEST_MAX);
+	int code = file_read_whole(path, &text, &why);
+	if (code)
+		return error_cause(error, code, "this is no whole backup: %s", why.cause);
+	code = json_parse(&arena, buf_slice(&text), NULL, &json, error);
 	if (code)
 		return code;
 	struct slice digest, created, store_file = slice_of(FIRST_STORE_FILE);
@@ -270,7 +245,7 @@ int backup_make(struct store *store, struct content_store *content, const char *
 	if (!code)
 		code = store_backup(store, path, error);
 	if (!code && chmod(path, 0600) != 0)
-		code = fail(error, "restricting", path);
+		code = file_fail(error, "restricting", path);
 	if (!code)
 		code = durable_sync(path, error);
 	if (!code)

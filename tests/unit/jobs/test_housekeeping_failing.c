@@ -142,29 +142,6 @@ static void idle_accounts_are_disabled_once(void **state)
 	assert_true(found.disabled);
 }
 
-/* Working files: all or an error, and never what a link leads to. */
-static void trees_are_removed(void **state)
-{
-	char tree[200], path[300];
-	snprintf(tree, sizeof tree, "%s/tree", office.sample.directory);
-	for (int at = 1;; at++) {
-		mkdir(tree, 0700);
-		snprintf(path, sizeof path, "%s/below", tree);
-		mkdir(path, 0700);
-		snprintf(path, sizeof path, "%s/below/link", tree);
-		(void)!symlink(office.sample.directory, path);
-		failing_arm(FAILING_FILES, at);
-		int code = remove_tree(tree, &error);
-		const char *failed = failing_disarm();
-		assert_int_equal(code, failed ? ERR_IO : OK);
-		assert_int_equal(access(tree, F_OK) == 0, failed != NULL);
-		if (!failed)
-			break;
-	}
-	assert_int_equal(remove_tree(tree, &error), OK);
-	assert_int_equal(access(office.sample.directory, F_OK), 0);
-}
-
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -172,7 +149,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(what_has_a_name_is_never_swept),
 		TEST(idle_accounts_are_disabled_once),
-		TEST(trees_are_removed),
 	};
 	return cmocka_run_group_tests(tests, office_start_signer, office_stop_signer);
 }

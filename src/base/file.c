@@ -1,0 +1,142 @@
+#include "base/file.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#define READ_PORTION ((size_t)16 << 10)
+#define DIGEST_PORTION ((size_t)64 << 10)
+
+void descriptor_close(const int *descriptor)
+{
+	int number = errno;
+	if (*descriptor >= 0)
+		close(*descriptor);
+	errno = number;
+}
+
+int descriptor_take(int *descriptor)
+{
+	int taken = *descriptor;
+	*descriptor = -1;
+	return taken;
+}
+
+int file_code(int number)
+{
+	return number == ENOSPC || number == EDQUOT || number == EFBIG ? ERR_NO_SPACE : ERR_IO;
+}
+
+int file_fail(struct error *error, const char *what, const char *path)
+{
+	return error_cause(error, file_code(errno), "%s %s: %s", what, path, strerrordesc_np(errno));
+}
+
+/* ---- contents ---- */
+
+static ssize_t read_some(int file, void *data, size_t size)
+{
+	ssize_t got;
+	do
+		got = read(file, data, size);
+	while (got < 0 && errno == EINTR);
+	return got;
+}
+
+int file_read_whole(const char *path, struct buf *out, struct error *error)
+{
+	char portion[READ_PORTION];
+	ssize_t size;
+	DESCRIPTOR_AUTO int file = open(path, O_RDONLY | O_CLOEXEC);
+	if (file < 0)
+		return file_fail(error, "opening", path);
+	while ((size = read_some(file, portion, sizeof portion)) > 0 && !out->failed)
+		buf_add(out, portion, (size_t)size);
+	int result = size < 0 ? file_fail(error, "reading", path) : OK;
+	explicit_bzero(portion, sizeof portion); /* it may have been a key */
+	if (!result && out->full)
+		return error_cause(error, ERR_IO, "%s: over %zu bytes", path, out->limit);
+	return result ? result : buf_check(out);
+}
+
+int file_digest(int file, const char *path, uint64_t *ret_size_bytes, struct sha256 *ret_digest,
+                struct error *error)
+{
+	char portion[DIGEST_PORTION];
+	uint64_t size_bytes = 0;
+	ssize_t size;
+	struct digest_stream *digest = digest_begin();
+	if (!digest)
+		return error_cause(error, ERR_NO_MEMORY, "digesting %s", path);
+	while ((size = read_some(file, portion, sizeof portion)) > 0) {
+		digest_add(digest, portion, (size_t)size);
+		size_bytes += (uint64_t)size;
+	}
+	if (size < 0) {
+		int result = file_fail(error, "reading", path);
+		digest_cancel(digest);
+		return result;
+	}
+	*ret_size_bytes = size_bytes;
+	*ret_digest = digest_end(digest);
+	return OK;
+}
+
+bool file_write_all(int file, struct slice content)
+{
+	while (content.size > 0) {
+		ssize_t size = write(file, content.data, content.size);
+		if (size < 0 && errno == EINTR)
+			continue;
+		if (size == 0)
+			errno = ENOSPC;
+		if (size <= 0)
+			return false;
+		content = slice_make(content.data + size, content.size - (size_t)size);
+	}
+	return true;
+}
+
+/* ---- removal ---- */
+
+static int remove_content(int directory, const char *path, struct error *error);
+
+static int remove_entry(int parent, const char *name, const char *path, struct error *error)
+{
+	if (unlinkat(parent, name, 0) == 0 || errno == ENOENT)
+		return OK;
+	if (errno != EISDIR && errno != EPERM)
+		return error_cause(error, ERR_IO, "unlink %s in %s: %s", name, path,
+		                   strerrordesc_np(errno));
+	int directory = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (directory < 0)
+		return error_cause(error, ERR_IO, "open %s in %s: %s", name, path, strerrordesc_np(errno));
+	int result = remove_content(directory, path, error);
+	if (!result && unlinkat(parent, name, AT_REMOVEDIR) != 0)
+		result =
+			error_cause(error, ERR_IO, "rmdir %s in %s: %s", name, path, strerrordesc_np(errno));
+	return result;
+}
+
+/* Takes over the descriptor. */
+static int remove_content(int directory, const char *path, struct error *error)
+{
+	DIR *entries = fdopendir(directory);
+	if (!entries) {
+		descriptor_close(&directory);
+		return error_cause(error, ERR_IO, "open %s: %s", path, strerrordesc_np(errno));
+	}
+	int result = OK;
+	const struct dirent *entry;
+	while (!result && (entry = readdir(entries)))
+		if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+			result = remove_entry(dirfd(entries), entry->d_name, path, error);
+	closedir(entries);
+	return result;
+}
+
+int file_remove_tree(const char *path, struct error *error)
+{
+	return remove_entry(AT_FDCWD, path, path, error);
+}

@@ -1,0 +1,33 @@
+/* Files: a descriptor that closes itself, whole contents in and out, removal. Nothing here lasts
+ * through a power failure by itself: whatever syncs is in base/durable.h. */
+#ifndef BASE_FILE_H
+#define BASE_FILE_H
+
+#include "base/buf.h"
+#include "base/digest.h"
+#include "base/error.h"
+
+/* Closes a descriptor at the end of its scope, unless it is negative. Keeps errno. */
+#define DESCRIPTOR_AUTO __attribute__((cleanup(descriptor_close)))
+void descriptor_close(const int *descriptor);
+/* Takes it out of the variable, so that it stays open. */
+int descriptor_take(int *descriptor);
+
+/* What an errno means: ERR_NO_SPACE when there is no room, ERR_IO otherwise. */
+int file_code(int number);
+/* Of errno as it stands: its code, with "`what` `path`: why" as the cause. */
+int file_fail(struct error *error, const char *what, const char *path);
+
+/* Appends the whole file. ERR_IO, too, when there is more than `out` may hold (out->full);
+ * ERR_NO_MEMORY. */
+int file_read_whole(const char *path, struct buf *out, struct error *error) MUST_CHECK;
+/* Size and SHA-256 of an open file, from where it stands to its end; `path` is for the cause. */
+int file_digest(int file, const char *path, uint64_t *ret_size_bytes, struct sha256 *ret_digest,
+                struct error *error) MUST_CHECK;
+/* Writes where the file stands, however many pieces it takes. False and errno. */
+bool file_write_all(int file, struct slice content) MUST_CHECK;
+/* Removes a file, or a directory with all below it; one that is not there is removed. Follows no
+ * symbolic link. Whoever writes below it meanwhile may make it fail. */
+int file_remove_tree(const char *path, struct error *error) MUST_CHECK;
+
+#endif

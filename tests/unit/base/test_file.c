@@ -1,0 +1,239 @@
+/* Files read, written, digested and removed: whole, or with an error that says so, though one call
+ * after another of the file system fails. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "failing.h"
+
+#define BIG ((size_t)300000) /* more than a portion or a pipe holds */
+#define PIPE_BYTES 65536
+
+static char directory[] = "/tmp/test-file-XXXXXX";
+static char one[64];
+static char *big;
+static struct error error;
+
+static int start(void **state)
+{
+	(void)state;
+	big = malloc(BIG);
+	assert_non_null(big);
+	for (size_t i = 0; i < BIG; i++)
+		big[i] = (char)(i * 31 + i / 251);
+	assert_non_null(mkdtemp(directory));
+	snprintf(one, sizeof one, "%s/one", directory);
+	DESCRIPTOR_AUTO int file = open(one, O_WRONLY | O_CREAT | O_EXCL, 0600);
+	assert_true(file_write_all(file, slice_make(big, BIG)));
+	return 0;
+}
+
+static int stop(void **state)
+{
+	(void)state;
+	free(big);
+	return file_remove_tree(directory, &error);
+}
+
+static void a_descriptor_closes_itself_unless_taken(void **state)
+{
+	(void)state;
+	int closed, taken;
+	{
+		DESCRIPTOR_AUTO int gone = open(one, O_RDONLY);
+		DESCRIPTOR_AUTO int kept = open(one, O_RDONLY);
+		DESCRIPTOR_AUTO int none = -1;
+		closed = gone;
+		taken = descriptor_take(&kept);
+		assert_true(gone >= 0 && taken >= 0 && kept == -1 && none == -1);
+		errno = ENOTDIR;
+	}
+	assert_int_equal(errno, ENOTDIR);
+	assert_int_equal(fcntl(taken, F_GETFD), 0);
+	assert_int_equal(fcntl(closed, F_GETFD), -1);
+	close(taken);
+	errno = ENOTDIR;
+	closed = 1 << 20; /* closing it fails, and that is not what the caller is told */
+	descriptor_close(&closed);
+	assert_int_equal(errno, ENOTDIR);
+}
+
+static void an_errno_becomes_a_code(void **state)
+{
+	(void)state;
+	assert_int_equal(file_code(ENOSPC), ERR_NO_SPACE);
+	assert_int_equal(file_code(EDQUOT), ERR_NO_SPACE);
+	assert_int_equal(file_code(EFBIG), ERR_NO_SPACE);
+	assert_int_equal(file_code(EIO), ERR_IO);
+	assert_int_equal(file_code(ENOENT), ERR_IO);
+	errno = ENOSPC;
+	assert_int_equal(file_fail(&error, "filling", "/a/b"), ERR_NO_SPACE);
+	assert_string_equal(error.cause, "filling /a/b: No space left on device");
+}
+
+static int read_with(size_t limit, struct buf *out)
+{
+	buf_free(out);
+	buf_init(out, limit);
+	buf_add_byte(out, '+');
+	return file_read_whole(one, out, &error);
+}
+
+static void a_file_is_read_whole_or_not_at_all(void **state)
+{
+	(void)state;
+	BUF_AUTO struct buf text = {0};
+	assert_int_equal(read_with(BIG + 1, &text), OK);
+	assert_true(text.size == BIG + 1 && text.data[0] == '+' && !text.full);
+	assert_memory_equal(text.data + 1, big, BIG);
+	assert_int_equal(read_with(BIG, &text), ERR_IO);
+	assert_true(text.full);
+	assert_non_null(strstr(error.cause, "/one: over 300000 bytes"));
+	buf_clear(&text);
+	assert_int_equal(file_read_whole("/nothing/here", &text, &error), ERR_IO);
+	assert_non_null(strstr(error.cause, "opening /nothing/here: "));
+	assert_int_equal(file_read_whole(directory, &text, &error), ERR_IO);
+	assert_false(text.full);
+	for (int at = 1;; at++) {
+		failing_arm(FAILING_MEMORY | FAILING_FILES | FAILING_ARENAS, at);
+		int result = read_with(BIG + 1, &text);
+		const char *failed = failing_disarm();
+		assert_true(failed ? result == ERR_IO || result == ERR_NO_MEMORY : result == OK);
+		if (!failed)
+			break;
+	}
+}
+
+static int digest(uint64_t *ret_size_bytes, struct sha256 *ret_digest)
+{
+	DESCRIPTOR_AUTO int file = open(one, O_RDONLY | O_CLOEXEC);
+	assert_true(file >= 0 && lseek(file, 1, SEEK_SET) == 1);
+	failing_arm(FAILING_FILES, (int)*ret_size_bytes);
+	int result = file_digest(file, one, ret_size_bytes, ret_digest, &error);
+	return result;
+}
+
+static void the_rest_of_a_file_is_digested(void **state)
+{
+	(void)state;
+	struct sha256 wanted = sha256_of(big + 1, BIG - 1);
+	for (uint64_t at = 1;; at++) {
+		struct sha256 found = {0};
+		uint64_t size_bytes = at;
+		int result = digest(&size_bytes, &found);
+		if (failing_disarm()) {
+			assert_int_equal(result, ERR_IO);
+			assert_true(size_bytes == at && found.bytes[0] == 0); /* untouched */
+			continue;
+		}
+		assert_int_equal(result, OK);
+		assert_true(size_bytes == BIG - 1 && sha256_equal(&found, &wanted));
+		break;
+	}
+}
+
+struct pipe_end {
+	int descriptor;
+	pthread_t writer;
+};
+
+static void pass_over(int number)
+{
+	(void)number;
+}
+
+/* Reads all that comes. A write that is interrupted while the pipe is full ends in the middle, or
+ * with EINTR when it had just begun. */
+static void *drain(void *context)
+{
+	const struct pipe_end *end = context;
+	char *got = calloc(1, BIG);
+	size_t at = 0;
+	for (int waiting = 0; waiting < PIPE_BYTES;)
+		if (ioctl(end->descriptor, FIONREAD, &waiting) != 0)
+			return NULL;
+	for (int i = 0; i < 100; i++, sched_yield())
+		pthread_kill(end->writer, SIGUSR1);
+	for (ssize_t size; got && (size = read(end->descriptor, got + at, BIG - at)) > 0;)
+		at += (size_t)size;
+	return got;
+}
+
+static void all_is_written_in_pieces_too(void **state)
+{
+	(void)state;
+	int ends[2];
+	pthread_t reader;
+	void *got = NULL;
+	struct sigaction action = {.sa_handler = pass_over};
+	assert_int_equal(sigaction(SIGUSR1, &action, NULL), 0);
+	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+	assert_int_equal(fcntl(ends[1], F_SETPIPE_SZ, PIPE_BYTES), PIPE_BYTES);
+	struct pipe_end end = {ends[0], pthread_self()};
+	assert_int_equal(pthread_create(&reader, NULL, drain, &end), 0);
+	assert_true(file_write_all(ends[1], slice_make(big, BIG)));
+	close(ends[1]);
+	pthread_join(reader, &got);
+	close(ends[0]);
+	assert_non_null(got);
+	assert_memory_equal(got, big, BIG);
+	free(got);
+
+	DESCRIPTOR_AUTO int full = open("/dev/full", O_WRONLY | O_CLOEXEC);
+	assert_false(file_write_all(full, slice_of("x")));
+	assert_int_equal(errno, ENOSPC);
+	assert_true(file_write_all(-1, slice_of("")));
+}
+
+/* All or an error, and never what a link leads to. */
+static void trees_are_removed(void **state)
+{
+	(void)state;
+	char tree[100], path[200];
+	snprintf(tree, sizeof tree, "%s/tree", directory);
+	for (int at = 1;; at++) {
+		mkdir(tree, 0700);
+		snprintf(path, sizeof path, "%s/below", tree);
+		mkdir(path, 0700);
+		snprintf(path, sizeof path, "%s/below/link", tree);
+		(void)!symlink(directory, path);
+		failing_arm(FAILING_FILES, at);
+		int result = file_remove_tree(tree, &error);
+		const char *failed = failing_disarm();
+		assert_int_equal(result, failed ? ERR_IO : OK);
+		assert_int_equal(access(tree, F_OK) == 0, failed != NULL);
+		if (!failed)
+			break;
+	}
+	assert_int_equal(file_remove_tree(tree, &error), OK);
+	assert_int_equal(access(one, F_OK), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_descriptor_closes_itself_unless_taken),
+		cmocka_unit_test(an_errno_becomes_a_code),
+		cmocka_unit_test(a_file_is_read_whole_or_not_at_all),
+		cmocka_unit_test(the_rest_of_a_file_is_digested),
+		cmocka_unit_test(all_is_written_in_pieces_too),
+		cmocka_unit_test(trees_are_removed),
+	};
+	return cmocka_run_group_tests(tests, start, stop);
+}
