@@ -1,6 +1,5 @@
 #include "net/transfer.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <strings.h>
 #include <unistd.h>
@@ -14,36 +13,6 @@
 struct http_session {
 	CURL *easy;
 };
-
-static pthread_once_t curl_started = PTHREAD_ONCE_INIT;
-static CURLcode curl_start_result;
-
-static void curl_start(void)
-{
-	curl_start_result = curl_global_init(CURL_GLOBAL_DEFAULT);
-}
-
-int transfer_init(void)
-{
-	pthread_once(&curl_started, curl_start);
-	return curl_start_result == CURLE_OK ? 0 : ERR_NO_MEMORY;
-}
-
-static curl_socket_t open_guarded(void *context, curlsocktype purpose,
-                                  struct curl_sockaddr *address)
-{
-	struct http_transfer *transfer = context;
-
-	(void)purpose;
-	if (!address_guard_permits(transfer->request->guard, &address->addr)) {
-		transfer->refused = true;
-		transfer->refused_kind = address_classify(&address->addr);
-		address_text(&address->addr, transfer->refused_address);
-		return CURL_SOCKET_BAD;
-	}
-	transfer->opened = true;
-	return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
-}
 
 static size_t take_header(char *data, size_t one, size_t size, void *context)
 {
@@ -262,7 +231,7 @@ static CURLcode set_options(struct http_transfer *transfer)
 	CURL *easy = transfer->easy;
 	long timeout_ms = request->timeout_ms > 0 ? request->timeout_ms : TIMEOUT_DEFAULT_MS;
 	long connect_ms = request->connect_timeout_ms > 0 ? request->connect_timeout_ms : timeout_ms;
-	CURLcode code = CURLE_OK;
+	CURLcode code = guarded_set_options(easy, &transfer->sockets);
 
 	code |= curl_easy_setopt(easy, CURLOPT_URL, request->url);
 	code |=
@@ -270,10 +239,6 @@ static CURLcode set_options(struct http_transfer *transfer)
 	code |= curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
 	code |= curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);
 	code |= curl_easy_setopt(easy, CURLOPT_DISALLOW_USERNAME_IN_URL, 1L);
-	code |= curl_easy_setopt(easy, CURLOPT_PROXY, ""); /* nor one from the environment */
-	code |= curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
-	code |= curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L); /* a hanging resolver holds nobody */
-	code |= curl_easy_setopt(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
 	code |= curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, timeout_ms);
 	code |= curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, connect_ms);
 	if (request->stall_timeout_ms > 0) {
@@ -283,8 +248,6 @@ static CURLcode set_options(struct http_transfer *transfer)
 	}
 	code |= curl_easy_setopt(easy, CURLOPT_USERAGENT, "constancia/" CONSTANCIA_VERSION);
 	code |= curl_easy_setopt(easy, CURLOPT_HTTPHEADER, transfer->headers);
-	code |= curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, open_guarded);
-	code |= curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, transfer);
 	code |= curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, take_header);
 	code |= curl_easy_setopt(easy, CURLOPT_HEADERDATA, transfer);
 	code |= curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, take_body);
@@ -304,11 +267,8 @@ int transfer_prepare(struct http_transfer *transfer, const struct http_request *
 	answer_init(&transfer->answer, transfer->limit);
 	if (!request->url || strlen(request->url) > HTTP_URL_MAX)
 		return error_cause(error, ERR_VALIDATION, "no URL, or one over %d bytes", HTTP_URL_MAX);
-	pthread_once(&curl_started, curl_start);
-	if (request->session)
-		transfer->easy = request->session->easy;
-	else if (curl_start_result == CURLE_OK)
-		transfer->easy = curl_easy_init();
+	transfer->sockets.guard = request->guard;
+	transfer->easy = request->session ? request->session->easy : guarded_handle();
 	if (!transfer->easy)
 		return ERR_NO_MEMORY;
 	int result = add_headers(transfer, error);
@@ -329,9 +289,9 @@ static int transfer_failure(const struct http_transfer *transfer, CURLcode code,
 	if (buf_check(&answer->body) != 0 || code == CURLE_OUT_OF_MEMORY ||
 	    (buf_check(&answer->headers) != 0 && !answer->headers.full))
 		return ERR_NO_MEMORY;
-	if (transfer->refused && !transfer->opened)
-		return error_cause(error, ERR_REFUSED, "address %s is %s and not permitted",
-		                   transfer->refused_address, address_kind_text(transfer->refused_kind));
+	int refused = guarded_check(&transfer->sockets, ERR_REFUSED, error);
+	if (refused)
+		return refused;
 	if (answer->headers.full)
 		return error_cause(error, ERR_NETWORK, "answer headers over %d bytes", HTTP_HEADERS_MAX);
 	if (transfer->stalled)
@@ -339,8 +299,9 @@ static int transfer_failure(const struct http_transfer *transfer, CURLcode code,
 		                   transfer->request->stall_timeout_ms);
 	if (transfer->over)
 		return error_cause(error, ERR_TOO_LARGE, "answer over %zu bytes", transfer->limit);
-	if (!transfer->opened && (code == CURLE_URL_MALFORMAT || code == CURLE_UNSUPPORTED_PROTOCOL ||
-	                          code == CURLE_LOGIN_DENIED))
+	if (!transfer->sockets.opened &&
+	    (code == CURLE_URL_MALFORMAT || code == CURLE_UNSUPPORTED_PROTOCOL ||
+	     code == CURLE_LOGIN_DENIED))
 		return error_cause(error, ERR_VALIDATION, "URL not usable: %s", reason);
 	return error_cause(error, ERR_NETWORK, "%s", reason);
 }
@@ -386,9 +347,8 @@ struct http_session *http_session_open(void)
 {
 	struct http_session *session = malloc(sizeof *session);
 
-	pthread_once(&curl_started, curl_start);
 	if (session)
-		session->easy = curl_start_result == CURLE_OK ? curl_easy_init() : NULL;
+		session->easy = guarded_handle();
 	if (!session || session->easy)
 		return session;
 	free(session);

@@ -231,7 +231,7 @@ int http_many_start(struct http_many **ret_many, struct error *error)
 	list_clear(&many->finished);
 	pthread_mutex_init(&many->mutex, NULL);
 	init_condition(&many->some_ended);
-	int result = transfer_init();
+	int result = guarded_start();
 	if (!result)
 		many->multi = curl_multi_init();
 	if (!many->multi ||

@@ -1,11 +1,9 @@
 #include "net/mail.h"
 
-#include <curl/curl.h>
-#include <pthread.h>
 #include <stdio.h>
-#include <sys/socket.h>
 
 #include "base/thread.h"
+#include "net/guarded.h"
 
 #define CONNECT_TIMEOUT_MS 15000L
 #define URL_MAX 300
@@ -18,21 +16,9 @@ struct mail_transfer {
 	bool recipient_said; /* RCPT went out */
 	char url[2 * URL_MAX];
 	struct curl_slist *recipients;
-	bool opened;  /* at least one address was permitted */
-	bool refused; /* at least one was not */
-	char refused_address[ADDRESS_TEXT_SIZE];
-	enum address_kind refused_kind;
+	struct guarded_sockets sockets;
 	char reason[CURL_ERROR_SIZE];
 };
-
-static pthread_once_t curl_started = PTHREAD_ONCE_INIT;
-static CURLcode curl_start_result;
-
-/* libcurl counts its initializations: another module's beside this one does no harm. */
-static void curl_start(void)
-{
-	curl_start_result = curl_global_init(CURL_GLOBAL_DEFAULT);
-}
 
 static const char *or_empty(const char *text)
 {
@@ -81,21 +67,6 @@ int mail_url_check(const char *text)
 
 /* ---- what libcurl calls ---- */
 
-static curl_socket_t open_guarded(void *context, curlsocktype purpose,
-                                  struct curl_sockaddr *address)
-{
-	struct mail_transfer *transfer = context;
-	(void)purpose;
-	if (!address_guard_permits(transfer->server->guard, &address->addr)) {
-		transfer->refused = true;
-		transfer->refused_kind = address_classify(&address->addr);
-		address_text(&address->addr, transfer->refused_address);
-		return CURL_SOCKET_BAD;
-	}
-	transfer->opened = true;
-	return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
-}
-
 static size_t give_text(char *data, size_t one, size_t size, void *context)
 {
 	struct mail_transfer *transfer = context;
@@ -128,20 +99,14 @@ static CURLcode set_options(struct mail_transfer *transfer, CURL *easy, const ch
 {
 	const struct mail_server *server = transfer->server;
 	long timeout_ms = server->timeout_ms > 0 ? server->timeout_ms : MAIL_TIMEOUT_MS;
-	CURLcode code = CURLE_OK;
+	CURLcode code = guarded_set_options(easy, &transfer->sockets);
 
 	code |= curl_easy_setopt(easy, CURLOPT_URL, transfer->url);
 	code |= curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "smtp,smtps");
-	code |= curl_easy_setopt(easy, CURLOPT_PROXY, ""); /* nor one from the environment */
-	code |= curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
-	code |= curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
-	code |= curl_easy_setopt(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
 	code |= curl_easy_setopt(easy, CURLOPT_USE_SSL,
 	                         (long)(server->require_tls ? CURLUSESSL_ALL : CURLUSESSL_TRY));
 	code |= curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, timeout_ms);
 	code |= curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, CONNECT_TIMEOUT_MS);
-	code |= curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, open_guarded);
-	code |= curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, transfer);
 	code |= curl_easy_setopt(easy, CURLOPT_READFUNCTION, give_text);
 	code |= curl_easy_setopt(easy, CURLOPT_READDATA, transfer);
 	code |= curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, pass_over);
@@ -180,9 +145,9 @@ static int explain(const struct mail_transfer *transfer, CURL *easy, CURLcode co
 	long status = 0;
 	if (code == CURLE_OUT_OF_MEMORY)
 		return ERR_NO_MEMORY;
-	if (transfer->refused && !transfer->opened)
-		return error_cause(error, ERR_NETWORK, "address %s is %s and not permitted",
-		                   transfer->refused_address, address_kind_text(transfer->refused_kind));
+	int refused = guarded_check(&transfer->sockets, ERR_NETWORK, error);
+	if (refused)
+		return refused;
 	if (curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &status) == CURLE_OK &&
 	    refused_for_good(transfer, status))
 		return error_cause(error, ERR_REFUSED, "%s (status %ld)", reason, status);
@@ -202,8 +167,7 @@ static int perform(struct mail_transfer *transfer, const struct mail_message *me
 	/* The path is the name that is said in EHLO. */
 	snprintf(transfer->url, sizeof transfer->url, "%.*s/%s", (int)size, transfer->server->url,
 	         strchr(message->from, '@') + 1);
-	pthread_once(&curl_started, curl_start);
-	CURL *easy = curl_start_result == CURLE_OK ? curl_easy_init() : NULL;
+	CURL *easy = guarded_handle();
 	transfer->recipients = curl_slist_append(NULL, to);
 	int result = easy && transfer->recipients ? OK : ERR_NO_MEMORY;
 	if (!result && set_options(transfer, easy, from) != CURLE_OK)
@@ -222,7 +186,7 @@ static int perform(struct mail_transfer *transfer, const struct mail_message *me
 int mail_send(const struct mail_server *server, const struct mail_message *message,
               struct error *error)
 {
-	struct mail_transfer transfer = {.server = server};
+	struct mail_transfer transfer = {.server = server, .sockets.guard = server->guard};
 	int result = mail_url_check(server->url);
 	if (result)
 		return error_cause(error, result, "mail.url cannot be used: smtp://HOST or smtps://HOST");

@@ -3,8 +3,7 @@
 #ifndef NET_TRANSFER_H
 #define NET_TRANSFER_H
 
-#include <curl/curl.h>
-
+#include "net/guarded.h"
 #include "net/http.h"
 
 /* One exchange on one easy handle. Prepared and finished apart from being performed, so that a
@@ -20,15 +19,10 @@ struct http_transfer {
 	int64_t moved_us;
 	bool stalled;
 	bool over;
-	bool opened;  /* at least one address was permitted */
-	bool refused; /* at least one was not */
-	char refused_address[ADDRESS_TEXT_SIZE];
-	enum address_kind refused_kind;
+	struct guarded_sockets sockets;
 	char reason[CURL_ERROR_SIZE];
 };
 
-/* Before anything else of libcurl; any number of times. 0 or ERR_NO_MEMORY. */
-int transfer_init(void) MUST_CHECK;
 /* Sets `easy` up for the request, which must live as long as the transfer. To be freed in any case;
  * codes as of http_send. */
 int transfer_prepare(struct http_transfer *transfer, const struct http_request *request,

@@ -1,0 +1,56 @@
+#include "net/guarded.h"
+
+#include <pthread.h>
+#include <sys/socket.h>
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static CURLcode start_result;
+
+static void start(void)
+{
+	start_result = curl_global_init(CURL_GLOBAL_DEFAULT);
+}
+
+int guarded_start(void)
+{
+	pthread_once(&once, start);
+	return start_result == CURLE_OK ? OK : ERR_NO_MEMORY;
+}
+
+CURL *guarded_handle(void)
+{
+	return guarded_start() ? NULL : curl_easy_init();
+}
+
+static curl_socket_t open_socket(void *context, curlsocktype purpose, struct curl_sockaddr *address)
+{
+	struct guarded_sockets *sockets = context;
+	(void)purpose;
+	if (!address_guard_permits(sockets->guard, &address->addr)) {
+		sockets->refused = true;
+		sockets->refused_kind = address_classify(&address->addr);
+		address_text(&address->addr, sockets->refused_address);
+		return CURL_SOCKET_BAD;
+	}
+	sockets->opened = true;
+	return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+}
+
+CURLcode guarded_set_options(CURL *easy, struct guarded_sockets *sockets)
+{
+	CURLcode code = curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, open_socket);
+
+	code |= curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, sockets);
+	code |= curl_easy_setopt(easy, CURLOPT_PROXY, ""); /* nor one from the environment */
+	code |= curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+	code |= curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
+	return code | curl_easy_setopt(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
+}
+
+int guarded_check(const struct guarded_sockets *sockets, int code, struct error *error)
+{
+	if (!sockets->refused || sockets->opened)
+		return OK;
+	return error_cause(error, code, "address %s is %s and not permitted", sockets->refused_address,
+	                   address_kind_text(sockets->refused_kind));
+}
