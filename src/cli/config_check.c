@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/schedule.h"
 #include "cli/config.h"
 #include "net/address.h"
 #include "net/mail.h"
@@ -81,14 +82,8 @@ static void check_networks(const struct check *check, const char *setting, const
 
 static void check_schedule(const struct check *check, const char *setting, const char *schedule)
 {
-	const char *rest = schedule;
-	struct slice item;
-	int64_t wait_us;
-	bool good = *rest != '\0';
-	unsigned count = 0;
-	while (good && next_item(&rest, &item))
-		good = duration_parse(item, &wait_us) && ++count <= WEBHOOK_WAITS_MAX;
-	if (!good)
+	struct schedule waits;
+	if (!schedule_parse(schedule, &waits) || !waits.count)
 		fault(check, setting, "must list 1 to 20 durations such as 1m,5m,30m");
 }
 

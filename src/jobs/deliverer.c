@@ -223,8 +223,9 @@ static void fill_result(const struct deliverer *deliverer, const struct attempt 
 {
 	const struct http_exchange *exchange = &attempt->exchange;
 	const struct delivery *delivery = &attempt->item->delivery;
-	int64_t wait_us =
-		acknowledged ? 0 : webhook_wait_us(&deliverer->rules, delivery->tries + 1, random_number());
+	int64_t wait_us = acknowledged ? 0
+	                               : schedule_wait_us(&deliverer->rules.schedule,
+	                                                  delivery->tries + 1, random_number());
 	struct slice answer = buf_slice(&exchange->answer.body);
 	record->notice = delivery->notice;
 	record->attempts = delivery->attempts;

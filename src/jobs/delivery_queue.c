@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#include "base/schedule.h"
+
 #define ENDPOINTS_MAX 100000
 #define SLOW_US (2 * US_PER_SECOND)
 #define PAUSE_FREE_FAILURES 3 /* so many in a row cost no pause */
@@ -171,12 +173,9 @@ static void set_doubt(struct delivery_queue *queue, struct queue_endpoint *endpo
 
 static int64_t pause_after(unsigned failures)
 {
-	if (failures <= PAUSE_FREE_FAILURES)
-		return 0;
-	int64_t pause_us = PAUSE_FIRST_US;
-	for (unsigned i = PAUSE_FREE_FAILURES + 1; i < failures && pause_us < PAUSE_MAX_US; i++)
-		pause_us *= 2;
-	return pause_us < PAUSE_MAX_US ? pause_us : PAUSE_MAX_US;
+	return failures <= PAUSE_FREE_FAILURES
+	           ? 0
+	           : backoff_us(failures - PAUSE_FREE_FAILURES, PAUSE_FIRST_US, PAUSE_MAX_US);
 }
 
 void queue_end(struct delivery_queue *queue, struct queue_endpoint *endpoint, bool acknowledged,

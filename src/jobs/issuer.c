@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "base/schedule.h"
 #include "jobs/internal.h"
 #include "service/issue.h"
 
@@ -74,10 +75,7 @@ static int report_progress(void *context, int64_t permille)
 
 static int64_t pause_after(int64_t attempts)
 {
-	int64_t pause_us = PAUSE_FIRST_US;
-	for (int64_t i = 1; i < attempts && pause_us < PAUSE_MAX_US; i++)
-		pause_us *= 2;
-	return pause_us < PAUSE_MAX_US ? pause_us : PAUSE_MAX_US;
+	return backoff_us(attempts, PAUSE_FIRST_US, PAUSE_MAX_US);
 }
 
 static int fail(struct issuer *issuer, const struct certification *certification,

@@ -13,24 +13,6 @@
 #define LEASE_US (30 * US_PER_SECOND)
 #define JOB_MEMORY_MAX ((size_t)1 << 20)
 #define TEXT_MAX ((size_t)64 * 1024)
-#define JITTER_PERCENT 10
-
-static int read_schedule(struct mailer *mailer, const char *text, struct error *error)
-{
-	while (text && *text) {
-		size_t size = strcspn(text, ",");
-		struct slice item = slice_make(text, size);
-		while (item.size && item.data[0] == ' ')
-			item = slice_make(item.data + 1, item.size - 1);
-		while (item.size && item.data[item.size - 1] == ' ')
-			item.size--;
-		if (mailer->wait_count == MAIL_WAITS_MAX ||
-		    !duration_parse(item, &mailer->waits_us[mailer->wait_count++]))
-			return error_cause(error, ERR_VALIDATION, "mail.schedule");
-		text += size + (text[size] == ',');
-	}
-	return OK;
-}
 
 int mailer_init(struct mailer *mailer, struct service *service, const char *node,
                 struct error *error)
@@ -49,7 +31,9 @@ int mailer_init(struct mailer *mailer, struct service *service, const char *node
 	};
 	const char *networks = settings->mail_allow_networks ? settings->mail_allow_networks : "";
 	int result = network_list_parse(slice_of(networks), &mailer->guard.allowed, error);
-	return result ? result : read_schedule(mailer, settings->mail_schedule, error);
+	if (!result && !schedule_parse(settings->mail_schedule, &mailer->schedule))
+		result = error_cause(error, ERR_VALIDATION, "mail.schedule");
+	return result;
 }
 
 /* ---- one mail ---- */
@@ -121,19 +105,19 @@ static void end(struct mailer *mailer, const struct mail *mail, enum mail_end ho
 	            "account_id", mail->account_id, "template", mail->template_name, "cause", cause);
 }
 
-/* Several nodes, and a server that comes back, are not met by all mails at once. */
-static int64_t wait_us(const struct mailer *mailer, int64_t attempts)
+/* Before the next try; -1: that was the last. */
+static int64_t wait_after(const struct mailer *mailer, const struct mail *mail)
 {
 	uint32_t random;
 	random_bytes(&random, sizeof random);
-	int64_t wait = mailer->waits_us[attempts];
-	return wait + (int64_t)((double)(wait / 100 * JITTER_PERCENT) * ((double)random / UINT32_MAX));
+	return schedule_wait_us(&mailer->schedule, mail->attempts + 1, random);
 }
 
-static void delay(struct mailer *mailer, const struct mail *mail, const char *cause)
+static void delay(struct mailer *mailer, const struct mail *mail, int64_t wait_us,
+                  const char *cause)
 {
 	struct error error = {0};
-	int64_t next_us = store_now_us(mailer->service->store) + wait_us(mailer, mail->attempts);
+	int64_t next_us = store_now_us(mailer->service->store) + wait_us;
 	int result =
 		store_delay_mail(mailer->service->store, mail, mailer->holder, next_us, cause, &error);
 	/* A lease that cannot be given back runs out. */
@@ -156,13 +140,13 @@ static void deliver(struct mailer *mailer, const struct mail *mail, const atomic
 		return;
 	}
 	int result = send_mail(mailer, mail, &error);
+	int64_t wait_us = wait_after(mailer, mail);
 	if (!result)
 		end(mailer, mail, MAIL_SENT, NULL, stopping);
-	else if (result == ERR_REFUSED || result == ERR_VALIDATION ||
-	         mail->attempts >= (int64_t)mailer->wait_count)
+	else if (result == ERR_REFUSED || result == ERR_VALIDATION || wait_us < 0)
 		end(mailer, mail, MAIL_FAILED, error_reason(&error, result), stopping);
 	else
-		delay(mailer, mail, error_reason(&error, result));
+		delay(mailer, mail, wait_us, error_reason(&error, result));
 }
 
 int64_t mailer_run(void *context, const atomic_bool *stopping)

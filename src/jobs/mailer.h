@@ -5,18 +5,16 @@
 #ifndef JOBS_MAILER_H
 #define JOBS_MAILER_H
 
+#include "base/schedule.h"
 #include "jobs/internal.h"
 #include "net/mail.h"
-
-#define MAIL_WAITS_MAX 20
 
 struct mailer {
 	struct service *service;
 	char holder[HOLDER_SIZE];
 	struct mail_server server;
 	struct address_guard guard;
-	int64_t waits_us[MAIL_WAITS_MAX];
-	size_t wait_count;
+	struct schedule schedule;
 };
 /* ERR_VALIDATION: mail.allow_networks or mail.schedule. */
 int mailer_init(struct mailer *mailer, struct service *service, const char *node,

@@ -1,6 +1,7 @@
 #include "service/apart.h"
 
 #include "base/clock.h"
+#include "base/schedule.h"
 
 #define PAUSE_FIRST_US US_PER_SECOND
 #define PAUSE_MAX_US (600 * US_PER_SECOND)
@@ -20,19 +21,12 @@ bool apart_has(const struct apart *apart, int64_t account, int64_t chain)
 	return find(apart, account, chain) < apart->count;
 }
 
-static int64_t pause_after(unsigned failures)
-{
-	int64_t pause_us = PAUSE_FIRST_US;
-	for (unsigned i = 1; i < failures && pause_us < PAUSE_MAX_US; i++)
-		pause_us *= 2;
-	return pause_us < PAUSE_MAX_US ? pause_us : PAUSE_MAX_US;
-}
-
 bool apart_waits(const struct apart *apart, int64_t account, int64_t chain, int64_t monotonic_us)
 {
 	size_t at = find(apart, account, chain);
 	return at < apart->count &&
-	       monotonic_us - apart->chains[at].failed_at_us < pause_after(apart->chains[at].failures);
+	       monotonic_us - apart->chains[at].failed_at_us <
+	           backoff_us(apart->chains[at].failures, PAUSE_FIRST_US, PAUSE_MAX_US);
 }
 
 static size_t make_room(struct apart *apart)

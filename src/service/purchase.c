@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "base/log.h"
+#include "base/schedule.h"
 #include "store/money/purchases.h"
 #include "store/money/topup.h"
 
@@ -227,9 +228,7 @@ static int64_t pause_after(const struct attempt *attempt)
 	if (attempt->result.outcome == PAYMENT_PENDING)
 		return payment_provider_charges(attempt->service->payments) ? ASK_INTERVAL_US : NEVER_US;
 	int64_t wish_us = attempt->result.retry_after_seconds * US_PER_SECOND;
-	int64_t pause_us = PAUSE_FIRST_US;
-	for (int64_t i = 1; i < attempt->payment.attempts && pause_us < PAUSE_MAX_US; i++)
-		pause_us *= 2;
+	int64_t pause_us = backoff_us(attempt->payment.attempts, PAUSE_FIRST_US, PAUSE_MAX_US);
 	pause_us = pause_us > wish_us ? pause_us : wish_us;
 	return pause_us < PAUSE_MAX_US ? pause_us : PAUSE_MAX_US;
 }

@@ -9,26 +9,8 @@
 #include "ledger/ledger.h"
 
 #define SECRET_CONTEXT "webhook secret"
-#define JITTER_PERCENT 10
 
 /* ---- rules ---- */
-
-static int read_schedule(const char *text, struct webhook_rules *rules, struct error *error)
-{
-	while (*text) {
-		size_t size = strcspn(text, ",");
-		struct slice item = slice_make(text, size);
-		while (item.size && item.data[0] == ' ')
-			item = slice_make(item.data + 1, item.size - 1);
-		while (item.size && item.data[item.size - 1] == ' ')
-			item.size--;
-		if (rules->wait_count == WEBHOOK_WAITS_MAX ||
-		    !duration_parse(item, &rules->waits_us[rules->wait_count++]))
-			return error_cause(error, ERR_VALIDATION, "webhook.schedule");
-		text += size + (text[size] == ',');
-	}
-	return OK;
-}
 
 int webhook_rules_read(const struct settings *settings, struct webhook_rules *ret,
                        struct error *error)
@@ -41,19 +23,10 @@ int webhook_rules_read(const struct settings *settings, struct webhook_rules *re
 	};
 	for (size_t i = 0; settings->service_prefix[i] && i < sizeof ret->prefix - 1; i++)
 		ret->prefix[i] = (char)toupper((unsigned char)settings->service_prefix[i]);
-	int result = read_schedule(settings->webhook_schedule, ret, error);
-	return result ? result
-	              : network_list_parse(slice_of(settings->webhook_allow_networks),
-	                                   &ret->guard.allowed, error);
-}
-
-int64_t webhook_wait_us(const struct webhook_rules *rules, int64_t tries, uint32_t random)
-{
-	if (tries > (int64_t)rules->wait_count)
-		return -1;
-	int64_t wait_us = rules->waits_us[tries - 1];
-	int64_t jitter_us = wait_us / 100 * JITTER_PERCENT;
-	return wait_us + (int64_t)((double)jitter_us * ((double)random / UINT32_MAX));
+	if (!schedule_parse(settings->webhook_schedule, &ret->schedule))
+		return error_cause(error, ERR_VALIDATION, "webhook.schedule");
+	return network_list_parse(slice_of(settings->webhook_allow_networks), &ret->guard.allowed,
+	                          error);
 }
 
 /* ---- what is sent ---- */

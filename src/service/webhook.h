@@ -1,22 +1,21 @@
-/* Notices as they travel: secrets, the envelope, its signature, the schedule of the retries.
+/* Notices as they travel: secrets, the envelope, its signature, the rules of retries.
  * docs/webhooks.md is for those who receive them. Pure, but for the clock and the settings
  * given. */
 #ifndef SERVICE_WEBHOOK_H
 #define SERVICE_WEBHOOK_H
 
 #include "base/digest.h"
+#include "base/schedule.h"
 #include "net/http.h"
 #include "service/settings.h"
 
-#define WEBHOOK_WAITS_MAX 20
 #define WEBHOOK_ANSWER_MAX 65536 /* bytes of an answer's body that are read */
 #define WEBHOOK_OVERLAP_US (24 * 3600 * INT64_C(1000000)) /* both secrets sign after a rotation */
 #define WEBHOOK_FAILURES_MAX 5 /* notices in a row that disable an endpoint */
 
 /* What the settings say of deliveries. */
 struct webhook_rules {
-	int64_t waits_us[WEBHOOK_WAITS_MAX];
-	size_t wait_count;
+	struct schedule schedule;
 	struct address_guard guard;
 	bool allow_http;
 	const char *roots_path; /* NULL: the system's */
@@ -26,9 +25,6 @@ struct webhook_rules {
 /* ERR_VALIDATION when settings cannot be used. */
 int webhook_rules_read(const struct settings *settings, struct webhook_rules *ret,
                        struct error *error) MUST_CHECK;
-/* The wait before the next try after `tries` of them, with up to 10 % added by `random`;
- * -1: the schedule is used up. */
-int64_t webhook_wait_us(const struct webhook_rules *rules, int64_t tries, uint32_t random);
 
 #define WEBHOOK_SECRET_NAME "webhook_secret" /* of the installation's, for store_get_secret */
 #define WEBHOOK_ANSWER_SHOWN 256             /* bytes of an answer's body that are kept */

@@ -136,10 +136,10 @@ static void begins_only_when_it_can(void **state)
 	}
 	settings.mail_schedule = " 1s , 2s ";
 	assert_int_equal(mailer_init(&mailer, &service, "node", &error), OK);
-	assert_int_equal(mailer.wait_count, 2);
+	assert_int_equal(mailer.schedule.count, 2);
 	settings.mail_schedule = NULL;
 	assert_int_equal(mailer_init(&mailer, &service, "node", &error), OK);
-	assert_int_equal(mailer.wait_count, 0);
+	assert_int_equal(mailer.schedule.count, 0);
 	settings.mail_schedule = "1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s";
 	assert_int_equal(mailer_init(&mailer, &service, "node", &error), ERR_VALIDATION);
 }

@@ -27,8 +27,8 @@ static struct webhook_rules rules_of(const struct settings *given)
 static void test_rules(void **state)
 {
 	struct webhook_rules rules = rules_of(&settings);
-	assert_int_equal(rules.wait_count, 7);
-	assert_int_equal(rules.waits_us[1], 5 * 60 * US_PER_SECOND);
+	assert_int_equal(rules.schedule.count, 7);
+	assert_int_equal(rules.schedule.waits_us[1], 5 * 60 * US_PER_SECOND);
 	assert_string_equal(rules.prefix, "ACME");
 	assert_int_equal(rules.timeout_ms, 10000);
 	assert_null(rules.roots_path);
@@ -42,21 +42,6 @@ static void test_rules(void **state)
 		bool trailing = strcmp(bad[i], "1m,") == 0; /* nothing behind the last comma */
 		assert_int_equal(webhook_rules_read(&other, &rules, NULL), trailing ? OK : ERR_VALIDATION);
 	}
-}
-
-/* Up to 10 % are added, never taken away. */
-static void test_waits(void **state)
-{
-	static const int64_t seconds[] = {60, 300, 1800, 7200, 21600, 43200, 86400};
-	struct webhook_rules rules = rules_of(&settings);
-	for (size_t i = 0; i < 7; i++) {
-		int64_t least_us = seconds[i] * US_PER_SECOND;
-		assert_int_equal(webhook_wait_us(&rules, (int64_t)i + 1, 0), least_us);
-		assert_int_equal(webhook_wait_us(&rules, (int64_t)i + 1, UINT32_MAX), least_us / 10 * 11);
-		int64_t half_us = webhook_wait_us(&rules, (int64_t)i + 1, UINT32_MAX / 2);
-		assert_in_range(half_us, least_us / 100 * 104, least_us / 100 * 106);
-	}
-	assert_int_equal(webhook_wait_us(&rules, 8, 0), -1);
 }
 
 static void test_secrets(void **state)
@@ -151,10 +136,9 @@ static void test_types(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_rules),      cmocka_unit_test(test_waits),
-		cmocka_unit_test(test_secrets),    cmocka_unit_test(test_envelope),
-		cmocka_unit_test(test_signatures), cmocka_unit_test(test_acknowledgments),
-		cmocka_unit_test(test_types),
+		cmocka_unit_test(test_rules),           cmocka_unit_test(test_secrets),
+		cmocka_unit_test(test_envelope),        cmocka_unit_test(test_signatures),
+		cmocka_unit_test(test_acknowledgments), cmocka_unit_test(test_types),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
