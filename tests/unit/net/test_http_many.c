@@ -285,8 +285,8 @@ static void test_the_address_connected_to_is_the_one_that_is_checked(void **stat
 {
 	struct server allowed = {.address = "127.0.0.2"}, forbidden = {.address = "127.0.0.1"};
 
-	start(&allowed, 0);
-	start(&forbidden, allowed.port);
+	start(&forbidden, 0); /* first: a port that is free here is most likely free there */
+	start(&allowed, forbidden.port);
 	atomic_store(&look_ups, 0);
 	scripted[0] = "127.0.0.1"; /* both at once: the forbidden one is passed over */
 	scripted[1] = "127.0.0.2";
