@@ -68,14 +68,20 @@ static int not_found(enum message what, struct slice id, struct error *error)
 	return error_set(error, ERR_NOT_FOUND, what, text, NULL);
 }
 
-int row_end(struct row *row, bool found, enum message what, struct slice id, struct error *error)
+int row_result(struct row *row, bool found, struct error *error)
 {
 	int code = db_end(row->query, error);
 	if (code)
 		return code;
 	if (!found)
-		return not_found(what, id, error);
+		return ERR_NOT_FOUND;
 	return row->failed ? error_cause(error, ERR_NO_MEMORY, "reading a row") : OK;
+}
+
+int row_end(struct row *row, bool found, enum message what, struct slice id, struct error *error)
+{
+	int code = row_result(row, found, error);
+	return code == ERR_NOT_FOUND ? not_found(what, id, error) : code;
 }
 
 void *list_add(struct row *row, void *items_pointer, size_t *count, bool *more, int64_t limit,

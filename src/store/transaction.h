@@ -26,8 +26,10 @@ struct row {
 const char *row_string(struct row *row, int column);  /* NULL for NULL */
 int64_t row_time(struct db_query *query, int column); /* TIME_NONE for NULL */
 
-/* Ends a query of which one row was expected: `found` is what db_step said. ERR_NOT_FOUND names
- * the thing ("account", …). */
+/* Ends a query of which one row was expected: `found` is what db_step said. ERR_NOT_FOUND,
+ * ERR_NO_MEMORY when a text found no room. */
+int row_result(struct row *row, bool found, struct error *error) MUST_CHECK;
+/* The same, and ERR_NOT_FOUND names the thing ("account", …). */
 int row_end(struct row *row, bool found, enum message what, struct slice id, struct error *error)
 	MUST_CHECK;
 

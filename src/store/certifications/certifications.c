@@ -76,9 +76,7 @@ int read_certification(struct row *row, struct certification *ret, struct error 
 	bool found = db_step(row->query);
 	if (found)
 		read_certification_row(row, &certification);
-	int result = db_end(row->query, error);
-	if (!result)
-		result = !found ? ERR_NOT_FOUND : row->failed ? ERR_NO_MEMORY : OK;
+	int result = row_result(row, found, error);
 	if (!result)
 		*ret = certification;
 	return result;

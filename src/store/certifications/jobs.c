@@ -1,12 +1,10 @@
 
 #include "base/json.h"
 #include "store/certifications/read_certification.h"
+#include "store/claims.h"
 
 #define FAIL_MEMORY_MAX ((size_t)4 << 20)
 #define NOTICE_DATA_MAX 1024
-/* How often a holder takes up at once what it held when it ended without a word; beyond that the
- * certification itself may be what ends it, and its lease has to run out first. */
-#define RESUME_ATTEMPTS_MAX 5
 
 /* ---- claiming ---- */
 
@@ -38,7 +36,7 @@ static int find_due(struct store *store, const struct certification_claim *claim
 	                      " c.next_attempt_at LIMIT 1")};
 	db_bind_integer(row.query, claim->now_us);
 	db_bind_string(row.query, claim->holder);
-	db_bind_integer(row.query, RESUME_ATTEMPTS_MAX);
+	db_bind_integer(row.query, CLAIM_RESUMED_MAX);
 	db_bind_integer(row.query, claim->account_max);
 	db_bind_string(row.query, claim->node ? claim->node : "");
 	db_bind_integer(row.query, claim->after_account);
@@ -48,9 +46,7 @@ static int find_due(struct store *store, const struct certification_claim *claim
 		read_certification_row(&row, &certification);
 		*ret_seen_us = db_integer(row.query, CERTIFICATION_NEXT_ATTEMPT);
 	}
-	result = db_end(row.query, error);
-	if (!result)
-		result = !found ? ERR_NOT_FOUND : row.failed ? ERR_NO_MEMORY : OK;
+	result = row_result(&row, found, error);
 	if (!result)
 		*ret = certification;
 	return end_read(connection, result);
@@ -86,12 +82,6 @@ int store_claim_certification(struct store *store, const struct certification_cl
 	return result;
 }
 
-static int lost(const struct certification *certification, struct error *error)
-{
-	return error_cause(error, ERR_REFUSED, "%s is over or held by another",
-	                   certification->certification_id);
-}
-
 int store_renew_certification(struct store *store, const struct certification *certification,
                               const char *holder, int64_t until_us, int64_t progress_permille,
                               struct error *error)
@@ -109,8 +99,8 @@ int store_renew_certification(struct store *store, const struct certification *c
 	db_bind_string(query, holder);
 	db_bind_integer(query, until_us);
 	db_bind_integer(query, progress_permille);
-	result = end_write_of_one(connection, query, error);
-	return result == ERR_NOT_FOUND ? lost(certification, error) : result;
+	return end_write(connection, claim_change(query, certification->certification_id, error),
+	                 error);
 }
 
 int store_delay_certification(struct store *store, const struct certification *certification,
@@ -133,8 +123,8 @@ int store_delay_certification(struct store *store, const struct certification *c
 	db_bind_string(query, holder);
 	db_bind_integer(query, next_us);
 	db_bind_string(query, cause);
-	result = end_write_of_one(connection, query, error);
-	return result == ERR_NOT_FOUND ? lost(certification, error) : result;
+	return end_write(connection, claim_change(query, certification->certification_id, error),
+	                 error);
 }
 
 /* ---- ending ---- */
@@ -203,9 +193,7 @@ static int complete(struct db_connection *connection, const struct certification
 	db_bind_integer(query, certification->certification);
 	db_bind_string(query, holder);
 	db_bind_integer(query, issued_at_us);
-	int64_t changes = 0;
-	int result = db_execute(query, &changes, error);
-	return !result && changes != 1 ? lost(certification, error) : result;
+	return claim_change(query, certification->certification_id, error);
 }
 
 int store_complete_certification(struct store *store, const struct certification *certification,
@@ -272,10 +260,7 @@ static int fail(struct db_connection *connection, const struct certification *ce
 	db_bind_integer(query, now_us);
 	db_bind_string(query, incident_id);
 	db_bind_string(query, cause);
-	int64_t changes = 0;
-	result = db_execute(query, &changes, error);
-	if (!result && changes != 1)
-		return lost(certification, error);
+	result = claim_change(query, certification->certification_id, error);
 	return result ? result : write_notice(connection, certification, incident_id, now_us, error);
 }
 

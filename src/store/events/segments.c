@@ -241,14 +241,6 @@ static struct slice row_bytes(struct row *row, int column)
 	return slice_make(copy, copy ? bytes.size : 0);
 }
 
-static int row_result(struct row *row, bool found, struct error *error)
-{
-	int result = db_end(row->query, error);
-	if (result)
-		return result;
-	return !found ? ERR_NOT_FOUND : row->failed ? ERR_NO_MEMORY : OK;
-}
-
 int store_get_round(struct store *store, int64_t round, struct arena *arena,
                     struct round_record *ret_round, struct error *error)
 {

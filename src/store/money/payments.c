@@ -2,11 +2,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "store/claims.h"
 #include "store/money/money.h"
-
-/* How often a holder takes up at once what it held when it ended without a word; beyond that the
- * lease has to run out first. */
-#define RESUME_ATTEMPTS_MAX 5
 
 static const char *const action_names[] = {"charge", "refund"};
 
@@ -166,16 +163,14 @@ static int find_due(struct store *store, const char *holder, const char *provide
 	db_bind_integer(row.query, now_us);
 	db_bind_string(row.query, holder);
 	db_bind_string(row.query, provider);
-	db_bind_integer(row.query, RESUME_ATTEMPTS_MAX);
+	db_bind_integer(row.query, CLAIM_RESUMED_MAX);
 	struct payment payment;
 	bool found = db_step(row.query);
 	if (found) {
 		read_payment(&row, &payment);
 		*ret_seen_us = db_integer(row.query, 8);
 	}
-	result = db_end(row.query, error);
-	if (!result)
-		result = !found ? ERR_NOT_FOUND : row.failed ? ERR_NO_MEMORY : OK;
+	result = row_result(&row, found, error);
 	if (!result)
 		*ret = payment;
 	return end_read(connection, result);
@@ -215,12 +210,6 @@ int store_claim_payment(struct store *store, const char *holder, const char *pro
 	return result;
 }
 
-static int lost(const struct payment *payment, struct error *error)
-{
-	return error_cause(error, ERR_REFUSED, "%s is over or held by another",
-	                   payment->idempotency_key);
-}
-
 int store_delay_payment(struct store *store, const struct payment *payment, const char *holder,
                         const struct payment_delay *delay, struct error *error)
 {
@@ -240,8 +229,7 @@ int store_delay_payment(struct store *store, const struct payment *payment, cons
 	db_bind_integer(query, delay->waiting);
 	db_bind_string(query, delay->reference && *delay->reference ? delay->reference : NULL);
 	db_bind_string(query, delay->cause && *delay->cause ? delay->cause : NULL);
-	result = end_write_of_one(connection, query, error);
-	return result == ERR_NOT_FOUND ? lost(payment, error) : result;
+	return end_write(connection, claim_change(query, payment->idempotency_key, error), error);
 }
 
 /* ---- ending ---- */
@@ -258,9 +246,7 @@ static int write_end(struct money *money, const struct payment *payment, const c
 	db_bind_string(query, holder);
 	db_bind_string(query, ended->outcome);
 	db_bind_string(query, ended->cause && *ended->cause ? ended->cause : NULL);
-	int64_t changes = 0;
-	int result = db_execute(query, &changes, error);
-	return !result && changes != 1 ? lost(payment, error) : result;
+	return claim_change(query, payment->idempotency_key, error);
 }
 
 static int keep_facts(struct money *money, struct purchase_row *row,

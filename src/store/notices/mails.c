@@ -1,6 +1,6 @@
 #include "store/notices/mails.h"
 
-#include "store/transaction.h"
+#include "store/claims.h"
 
 /* ---- queueing ---- */
 
@@ -58,9 +58,7 @@ static int find_due(struct store *store, int64_t now_us, struct arena *arena, st
 		mail.attempts = db_integer(row.query, 8);
 		*ret_seen_us = db_integer(row.query, 9);
 	}
-	result = db_end(row.query, error);
-	if (!result)
-		result = !found ? ERR_NOT_FOUND : row.failed ? ERR_NO_MEMORY : OK;
+	result = row_result(&row, found, error);
 	if (!result)
 		*ret = mail;
 	return end_read(connection, result);
@@ -86,21 +84,13 @@ int store_claim_mail(struct store *store, const char *holder, int64_t now_us, in
 	db_bind_string(query, holder);
 	db_bind_integer(query, now_us + lease_us);
 	db_bind_integer(query, seen_us);
-	int64_t changes = 0;
-	result = end_write(connection, db_execute(query, &changes, error), error);
-	if (!result && changes != 1)
-		return ERR_NOT_FOUND; /* another was faster */
+	result = end_write_of_one(connection, query, error); /* none: another was faster */
 	if (!result)
 		*ret = mail;
 	return result;
 }
 
 /* ---- ending ---- */
-
-static int lost(const struct mail *mail, struct error *error)
-{
-	return error_cause(error, ERR_REFUSED, "%s has ended or is held by another", mail->mail_id);
-}
 
 int store_end_mail(struct store *store, const struct mail *mail, const char *holder,
                    enum mail_end end, const char *cause, int64_t now_us, struct error *error)
@@ -120,8 +110,7 @@ int store_end_mail(struct store *store, const struct mail *mail, const char *hol
 	db_bind_string(query, states[end]);
 	db_bind_string(query, cause);
 	db_bind_integer(query, now_us);
-	result = end_write_of_one(connection, query, error);
-	return result == ERR_NOT_FOUND ? lost(mail, error) : result;
+	return end_write(connection, claim_change(query, mail->mail_id, error), error);
 }
 
 int store_delay_mail(struct store *store, const struct mail *mail, const char *holder,
@@ -140,8 +129,7 @@ int store_delay_mail(struct store *store, const struct mail *mail, const char *h
 	db_bind_string(query, holder);
 	db_bind_integer(query, next_us);
 	db_bind_string(query, cause);
-	result = end_write_of_one(connection, query, error);
-	return result == ERR_NOT_FOUND ? lost(mail, error) : result;
+	return end_write(connection, claim_change(query, mail->mail_id, error), error);
 }
 
 /* ---- administration ---- */
