@@ -98,6 +98,20 @@ bool file_write_all(int file, struct slice content)
 	return true;
 }
 
+/* ---- locks ---- */
+
+int file_lock(const char *path, int *ret_file, struct error *error)
+{
+	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+	DESCRIPTOR_AUTO int file = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (file < 0)
+		return error_cause(error, ERR_IO, "open %s: %s", path, strerrordesc_np(errno));
+	if (fcntl(file, F_OFD_SETLK, &lock) != 0)
+		return error_cause(error, ERR_UNAVAILABLE, "lock %s: %s", path, strerrordesc_np(errno));
+	*ret_file = descriptor_take(&file);
+	return OK;
+}
+
 /* ---- removal ---- */
 
 static int remove_content(int directory, const char *path, struct error *error);

@@ -26,6 +26,9 @@ int file_digest(int file, const char *path, uint64_t *ret_size_bytes, struct sha
                 struct error *error) MUST_CHECK;
 /* Writes where the file stands, however many pieces it takes. False and errno. */
 bool file_write_all(int file, struct slice content) MUST_CHECK;
+/* Opens a lock file (made 0600, never a symbolic link), locked as long as it stays open.
+ * ERR_UNAVAILABLE: another has the lock. */
+int file_lock(const char *path, int *ret_file, struct error *error) MUST_CHECK;
 /* Removes a file, or a directory with all below it; one that is not there is removed. Follows no
  * symbolic link. Whoever writes below it meanwhile may make it fail. */
 int file_remove_tree(const char *path, struct error *error) MUST_CHECK;

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/durable.h"
+#include "base/file.h"
 #include "cli/command.h"
 #include "cli/demo.h"
 #include "cli/node.h"
@@ -48,13 +49,11 @@ static int free_port(const char *host, struct error *error)
 	void *bytes = six ? (void *)&address6.sin6_addr : (void *)&address4.sin_addr;
 	if (inet_pton(address->sa_family, host, bytes) != 1)
 		return error_cause(error, ERR_VALIDATION, "port 0 needs a numeric address, not %s", host);
-	int descriptor = socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	DESCRIPTOR_AUTO int descriptor = socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	int port = -1;
 	if (descriptor >= 0 && bind(descriptor, address, size) == 0 &&
 	    getsockname(descriptor, address, &size) == 0)
 		port = ntohs(six ? address6.sin6_port : address4.sin_port);
-	if (descriptor >= 0)
-		close(descriptor);
 	return port > 0 ? port : error_cause(error, ERR_IO, "no free port on %s", host);
 }
 

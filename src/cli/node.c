@@ -1,6 +1,5 @@
 #include "cli/node.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
@@ -13,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/durable.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "http/server.h"
 #include "jobs/jobs.h"
@@ -137,14 +137,10 @@ static int lock_directory(struct node *node, struct error *error)
 {
 	char path[PATH_MAX];
 	snprintf(path, sizeof path, "%s/node.lock", node->settings->service_data_dir);
-	node->lock_file = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (node->lock_file < 0)
-		return error_cause(error, ERR_IO, "open %s: %s", path, strerror(errno));
-	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-	if (fcntl(node->lock_file, F_OFD_SETLK, &lock) != 0)
-		return error_set(error, ERR_UNAVAILABLE, MSG_DATA_LOCKED, node->settings->service_data_dir,
-		                 NULL);
-	return OK;
+	int result = file_lock(path, &node->lock_file, error);
+	if (result == ERR_UNAVAILABLE)
+		return error_set(error, result, MSG_DATA_LOCKED, node->settings->service_data_dir, NULL);
+	return result;
 }
 
 int node_open(const struct settings *settings, bool create, struct node **ret_node,

@@ -7,11 +7,11 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/durable.h"
 #include "base/thread.h"
 #include "seal/signer_process.h"
 
@@ -188,9 +188,8 @@ static int check_options(const struct signer_options *options, struct error *err
 		return error_cause(error, ERR_REFUSED,
 		                   "a signer needs either a key with certificates, or "
 		                   "development keys");
-	if (mkdir(options->directory, 0700) != 0 && errno != EEXIST)
-		return error_cause(error, ERR_IO, "%s: %s", options->directory, strerror(errno));
-	return 0;
+	/* A log of signatures whose directory is gone after a power failure is gone, too. */
+	return durable_make_directory(options->directory, error);
 }
 
 static int fork_child(struct signer *signer, const struct signer_options *options,

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/log.h"
 
 #define EXCHANGES_MAX 8
@@ -273,26 +274,20 @@ static void *server_run(void *argument)
 static int listen_on(const char *path, int *ret_listener, struct error *error)
 {
 	struct sockaddr_un address;
-	int directory;
+	DESCRIPTOR_AUTO int directory = -1;
 	int code = socket_address(path, &address, &directory, error);
 	if (code)
 		return code;
 	struct stat there;
 	if (lstat(path, &there) == 0 && S_ISSOCK(there.st_mode))
 		(void)unlink(path);
-	int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	DESCRIPTOR_AUTO int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (listener < 0 || fchmod(listener, 0600) != 0 ||
 	    bind(listener, (struct sockaddr *)&address, sizeof address) != 0 ||
-	    chmod(path, 0600) != 0 || listen(listener, BACKLOG) != 0) {
-		code = error_cause(error, ERR_IO, "administration socket %s: %s", path, strerror(errno));
-		if (listener >= 0)
-			close(listener);
-	}
-	if (directory >= 0)
-		close(directory);
-	if (!code)
-		*ret_listener = listener;
-	return code;
+	    chmod(path, 0600) != 0 || listen(listener, BACKLOG) != 0)
+		return error_cause(error, ERR_IO, "administration socket %s: %s", path, strerror(errno));
+	*ret_listener = descriptor_take(&listener);
+	return OK;
 }
 
 static void server_free(struct admin_server *server)
@@ -358,7 +353,7 @@ void admin_server_stop(struct admin_server *server)
 int admin_exchange(const char *path, struct slice request, struct buf *answer, struct error *error)
 {
 	struct sockaddr_un address;
-	int directory;
+	DESCRIPTOR_AUTO int directory = -1;
 	if (access(path, F_OK) != 0 && errno == EACCES)
 		return error_set(error, ERR_REFUSED, MSG_ADMIN_PEER, NULL);
 	if (access(path, F_OK) != 0)
@@ -366,12 +361,10 @@ int admin_exchange(const char *path, struct slice request, struct buf *answer, s
 	int code = socket_address(path, &address, &directory, error);
 	if (code)
 		return code;
-	int connection = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	DESCRIPTOR_AUTO int connection = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	int failed =
 		connection < 0 || connect(connection, (struct sockaddr *)&address, sizeof address) != 0;
 	int reason = errno;
-	if (directory >= 0)
-		close(directory);
 	if (failed && reason == ECONNREFUSED)
 		code = error_set(error, ERR_NOT_FOUND, MSG_ADMIN_NO_SERVICE, path, NULL);
 	else if (failed && reason == EACCES)
@@ -383,7 +376,5 @@ int admin_exchange(const char *path, struct slice request, struct buf *answer, s
 		code = error_cause(error, ERR_UNAVAILABLE,
 		                   "the service ended the exchange before it answered; look whether the "
 		                   "operation took place before you repeat it");
-	if (connection >= 0)
-		close(connection);
 	return code;
 }

@@ -1,11 +1,10 @@
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/durable.h"
+#include "base/file.h"
 #include "db/sqlite/internal.h"
 
 /* ---- opening ---- */
@@ -15,13 +14,10 @@ static int take_lock(struct sqlite_db *db, struct error *error)
 {
 	char path[PATH_MAX + 8];
 	snprintf(path, sizeof path, "%s.lock", db->path);
-	db->lock_file = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (db->lock_file < 0)
-		return error_cause(error, ERR_IO, "open %s: %s", path, strerror(errno));
-	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-	if (fcntl(db->lock_file, F_OFD_SETLK, &lock) != 0)
-		return error_set(error, ERR_UNAVAILABLE, MSG_STORE_LOCKED, db->path, NULL);
-	return OK;
+	int result = file_lock(path, &db->lock_file, error);
+	if (result == ERR_UNAVAILABLE)
+		return error_set(error, result, MSG_STORE_LOCKED, db->path, NULL);
+	return result;
 }
 
 static int open_connections(struct sqlite_db *db, struct error *error)

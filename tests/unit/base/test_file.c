@@ -201,6 +201,23 @@ static void all_is_written_in_pieces_too(void **state)
 	assert_true(file_write_all(-1, slice_of("")));
 }
 
+static void a_lock_has_one_holder(void **state)
+{
+	(void)state;
+	char path[100], link[100];
+	int first = -1, second = -1;
+	snprintf(path, sizeof path, "%s/lock", directory);
+	snprintf(link, sizeof link, "%s/link", directory);
+	assert_int_equal(file_lock(path, &first, &error), OK);
+	assert_int_equal(file_lock(path, &second, &error), ERR_UNAVAILABLE);
+	assert_true(first >= 0 && second == -1);
+	close(first);
+	assert_int_equal(file_lock(path, &second, &error), OK);
+	close(second);
+	assert_int_equal(symlink(path, link), 0);
+	assert_int_equal(file_lock(link, &second, &error), ERR_IO);
+}
+
 /* All or an error, and never what a link leads to. */
 static void trees_are_removed(void **state)
 {
@@ -233,6 +250,7 @@ int main(void)
 		cmocka_unit_test(a_file_is_read_whole_or_not_at_all),
 		cmocka_unit_test(the_rest_of_a_file_is_digested),
 		cmocka_unit_test(all_is_written_in_pieces_too),
+		cmocka_unit_test(a_lock_has_one_holder),
 		cmocka_unit_test(trees_are_removed),
 	};
 	return cmocka_run_group_tests(tests, start, stop);
