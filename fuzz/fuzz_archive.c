@@ -41,7 +41,6 @@ static int verify_bytes(const uint8_t *data, size_t size, bool one_more)
 static int read_document(struct arena *arena, char kind, struct slice text, struct buf *out)
 {
 	struct event_facts event;
-	struct archive_segment_text segment_text;
 	struct archive_segment segment;
 	struct archive_round round;
 	struct archive_manifest manifest;
@@ -63,7 +62,7 @@ static int read_document(struct arena *arena, char kind, struct slice text, stru
 			archive_leaf_line(number, &hash, out);
 		break;
 	case 's':
-		if ((status = archive_read_segment(arena, text, &segment_text, &segment, NULL)) == 0)
+		if ((status = archive_read_segment(arena, text, &segment, NULL)) == 0)
 			archive_segment_line(&segment, out);
 		break;
 	case 'r':

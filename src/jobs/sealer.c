@@ -6,8 +6,9 @@
 #include "jobs/internal.h"
 #include "proof/verify.h"
 #include "seal/authority.h"
+#include "seal/segment.h"
 #include "service/history.h"
-#include "service/segment.h"
+#include "store/events/segments.h"
 
 #define ROUND_SEGMENTS_MAX 1000
 #define ROUND_EVENTS_MAX (INT64_C(1) << 20)

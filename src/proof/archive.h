@@ -16,7 +16,7 @@
 #include "proof/part.h"
 #include "seal/authority.h"
 #include "seal/cms.h"
-#include "seal/document.h"
+#include "seal/segment.h"
 #include "seal/tree.h"
 
 #define ARCHIVE_ENTRIES_MAX 20000u
@@ -45,8 +45,8 @@ struct archive_facts {
 };
 
 struct archive_segment {
-	const struct seal_document *seal;
-	const struct tree_proof *path; /* from the segment's root (its leaf) to the round's root */
+	struct seal_document seal;
+	const struct tree_proof *path; /* from the segment's root to the round's; its leaf is ignored */
 	const char *round_id;
 };
 

@@ -55,7 +55,7 @@ void archive_segment_line(const struct archive_segment *segment, struct buf *out
 	json_end_array(&writer);
 	json_text(&writer, "round_id", segment->round_id);
 	json_raw(&writer, "seal", slice_of(""));
-	seal_document_write(segment->seal, out);
+	seal_document_write(&segment->seal, out);
 	json_end_object(&writer);
 }
 

@@ -32,12 +32,6 @@ void archive_leaf_line(int64_t sequence, const struct sha256 *chain_hash, struct
 void archive_segment_line(const struct archive_segment *segment, struct buf *out);
 void archive_round_line(const struct archive_round *round, struct buf *out);
 
-struct archive_segment_text { /* what an archive_segment read back points to */
-	struct seal_document seal;
-	struct sha256 previous_seal_hash, previous_token_hash;
-	struct tree_proof path; /* its leaf is not set */
-};
-
 int archive_read_event(struct arena *arena, struct slice line, struct event_facts *ret_event,
                        struct error *error) MUST_CHECK;
 /* The answer to a registration, as the interface gives it: without config_hash and
@@ -48,8 +42,7 @@ int archive_read_receipt(struct arena *arena, const struct json *json,
 int archive_read_leaf(struct arena *arena, struct slice line, int64_t *ret_sequence,
                       struct sha256 *ret_hash, struct error *error) MUST_CHECK;
 int archive_read_segment(struct arena *arena, struct slice line,
-                         struct archive_segment_text *ret_text, struct archive_segment *ret_segment,
-                         struct error *error) MUST_CHECK;
+                         struct archive_segment *ret_segment, struct error *error) MUST_CHECK;
 int archive_read_round(struct arena *arena, struct slice line, struct archive_round *ret_round,
                        struct error *error) MUST_CHECK;
 int archive_read_genesis(struct arena *arena, struct slice text, const char **ret_channel_id,

@@ -99,67 +99,37 @@ int archive_read_leaf(struct arena *arena, struct slice line, int64_t *ret_seque
 	return reader.result;
 }
 
-static void read_path(struct json_reader *reader, struct tree_proof *proof)
+static const struct tree_proof *take_path(struct json_reader *reader)
 {
 	const struct json *path = json_take(reader, "path", JSON_ARRAY);
 	if (path && path->count > TREE_PROOF_MAX)
 		json_refuse(reader, "path");
 	if (reader->result)
-		return;
-	proof->count = 0;
-	for (const struct json *step = path->first; step; step = step->next) {
+		return NULL;
+	struct tree_proof *proof = arena_alloc(reader->arena, sizeof *proof);
+	if (!proof) {
+		reader->result = error_cause(reader->error, ERR_NO_MEMORY, "path");
+		return NULL;
+	}
+	for (const struct json *step = path->first; step; step = step->next)
 		if (step->type != JSON_STRING ||
-		    !hex_decode(step->text, proof->siblings[proof->count].bytes, SHA256_SIZE)) {
+		    !hex_decode(step->text, proof->siblings[proof->count++].bytes, SHA256_SIZE)) {
 			json_refuse(reader, "path");
-			return;
+			return NULL;
 		}
-		proof->count++;
-	}
-}
-
-static void read_seal(struct json_reader *reader, struct archive_segment_text *text)
-{
-	struct seal_document *seal = &text->seal;
-	seal->chain = mode_text(take_mode(reader, "chain"));
-	seal->chain_hash_before = json_take_hash(reader, "chain_hash_before");
-	seal->chain_hash_last = json_take_hash(reader, "chain_hash_last");
-	seal->channel_id = json_take_text(reader, "channel_id");
-	struct json_reader clock = json_take_object(reader, "clock");
-	seal->clock.max_error_us = json_take_integer(&clock, "max_error_us", 0);
-	seal->clock.source = json_take_text(&clock, "source");
-	seal->clock.synchronized = json_take_boolean(&clock, "synchronized");
-	reader->result = clock.result;
-	seal->first_sequence = json_take_integer(reader, "first_sequence", 1);
-	seal->last_sequence = json_take_integer(reader, "last_sequence", 1);
-	int64_t count = json_take_integer(reader, "count", 1);
-	if (!reader->result &&
-	    (count > SEGMENT_EVENTS_MAX || seal->last_sequence - seal->first_sequence + 1 != count))
-		json_refuse(reader, "count");
-	seal->previous_seal_hash = NULL;
-	if (!json_is_null(reader, "previous_seal_hash")) {
-		text->previous_seal_hash = json_take_hash(reader, "previous_seal_hash");
-		seal->previous_seal_hash = &text->previous_seal_hash;
-	}
-	seal->previous_token_hash = NULL;
-	if (!json_is_null(reader, "previous_token_hash")) {
-		text->previous_token_hash = json_take_hash(reader, "previous_token_hash");
-		seal->previous_token_hash = &text->previous_token_hash;
-	}
-	seal->segment_id = json_take_text(reader, "segment_id");
-	json_require_integer(reader, "v", 1);
+	return proof;
 }
 
 int archive_read_segment(struct arena *arena, struct slice line,
-                         struct archive_segment_text *ret_text, struct archive_segment *ret_segment,
-                         struct error *error)
+                         struct archive_segment *ret_segment, struct error *error)
 {
 	struct json_reader reader = json_reader_parse(arena, line, &line_limits, error);
-	read_path(&reader, &ret_text->path);
-	const char *round_id = json_take_text(&reader, "round_id");
+	struct archive_segment segment = {.path = take_path(&reader)};
+	segment.round_id = json_take_text(&reader, "round_id");
 	struct json_reader seal = json_take_object(&reader, "seal");
-	read_seal(&seal, ret_text);
+	segment.seal = seal_document_take(&seal);
 	if (!seal.result)
-		*ret_segment = (struct archive_segment){&ret_text->seal, &ret_text->path, round_id};
+		*ret_segment = segment;
 	return seal.result;
 }
 

@@ -101,11 +101,14 @@ static void note_delay(struct chain *chain)
 		chain->previous_round.usable ? chain->previous_round.gen_time_us : TIME_NONE;
 }
 
-static void check_round(struct chain *chain, const struct archive_segment *segment)
+static void check_round(struct chain *chain, const struct archive_segment *segment,
+                        const struct sha256 *segment_root)
 {
-	const struct seal_document *seal = segment->seal;
+	const struct seal_document *seal = &segment->seal;
 	const struct round_state *before = &chain->previous_round;
-	struct sha256 root = tree_proof_root(segment->path);
+	struct tree_proof path = *segment->path;
+	path.leaf = *segment_root;
+	struct sha256 root = tree_proof_root(&path);
 	if (!sha256_equal(&root, &chain->round.root))
 		chain_wrong_at(chain, STREAM_SEALS, "path",
 		               "the segment's events and seal do not lead to the round's root");
@@ -183,9 +186,9 @@ static int collect(struct chain *chain, const struct seal_document *seal)
 	return 1;
 }
 
-/* The segment's root from its leaves, written into the proof that leads on to the round. */
+/* The segment's root from its leaves, by the tree over all of them: not as the sealer makes it. */
 static int compute_root(struct chain *chain, const struct seal_document *seal,
-                        struct tree_proof *proof)
+                        struct sha256 *ret_root)
 {
 	size_t count = (size_t)(seal->last_sequence - seal->first_sequence + 1);
 	buf_clear(&chain->scratch);
@@ -195,16 +198,15 @@ static int compute_root(struct chain *chain, const struct seal_document *seal,
 	int status = tree_build(chain->leaves, count + 1, &tree);
 	if (status < 0)
 		return status;
-	proof->leaf = tree_root(tree);
+	*ret_root = tree_root(tree);
 	tree_free(tree);
 	return 0;
 }
 
 /* 1 to go on with the next segment, 0 to stop. */
-static int check_segment(struct chain *chain, struct archive_segment *segment,
-                         struct tree_proof *proof)
+static int check_segment(struct chain *chain, const struct archive_segment *segment)
 {
-	const struct seal_document *seal = segment->seal;
+	const struct seal_document *seal = &segment->seal;
 	bool fits = chain->segment_seen ? seal->first_sequence == chain->next_segment_sequence
 	                                : seal->first_sequence <= chain->range->first_sequence &&
 	                                      seal->last_sequence >= chain->range->first_sequence;
@@ -223,13 +225,14 @@ static int check_segment(struct chain *chain, struct archive_segment *segment,
 	if (!sha256_equal(&seal->chain_hash_last, &chain->chain_hash))
 		chain_wrong_at(chain, STREAM_SEALS, "seal.chain_hash_last",
 		               "it is not the chain hash of the segment's last event");
-	status = compute_root(chain, seal, proof);
+	struct sha256 root;
+	status = compute_root(chain, seal, &root);
 	if (status == 0)
 		status = find_round(chain, segment->round_id);
 	if (status < 0)
 		return status;
 	if (status == 1)
-		check_round(chain, segment);
+		check_round(chain, segment, &root);
 	verify_point_seal(chain->run, chain->facts->input, seal->first_sequence, seal->last_sequence,
 	                  &chain->seal_hash, status == 1 ? &chain->round.token_hash : NULL);
 	chain->segment_seen = true;
@@ -245,13 +248,9 @@ int chain_take_segment(struct chain *chain)
 	if (status <= 0)
 		return status;
 	struct error error = {0};
-	struct archive_segment_text *text;
 	struct archive_segment segment;
 	arena_reset(&chain->seal_arena);
-	text = arena_alloc(&chain->seal_arena, sizeof *text);
-	if (!text)
-		return ERR_NO_MEMORY;
-	status = archive_read_segment(&chain->seal_arena, line, text, &segment, &error);
+	status = archive_read_segment(&chain->seal_arena, line, &segment, &error);
 	if (status == 0) {
 		buf_clear(&chain->scratch);
 		archive_segment_line(&segment, &chain->scratch);
@@ -259,5 +258,5 @@ int chain_take_segment(struct chain *chain)
 	}
 	if (status < 0)
 		return chain_note(chain, STREAM_SEALS, status, &error);
-	return check_segment(chain, &segment, &text->path);
+	return check_segment(chain, &segment);
 }

@@ -169,7 +169,6 @@ static int outline_segments(struct zip_reader *zip, struct arena *arena, struct 
 {
 	struct line_stream *stream;
 	struct slice line;
-	struct archive_segment_text text;
 	struct archive_segment segment;
 	BUF_AUTO struct buf last;
 	buf_init(&last, ARCHIVE_LINE_MAX + 1);
@@ -182,17 +181,17 @@ static int outline_segments(struct zip_reader *zip, struct arena *arena, struct 
 		buf_add_slice(&last, line);
 		status = buf_check(&last);
 		if (status == 0 && first)
-			status = archive_read_segment(arena, line, &text, &segment, error);
+			status = archive_read_segment(arena, line, &segment, error);
 		if (status < 0)
 			break;
 		if (first)
-			outline->segments_from = segment.seal->first_sequence;
+			outline->segments_from = segment.seal.first_sequence;
 	}
 	line_stream_free(stream);
 	if (status == 0)
-		status = archive_read_segment(arena, buf_slice(&last), &text, &segment, error);
+		status = archive_read_segment(arena, buf_slice(&last), &segment, error);
 	if (status == 0)
-		outline->segments_to = segment.seal->last_sequence;
+		outline->segments_to = segment.seal.last_sequence;
 	return status == ERR_INVALID_EVIDENCE ? 0 : status;
 }
 

@@ -23,7 +23,7 @@ struct check {
 	char *chunk;
 	int64_t problems;
 	int64_t objects;
-	int64_t last_round;
+	struct checked_segment segment; /* the last */
 };
 
 static void tell_problem(void *context, const char *text)
@@ -88,8 +88,8 @@ static int check_one_segment(void *context, int64_t account, int64_t chain, int6
 {
 	struct check *check = context;
 	struct error error = {0};
-	int code = check_segment(check->call->admin->store, account, chain, number, &check->last_round,
-	                         &error);
+	int code =
+		check_segment(check->call->admin->store, account, chain, number, &check->segment, &error);
 	if (code == ERR_CORRUPT || code == ERR_NOT_FOUND) {
 		tell_problem(check, error_reason(&error, code));
 		return ERR_CORRUPT;

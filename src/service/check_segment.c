@@ -1,7 +1,7 @@
 #include "service/check_segment.h"
 
 #include "seal/timestamp.h"
-#include "service/segment.h"
+#include "service/stored_segment.h"
 
 #define SEGMENT_MEMORY_MAX ((size_t)16 << 20)
 
@@ -43,7 +43,7 @@ static int check_round(struct store *store, const struct segment_record *segment
 {
 	struct tree_proof path;
 	struct round_record round;
-	int result = segment_path(segment, &path, error);
+	int result = stored_segment_path(segment, &path, error);
 	if (result == OK)
 		result = store_get_round(store, segment->round, arena, &round, error);
 	if (result == ERR_NOT_FOUND)
@@ -67,14 +67,39 @@ static int check_round(struct store *store, const struct segment_record *segment
 	return OK;
 }
 
+/* Its seal document names the digest of the one before. */
+static int check_document(const struct segment_record *segment,
+                          const struct checked_segment *before, struct arena *arena,
+                          struct error *error)
+{
+	struct seal_document document;
+	int result = stored_segment_document(segment, arena, &document, error);
+	if (result != OK)
+		return result;
+	bool follows = before->account == segment->account && before->chain == segment->chain &&
+	               before->number == segment->number - 1;
+	const struct sha256 *named = document.previous_seal_hash;
+	if ((segment->number == 1) != !named ||
+	    (named && follows && !sha256_equal(named, &before->seal_hash)))
+		return fault(segment, "it does not name the seal before it", error);
+	return OK;
+}
+
 int check_segment(struct store *store, int64_t account, int64_t chain, int64_t number,
-                  int64_t *last_round, struct error *error)
+                  struct checked_segment *before, struct error *error)
 {
 	ARENA_AUTO struct arena arena;
 	arena_init(&arena, SEGMENT_MEMORY_MAX);
 	struct segment_record segment;
 	int result = store_get_segment(store, account, chain, number, &arena, &segment, error);
+	if (result != OK)
+		return result;
+	result = check_document(&segment, before, &arena, error);
+	before->account = account;
+	before->chain = chain;
+	before->number = number;
+	before->seal_hash = sha256_of(segment.document.data, segment.document.size);
 	if (result == OK)
 		result = check_tree(store, &segment, &arena, error);
-	return result == OK ? check_round(store, &segment, last_round, &arena, error) : result;
+	return result == OK ? check_round(store, &segment, &before->last_round, &arena, error) : result;
 }

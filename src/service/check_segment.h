@@ -2,12 +2,18 @@
 #ifndef SERVICE_CHECK_SEGMENT_H
 #define SERVICE_CHECK_SEGMENT_H
 
-#include "service/service.h"
+#include "store/store.h"
+
+/* What the next one is compared with; zeroed at first. */
+struct checked_segment {
+	int64_t account, chain, number;
+	struct sha256 seal_hash;
+	int64_t last_round; /* whose token was verified last: one over many segments is so once */
+};
 
 /* OK; ERR_CORRUPT with the fault in words in error->cause; another error when it could not be
- * checked. `last_round` is the caller's memory of the round whose token was verified last (0 at
- * first), so that a token over many segments is verified once. */
+ * checked. Segments of a chain come in order. */
 int check_segment(struct store *store, int64_t account, int64_t chain, int64_t number,
-                  int64_t *last_round, struct error *error) MUST_CHECK;
+                  struct checked_segment *before, struct error *error) MUST_CHECK;
 
 #endif

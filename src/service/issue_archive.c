@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "service/issue_work.h"
-#include "service/segment.h"
+#include "service/stored_segment.h"
 
 #define STEP_MEMORY_MAX ((size_t)4 << 20)
 #define ROUND_ID_SIZE 32
@@ -153,16 +153,17 @@ static int add_segment(struct archive_work *work, const struct segment_record *s
                        struct arena *arena)
 {
 	struct issue_work *issue = work->issue;
-	struct segment_document document;
+	struct archive_segment given;
 	struct tree_proof path;
-	int result = segment_read_document(segment, arena, &document, work->error);
+	int result = stored_segment_document(segment, arena, &given.seal, work->error);
 	if (!result)
-		result = segment_path(segment, &path, work->error);
+		result = stored_segment_path(segment, &path, work->error);
 	if (result)
 		return result;
 	char id[ROUND_ID_SIZE];
 	round_id(segment->round, id);
-	struct archive_segment given = {&document.seal, &path, id};
+	given.path = &path;
+	given.round_id = id;
 	result = archive_add_segment(work->archive, &given, work->error);
 	if (result || issue->seal_rows == REPORT_SEAL_ROWS_MAX)
 		return result;

@@ -1,6 +1,6 @@
 #include "base/base64.h"
 #include "base/json.h"
-#include "service/segment.h"
+#include "service/stored_segment.h"
 #include "service/service.h"
 
 static int base64(struct arena *arena, struct slice bytes, struct slice *ret_text)
@@ -28,7 +28,8 @@ static int load_seal(struct service *service, int64_t account, int64_t chain, in
 	int result =
 		store_find_segment(service->store, account, chain, sequence, arena, &seal->segment, error);
 	if (!result)
-		result = segment_prove(service, &seal->segment, sequence, &seal->proof, error);
+		result =
+			stored_segment_prove(service->store, &seal->segment, sequence, &seal->proof, error);
 	if (!result)
 		result = store_get_round(service->store, seal->segment.round, arena, &seal->round, error);
 	if (!result)

@@ -219,7 +219,7 @@ struct check_listener {
 	/* Asked for every event whose content lies in the content store: OK, or ERR_CORRUPT after
 	 * having said why through `problem`. */
 	int (*content)(void *context, const struct event *event);
-	/* Asked for every segment, in order of its chain: likewise. */
+	/* Asked for every segment, in order of its chain, from 1: likewise. */
 	int (*segment)(void *context, int64_t account, int64_t chain, int64_t number);
 	void *context;
 };

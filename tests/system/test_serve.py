@@ -112,6 +112,9 @@ def test_store_check_recomputes_segments_up_to_their_timestamps(start):
     ((size,),) = store.rows("SELECT length(nodes) FROM segments")
     changes = [f"UPDATE segments SET nodes = {stores.blob(bytes(int(size)))}",
                f"UPDATE segments SET root = {stores.blob(bytes(32))}",
+               "UPDATE segments SET document = replace(document, '\"count\":', '\"COUNT\":')",
+               "UPDATE segments SET document = replace(document, '\"previous_seal_hash\":null', "
+               "'\"previous_seal_hash\":\"" + "0" * 64 + "\"')",
                f"UPDATE seal_rounds SET root = {stores.blob(bytes(32))}",
                "UPDATE seal_rounds SET sealed_at = sealed_at + 1",
                "UPDATE seal_rounds SET token = substr(token, 1, length(token) - 1) || "
@@ -121,7 +124,8 @@ def test_store_check_recomputes_segments_up_to_their_timestamps(start):
         report = run("store", "check", "--json", *service.chosen())
         assert report.returncode == 1, change
         assert "segment" in json.loads(report.stdout)["problems"][0]
-        store.change("UPDATE segments SET nodes = kept.nodes, root = kept.root "
+        store.change("UPDATE segments SET nodes = kept.nodes, root = kept.root, "
+                     "document = kept.document "
                      "FROM kept_segments AS kept WHERE kept.segment_id = segments.segment_id;"
                      "UPDATE seal_rounds SET root = kept.root, sealed_at = kept.sealed_at, "
                      "token = kept.token FROM kept_rounds AS kept "

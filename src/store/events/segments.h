@@ -6,9 +6,6 @@
 
 #include "store/store.h"
 
-/* Leaves under one of the hashes in segment_record.nodes. */
-#define SEGMENT_NODE_LEAVES 128
-
 /* A live chain that has events behind its last segment. */
 struct unsealed_chain {
 	int64_t account;
@@ -55,10 +52,8 @@ struct segment_record {
 	struct sha256 root;
 	struct sha256 seal_hash; /* only given, not read back: the digest of the document */
 	struct slice document;   /* the seal document, canonical */
-	/* struct sha256 []: the roots over the leaves 1 to 128, 129 to 256 and so on; the tree over
-	 * these is the segment's. */
-	struct slice nodes;
-	struct slice path; /* struct sha256 []: siblings from `root` up to the round's root */
+	struct slice nodes;      /* of its tree, and its path: seal/segment.h */
+	struct slice path;
 };
 /* Writes a round and its segments, moves the chains' marks on, in one durable transaction. Segments
  * of one chain stand in order. ERR_REFUSED when another sealer was faster: the round is not the

@@ -16,7 +16,7 @@
 #include "office.h"
 #include "seal/signer.h"
 #include "seal/timestamp.h"
-#include "service/segment.h"
+#include "service/stored_segment.h"
 #include "store/events/segments.h"
 #include "store/internal.h"
 #include "store/sweeps.h"
@@ -228,7 +228,8 @@ static void check_proof(int64_t sequence)
 	                                    office.sample.live_chain, sequence, &scratch, &segment,
 	                                    &error),
 	                 OK);
-	assert_int_equal(segment_prove(&office.service, &segment, sequence, &proof, &error), OK);
+	assert_int_equal(stored_segment_prove(office.service.store, &segment, sequence, &proof, &error),
+	                 OK);
 	struct event event;
 	assert_int_equal(store_get_event(office.service.store, office.sample.account,
 	                                 office.sample.live_chain, sequence, &scratch, &event, &error),

@@ -218,7 +218,6 @@ static void readers_refuse_any_other_text(void **state)
 	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
 		struct slice text = slice_of(texts[i]);
 		struct event_facts event;
-		struct archive_segment_text segment_text;
 		struct archive_segment segment;
 		struct archive_round round;
 		struct archive_manifest manifest;
@@ -231,7 +230,7 @@ static void readers_refuse_any_other_text(void **state)
 		int64_t number;
 		const int results[] = {archive_read_event(&arena, text, &event, NULL),
 		                       archive_read_leaf(&arena, text, &number, &hash, NULL),
-		                       archive_read_segment(&arena, text, &segment_text, &segment, NULL),
+		                       archive_read_segment(&arena, text, &segment, NULL),
 		                       archive_read_round(&arena, text, &round, NULL),
 		                       archive_read_genesis(&arena, text, &channel, &chain, &number, NULL),
 		                       archive_read_config(&arena, text, &config, NULL),

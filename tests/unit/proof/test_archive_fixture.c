@@ -402,7 +402,7 @@ static int add_seals(struct maker *maker)
 	if (status == 0)
 		status = add_leaves(maker, plan->last + 1, last < plan->total ? last : plan->total);
 	for (size_t i = begin; i <= end && status == 0; i++) {
-		struct archive_segment segment = {&segments[i].seal, &segments[i].path,
+		struct archive_segment segment = {segments[i].seal, &segments[i].path,
 		                                  rounds[segments[i].round].id};
 		struct tree_proof longer = segments[i].path;
 		longer.siblings[longer.count++] = sha256_of("c", 1);

@@ -150,7 +150,7 @@ static int add_all(struct archive *archive, struct slice config, struct error *e
 	                             .last_sequence = 2,
 	                             .clock = {true, 1, "ntp_adjtime"}};
 	struct tree_proof proof = {.count = 1};
-	struct archive_segment segment = {&seal, &proof, "rnd_1"};
+	struct archive_segment segment = {seal, &proof, "rnd_1"};
 	struct archive_round round = {
 		"rnd_1",           hash, "An authority", AUTHORITY_DEVELOPMENT, slice_of("request"),
 		slice_of("token"), 1};
