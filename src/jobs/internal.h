@@ -5,7 +5,7 @@
 #include "jobs/jobs.h"
 #include "jobs/keeper.h"
 #include "jobs/job_thread.h"
-#include "service/apart.h"
+#include "service/seal_round.h"
 
 /* One account never holds all of them. */
 #define ISSUER_COUNT 3
@@ -14,18 +14,14 @@
 /* ---- sealer.c ---- */
 struct sealer {
 	struct service *service;
+	struct sealing sealing;
 	char holder[HOLDER_SIZE];
 	struct kept_lease lease;
 	int64_t not_before_us; /* monotonic: after a failure, whoever wakes it */
 	int64_t pause_us;      /* of the last failure; 0: none */
-	struct sha256 *leaves; /* of one segment */
-	struct apart apart;    /* chains that cannot be sealed */
-	size_t newly_apart;    /* of them, in the pass under way */
 	/* Behind this chain the next pass begins, since at it too many broken ones ended the last; 0:
 	 * at the first. */
 	int64_t behind_account, behind_chain;
-	size_t ahead_count;    /* chains too far ahead of the clock, of the pass under way */
-	int64_t told_ahead_us; /* monotonic; 0: never */
 };
 int sealer_init(struct sealer *sealer, struct service *service, const char *node,
                 struct keeper *keeper);
@@ -65,13 +61,6 @@ struct housekeeping {
 	char holder[HOLDER_SIZE];
 };
 job_thread_run_function housekeeping_run;
-
-/* ---- sweep_place.c ---- */
-/* Under the lease: makes this sweep the place's last one. ERR_REFUSED, with the sentence for the
- * operator: a copy of the database sweeps there too, or this is one; then the marker says so to
- * both, and neither sweeps. *ret_since_us: what was last changed before is not to be swept. */
-int sweep_take_place(struct service *service, int64_t *ret_since_us, struct error *error)
-	MUST_CHECK;
 
 /* ---- sweep.c ---- */
 /* Marks objects that nothing names, and deletes those that were marked long ago. */

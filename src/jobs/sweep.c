@@ -5,12 +5,13 @@
  * "swept/NAME"; it stays where it is and can be read. Once the mark has stood for
  * content.keep_swept, and still nothing names the object, both are deleted; what turns out to be
  * named loses its mark. One node sweeps at a time, only in a place that is this database's alone
- * (sweep_place.c), and only what was changed since it is. */
+ * (service/sweep_place.h), and only what was changed since it is. */
 #include <inttypes.h>
 #include <stdio.h>
 
 #include "base/log.h"
 #include "jobs/internal.h"
+#include "service/sweep_place.h"
 #include "store/certifications/certifications.h"
 
 /* Content is stored before the event that names it: seconds apart. Documents have their

@@ -17,6 +17,7 @@
 #include "seal/signer.h"
 #include "seal/timestamp.h"
 #include "service/stored_segment.h"
+#include "service/sweep_place.h"
 #include "store/events/segments.h"
 #include "store/internal.h"
 #include "store/sweeps.h"

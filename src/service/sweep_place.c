@@ -10,10 +10,11 @@
  * Between the store's commit and the marker's change the place carries the token before, which the
  * store still knows: so whatever dies, and whenever, the true store is not taken for a copy.
  * Nothing is deleted before its mark stood for content.keep_swept, long after both have come by. */
+#include "service/sweep_place.h"
+
 #include <stdio.h>
 #include <string.h>
 
-#include "jobs/internal.h"
 #include "store/sweeps.h"
 
 #define DISPUTED "disputed" /* no token: those are hex digits */
