@@ -7,6 +7,7 @@
 
 #define STEP_MEMORY_MAX ((size_t)4 << 20)
 #define ROUND_ID_SIZE 32
+#define ROUNDS_AT_ONCE 1024
 
 struct archive_work {
 	struct issue_work *issue;
@@ -175,6 +176,28 @@ static int add_segment(struct archive_work *work, const struct segment_record *s
 	return seal->segment_id ? OK : ERR_NO_MEMORY;
 }
 
+static int add_segments(struct archive_work *work)
+{
+	const struct certification *certification = work->issue->certification;
+	ARENA_AUTO struct arena arena;
+	arena_init(&arena, STEP_MEMORY_MAX);
+	int result = OK;
+	for (int64_t number = work->first_segment; number <= work->last_segment && !result; number++) {
+		arena_reset(&arena);
+		struct segment_record segment;
+		result = store_get_segment(work->issue->service->store, certification->account,
+		                           certification->chain, number, &arena, &segment, work->error);
+		if (result == ERR_NOT_FOUND)
+			result =
+				error_cause(work->error, ERR_CORRUPT, "segment %" PRId64 " is missing", number);
+		if (!result)
+			result = add_segment(work, &segment, &arena);
+		if (!result)
+			result = issue_progress(work->issue, 1, 1);
+	}
+	return result;
+}
+
 /* ---- rounds ---- */
 
 static int note_authority(struct issue_work *issue, const char *name, enum authority_kind kind)
@@ -235,40 +258,38 @@ static int add_round(struct archive_work *work, int64_t number, bool covers, str
 	return !result && covers ? describe_round(work, &round, kind) : result;
 }
 
-/* Calls `each` with every segment of the range, in order. */
-static int each_segment(struct archive_work *work,
-                        int (*each)(struct archive_work *work, const struct segment_record *segment,
-                                    struct arena *arena))
+/* A round once, and before it the round before. */
+static int add_round_of_segment(struct archive_work *work, int64_t round)
 {
-	const struct certification *certification = work->issue->certification;
 	ARENA_AUTO struct arena arena;
 	arena_init(&arena, STEP_MEMORY_MAX);
 	int result = OK;
-	for (int64_t number = work->first_segment; number <= work->last_segment && !result; number++) {
-		arena_reset(&arena);
-		struct segment_record segment;
-		result = store_get_segment(work->issue->service->store, certification->account,
-		                           certification->chain, number, &arena, &segment, work->error);
-		if (result == ERR_NOT_FOUND)
-			result =
-				error_cause(work->error, ERR_CORRUPT, "segment %" PRId64 " is missing", number);
-		if (!result)
-			result = each(work, &segment, &arena);
-		if (!result)
-			result = issue_progress(work->issue, 1, 1);
-	}
+	if (round > 1 && work->last_round < round - 1)
+		result = add_round(work, round - 1, false, &arena);
+	if (!result && work->last_round < round)
+		result = add_round(work, round, true, &arena);
 	return result;
 }
 
-/* Its round, once, and before it the round before. */
-static int add_round_of(struct archive_work *work, const struct segment_record *segment,
-                        struct arena *arena)
+/* In the archive they stand behind all segments, which say no more than the rounds' numbers. */
+static int add_rounds(struct archive_work *work)
 {
+	const struct certification *certification = work->issue->certification;
+	int64_t rounds[ROUNDS_AT_ONCE];
 	int result = OK;
-	if (segment->round > 1 && work->last_round < segment->round - 1)
-		result = add_round(work, segment->round - 1, false, arena);
-	if (!result && work->last_round < segment->round)
-		result = add_round(work, segment->round, true, arena);
+	for (int64_t first = work->first_segment; first <= work->last_segment && !result;
+	     first += ROUNDS_AT_ONCE) {
+		int64_t last = first + ROUNDS_AT_ONCE - 1;
+		if (last > work->last_segment)
+			last = work->last_segment;
+		result = store_read_segment_rounds(work->issue->service->store, certification->account,
+		                                   certification->chain, first, last, rounds, work->error);
+		for (int64_t i = 0; i <= last - first && !result; i++) {
+			result = add_round_of_segment(work, rounds[i]);
+			if (!result)
+				result = issue_progress(work->issue, 1, 1);
+		}
+	}
 	return result;
 }
 
@@ -284,9 +305,9 @@ static int fill(struct archive_work *work)
 		return result;
 	result = find_segments(work);
 	if (!result)
-		result = each_segment(work, add_segment);
+		result = add_segments(work);
 	if (!result)
-		result = each_segment(work, add_round_of);
+		result = add_rounds(work);
 	return result;
 }
 

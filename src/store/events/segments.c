@@ -340,3 +340,27 @@ int store_get_segment(struct store *store, int64_t account, int64_t chain, int64
 	db_bind_integer(row.query, number);
 	return end_read(connection, read_segment(&row, ret_segment, error));
 }
+
+int store_read_segment_rounds(struct store *store, int64_t account, int64_t chain, int64_t first,
+                              int64_t last, int64_t *ret_rounds, struct error *error)
+{
+	struct db_connection *connection;
+	int result = begin_read(store, &connection, error);
+	if (result)
+		return result;
+	struct db_query *query =
+		db_query_long(connection, "SELECT number, round FROM segments WHERE account = $1"
+	                              " AND chain = $2 AND number BETWEEN $3 AND $4 ORDER BY number");
+	db_bind_integer(query, account);
+	db_bind_integer(query, chain);
+	db_bind_integer(query, first);
+	db_bind_integer(query, last);
+	int64_t next = first;
+	for (; next <= last && db_step(query) && db_integer(query, 0) == next; next++)
+		ret_rounds[next - first] = db_integer(query, 1);
+	result = db_end(query, error);
+	if (!result && next <= last)
+		result = error_cause(error, ERR_CORRUPT, "chain %lld: segment %lld is missing",
+		                     (long long)chain, (long long)next);
+	return end_read(connection, result);
+}

@@ -98,4 +98,9 @@ int store_get_segment(struct store *store, int64_t account, int64_t chain, int64
                       struct arena *arena, struct segment_record *ret_segment, struct error *error)
 	MUST_CHECK;
 
+/* The rounds of the segments first to last of a chain, last - first + 1 of them, which never go
+ * back. ERR_CORRUPT when a segment is missing. */
+int store_read_segment_rounds(struct store *store, int64_t account, int64_t chain, int64_t first,
+                              int64_t last, int64_t *ret_rounds, struct error *error) MUST_CHECK;
+
 #endif

@@ -41,6 +41,19 @@ int __wrap_content_mark(struct content_store *store, const struct content_marker
 	                                       : __real_content_mark(store, content_written_over, ret);
 }
 
+static atomic_int segments_read;
+
+int __real_store_get_segment(struct store *store, int64_t account, int64_t chain, int64_t number,
+                             struct arena *in, struct segment_record *ret, struct error *why);
+int __wrap_store_get_segment(struct store *store, int64_t account, int64_t chain, int64_t number,
+                             struct arena *in, struct segment_record *ret, struct error *why);
+int __wrap_store_get_segment(struct store *store, int64_t account, int64_t chain, int64_t number,
+                             struct arena *in, struct segment_record *ret, struct error *why)
+{
+	atomic_fetch_add(&segments_read, 1);
+	return __real_store_get_segment(store, account, chain, number, in, ret, why);
+}
+
 static int set_up_content(void **state)
 {
 	arena_init(&arena, 16 << 20);
@@ -266,7 +279,7 @@ static void check_proof(int64_t sequence)
 	assert_true(text_of(json_member(member, "round"), "token").size > 1000);
 }
 
-/* A backlog goes into several segments of one round. */
+/* A backlog goes into several segments of one round, each of which an archive reads once. */
 static void test_backlog(void **state)
 {
 	sample_register(&office.sample, MODE_LIVE, 2 * SEGMENT_EVENTS_MAX + 100);
@@ -280,8 +293,10 @@ static void test_backlog(void **state)
 	for (size_t i = 0; i < sizeof sequences / sizeof *sequences; i++)
 		check_proof(sequences[i]);
 	char id[ID_SIZE];
+	atomic_store(&segments_read, 0);
 	office_request(&office, MODE_LIVE, 16000, 32800, id);
 	struct certification certification = office_await(&office, MODE_LIVE, id);
+	assert_int_equal(atomic_load(&segments_read), 3);
 	assert_int_equal(certification.status, CERTIFICATION_COMPLETED);
 	assert_int_equal(office_verify(&office, &certification), 0);
 }

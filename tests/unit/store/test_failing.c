@@ -215,6 +215,9 @@ static void seal(void)
 	                           &error));
 	IN_TURN(store_get_segment(sample.store, sample.account, sample.live_chain, 1, &arena, &segment,
 	                          &error));
+	int64_t segment_round;
+	IN_TURN(store_read_segment_rounds(sample.store, sample.account, sample.live_chain, 1, 1,
+	                                  &segment_round, &error));
 	int64_t sealed_us, last;
 	bool present;
 	struct sha256 last_root, root;

@@ -146,6 +146,15 @@ static void test_read_back(void **state)
 	                                   &segment, &error),
 	                 ERR_NOT_FOUND);
 
+	int64_t rounds[3] = {0};
+	assert_int_equal(store_read_segment_rounds(sample.store, sample.account, sample.live_chain, 1,
+	                                           2, rounds, &error),
+	                 OK);
+	assert_true(rounds[0] == 1 && rounds[1] == 1);
+	assert_int_equal(store_read_segment_rounds(sample.store, sample.account, sample.live_chain, 1,
+	                                           3, rounds, &error),
+	                 ERR_CORRUPT);
+
 	struct round_record read;
 	assert_int_equal(store_get_round(sample.store, 1, &arena, &read, &error), OK);
 	assert_true(sha256_equal(&read.root, &round.root));
