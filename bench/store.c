@@ -70,7 +70,6 @@ static void register_batch(struct store *store, size_t chains, size_t batch)
 			.channel = channel,
 			.chain = channel * 2,
 			.key = channel,
-			.key_id = "key_bench",
 			.client_ref = slice_of(refs[i]),
 			.occurred_at_us = TIME_NONE,
 			.content = slice_make(payload, sizeof payload),
@@ -81,7 +80,12 @@ static void register_batch(struct store *store, size_t chains, size_t batch)
 		memcpy(items[i].hash, hash.bytes, SHA256_SIZE);
 		pointers[i] = &items[i];
 	}
-	check(store_register(store, 0, pointers, batch, clock_now_us(), &error), &error);
+	struct registration_batch given = {
+		.items = pointers,
+		.count = batch,
+		.clock = {.now_us = clock_now_us(), .bound_us = INT64_MAX},
+	};
+	check(store_register_batch(store, 0, &given, &error), &error);
 	check(store_maintain(store, &error), &error);
 }
 

@@ -223,11 +223,6 @@ int db_commit(struct db_connection *connection, struct error *error)
 	return connection->db->driver->commit(connection, error);
 }
 
-void db_rollback(struct db_connection *connection)
-{
-	connection->db->driver->rollback(connection);
-}
-
 int db_failure(const struct db_connection *connection)
 {
 	return connection->failure;

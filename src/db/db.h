@@ -82,7 +82,6 @@ struct db *db_of(struct db_connection *connection);
 int db_begin(struct db_connection *connection, struct error *error) MUST_CHECK;
 /* Durable on return, and replicated where asked for. ERR_UNKNOWN_OUTCOME: nobody knows. */
 int db_commit(struct db_connection *connection, struct error *error) MUST_CHECK;
-void db_rollback(struct db_connection *connection);
 /* The first error since db_begin, 0 if none. */
 int db_failure(const struct db_connection *connection);
 /* The same, with what was said of it. */

@@ -224,7 +224,6 @@ static void fill(struct exchange *exchange, const struct declared_event *event)
 	registration->channel = key->channel;
 	registration->chain = key->chain;
 	registration->key = key->key;
-	registration->key_id = key->key_id;
 	registration->modality = event->modality;
 	registration->client_ref = event->client_ref;
 	registration->occurred_at_us = event->occurred_at_us;

@@ -104,7 +104,6 @@ struct ledger_known {
 struct ledger_request {
 	struct ledger_chain *chain;
 	int64_t key;
-	const char *key_id;
 	struct slice client_ref;
 	int64_t occurred_at_us; /* TIME_NONE: null */
 	enum hash_algorithm hash_algorithm;
@@ -173,7 +172,6 @@ struct ledger_clock {
 	int64_t ahead_us; /* of what it is compared with, at least; 0: it is not */
 	int64_t bound_us;
 };
-#define LEDGER_CLOCK_UNBOUNDED INT64_MAX
 /* How far a chain's last received_at lies ahead of the clock; 0: it does not. */
 static inline int64_t ledger_clock_lag_us(int64_t last_received_at_us, int64_t now_us)
 {

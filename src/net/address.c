@@ -232,8 +232,6 @@ bool network_list_contains(const struct network_list *list, const struct sockadd
 
 bool address_guard_permits(const struct address_guard *guard, const struct sockaddr *address)
 {
-	if (guard && guard->allow_all)
-		return true;
 	if (address_classify(address) == ADDRESS_PUBLIC)
 		return true;
 	return guard && network_list_contains(&guard->allowed, address);

@@ -57,7 +57,6 @@ bool network_list_contains(const struct network_list *list, const struct sockadd
 
 /* What outbound connections may reach. A zeroed guard permits public addresses alone. */
 struct address_guard {
-	bool allow_all;
 	struct network_list allowed;
 };
 

@@ -47,7 +47,7 @@ struct authorities_options {
 	const struct authority_options *authorities; /* in order of preference */
 	size_t count;                                /* 1 to AUTHORITIES_MAX */
 	struct signer *signer;                       /* for "embedded:"; outlives the object */
-	struct address_guard guard;                  /* usually allow_all: the operator names the URL */
+	struct address_guard guard;                  /* where they may stand (tsa.allow_networks) */
 	int timeout_ms;                              /* each try; 0: 10,000 */
 	int64_t time_bound_us;                       /* |genTime - our clock|; 0: 60 s */
 	int backoff_first_ms;                        /* 0: 5,000 */

@@ -84,7 +84,6 @@ struct registration {
 	int64_t channel;
 	int64_t chain;
 	int64_t key;
-	const char *key_id;
 	enum modality modality; /* what was sent; checked against the channel again */
 	struct slice client_ref;
 	int64_t occurred_at_us;
@@ -117,9 +116,6 @@ struct registration_batch {
  * `sequencer`, counted from 0; the events of an account should come through one of them. */
 int store_register_batch(struct store *store, unsigned sequencer, struct registration_batch *batch,
                          struct error *error) MUST_CHECK;
-/* The same for a batch that does not grow, at a clock that is relied on whatever it shows. */
-int store_register(struct store *store, unsigned sequencer, struct registration **items,
-                   size_t count, int64_t now_us, struct error *error) MUST_CHECK;
 
 /* ---- reading ---- */
 struct event {

@@ -15,6 +15,7 @@
 #include "store/internal.h"
 #include "store/schema.h"
 #include "store/events/segments.h"
+#include "registering.h"
 #include "store/sweeps.h"
 
 #define NOW INT64_C(1767268800000000) /* 2026-01-01T12:00:00Z */
@@ -103,7 +104,6 @@ static struct registration item_make(struct fixture *fixture, const struct chann
 	                            .channel = channel->channel,
 	                            .chain = channel->channel * 2 + mode,
 	                            .key = channel->channel,
-	                            .key_id = "key_a",
 	                            .modality = MODALITY_HASH_ONLY,
 	                            .client_ref = slice_of(ref),
 	                            .occurred_at_us = TIME_NONE,
@@ -119,7 +119,7 @@ static void submit(struct fixture *fixture, struct registration *items, size_t c
 	struct registration *list[64];
 	for (size_t i = 0; i < count; i++)
 		list[i] = &items[i];
-	assert_int_equal(store_register(fixture->store, 0, list, count, now_us, NULL), OK);
+	assert_int_equal(register_items(fixture->store, list, count, now_us, NULL), OK);
 }
 
 static void tell_problem(void *context, const char *text)
@@ -310,7 +310,7 @@ static void long_lists_come_in_pieces(void **state)
 		items[i] = item_make(fixture, &fixture->channel, MODE_LIVE, refs[i]);
 		list[i] = &items[i];
 	}
-	assert_int_equal(store_register(fixture->store, 0, list, 5000, NOW, NULL), OK);
+	assert_int_equal(register_items(fixture->store, list, 5000, NOW, NULL), OK);
 	assert_int_equal(assert_clean(fixture).events, 5000);
 }
 
@@ -491,7 +491,7 @@ static void a_failed_batch_leaves_nothing(void **state)
 	bad.chain = 1000;
 	bad.channel = 500;
 	struct registration *list[] = {&good, &bad};
-	assert_int_equal(store_register(fixture->store, 0, list, 2, NOW, NULL), ERR_CORRUPT);
+	assert_int_equal(register_items(fixture->store, list, 2, NOW, NULL), ERR_CORRUPT);
 	assert_int_equal(assert_clean(fixture).events, 0);
 	submit(fixture, &good, 1, NOW);
 	assert_int_equal(good.event->sequence, 1);
@@ -625,8 +625,7 @@ static void what_is_being_written_is_awaited(void **state)
 	struct error error = {0};
 	assert_int_equal(store_await_writes(fixture->store, &error), ERR_UNAVAILABLE);
 	assert_non_null(strstr(error.cause, "still open"));
-	db_rollback(registrar);
-	db_give(registrar);
+	db_give(registrar); /* rolls back */
 	assert_int_equal(store_await_writes(fixture->store, NULL), OK);
 }
 

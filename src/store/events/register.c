@@ -216,14 +216,6 @@ int store_register_batch(struct store *store, unsigned sequencer, struct registr
 	return result;
 }
 
-int store_register(struct store *store, unsigned sequencer, struct registration **items,
-                   size_t count, int64_t now_us, struct error *error)
-{
-	struct registration_batch batch = {
-		.items = items, .count = count, .clock = {now_us, 0, LEDGER_CLOCK_UNBOUNDED}};
-	return store_register_batch(store, sequencer, &batch, error);
-}
-
 /* ---- what is kept ---- */
 
 #define BATCH_ARENA_MAX ((size_t)256 << 20)

@@ -188,7 +188,6 @@ static void fill_requests(struct account_batch *part)
 	for (struct batch_item *item = part->first; item; item = item->next) {
 		const struct registration *given = item->registration;
 		item->request.key = given->key;
-		item->request.key_id = given->key_id;
 		item->request.client_ref = given->client_ref;
 		item->request.occurred_at_us = given->occurred_at_us;
 		item->request.hash_algorithm = given->hash_algorithm;

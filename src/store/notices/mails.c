@@ -132,59 +132,6 @@ int store_delay_mail(struct store *store, const struct mail *mail, const char *h
 	return end_write(connection, claim_change(query, mail->mail_id, error), error);
 }
 
-/* ---- administration ---- */
-
-static int read_mails(struct db_connection *connection, int64_t account, int64_t limit,
-                      struct arena *arena, struct mail_record **ret_mails, size_t *ret_count,
-                      struct error *error)
-{
-	struct mail_record *mails = arena_alloc(arena, (size_t)limit * sizeof *mails);
-	if (!mails)
-		return ERR_NO_MEMORY;
-	struct row row = {.arena = arena,
-	                  .query =
-	                      db_query(connection,
-	                               "SELECT mail_id, template, state, queued_at, ended_at, attempts,"
-	                               " last_error FROM mails WHERE account = $1"
-	                               " ORDER BY queued_at, mail_id LIMIT $2")};
-	db_bind_integer(row.query, account);
-	db_bind_integer(row.query, limit);
-	size_t count = 0;
-	while (db_step(row.query)) {
-		struct mail_record *mail = &mails[count++];
-		store_copy_id(mail->mail_id, db_text(row.query, 0));
-		mail->template_name = row_string(&row, 1);
-		mail->state = row_string(&row, 2);
-		mail->queued_at_us = db_integer(row.query, 3);
-		mail->ended_at_us = row_time(row.query, 4);
-		mail->attempts = db_integer(row.query, 5);
-		mail->last_error = row_string(&row, 6);
-	}
-	int result = db_end(row.query, error);
-	if (!result && row.failed)
-		result = ERR_NO_MEMORY;
-	if (!result) {
-		*ret_mails = mails;
-		*ret_count = count;
-	}
-	return result;
-}
-
-int store_list_mails(struct store *store, struct slice account_id, int64_t limit,
-                     struct arena *arena, struct mail_record **ret_mails, size_t *ret_count,
-                     struct error *error)
-{
-	struct db_connection *connection;
-	int64_t account;
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
-	result = find_account_number(connection, account_id, &account, error);
-	if (!result)
-		result = read_mails(connection, account, limit, arena, ret_mails, ret_count, error);
-	return end_read(connection, result);
-}
-
 int store_forget_mails(struct store *store, int64_t before_us, struct error *error)
 {
 	struct db_connection *connection;

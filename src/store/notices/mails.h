@@ -57,20 +57,6 @@ int store_end_mail(struct store *store, const struct mail *mail, const char *hol
 int store_delay_mail(struct store *store, const struct mail *mail, const char *holder,
                      int64_t next_us, const char *cause, struct error *error) MUST_CHECK;
 
-/* Mails of one account as an operator sees them, oldest first, at most `limit`. */
-struct mail_record {
-	char mail_id[ID_SIZE];
-	const char *template_name;
-	const char *state; /* "waiting", "sent", "failed", "dropped" */
-	int64_t queued_at_us;
-	int64_t ended_at_us; /* TIME_NONE while waiting */
-	int64_t attempts;
-	const char *last_error; /* NULL: none */
-};
-int store_list_mails(struct store *store, struct slice account_id, int64_t limit,
-                     struct arena *arena, struct mail_record **ret_mails, size_t *ret_count,
-                     struct error *error) MUST_CHECK;
-
 /* Removes mails that ended before before_us. */
 int store_forget_mails(struct store *store, int64_t before_us, struct error *error) MUST_CHECK;
 

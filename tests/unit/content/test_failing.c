@@ -82,7 +82,7 @@ static void ask(const char *what, const char *body)
 {
 	char target[256];
 	HTTP_ANSWER_AUTO struct http_answer answer;
-	struct address_guard guard = {.allow_all = true};
+	struct address_guard guard = {.allowed = {1, {{.family = AF_INET}}}};
 	struct http_request request = {.url = target,
 	                               .method = "POST",
 	                               .body = slice_of(body),

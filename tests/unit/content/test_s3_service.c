@@ -33,7 +33,7 @@ static struct error error;
 static void ask(const char *what, const char *body, struct http_answer *ret_answer)
 {
 	char target[256];
-	struct address_guard guard = {.allow_all = true};
+	struct address_guard guard = {.allowed = {1, {{.family = AF_INET}}}};
 	struct http_request request = {.url = target,
 	                               .method = "POST",
 	                               .body = slice_of(body),
@@ -546,7 +546,7 @@ static void test_ready_tells_of_an_outage(void **state)
 
 static int follow(const char *link, struct http_answer *ret_answer)
 {
-	struct address_guard guard = {.allow_all = true};
+	struct address_guard guard = {.allowed = {1, {{.family = AF_INET}}}};
 	struct http_request request = {.url = link, .allow_http = true, .guard = &guard};
 	assert_int_equal(http_send(&request, ret_answer, NULL), 0);
 	return ret_answer->status;

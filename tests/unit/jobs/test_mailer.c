@@ -68,19 +68,13 @@ static void queue(struct post *post)
 	assert_int_equal(end_write(connection, result, NULL), OK);
 }
 
-static struct mail_record record_of(struct post *post)
+static struct mail_row record_of(struct post *post)
 {
-	struct mail_record *mails;
-	size_t count;
-	assert_int_equal(store_list_mails(post->sample.store, slice_of(post->sample.account_id), 10,
-	                                  &post->arena, &mails, &count, NULL),
-	                 OK);
-	assert_int_equal(count, 1);
-	return mails[0];
+	return sample_find_mail(&post->sample, &post->arena);
 }
 
 /* Until the mail is over. */
-static struct mail_record run(struct post *post, int connections)
+static struct mail_row run(struct post *post, int connections)
 {
 	static const atomic_bool stopping;
 	post->script.connections = connections;
@@ -90,7 +84,7 @@ static struct mail_record run(struct post *post, int connections)
 	}
 	assert_int_equal(mailer_init(&post->mailer, &post->service, "node", NULL), OK);
 	queue(post);
-	struct mail_record record;
+	struct mail_row record;
 	do {
 		mailer_run(&post->mailer, &stopping);
 		record = record_of(post);
@@ -111,7 +105,7 @@ static int times_heard(const struct post *post, const char *text)
 static void test_sent_at_once(void **state)
 {
 	struct post *post = *state;
-	struct mail_record record = run(post, 1);
+	struct mail_row record = run(post, 1);
 	assert_string_equal(record.state, "sent");
 	assert_int_equal(record.attempts, 1);
 	assert_int_equal(times_heard(post, "RCPT TO:<owner@example.com>"), 1);
@@ -125,7 +119,7 @@ static void test_a_lost_answer_gives_the_same_message_again(void **state)
 	char id[128];
 	post->script.answers[0][SMTP_RCPT] = "451 try later";
 	post->script.answers[1][SMTP_TEXT] = ""; /* cut after the last dot: taken or not? */
-	struct mail_record record = run(post, 3);
+	struct mail_row record = run(post, 3);
 	assert_string_equal(record.state, "sent");
 	assert_int_equal(record.attempts, 3);
 	snprintf(id, sizeof id, "Message-ID: <%s@example.org>", record.mail_id);
@@ -140,7 +134,7 @@ static void test_what_was_sent_is_recorded_once_the_store_is_back(void **state)
 {
 	struct post *post = *state;
 	fault_set(FAULT_COMMIT, 3); /* queued, claimed, ended */
-	struct mail_record record = run(post, 1);
+	struct mail_row record = run(post, 1);
 	assert_true(fault_take());
 	assert_string_equal(record.state, "sent");
 	assert_int_equal(record.attempts, 1);
@@ -152,7 +146,7 @@ static void test_tried_often_enough(void **state)
 	struct post *post = *state;
 	for (int i = 0; i < 3; i++)
 		post->script.answers[i][SMTP_GREETING] = "421 not now";
-	struct mail_record record = run(post, 3);
+	struct mail_row record = run(post, 3);
 	assert_string_equal(record.state, "failed");
 	assert_int_equal(record.attempts, 3);
 	assert_non_null(strstr(record.last_error, "421"));
@@ -163,7 +157,7 @@ static void test_refused_for_good(void **state)
 {
 	struct post *post = *state;
 	post->script.answers[0][SMTP_RCPT] = "550 nobody here";
-	struct mail_record record = run(post, 1);
+	struct mail_row record = run(post, 1);
 	assert_string_equal(record.state, "failed");
 	assert_int_equal(record.attempts, 1);
 	assert_non_null(strstr(record.last_error, "550"));
@@ -172,7 +166,7 @@ static void test_refused_for_good(void **state)
 static void test_no_server(void **state)
 {
 	struct post *post = *state;
-	struct mail_record record = run(post, 0);
+	struct mail_row record = run(post, 0);
 	assert_string_equal(record.state, "dropped");
 	assert_string_equal(record.last_error, "mail.url is empty");
 }

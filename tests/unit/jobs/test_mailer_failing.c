@@ -78,16 +78,10 @@ static void queue(void)
 	assert_int_equal(end_write(connection, result, NULL), OK);
 }
 
-static struct mail_record take_record(void)
+static struct mail_row take_record(void)
 {
-	struct mail_record *mails;
-	size_t count;
 	arena_reset(&arena);
-	assert_int_equal(store_list_mails(sample.store, slice_of(sample.account_id), 10, &arena, &mails,
-	                                  &count, NULL),
-	                 OK);
-	assert_int_equal(count, 1);
-	return mails[0];
+	return sample_find_mail(&sample, &arena);
 }
 
 static void in_turn(unsigned kinds)
@@ -104,7 +98,7 @@ static void in_turn(unsigned kinds)
 			later_us += 60 * US_PER_SECOND; /* the lease has run out */
 			(void)mailer_run(&mailer, &stopping);
 		}
-		struct mail_record record = take_record();
+		struct mail_row record = take_record();
 		if (strcmp(record.state, "sent") != 0 || sent != 1)
 			fail_msg("call %d, %s: %s, %s; sent %d times", at, failed ? failed : "none",
 			         record.state, record.last_error, sent);

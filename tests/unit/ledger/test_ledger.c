@@ -52,7 +52,6 @@ static struct ledger_request request_make(struct world *world, int chain, const 
 {
 	struct ledger_request request = {.chain = &world->chains[chain],
 	                                 .key = chain + 10,
-	                                 .key_id = "key_x",
 	                                 .client_ref = slice_of(ref),
 	                                 .occurred_at_us = TIME_NONE,
 	                                 .hash_algorithm = HASH_SHA256};

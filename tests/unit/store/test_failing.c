@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "failing.h"
+#include "registering.h"
 #include "sample.h"
 #include "store/certifications/certifications.h"
 #include "store/certifications/link_secrets.h"
@@ -80,7 +81,6 @@ static struct registration make_item(enum mode mode, const char *ref)
 	                            .channel = sample.channel,
 	                            .chain = mode == MODE_TEST ? sample.test_chain : sample.live_chain,
 	                            .key = 1,
-	                            .key_id = "key_sample",
 	                            .modality = MODALITY_CONTENT,
 	                            .client_ref = slice_of(ref),
 	                            .occurred_at_us = TIME_NONE,
@@ -139,7 +139,7 @@ static int register_some(void)
 	items[3].content_bytes = (int64_t)items[3].content.size;
 	struct sha256 hash = sha256_of(items[3].content.data, items[3].content.size);
 	memcpy(items[3].hash, hash.bytes, sizeof hash.bytes);
-	return store_register(sample.store, 0, list, 5, sample.now_us + 10, &error);
+	return register_items(sample.store, list, 5, sample.now_us + 10, &error);
 }
 
 static void registers_whole_batches_or_nothing(void **state)
@@ -337,12 +337,7 @@ static void send_mail_about(const char *template_name)
 	IN_TURN(store_delay_mail(sample.store, &mail, "h", due_us, "later", &error));
 	IN_TURN(store_claim_mail(sample.store, "h", due_us, LEASE_US, &arena, &mail, &error));
 	IN_TURN(store_end_mail(sample.store, &mail, "h", MAIL_SENT, NULL, sample.now_us, &error));
-	struct mail_record *mails;
-	size_t count;
-	IN_TURN(store_list_mails(sample.store, slice_of(sample.account_id), 10, &arena, &mails, &count,
-	                         &error));
-	assert_int_equal(count, 1);
-	assert_string_equal(mails[0].state, "sent");
+	assert_string_equal(sample_find_mail(&sample, &arena).state, "sent");
 	IN_TURN(store_forget_mails(sample.store, INT64_MAX, &error));
 }
 

@@ -16,6 +16,7 @@
 #include <sys/socket.h>
 
 #include "failing.h"
+#include "registering.h"
 #include "sample.h"
 #include "store/certifications/certifications.h"
 #include "store/events/segments.h"
@@ -170,7 +171,6 @@ static int register_one(bool *ret_replayed)
 	                            .channel = sample.channel,
 	                            .chain = sample.live_chain,
 	                            .key = 1,
-	                            .key_id = "key_sample",
 	                            .modality = MODALITY_HASH_ONLY,
 	                            .client_ref = slice_of(ref),
 	                            .occurred_at_us = TIME_NONE,
@@ -178,7 +178,7 @@ static int register_one(bool *ret_replayed)
 	                            .arena = &arena};
 	struct registration *items[] = {&item};
 	error = (struct error){0};
-	int result = store_register(sample.store, 0, items, 1, ++sample.now_us, &error);
+	int result = register_items(sample.store, items, 1, ++sample.now_us, &error);
 	*ret_replayed = item.replayed;
 	return result ? result : item.result;
 }

@@ -15,6 +15,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "registering.h"
 #include "sample.h"
 #include "store/certifications/certifications.h"
 #include "store/internal.h"
@@ -139,7 +140,6 @@ static int register_one(int64_t number, bool *ret_replayed)
 	                            .channel = sample.channel,
 	                            .chain = sample.live_chain,
 	                            .key = 1,
-	                            .key_id = "key_sample",
 	                            .modality = MODALITY_CONTENT,
 	                            .client_ref =
 	                                slice_of(arena_printf(&arena, "n-%lld", (long long)number)),
@@ -150,7 +150,7 @@ static int register_one(int64_t number, bool *ret_replayed)
 	memcpy(item.hash, hash.bytes, sizeof hash.bytes);
 	struct registration *items[] = {&item};
 	error = (struct error){0};
-	int result = store_register(sample.store, 0, items, 1, ++sample.now_us, &error);
+	int result = register_items(sample.store, items, 1, ++sample.now_us, &error);
 	*ret_replayed = item.replayed;
 	return result ? result : item.result;
 }

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "registering.h"
 #include "sample.h"
 
 #include "store/internal.h"
@@ -25,7 +26,6 @@ static int register_at(struct sample *sample, int64_t now_us)
 		.channel = sample->channel,
 		.chain = sample->live_chain,
 		.key = 1,
-		.key_id = "key_sample",
 		.modality = MODALITY_HASH_ONLY,
 		.client_ref = slice_of(reference),
 		.occurred_at_us = TIME_NONE,
@@ -33,7 +33,7 @@ static int register_at(struct sample *sample, int64_t now_us)
 		.arena = &arena,
 	};
 	struct registration *items[] = {&item};
-	assert_int_equal(store_register(sample->store, 0, items, 1, now_us, NULL), OK);
+	assert_int_equal(register_items(sample->store, items, 1, now_us, NULL), OK);
 	return item.result;
 }
 

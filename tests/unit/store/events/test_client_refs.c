@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
+#include "db/driver.h"
 #include "store/events/client_refs.h"
 #include "store/internal.h"
 #include "store/store.h"
@@ -83,7 +84,7 @@ static void one_batch(struct client_refs *refs, struct db_connection *connection
 	}
 	assert_int_equal(client_refs_write(refs, connection, NULL), OK);
 	if (fail) {
-		db_rollback(connection);
+		connection->db->driver->rollback(connection);
 		client_refs_rolled_back(refs);
 		known_count = before;
 		memcpy(sequences, sequences_before, sizeof sequences);

@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "faults.h"
+#include "registering.h"
 #include "store/accounts/accounts.h"
 #include "store/internal.h"
 #include "store/money/packs.h"
@@ -235,7 +236,6 @@ static void step_register(struct history *history)
 			.channel = history->channel.channel,
 			.chain = history->channel.channel * 2,
 			.key = 1,
-			.key_id = "key_1",
 			.modality = MODALITY_HASH_ONLY,
 			.client_ref = slice_of(references[i]),
 			.occurred_at_us = TIME_NONE,
@@ -247,7 +247,7 @@ static void step_register(struct history *history)
 		expected[i] = model_event(&next);
 	}
 	arm(history);
-	int result = store_register(history->store, 0, pointers, count, history->now_us, NULL);
+	int result = register_items(history->store, pointers, count, history->now_us, NULL);
 	if (settle(history, result, OK, &next))
 		for (size_t i = 0; i < count; i++)
 			assert_int_equal(items[i].result, expected[i]);

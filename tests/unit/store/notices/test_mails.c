@@ -69,15 +69,9 @@ static int claim(struct fixture *fixture, const char *holder, int64_t now_us, st
 	                        &fixture->error);
 }
 
-static struct mail_record record_of(struct fixture *fixture)
+static struct mail_row record_of(struct fixture *fixture)
 {
-	struct mail_record *mails;
-	size_t count;
-	assert_int_equal(store_list_mails(fixture->sample.store, slice_of(fixture->sample.account_id),
-	                                  10, &fixture->arena, &mails, &count, NULL),
-	                 OK);
-	assert_int_equal(count, 1);
-	return mails[0];
+	return sample_find_mail(&fixture->sample, &fixture->arena);
 }
 
 static void test_it_goes_with_its_cause(void **state)
@@ -145,7 +139,7 @@ static void test_a_lease(void **state)
 	assert_int_equal(store_end_mail(store, &same, "two", MAIL_SENT, NULL, START + 7, NULL), OK);
 	assert_int_equal(store_end_mail(store, &same, "two", MAIL_SENT, NULL, START + 8, NULL),
 	                 ERR_REFUSED);
-	struct mail_record record = record_of(fixture);
+	struct mail_row record = record_of(fixture);
 	assert_string_equal(record.state, "sent");
 	assert_int_equal(record.ended_at_us, START + 7);
 	assert_int_equal(record.attempts, 1);
@@ -166,7 +160,7 @@ static void test_tries(void **state)
 			store_delay_mail(store, &mail, "one", START + (i + 1) * 1000, "busy", NULL), OK);
 		assert_int_equal(claim(fixture, "one", START + i * 1000 + 999, &mail), ERR_NOT_FOUND);
 	}
-	struct mail_record record = record_of(fixture);
+	struct mail_row record = record_of(fixture);
 	assert_string_equal(record.state, "waiting");
 	assert_string_equal(record.last_error, "busy");
 	assert_int_equal(record.ended_at_us, TIME_NONE);
@@ -189,12 +183,8 @@ static void test_old_ones_are_forgotten(void **state)
 	assert_int_equal(store_end_mail(store, &mail, "one", MAIL_SENT, NULL, START, NULL), OK);
 	queue(fixture, "{}", START, true); /* waits: stays, however old */
 	assert_int_equal(store_forget_mails(store, START, NULL), OK);
-	struct mail_record *mails;
-	size_t count;
-	assert_int_equal(store_list_mails(store, slice_of(fixture->sample.account_id), 10,
-	                                  &fixture->arena, &mails, &count, NULL),
-	                 OK);
-	assert_int_equal(count, 2);
+	struct mail_row *mails;
+	assert_int_equal(sample_list_mails(&fixture->sample, &fixture->arena, &mails), 2);
 	assert_int_equal(store_forget_mails(store, START + 1, NULL), OK);
 	assert_string_equal(record_of(fixture).state, "waiting");
 }
