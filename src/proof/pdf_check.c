@@ -247,7 +247,6 @@ static bool read_binding(struct slice file, struct pdf_binding *binding)
 	    !property(packet, "Language", &language) ||
 	    (!slice_is(language, "es") && !slice_is(language, "en")))
 		return false;
-	binding->language = slice_is(language, "es") ? LANGUAGE_SPANISH : LANGUAGE_ENGLISH;
 	return text_property(packet, "CertificationId", binding->certification_id) &&
 	       text_property(packet, "VerificationCode", binding->verification_code) &&
 	       text_property(packet, "ChannelId", binding->channel_id) &&
@@ -286,7 +285,6 @@ int pdf_check(struct slice file, const struct trust_roots *roots, struct pdf_fac
 		result = invalid(error, "has a signature without a timestamp");
 	if (result)
 		return result;
-	facts.digest = sha256_of(file.data, file.size);
 	*ret_facts = facts;
 	return OK;
 }

@@ -26,7 +26,6 @@ struct pdf_binding {
 	char verification_code[PDF_TEXT_SIZE];
 	char channel_id[PDF_TEXT_SIZE];
 	enum mode chain;
-	enum language language;
 	int64_t first_sequence;
 	int64_t last_sequence;
 	int64_t event_count;
@@ -38,7 +37,6 @@ struct pdf_binding {
 
 struct pdf_facts {
 	struct pdf_binding binding;
-	struct sha256 digest;       /* of the file */
 	int64_t signing_time_us;    /* /M: the signer's own statement */
 	struct cms_facts signature; /* who signed, its timestamp, trusted or not */
 };

@@ -37,7 +37,6 @@ struct signer_options {
 	/* A real deployment: the report key and its certificates, signer first. */
 	const char *key_path;
 	const char *certificates_path;
-	const char *roots_path; /* PEM, what signer_trust exports; NULL: development's, if any */
 };
 
 /* 0 when the child answers; ERR_IO, ERR_REFUSED (unusable keys or files) with the cause. */
@@ -89,8 +88,8 @@ bool signer_has_ended(const struct signer *signer);
 int signer_ready(const struct signer *signer, struct error *error) MUST_CHECK;
 
 /* PEM, constant during the signer's life, kept by it; no request to the child. */
-struct slice signer_certificates(const struct signer *signer);    /* report signer first */
-struct slice signer_trust(const struct signer *signer);           /* all roots, for --trust files */
+struct slice signer_certificates(const struct signer *signer); /* report signer first */
+struct slice signer_trust(const struct signer *signer);        /* development's roots; else empty */
 struct slice signer_timestamp_roots(const struct signer *signer); /* of the embedded authority */
 
 #endif

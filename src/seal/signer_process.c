@@ -163,11 +163,7 @@ static int load(struct process *process, const struct signer_options *options, s
 	if (!options->development) {
 		int result =
 			load_identity(options->key_path, options->certificates_path, &process->report, error);
-		if (result == 0)
-			result = check_path(&process->report, error);
-		if (result == 0 && options->roots_path)
-			result = file_read_whole(options->roots_path, &process->roots, error);
-		return result;
+		return result == 0 ? check_path(&process->report, error) : result;
 	}
 	int result = development_create(options->directory, error);
 	if (result == 0)

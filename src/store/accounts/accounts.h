@@ -104,9 +104,19 @@ int store_list_credits(struct store *store, struct slice account_id, int64_t bef
                        struct arena *arena, struct credit_list *ret, struct error *error)
 	MUST_CHECK;
 
-/* How many accounts have a balance that is not the sum of their entries (balances.c): 0. */
+/* How many accounts have a balance that is not the sum of their entries (money/balances.c):
+ * 0. */
 int store_count_unbalanced(struct store *store, const atomic_bool *stopping, int64_t *ret_count,
                            struct error *error) MUST_CHECK;
+
+/* ---- housekeeping (dormancy.c) ---- */
+
+/* Removes the counts of test quotas of days long past. (key_usage stays: its sum is checked.) */
+int store_forget_usage(struct store *store, int64_t now_us, struct error *error) MUST_CHECK;
+/* Disables accounts without registration, certification or purchase since before_us. One that
+ * cannot be changed keeps no other from it; *ret_count tells of how many, also with an error. */
+int store_disable_idle_accounts(struct store *store, int64_t before_us, int64_t *ret_count,
+                                struct error *error) MUST_CHECK;
 
 /* ---- channels (configure.c) ---- */
 struct channel_record {

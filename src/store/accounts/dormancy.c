@@ -1,8 +1,11 @@
-/* Accounts that nobody uses any more. */
+/* What time takes from accounts: counts of days long past, and being enabled when nobody uses them.
+ */
 #include "base/json.h"
-#include "store/certifications/certifications.h"
+#include "store/accounts/accounts.h"
 #include "store/transaction.h"
 #include "store/notices/mails.h"
+
+#define TEST_USAGE_KEPT_US (30 * US_PER_DAY)
 
 /* active_at is by day and follows live registrations, certifications and purchases; test
  * registrations show in the chains. */
@@ -83,4 +86,17 @@ int store_disable_idle_accounts(struct store *store, int64_t before_us, int64_t 
 	}
 	*ret_count = count;
 	return result ? result : failure;
+}
+
+int store_forget_usage(struct store *store, int64_t now_us, struct error *error)
+{
+	char day[11];
+	time_day_key(now_us - TEST_USAGE_KEPT_US, day);
+	struct db_connection *connection;
+	int result = begin_write(store, &connection, error);
+	if (result)
+		return result;
+	struct db_query *query = db_query(connection, "DELETE FROM test_usage WHERE day < $1");
+	db_bind_string(query, day);
+	return end_write(connection, db_execute(query, NULL, error), error);
 }

@@ -153,11 +153,5 @@ int store_find_issued(struct store *store, struct slice code, const struct sha25
 /* Whether an event or an issued file names the object. */
 int store_object_is_named(struct store *store, const char *object, bool *ret_named,
                           struct error *error) MUST_CHECK;
-/* Removes the counts of test quotas of days long past. (key_usage stays: its sum is checked.) */
-int store_forget_usage(struct store *store, int64_t now_us, struct error *error) MUST_CHECK;
-/* Disables accounts without registration, certification or purchase since before_us. One that
- * cannot be changed keeps no other from it; *ret_count tells of how many, also with an error. */
-int store_disable_idle_accounts(struct store *store, int64_t before_us, int64_t *ret_count,
-                                struct error *error) MUST_CHECK;
 
 #endif

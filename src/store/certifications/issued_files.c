@@ -1,8 +1,6 @@
 #include "store/certifications/certifications.h"
 #include "store/certifications/read_certification.h"
 
-#define TEST_USAGE_KEPT_US (30 * US_PER_DAY)
-
 /* ---- documents ---- */
 
 #define DOCUMENTS "SELECT f.name, f.kind, f.language, f.object, f.size_bytes, f.sha256"
@@ -163,17 +161,4 @@ int store_object_is_named(struct store *store, const char *object, bool *ret_nam
 	if (!result)
 		*ret_named = named;
 	return result;
-}
-
-int store_forget_usage(struct store *store, int64_t now_us, struct error *error)
-{
-	char day[11];
-	time_day_key(now_us - TEST_USAGE_KEPT_US, day);
-	struct db_connection *connection;
-	int result = begin_write(store, &connection, error);
-	if (result)
-		return result;
-	struct db_query *query = db_query(connection, "DELETE FROM test_usage WHERE day < $1");
-	db_bind_string(query, day);
-	return end_write(connection, db_execute(query, NULL, error), error);
 }
