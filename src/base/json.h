@@ -66,8 +66,8 @@ void json_add_string(struct buf *out, struct slice text);
 
 /* A writer for the program's own documents: commas and quotes are its affair. Begin a value with
  * a name inside an object, with NULL inside an array or at the top; names are the program's own,
- * free of anything to escape. It writes members in the order
- * given, so a canonical document is one whose members are given sorted. */
+ * free of anything to escape. It writes members in the order given, so a canonical document is one
+ * whose members are given sorted. */
 struct json_writer {
 	struct buf *out;
 	bool comma;

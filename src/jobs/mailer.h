@@ -1,5 +1,5 @@
-/* Sends the mails of the outbox (store/mails.h): one thread a node, one message at a time, each
- * under a lease, so that several nodes send none twice at the same time. What was not taken is
+/* Sends the mails of the outbox (store/notices/mails.h): one thread a node, one message at a time,
+ * each under a lease, so that several nodes send none twice at the same time. What was not taken is
  * tried again by mail.schedule, with the same Message-ID. Without mail.url, mails end as
  * dropped. */
 #ifndef JOBS_MAILER_H

@@ -6,8 +6,7 @@
 #include "net/guarded.h"
 #include "net/http.h"
 
-/* One exchange on one easy handle. Prepared and finished apart from being performed, so that a
- * multi handle can drive it as well. */
+/* One exchange on one easy handle. */
 struct http_transfer {
 	const struct http_request *request;
 	CURL *easy;

@@ -6,7 +6,7 @@
 #include "base/error.h"
 
 struct mail_facts {
-	const char *template_name; /* as store/mails.h names them */
+	const char *template_name; /* as store/notices/mails.h names them */
 	const char *values;        /* JSON object */
 	const char *service;       /* service.name */
 	const char *account_id;

@@ -8,10 +8,10 @@
 #include "service/service.h"
 #include "store/money/purchases.h"
 
-/* Applies a notice whose signature was checked, however often and in whatever order notices come.
- * 0 also for what needs nothing. ERR_NOT_FOUND: no such purchase here. ERR_UNAVAILABLE: it must
- * come again. ERR_REFUSED: less was
- * received than the price; nothing changes, and the log tells the operator. */
+/* Applies a notice whose signature was checked, however often and in whatever order notices come. 0
+ * also for what needs nothing. ERR_NOT_FOUND: no such purchase here. ERR_UNAVAILABLE: it must come
+ * again. ERR_REFUSED: less was received than the price; nothing changes, and the log tells the
+ * operator. */
 int service_payment_notice(struct service *service, const struct payment_notice *notice,
                            struct error *error) MUST_CHECK;
 

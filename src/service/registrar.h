@@ -9,7 +9,7 @@
 
 int registrar_start(struct service *service, struct registrar **ret, struct error *error)
 	MUST_CHECK;
-/* Answers what waits, takes nothing new, ends the thread. NULL-safe. */
+/* Takes nothing new, answers what waits, ends the threads. NULL-safe. */
 void registrar_stop(struct registrar *registrar);
 void registrar_read_gauges(struct registrar *registrar, struct gauges *ret);
 

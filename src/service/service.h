@@ -59,11 +59,12 @@ struct service {
 	void *wake_context;
 };
 
-/* Opens store and content by the settings and starts the registrar; signer and authorities are
- * given by the caller, who started them first, and so is the renderer. */
+/* Opens store, content and payment provider by the settings, makes the installation's secrets and
+ * starts the registrar. The caller gives a zeroed service but for signer, authorities and renderer,
+ * which he has started first and which stay his. On failure all is closed again. */
 int service_open(const struct settings *settings, bool create, struct service *ret_service,
                  struct error *error) MUST_CHECK;
-/* Ends the registrar after it has answered what waits. */
+/* Ends the registrar after it has answered what waits, and closes what service_open opened. */
 void service_close(struct service *service);
 /* Has a job of this node look at once; without jobs (and without a service: NULL) nothing happens,
  * and whoever starts them finds the work. */
@@ -104,7 +105,7 @@ struct pending_registration {
 	void *context;
 	struct pending_registration *next; /* the queue's own */
 };
-/* ERR_UNAVAILABLE when stopping or when the queue is full (16,384). */
+/* ERR_UNAVAILABLE when stopping or when the sequencer's queue is full (16,384). */
 int register_submit(struct service *service, struct pending_registration *pending,
                     struct error *error) MUST_CHECK;
 

@@ -1,5 +1,6 @@
-/* What administration looks up by identifier alone, of certifications and segments. Thread safe;
- * what is given back lives in the caller's arena. */
+/* What administration looks up by identifier alone, of certifications and segments, and the objects
+ * of the content store that a backup and a check go through. Thread safe; what is given back lives
+ * in the caller's arena. */
 #ifndef STORE_INSPECT_H
 #define STORE_INSPECT_H
 

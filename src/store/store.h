@@ -4,8 +4,15 @@
  * Every function is thread safe. Strings and slices given back live in the caller's arena. What is
  * not found is ERR_NOT_FOUND. Engine failures: ERR_UNAVAILABLE (busy or lost, repeat),
  * ERR_NO_SPACE, ERR_IO, ERR_UNKNOWN_OUTCOME (commit), ERR_CORRUPT; store_is_poisoned says that the
- * process must end. Administration of accounts, channels, keys, credits and limits: accounts.h.
- * Segments and rounds: segments.h. Certifications: certifications.h. */
+ * process must end.
+ *
+ * Here: opening, keys as the guard sees them, registration, reading, checking. Beside it:
+ *   accounts/        accounts, channels, keys, credits, limits as the administration manages them
+ *   events/          segments and the rounds that seal them
+ *   money/           billing, packs, purchases and their payments, automatic top-up
+ *   notices/         webhooks, deliveries, e-mails
+ *   certifications/  certifications and issued files, the secrets of download links
+ *   inspect.h, leases.h, sweeps.h */
 #ifndef STORE_STORE_H
 #define STORE_STORE_H
 
@@ -19,7 +26,8 @@ struct store;
 int store_open(const struct db_options *options, struct store **ret_store, struct error *error)
 	MUST_CHECK;
 void store_close(struct store *store);
-/* Applies numbered migrations not yet applied; their names into out (one per line). */
+/* Applies the steps of the schema that are missing, or with `dry_run` only tells; their names into
+ * out (one per line). */
 int store_migrate(const struct db_options *options, bool dry_run, struct buf *out,
                   struct error *error) MUST_CHECK;
 /* Whether writes can be acknowledged; on ERR_UNAVAILABLE the reason is in error->cause. */

@@ -1,5 +1,4 @@
-/* Helpers of the administration files of this folder: transactions that write and that read, and
- * rows whose texts lie in an arena. */
+/* The store's own: transactions that write and that read, and rows whose texts lie in an arena. */
 #ifndef STORE_TRANSACTION_H
 #define STORE_TRANSACTION_H
 

@@ -1,5 +1,5 @@
 /* The outbox of e-mails to account owners: written in the transaction that causes them, delivered
- * by the mailer (src/jobs/mailer.h).
+ * by the mailer (jobs/mailer.h).
  *
  * A mail is the name of a template and the values to fill in; recipient and language are the
  * account's as they stand when it is sent. An attempt holds a lease; whoever lost it ends nothing.
