@@ -13,8 +13,8 @@
 #define TIMEOUT_DEFAULT_MS 10000
 #define TIME_BOUND_DEFAULT_US (60 * US_PER_SECOND)
 #define TOKEN_RESOLUTION_US US_PER_SECOND /* a token's time may lack the fraction */
-#define BACKOFF_FIRST_DEFAULT_MS 5000
-#define BACKOFF_MAX_DEFAULT_MS 300000
+#define BACKOFF_FIRST_US (5 * US_PER_SECOND)
+#define BACKOFF_MAX_US (300 * US_PER_SECOND)
 
 enum known_time { TIME_UNKNOWN, TIME_DISAGREED, TIME_AGREED };
 
@@ -37,8 +37,6 @@ struct authorities {
 	struct address_guard guard;
 	int timeout_ms;
 	int64_t time_bound_us;
-	int64_t backoff_first_us;
-	int64_t backoff_max_us;
 	int64_t latest_us; /* our clock at the creation, less clock_boot_us */
 	size_t count;
 	struct authority items[AUTHORITIES_MAX];
@@ -142,12 +140,6 @@ int authorities_create(const struct authorities_options *options,
 	authorities->timeout_ms = options->timeout_ms > 0 ? options->timeout_ms : TIMEOUT_DEFAULT_MS;
 	authorities->time_bound_us =
 		options->time_bound_us > 0 ? options->time_bound_us : TIME_BOUND_DEFAULT_US;
-	authorities->backoff_first_us =
-		INT64_C(1000) *
-		(options->backoff_first_ms > 0 ? options->backoff_first_ms : BACKOFF_FIRST_DEFAULT_MS);
-	authorities->backoff_max_us =
-		INT64_C(1000) *
-		(options->backoff_max_ms > 0 ? options->backoff_max_ms : BACKOFF_MAX_DEFAULT_MS);
 	int result = 0;
 	for (size_t i = 0; result == 0 && i < options->count; i++)
 		result = add_authority(authorities, &options->authorities[i], error);
@@ -304,10 +296,10 @@ static void note_outcome(struct authorities *authorities, struct authority *auth
 		authority->next_try_us = 0;
 	} else if (authority->next_try_us <= started_us) {
 		int64_t longer_us = authority->wait_us * 2;
-		if (longer_us < authorities->backoff_first_us)
-			longer_us = authorities->backoff_first_us;
-		if (longer_us > authorities->backoff_max_us)
-			longer_us = authorities->backoff_max_us;
+		if (longer_us < BACKOFF_FIRST_US)
+			longer_us = BACKOFF_FIRST_US;
+		if (longer_us > BACKOFF_MAX_US)
+			longer_us = BACKOFF_MAX_US;
 		authority->wait_us = longer_us;
 		authority->next_try_us = clock_monotonic_us() + longer_us;
 		snprintf(authority->last_reason, sizeof authority->last_reason, "%s", reason);

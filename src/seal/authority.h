@@ -50,8 +50,6 @@ struct authorities_options {
 	struct address_guard guard;                  /* where they may stand (tsa.allow_networks) */
 	int timeout_ms;                              /* each try; 0: 10,000 */
 	int64_t time_bound_us;                       /* |genTime - our clock|; 0: 60 s */
-	int backoff_first_ms;                        /* 0: 5,000 */
-	int backoff_max_ms;                          /* 0: 300,000 */
 };
 
 struct authorities;

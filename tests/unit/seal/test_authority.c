@@ -11,10 +11,13 @@
 
 /* Set forward and back, or asleep for a while. */
 static int64_t wall_error_us, slept_us;
+static int64_t stands_at_us; /* the monotonic clock; 0: it goes */
 int64_t __real_clock_now_us(void);
 int64_t __real_clock_boot_us(void);
+int64_t __real_clock_monotonic_us(void);
 int64_t __wrap_clock_now_us(void);
 int64_t __wrap_clock_boot_us(void);
+int64_t __wrap_clock_monotonic_us(void);
 
 int64_t __wrap_clock_now_us(void)
 {
@@ -24,6 +27,11 @@ int64_t __wrap_clock_now_us(void)
 int64_t __wrap_clock_boot_us(void)
 {
 	return __real_clock_boot_us() + slept_us;
+}
+
+int64_t __wrap_clock_monotonic_us(void)
+{
+	return stands_at_us ? stands_at_us : __real_clock_monotonic_us();
 }
 
 static const char *stand_in_path;
@@ -110,7 +118,7 @@ static long count_of(const struct stand_in *stand_in)
 	return strtol(answer.body.data, NULL, 10);
 }
 
-static struct authorities *create(size_t count, int backoff_ms)
+static struct authorities *create(size_t count)
 {
 	struct authority_options list[] = {
 		{.name = "one", .url = first.url, .kind = AUTHORITY_QUALIFIED, .roots_path = first.roots},
@@ -124,8 +132,6 @@ static struct authorities *create(size_t count, int backoff_ms)
 		.count = count,
 		.guard = everywhere,
 		.timeout_ms = 2000,
-		.backoff_first_ms = backoff_ms,
-		.backoff_max_ms = 4 * backoff_ms,
 	};
 	struct authorities *authorities = NULL;
 	struct error error = {0};
@@ -145,7 +151,7 @@ static int stamp(struct authorities *authorities, struct authority_result *resul
 
 static void test_good(void **state)
 {
-	struct authorities *authorities = create(2, 1000);
+	struct authorities *authorities = create(2);
 	AUTHORITY_RESULT_AUTO struct authority_result result = {0};
 	struct authority_failures failures;
 	struct timestamp_facts facts;
@@ -193,7 +199,7 @@ static void test_every_misbehaviour(void **state)
 	};
 
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-		struct authorities *authorities = create(2, 60000);
+		struct authorities *authorities = create(2);
 		AUTHORITY_RESULT_AUTO struct authority_result result = {0};
 		struct authority_failures failures;
 		set_mode(&first, cases[i].mode);
@@ -215,11 +221,7 @@ static void test_policy(void **state)
 	                                .roots_path = first.roots,
 	                                .policy = "1.2.3.4",
 	                                .kind = AUTHORITY_QUALIFIED};
-	struct authorities_options options = {.authorities = &one,
-	                                      .count = 1,
-	                                      .guard = everywhere,
-	                                      .backoff_first_ms = 1,
-	                                      .backoff_max_ms = 1};
+	struct authorities_options options = {.authorities = &one, .count = 1, .guard = everywhere};
 	struct authorities *authorities = NULL;
 	AUTHORITY_RESULT_AUTO struct authority_result result = {0};
 	struct authority_failures failures;
@@ -236,38 +238,45 @@ static void test_policy(void **state)
 	authorities_free(authorities);
 }
 
+static void assert_stamped_by(struct authorities *authorities, const char *name)
+{
+	AUTHORITY_RESULT_AUTO struct authority_result result = {0};
+	struct authority_failures failures;
+	assert_int_equal(stamp(authorities, &result, &failures, NULL), 0);
+	assert_string_equal(result.name, name);
+}
+
+/* 5 s after the first failure, then twice as long each time, but never longer than 300 s. */
 static void test_left_alone(void **state)
 {
-	struct authorities *authorities = create(2, 300);
-	struct authority_failures failures;
-	long before = count_of(&first);
+	static const int64_t waits_s[] = {5, 10, 20, 40, 80, 160, 300, 300};
+	struct authorities *authorities = create(2);
+	long asked = count_of(&first);
 
+	stands_at_us = clock_monotonic_us();
 	set_mode(&first, "error");
-	for (int i = 0; i < 3; i++) {
+	for (size_t i = 0; i < sizeof waits_s / sizeof *waits_s; i++) {
+		assert_stamped_by(authorities, "two");
+		assert_int_equal(count_of(&first), ++asked);
+		stands_at_us += waits_s[i] * US_PER_SECOND - 1;
 		AUTHORITY_RESULT_AUTO struct authority_result result = {0};
+		struct authority_failures failures;
 		assert_int_equal(stamp(authorities, &result, &failures, NULL), 0);
-		assert_string_equal(result.name, "two");
-		assert_int_equal(failures.items[0].left_alone, i > 0);
+		assert_true(failures.items[0].left_alone);
 		assert_string_equal(failures.items[0].reason, "HTTP status 500");
+		assert_int_equal(count_of(&first), asked);
+		stands_at_us++;
 	}
-	assert_int_equal(count_of(&first), before + 1);
-	usleep(350000);
-	AUTHORITY_RESULT_AUTO struct authority_result again = {0};
-	assert_int_equal(stamp(authorities, &again, &failures, NULL), 0);
-	assert_int_equal(count_of(&first), before + 2);
-	/* The second wait is twice as long; then a good answer ends it. */
+	/* A good answer ends it. */
 	set_mode(&first, "good");
-	usleep(350000);
-	AUTHORITY_RESULT_AUTO struct authority_result early = {0};
-	assert_int_equal(stamp(authorities, &early, &failures, NULL), 0);
-	assert_string_equal(early.name, "two");
-	usleep(350000);
-	for (int i = 0; i < 2; i++) {
-		AUTHORITY_RESULT_AUTO struct authority_result good = {0};
-		assert_int_equal(stamp(authorities, &good, &failures, NULL), 0);
-		assert_string_equal(good.name, "one");
-		assert_int_equal(failures.count, 0);
-	}
+	assert_stamped_by(authorities, "one");
+	assert_stamped_by(authorities, "one");
+	set_mode(&first, "error");
+	assert_stamped_by(authorities, "two");
+	stands_at_us += 5 * US_PER_SECOND;
+	set_mode(&first, "good");
+	assert_stamped_by(authorities, "one");
+	stands_at_us = 0;
 	authorities_free(authorities);
 }
 
@@ -275,7 +284,7 @@ static void test_left_alone(void **state)
  * silent. */
 static void test_too_early(void **state)
 {
-	struct authorities *authorities = create(2, 60000);
+	struct authorities *authorities = create(2);
 	AUTHORITY_RESULT_AUTO struct authority_result result = {0};
 	struct authority_result none = {0};
 	struct authority_failures failures;
@@ -308,7 +317,7 @@ static void set_wall(int64_t error_s)
  * makes it seem less, by seconds at most. */
 static void test_time_since(void **state)
 {
-	struct authorities *authorities = create(2, 1);
+	struct authorities *authorities = create(2);
 	struct authority_failures failures;
 
 	assert_in_range(ahead_s(authorities) + 1, 0, 1);
@@ -335,7 +344,6 @@ static void test_time_since(void **state)
 	slept_us = -1000 * US_PER_SECOND;
 	set_wall(0);
 	assert_true(ahead_s(authorities) > 900);
-	usleep(5000);
 	authorities_ask_time(authorities, US_PER_SECOND);
 	assert_true(ahead_s(authorities) <= 0);
 	slept_us = 0;
@@ -347,7 +355,7 @@ static void test_time_since(void **state)
 static void test_whose_time(void **state)
 {
 	set_wall(1000);
-	struct authorities *authorities = create(2, 1);
+	struct authorities *authorities = create(2);
 	AUTHORITY_RESULT_AUTO struct authority_result result = {0};
 	struct authority_failures failures;
 	assert_int_equal(stamp(authorities, &result, &failures, NULL), ERR_AUTHORITY);
@@ -355,7 +363,7 @@ static void test_whose_time(void **state)
 	authorities_free(authorities);
 
 	set_wall(40);
-	authorities = create(2, 1);
+	authorities = create(2);
 	set_mode(&second, "ahead:40");
 	AUTHORITY_RESULT_AUTO struct authority_result early = {0};
 	assert_int_equal(stamp(authorities, &early, &failures, NULL), 0);
@@ -372,7 +380,7 @@ static void test_whose_time(void **state)
 
 static void test_none(void **state)
 {
-	struct authorities *authorities = create(2, 60000);
+	struct authorities *authorities = create(2);
 	struct authority_result result = {.kind = AUTHORITY_QUALIFIED, .name = "untouched"};
 	struct authority_failures failures;
 	struct error error = {0};
