@@ -16,7 +16,7 @@ MAY_INCLUDE = {
     "content": {"base", "net"},
     "seal": {"base", "net"},
     "payment": {"base", "net"},
-    "proof": {"base", "ledger", "content", "seal"},
+    "proof": {"base", "ledger", "seal"},
     "service": {"base", "net", "db", "ledger", "store", "content", "seal", "payment", "proof"},
     "jobs": {"base", "net", "ledger", "store", "content", "seal", "payment", "proof", "service"},
     "http": {"base", "net", "ledger", "store", "content", "payment", "service"},
