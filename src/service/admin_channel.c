@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "service/admin_call.h"
 #include "store/accounts/accounts.h"
+#include "service/keys.h"
 
 #define DECLARANT_MAX 500
 

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "base/json.h"
+#include "service/links.h"
 #include "service/service.h"
 #include "store/certifications/certifications.h"
 

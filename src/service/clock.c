@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "seal/authority.h"
 #include "seal/clock_state.h"
+#include "service/clock.h"
 #include "service/service.h"
 
 #define BEHIND_TOLD_EVERY_US (60 * US_PER_SECOND)

@@ -1,8 +1,12 @@
-/* The cache between the guard and the store. */
+/* The texts of keys, and the cache between the guard and the store. Inside src/service only. */
 #ifndef SERVICE_KEYS_H
 #define SERVICE_KEYS_H
 
 #include "service/service.h"
+
+/* A new key: prefix_mode_ + 30 characters + checksum. */
+void key_generate(const char *prefix, enum mode mode, char text[KEY_TEXT_MAX]);
+bool key_well_formed(const char *prefix, struct slice key);
 
 struct key_cache *key_cache_make(void);
 void key_cache_free(struct key_cache *cache);

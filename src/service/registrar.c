@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "service/sequencer.h"
+#include "service/clock.h"
 
 #define CLOCK_REFUSES_US (60 * US_PER_SECOND)
 

@@ -1,4 +1,5 @@
 #include "service/sequencer.h"
+#include "service/clock.h"
 
 #include <stdlib.h>
 

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "base/log.h"
+#include "service/clock.h"
 
 /* ---- a batch that failed ---- */
 

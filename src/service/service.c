@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "seal/clock_state.h"
 #include "seal/signer.h"
+#include "service/clock.h"
 #include "service/keys.h"
 #include "service/links.h"
 #include "service/registrar.h"

@@ -91,9 +91,6 @@ int service_look_up_key(struct service *service, const struct sha256 *key_hash,
                         struct key_identity *ret, struct error *error) MUST_CHECK;
 /* Forgets what is cached, after an administration command changed something. */
 void service_forget_keys(struct service *service);
-/* A new key: prefix_mode_ + 30 characters + checksum. */
-void key_generate(const char *prefix, enum mode mode, char text[KEY_TEXT_MAX]);
-bool key_well_formed(const char *prefix, struct slice key);
 
 /* ---- registration ---- */
 /* Queues; `done` is called once, from the sequencer's thread, after the commit (or its failure);
@@ -139,12 +136,6 @@ int certification_list(struct service *service, const struct key_identity *key, 
 #define LINKS_INTERVAL_US (2 * US_PER_SECOND)
 #define LINKS_SPREAD_US (10 * US_PER_SECOND)
 int service_refresh_links(struct service *service, struct error *error) MUST_CHECK;
-struct document;
-/* The link of an issued document as answers give it:
- * public_url/v1/downloads/<certification id>/<file name>?expires=<unix seconds>&mac=<hex>, or with
- * content.presigned_links one that leads to the content store itself. */
-void document_link(const struct service *service, const char *certification_id,
-                   const struct document *document, int64_t now_us, struct buf *out);
 /* False when altered or expired. */
 bool link_check(const struct service *service, const char *certification_id, const char *name,
                 struct slice expires, struct slice mac, int64_t now_us);
@@ -162,22 +153,12 @@ int verification_lookup(struct service *service, struct slice code, const struct
                         struct buf *out, struct error *error) MUST_CHECK;
 
 /* ---- the clock (clock.c) ---- */
-/* By how much this clock is at least ahead of the one that it is compared with: the store's where
- * other nodes share it, else the last timestamps' (authorities_latest_now_us). */
-int64_t service_clock_ahead_us(const struct service *service);
-/* The clock as registrations see it now. */
-struct ledger_clock service_clock(const struct service *service);
 /* Why live registrations are refused at this node now, wherever their chains stand. ERR_CLOCK: the
  * clock is ahead by more than seal.clock_bound, or not synchronized where seal.strict_clock asks
  * for that. */
 int service_clock_ready(const struct service *service, struct error *error) MUST_CHECK;
-/* The second of these alone: known without the store. Tells the log once. */
-int service_clock_synchronized(struct service *service, struct error *error) MUST_CHECK;
 /* Tells the log when the clock comes to be ahead, and when no longer; true while it is. */
 bool service_watch_clock(struct service *service);
-/* Tells it, but not each time, that a registration was refused. True: because of its chain, which
- * is ahead; the clock itself is well. */
-bool service_tell_clock_refusal(struct service *service, const struct registration *refused);
 
 /* ---- state for /readyz and /metrics ---- */
 /* ERR_UNAVAILABLE while the signing process does not answer, or has ended. */

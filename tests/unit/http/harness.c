@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "store/certifications/certifications.h"
+#include "service/keys.h"
 
 static void must(int result, const struct error *error)
 {

@@ -10,6 +10,7 @@
 #include "failing.h"
 #include "harness.h"
 #include "store/inspect.h"
+#include "service/keys.h"
 
 #define KINDS (FAILING_MEMORY | FAILING_SQLITE | FAILING_OPENSSL)
 #define LARGE 40000

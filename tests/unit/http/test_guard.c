@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "harness.h"
+#include "service/keys.h"
 
 static struct harness harness;
 #define LIVE harness.key[MODALITY_CONTENT][MODE_LIVE]

@@ -17,6 +17,7 @@
 
 #include "service/admin_socket.h"
 #include "service/backup.h"
+#include "service/keys.h"
 
 struct fixture {
 	char directory[64];

@@ -19,6 +19,7 @@
 #include "seal/signer.h"
 #include "service/backup.h"
 #include "service/history.h"
+#include "service/keys.h"
 
 #define MEMORY_AND_STORE (FAILING_MEMORY | FAILING_SQLITE | FAILING_PARTS | FAILING_ARENAS)
 
