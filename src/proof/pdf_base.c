@@ -110,6 +110,8 @@ static int read_trailer(int file, struct pdf_base *base, struct error *error)
 		return refused(error, "has an unexpected trailer");
 	base->catalog_id = find_reference(text, "Root");
 	base->info_id = find_reference(text, "Info");
+	if (base->info_id >= base->next_id)
+		return refused(error, "has an unexpected trailer");
 	const char *identifier = identifiers ? identifiers + strlen(" /ID [<") : "";
 	if (strspn(identifier, "0123456789abcdef") != PDF_IDENTIFIER_DIGITS)
 		return refused(error, "has no identifier");

@@ -1,0 +1,39 @@
+/* A file that is taken for a report to be signed says what its signing needs, within the file. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "fuzz.h"
+#include "proof/pdf_base.h"
+
+static void require(bool good, const char *what)
+{
+	if (good)
+		return;
+	fprintf(stderr, "broken: %s\n", what);
+	abort();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct pdf_base base;
+	int file = memfd_create("base", MFD_CLOEXEC);
+	require(file >= 0 && write(file, data, size) == (ssize_t)size, "the file is written");
+	int result = pdf_base_read(file, &base, NULL);
+	if (!result) {
+		require(base.size_bytes == (int64_t)size, "its size is known");
+		require(base.cross_reference_at > 0 && base.cross_reference_at < base.size_bytes,
+		        "its table lies within it");
+		require(base.catalog_id > 0 && base.catalog_id < base.next_id, "its catalog is an object");
+		require(base.page_id > 0 && base.page_id < base.next_id, "its page is an object");
+		require(base.info_id >= 0 && base.info_id < base.next_id, "so are its facts");
+		require(base.catalog.size <= size && base.page.size <= size + strlen(" /Annots [ "),
+		        "its dictionaries come from it");
+		require(strlen(base.first_id) == PDF_IDENTIFIER_DIGITS, "its identifier is whole");
+	}
+	pdf_base_free(&base);
+	close(file);
+	return 0;
+}
