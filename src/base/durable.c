@@ -63,7 +63,7 @@ int durable_sync_above(const char *path, struct error *error)
 	if (directory < 0)
 		return errno == EACCES ? OK : file_fail(error, "opening", parent);
 	int result = OK;
-	while (directory >= 0 && result == OK) {
+	while (directory >= 0 && !result) {
 		int above = -1;
 		bool synced = fsync(directory) == 0 || is_mounted_on(directory, path);
 		if (!synced || !open_above(directory, &above))

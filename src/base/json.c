@@ -184,7 +184,7 @@ static int parse_string(struct parser *parser, struct slice *ret_text)
 {
 	const char *start = ++parser->at;
 	int result = skip_plain(parser);
-	if (result != OK)
+	if (result)
 		return result;
 	if (*parser->at == '"') {
 		*ret_text = slice_make(start, (size_t)(parser->at++ - start));
@@ -203,9 +203,9 @@ static int parse_string(struct parser *parser, struct slice *ret_text)
 			break;
 		result = parse_escape(parser, &out);
 		start = parser->at;
-		if (result == OK)
+		if (!result)
 			result = skip_plain(parser);
-		if (result != OK)
+		if (result)
 			return result;
 	}
 	parser->at++;
@@ -234,15 +234,15 @@ static int skip_number(struct parser *parser, bool *ret_integer)
 		parser->at++;
 	const char *first = parser->at;
 	int result = skip_digits(parser);
-	if (result == OK && *first == '0' && parser->at - first > 1)
+	if (!result && *first == '0' && parser->at - first > 1)
 		return syntax(parser, first, "a number with a leading zero",
 		              "un número con un cero delante");
-	if (result == OK && parser->at < parser->end && *parser->at == '.') {
+	if (!result && parser->at < parser->end && *parser->at == '.') {
 		integer = false;
 		parser->at++;
 		result = skip_digits(parser);
 	}
-	if (result == OK && parser->at < parser->end && (*parser->at | 0x20) == 'e') {
+	if (!result && parser->at < parser->end && (*parser->at | 0x20) == 'e') {
 		integer = false;
 		parser->at++;
 		if (parser->at < parser->end && (*parser->at == '+' || *parser->at == '-'))
@@ -257,7 +257,7 @@ static int parse_number(struct parser *parser, struct json *json)
 {
 	const char *start = parser->at;
 	int result = skip_number(parser, &json->is_integer);
-	if (result != OK)
+	if (result)
 		return result;
 	json->type = JSON_NUMBER;
 	json->text = slice_make(start, (size_t)(parser->at - start));
@@ -347,7 +347,7 @@ static int parse_name(struct parser *parser, struct slice *ret_name)
 	if (parser->at == parser->end || *parser->at != '"')
 		return unexpected(parser, "a member name is missing", "falta el nombre de un miembro");
 	int result = parse_string(parser, ret_name);
-	if (result != OK)
+	if (result)
 		return result;
 	skip_space(parser);
 	if (parser->at == parser->end || *parser->at != ':')
@@ -374,9 +374,9 @@ static int parse_group(struct parser *parser, uint32_t depth, struct json *json)
 	for (;;) {
 		struct slice previous = name;
 		int result = object ? parse_name(parser, &name) : OK;
-		if (result == OK)
+		if (!result)
 			result = parse_value(parser, depth + 1, name, tail);
-		if (result != OK)
+		if (result)
 			return result;
 		if (object && ascending && json->count > 0)
 			ascending = json_compare_names(previous, name) < 0;
@@ -448,7 +448,7 @@ int json_parse(struct arena *arena, struct slice text, const struct json_limits 
 		return error_set(error, ERR_VALIDATION, MSG_BASE_JSON_BOM, NULL);
 	struct json *json = NULL;
 	int result = parse_value(&parser, 1, (struct slice){0}, &json);
-	if (result != OK)
+	if (result)
 		return result;
 	skip_space(&parser);
 	if (parser.at < parser.end)

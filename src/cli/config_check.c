@@ -273,7 +273,7 @@ static void check_payment(const struct check *check)
 	};
 	struct payment_provider *provider = NULL;
 	struct error error = {0};
-	if (payment_provider_open(&given, &provider, &error) != OK)
+	if (payment_provider_open(&given, &provider, &error))
 		fault(check, "payment.provider", error_message(&error, LANGUAGE_ENGLISH));
 	payment_provider_close(provider);
 }

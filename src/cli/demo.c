@@ -176,7 +176,7 @@ static int find_key(struct admin *admin, struct arena *arena, enum modality moda
 	struct key_identity identity;
 	struct sha256 digest = sha256_of(key, strlen(key));
 	int code = *key ? store_find_key(admin->store, &digest, &identity, error) : ERR_NOT_FOUND;
-	if (code == OK && !identity.revoked &&
+	if (!code && !identity.revoked &&
 	    strcmp(identity.channel_id, demo->channels[modality].channel_id) == 0)
 		return OK;
 	if (code && code != ERR_NOT_FOUND)

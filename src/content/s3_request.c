@@ -111,7 +111,7 @@ static int judge(const struct s3_request *request, struct s3_answer *answer, boo
 		answer->http.body.size ? s3_xml_error(buf_slice(&answer->http.body), &told) : ERR_IO;
 	if (reading == ERR_NO_MEMORY)
 		return error_cause(error, reading, "content: no memory for an answer");
-	bool is_error = reading == OK;
+	bool is_error = !reading;
 	if (status >= 200 && status <= 299 && !is_error) {
 		struct slice checksum = http_answer_header(&answer->http, "x-amz-checksum-sha256");
 		*ret_again = request->checksum && checksum.size && !slice_is(checksum, request->checksum);

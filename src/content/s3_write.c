@@ -257,7 +257,7 @@ static int finish_parts(const struct parts *parts, struct error *error)
 	int result = s3_send(parts->store, &request, &answer, error);
 	/* A repetition of a step whose first answer was lost finds no upload any more. */
 	if (result == ERR_NETWORK || result == ERR_NOT_FOUND)
-		return look_at_result(parts, NULL, NULL) == OK ? OK : result;
+		return !look_at_result(parts, NULL, NULL) ? OK : result;
 	if (!result)
 		result = s3_xml_completion(buf_slice(&answer.http.body), etag, sizeof etag, error);
 	return result ? result : look_at_result(parts, etag, error);

@@ -245,7 +245,7 @@ static bool item_member(struct listing_reading *list, const char *member, struct
 	if (strcmp(member, "UploadId") == 0)
 		return (list->item.upload_id = plain(list, text)) != NULL;
 	if (strcmp(member, "LastModified") == 0 || strcmp(member, "Initiated") == 0)
-		return time_parse(text, member, &list->item.changed_us, NULL) == OK;
+		return !time_parse(text, member, &list->item.changed_us, NULL);
 	return true;
 }
 

@@ -105,7 +105,7 @@ int db_check_url(const char *url, struct error *error)
 	const struct db_driver *driver = driver_by_url(url);
 	int result = driver ? driver->check_url(url) : ERR_VALIDATION;
 	if (result != ERR_VALIDATION)
-		return result == OK ? OK : error_cause(error, result, "reading the store's address");
+		return !result ? OK : error_cause(error, result, "reading the store's address");
 	char shown[256];
 	db_shown_url(url, shown, sizeof shown);
 	return error_set(error, result, MSG_STORE_URL, shown, NULL);
@@ -115,11 +115,11 @@ int db_open(const struct db_options *options, const struct db_schemas *schemas, 
             struct error *error)
 {
 	int result = db_check_url(options->url, error);
-	if (result != OK)
+	if (result)
 		return result;
 	const struct db_driver *driver = driver_by_url(options->url);
 	result = driver->open(options, ret_db, error);
-	if (result == OK && schemas)
+	if (!result && schemas)
 		(*ret_db)->schema = driver == &sqlite_driver ? &schemas->sqlite : &schemas->postgres;
 	return result;
 }
@@ -422,11 +422,11 @@ int db_backup(struct db *db, const char *path, struct error *error)
 int db_check_vacant(const struct db_options *options, struct error *error)
 {
 	int result = db_check_url(options->url, error);
-	return result == OK ? driver_by_url(options->url)->vacant(options, error) : result;
+	return result ? result : driver_by_url(options->url)->vacant(options, error);
 }
 
 int db_restore(const struct db_options *options, const char *path, struct error *error)
 {
 	int result = db_check_vacant(options, error);
-	return result == OK ? driver_by_url(options->url)->restore(options, path, error) : result;
+	return result ? result : driver_by_url(options->url)->restore(options, path, error);
 }

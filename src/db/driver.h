@@ -77,7 +77,7 @@ struct db_query {
 /* Gives the sticky failure of a connection. */
 static inline int db_report(const struct db_connection *connection, struct error *error)
 {
-	if (connection->failure != OK && error)
+	if (connection->failure && error)
 		*error = connection->error;
 	return connection->failure;
 }

@@ -12,7 +12,7 @@ static int read_schema(struct db_connection *connection, unsigned *ret_applied, 
 	int result = db_has_table(connection, "settings", &present, error);
 	*ret_applied = 0;
 	snprintf(name, 64, "none");
-	if (result != OK || !present)
+	if (result || !present)
 		return result;
 	struct db_query *query =
 		db_query(connection, "SELECT value FROM settings WHERE name = 'schema'");
@@ -21,7 +21,7 @@ static int read_schema(struct db_connection *connection, unsigned *ret_applied, 
 		snprintf(name, 64, "%.*s", (int)value.size, value.data);
 	}
 	result = db_end(query, error);
-	for (unsigned i = 0; i < schema->count && result == OK; i++)
+	for (unsigned i = 0; i < schema->count && !result; i++)
 		if (strcmp(schema->steps[i].name, name) == 0)
 			*ret_applied = i + 1;
 	return result;
@@ -40,7 +40,7 @@ static int apply_step(struct db_connection *connection, const struct schema_step
                       struct error *error)
 {
 	int result = db_run(connection, step->sql, error);
-	if (result != OK)
+	if (result)
 		return result;
 	struct db_query *query =
 		db_query(connection, "INSERT INTO settings(name, value) VALUES ('schema', $1) "
@@ -60,17 +60,17 @@ static int move_schema(struct db *db, bool create, bool dry_run, struct buf *out
 	unsigned applied = 0;
 	char name[64];
 	int result = db_begin(connection, error);
-	if (result == OK)
+	if (!result)
 		result = read_schema(connection, &applied, name, error);
-	if (result == OK && applied == 0 && (!create || strcmp(name, "none") != 0))
+	if (!result && applied == 0 && (!create || strcmp(name, "none") != 0))
 		result = wrong_schema(schema, applied, name, error);
-	for (unsigned i = applied; i < schema->count && result == OK; i++) {
+	for (unsigned i = applied; i < schema->count && !result; i++) {
 		if (out)
 			buf_printf(out, "%s\n", schema->steps[i].name);
 		if (!dry_run)
 			result = apply_step(connection, &schema->steps[i], error);
 	}
-	if (result == OK && !dry_run && applied < schema->count)
+	if (!result && !dry_run && applied < schema->count)
 		result = db_commit(connection, error);
 	db_give(connection);
 	return result;
@@ -83,7 +83,7 @@ int db_check_schema(struct db *db, bool create, struct error *error)
 	char name[64];
 	int result = read_schema(connection, &applied, name, error);
 	db_give(connection);
-	if (result != OK || applied == db->schema->count)
+	if (result || applied == db->schema->count)
 		return result;
 	if (create && applied == 0 && strcmp(name, "none") == 0)
 		return move_schema(db, true, false, NULL, error);

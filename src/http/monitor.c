@@ -170,7 +170,7 @@ static int metrics(struct exchange *exchange, struct error *error)
 	struct state state = {0};
 	ask_stores(exchange->server, &state);
 	struct store *store = exchange->service->store;
-	state.counted = store_count_deliveries(store, &state.deliveries, NULL) == OK;
+	state.counted = !store_count_deliveries(store, &state.deliveries, NULL);
 	answer_metrics(exchange, &state);
 	return 0;
 }

@@ -33,7 +33,7 @@ static int begin(struct exchange *exchange, struct error *error)
 /* A notice that is not for us, or that an operator has to look at, is not wanted again. */
 static bool is_settled(int result)
 {
-	return result == OK || result == ERR_NOT_FOUND || result == ERR_REFUSED;
+	return !result || result == ERR_NOT_FOUND || result == ERR_REFUSED;
 }
 
 static const char *kind_text(enum payment_notice_kind kind)

@@ -280,7 +280,7 @@ static int add_item(struct queue_endpoint *endpoint, const struct delivery *deli
 	buf_init(&item->body, BODY_MAX);
 	webhook_envelope(delivery->notice_id, delivery->type, delivery->created_at_us, delivery->mode,
 	                 delivery->data, &item->body);
-	if (buf_check(&item->body) != OK) {
+	if (buf_check(&item->body)) {
 		queue_item_free(item);
 		return ERR_NO_MEMORY;
 	}

@@ -151,7 +151,7 @@ static void end_failed_attempt(struct issuing *job, int result, const struct err
 	         error_reason(error, result));
 	if (!may_pass(job, result) || is_old(job)) {
 		int failed = fail(job->issuer, certification, job->issuer->holder, cause);
-		if (failed == OK || failed == ERR_REFUSED)
+		if (!failed || failed == ERR_REFUSED)
 			return;
 	}
 	log_warning("certification_delayed", "certification_id", certification->certification_id,
@@ -230,8 +230,8 @@ static void fail_overdue(struct issuer *issuer, const atomic_bool *stopping)
 	int64_t before_us =
 		store_now_us(store) - issuer->service->settings->certification_give_up_after;
 	while (!atomic_load(stopping) &&
-	       store_find_overdue_certification(store, before_us, found.certification, &arena, &found,
-	                                        NULL) == OK) {
+	       !store_find_overdue_certification(store, before_us, found.certification, &arena, &found,
+	                                         NULL)) {
 		/* One that cannot be failed is told of, and keeps none of the others. */
 		(void)fail(issuer, &found, NULL, "its range was not sealed in time");
 		arena_reset(&arena);

@@ -23,7 +23,7 @@ int64_t topup_run(void *context, const atomic_bool *stopping)
 		result = service_decide_topups(service, store_now_us(service->store), stopping, &error);
 	while (!result && !atomic_load(stopping))
 		result = service_try_payment(service, topup->holder, &error);
-	if (result == OK || result == ERR_NOT_FOUND)
+	if (!result || result == ERR_NOT_FOUND)
 		return POLL_US;
 	log_warning("topup_interrupted", "error", error_code_text(result), "cause",
 	            error_reason(&error, result));

@@ -192,7 +192,7 @@ static int decide(struct pass *pass, struct ledger_request *request)
 	}
 	bool live = request->chain->mode == MODE_LIVE;
 	request->result = live ? check_live(pass, request) : check_test(pass, request);
-	if (request->result != OK)
+	if (request->result)
 		return OK;
 	*slot = request;
 	if (append(pass, request))
@@ -228,13 +228,13 @@ int ledger_register(struct ledger_account *account, struct ledger_request **requ
 	int64_t test_events_before = account->test_events_today;
 	int64_t test_bytes_before = account->test_bytes_today;
 	int result = pass_init(&pass, count);
-	if (result != OK)
+	if (result)
 		return result;
 	buf_init(&pass.record, EVENT_RECORD_MAX);
-	for (size_t i = 0; i < count && result == OK; i++)
+	for (size_t i = 0; i < count && !result; i++)
 		result = decide(&pass, requests[i]);
 	buf_free(&pass.record);
-	if (result != OK || pass.notices.failed)
+	if (result || pass.notices.failed)
 		return ERR_NO_MEMORY;
 
 	int64_t live_events = 0;
@@ -245,8 +245,8 @@ int ledger_register(struct ledger_account *account, struct ledger_request **requ
 	}
 	assert(balance == account->balance);
 	for (size_t i = 0; i < count; i++)
-		live_events += requests[i]->result == OK && !requests[i]->replayed &&
-		               requests[i]->status != STATUS_TEST;
+		live_events +=
+			!requests[i]->result && !requests[i]->replayed && requests[i]->status != STATUS_TEST;
 	*ret_result = (struct ledger_result){
 		.entries = pass.entries,
 		.notices = pass.notices.first,

@@ -13,7 +13,7 @@ void notice_list_init(struct notice_list *list, struct arena *arena)
 static void list_add(struct notice_list *list, enum notice_type type, const struct buf *data)
 {
 	struct ledger_notice *notice = arena_alloc(list->arena, sizeof *notice);
-	char *copy = buf_check(data) == OK ? arena_copy(list->arena, data->data, data->size) : NULL;
+	char *copy = !buf_check(data) ? arena_copy(list->arena, data->data, data->size) : NULL;
 	if (!notice || !copy) {
 		list->failed = true;
 		return;

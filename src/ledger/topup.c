@@ -68,7 +68,7 @@ static int finish(struct json_writer *writer, enum notice_type type, struct aren
 {
 	json_end_object(writer);
 	int result = buf_check(writer->out);
-	if (result != OK)
+	if (result)
 		return result;
 	const char *copy = arena_copy(arena, writer->out->data, writer->out->size);
 	if (!copy)

@@ -89,26 +89,26 @@ static int add_file(struct archive *archive, const char *path, struct slice cont
                     struct error *error)
 {
 	struct zip_sum sum;
-	int status = zip_add(archive->zip, path, content, &sum, error);
-	return status < 0 ? status : list_file(archive, path, &sum, error);
+	int result = zip_add(archive->zip, path, content, &sum, error);
+	return result < 0 ? result : list_file(archive, path, &sum, error);
 }
 
 static int start(struct archive *archive, const char *path, struct error *error)
 {
-	int status = zip_create(path, ZIP_BYTES_MAX, ARCHIVE_ENTRIES_MAX, &archive->zip, error);
-	if (status == 0)
-		status = zip_add(archive->zip, "mimetype", slice_of(ARCHIVE_MIMETYPE), NULL, error);
-	if (status == 0)
-		status = add_file(archive, ARCHIVE_README_NAME, slice_of(archive_readme), error);
-	if (status == 0)
-		status = add_file(archive, ARCHIVE_LEEME_NAME, slice_of(archive_leeme), error);
+	int result = zip_create(path, ZIP_BYTES_MAX, ARCHIVE_ENTRIES_MAX, &archive->zip, error);
+	if (!result)
+		result = zip_add(archive->zip, "mimetype", slice_of(ARCHIVE_MIMETYPE), NULL, error);
+	if (!result)
+		result = add_file(archive, ARCHIVE_README_NAME, slice_of(archive_readme), error);
+	if (!result)
+		result = add_file(archive, ARCHIVE_LEEME_NAME, slice_of(archive_leeme), error);
 	const struct archive_facts *facts = &archive->manifest.facts;
 	genesis_document(facts->channel_id, facts->mode, facts->channel_created_at_us, &archive->text);
-	if (status == 0)
-		status = check_text(archive, error);
-	if (status == 0)
-		status = add_file(archive, ARCHIVE_GENESIS_NAME, buf_slice(&archive->text), error);
-	return status;
+	if (!result)
+		result = check_text(archive, error);
+	if (!result)
+		result = add_file(archive, ARCHIVE_GENESIS_NAME, buf_slice(&archive->text), error);
+	return result;
 }
 
 int archive_begin(const char *path, const struct archive_facts *facts, struct archive **ret_archive,
@@ -138,9 +138,9 @@ int archive_begin(const char *path, const struct archive_facts *facts, struct ar
 int archive_add_config(struct archive *archive, int64_t version, struct slice document,
                        struct error *error)
 {
-	int status = enter(archive, PHASE_CONFIGS, error);
-	if (status < 0)
-		return status;
+	int result = enter(archive, PHASE_CONFIGS, error);
+	if (result < 0)
+		return result;
 	size_t count = archive->manifest.config_count;
 	void *items = archive->configs;
 	if (version < 1 || document.size > ARCHIVE_DOCUMENT_MAX || count >= CONFIGS_MAX ||
@@ -228,9 +228,9 @@ static int add_line(struct archive *archive, enum archive_stream stream, struct 
 
 int archive_add_event(struct archive *archive, const struct event_facts *event, struct error *error)
 {
-	int status = enter(archive, PHASE_EVENTS, error);
-	if (status < 0)
-		return status;
+	int result = enter(archive, PHASE_EVENTS, error);
+	if (result < 0)
+		return result;
 	struct archive_manifest *manifest = &archive->manifest;
 	bool first = manifest->event_count == 0;
 	if (event->sequence != manifest->facts.first_sequence + manifest->event_count ||
@@ -239,9 +239,9 @@ int archive_add_event(struct archive *archive, const struct event_facts *event, 
 		return settle(archive, error_cause(error, ERR_CORRUPT,
 		                                   "event %" PRId64 " does not continue the chain of %s",
 		                                   event->sequence, manifest->facts.channel_id));
-	status = event_chain_hash(event, &archive->text, &archive->chain_hash);
-	if (status)
-		return settle(archive, error_cause(error, status, "the record of an event"));
+	result = event_chain_hash(event, &archive->text, &archive->chain_hash);
+	if (result)
+		return settle(archive, error_cause(error, result, "the record of an event"));
 	if (first) {
 		manifest->previous_chain_hash = event->previous_chain_hash;
 		manifest->first_chain_hash = archive->chain_hash;
@@ -254,9 +254,9 @@ int archive_add_event(struct archive *archive, const struct event_facts *event, 
 int archive_add_leaf(struct archive *archive, int64_t sequence, const struct sha256 *chain_hash,
                      struct error *error)
 {
-	int status = enter(archive, PHASE_LEAVES, error);
-	if (status < 0)
-		return status;
+	int result = enter(archive, PHASE_LEAVES, error);
+	if (result < 0)
+		return result;
 	buf_clear(&archive->text);
 	archive_leaf_line(sequence, chain_hash, &archive->text);
 	return add_line(archive, STREAM_LEAVES, error);
@@ -265,9 +265,9 @@ int archive_add_leaf(struct archive *archive, int64_t sequence, const struct sha
 int archive_add_segment(struct archive *archive, const struct archive_segment *segment,
                         struct error *error)
 {
-	int status = enter(archive, PHASE_SEALS, error);
-	if (status < 0)
-		return status;
+	int result = enter(archive, PHASE_SEALS, error);
+	if (result < 0)
+		return result;
 	buf_clear(&archive->text);
 	archive_segment_line(segment, &archive->text);
 	return add_line(archive, STREAM_SEALS, error);
@@ -276,9 +276,9 @@ int archive_add_segment(struct archive *archive, const struct archive_segment *s
 int archive_add_round(struct archive *archive, const struct archive_round *round,
                       struct error *error)
 {
-	int status = enter(archive, PHASE_ROUNDS, error);
-	if (status < 0)
-		return status;
+	int result = enter(archive, PHASE_ROUNDS, error);
+	if (result < 0)
+		return result;
 	if (round->token.size == 0 || round->token.size > TIMESTAMP_RESPONSE_MAX ||
 	    round->request.size > TIMESTAMP_REQUEST_MAX)
 		return settle(archive, error_cause(error, ERR_TOO_LARGE, "archive: token of round %s",
@@ -300,45 +300,45 @@ static int add_signature(struct archive *archive, const struct zip_sum *manifest
 		archive_asic_file(&archive->files[i], text);
 	archive_asic_end(text);
 	struct zip_sum sum;
-	int status = check_text(archive, error);
-	if (status == 0)
-		status = zip_add(archive->zip, ARCHIVE_ASIC_NAME, buf_slice(text), &sum, error);
+	int result = check_text(archive, error);
+	if (!result)
+		result = zip_add(archive->zip, ARCHIVE_ASIC_NAME, buf_slice(text), &sum, error);
 	BUF_AUTO struct buf signature;
 	buf_init(&signature, CMS_SIZE_MAX);
-	if (status == 0)
-		status = cms_create(&sum.sha256, archive->manifest.facts.issued_at_us, signing, &signature,
+	if (!result)
+		result = cms_create(&sum.sha256, archive->manifest.facts.issued_at_us, signing, &signature,
 		                    error);
-	if (status == 0)
-		status = zip_add(archive->zip, ARCHIVE_SIGNATURE_NAME, buf_slice(&signature), NULL, error);
-	return status;
+	if (!result)
+		result = zip_add(archive->zip, ARCHIVE_SIGNATURE_NAME, buf_slice(&signature), NULL, error);
+	return result;
 }
 
 int archive_finish(struct archive *archive, const struct cms_signing *signing,
                    struct zip_sum *ret_sum, struct error *error)
 {
-	int status = enter(archive, PHASE_CLOSED, error);
-	if (status < 0)
-		return status;
+	int result = enter(archive, PHASE_CLOSED, error);
+	if (result < 0)
+		return result;
 	const struct archive_facts *facts = &archive->manifest.facts;
 	if (archive->manifest.event_count != facts->last_sequence - facts->first_sequence + 1 ||
 	    archive->stream != (facts->mode == MODE_LIVE ? STREAM_ROUNDS : STREAM_EVENTS) ||
 	    (facts->mode == MODE_LIVE && !signing->timestamp))
 		return settle(archive, error_cause(error, ERR_CORRUPT,
 		                                   "the archive was not given its whole range and seals"));
-	status = close_stream(archive, error);
+	result = close_stream(archive, error);
 	buf_clear(&archive->text);
 	archive_manifest_write(&archive->manifest, &archive->text);
 	struct zip_sum sum;
-	if (status == 0)
-		status = check_text(archive, error);
-	if (status == 0)
-		status =
+	if (!result)
+		result = check_text(archive, error);
+	if (!result)
+		result =
 			zip_add(archive->zip, ARCHIVE_MANIFEST_NAME, buf_slice(&archive->text), &sum, error);
-	if (status == 0)
-		status = add_signature(archive, &sum, signing, error);
-	if (status == 0)
-		status = zip_finish(archive->zip, ret_sum, error);
-	return settle(archive, status);
+	if (!result)
+		result = add_signature(archive, &sum, signing, error);
+	if (!result)
+		result = zip_finish(archive->zip, ret_sum, error);
+	return settle(archive, result);
 }
 
 struct sha256 archive_first_chain_hash(const struct archive *archive)

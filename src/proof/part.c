@@ -76,10 +76,10 @@ static int open_part(struct part_writer *writer, int64_t sequence, struct error 
 	char *path = part_path(writer, part->name);
 	if (!path)
 		return no_memory(error);
-	int status = zip_create(path, writer->bytes_max, writer->entries_max, &writer->zip, error);
+	int result = zip_create(path, writer->bytes_max, writer->entries_max, &writer->zip, error);
 	free(path);
-	if (status < 0)
-		return status;
+	if (result < 0)
+		return result;
 	buf_clear(&writer->index);
 	buf_clear(&writer->line);
 	part_head_write(&writer->head, &writer->line);
@@ -91,11 +91,11 @@ static int open_part(struct part_writer *writer, int64_t sequence, struct error 
 static int close_part(struct part_writer *writer, struct error *error)
 {
 	struct zip_sum sum;
-	int status = zip_add(writer->zip, PART_INDEX_NAME, buf_slice(&writer->index), NULL, error);
-	if (status == 0)
-		status = zip_finish(writer->zip, &sum, error);
-	if (status < 0)
-		return status;
+	int result = zip_add(writer->zip, PART_INDEX_NAME, buf_slice(&writer->index), NULL, error);
+	if (!result)
+		result = zip_finish(writer->zip, &sum, error);
+	if (result < 0)
+		return result;
 	zip_writer_free(writer->zip);
 	writer->zip = NULL;
 	writer->parts[writer->count - 1].size_bytes = sum.size_bytes;
@@ -131,26 +131,26 @@ static int begin_entry(struct part_writer *writer, const struct part_entry *entr
 		return error_cause(error, ERR_USAGE, "content part: entries out of order");
 	char name[ZIP_NAME_MAX + 1];
 	part_entry_name(entry, name);
-	int status = index_line(writer, entry, error);
-	if (status == 0 && writer->zip && !fits(writer, strlen(name), size))
-		status = close_part(writer, error);
-	if (status == 0 && !writer->zip)
-		status = open_part(writer, entry->sequence, error);
-	if (status == 0)
-		status = index_line(writer, entry, error);
-	if (status == 0 && !fits(writer, strlen(name), size))
-		status = error_cause(error, ERR_TOO_LARGE, "event %" PRId64 " does not fit into a part",
+	int result = index_line(writer, entry, error);
+	if (!result && writer->zip && !fits(writer, strlen(name), size))
+		result = close_part(writer, error);
+	if (!result && !writer->zip)
+		result = open_part(writer, entry->sequence, error);
+	if (!result)
+		result = index_line(writer, entry, error);
+	if (!result && !fits(writer, strlen(name), size))
+		result = error_cause(error, ERR_TOO_LARGE, "event %" PRId64 " does not fit into a part",
 		                     entry->sequence);
-	return status < 0 ? status : zip_entry_begin(writer->zip, name, error);
+	return result < 0 ? result : zip_entry_begin(writer->zip, name, error);
 }
 
 static int end_entry(struct part_writer *writer, const struct part_entry *entry, uint64_t size,
                      struct error *error)
 {
 	struct zip_sum sum;
-	int status = zip_entry_end(writer->zip, &sum, error);
-	if (status < 0)
-		return status;
+	int result = zip_entry_end(writer->zip, &sum, error);
+	if (result < 0)
+		return result;
 	if (sum.size_bytes != size || !sha256_equal(&sum.sha256, &entry->hash))
 		return error_cause(error, ERR_CORRUPT,
 		                   "the content of event %" PRId64 " does not have its hash",
@@ -165,45 +165,45 @@ static int end_entry(struct part_writer *writer, const struct part_entry *entry,
 int part_writer_add(struct part_writer *writer, const struct part_entry *entry,
                     struct slice content, struct error *error)
 {
-	int status = begin_entry(writer, entry, content.size, error);
-	if (status == 0)
-		status = zip_entry_write(writer->zip, content.data, content.size, error);
-	if (status == 0)
-		status = end_entry(writer, entry, content.size, error);
-	writer->failed |= status < 0;
-	return status;
+	int result = begin_entry(writer, entry, content.size, error);
+	if (!result)
+		result = zip_entry_write(writer->zip, content.data, content.size, error);
+	if (!result)
+		result = end_entry(writer, entry, content.size, error);
+	writer->failed |= result < 0;
+	return result;
 }
 
 static int copy_file(struct part_writer *writer, int fd, uint64_t size, struct error *error)
 {
 	uint8_t chunk[CHUNK_SIZE];
-	int status = 0;
-	for (uint64_t offset = 0; offset < size && status == 0;) {
+	int result = 0;
+	for (uint64_t offset = 0; offset < size && !result;) {
 		size_t step = size - offset < sizeof chunk ? (size_t)(size - offset) : sizeof chunk;
 		if (!zip_read_at(fd, chunk, step, offset))
 			return error_cause(error, ERR_IO, "read content: %s", strerror(errno));
-		status = zip_entry_write(writer->zip, chunk, step, error);
+		result = zip_entry_write(writer->zip, chunk, step, error);
 		offset += step;
 	}
-	return status;
+	return result;
 }
 
 int part_writer_add_file(struct part_writer *writer, const struct part_entry *entry, int fd,
                          struct error *error)
 {
 	struct stat facts;
-	int status = 0;
+	int result = 0;
 	if (fstat(fd, &facts) < 0 || !S_ISREG(facts.st_mode))
-		status = error_cause(error, ERR_IO, "the content is no regular file");
-	uint64_t size = status == 0 ? (uint64_t)facts.st_size : 0;
-	if (status == 0)
-		status = begin_entry(writer, entry, size, error);
-	if (status == 0)
-		status = copy_file(writer, fd, size, error);
-	if (status == 0)
-		status = end_entry(writer, entry, size, error);
-	writer->failed |= status < 0;
-	return status;
+		result = error_cause(error, ERR_IO, "the content is no regular file");
+	uint64_t size = !result ? (uint64_t)facts.st_size : 0;
+	if (!result)
+		result = begin_entry(writer, entry, size, error);
+	if (!result)
+		result = copy_file(writer, fd, size, error);
+	if (!result)
+		result = end_entry(writer, entry, size, error);
+	writer->failed |= result < 0;
+	return result;
 }
 
 int part_writer_finish(struct part_writer *writer, const struct part_facts **ret_parts,
@@ -211,10 +211,10 @@ int part_writer_finish(struct part_writer *writer, const struct part_facts **ret
 {
 	if (writer->failed)
 		return error_cause(error, ERR_USAGE, "content part: finished after a failure");
-	int status = writer->zip ? close_part(writer, error) : 0;
-	if (status < 0) {
+	int result = writer->zip ? close_part(writer, error) : 0;
+	if (result < 0) {
 		writer->failed = true;
-		return status;
+		return result;
 	}
 	writer->finished = true;
 	*ret_parts = writer->parts;

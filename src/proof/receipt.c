@@ -31,11 +31,11 @@ static int parse(struct reading *reading, struct slice text, struct json **ret_j
 {
 	const struct json_limits limits = {.value_max = VALUES_MAX};
 	struct error detail = {0};
-	int status = json_parse(reading->arena, text, &limits, ret_json, &detail);
-	if (status == ERR_VALIDATION)
-		status = error_cause(reading->error, ERR_INVALID_EVIDENCE, "receipt %zu is not JSON: %s",
+	int result = json_parse(reading->arena, text, &limits, ret_json, &detail);
+	if (result == ERR_VALIDATION)
+		result = error_cause(reading->error, ERR_INVALID_EVIDENCE, "receipt %zu is not JSON: %s",
 		                     reading->count + 1, error_message(&detail, LANGUAGE_ENGLISH));
-	return status;
+	return result;
 }
 
 /* The room is made for the most that the text can hold, before any is added. */
@@ -54,26 +54,26 @@ static int add(struct reading *reading, const struct json *json)
 {
 	struct receipt *item = &reading->items[reading->count];
 	struct error detail = {0};
-	int status =
+	int result =
 		archive_read_receipt(reading->arena, json, &item->event, &item->chain_hash, &detail);
-	if (status == ERR_INVALID_EVIDENCE)
-		return error_cause(reading->error, status,
+	if (result == ERR_INVALID_EVIDENCE)
+		return error_cause(reading->error, result,
 		                   "receipt %zu is no answer to a registration: %.*s", reading->count + 1,
 		                   CAUSE_MAX, detail.cause);
-	reading->count += status == 0;
-	return status;
+	reading->count += !result;
+	return result;
 }
 
 static int read_value(struct reading *reading, const struct json *json)
 {
 	if (json->type != JSON_ARRAY) {
-		int status = make_room(reading, 1);
-		return status < 0 ? status : add(reading, json);
+		int result = make_room(reading, 1);
+		return result < 0 ? result : add(reading, json);
 	}
-	int status = make_room(reading, json->count);
-	for (const struct json *item = json->first; item && status == 0; item = item->next)
-		status = add(reading, item);
-	return status;
+	int result = make_room(reading, json->count);
+	for (const struct json *item = json->first; item && !result; item = item->next)
+		result = add(reading, item);
+	return result;
 }
 
 /* The next line that is not empty; false when there is none. */
@@ -97,14 +97,14 @@ static int read_lines(struct reading *reading, struct slice text)
 	struct slice rest = text, line;
 	while (next_line(&rest, &line))
 		lines++;
-	int status = make_room(reading, lines);
-	for (rest = text; status == 0 && next_line(&rest, &line);) {
+	int result = make_room(reading, lines);
+	for (rest = text; !result && next_line(&rest, &line);) {
 		struct json *json;
-		status = parse(reading, line, &json);
-		if (status == 0)
-			status = add(reading, json);
+		result = parse(reading, line, &json);
+		if (!result)
+			result = add(reading, json);
 	}
-	return status;
+	return result;
 }
 
 int receipts_read(struct arena *arena, struct slice text, struct receipt **ret_receipts,
@@ -112,20 +112,20 @@ int receipts_read(struct arena *arena, struct slice text, struct receipt **ret_r
 {
 	struct reading reading = {.arena = arena, .error = error};
 	struct json *json;
-	int status = 0;
+	int result = 0;
 	text = trim(text);
 	if (text.size > RECEIPT_TEXT_MAX)
 		return error_cause(error, ERR_INVALID_EVIDENCE, "it is larger than receipts can be");
 	/* One value over several lines, or a value in each. */
 	if (text.size == 0)
-		status = make_room(&reading, 0);
-	else if ((status = parse(&reading, text, &json)) == 0)
-		status = read_value(&reading, json);
-	else if (status == ERR_INVALID_EVIDENCE && text.data[0] == '{' &&
+		result = make_room(&reading, 0);
+	else if ((result = parse(&reading, text, &json)) == 0)
+		result = read_value(&reading, json);
+	else if (result == ERR_INVALID_EVIDENCE && text.data[0] == '{' &&
 	         memchr(text.data, '\n', text.size))
-		status = read_lines(&reading, text);
-	if (status < 0)
-		return status;
+		result = read_lines(&reading, text);
+	if (result < 0)
+		return result;
 	*ret_receipts = reading.items;
 	*ret_count = reading.count;
 	return 0;

@@ -68,7 +68,7 @@ static int draw(const struct report_facts *facts, enum language language, PangoC
 		cairo_surface_finish(surface);
 		if (!result)
 			result = check_cairo(cairo_surface_status(surface), "writing the report", error);
-		if (!result && buf_check(pdf) != OK) /* not every failure to write is remembered */
+		if (!result && buf_check(pdf)) /* not every failure to write is remembered */
 			result = error_cause(error, ERR_NO_MEMORY, "writing the report");
 		cairo_surface_destroy(surface);
 	}

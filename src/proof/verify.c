@@ -149,25 +149,25 @@ static int open_input(struct run *run, struct input *input)
 	struct stat facts;
 	char head[64] = {0}, tail[ZIP_END_SIZE] = {0};
 	DESCRIPTOR_AUTO int fd = open(input->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	int status = 0;
+	int result = 0;
 	if (fd < 0 || fstat(fd, &facts) < 0)
-		status = error_cause(&error, ERR_IO, "it cannot be opened: %s", strerror(errno));
+		result = error_cause(&error, ERR_IO, "it cannot be opened: %s", strerror(errno));
 	else if (!S_ISREG(facts.st_mode))
-		status = error_cause(&error, ERR_IO, "it is no regular file");
+		result = error_cause(&error, ERR_IO, "it is no regular file");
 	size_t size = 0;
-	if (status == 0) {
+	if (!result) {
 		size = facts.st_size < (off_t)sizeof head ? (size_t)facts.st_size : sizeof head;
 		if (!zip_read_at(fd, head, size, 0) ||
 		    (size >= sizeof tail &&
 		     !zip_read_at(fd, tail, sizeof tail, (uint64_t)facts.st_size - sizeof tail)))
-			status = error_cause(&error, ERR_IO, "it cannot be read");
+			result = error_cause(&error, ERR_IO, "it cannot be read");
 	}
-	if (status == 0) {
+	if (!result) {
 		input->identity = zip_identity(&facts);
-		status = zip_descriptor_sum(fd, input->path, &input->sum, &error);
+		result = zip_descriptor_sum(fd, input->path, &input->sum, &error);
 	}
-	if (status < 0)
-		return verify_add_error(run, input->path, "", status, &error);
+	if (result < 0)
+		return verify_add_error(run, input->path, "", result, &error);
 	input->kind = recognize(head, size, tail);
 	if (input->kind == INPUT_OTHER)
 		verify_add(run, VERIFY_UNCHECKED, input->path, "",
@@ -178,15 +178,15 @@ static int open_input(struct run *run, struct input *input)
 int verify_open_zip(const struct input *input, struct zip_reader **ret_zip, struct error *error)
 {
 	struct zip_reader *zip;
-	int status = zip_open(input->path, &zip, error);
-	if (status < 0)
-		return status;
-	status = zip_check_identity(zip, &input->identity, error);
-	if (status < 0)
+	int result = zip_open(input->path, &zip, error);
+	if (result < 0)
+		return result;
+	result = zip_check_identity(zip, &input->identity, error);
+	if (result < 0)
 		zip_reader_free(zip);
 	else
 		*ret_zip = zip;
-	return status;
+	return result;
 }
 
 static void compare_binding(struct run *run, const struct input *report,
@@ -286,26 +286,26 @@ int verify_read_roots(const char *path, struct buf *out, struct error *error)
 {
 	DESCRIPTOR_AUTO int fd = open(path, O_RDONLY | O_CLOEXEC);
 	struct stat facts;
-	int status = 0;
+	int result = 0;
 	if (fd < 0 || fstat(fd, &facts) < 0)
-		status = error_cause(error, ERR_IO, "open %s: %s", path, strerror(errno));
+		result = error_cause(error, ERR_IO, "open %s: %s", path, strerror(errno));
 	else if (!S_ISREG(facts.st_mode) || facts.st_size == 0 || facts.st_size > (off_t)ROOTS_MAX)
-		status = error_cause(error, ERR_IO, "%s is no PEM file of trusted roots", path);
-	if (status == 0) {
+		result = error_cause(error, ERR_IO, "%s is no PEM file of trusted roots", path);
+	if (!result) {
 		char *to = buf_extend(out, (size_t)facts.st_size);
 		if (!to)
-			status = error_cause(error, ERR_NO_MEMORY, "trusted roots");
+			result = error_cause(error, ERR_NO_MEMORY, "trusted roots");
 		else if (!zip_read_at(fd, to, (size_t)facts.st_size, 0))
-			status = error_cause(error, ERR_IO, "%s cannot be read", path);
+			result = error_cause(error, ERR_IO, "%s cannot be read", path);
 		else if (!memmem(to, (size_t)facts.st_size, "-----BEGIN CERTIFICATE-----", 27))
-			status = error_cause(error, ERR_IO, "%s holds no PEM certificate", path);
+			result = error_cause(error, ERR_IO, "%s holds no PEM certificate", path);
 	}
 	/* Files follow each other, and the last line of one may have no end. */
-	if (status == 0) {
+	if (!result) {
 		buf_add_byte(out, '\n');
-		status = buf_check(out);
+		result = buf_check(out);
 	}
-	return status;
+	return result;
 }
 
 /* What cannot be read says nothing of the other inputs. */
@@ -321,23 +321,23 @@ static int check_all(struct run *run)
 	static const enum input_kind order[] = {INPUT_PART, INPUT_ARCHIVE, INPUT_REPORT};
 	static int (*const checks[])(struct run *, struct input *) = {verify_part, verify_archive,
 	                                                              verify_report};
-	int status = verify_receipts_load(run);
-	for (size_t i = 0; i < run->input_count && status == 0; i++)
-		status = pass_unread(&run->inputs[i], open_input(run, &run->inputs[i]));
-	if (status == 0)
-		status = verify_points_plan(run);
+	int result = verify_receipts_load(run);
+	for (size_t i = 0; i < run->input_count && !result; i++)
+		result = pass_unread(&run->inputs[i], open_input(run, &run->inputs[i]));
+	if (!result)
+		result = verify_points_plan(run);
 	for (size_t k = 0; k < sizeof order / sizeof *order; k++)
-		for (size_t i = 0; i < run->input_count && status == 0 && !verify_stopped(run); i++)
+		for (size_t i = 0; i < run->input_count && !result && !verify_stopped(run); i++)
 			if (run->inputs[i].kind == order[k] && !run->inputs[i].unread)
-				status = pass_unread(&run->inputs[i], checks[k](run, &run->inputs[i]));
-	for (size_t i = 0; i < run->input_count && status == 0; i++)
+				result = pass_unread(&run->inputs[i], checks[k](run, &run->inputs[i]));
+	for (size_t i = 0; i < run->input_count && !result; i++)
 		if (run->inputs[i].kind == INPUT_PART)
 			judge_part(run, &run->inputs[i]);
-	if (status == 0)
+	if (!result)
 		verify_points_conclude(run);
-	if (status == 0)
+	if (!result)
 		verify_receipts_conclude(run);
-	return status;
+	return result;
 }
 
 static void conclude(struct run *run)

@@ -73,9 +73,9 @@ static int check_mimetype(struct archive_check *check)
 	BUF_AUTO struct buf text;
 	buf_init(&text, sizeof ARCHIVE_MIMETYPE);
 	const struct zip_entry *entry = zip_at(check->zip, 0);
-	int status = zip_entry_load(check->zip, entry, sizeof ARCHIVE_MIMETYPE - 1, &text, &error);
-	if (status < 0 && status != ERR_INVALID_EVIDENCE)
-		return note(check, "mimetype", status, &error);
+	int result = zip_entry_load(check->zip, entry, sizeof ARCHIVE_MIMETYPE - 1, &text, &error);
+	if (result < 0 && result != ERR_INVALID_EVIDENCE)
+		return note(check, "mimetype", result, &error);
 	if (!slice_is(entry->name, "mimetype") || !slice_is(buf_slice(&text), ARCHIVE_MIMETYPE))
 		wrong(check, "mimetype", "the first entry is not 'mimetype' with the content '%s'",
 		      ARCHIVE_MIMETYPE);
@@ -90,12 +90,12 @@ static int read_manifest(struct archive_check *check, struct error *error)
 		                   "it is not the last entry but two of the ZIP");
 	BUF_AUTO struct buf text;
 	buf_init(&text, ARCHIVE_MANIFEST_MAX);
-	int status = zip_entry_load(check->zip, entry, ARCHIVE_MANIFEST_MAX - 1, &text, error);
+	int result = zip_entry_load(check->zip, entry, ARCHIVE_MANIFEST_MAX - 1, &text, error);
 	struct archive_manifest manifest;
-	if (status == 0)
-		status = archive_read_manifest(&check->arena, buf_slice(&text), &manifest, error);
-	if (status < 0)
-		return status;
+	if (!result)
+		result = archive_read_manifest(&check->arena, buf_slice(&text), &manifest, error);
+	if (result < 0)
+		return result;
 	check->manifest = manifest;
 	check->has_manifest = true;
 	buf_clear(&check->scratch);
@@ -186,9 +186,9 @@ static int check_asic(struct archive_check *check)
 	}
 	BUF_AUTO struct buf text;
 	buf_init(&text, ARCHIVE_MANIFEST_MAX);
-	int status = zip_entry_load(check->zip, entry, ARCHIVE_MANIFEST_MAX - 1, &text, &error);
-	if (status < 0)
-		return note(check, ARCHIVE_ASIC_NAME, status, &error);
+	int result = zip_entry_load(check->zip, entry, ARCHIVE_MANIFEST_MAX - 1, &text, &error);
+	if (result < 0)
+		return note(check, ARCHIVE_ASIC_NAME, result, &error);
 	struct slice found = buf_slice(&text);
 	/* Its first piece is the frame and the manifest itself, the last but one entry of the list. */
 	for (uint32_t i = 0; i + 3 < check->count; i++) {
@@ -228,18 +228,18 @@ static int check_signature(struct archive_check *check)
 	BUF_AUTO struct buf der;
 	buf_init(&der, CMS_SIZE_MAX);
 	struct cms_facts facts;
-	int status = 0;
+	int result = 0;
 	if (!slice_is(entry->name, ARCHIVE_SIGNATURE_NAME))
-		status = error_cause(&error, ERR_INVALID_EVIDENCE, "it is not the last entry of the ZIP");
-	if (status == 0 && !check->summed[check->count - 2])
+		result = error_cause(&error, ERR_INVALID_EVIDENCE, "it is not the last entry of the ZIP");
+	if (!result && !check->summed[check->count - 2])
 		return 0; /* that is a finding already, and there is nothing to check against */
-	if (status == 0)
-		status = zip_entry_load(check->zip, entry, CMS_SIZE_MAX - 1, &der, &error);
-	if (status == 0)
-		status = cms_verify(buf_slice(&der), &check->sums[check->count - 2].sha256,
+	if (!result)
+		result = zip_entry_load(check->zip, entry, CMS_SIZE_MAX - 1, &der, &error);
+	if (!result)
+		result = cms_verify(buf_slice(&der), &check->sums[check->count - 2].sha256,
 		                    check->run->roots, &facts, &error);
-	if (status < 0)
-		return note(check, ARCHIVE_SIGNATURE_NAME, status, &error);
+	if (result < 0)
+		return note(check, ARCHIVE_SIGNATURE_NAME, result, &error);
 	if (check->has_manifest &&
 	    facts.signing_time_us != check->manifest.facts.issued_at_us / US_PER_SECOND * US_PER_SECOND)
 		wrong(check, ARCHIVE_SIGNATURE_NAME,
@@ -270,17 +270,17 @@ static int read_genesis(struct archive_check *check, struct error *error)
 	const char *channel_id;
 	enum mode chain;
 	int64_t created_at_us;
-	int status = load_document(check, ARCHIVE_GENESIS_NAME, &text, error);
-	if (status == 0)
-		status = archive_read_genesis(&check->document_arena, buf_slice(&text), &channel_id, &chain,
+	int result = load_document(check, ARCHIVE_GENESIS_NAME, &text, error);
+	if (!result)
+		result = archive_read_genesis(&check->document_arena, buf_slice(&text), &channel_id, &chain,
 		                              &created_at_us, error);
-	if (status < 0)
-		return status;
+	if (result < 0)
+		return result;
 	buf_clear(&check->scratch);
 	genesis_document(channel_id, chain, created_at_us, &check->scratch);
-	status = verify_canonical(buf_slice(&text), &check->scratch, error);
-	if (status < 0)
-		return status;
+	result = verify_canonical(buf_slice(&text), &check->scratch, error);
+	if (result < 0)
+		return result;
 	const struct archive_facts *facts = &check->manifest.facts;
 	if (chain != facts->mode || strcmp(channel_id, facts->channel_id) != 0)
 		return error_cause(error, ERR_INVALID_EVIDENCE,
@@ -297,17 +297,17 @@ static int read_config(struct archive_check *check, size_t index, const char *pa
 	BUF_AUTO struct buf text;
 	buf_init(&text, ARCHIVE_DOCUMENT_MAX + 1);
 	struct config_facts config;
-	int status = load_document(check, path, &text, error);
+	int result = load_document(check, path, &text, error);
 	arena_reset(&check->document_arena);
-	if (status == 0)
-		status = archive_read_config(&check->document_arena, buf_slice(&text), &config, error);
-	if (status < 0)
-		return status;
+	if (!result)
+		result = archive_read_config(&check->document_arena, buf_slice(&text), &config, error);
+	if (result < 0)
+		return result;
 	buf_clear(&check->scratch);
 	config_document(&config, &check->scratch);
-	status = verify_canonical(buf_slice(&text), &check->scratch, error);
-	if (status < 0)
-		return status;
+	result = verify_canonical(buf_slice(&text), &check->scratch, error);
+	if (result < 0)
+		return result;
 	struct sha256 hash = sha256_of(text.data, text.size);
 	if (!sha256_equal(&hash, &listed->hash))
 		return error_cause(error, ERR_INVALID_EVIDENCE,
@@ -325,20 +325,20 @@ static int read_config(struct archive_check *check, size_t index, const char *pa
 static int check_documents(struct archive_check *check)
 {
 	struct error error = {0};
-	int status = note(check, ARCHIVE_GENESIS_NAME, read_genesis(check, &error), &error);
+	int result = note(check, ARCHIVE_GENESIS_NAME, read_genesis(check, &error), &error);
 	const struct archive_manifest *manifest = &check->manifest;
 	check->modalities =
 		arena_alloc(&check->arena, (manifest->config_count + 1) * sizeof *check->modalities);
 	if (!check->modalities)
 		return ERR_NO_MEMORY;
-	for (size_t i = 0; i < manifest->config_count && status == 0; i++) {
+	for (size_t i = 0; i < manifest->config_count && !result; i++) {
 		char path[ZIP_NAME_MAX + 1];
 		archive_config_path(manifest->configs[i].version, path);
 		if (i > 0 && manifest->configs[i - 1].version >= manifest->configs[i].version)
 			wrong(check, ARCHIVE_MANIFEST_NAME, "config_versions is not in ascending order");
-		status = note(check, path, read_config(check, i, path, &error), &error);
+		result = note(check, path, read_config(check, i, path, &error), &error);
 	}
-	return status;
+	return result;
 }
 
 static void check_manifest_facts(struct archive_check *check)
@@ -380,28 +380,28 @@ static void check_manifest_facts(struct archive_check *check)
 static int check_frame(struct archive_check *check)
 {
 	struct error error = {0};
-	int status = check_mimetype(check);
-	if (status == 0)
-		status = note(check, ARCHIVE_MANIFEST_NAME, read_manifest(check, &error), &error);
-	if (status == 0)
-		status = check_asic(check);
-	if (status < 0 || verify_stopped(check->run))
-		return status;
-	status = check_signature(check);
-	if (status < 0 || !check->has_manifest)
-		return status;
+	int result = check_mimetype(check);
+	if (!result)
+		result = note(check, ARCHIVE_MANIFEST_NAME, read_manifest(check, &error), &error);
+	if (!result)
+		result = check_asic(check);
+	if (result < 0 || verify_stopped(check->run))
+		return result;
+	result = check_signature(check);
+	if (result < 0 || !check->has_manifest)
+		return result;
 	check_files(check);
 	check_names(check);
 	check_manifest_facts(check);
-	status = describe(check);
-	return status < 0 ? status : check_documents(check);
+	result = describe(check);
+	return result < 0 ? result : check_documents(check);
 }
 
 static int check_contents(struct archive_check *check)
 {
-	int status = check_frame(check);
-	if (status < 0 || !check->has_manifest || verify_stopped(check->run))
-		return status;
+	int result = check_frame(check);
+	if (result < 0 || !check->has_manifest || verify_stopped(check->run))
+		return result;
 	return verify_chain(&(struct chain_input){check->run, check->input, check->zip,
 	                                          &check->manifest, check->modalities,
 	                                          check->has_genesis, check->genesis_hash});
@@ -411,9 +411,9 @@ int verify_archive(struct run *run, struct input *input)
 {
 	struct archive_check check = {.run = run, .input = input};
 	struct error error = {0};
-	int status = verify_open_zip(input, &check.zip, &error);
-	if (status < 0)
-		return verify_add_error(run, input->path, "", status, &error);
+	int result = verify_open_zip(input, &check.zip, &error);
+	if (result < 0)
+		return verify_add_error(run, input->path, "", result, &error);
 	check.count = zip_count(check.zip);
 	if (check.count < ENTRIES_MIN || check.count > ARCHIVE_ENTRIES_MAX) {
 		verify_add(run, VERIFY_WRONG, input->path, "",
@@ -425,14 +425,14 @@ int verify_archive(struct run *run, struct input *input)
 	arena_init(&check.arena, ARENA_MAX);
 	arena_init(&check.document_arena, DOCUMENT_ARENA_MAX);
 	buf_init(&check.scratch, ARCHIVE_MANIFEST_MAX);
-	status = sum_entries(&check);
-	if (status == 0 && !verify_stopped(run))
-		status = check_contents(&check);
+	result = sum_entries(&check);
+	if (!result && !verify_stopped(run))
+		result = check_contents(&check);
 	free(check.sums);
 	free(check.summed);
 	arena_free(&check.arena);
 	arena_free(&check.document_arena);
 	buf_free(&check.scratch);
 	zip_reader_free(check.zip);
-	return status;
+	return result;
 }

@@ -30,8 +30,8 @@ int chain_note(struct chain *chain, enum archive_stream stream, int status,
 int chain_next_line(struct chain *chain, enum archive_stream stream, struct slice *ret_line)
 {
 	struct error error = {0};
-	int status = line_stream_next(chain->streams[stream], ret_line, &error);
-	return status < 0 ? chain_note(chain, stream, status, &error) : status;
+	int result = line_stream_next(chain->streams[stream], ret_line, &error);
+	return result < 0 ? chain_note(chain, stream, result, &error) : result;
 }
 
 /* Every stream must be at its end now. */
@@ -113,15 +113,15 @@ static void tell_times(struct chain *chain)
 
 static int walk(struct chain *chain)
 {
-	int status = 1;
+	int result = 1;
 	verify_point_event(chain->run, chain->facts->input, chain->range->first_sequence - 1,
 	                   &chain->manifest->previous_chain_hash, TIME_NONE);
 	verify_receipt_hash(chain->run, chain->facts->input, chain->range->first_sequence - 1,
 	                    &chain->manifest->previous_chain_hash);
-	while (chain->range->mode == MODE_LIVE && status == 1)
-		status = chain_take_segment(chain);
-	if (status < 0)
-		return status;
+	while (chain->range->mode == MODE_LIVE && result == 1)
+		result = chain_take_segment(chain);
+	if (result < 0)
+		return result;
 	bool sealed = chain->range->mode == MODE_TEST ||
 	              chain->next_segment_sequence > chain->range->last_sequence;
 	if (!sealed)
@@ -130,19 +130,19 @@ static int walk(struct chain *chain)
 			"from sequence %" PRId64 " on no valid segment covers the range",
 			chain->segment_seen ? chain->next_segment_sequence : chain->range->first_sequence);
 	do
-		status = chain->next_sequence > chain->range->last_sequence || chain_given_up(chain)
+		result = chain->next_sequence > chain->range->last_sequence || chain_given_up(chain)
 		             ? 0
 		             : chain_take_event(chain);
-	while (status == 1);
-	if (status == 0)
-		status = chain_finish_parts(chain);
-	if (status == 0)
-		status = check_ends(chain);
-	if (status == 0) {
+	while (result == 1);
+	if (!result)
+		result = chain_finish_parts(chain);
+	if (!result)
+		result = check_ends(chain);
+	if (!result) {
 		check_totals(chain);
 		tell_times(chain);
 	}
-	return status;
+	return result;
 }
 
 int verify_chain(const struct chain_input *facts)

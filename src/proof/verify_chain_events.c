@@ -87,14 +87,14 @@ static int read_event(struct chain *chain, struct slice line, const struct sha25
 {
 	struct event_facts event;
 	arena_reset(&chain->arena);
-	int status = archive_read_event(&chain->arena, line, &event, error);
-	if (status < 0)
-		return status;
+	int result = archive_read_event(&chain->arena, line, &event, error);
+	if (result < 0)
+		return result;
 	buf_clear(&chain->scratch);
 	event_record(&event, &chain->scratch);
-	status = verify_canonical(line, &chain->scratch, error);
-	if (status < 0)
-		return status;
+	result = verify_canonical(line, &chain->scratch, error);
+	if (result < 0)
+		return result;
 	check_event(chain, &event);
 	verify_receipt_event(chain->run, chain->facts->input, &event, hash);
 	return event.modality == MODALITY_CONTENT ? chain_follow_part(chain, &event) : 0;
@@ -131,25 +131,25 @@ int chain_take_event(struct chain *chain)
 int chain_take_leaf(struct chain *chain, int64_t sequence)
 {
 	struct slice line;
-	int status = chain_next_line(chain, STREAM_LEAVES, &line);
-	if (status <= 0)
-		return status;
+	int result = chain_next_line(chain, STREAM_LEAVES, &line);
+	if (result <= 0)
+		return result;
 	struct error error = {0};
 	int64_t found;
 	struct sha256 hash;
 	arena_reset(&chain->arena);
-	status = archive_read_leaf(&chain->arena, line, &found, &hash, &error);
-	if (status == 0) {
+	result = archive_read_leaf(&chain->arena, line, &found, &hash, &error);
+	if (!result) {
 		buf_clear(&chain->scratch);
 		archive_leaf_line(found, &hash, &chain->scratch);
-		status = verify_canonical(line, &chain->scratch, &error);
+		result = verify_canonical(line, &chain->scratch, &error);
 	}
-	if (status == 0 && found != sequence)
-		status = error_cause(&error, ERR_INVALID_EVIDENCE,
+	if (!result && found != sequence)
+		result = error_cause(&error, ERR_INVALID_EVIDENCE,
 		                     "it is for sequence %" PRId64 ", must be %" PRId64, found, sequence);
-	if (status < 0) {
-		status = chain_note(chain, STREAM_LEAVES, status, &error);
-		return status < 0 ? status : 0;
+	if (result < 0) {
+		result = chain_note(chain, STREAM_LEAVES, result, &error);
+		return result < 0 ? result : 0;
 	}
 	if (sequence == chain->range->first_sequence - 1 &&
 	    !sha256_equal(&hash, &chain->manifest->previous_chain_hash))

@@ -27,19 +27,19 @@ static int finish_part(struct chain *chain)
 {
 	struct slice line;
 	struct error error = {0};
-	int status = 0;
+	int result = 0;
 	if (chain->part_index) {
-		status = line_stream_next(chain->part_index, &line, &error);
-		if (status == 1)
+		result = line_stream_next(chain->part_index, &line, &error);
+		if (result == 1)
 			verify_add(chain->run, VERIFY_WRONG, chain->part_input->path,
 			           line_stream_where(chain->part_index),
 			           "the archive has no event of content for this line");
-		if (status < 0)
-			status = note_part(chain, line_stream_where(chain->part_index), status, &error);
+		if (result < 0)
+			result = note_part(chain, line_stream_where(chain->part_index), result, &error);
 	}
 	chain_close_part(chain);
 	chain->part++;
-	return status < 0 ? status : 0;
+	return result < 0 ? result : 0;
 }
 
 static int open_part(struct chain *chain)
@@ -68,67 +68,67 @@ static int open_part(struct chain *chain)
 		           "its size, number, certification or channel is not what %s says",
 		           chain->facts->input->path);
 	struct error error = {0};
-	int status = verify_open_zip(input, &chain->part_zip, &error);
-	const struct zip_entry *index = status == 0 ? zip_find(chain->part_zip, PART_INDEX_NAME) : NULL;
-	if (status == 0 && index)
-		status = line_stream_open_plain(chain->part_zip, index, &chain->part_index, &error);
-	return status < 0 ? note_part(chain, "", status, &error) : 0;
+	int result = verify_open_zip(input, &chain->part_zip, &error);
+	const struct zip_entry *index = !result ? zip_find(chain->part_zip, PART_INDEX_NAME) : NULL;
+	if (!result && index)
+		result = line_stream_open_plain(chain->part_zip, index, &chain->part_index, &error);
+	return result < 0 ? note_part(chain, "", result, &error) : 0;
 }
 
 int chain_follow_part(struct chain *chain, const struct event_facts *event)
 {
-	int status = 0;
-	while (status == 0 && chain->part < chain->range->part_count &&
+	int result = 0;
+	while (!result && chain->part < chain->range->part_count &&
 	       chain->range->parts[chain->part].last_sequence < event->sequence) {
 		if (!chain->part_open)
-			status = open_part(chain);
-		if (status == 0)
-			status = finish_part(chain);
+			result = open_part(chain);
+		if (!result)
+			result = finish_part(chain);
 	}
-	if (status < 0)
-		return status;
+	if (result < 0)
+		return result;
 	if (chain->part >= chain->range->part_count ||
 	    chain->range->parts[chain->part].first_sequence > event->sequence) {
 		chain->without_part++;
 		return 0;
 	}
 	if (!chain->part_open)
-		status = open_part(chain);
-	if (status < 0 || !chain->part_index)
-		return status;
+		result = open_part(chain);
+	if (result < 0 || !chain->part_index)
+		return result;
 	struct error error = {0};
 	struct slice line;
 	struct part_entry entry;
-	status = line_stream_next(chain->part_index, &line, &error);
-	if (status == 1)
-		status = archive_read_part_line(&chain->arena, line, &entry, &error);
-	else if (status == 0)
-		status = error_cause(&error, ERR_INVALID_EVIDENCE, "it ends too early");
-	if (status == 0 &&
+	result = line_stream_next(chain->part_index, &line, &error);
+	if (result == 1)
+		result = archive_read_part_line(&chain->arena, line, &entry, &error);
+	else if (!result)
+		result = error_cause(&error, ERR_INVALID_EVIDENCE, "it ends too early");
+	if (!result &&
 	    (entry.sequence != event->sequence || !slice_equal(entry.event_id, event->event_id) ||
 	     event->hash_algorithm != HASH_SHA256 ||
 	     memcmp(entry.hash.bytes, event->hash, SHA256_SIZE) != 0))
-		status = error_cause(&error, ERR_INVALID_EVIDENCE,
+		result = error_cause(&error, ERR_INVALID_EVIDENCE,
 		                     "sequence, event_id or hash is not that of event %" PRId64
 		                     " in the archive",
 		                     event->sequence);
-	if (status == 0)
+	if (!result)
 		return 0;
-	status = verify_add_error(chain->run, chain->part_input->path,
-	                          line_stream_where(chain->part_index), status, &error);
+	result = verify_add_error(chain->run, chain->part_input->path,
+	                          line_stream_where(chain->part_index), result, &error);
 	line_stream_free(chain->part_index); /* the rest of the lines could only mislead */
 	chain->part_index = NULL;
-	return status;
+	return result;
 }
 
 int chain_finish_parts(struct chain *chain)
 {
-	int status = 0;
-	while (status == 0 && chain->part < chain->range->part_count) {
+	int result = 0;
+	while (!result && chain->part < chain->range->part_count) {
 		if (!chain->part_open)
-			status = open_part(chain);
-		if (status == 0)
-			status = finish_part(chain);
+			result = open_part(chain);
+		if (!result)
+			result = finish_part(chain);
 	}
-	return status;
+	return result;
 }

@@ -8,14 +8,14 @@ static int read_round(struct chain *chain, struct slice line, struct error *erro
 {
 	struct archive_round round;
 	arena_reset(&chain->arena);
-	int status = archive_read_round(&chain->arena, line, &round, error);
-	if (status < 0)
-		return status;
+	int result = archive_read_round(&chain->arena, line, &round, error);
+	if (result < 0)
+		return result;
 	buf_clear(&chain->scratch);
 	archive_round_line(&round, &chain->scratch);
-	status = verify_canonical(line, &chain->scratch, error);
-	if (status < 0)
-		return status;
+	result = verify_canonical(line, &chain->scratch, error);
+	if (result < 0)
+		return result;
 	struct round_state *state = &chain->round;
 	if (strlen(round.round_id) >= sizeof state->round_id)
 		return error_cause(error, ERR_INVALID_EVIDENCE, "member 'round_id' is too long");
@@ -25,12 +25,12 @@ static int read_round(struct chain *chain, struct slice line, struct error *erro
 	state->gen_time_us = round.gen_time_us;
 	state->usable = true;
 	struct timestamp_facts facts;
-	status = timestamp_verify_token(round.token, &round.root, chain->run->roots->timestamps, &facts,
+	result = timestamp_verify_token(round.token, &round.root, chain->run->roots->timestamps, &facts,
 	                                error);
-	if (status == 0)
-		status = verify_note_timestamp(chain->run, &facts);
-	if (status < 0)
-		return status;
+	if (!result)
+		result = verify_note_timestamp(chain->run, &facts);
+	if (result < 0)
+		return result;
 	chain->run->development |= round.kind == AUTHORITY_DEVELOPMENT;
 	chain->run->non_qualified |= round.kind == AUTHORITY_NON_QUALIFIED;
 	if (facts.gen_time_us != round.gen_time_us)
@@ -54,16 +54,16 @@ static int read_round(struct chain *chain, struct slice line, struct error *erro
 static int take_round(struct chain *chain)
 {
 	struct slice line;
-	int status = chain_next_line(chain, STREAM_ROUNDS, &line);
-	if (status <= 0)
-		return status;
+	int result = chain_next_line(chain, STREAM_ROUNDS, &line);
+	if (result <= 0)
+		return result;
 	chain->previous_round = chain->round;
 	chain->round = (struct round_state){.present = true};
 	struct error error = {0};
-	status = read_round(chain, line, &error);
-	if (status < 0)
-		status = chain_note(chain, STREAM_ROUNDS, status, &error);
-	return status < 0 ? status : 1;
+	result = read_round(chain, line, &error);
+	if (result < 0)
+		result = chain_note(chain, STREAM_ROUNDS, result, &error);
+	return result < 0 ? result : 1;
 }
 
 /* Goes on to the round of a segment. Before it may stand its predecessor alone. */
@@ -72,10 +72,10 @@ static int find_round(struct chain *chain, const char *round_id)
 	for (int skipped = 0;; skipped++) {
 		if (chain->round.usable && strcmp(chain->round.round_id, round_id) == 0)
 			return 1;
-		int status = take_round(chain);
-		if (status < 0)
-			return status;
-		if (status == 0) {
+		int result = take_round(chain);
+		if (result < 0)
+			return result;
+		if (!result) {
 			chain_wrong_at(chain, STREAM_SEALS, "round_id",
 			               "the archive holds no such round behind "
 			               "that of the segment before");
@@ -171,10 +171,10 @@ static int collect(struct chain *chain, const struct seal_document *seal)
 	for (int64_t sequence = seal->first_sequence; sequence <= seal->last_sequence; sequence++) {
 		bool inside =
 			sequence >= chain->range->first_sequence && sequence <= chain->range->last_sequence;
-		int status = inside ? chain_take_event(chain) : chain_take_leaf(chain, sequence);
-		if (status < 0)
-			return status;
-		if (status == 0 || chain_given_up(chain)) {
+		int result = inside ? chain_take_event(chain) : chain_take_leaf(chain, sequence);
+		if (result < 0)
+			return result;
+		if (!result || chain_given_up(chain)) {
 			chain_wrong_at(chain, STREAM_SEALS, NULL,
 			               inside
 			                   ? "not all events of this segment could be read"
@@ -195,9 +195,9 @@ static int compute_root(struct chain *chain, const struct seal_document *seal,
 	chain->seal_hash = seal_document_digest(seal, &chain->scratch);
 	chain->leaves[count] = chain->seal_hash;
 	struct hash_tree *tree;
-	int status = tree_build(chain->leaves, count + 1, &tree);
-	if (status < 0)
-		return status;
+	int result = tree_build(chain->leaves, count + 1, &tree);
+	if (result < 0)
+		return result;
 	*ret_root = tree_root(tree);
 	tree_free(tree);
 	return 0;
@@ -244,19 +244,19 @@ static int check_segment(struct chain *chain, const struct archive_segment *segm
 int chain_take_segment(struct chain *chain)
 {
 	struct slice line;
-	int status = chain_given_up(chain) ? 0 : chain_next_line(chain, STREAM_SEALS, &line);
-	if (status <= 0)
-		return status;
+	int result = chain_given_up(chain) ? 0 : chain_next_line(chain, STREAM_SEALS, &line);
+	if (result <= 0)
+		return result;
 	struct error error = {0};
 	struct archive_segment segment;
 	arena_reset(&chain->seal_arena);
-	status = archive_read_segment(&chain->seal_arena, line, &segment, &error);
-	if (status == 0) {
+	result = archive_read_segment(&chain->seal_arena, line, &segment, &error);
+	if (!result) {
 		buf_clear(&chain->scratch);
 		archive_segment_line(&segment, &chain->scratch);
-		status = verify_canonical(line, &chain->scratch, &error);
+		result = verify_canonical(line, &chain->scratch, &error);
 	}
-	if (status < 0)
-		return chain_note(chain, STREAM_SEALS, status, &error);
+	if (result < 0)
+		return chain_note(chain, STREAM_SEALS, result, &error);
 	return check_segment(chain, &segment);
 }

@@ -46,9 +46,9 @@ int line_stream_open(struct zip_reader *zip, enum archive_stream kind,
                      struct line_stream **ret_stream, struct error *error)
 {
 	struct line_stream *stream;
-	int status = open_stream(zip, &stream, error);
-	if (status < 0)
-		return status;
+	int result = open_stream(zip, &stream, error);
+	if (result < 0)
+		return result;
 	stream->kind = kind;
 	*ret_stream = stream;
 	return 0;
@@ -58,9 +58,9 @@ int line_stream_open_plain(struct zip_reader *zip, const struct zip_entry *entry
                            struct line_stream **ret_stream, struct error *error)
 {
 	struct line_stream *stream;
-	int status = open_stream(zip, &stream, error);
-	if (status < 0)
-		return status;
+	int result = open_stream(zip, &stream, error);
+	if (result < 0)
+		return result;
 	stream->plain = true;
 	stream->entry = entry;
 	stream->file_ended = false;
@@ -93,9 +93,9 @@ static int read_input(struct line_stream *stream, void *to, size_t size_max, siz
 {
 	uint64_t left = stream->entry->size - stream->position;
 	size_t size = left < size_max ? (size_t)left : size_max;
-	int status = zip_read(stream->zip, stream->entry, stream->position, to, size, error);
-	if (status < 0)
-		return status;
+	int result = zip_read(stream->zip, stream->entry, stream->position, to, size, error);
+	if (result < 0)
+		return result;
 	stream->position += size;
 	*ret_size = size;
 	return 0;
@@ -144,10 +144,10 @@ static int fill(struct line_stream *stream, struct error *error)
 	if (!stream->plain)
 		return fill_gzip(stream, error);
 	size_t size;
-	int status =
+	int result =
 		read_input(stream, stream->output + stream->end, OUTPUT_SIZE - stream->end, &size, error);
-	if (status < 0)
-		return status;
+	if (result < 0)
+		return result;
 	stream->end += size;
 	stream->file_ended = stream->position == stream->entry->size;
 	return 0;
@@ -172,9 +172,9 @@ static int next(struct line_stream *stream, struct slice *ret_line, struct error
 				return 0;
 			stream->line = 1;
 		}
-		int status = fill(stream, error);
-		if (status < 0)
-			return status;
+		int result = fill(stream, error);
+		if (result < 0)
+			return result;
 	}
 }
 
@@ -183,18 +183,18 @@ int line_stream_next(struct line_stream *stream, struct slice *ret_line, struct 
 	if (stream->broken)
 		return 0;
 	stream->line++;
-	int status = next(stream, ret_line, error);
-	if (status < 0)
+	int result = next(stream, ret_line, error);
+	if (result < 0)
 		stream->broken = true;
 	if (stream->entry)
 		snprintf(stream->where, sizeof stream->where, "%.*s line %llu",
 		         (int)stream->entry->name.size, stream->entry->name.data,
-		         (unsigned long long)(status == 0 ? stream->line - 1 : stream->line));
+		         (unsigned long long)(!result ? stream->line - 1 : stream->line));
 	else
 		snprintf(stream->where, sizeof stream->where, "%s", archive_stream_text(stream->kind));
-	if (status == 0)
+	if (!result)
 		stream->broken = true;
-	return status;
+	return result;
 }
 
 const char *line_stream_where(const struct line_stream *stream)

@@ -22,22 +22,22 @@ static int read_head(struct part_check *check, struct error *error)
 	BUF_AUTO struct buf text;
 	buf_init(&text, PART_INDEX_LINE_MAX);
 	struct zip_sum sum;
-	int status = zip_entry_sum(check->zip, entry, &sum, error);
-	if (status == 0)
-		status = zip_entry_load(check->zip, entry, PART_INDEX_LINE_MAX, &text, error);
+	int result = zip_entry_sum(check->zip, entry, &sum, error);
+	if (!result)
+		result = zip_entry_load(check->zip, entry, PART_INDEX_LINE_MAX, &text, error);
 	struct part_head head;
-	if (status == 0)
-		status = archive_read_part_head(&check->run->arena, buf_slice(&text), &head, error);
-	if (status < 0)
-		return status;
+	if (!result)
+		result = archive_read_part_head(&check->run->arena, buf_slice(&text), &head, error);
+	if (result < 0)
+		return result;
 	buf_clear(&check->scratch);
 	part_head_write(&head, &check->scratch);
-	status = verify_canonical(buf_slice(&text), &check->scratch, error);
-	if (status == 0) {
+	result = verify_canonical(buf_slice(&text), &check->scratch, error);
+	if (!result) {
 		check->input->head = head;
 		check->input->described = true;
 	}
-	return status;
+	return result;
 }
 
 /* One line of the index against the entry that stands in its place. */
@@ -46,14 +46,14 @@ static int check_entry(struct part_check *check, struct slice line, const struct
 {
 	struct part_entry facts;
 	arena_reset(&check->arena);
-	int status = archive_read_part_line(&check->arena, line, &facts, error);
-	if (status < 0)
-		return status;
+	int result = archive_read_part_line(&check->arena, line, &facts, error);
+	if (result < 0)
+		return result;
 	buf_clear(&check->scratch);
 	part_index_line(&facts, &check->scratch);
-	status = verify_canonical(line, &check->scratch, error);
-	if (status < 0)
-		return status;
+	result = verify_canonical(line, &check->scratch, error);
+	if (result < 0)
+		return result;
 	if (facts.sequence <= check->last_sequence)
 		return error_cause(error, ERR_INVALID_EVIDENCE, "sequence %" PRId64 " is out of order",
 		                   facts.sequence);
@@ -64,11 +64,11 @@ static int check_entry(struct part_check *check, struct slice line, const struct
 		return error_cause(error, ERR_INVALID_EVIDENCE, "it names %s where the ZIP holds %.*s",
 		                   name, (int)entry->name.size, entry->name.data);
 	struct zip_sum sum;
-	status = zip_entry_sum(check->zip, entry, &sum, error);
-	if (status == 0 && !sha256_equal(&sum.sha256, &facts.hash))
-		status = error_cause(error, ERR_INVALID_EVIDENCE,
+	result = zip_entry_sum(check->zip, entry, &sum, error);
+	if (!result && !sha256_equal(&sum.sha256, &facts.hash))
+		result = error_cause(error, ERR_INVALID_EVIDENCE,
 		                     "the SHA-256 of %s is not the hash given here", name);
-	return status;
+	return result;
 }
 
 static int check_entries(struct part_check *check)
@@ -113,19 +113,19 @@ static int check_index(struct part_check *check)
 	const struct zip_entry *entry = zip_find(check->zip, PART_INDEX_NAME);
 	struct error error = {0};
 	struct zip_sum sum;
-	int status = 0;
+	int result = 0;
 	if (zip_count(check->zip) < 3 || entry != zip_at(check->zip, zip_count(check->zip) - 1))
-		status = error_cause(&error, ERR_INVALID_EVIDENCE,
+		result = error_cause(&error, ERR_INVALID_EVIDENCE,
 		                     "it is not the last entry, behind at least one of content");
-	if (status == 0)
-		status = zip_entry_sum(check->zip, entry, &sum, &error);
-	if (status == 0)
-		status = line_stream_open_plain(check->zip, entry, &check->index, &error);
-	if (status < 0)
-		return verify_add_error(check->run, check->input->path, PART_INDEX_NAME, status, &error);
-	status = check_entries(check);
+	if (!result)
+		result = zip_entry_sum(check->zip, entry, &sum, &error);
+	if (!result)
+		result = line_stream_open_plain(check->zip, entry, &check->index, &error);
+	if (result < 0)
+		return verify_add_error(check->run, check->input->path, PART_INDEX_NAME, result, &error);
+	result = check_entries(check);
 	line_stream_free(check->index);
-	return status;
+	return result;
 }
 
 int verify_part(struct run *run, struct input *input)

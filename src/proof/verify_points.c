@@ -172,27 +172,27 @@ static int outline_segments(struct zip_reader *zip, struct arena *arena, struct 
 	struct archive_segment segment;
 	BUF_AUTO struct buf last;
 	buf_init(&last, ARCHIVE_LINE_MAX + 1);
-	int status = line_stream_open(zip, STREAM_SEALS, &stream, error);
-	if (status < 0)
-		return status;
-	while ((status = line_stream_next(stream, &line, error)) == 1) {
+	int result = line_stream_open(zip, STREAM_SEALS, &stream, error);
+	if (result < 0)
+		return result;
+	while ((result = line_stream_next(stream, &line, error)) == 1) {
 		bool first = last.size == 0;
 		buf_clear(&last);
 		buf_add_slice(&last, line);
-		status = buf_check(&last);
-		if (status == 0 && first)
-			status = archive_read_segment(arena, line, &segment, error);
-		if (status < 0)
+		result = buf_check(&last);
+		if (!result && first)
+			result = archive_read_segment(arena, line, &segment, error);
+		if (result < 0)
 			break;
 		if (first)
 			outline->segments_from = segment.seal.first_sequence;
 	}
 	line_stream_free(stream);
-	if (status == 0)
-		status = archive_read_segment(arena, buf_slice(&last), &segment, error);
-	if (status == 0)
+	if (!result)
+		result = archive_read_segment(arena, buf_slice(&last), &segment, error);
+	if (!result)
 		outline->segments_to = segment.seal.last_sequence;
-	return status == ERR_INVALID_EVIDENCE ? 0 : status;
+	return result == ERR_INVALID_EVIDENCE ? 0 : result;
 }
 
 static int outline_zip(struct run *run, struct zip_reader *zip, struct outline *outline,
@@ -206,11 +206,11 @@ static int outline_zip(struct run *run, struct zip_reader *zip, struct outline *
 	const struct zip_entry *entry = zip_find(zip, ARCHIVE_MANIFEST_NAME);
 	if (!entry)
 		return ERR_INVALID_EVIDENCE;
-	int status = zip_entry_load(zip, entry, ARCHIVE_MANIFEST_MAX - 1, &text, error);
-	if (status == 0)
-		status = archive_read_manifest(&arena, buf_slice(&text), &manifest, error);
-	if (status < 0)
-		return status;
+	int result = zip_entry_load(zip, entry, ARCHIVE_MANIFEST_MAX - 1, &text, error);
+	if (!result)
+		result = archive_read_manifest(&arena, buf_slice(&text), &manifest, error);
+	if (result < 0)
+		return result;
 	const struct archive_facts *facts = &manifest.facts;
 	*outline = (struct outline){arena_text(&run->arena, facts->channel_id),
 	                            facts->mode,
@@ -227,17 +227,17 @@ static int add_points(struct run *run, struct input *archive)
 	struct zip_reader *zip;
 	struct outline outline = {0};
 	struct error error = {0};
-	int status = verify_open_zip(archive, &zip, &error);
-	if (status == 0) {
-		status = outline_zip(run, zip, &outline, &error);
+	int result = verify_open_zip(archive, &zip, &error);
+	if (!result) {
+		result = outline_zip(run, zip, &outline, &error);
 		zip_reader_free(zip);
 	}
-	if (status == ERR_INVALID_EVIDENCE)
+	if (result == ERR_INVALID_EVIDENCE)
 		return 0;
-	if (status < 0) {
+	if (result < 0) {
 		archive->unread = true;
-		status = verify_add_error(run, archive->path, "", status, &error);
-		return status == ERR_IO ? 0 : status;
+		result = verify_add_error(run, archive->path, "", result, &error);
+		return result == ERR_IO ? 0 : result;
 	}
 	const int64_t places[POINTS_PER_ARCHIVE] = {outline.segments_from - 1, outline.first - 1,
 	                                            outline.last + 1, outline.segments_to};
@@ -269,12 +269,12 @@ int verify_points_plan(struct run *run)
 	run->points = calloc(archives, POINTS_PER_ARCHIVE * sizeof *run->points);
 	if (!run->points)
 		return ERR_NO_MEMORY;
-	int status = 0;
-	for (size_t i = 0; i < run->input_count && status == 0; i++)
+	int result = 0;
+	for (size_t i = 0; i < run->input_count && !result; i++)
 		if (run->inputs[i].kind == INPUT_ARCHIVE)
-			status = add_points(run, &run->inputs[i]);
+			result = add_points(run, &run->inputs[i]);
 	remove_doubles(run);
-	return status;
+	return result;
 }
 
 /* ---- after all archives ---- */

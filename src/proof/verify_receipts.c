@@ -35,19 +35,19 @@ static int load(const char *path, struct buf *out, struct error *error)
 {
 	struct stat facts;
 	DESCRIPTOR_AUTO int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	int status = 0;
+	int result = 0;
 	if (fd < 0 || fstat(fd, &facts) < 0)
-		status = error_cause(error, ERR_IO, "it cannot be opened: %s", strerror(errno));
+		result = error_cause(error, ERR_IO, "it cannot be opened: %s", strerror(errno));
 	else if (!S_ISREG(facts.st_mode) || (uint64_t)facts.st_size > RECEIPT_TEXT_MAX)
-		status = error_cause(error, ERR_IO, "it is no file of receipts");
-	if (status == 0) {
+		result = error_cause(error, ERR_IO, "it is no file of receipts");
+	if (!result) {
 		char *to = buf_extend(out, (size_t)facts.st_size);
 		if (!to)
-			status = ERR_NO_MEMORY;
+			result = ERR_NO_MEMORY;
 		else if (!zip_read_at(fd, to, (size_t)facts.st_size, 0))
-			status = error_cause(error, ERR_IO, "it cannot be read");
+			result = error_cause(error, ERR_IO, "it cannot be read");
 	}
-	return status;
+	return result;
 }
 
 static int keep(struct run *run, const char *path, const struct receipt *receipts, size_t count,
@@ -77,17 +77,17 @@ static int read_file(struct run *run, const char *path)
 	struct receipt *receipts;
 	size_t count;
 	buf_init(&loaded, RECEIPT_TEXT_MAX + 1);
-	int status = load(path, &loaded, &error);
-	char *text = status == 0 ? arena_copy(&run->receipt_arena, loaded.data, loaded.size) : NULL;
-	if (status == 0 && !text)
-		status = ERR_NO_MEMORY;
-	if (status == 0)
-		status = receipts_read(&run->receipt_arena, slice_make(text, loaded.size), &receipts,
+	int result = load(path, &loaded, &error);
+	char *text = !result ? arena_copy(&run->receipt_arena, loaded.data, loaded.size) : NULL;
+	if (!result && !text)
+		result = ERR_NO_MEMORY;
+	if (!result)
+		result = receipts_read(&run->receipt_arena, slice_make(text, loaded.size), &receipts,
 		                       &count, &error);
-	if (status == 0)
-		status = keep(run, path, receipts, count, &error);
-	if (status == 0 || status == ERR_NO_MEMORY)
-		return status;
+	if (!result)
+		result = keep(run, path, receipts, count, &error);
+	if (!result || result == ERR_NO_MEMORY)
+		return result;
 	/* No receipt says nothing against the archive. */
 	verify_add(run, VERIFY_UNCHECKED, path, "", "%s", error.cause);
 	return 0;
@@ -95,12 +95,12 @@ static int read_file(struct run *run, const char *path)
 
 int verify_receipts_load(struct run *run)
 {
-	int status = 0;
-	for (size_t i = 0; run->options && i < run->options->receipt_count && status == 0; i++)
-		status = read_file(run, run->options->receipts[i]);
+	int result = 0;
+	for (size_t i = 0; run->options && i < run->options->receipt_count && !result; i++)
+		result = read_file(run, run->options->receipts[i]);
 	if (run->receipt_count > 0)
 		qsort(run->receipts, run->receipt_count, sizeof *run->receipts, compare_places);
-	return status;
+	return result;
 }
 
 void verify_receipts_free(struct run *run)

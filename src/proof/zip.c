@@ -66,14 +66,14 @@ static int flush(struct zip_writer *writer, struct error *error)
 static int put(struct zip_writer *writer, const void *data, size_t size, struct error *error)
 {
 	if (writer->buffered + size > BUFFER_SIZE) {
-		int status = flush(writer, error);
-		if (status < 0)
-			return status;
+		int result = flush(writer, error);
+		if (result < 0)
+			return result;
 	}
 	if (size >= BUFFER_SIZE) {
-		int status = write_at(writer, data, size, writer->offset, error);
-		if (status < 0)
-			return status;
+		int result = write_at(writer, data, size, writer->offset, error);
+		if (result < 0)
+			return result;
 	} else if (size > 0) {
 		memcpy(writer->buffer + writer->buffered, data, size);
 		writer->buffered += size;
@@ -100,9 +100,9 @@ int zip_create(const char *path, uint64_t bytes_max, uint32_t entries_max,
 	}
 	writer->fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (writer->fd < 0) {
-		int status = io_error(error, "create", path);
+		int result = io_error(error, "create", path);
 		zip_writer_free(writer);
-		return status;
+		return result;
 	}
 	*ret_writer = writer;
 	return 0;
@@ -147,11 +147,11 @@ int zip_entry_begin(struct zip_writer *writer, const char *name, struct error *e
 	writer->entry_open = true;
 	/* Size and CRC are not known yet: the header is written again at the end. */
 	uint8_t header[ZIP_LOCAL_SIZE] = {0};
-	int status = put(writer, header, sizeof header, error);
-	if (status == 0)
-		status = put(writer, name, text.size, error);
+	int result = put(writer, header, sizeof header, error);
+	if (!result)
+		result = put(writer, name, text.size, error);
 	writer->content_start = writer->entry.offset = writer->offset;
-	return status;
+	return result;
 }
 
 int zip_entry_write(struct zip_writer *writer, const void *data, size_t size, struct error *error)
@@ -188,9 +188,9 @@ int zip_entry_end(struct zip_writer *writer, struct zip_sum *ret_sum, struct err
 	writer->entry.size = writer->offset - writer->content_start;
 	struct sha256 digest = digest_end(writer->digest);
 	writer->digest = NULL;
-	int status = patch_header(writer, error);
-	if (status < 0)
-		return status;
+	int result = patch_header(writer, error);
+	if (result < 0)
+		return result;
 	uint8_t header[ZIP_CENTRAL_SIZE];
 	zip_central_header(&writer->entry, header);
 	buf_add(&writer->directory, header, sizeof header);
@@ -208,10 +208,10 @@ int zip_entry_end(struct zip_writer *writer, struct zip_sum *ret_sum, struct err
 int zip_add(struct zip_writer *writer, const char *name, struct slice content,
             struct zip_sum *ret_sum, struct error *error)
 {
-	int status = zip_entry_begin(writer, name, error);
-	if (status == 0)
-		status = zip_entry_write(writer, content.data, content.size, error);
-	return status < 0 ? status : zip_entry_end(writer, ret_sum, error);
+	int result = zip_entry_begin(writer, name, error);
+	if (!result)
+		result = zip_entry_write(writer, content.data, content.size, error);
+	return result < 0 ? result : zip_entry_end(writer, ret_sum, error);
 }
 
 int zip_finish(struct zip_writer *writer, struct zip_sum *ret_sum, struct error *error)
@@ -221,20 +221,20 @@ int zip_finish(struct zip_writer *writer, struct zip_sum *ret_sum, struct error 
 	uint8_t record[ZIP_END_SIZE];
 	zip_end_record(writer->entries, writer->directory.size, writer->offset, record);
 	struct zip_sum sum;
-	int status = put(writer, writer->directory.data, writer->directory.size, error);
-	if (status == 0)
-		status = put(writer, record, sizeof record, error);
-	if (status == 0)
-		status = flush(writer, error);
-	if (status == 0 && fsync(writer->fd) < 0)
-		status = io_error(error, "sync", writer->path);
-	if (status == 0)
-		status = zip_file_sum(writer->path, &sum, error);
-	if (status == 0 && sum.size_bytes != writer->offset)
-		status = error_cause(error, ERR_CORRUPT, "%s changed while written", writer->path);
-	if (status < 0) {
+	int result = put(writer, writer->directory.data, writer->directory.size, error);
+	if (!result)
+		result = put(writer, record, sizeof record, error);
+	if (!result)
+		result = flush(writer, error);
+	if (!result && fsync(writer->fd) < 0)
+		result = io_error(error, "sync", writer->path);
+	if (!result)
+		result = zip_file_sum(writer->path, &sum, error);
+	if (!result && sum.size_bytes != writer->offset)
+		result = error_cause(error, ERR_CORRUPT, "%s changed while written", writer->path);
+	if (result < 0) {
 		writer->failed = true;
-		return status;
+		return result;
 	}
 	writer->finished = true;
 	*ret_sum = sum;

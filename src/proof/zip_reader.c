@@ -137,9 +137,9 @@ static int sort_names(struct zip_reader *reader, struct error *error)
 static int read_directory(struct zip_reader *reader, struct error *error)
 {
 	uint64_t directory = 0, position = 0;
-	int status = read_end(reader, &directory, error);
-	if (status < 0)
-		return status;
+	int result = read_end(reader, &directory, error);
+	if (result < 0)
+		return result;
 	size_t size = (size_t)(reader->size - ZIP_END_SIZE - directory), done = 0;
 	reader->directory = malloc(size + 1);
 	reader->entries = calloc((size_t)reader->count + 1, sizeof *reader->entries);
@@ -150,10 +150,10 @@ static int read_directory(struct zip_reader *reader, struct error *error)
 		return read_error(error, directory);
 	for (uint32_t i = 0; i < reader->count; i++) {
 		struct zip_entry *entry = &reader->entries[i];
-		status = read_entry(reader, entry, reader->directory + done, size - done, directory + done,
+		result = read_entry(reader, entry, reader->directory + done, size - done, directory + done,
 		                    position, directory, error);
-		if (status < 0)
-			return status;
+		if (result < 0)
+			return result;
 		done += ZIP_CENTRAL_SIZE + entry->name.size;
 		position = entry->offset + entry->size;
 	}
@@ -171,19 +171,19 @@ int zip_open(const char *path, struct zip_reader **ret_reader, struct error *err
 	struct zip_reader *reader = calloc(1, sizeof *reader);
 	if (!reader)
 		return error_cause(error, ERR_NO_MEMORY, "zip reader");
-	int status = 0;
+	int result = 0;
 	reader->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (reader->fd < 0 || fstat(reader->fd, &facts) < 0)
-		status = error_cause(error, ERR_IO, "open: %s", strerror(errno));
+		result = error_cause(error, ERR_IO, "open: %s", strerror(errno));
 	else if (!S_ISREG(facts.st_mode))
-		status = error_cause(error, ERR_IO, "this is no regular file");
+		result = error_cause(error, ERR_IO, "this is no regular file");
 	else
 		reader->size = (uint64_t)facts.st_size;
-	if (status == 0)
-		status = read_directory(reader, error);
-	if (status < 0) {
+	if (!result)
+		result = read_directory(reader, error);
+	if (result < 0) {
 		zip_reader_free(reader);
-		return status;
+		return result;
 	}
 	*ret_reader = reader;
 	return 0;
@@ -251,10 +251,10 @@ int zip_entry_sum(struct zip_reader *reader, const struct zip_entry *entry, stru
 	for (uint64_t position = 0; position < entry->size;) {
 		uint64_t left = entry->size - position;
 		size_t size = left < sizeof chunk ? (size_t)left : sizeof chunk;
-		int status = zip_read(reader, entry, position, chunk, size, error);
-		if (status < 0) {
+		int result = zip_read(reader, entry, position, chunk, size, error);
+		if (result < 0) {
 			digest_cancel(digest);
-			return status;
+			return result;
 		}
 		crc = crc32_z(crc, chunk, size);
 		digest_add(digest, chunk, size);
@@ -305,8 +305,8 @@ int zip_file_sum(const char *path, struct zip_sum *ret_sum, struct error *error)
 int zip_descriptor_sum(int fd, const char *path, struct zip_sum *ret_sum, struct error *error)
 {
 	struct zip_sum sum;
-	int status = file_digest(fd, path, &sum.size_bytes, &sum.sha256, error);
-	if (status == 0)
+	int result = file_digest(fd, path, &sum.size_bytes, &sum.sha256, error);
+	if (!result)
 		*ret_sum = sum;
-	return status;
+	return result;
 }

@@ -50,8 +50,7 @@ static bool parse(struct reading *reading, struct slice text, struct signer_log_
 	*entry = (struct signer_log_entry){0};
 	*previous = slice_make(NULL, 0);
 	arena_reset(&reading->arena);
-	if (text.size > SIGNER_LOG_LINE_MAX ||
-	    json_parse(&reading->arena, text, NULL, &json, NULL) != OK ||
+	if (text.size > SIGNER_LOG_LINE_MAX || json_parse(&reading->arena, text, NULL, &json, NULL) ||
 	    !json_get_text(json, "purpose", &entry->purpose) ||
 	    !json_get_text(json, "sha256", &digest) ||
 	    !hex_decode(digest, entry->sha256.bytes, SHA256_SIZE))
@@ -83,7 +82,7 @@ static int take_line(struct reading *reading, struct slice line)
 		return corrupt(reading, "it follows another line than the one before");
 	reading->chained |= previous.data != NULL;
 	int result = reading->visit ? reading->visit(reading->context, &entry) : OK;
-	if (result != OK)
+	if (result)
 		return result;
 	facts->last = sha256_of(line.data, line.size);
 	facts->size += (int64_t)line.size;
@@ -97,7 +96,7 @@ static int take_lines(struct reading *reading, struct slice block, size_t *ret_u
 	int result = OK;
 	size_t used = 0;
 
-	while (result == OK && !reading->torn) {
+	while (!result && !reading->torn) {
 		const char *start = block.data + used;
 		const char *end = memchr(start, '\n', block.size - used);
 		if (!end)
@@ -122,7 +121,7 @@ static int read_all(struct reading *reading, int file, char *block)
 			                   size < 0 ? strerror(errno) : "it became shorter");
 		size_t used = 0;
 		int result = take_lines(reading, slice_make(block, wanted), &used);
-		if (result != OK)
+		if (result)
 			return result;
 		if (wanted < BLOCK_SIZE) { /* its end */
 			reading->facts.torn_size = left - (int64_t)used;
@@ -153,7 +152,7 @@ static int read_log(int file, signer_log_visit *visit, void *context,
 	int result = read_all(&reading, file, block);
 	arena_free(&reading.arena);
 	free(block);
-	if (result == OK)
+	if (!result)
 		*ret_facts = reading.facts;
 	return result;
 }
@@ -171,7 +170,7 @@ int signer_log_check(const char *directory, signer_log_visit *visit, void *conte
 	char path[PATH_MAX];
 
 	int result = make_path(directory, path, error);
-	if (result != OK)
+	if (result)
 		return result;
 	DESCRIPTOR_AUTO int file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 	if (file < 0)
@@ -220,7 +219,7 @@ static bool rewrite_tail(int file, int64_t size)
 	int64_t offset = size - (int64_t)wanted;
 
 	return pread(file, tail, wanted, (off_t)offset) == (ssize_t)wanted &&
-	       write_at(file, slice_make(tail, wanted), offset) == OK;
+	       !write_at(file, slice_make(tail, wanted), offset);
 }
 
 static int settle(struct signer_log *log, const struct signer_log_facts *facts,
@@ -231,7 +230,7 @@ static int settle(struct signer_log *log, const struct signer_log_facts *facts,
 		return error_cause(error, ERR_IO, "%s/" SIGNER_LOG_NAME " cannot be made durable: %s",
 		                   directory, strerror(errno));
 	int result = durable_sync(directory, error);
-	if (result != OK)
+	if (result)
 		return result;
 	log->size = facts->size;
 	log->last = facts->last;
@@ -248,17 +247,17 @@ int signer_log_open(const char *directory, signer_log_visit *visit, void *contex
 	char path[PATH_MAX];
 
 	int result = make_path(directory, path, error);
-	if (result != OK)
+	if (result)
 		return result;
 	struct signer_log log = {.file = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600)};
 	if (log.file < 0)
 		return error_cause(error, ERR_IO, "%s: %s", path, strerror(errno));
 	result = lock(log.file, path, error);
-	if (result == OK)
+	if (!result)
 		result = read_log(log.file, visit, context, &facts, error);
-	if (result == OK)
+	if (!result)
 		result = settle(&log, &facts, directory, error);
-	if (result == OK)
+	if (!result)
 		*ret_log = log;
 	else
 		close(log.file);
@@ -294,14 +293,14 @@ int signer_log_add(struct signer_log *log, const struct signer_log_entry *entry,
 	buf_init(&line, SIGNER_LOG_LINE_MAX);
 	write_line(log, entry, reason, &line);
 	int result = buf_check(&line);
-	if (result == OK)
+	if (!result)
 		result = write_at(log->file, buf_slice(&line), log->size);
 	/* A piece of a line would be cut off at the next start, but no line may follow it. */
 	if (result == ERR_NO_SPACE && ftruncate(log->file, (off_t)log->size) != 0)
 		result = ERR_IO;
-	if (result == OK && fdatasync(log->file) != 0)
+	if (!result && fdatasync(log->file) != 0)
 		result = ERR_IO;
-	if (result != OK)
+	if (result)
 		return error_cause(error, result, "writing " SIGNER_LOG_NAME ": %s",
 		                   result == ERR_NO_SPACE ? "no space is left" : "it failed");
 	log->size += (int64_t)line.size;

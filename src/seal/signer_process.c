@@ -227,7 +227,7 @@ static struct answer record(struct process *process, const struct signer_log_ent
 {
 	int result = signer_log_add(&process->log, entry, reason, NULL);
 
-	if (result == OK)
+	if (!result)
 		return done;
 	if (result == ERR_NO_SPACE)
 		return (struct answer){SIGNER_HAS_NO_SPACE, "no space is left for the log"};

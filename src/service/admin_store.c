@@ -160,7 +160,7 @@ static int run_check(const struct admin_call *call, struct json_writer *out, str
 	if (log_code)
 		return log_code;
 	json_end_array(out);
-	json_boolean(out, "valid", code == OK && check.problems == 0);
+	json_boolean(out, "valid", !code && check.problems == 0);
 	json_integer(out, "problem_count", check.problems);
 	json_integer(out, "accounts", report.accounts);
 	json_integer(out, "chains", report.chains);

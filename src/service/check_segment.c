@@ -24,13 +24,13 @@ static int check_tree(struct store *store, const struct segment_record *segment,
 	int result =
 		store_read_chain_hashes(store, segment->account, segment->chain, segment->first_sequence,
 	                            segment->last_sequence, leaves, error);
-	if (result != OK)
+	if (result)
 		return result;
 	leaves[events] = sha256_of(segment->document.data, segment->document.size);
 	size_t node_count;
 	struct sha256 root;
 	result = segment_build(leaves, events + 1, nodes, &node_count, &root);
-	if (result != OK)
+	if (result)
 		return result;
 	if (!slice_equal(segment->nodes, slice_make(nodes, node_count * sizeof *nodes)) ||
 	    !sha256_equal(&root, &segment->root))
@@ -44,11 +44,11 @@ static int check_round(struct store *store, const struct segment_record *segment
 	struct tree_proof path;
 	struct round_record round;
 	int result = stored_segment_path(segment, &path, error);
-	if (result == OK)
+	if (!result)
 		result = store_get_round(store, segment->round, arena, &round, error);
 	if (result == ERR_NOT_FOUND)
 		return fault(segment, "its round is missing", error);
-	if (result != OK)
+	if (result)
 		return result;
 	struct sha256 root = tree_proof_root(&path);
 	if (!sha256_equal(&path.leaf, &segment->root) || !sha256_equal(&root, &round.root))
@@ -58,9 +58,9 @@ static int check_round(struct store *store, const struct segment_record *segment
 	struct timestamp_facts facts;
 	struct sha256 token_hash = sha256_of(round.token.data, round.token.size);
 	result = timestamp_verify_token(round.token, &round.root, slice_make(NULL, 0), &facts, error);
-	if (result != OK && result != ERR_INVALID_EVIDENCE)
+	if (result && result != ERR_INVALID_EVIDENCE)
 		return result;
-	if (!sha256_equal(&token_hash, &round.token_hash) || result != OK ||
+	if (!sha256_equal(&token_hash, &round.token_hash) || result ||
 	    facts.gen_time_us != round.sealed_at_us)
 		return fault(segment, "the timestamp of its round is not valid", error);
 	*last_round = round.round;
@@ -74,7 +74,7 @@ static int check_document(const struct segment_record *segment,
 {
 	struct seal_document document;
 	int result = stored_segment_document(segment, arena, &document, error);
-	if (result != OK)
+	if (result)
 		return result;
 	bool follows = before->account == segment->account && before->chain == segment->chain &&
 	               before->number == segment->number - 1;
@@ -92,14 +92,14 @@ int check_segment(struct store *store, int64_t account, int64_t chain, int64_t n
 	arena_init(&arena, SEGMENT_MEMORY_MAX);
 	struct segment_record segment;
 	int result = store_get_segment(store, account, chain, number, &arena, &segment, error);
-	if (result != OK)
+	if (result)
 		return result;
 	result = check_document(&segment, before, &arena, error);
 	before->account = account;
 	before->chain = chain;
 	before->number = number;
 	before->seal_hash = sha256_of(segment.document.data, segment.document.size);
-	if (result == OK)
+	if (!result)
 		result = check_tree(store, &segment, &arena, error);
-	return result == OK ? check_round(store, &segment, &before->last_round, &arena, error) : result;
+	return result ? result : check_round(store, &segment, &before->last_round, &arena, error);
 }

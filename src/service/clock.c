@@ -60,7 +60,7 @@ int service_clock_ready(const struct service *service, struct error *error)
 
 static void tell_change(atomic_bool *told, int result, const struct error *error, const char *ended)
 {
-	bool now = result != OK;
+	bool now = result;
 	if (atomic_load(told) == now || atomic_exchange(told, now) == now)
 		return;
 	if (result)
@@ -85,7 +85,7 @@ bool service_watch_clock(struct service *service)
 	struct error error = {0};
 	int result = is_ahead(service, &error);
 	tell_change(&service->clock_watch.ahead, result, &error, "it is no longer ahead");
-	return result != OK;
+	return result;
 }
 
 bool service_tell_clock_refusal(struct service *service, const struct registration *refused)

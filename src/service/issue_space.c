@@ -84,7 +84,7 @@ void issue_give_space(struct issue_work *work)
 static bool is_used_up(const struct issue_work *work, const char *path)
 {
 	struct space space = {0};
-	return look(work, path, &space, NULL) == OK && space.available < space.reserve;
+	return !look(work, path, &space, NULL) && space.available < space.reserve;
 }
 
 int issue_watch_space(const struct issue_work *work)

@@ -141,7 +141,7 @@ static void cache_keep(struct key_cache *cache, const struct cache_entry *fresh,
 
 static bool has_failed(const struct cache_entry *entry)
 {
-	return entry->result != OK && entry->result != ERR_NOT_FOUND;
+	return entry->result && entry->result != ERR_NOT_FOUND;
 }
 
 static bool is_fresh(const struct cache_entry *entry, int64_t now_us)
@@ -154,7 +154,7 @@ static int judge(const struct cache_entry *entry, struct key_identity *ret, stru
 {
 	if (entry->result == ERR_NOT_FOUND)
 		return error_set(error, ERR_INVALID_KEY, MSG_NONE, NULL);
-	if (entry->result != OK)
+	if (entry->result)
 		return error_cause(error, entry->result, "a look-up of the key failed a moment ago");
 	*ret = entry->identity;
 	if (entry->identity.revoked)
@@ -195,7 +195,7 @@ int service_look_up_key(struct service *service, const struct sha256 *key_hash,
 	if (failed)
 		entry.read_at_us = clock_monotonic_us();
 	else
-		entry.familiar = entry.result == OK;
+		entry.familiar = !entry.result;
 	cache_keep(service->keys, &entry, generation);
 	return failed ? entry.result : judge(&entry, ret, error);
 }

@@ -13,7 +13,7 @@ int register_submit(struct service *service, struct pending_registration *pendin
 	struct registrar *registrar = service->registrar;
 	bool live = pending->registration.chain % 2 == MODE_LIVE;
 	int result = live ? service_clock_synchronized(service, error) : OK;
-	if (result != OK)
+	if (result)
 		return result;
 	struct sequencer *sequencer =
 		&registrar->sequencers[(uint64_t)pending->registration.account % registrar->count];

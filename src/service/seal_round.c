@@ -92,8 +92,7 @@ static int write_document(struct round *round, const struct unsealed_chain *chai
 	BUF_AUTO struct buf text;
 	buf_init(&text, SEAL_DOCUMENT_MAX);
 	seal_document_write(&document, &text);
-	const char *copy =
-		buf_check(&text) == OK ? arena_copy(&round->arena, text.data, text.size) : NULL;
+	const char *copy = !buf_check(&text) ? arena_copy(&round->arena, text.data, text.size) : NULL;
 	if (!copy)
 		return ERR_NO_MEMORY;
 	segment->document = slice_make(copy, text.size);
@@ -176,7 +175,7 @@ static bool is_chains_own(const struct round *round, int64_t account, int64_t ch
 	case ERR_UNKNOWN_OUTCOME:
 	case ERR_NETWORK:
 	case ERR_AUTHORITY: return false;
-	default: return store_last_round(sealing->service->store, &number, &token_hash, NULL) == OK;
+	default: return !store_last_round(sealing->service->store, &number, &token_hash, NULL);
 	}
 }
 

@@ -124,7 +124,7 @@ static void register_apart(struct sequencer *sequencer, struct registration **it
 		};
 		struct error cause = {0};
 		int tried = store_register_batch(service->store, sequencer->number, &batch, &cause);
-		if (tried != OK)
+		if (tried)
 			register_apart(sequencer, batch.items, batch.count, tried, &cause);
 	}
 }
@@ -141,7 +141,7 @@ static void count_outcome(struct registrar *registrar, const struct registration
 	}
 	if (item->result == ERR_CONFLICT)
 		atomic_fetch_add_explicit(&counters->conflicts, 1, memory_order_relaxed);
-	else if (item->result != OK)
+	else if (item->result)
 		atomic_fetch_add_explicit(&counters->refused, 1, memory_order_relaxed);
 	else if (item->replayed)
 		atomic_fetch_add_explicit(&counters->replayed, 1, memory_order_relaxed);
@@ -164,7 +164,7 @@ void sequencer_handle_batch(struct sequencer *sequencer)
 	};
 	int result = store_register_batch(store, sequencer->number, &batch, &error);
 	atomic_fetch_add_explicit(&registrar->service->counters.batches, 1, memory_order_relaxed);
-	if (result == OK) {
+	if (!result) {
 		set_free(sequencer, sequencer->items[0]);
 	} else {
 		note_failure(sequencer, &error);
@@ -175,6 +175,6 @@ void sequencer_handle_batch(struct sequencer *sequencer)
 		count_outcome(registrar, sequencer->items[i]);
 		sequencer->taken[i]->done(sequencer->taken[i]);
 	}
-	if (store_maintain(store, &error) != OK)
+	if (store_maintain(store, &error))
 		log_error("checkpoint_failed", "cause", error.cause);
 }

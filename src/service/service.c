@@ -52,22 +52,22 @@ int service_open(const struct settings *settings, bool create, struct service *r
 	struct db_options options = settings_store(settings, create);
 	int result = store_open(&options, &service->store, error);
 	struct content_options content = settings_content(settings, create);
-	if (result == OK)
+	if (!result)
 		result = content_open_with(&content, &service->content, error);
-	if (result == OK)
+	if (!result)
 		result = claim_content(service, error);
-	if (result == OK)
+	if (!result)
 		result = store_get_secret(service->store, "cursor_secret", &service->cursor_secret, error);
-	if (result == OK)
+	if (!result)
 		result = links_open(service, error);
-	if (result == OK)
+	if (!result)
 		result = open_payments(settings, &service->payments, error);
-	if (result == OK) {
+	if (!result) {
 		service->keys = key_cache_make();
 		result =
 			service->keys ? registrar_start(service, &service->registrar, error) : ERR_NO_MEMORY;
 	}
-	if (result != OK)
+	if (result)
 		service_close(service);
 	return result;
 }

@@ -125,7 +125,7 @@ struct http_request webhook_request(const struct webhook_rules *rules, const cha
 
 bool webhook_is_acknowledged(int result, const struct http_answer *answer)
 {
-	return result == OK && answer->status >= 200 && answer->status <= 299;
+	return !result && answer->status >= 200 && answer->status <= 299;
 }
 
 /* ---- types ---- */

@@ -28,7 +28,7 @@ static void problem(struct check *check, const char *format, ...)
 	va_start(arguments, format);
 	vsnprintf(text, sizeof text, format, arguments);
 	va_end(arguments);
-	if (check->reader && db_failure(check->reader) != OK)
+	if (check->reader && db_failure(check->reader))
 		return; /* what could not be read proves nothing */
 	check->report.problems++;
 	check->listener->problem(check->listener->context, text);
@@ -198,13 +198,13 @@ static int check_chain(struct check *check, struct error *error)
 	arena_init(&arena, (size_t)64 << 20);
 	struct chain_head head;
 	int result = store_get_chain(check->store, check->account, check->chain, &head, error);
-	if (result == OK)
+	if (!result)
 		result = store_get_channel(check->store, check->account, check->chain / 2, &arena,
 		                           &check->channel, error);
-	if (result != OK)
+	if (result)
 		return result;
 	result = check_documents(check, &head);
-	if (result != OK)
+	if (result)
 		return result;
 	check->sequence = 0;
 	check->received_at_us = 0;
@@ -214,7 +214,7 @@ static int check_chain(struct check *check, struct error *error)
 	if (head.last_sequence > 0)
 		result = store_list_events(check->store, check->account, check->chain, &filter, 0, true,
 		                           check_event, check, error);
-	if (result != OK)
+	if (result)
 		return result;
 	if (check->sequence != head.last_sequence ||
 	    !sha256_equal(&check->chain_hash, &head.last_chain_hash))
@@ -223,14 +223,13 @@ static int check_chain(struct check *check, struct error *error)
 	struct db_connection *reader = take_reader(check);
 	result = db_begin(reader, error);
 	int64_t segments = 0;
-	if (result == OK) {
+	if (!result) {
 		check_usage(check, reader);
 		result = check_segments(check, reader, &segments);
 	}
 	give_reader(check);
 	/* With the connection given back: the listener takes one of its own. */
-	for (int64_t number = 1; number <= segments && result == OK && check->listener->segment;
-	     number++)
+	for (int64_t number = 1; number <= segments && !result && check->listener->segment; number++)
 		result = go_on(check->listener->segment(check->listener->context, check->account,
 		                                        check->chain, number));
 	check->report.chains++;
@@ -265,12 +264,12 @@ static int check_chains(struct check *check, struct error *error)
 	int result = OK;
 	do {
 		result = next_chains(check->store, after, numbers, &count, error);
-		for (size_t i = 0; i < count && result == OK; i++) {
+		for (size_t i = 0; i < count && !result; i++) {
 			check->account = after[0] = numbers[i][0];
 			check->chain = after[1] = numbers[i][1];
 			result = check_chain(check, error);
 		}
-	} while (result == OK && count == CHAINS_AT_ONCE);
+	} while (!result && count == CHAINS_AT_ONCE);
 	return result;
 }
 
@@ -286,11 +285,11 @@ static int check_client_refs(struct check *check, struct error *error)
 	                           "WHERE $1 = $1",
 	                           0, -1);
 	int64_t entries = 0;
-	if (result == OK)
+	if (!result)
 		result = check->store->register_engine->count_client_refs(reader, &entries, error);
-	if (result == OK)
+	if (!result)
 		result = db_failure(reader);
-	if (result == OK && entries != events)
+	if (!result && entries != events)
 		problem(check, "%lld entries of client_refs for %lld events", (long long)entries,
 		        (long long)events);
 	give_reader(check);
@@ -374,7 +373,7 @@ static int check_accounts(struct check *check, struct error *error)
 	int64_t account = -1;
 	bool found = true;
 	int result = OK;
-	while (found && result == OK) {
+	while (found && !result) {
 		struct db_connection *reader = take_reader(check);
 		result = db_begin(reader, error);
 		struct db_query *query =
@@ -391,11 +390,11 @@ static int check_accounts(struct check *check, struct error *error)
 			balance = db_integer(query, 2);
 			unpaid = db_integer(query, 3);
 		}
-		if (result == OK)
+		if (!result)
 			result = db_end(query, error);
-		if (found && result == OK)
+		if (found && !result)
 			check_account(check, reader, account, id, balance, unpaid);
-		if (result == OK)
+		if (!result)
 			result = db_failure(reader);
 		give_reader(check);
 	}
@@ -424,7 +423,7 @@ static int check_certifications(struct check *check, struct error *error)
 	int result = db_end(query, error);
 	check->report.certifications =
 		number_of(reader, "SELECT count(*) FROM certifications WHERE $1 = $1", 0, -1);
-	if (result == OK)
+	if (!result)
 		result = db_failure(reader);
 	give_reader(check);
 	return result;
@@ -436,14 +435,14 @@ int store_check(struct store *store, const struct check_listener *listener,
 	struct check check = {.store = store, .listener = listener};
 	buf_init(&check.record, EVENT_RECORD_MAX);
 	int result = check_chains(&check, error);
-	if (result == OK && store->register_engine->count_client_refs)
+	if (!result && store->register_engine->count_client_refs)
 		result = check_client_refs(&check, error);
-	if (result == OK)
+	if (!result)
 		result = check_accounts(&check, error);
-	if (result == OK)
+	if (!result)
 		result = check_certifications(&check, error);
 	buf_free(&check.record);
-	if (result != OK)
+	if (result)
 		return result;
 	*ret_report = check.report;
 	return check.report.problems > 0 ? ERR_CORRUPT : OK;

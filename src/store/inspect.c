@@ -10,9 +10,9 @@ int store_locate_certification(struct store *store, struct slice certification_i
                                int64_t *ret_account, int64_t *ret_chain, struct error *error)
 {
 	struct db_connection *connection;
-	int code = begin_read(store, &connection, error);
-	if (code)
-		return code;
+	int result = begin_read(store, &connection, error);
+	if (result)
+		return result;
 	struct row row = {.query = db_query(connection, "SELECT account, chain FROM certifications"
 	                                                " WHERE certification_id = $1")};
 	db_bind_text(row.query, certification_id);
@@ -43,9 +43,9 @@ static int retry_certification(struct db_connection *connection, struct slice ce
 		over = !slice_is(db_text(row.query, 2), "processing");
 		leased = db_integer(row.query, 3) != 0;
 	}
-	int code = row_end(&row, found, MSG_STORE_NO_CERTIFICATION, certification_id, error);
-	if (code)
-		return code;
+	int result = row_end(&row, found, MSG_STORE_NO_CERTIFICATION, certification_id, error);
+	if (result)
+		return result;
 	if (over || leased)
 		return error_set(error, ERR_REFUSED,
 		                 over ? MSG_STORE_CERTIFICATION_OVER : MSG_STORE_CERTIFICATION_BUSY, NULL);
@@ -61,9 +61,9 @@ int store_retry_certification(struct store *store, struct slice certification_id
                               struct error *error)
 {
 	struct db_connection *connection;
-	int code = begin_write(store, &connection, error);
-	if (code)
-		return code;
+	int result = begin_write(store, &connection, error);
+	if (result)
+		return result;
 	now_us = due_at_once_us(connection, now_us);
 	return end_write(connection, retry_certification(connection, certification_id, now_us, error),
 	                 error);
@@ -98,13 +98,13 @@ int store_list_segments(struct store *store, struct slice channel_id, int64_t be
                         struct arena *arena, struct segment_list *ret, struct error *error)
 {
 	struct db_connection *connection;
-	int code = begin_read(store, &connection, error);
-	if (code)
-		return code;
+	int result = begin_read(store, &connection, error);
+	if (result)
+		return result;
 	int64_t account = 0, channel = 0;
-	code = find_channel_number(connection, channel_id, &account, &channel, error);
-	if (code)
-		return end_read(connection, code);
+	result = find_channel_number(connection, channel_id, &account, &channel, error);
+	if (result)
+		return end_read(connection, result);
 	struct row row = {.arena = arena,
 	                  .query = db_query(connection, SEGMENT_COLUMNS SEGMENT_SOURCE
 	                                    " WHERE s.account = $1 AND s.chain = $2 AND s.number < $3"
@@ -118,19 +118,19 @@ int store_list_segments(struct store *store, struct slice channel_id, int64_t be
 	while (!row.failed && db_step(row.query) &&
 	       (item = list_add(&row, &list.items, &list.count, &list.more, limit, sizeof *item)))
 		read_segment(&row, item);
-	code = end_read(connection, row_end(&row, true, MSG_NONE, channel_id, error));
-	if (!code)
+	result = end_read(connection, row_end(&row, true, MSG_NONE, channel_id, error));
+	if (!result)
 		*ret = list;
-	return code;
+	return result;
 }
 
 int store_inspect_segment(struct store *store, struct slice segment_id, struct arena *arena,
                           struct segment_summary *ret, struct error *error)
 {
 	struct db_connection *connection;
-	int code = begin_read(store, &connection, error);
-	if (code)
-		return code;
+	int result = begin_read(store, &connection, error);
+	if (result)
+		return result;
 	struct row row = {.arena = arena,
 	                  .query = db_query(connection, SEGMENT_COLUMNS ", s.document" SEGMENT_SOURCE
 	                                                                " WHERE s.segment_id = $1")};
@@ -141,10 +141,10 @@ int store_inspect_segment(struct store *store, struct slice segment_id, struct a
 		read_segment(&row, &summary);
 		summary.document = row_string(&row, 9);
 	}
-	code = end_read(connection, row_end(&row, found, MSG_STORE_NO_SEGMENT, segment_id, error));
-	if (!code)
+	result = end_read(connection, row_end(&row, found, MSG_STORE_NO_SEGMENT, segment_id, error));
+	if (!result)
 		*ret = summary;
-	return code;
+	return result;
 }
 
 /* ---- named objects ---- */
@@ -199,9 +199,9 @@ static int read_page(struct store *store, enum object_source source, struct obje
 	page->count = 0;
 	page->more = false;
 	struct db_connection *connection;
-	int code = begin_read(store, &connection, error);
-	if (code)
-		return code;
+	int result = begin_read(store, &connection, error);
+	if (result)
+		return result;
 	struct row row = {.arena = &page->arena,
 	                  .query = page_query(connection, source, page, after_name)};
 	struct named_object *item;
@@ -225,12 +225,12 @@ int store_list_objects(struct store *store, enum object_source source,
 {
 	struct object_page page = {.more = true};
 	arena_init(&page.arena, OBJECT_PAGE_MEMORY_MAX);
-	int code = OK;
-	while (!code && page.more) {
-		code = read_page(store, source, &page, error);
-		for (size_t i = 0; !code && i < page.count; i++)
-			code = each(context, &page.items[i]);
+	int result = OK;
+	while (!result && page.more) {
+		result = read_page(store, source, &page, error);
+		for (size_t i = 0; !result && i < page.count; i++)
+			result = each(context, &page.items[i]);
 	}
 	arena_free(&page.arena);
-	return code;
+	return result;
 }

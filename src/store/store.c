@@ -21,7 +21,7 @@ int store_migrate(const struct db_options *options, bool dry_run, struct buf *ou
 {
 	struct db *db;
 	int result = db_open(options, &store_schemas, &db, error);
-	if (result != OK)
+	if (result)
 		return result;
 	result = db_migrate(db, dry_run, out, error);
 	db_close(db);
@@ -36,11 +36,11 @@ int store_open(const struct db_options *options, struct store **ret_store, struc
 	if (!store)
 		return ERR_NO_MEMORY;
 	int result = db_open(options, &store_schemas, &store->db, error);
-	if (result == OK)
+	if (!result)
 		result = db_check_schema(store->db, options->create, error);
-	if (result == OK)
+	if (!result)
 		result = register_open(store, error);
-	if (result != OK) {
+	if (result) {
 		store_close(store);
 		return result;
 	}
@@ -124,16 +124,16 @@ int store_get_secret(struct store *store, const char *name, struct sha256 *ret, 
 		writer, "INSERT INTO settings(name, value) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING");
 	db_bind_string(query, name);
 	db_bind_string(query, text);
-	if (result == OK)
+	if (!result)
 		result = db_execute(query, NULL, error);
 	query = db_query(writer, "SELECT value FROM settings WHERE name = $1");
 	db_bind_string(query, name);
 	bool whole = db_step(query) && hex_decode(db_text(query, 0), ret->bytes, SHA256_SIZE);
-	if (result == OK)
+	if (!result)
 		result = db_end(query, error);
-	if (result == OK && !whole)
+	if (!result && !whole)
 		result = error_cause(error, ERR_CORRUPT, "the secret %s is not 64 hex digits", name);
-	if (result == OK)
+	if (!result)
 		result = db_commit(writer, error);
 	db_give(writer);
 	return result;
@@ -143,11 +143,11 @@ int store_confirm(struct store *store, struct error *error)
 {
 	struct db_connection *writer = db_take_writer(store->db);
 	int result = db_begin(writer, error);
-	if (result == OK)
+	if (!result)
 		result =
 			db_execute(db_query(writer, "UPDATE settings SET value = value WHERE name = 'schema'"),
 		               NULL, error);
-	if (result == OK)
+	if (!result)
 		result = db_commit(writer, error);
 	db_give(writer);
 	return result;

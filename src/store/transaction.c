@@ -3,46 +3,46 @@
 int begin_write(struct store *store, struct db_connection **ret_connection, struct error *error)
 {
 	struct db_connection *connection = db_take_writer(store->db);
-	int code = db_begin(connection, error);
-	if (code) {
+	int result = db_begin(connection, error);
+	if (result) {
 		db_give(connection);
-		return code;
+		return result;
 	}
 	*ret_connection = connection;
 	return OK;
 }
 
-int end_write(struct db_connection *connection, int code, struct error *error)
+int end_write(struct db_connection *connection, int result, struct error *error)
 {
-	if (!code)
-		code = db_commit(connection, error);
+	if (!result)
+		result = db_commit(connection, error);
 	db_give(connection);
-	return code;
+	return result;
 }
 
 int end_write_of_one(struct db_connection *connection, struct db_query *query, struct error *error)
 {
 	int64_t changes = 0;
-	int code = end_write(connection, db_execute(query, &changes, error), error);
-	return !code && changes != 1 ? ERR_NOT_FOUND : code;
+	int result = end_write(connection, db_execute(query, &changes, error), error);
+	return !result && changes != 1 ? ERR_NOT_FOUND : result;
 }
 
 int begin_read(struct store *store, struct db_connection **ret_connection, struct error *error)
 {
 	struct db_connection *connection = db_take_reader(store->db);
-	int code = db_begin(connection, error);
-	if (code) {
+	int result = db_begin(connection, error);
+	if (result) {
 		db_give(connection);
-		return code;
+		return result;
 	}
 	*ret_connection = connection;
 	return OK;
 }
 
-int end_read(struct db_connection *connection, int code)
+int end_read(struct db_connection *connection, int result)
 {
 	db_give(connection);
-	return code;
+	return result;
 }
 
 const char *row_string(struct row *row, int column)
@@ -70,9 +70,9 @@ static int not_found(enum message what, struct slice id, struct error *error)
 
 int row_result(struct row *row, bool found, struct error *error)
 {
-	int code = db_end(row->query, error);
-	if (code)
-		return code;
+	int result = db_end(row->query, error);
+	if (result)
+		return result;
 	if (!found)
 		return ERR_NOT_FOUND;
 	return row->failed ? error_cause(error, ERR_NO_MEMORY, "reading a row") : OK;
@@ -80,8 +80,8 @@ int row_result(struct row *row, bool found, struct error *error)
 
 int row_end(struct row *row, bool found, enum message what, struct slice id, struct error *error)
 {
-	int code = row_result(row, found, error);
-	return code == ERR_NOT_FOUND ? not_found(what, id, error) : code;
+	int result = row_result(row, found, error);
+	return result == ERR_NOT_FOUND ? not_found(what, id, error) : result;
 }
 
 void *list_add(struct row *row, void *items_pointer, size_t *count, bool *more, int64_t limit,
@@ -145,12 +145,13 @@ int64_t due_at_once_us(struct db_connection *connection, int64_t now_us)
 int find_filters(struct db_connection *connection, struct slice account_id, struct slice channel_id,
                  int64_t *ret_account, int64_t *ret_channel, struct error *error)
 {
-	int code = OK;
+	int result = OK;
 	int64_t account_of_channel = 0;
 	*ret_account = *ret_channel = 0;
 	if (account_id.size)
-		code = find_account_number(connection, account_id, ret_account, error);
-	if (!code && channel_id.size)
-		code = find_channel_number(connection, channel_id, &account_of_channel, ret_channel, error);
-	return code;
+		result = find_account_number(connection, account_id, ret_account, error);
+	if (!result && channel_id.size)
+		result =
+			find_channel_number(connection, channel_id, &account_of_channel, ret_channel, error);
+	return result;
 }

@@ -136,7 +136,7 @@ static int split_address(const char *url, struct buf *ret_argument, struct buf *
 {
 	PQconninfoOption *options;
 	int result = pg_parse_url(url, &options);
-	if (result != OK)
+	if (result)
 		return error_cause(error, result, "postgresql: the address cannot be read");
 	/* The address may say otherwise. A copy of a standby could lack what was acknowledged. */
 	buf_add_text(ret_argument, "--dbname=target_session_attrs='read-write' ");
@@ -149,7 +149,7 @@ static int split_address(const char *url, struct buf *ret_argument, struct buf *
 	}
 	PQconninfoFree(options);
 	result = buf_check(ret_argument);
-	return result == OK ? buf_check(ret_password) : result;
+	return result ? result : buf_check(ret_password);
 }
 
 /* Runs a program, which is given the address and these further arguments, up to a NULL. */
@@ -161,7 +161,7 @@ static int run_connected(const char *url, const char *name, const char *const *f
 	buf_init(&argument, ADDRESS_MAX);
 	buf_init(&password, ADDRESS_MAX);
 	int result = split_address(url, &argument, &password, error);
-	if (result == OK) {
+	if (!result) {
 		struct program program = {
 			.arguments = {name, "--no-password", "--no-owner", "--no-privileges", argument.data},
 			.password = password.data};
@@ -186,7 +186,7 @@ static int store_tables(struct db *base, char pattern[256], struct error *error)
 	int size = snprintf(pattern, 256, "--table=%.*s.*", (int)schema.size, schema.data);
 	int result = db_end(query, error);
 	db_give(reader);
-	if (result == OK && (schema.size == 0 || size >= 256))
+	if (!result && (schema.size == 0 || size >= 256))
 		result = error_cause(error, ERR_REFUSED, "postgresql: the search_path has no schema");
 	return result;
 }
@@ -197,7 +197,7 @@ int pg_backup(struct db *base, const char *path, struct error *error)
 	char pattern[256], file[PATH_MAX + 8];
 	snprintf(file, sizeof file, "--file=%s", path);
 	int result = store_tables(base, pattern, error);
-	if (result != OK)
+	if (result)
 		return result;
 	const char *further[] = {"--format=custom", "--compress=1", pattern, file, NULL};
 	return run_connected(pg_db(base)->url, "pg_dump", further, error);
@@ -207,12 +207,12 @@ int pg_vacant(const struct db_options *options, struct error *error)
 {
 	struct db *db;
 	int result = db_open(options, NULL, &db, error);
-	if (result != OK)
+	if (result)
 		return result;
 	struct db_connection *writer = db_take_writer(db);
 	bool vacant = false;
 	result = db_begin(writer, error); /* fails without the standbys that are asked for */
-	if (result == OK) {
+	if (!result) {
 		struct db_query *query =
 			db_query(writer, "SELECT count(*) FROM pg_class JOIN pg_namespace "
 		                     "ON pg_namespace.oid = relnamespace "
@@ -224,7 +224,7 @@ int pg_vacant(const struct db_options *options, struct error *error)
 	db_close(db);
 	char shown[256];
 	db_shown_url(options->url, shown, sizeof shown);
-	if (result == OK && !vacant)
+	if (!result && !vacant)
 		result = error_set(error, ERR_REFUSED, MSG_STORE_NOT_VACANT, shown, NULL);
 	return result;
 }
@@ -235,18 +235,18 @@ static int confirm(const struct db_options *options, struct error *error)
 {
 	struct db *db;
 	int result = db_open(options, NULL, &db, error);
-	if (result != OK)
+	if (result)
 		return result;
 	struct db_connection *writer = db_take_writer(db);
 	int64_t changes = 0;
 	result = db_begin(writer, error);
-	if (result == OK)
+	if (!result)
 		result = db_execute(db_query(writer, "UPDATE settings SET value = value "
 		                                     "WHERE name = 'schema'"),
 		                    &changes, error);
-	if (result == OK && changes != 1)
+	if (!result && changes != 1)
 		result = error_cause(error, ERR_CORRUPT, "what was restored has no schema's name");
-	if (result == OK)
+	if (!result)
 		result = db_commit(writer, error);
 	db_give(writer);
 	db_close(db);
@@ -257,7 +257,7 @@ int pg_restore(const struct db_options *options, const char *path, struct error 
 {
 	const char *further[] = {"--single-transaction", "--exit-on-error", path, NULL};
 	int result = run_connected(options->url, "pg_restore", further, error);
-	if (result == OK && confirm(options, error) != OK) {
+	if (!result && confirm(options, error)) {
 		if (error)
 			error->code = ERR_UNKNOWN_OUTCOME;
 		result = ERR_UNKNOWN_OUTCOME;

@@ -15,7 +15,7 @@
 
 int pg_fail(struct pg_connection *connection, int code, const char *format, ...)
 {
-	if (connection->base.failure != OK)
+	if (connection->base.failure)
 		return connection->base.failure;
 	char text[ERROR_CAUSE_MAX];
 	va_list places;
@@ -60,7 +60,7 @@ static void fail_by_result(struct pg_connection *connection, const PGresult *res
 			break;
 		}
 	}
-	if (connection->base.failure == OK)
+	if (!connection->base.failure)
 		connection->base.may_retry = may_retry;
 	pg_fail(connection, code, "%s (%s)", primary ? primary : PQresultErrorMessage(result),
 	        state ? state : "no state");
@@ -261,7 +261,7 @@ int64_t pg_deadline(const struct pg_connection *connection)
 
 bool pg_make_room(struct pg_connection *connection)
 {
-	if (connection->base.failure != OK)
+	if (connection->base.failure)
 		return false;
 	if (!connection->pg) {
 		pg_fail(connection, ERR_UNAVAILABLE, "the connection is lost");
@@ -269,7 +269,7 @@ bool pg_make_room(struct pg_connection *connection)
 	}
 	if (connection->waiting_count >= WAITING_MAX - 2)
 		pg_collect(connection, NULL, pg_deadline(connection));
-	return connection->base.failure == OK;
+	return !connection->base.failure;
 }
 
 void pg_note_sent(struct pg_connection *connection, enum pg_kind kind, struct pg_query *query)

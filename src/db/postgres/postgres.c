@@ -82,7 +82,7 @@ static int open_db(const struct db_options *options, struct db **ret_db, struct 
 	pthread_cond_init(&db->turn_changed, NULL);
 	pthread_cond_init(&db->reader_free, NULL);
 	int result = make_connections(db) ? pg_connect(db->readers[0], error) : ERR_NO_MEMORY;
-	if (result != OK) {
+	if (result) {
 		close_db(&db->base);
 		return result;
 	}
@@ -145,7 +145,7 @@ static int begin(struct db_connection *base, struct error *error)
 {
 	struct pg_connection *connection = pg_connection(base);
 	int result = pg_connect(connection, error);
-	if (result != OK)
+	if (result)
 		return base->failure = result;
 	connection->in_transaction = true;
 	pg_send_text(connection, PG_STATEMENT,
@@ -196,7 +196,7 @@ static int unknown_outcome(struct pg_connection *connection, struct error *error
 static int commit(struct db_connection *base, struct error *error)
 {
 	struct pg_connection *connection = pg_connection(base);
-	if (base->failure != OK) {
+	if (base->failure) {
 		roll_back(base);
 		return db_report(base, error);
 	}
@@ -215,7 +215,7 @@ static int commit(struct db_connection *base, struct error *error)
 			connection->limbo_since_us = clock_monotonic_us();
 		return unknown_outcome(connection, error);
 	}
-	if (connection->committed && (connection->commit_warned || base->failure != OK)) {
+	if (connection->committed && (connection->commit_warned || base->failure)) {
 		if (connection->commit_warned)
 			pg_fail(connection, ERR_UNKNOWN_OUTCOME, "the wait for the standby was cancelled");
 		connection->in_transaction = false;
@@ -234,10 +234,10 @@ static int commit(struct db_connection *base, struct error *error)
 static int run(struct db_connection *base, const char *sql, struct error *error)
 {
 	struct pg_connection *connection = pg_connection(base);
-	if (!connection->in_transaction && pg_connect(connection, error) != OK)
+	if (!connection->in_transaction && pg_connect(connection, error))
 		return ERR_UNAVAILABLE;
 	pg_sync(connection);
-	if (!pg_collect(connection, NULL, pg_deadline(connection)) || base->failure != OK)
+	if (!pg_collect(connection, NULL, pg_deadline(connection)) || base->failure)
 		return db_report(base, error);
 	if (PQexitPipelineMode(connection->pg) != 1)
 		return pg_fail(connection, ERR_INTERNAL, "the pipeline is not empty");
@@ -280,7 +280,7 @@ static int ready(struct db *base, struct error *error)
 	struct db_connection *reader = take_reader(base);
 	struct pg_connection *connection = pg_connection(reader);
 	int result = pg_connect(connection, error);
-	if (result == OK) {
+	if (!result) {
 		/* Transactions set synchronous_commit themselves. */
 		pg_send_text(connection, PG_REPLICA_CHECK, pg_committed_query);
 		pg_sync(connection);

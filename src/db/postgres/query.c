@@ -128,7 +128,7 @@ void pg_bind_array(struct db_query *base, struct db_array *array)
 	static const Oid elements[] = {INT8_OID, TEXT_OID, BYTEA_OID};
 	static const Oid arrays[] = {INT8_ARRAY_OID, TEXT_ARRAY_OID, BYTEA_ARRAY_OID};
 	struct pg_connection *connection = pg_connection(base->connection);
-	if (buf_check(&array->wire) != OK) {
+	if (buf_check(&array->wire)) {
 		pg_fail(connection, ERR_NO_MEMORY, "a parameter is too large");
 		bind(base, arrays[array->type], NULL, 0);
 		return;
@@ -237,12 +237,12 @@ void pg_send_text(struct pg_connection *connection, enum pg_kind kind, const cha
 static bool is_connected(struct pg_connection *connection)
 {
 	struct error error = {0};
-	if (connection->base.failure == OK && !connection->in_transaction &&
-	    pg_connect(connection, &error) != OK) {
+	if (!connection->base.failure && !connection->in_transaction &&
+	    pg_connect(connection, &error)) {
 		connection->base.failure = error.code;
 		connection->base.error = error;
 	}
-	return connection->base.failure == OK;
+	return !connection->base.failure;
 }
 
 void pg_send(struct db_query *base)
@@ -260,7 +260,7 @@ static bool collect(struct pg_connection *connection, struct pg_query *query)
 		pg_disconnect(connection);
 	if (query->state != PG_HERE) /* never silently an empty result */
 		pg_fail(connection, ERR_UNAVAILABLE, "a result is missing");
-	return connection->base.failure == OK;
+	return !connection->base.failure;
 }
 
 static bool more_rows(struct pg_connection *connection, struct pg_query *query)
@@ -284,7 +284,7 @@ bool pg_step(struct db_query *base)
 	struct pg_query *query = pg_query(base);
 	if (query->state == PG_BINDING)
 		pg_send(base);
-	if (connection->base.failure != OK)
+	if (connection->base.failure)
 		return false;
 	if (query->state == PG_SENT && !collect(connection, query))
 		return false;
@@ -316,7 +316,7 @@ int pg_execute(struct db_query *base, int64_t *ret_changes, struct error *error)
 	if (query->state == PG_BINDING)
 		send(connection, query, query);
 	bool here = query->state == PG_HERE || collect(connection, query);
-	if (here && connection->base.failure == OK && ret_changes)
+	if (here && !connection->base.failure && ret_changes)
 		*ret_changes = strtoll(PQcmdTuples(query->result), NULL, 10);
 	return pg_end(base, error);
 }

@@ -67,7 +67,7 @@ int sqlite_note_error(struct sqlite_connection *connection, const char *what)
 
 int sqlite_fail(struct sqlite_connection *connection, const char *what)
 {
-	if (connection->base.failure == OK)
+	if (!connection->base.failure)
 		connection->base.failure = sqlite_note_error(connection, what);
 	return connection->base.failure;
 }
@@ -123,7 +123,7 @@ int sqlite_begin(struct db_connection *base, struct error *error)
 	struct db_query *begin =
 		connection->writer ? db_query(base, "BEGIN IMMEDIATE") : db_query(base, "BEGIN");
 	int result = db_execute(begin, NULL, error);
-	connection->in_transaction = result == OK;
+	connection->in_transaction = !result;
 	return result;
 }
 
@@ -138,12 +138,12 @@ void sqlite_rollback(struct db_connection *base)
 int sqlite_commit(struct db_connection *base, struct error *error)
 {
 	struct sqlite_connection *connection = sqlite_connection(base);
-	if (base->failure != OK) {
+	if (base->failure) {
 		sqlite_rollback(base);
 		return db_report(base, error);
 	}
 	int result = db_execute(db_query(base, "COMMIT"), NULL, error);
-	if (result == OK) {
+	if (!result) {
 		connection->in_transaction = false;
 		return OK;
 	}

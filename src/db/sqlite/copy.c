@@ -15,9 +15,9 @@ int sqlite_backup(struct db *base, const char *path, struct error *error)
 	db_bind_string(query, path);
 	int result = db_execute(query, NULL, error);
 	db_give(reader);
-	if (result == OK)
+	if (!result)
 		result = durable_sync(path, error);
-	return result == OK ? durable_sync_above(path, error) : result;
+	return result ? result : durable_sync_above(path, error);
 }
 
 static int refuse(const struct db_options *options, const char *suffix, struct error *error)
@@ -39,9 +39,9 @@ int sqlite_refuse_lone_log(const struct db_options *options, struct error *error
 int sqlite_vacant(const struct db_options *options, struct error *error)
 {
 	int result = refuse(options, "", error);
-	if (result == OK)
+	if (!result)
 		result = sqlite_refuse_lone_log(options, error);
-	return result == OK ? refuse(options, "-journal", error) : result;
+	return result ? result : refuse(options, "-journal", error);
 }
 
 int sqlite_restore(const struct db_options *options, const char *path, struct error *error)
@@ -50,18 +50,18 @@ int sqlite_restore(const struct db_options *options, const char *path, struct er
 	char partial[SQLITE_PATH_MAX];
 	snprintf(partial, sizeof partial, "%s.restoring", target);
 	int result = durable_make_parent(target, error);
-	if (result != OK)
+	if (result)
 		return result;
 	(void)unlink(partial);
 	result = durable_copy(path, partial, error);
-	if (result == OK && rename(partial, target) != 0)
+	if (!result && rename(partial, target) != 0)
 		result = error_cause(error, ERR_IO, "renaming %s: %s", partial, strerror(errno));
-	if (result != OK) {
+	if (result) {
 		(void)unlink(partial);
 		return result;
 	}
 	result = durable_sync_above(target, error);
-	if (result != OK)
+	if (result)
 		(void)unlink(target); /* so that the restore can be repeated */
 	return result;
 }

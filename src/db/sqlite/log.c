@@ -20,7 +20,7 @@ int sqlite_make_files_durable(struct sqlite_db *db, struct error *error)
 	char log[SQLITE_PATH_MAX];
 	snprintf(log, sizeof log, "%s" SQLITE_LOG_SUFFIX, db->path);
 	int result = durable_rewrite(log, UINT64_MAX, error);
-	return result == OK ? durable_rewrite(db->path, 0, error) : result;
+	return result ? result : durable_rewrite(db->path, 0, error);
 }
 
 /* The emptied log is synced too: an older one must not be played into a file that has moved on. */
@@ -34,7 +34,7 @@ int sqlite_move_whole_log(struct sqlite_db *db, struct error *error)
 	char log[SQLITE_PATH_MAX];
 	snprintf(log, sizeof log, "%s" SQLITE_LOG_SUFFIX, db->path);
 	int result = durable_sync(log, error);
-	return result == OK ? durable_sync_above(db->path, error) : result;
+	return result ? result : durable_sync_above(db->path, error);
 }
 
 static int note_log_size(void *context, sqlite3 *sqlite, const char *name, int pages)

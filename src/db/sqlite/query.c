@@ -83,7 +83,7 @@ void sqlite_bind_nothing(struct db_query *base)
 bool sqlite_step(struct db_query *base)
 {
 	struct sqlite_query *query = sqlite_query(base);
-	if (base->connection->failure != OK || !query->statement)
+	if (base->connection->failure || !query->statement)
 		return false;
 	int result = sqlite3_step(query->statement);
 	if (result == SQLITE_ROW)

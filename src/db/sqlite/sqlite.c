@@ -23,14 +23,14 @@ static int take_lock(struct sqlite_db *db, struct error *error)
 static int open_connections(struct sqlite_db *db, struct error *error)
 {
 	int result = sqlite_make_files_durable(db, error);
-	if (result == OK)
+	if (!result)
 		result = sqlite_connection_open(db, &db->writer, true, error);
-	if (result == OK)
+	if (!result)
 		result = sqlite_move_whole_log(db, error);
 	/* Our own lock is not known to other programs that open the file. */
-	if (result != OK && (sqlite3_errcode(db->writer.sqlite) & 0xff) == SQLITE_BUSY)
+	if (result && (sqlite3_errcode(db->writer.sqlite) & 0xff) == SQLITE_BUSY)
 		return error_set(error, ERR_UNAVAILABLE, MSG_STORE_LOCKED, db->path, NULL);
-	for (int i = 0; i < READER_COUNT && result == OK; i++) {
+	for (int i = 0; i < READER_COUNT && !result; i++) {
 		result = sqlite_connection_open(db, &db->readers[i], false, error);
 		db->readers[i].next_free = db->free_readers;
 		db->free_readers = &db->readers[i];
@@ -73,18 +73,18 @@ static int sqlite_open(const struct db_options *options, struct db **ret_db, str
 	int result = OK;
 	if (!options->create && access(db->path, F_OK) != 0)
 		result = error_set(error, ERR_NOT_FOUND, MSG_STORE_ABSENT, db->path, NULL);
-	if (result == OK && options->create)
+	if (!result && options->create)
 		result = durable_make_parent(db->path, error);
-	if (result == OK)
+	if (!result)
 		result = take_lock(db, error);
 	/* SQLite deletes a log whose file is gone, and with it what it holds. */
-	if (result == OK && access(db->path, F_OK) != 0)
+	if (!result && access(db->path, F_OK) != 0)
 		result = sqlite_refuse_lone_log(options, error);
 	mode_t mask = umask(0077);
-	if (result == OK)
+	if (!result)
 		result = open_connections(db, error);
 	umask(mask);
-	if (result != OK) {
+	if (result) {
 		sqlite_close(&db->base);
 		return result;
 	}

@@ -68,13 +68,13 @@ static int create_account(struct db_connection *connection, const struct account
                           int64_t credits, int64_t now_us, const char *account_id,
                           struct error *error)
 {
-	int code = insert_account(connection, given, account_id, now_us, error);
-	if (code || !credits)
-		return code;
+	int result = insert_account(connection, given, account_id, now_us, error);
+	if (result || !credits)
+		return result;
 	int64_t account = 0;
-	code = find_account_number(connection, slice_of(account_id), &account, error);
-	if (code)
-		return code;
+	result = find_account_number(connection, slice_of(account_id), &account, error);
+	if (result)
+		return result;
 	struct credit_outcome outcome;
 	struct credit_movement movement = {credits, "adjustment", "initial credits"};
 	return move_credits(connection, account, &movement, now_us, &outcome, error);
@@ -86,14 +86,14 @@ int store_create_account(struct store *store, const struct account_record *given
 	char account_id[ID_SIZE];
 	store_fresh_id("acc_", account_id);
 	struct db_connection *connection;
-	int code = begin_write(store, &connection, error);
-	if (code)
-		return code;
-	code = create_account(connection, given, credits, now_us, account_id, error);
-	code = end_write(connection, code, error);
-	if (!code)
+	int result = begin_write(store, &connection, error);
+	if (result)
+		return result;
+	result = create_account(connection, given, credits, now_us, account_id, error);
+	result = end_write(connection, result, error);
+	if (!result)
 		memcpy(ret_account_id, account_id, ID_SIZE);
-	return code;
+	return result;
 }
 
 #define ACCOUNT_COLUMNS                                                                            \
@@ -129,9 +129,9 @@ int store_find_account(struct store *store, struct slice account_id, int64_t now
                        struct arena *arena, struct account_record *ret, struct error *error)
 {
 	struct db_connection *connection;
-	int code = begin_read(store, &connection, error);
-	if (code)
-		return code;
+	int result = begin_read(store, &connection, error);
+	if (result)
+		return result;
 	char day[11];
 	time_day_key(now_us, day);
 	struct row row = {.arena = arena,
@@ -142,24 +142,24 @@ int store_find_account(struct store *store, struct slice account_id, int64_t now
 	bool found = db_step(row.query);
 	if (found)
 		read_account(&row, &record);
-	code = end_read(connection, row_end(&row, found, MSG_STORE_NO_ACCOUNT, account_id, error));
-	if (!code)
+	result = end_read(connection, row_end(&row, found, MSG_STORE_NO_ACCOUNT, account_id, error));
+	if (!result)
 		*ret = record;
-	return code;
+	return result;
 }
 
 int store_list_accounts(struct store *store, struct slice after, int64_t limit, int64_t now_us,
                         struct arena *arena, struct account_list *ret, struct error *error)
 {
 	struct db_connection *connection;
-	int code = begin_read(store, &connection, error);
-	if (code)
-		return code;
+	int result = begin_read(store, &connection, error);
+	if (result)
+		return result;
 	int64_t after_number = 0;
 	if (after.size)
-		code = find_account_number(connection, after, &after_number, error);
-	if (code)
-		return end_read(connection, code);
+		result = find_account_number(connection, after, &after_number, error);
+	if (result)
+		return end_read(connection, result);
 	char day[11];
 	time_day_key(now_us, day);
 	struct row row = {.arena = arena,
@@ -173,19 +173,19 @@ int store_list_accounts(struct store *store, struct slice after, int64_t limit, 
 	while (!row.failed && db_step(row.query) &&
 	       (item = list_add(&row, &list.items, &list.count, &list.more, limit, sizeof *item)))
 		read_account(&row, item);
-	code = end_read(connection, row_end(&row, true, MSG_NONE, after, error));
-	if (!code)
+	result = end_read(connection, row_end(&row, true, MSG_NONE, after, error));
+	if (!result)
 		*ret = list;
-	return code;
+	return result;
 }
 
 static int change_account(struct db_connection *connection, struct slice account_id,
                           const struct account_change *change, int64_t now_us, struct error *error)
 {
 	int64_t account = 0;
-	int code = find_account_number(connection, account_id, &account, error);
-	if (code)
-		return code;
+	int result = find_account_number(connection, account_id, &account, error);
+	if (result)
+		return result;
 	struct db_query *query = db_query(
 		connection,
 		"UPDATE accounts SET name = COALESCE($2, name),"
@@ -214,9 +214,9 @@ int store_change_account(struct store *store, struct slice account_id,
                          const struct account_change *change, int64_t now_us, struct error *error)
 {
 	struct db_connection *connection;
-	int code = begin_write(store, &connection, error);
-	if (code)
-		return code;
+	int result = begin_write(store, &connection, error);
+	if (result)
+		return result;
 	return end_write(connection, change_account(connection, account_id, change, now_us, error),
 	                 error);
 }
@@ -228,18 +228,18 @@ int store_move_credits(struct store *store, struct slice account_id,
                        struct credit_outcome *ret, struct error *error)
 {
 	struct db_connection *connection;
-	int code = begin_write(store, &connection, error);
-	if (code)
-		return code;
+	int result = begin_write(store, &connection, error);
+	if (result)
+		return result;
 	int64_t account = 0;
 	struct credit_outcome outcome;
-	code = find_account_number(connection, account_id, &account, error);
-	if (!code)
-		code = move_credits(connection, account, movement, now_us, &outcome, error);
-	code = end_write(connection, code, error);
-	if (!code)
+	result = find_account_number(connection, account_id, &account, error);
+	if (!result)
+		result = move_credits(connection, account, movement, now_us, &outcome, error);
+	result = end_write(connection, result, error);
+	if (!result)
 		*ret = outcome;
-	return code;
+	return result;
 }
 
 static void read_credit(struct row *row, struct credit_record *record)
@@ -262,13 +262,13 @@ int store_list_credits(struct store *store, struct slice account_id, int64_t bef
                        struct arena *arena, struct credit_list *ret, struct error *error)
 {
 	struct db_connection *connection;
-	int code = begin_read(store, &connection, error);
-	if (code)
-		return code;
+	int result = begin_read(store, &connection, error);
+	if (result)
+		return result;
 	int64_t account = 0;
-	code = find_account_number(connection, account_id, &account, error);
-	if (code)
-		return end_read(connection, code);
+	result = find_account_number(connection, account_id, &account, error);
+	if (result)
+		return end_read(connection, result);
 	struct row row = {
 		.arena = arena,
 		.query = db_query(connection,
@@ -286,8 +286,8 @@ int store_list_credits(struct store *store, struct slice account_id, int64_t bef
 	while (!row.failed && db_step(row.query) &&
 	       (item = list_add(&row, &list.items, &list.count, &list.more, limit, sizeof *item)))
 		read_credit(&row, item);
-	code = end_read(connection, row_end(&row, true, MSG_NONE, account_id, error));
-	if (!code)
+	result = end_read(connection, row_end(&row, true, MSG_NONE, account_id, error));
+	if (!result)
 		*ret = list;
-	return code;
+	return result;
 }

@@ -7,9 +7,9 @@ static int insert_key(struct db_connection *connection, struct slice channel_id,
                       struct error *error)
 {
 	int64_t account = 0, channel = 0;
-	int code = find_channel_number(connection, channel_id, &account, &channel, error);
-	if (code)
-		return code;
+	int result = find_channel_number(connection, channel_id, &account, &channel, error);
+	if (result)
+		return result;
 	struct db_query *query = db_query(
 		connection, "INSERT INTO api_keys (account, channel, key, key_id, key_hash, last_four,"
 					" mode, name, created_at) SELECT $1, $2, COALESCE(MAX(key), 0) + 1, $3,"
@@ -33,14 +33,14 @@ int store_create_key(struct store *store, struct slice channel_id, enum mode mod
 	store_fresh_id("key_", record.key_id);
 	memcpy(record.last_four, last_four, sizeof record.last_four);
 	struct db_connection *connection;
-	int code = begin_write(store, &connection, error);
-	if (code)
-		return code;
-	code = insert_key(connection, channel_id, &record, key_hash, error);
-	code = end_write(connection, code, error);
-	if (!code)
+	int result = begin_write(store, &connection, error);
+	if (result)
+		return result;
+	result = insert_key(connection, channel_id, &record, key_hash, error);
+	result = end_write(connection, result, error);
+	if (!result)
 		memcpy(ret_key_id, record.key_id, ID_SIZE);
-	return code;
+	return result;
 }
 
 static void read_key(struct row *row, struct key_record *record)
@@ -76,15 +76,15 @@ int store_list_keys(struct store *store, struct slice account_id, struct slice c
                     struct error *error)
 {
 	struct db_connection *connection;
-	int code = begin_read(store, &connection, error);
-	if (code)
-		return code;
+	int result = begin_read(store, &connection, error);
+	if (result)
+		return result;
 	int64_t account, channel, after_key = 0;
-	code = find_filters(connection, account_id, channel_id, &account, &channel, error);
-	if (!code && after.size)
-		code = find_key_number(connection, after, &after_key, error);
-	if (code)
-		return end_read(connection, code);
+	result = find_filters(connection, account_id, channel_id, &account, &channel, error);
+	if (!result && after.size)
+		result = find_key_number(connection, after, &after_key, error);
+	if (result)
+		return end_read(connection, result);
 	struct row row = {
 		.arena = arena,
 		.query = db_query(connection,
@@ -103,19 +103,19 @@ int store_list_keys(struct store *store, struct slice account_id, struct slice c
 	while (!row.failed && db_step(row.query) &&
 	       (item = list_add(&row, &list.items, &list.count, &list.more, limit, sizeof *item)))
 		read_key(&row, item);
-	code = end_read(connection, row_end(&row, true, MSG_NONE, after, error));
-	if (!code)
+	result = end_read(connection, row_end(&row, true, MSG_NONE, after, error));
+	if (!result)
 		*ret = list;
-	return code;
+	return result;
 }
 
 int store_revoke_key(struct store *store, struct slice key_id, int64_t now_us,
                      int64_t *ret_revoked_at_us, struct error *error)
 {
 	struct db_connection *connection;
-	int code = begin_write(store, &connection, error);
-	if (code)
-		return code;
+	int result = begin_write(store, &connection, error);
+	if (result)
+		return result;
 	struct row row = {.query = db_query(connection,
 	                                    "UPDATE api_keys SET revoked_at = COALESCE(revoked_at, $2)"
 	                                    " WHERE key_id = $1 RETURNING revoked_at")};
@@ -123,8 +123,8 @@ int store_revoke_key(struct store *store, struct slice key_id, int64_t now_us,
 	db_bind_integer(row.query, now_us);
 	bool found = db_step(row.query);
 	int64_t revoked_at_us = found ? db_integer(row.query, 0) : 0;
-	code = end_write(connection, row_end(&row, found, MSG_STORE_NO_KEY, key_id, error), error);
-	if (!code)
+	result = end_write(connection, row_end(&row, found, MSG_STORE_NO_KEY, key_id, error), error);
+	if (!result)
 		*ret_revoked_at_us = revoked_at_us;
-	return code;
+	return result;
 }

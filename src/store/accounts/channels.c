@@ -37,7 +37,7 @@ int store_find_key(struct store *store, const struct sha256 *key_hash, struct ke
 	}
 	int result = db_end(query, error);
 	db_give(reader);
-	return result != OK ? result : found ? OK : ERR_NOT_FOUND;
+	return result ? result : found ? OK : ERR_NOT_FOUND;
 }
 
 static char *copy_column(struct arena *arena, struct db_query *query, int column)
@@ -57,7 +57,7 @@ static int read_configs(struct db_connection *reader, struct arena *arena, struc
 	db_bind_integer(query, channel->channel);
 	size_t count = db_step(query) ? (size_t)db_integer(query, 0) : 0;
 	int result = db_end(query, error);
-	if (result != OK)
+	if (result)
 		return result;
 	channel->configs = arena_alloc(arena, (count + 1) * sizeof *channel->configs);
 	if (!channel->configs)
@@ -85,7 +85,7 @@ static int read_configs(struct db_connection *reader, struct arena *arena, struc
 		config->hash = store_sha256(db_blob(query, 7));
 	}
 	int ended = db_end(query, error);
-	return ended != OK ? ended : result;
+	return ended ? ended : result;
 }
 
 int store_get_channel(struct store *store, int64_t account, int64_t channel, struct arena *arena,
@@ -105,14 +105,14 @@ int store_get_channel(struct store *store, int64_t account, int64_t channel, str
 		store_copy_id(found.channel_id, db_text(query, 0));
 		store_copy_id(found.account_id, db_text(query, 1));
 	}
-	if (result == OK)
+	if (!result)
 		result = db_end(query, error);
-	if (result == OK && !present)
+	if (!result && !present)
 		result = ERR_NOT_FOUND;
-	if (result == OK)
+	if (!result)
 		result = read_configs(reader, arena, &found, error);
 	db_give(reader);
-	if (result != OK)
+	if (result)
 		return result;
 	*ret = found;
 	for (size_t i = 0; i < ret->config_count; i++)

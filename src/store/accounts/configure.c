@@ -9,9 +9,9 @@ static int digest_config(const struct config_facts *facts, struct sha256 *ret, s
 	BUF_AUTO struct buf document;
 	buf_init(&document, DOCUMENT_MAX);
 	config_document(facts, &document);
-	int code = buf_check(&document);
-	if (code)
-		return error_cause(error, code, "a configuration document of channel %s",
+	int result = buf_check(&document);
+	if (result)
+		return error_cause(error, result, "a configuration document of channel %s",
 		                   facts->channel_id);
 	*ret = sha256_of(document.data, document.size);
 	return OK;
@@ -21,9 +21,9 @@ static int insert_config(struct db_connection *connection, int64_t account, int6
                          const struct config_facts *facts, struct error *error)
 {
 	struct sha256 hash;
-	int code = digest_config(facts, &hash, error);
-	if (code)
-		return code;
+	int result = digest_config(facts, &hash, error);
+	if (result)
+		return result;
 	struct db_query *query = db_query(
 		connection, "INSERT INTO channel_configs (account, channel, version, sealed_at, modality,"
 					" name, description, declarant, supplementary_info, config_hash)"
@@ -49,9 +49,9 @@ static int insert_chain(struct db_connection *connection, int64_t account, int64
 	BUF_AUTO struct buf document;
 	buf_init(&document, DOCUMENT_MAX);
 	genesis_document(channel_id, mode, now_us, &document);
-	int code = buf_check(&document);
-	if (code)
-		return error_cause(error, code, "a genesis document");
+	int result = buf_check(&document);
+	if (result)
+		return error_cause(error, result, "a genesis document");
 	struct sha256 genesis = sha256_of(document.data, document.size);
 	struct db_query *query =
 		db_query(connection, "INSERT INTO chains (account, chain, created_at, genesis_hash,"
@@ -81,17 +81,17 @@ static int create_channel(struct db_connection *connection, struct slice account
                           struct error *error)
 {
 	int64_t account = 0, channel = 0;
-	int code = find_account_number(connection, account_id, &account, error);
-	if (!code)
-		code = insert_channel(connection, account, channel_id, now_us, error);
-	if (!code)
-		code = find_channel_number(connection, slice_of(channel_id), &account, &channel, error);
-	if (!code)
-		code = insert_chain(connection, account, channel, MODE_LIVE, channel_id, now_us, error);
-	if (!code)
-		code = insert_chain(connection, account, channel, MODE_TEST, channel_id, now_us, error);
-	if (code)
-		return code;
+	int result = find_account_number(connection, account_id, &account, error);
+	if (!result)
+		result = insert_channel(connection, account, channel_id, now_us, error);
+	if (!result)
+		result = find_channel_number(connection, slice_of(channel_id), &account, &channel, error);
+	if (!result)
+		result = insert_chain(connection, account, channel, MODE_LIVE, channel_id, now_us, error);
+	if (!result)
+		result = insert_chain(connection, account, channel, MODE_TEST, channel_id, now_us, error);
+	if (result)
+		return result;
 	struct config_facts facts = *config;
 	facts.channel_id = channel_id;
 	facts.version = 1;
@@ -106,14 +106,14 @@ int store_create_channel(struct store *store, struct slice account_id,
 	char channel_id[ID_SIZE];
 	store_fresh_id("chn_", channel_id);
 	struct db_connection *connection;
-	int code = begin_write(store, &connection, error);
-	if (code)
-		return code;
-	code = create_channel(connection, account_id, config, channel_id, now_us, error);
-	code = end_write(connection, code, error);
-	if (!code)
+	int result = begin_write(store, &connection, error);
+	if (result)
+		return result;
+	result = create_channel(connection, account_id, config, channel_id, now_us, error);
+	result = end_write(connection, result, error);
+	if (!result)
 		memcpy(ret_channel_id, channel_id, ID_SIZE);
-	return code;
+	return result;
 }
 
 /* ---- reading ---- */
@@ -152,9 +152,9 @@ int store_find_channel(struct store *store, struct slice channel_id, struct aren
                        struct channel_record *ret, struct error *error)
 {
 	struct db_connection *connection;
-	int code = begin_read(store, &connection, error);
-	if (code)
-		return code;
+	int result = begin_read(store, &connection, error);
+	if (result)
+		return result;
 	struct row row = {.arena = arena,
 	                  .query = db_query(connection, CHANNEL_COLUMNS " WHERE c.channel_id = $1")};
 	db_bind_text(row.query, channel_id);
@@ -162,10 +162,10 @@ int store_find_channel(struct store *store, struct slice channel_id, struct aren
 	bool found = db_step(row.query);
 	if (found)
 		read_channel(&row, &record);
-	code = end_read(connection, row_end(&row, found, MSG_STORE_NO_CHANNEL, channel_id, error));
-	if (!code)
+	result = end_read(connection, row_end(&row, found, MSG_STORE_NO_CHANNEL, channel_id, error));
+	if (!result)
 		*ret = record;
-	return code;
+	return result;
 }
 
 int store_list_channels(struct store *store, struct slice account_id, struct slice after,
@@ -173,13 +173,13 @@ int store_list_channels(struct store *store, struct slice account_id, struct sli
                         struct error *error)
 {
 	struct db_connection *connection;
-	int code = begin_read(store, &connection, error);
-	if (code)
-		return code;
+	int result = begin_read(store, &connection, error);
+	if (result)
+		return result;
 	int64_t account, after_channel;
-	code = find_filters(connection, account_id, after, &account, &after_channel, error);
-	if (code)
-		return end_read(connection, code);
+	result = find_filters(connection, account_id, after, &account, &after_channel, error);
+	if (result)
+		return end_read(connection, result);
 	struct row row = {.arena = arena,
 	                  .query =
 	                      db_query(connection, CHANNEL_COLUMNS " WHERE ($1 = 0 OR c.account = $1)"
@@ -193,10 +193,10 @@ int store_list_channels(struct store *store, struct slice account_id, struct sli
 	while (!row.failed && db_step(row.query) &&
 	       (item = list_add(&row, &list.items, &list.count, &list.more, limit, sizeof *item)))
 		read_channel(&row, item);
-	code = end_read(connection, row_end(&row, true, MSG_NONE, after, error));
-	if (!code)
+	result = end_read(connection, row_end(&row, true, MSG_NONE, after, error));
+	if (!result)
 		*ret = list;
-	return code;
+	return result;
 }
 
 /* ---- configuration ---- */
@@ -276,15 +276,15 @@ static int configure_channel(struct db_connection *connection, struct slice chan
 	arena_init(&arena, DOCUMENT_MAX);
 	int64_t account = 0, channel = 0;
 	struct config_state state = {0};
-	int code = find_channel_number(connection, channel_id, &account, &channel, error);
-	if (!code)
-		code = lock_account(connection, account, error);
-	if (!code)
-		code = load_config(connection, account, channel, channel_id, &arena, &state, error);
-	if (!code)
-		code = apply_change(&state, change, ret_changed, error);
-	if (code)
-		return code;
+	int result = find_channel_number(connection, channel_id, &account, &channel, error);
+	if (!result)
+		result = lock_account(connection, account, error);
+	if (!result)
+		result = load_config(connection, account, channel, channel_id, &arena, &state, error);
+	if (!result)
+		result = apply_change(&state, change, ret_changed, error);
+	if (result)
+		return result;
 	struct config_facts *facts = &state.facts;
 	*ret_version = facts->version + *ret_changed;
 	if (!*ret_changed)
@@ -294,9 +294,9 @@ static int configure_channel(struct db_connection *connection, struct slice chan
 	facts->channel_id = id;
 	facts->version = *ret_version;
 	facts->sealed_at_us = now_us > facts->sealed_at_us ? now_us : facts->sealed_at_us;
-	code = insert_config(connection, account, channel, facts, error);
-	if (code)
-		return code;
+	result = insert_config(connection, account, channel, facts, error);
+	if (result)
+		return result;
 	struct db_query *query = db_query(
 		connection, "UPDATE channels SET config_version = $3 WHERE account = $1 AND channel = $2");
 	db_bind_integer(query, account);
@@ -310,15 +310,15 @@ int store_configure_channel(struct store *store, struct slice channel_id,
                             int64_t *ret_version, bool *ret_changed, struct error *error)
 {
 	struct db_connection *connection;
-	int code = begin_write(store, &connection, error);
-	if (code)
-		return code;
+	int result = begin_write(store, &connection, error);
+	if (result)
+		return result;
 	int64_t version = 0;
 	bool changed = false;
-	code = configure_channel(connection, channel_id, change, now_us, &version, &changed, error);
-	code = end_write(connection, code, error);
-	if (code)
-		return code;
+	result = configure_channel(connection, channel_id, change, now_us, &version, &changed, error);
+	result = end_write(connection, result, error);
+	if (result)
+		return result;
 	*ret_version = version;
 	*ret_changed = changed;
 	return OK;
@@ -328,18 +328,18 @@ int store_suspend_channel(struct store *store, struct slice channel_id, bool sus
                           struct error *error)
 {
 	struct db_connection *connection;
-	int code = begin_write(store, &connection, error);
-	if (code)
-		return code;
+	int result = begin_write(store, &connection, error);
+	if (result)
+		return result;
 	int64_t account = 0, channel = 0;
-	code = find_channel_number(connection, channel_id, &account, &channel, error);
-	if (!code) {
+	result = find_channel_number(connection, channel_id, &account, &channel, error);
+	if (!result) {
 		struct db_query *query = db_query(
 			connection, "UPDATE channels SET suspended = $3 WHERE account = $1 AND channel = $2");
 		db_bind_integer(query, account);
 		db_bind_integer(query, channel);
 		db_bind_integer(query, suspended);
-		code = db_execute(query, NULL, error);
+		result = db_execute(query, NULL, error);
 	}
-	return end_write(connection, code, error);
+	return end_write(connection, result, error);
 }

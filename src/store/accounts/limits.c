@@ -27,9 +27,9 @@ static int find_limit_key(struct db_connection *connection, struct slice key_id,
 		test = slice_is(db_text(row.query, 3), mode_text(MODE_TEST));
 		revoked = !db_is_null(row.query, 4);
 	}
-	int code = row_end(&row, found, MSG_STORE_NO_KEY, key_id, error);
-	if (code || !(test || revoked))
-		return code;
+	int result = row_end(&row, found, MSG_STORE_NO_KEY, key_id, error);
+	if (result || !(test || revoked))
+		return result;
 	char id[ID_SIZE];
 	store_copy_id(id, key_id);
 	return error_set(error, ERR_REFUSED,
@@ -64,23 +64,24 @@ int store_create_limit(struct store *store, struct slice channel_id, struct slic
 	char limit_id[ID_SIZE];
 	store_fresh_id("lim_", limit_id);
 	struct db_connection *connection;
-	int code = begin_write(store, &connection, error);
-	if (code)
-		return code;
+	int result = begin_write(store, &connection, error);
+	if (result)
+		return result;
 	struct limit_target target = {0};
 	if (key_id.size)
-		code = find_limit_key(connection, key_id, &target, error);
+		result = find_limit_key(connection, key_id, &target, error);
 	else
-		code = find_channel_number(connection, channel_id, &target.account, &target.channel, error);
-	if (!code)
-		code = lock_account(connection, target.account, error);
-	if (!code)
-		code =
+		result =
+			find_channel_number(connection, channel_id, &target.account, &target.channel, error);
+	if (!result)
+		result = lock_account(connection, target.account, error);
+	if (!result)
+		result =
 			insert_limit(connection, &target, limit_id, period, max_events, block, now_us, error);
-	code = end_write(connection, code, error);
-	if (!code)
+	result = end_write(connection, result, error);
+	if (!result)
 		memcpy(ret_limit_id, limit_id, ID_SIZE);
-	return code;
+	return result;
 }
 
 static void read_limit(struct row *row, struct limit_record *record)
@@ -104,13 +105,13 @@ int store_list_limits(struct store *store, struct slice account_id, struct slice
                       struct limit_list *ret, struct error *error)
 {
 	struct db_connection *connection;
-	int code = begin_read(store, &connection, error);
-	if (code)
-		return code;
+	int result = begin_read(store, &connection, error);
+	if (result)
+		return result;
 	int64_t account, channel;
-	code = find_filters(connection, account_id, channel_id, &account, &channel, error);
-	if (code)
-		return end_read(connection, code);
+	result = find_filters(connection, account_id, channel_id, &account, &channel, error);
+	if (result)
+		return end_read(connection, result);
 	char day[PERIOD_KEY_SIZE], month[PERIOD_KEY_SIZE];
 	period_key(PERIOD_DAY, now_us, day);
 	period_key(PERIOD_MONTH, now_us, month);
@@ -141,19 +142,19 @@ int store_list_limits(struct store *store, struct slice account_id, struct slice
 	while (!row.failed && db_step(row.query) &&
 	       (item = list_add(&row, &list.items, &list.count, &list.more, limit, sizeof *item)))
 		read_limit(&row, item);
-	code = end_read(connection, row_end(&row, true, MSG_NONE, after, error));
-	if (!code)
+	result = end_read(connection, row_end(&row, true, MSG_NONE, after, error));
+	if (!result)
 		*ret = list;
-	return code;
+	return result;
 }
 
 static int delete_by_id(struct store *store, const char *sql, struct slice id, enum message missing,
                         struct error *error)
 {
 	struct db_connection *connection;
-	int code = begin_write(store, &connection, error);
-	if (code)
-		return code;
+	int result = begin_write(store, &connection, error);
+	if (result)
+		return result;
 	struct row row = {.query = db_query(connection, sql)};
 	db_bind_text(row.query, id);
 	bool found = db_step(row.query);
@@ -180,9 +181,9 @@ static int refuse_same_threshold(struct db_connection *connection, int64_t accou
 	bool found = db_step(query);
 	if (found)
 		store_copy_id(other, db_text(query, 0));
-	int code = db_end(query, error);
-	if (code || !found)
-		return code;
+	int result = db_end(query, error);
+	if (result || !found)
+		return result;
 	char text[24];
 	snprintf(text, sizeof text, "%" PRId64, credits);
 	return error_set(error, ERR_REFUSED, MSG_STORE_THRESHOLD_EXISTS, text, other, NULL);
@@ -194,16 +195,16 @@ int store_create_threshold(struct store *store, struct slice account_id, int64_t
 	char threshold_id[ID_SIZE];
 	store_fresh_id("thr_", threshold_id);
 	struct db_connection *connection;
-	int code = begin_write(store, &connection, error);
-	if (code)
-		return code;
+	int result = begin_write(store, &connection, error);
+	if (result)
+		return result;
 	int64_t account = 0;
-	code = find_account_number(connection, account_id, &account, error);
-	if (!code)
-		code = lock_account(connection, account, error);
-	if (!code)
-		code = refuse_same_threshold(connection, account, credits, error);
-	if (!code) {
+	result = find_account_number(connection, account_id, &account, error);
+	if (!result)
+		result = lock_account(connection, account, error);
+	if (!result)
+		result = refuse_same_threshold(connection, account, credits, error);
+	if (!result) {
 		struct db_query *query = db_query(
 			connection, "INSERT INTO balance_thresholds (account, threshold_id, credits, armed)"
 						" SELECT account, $2, $3, CASE WHEN balance > $3 THEN 1 ELSE 0 END"
@@ -211,12 +212,12 @@ int store_create_threshold(struct store *store, struct slice account_id, int64_t
 		db_bind_integer(query, account);
 		db_bind_string(query, threshold_id);
 		db_bind_integer(query, credits);
-		code = db_execute(query, NULL, error);
+		result = db_execute(query, NULL, error);
 	}
-	code = end_write(connection, code, error);
-	if (!code)
+	result = end_write(connection, result, error);
+	if (!result)
 		memcpy(ret_threshold_id, threshold_id, ID_SIZE);
-	return code;
+	return result;
 }
 
 static void read_threshold(struct row *row, struct threshold_record *record)
@@ -234,14 +235,14 @@ int store_list_thresholds(struct store *store, struct slice account_id, struct s
                           struct error *error)
 {
 	struct db_connection *connection;
-	int code = begin_read(store, &connection, error);
-	if (code)
-		return code;
+	int result = begin_read(store, &connection, error);
+	if (result)
+		return result;
 	int64_t account = 0;
 	if (account_id.size)
-		code = find_account_number(connection, account_id, &account, error);
-	if (code)
-		return end_read(connection, code);
+		result = find_account_number(connection, account_id, &account, error);
+	if (result)
+		return end_read(connection, result);
 	struct row row = {
 		.arena = arena,
 		.query = db_query(connection,
@@ -257,10 +258,10 @@ int store_list_thresholds(struct store *store, struct slice account_id, struct s
 	while (!row.failed && db_step(row.query) &&
 	       (item = list_add(&row, &list.items, &list.count, &list.more, limit, sizeof *item)))
 		read_threshold(&row, item);
-	code = end_read(connection, row_end(&row, true, MSG_NONE, after, error));
-	if (!code)
+	result = end_read(connection, row_end(&row, true, MSG_NONE, after, error));
+	if (!result)
 		*ret = list;
-	return code;
+	return result;
 }
 
 int store_delete_threshold(struct store *store, struct slice threshold_id, struct error *error)

@@ -154,7 +154,7 @@ static int load_entry(struct client_refs *refs, int table, const struct entry *e
 	if (table != refs->table)
 		return list_add(&refs->moving, entry);
 	int result = slots_reserve(refs, 1);
-	if (result != OK)
+	if (result)
 		return result;
 	slot_put(refs, entry);
 	refs->gathered++;
@@ -166,9 +166,9 @@ static int load_table(struct client_refs *refs, struct db_connection *connection
 {
 	int result = OK;
 	struct db_query *query = select_table(connection, table);
-	while (result == OK && db_step(query)) {
+	while (!result && db_step(query)) {
 		struct slice entries = db_blob(query, 0);
-		for (size_t at = 0; at + sizeof(struct entry) <= entries.size && result == OK;
+		for (size_t at = 0; at + sizeof(struct entry) <= entries.size && !result;
 		     at += sizeof(struct entry)) {
 			struct entry entry;
 			memcpy(&entry, entries.data + at, sizeof entry);
@@ -176,7 +176,7 @@ static int load_table(struct client_refs *refs, struct db_connection *connection
 		}
 	}
 	int ended = db_end(query, error);
-	return ended != OK ? ended : result;
+	return ended ? ended : result;
 }
 
 int client_refs_open(struct db_connection *connection, size_t gathered_max,
@@ -191,9 +191,9 @@ int client_refs_open(struct db_connection *connection, size_t gathered_max,
 	if (db_step(query))
 		refs->table = slice_is(db_text(query, 0), "1");
 	int result = db_end(query, error);
-	for (int table = 0; table < 2 && result == OK; table++)
+	for (int table = 0; table < 2 && !result; table++)
 		result = load_table(refs, connection, table, error);
-	if (result != OK) {
+	if (result) {
 		client_refs_close(refs);
 		return result;
 	}
@@ -249,7 +249,7 @@ int client_refs_find(struct client_refs *refs, struct db_connection *connection,
 	while (count < max && db_step(query))
 		ret_sequences[count++] = db_integer(query, 0);
 	int result = db_end(query, error);
-	if (result != OK)
+	if (result)
 		return result;
 	if (count == max)
 		return error_cause(error, ERR_INTERNAL, "too many equal hashes of client_refs");
@@ -316,17 +316,17 @@ int client_refs_write(struct client_refs *refs, struct db_connection *connection
                       struct error *error)
 {
 	int result = slots_reserve(refs, refs->added.count);
-	if (result == OK)
+	if (!result)
 		result = write_added(refs, connection, error);
 	size_t left = refs->moving.count - refs->moved;
 	size_t count = refs->added.count * MOVED_PER_NEW + MOVED_AT_LEAST;
 	refs->move_to = refs->moved + (count < left ? count : left);
-	for (size_t i = refs->moved; i < refs->move_to && result == OK; i++)
+	for (size_t i = refs->moved; i < refs->move_to && !result; i++)
 		result = move_entry(connection, &refs->moving.items[i], error);
-	if (result == OK && refs->moving.count > 0 && refs->move_to == refs->moving.count)
+	if (!result && refs->moving.count > 0 && refs->move_to == refs->moving.count)
 		result = empty_other_table(refs, connection, error);
 	bool nothing_moves = refs->moving.count == 0 || refs->emptied;
-	if (result == OK && nothing_moves && refs->gathered + refs->added.count >= refs->gathered_max)
+	if (!result && nothing_moves && refs->gathered + refs->added.count >= refs->gathered_max)
 		result = turn_tables(refs, connection, error);
 	return result;
 }
@@ -386,14 +386,14 @@ int client_refs_count(struct db_connection *connection, int64_t *ret_count, stru
 {
 	struct client_refs *refs;
 	int result = client_refs_open(connection, CLIENT_REFS_GATHERED, &refs, error);
-	if (result != OK)
+	if (result)
 		return result;
 	struct db_query *query = db_query(connection, "SELECT count(*) FROM client_refs");
 	*ret_count = db_step(query) ? db_integer(query, 0) : 0;
 	result = db_end(query, error);
 	/* Gathered entries are never in the tree; of those that move, the tree has some already. */
 	*ret_count += (int64_t)refs->gathered;
-	for (size_t i = 0; i < refs->moving.count && result == OK; i++) {
+	for (size_t i = 0; i < refs->moving.count && !result; i++) {
 		const struct entry *entry = &refs->moving.items[i];
 		query = db_query(connection, "SELECT 1 FROM client_refs WHERE account = $1 AND chain = $2 "
 		                             "AND ref_hash = $3 AND sequence = $4");

@@ -16,7 +16,7 @@ static int get_channel_of_chain(struct db_connection *connection, int64_t accoun
 		store_copy_id(ret->channel_id, db_text(query, 0));
 	ret->mode = chain % 2 ? MODE_TEST : MODE_LIVE;
 	int result = db_end(query, error);
-	return result != OK ? result : found ? OK : ERR_NOT_FOUND;
+	return result ? result : found ? OK : ERR_NOT_FOUND;
 }
 
 #define READ_EVENT_COLUMNS                                                                         \
@@ -179,7 +179,7 @@ static int list_piece(struct db_connection *connection, struct listing *listing,
 {
 	struct event event = {0};
 	int result = get_channel_of_chain(connection, listing->account, listing->chain, &event, error);
-	if (result != OK)
+	if (result)
 		return result;
 	struct cover cover;
 	cover_begin(&cover, connection, listing->account, listing->chain);
@@ -199,7 +199,7 @@ static int list_piece(struct db_connection *connection, struct listing *listing,
 	}
 	result = db_end(query, error);
 	*ret_more = seen == wanted;
-	return result != OK ? result : answer;
+	return result ? result : answer;
 }
 
 /* Time bounds become sequence bounds, since received_at never decreases along a chain. */
@@ -214,7 +214,7 @@ static int bound_by_times(struct store *store, struct listing *listing, struct e
 	                                 filter->from_us == TIME_NONE ? INT64_MIN + 1 : filter->from_us,
 	                                 filter->to_us == TIME_NONE ? INT64_MAX : filter->to_us, &first,
 	                                 &last, error);
-	if (result != OK)
+	if (result)
 		return result;
 	if (listing->next < first)
 		listing->next = first;
@@ -249,10 +249,10 @@ int store_list_events(struct store *store, int64_t account, int64_t chain,
 		return OK;
 	int result = bound_by_times(store, &listing, error);
 	bool more = true;
-	while (result == OK && more && listing.left > 0 && listing.next <= listing.last) {
+	while (!result && more && listing.left > 0 && listing.next <= listing.last) {
 		struct db_connection *reader = db_take_reader(store->db);
 		result = db_begin(reader, error);
-		if (result == OK)
+		if (!result)
 			result = list_piece(reader, &listing, &more, error);
 		db_give(reader);
 	}
@@ -285,7 +285,7 @@ int store_read_event(struct db_connection *connection, int64_t account, int64_t 
 {
 	struct event event = {0};
 	int result = get_channel_of_chain(connection, account, chain, &event, error);
-	if (result != OK)
+	if (result)
 		return result;
 	if (sequence < 1 || sequence > EVENT_SEQUENCE_MAX)
 		return ERR_NOT_FOUND;
@@ -300,14 +300,14 @@ int store_read_event(struct db_connection *connection, int64_t account, int64_t 
 		result = keep(arena, &event);
 	}
 	int ended = db_end(query, error);
-	if (ended != OK || result != OK)
-		return ended != OK ? ended : result;
+	if (ended || result)
+		return ended ? ended : result;
 	if (!found)
 		return ERR_NOT_FOUND;
 	struct cover cover;
 	cover_begin(&cover, connection, account, chain);
 	cover_event(&cover, &event);
-	if (db_failure(connection) != OK)
+	if (db_failure(connection))
 		return db_tell_failure(connection, error);
 	*ret = event;
 	return OK;
@@ -318,7 +318,7 @@ int store_get_event(struct store *store, int64_t account, int64_t chain, int64_t
 {
 	struct db_connection *reader = db_take_reader(store->db);
 	int result = db_begin(reader, error);
-	if (result == OK)
+	if (!result)
 		result = store_read_event(reader, account, chain, sequence, arena, ret, error);
 	db_give(reader);
 	return result;
@@ -345,7 +345,7 @@ int store_get_chain(struct store *store, int64_t account, int64_t chain, struct 
 		};
 	int result = db_end(query, error);
 	db_give(reader);
-	return result != OK ? result : found ? OK : ERR_NOT_FOUND;
+	return result ? result : found ? OK : ERR_NOT_FOUND;
 }
 
 int store_get_chain_hash(struct store *store, int64_t account, int64_t chain, int64_t sequence,
@@ -363,7 +363,7 @@ int store_get_chain_hash(struct store *store, int64_t account, int64_t chain, in
 		*ret = store_sha256(db_blob(query, 0));
 	int result = db_end(query, error);
 	db_give(reader);
-	return result != OK ? result : found ? OK : ERR_NOT_FOUND;
+	return result ? result : found ? OK : ERR_NOT_FOUND;
 }
 
 /* The first sequence whose received_at is at least `time_us`, `last + 1` if none: by halving, since
@@ -380,7 +380,7 @@ static int64_t first_received_from(struct db_connection *connection, int64_t acc
 		db_bind_integer(query, account);
 		db_bind_integer(query, event_number(chain, middle));
 		bool before = db_step(query) && db_integer(query, 0) < time_us;
-		if (db_end(query, NULL) != OK)
+		if (db_end(query, NULL))
 			return last + 1;
 		if (before)
 			low = middle + 1;
@@ -395,11 +395,11 @@ int store_resolve_times(struct store *store, int64_t account, int64_t chain, int
 {
 	struct chain_head head;
 	int result = store_get_chain(store, account, chain, &head, error);
-	if (result != OK)
+	if (result)
 		return result;
 	struct db_connection *reader = db_take_reader(store->db);
 	result = db_begin(reader, error);
-	if (result == OK) {
+	if (!result) {
 		*ret_first = first_received_from(reader, account, chain, head.last_sequence, from_us);
 		*ret_last = first_received_from(reader, account, chain, head.last_sequence, to_us) - 1;
 		result = db_failure(reader);
@@ -420,5 +420,5 @@ int store_get_balance(struct store *store, int64_t account, struct balance *ret,
 		*ret = (struct balance){db_integer(query, 0), db_integer(query, 1)};
 	int result = db_end(query, error);
 	db_give(reader);
-	return result != OK ? result : found ? OK : ERR_NOT_FOUND;
+	return result ? result : found ? OK : ERR_NOT_FOUND;
 }

@@ -60,7 +60,7 @@ static int give_outcome(struct batch *batch, const struct ledger_account *accoun
 		given->error.retry_after_seconds = test_quota_wait_seconds(batch->clock.now_us);
 	if (request->result == ERR_CLOCK)
 		given->error.retry_after_seconds = clock_wait_seconds(batch, request->chain);
-	if (request->result != OK)
+	if (request->result)
 		return OK;
 	given->event = arena_alloc(given->arena, sizeof *given->event);
 	if (!given->event)
@@ -92,7 +92,7 @@ static size_t collect_requests(struct account_batch *part, struct ledger_request
 static int register_part(struct batch *batch, struct account_batch *part, struct error *error)
 {
 	int result = register_load(batch, part, error);
-	if (result != OK)
+	if (result)
 		return result;
 	struct ledger_request **requests = arena_alloc(batch->arena, part->count * sizeof *requests);
 	if (!requests)
@@ -101,9 +101,9 @@ static int register_part(struct batch *batch, struct account_batch *part, struct
 	struct ledger_result decided;
 	result =
 		ledger_register(&part->account, requests, count, &batch->clock, batch->arena, &decided);
-	if (result == OK)
+	if (!result)
 		result = register_write(batch, part, &decided, error);
-	for (struct batch_item *item = part->first; item && result == OK; item = item->next)
+	for (struct batch_item *item = part->first; item && !result; item = item->next)
 		result = give_outcome(batch, &part->account, item, error);
 	return result;
 }
@@ -149,7 +149,7 @@ static int add_items(struct batch *batch, struct registration **items, size_t co
 static int load_accounts(struct batch *batch, struct error *error)
 {
 	int result = OK;
-	for (struct account_batch *part = batch->accounts; part && result == OK; part = part->next)
+	for (struct account_batch *part = batch->accounts; part && !result; part = part->next)
 		result = store_load_account(batch->connection, part->account.account, batch->arena,
 		                            &part->account, error);
 	return result;
@@ -178,25 +178,25 @@ static int try_batch(struct store *store, unsigned sequencer, struct registratio
 	batch.arena = &batch.memory->arena;
 	arena_reset(batch.arena);
 	int result = add_items(&batch, given->items, given->count);
-	if (result != OK)
+	if (result)
 		return result;
 	batch.connection = db_take_registrar(store->db, sequencer);
 	result = db_begin(batch.connection, error);
-	if (result == OK)
+	if (!result)
 		result = load_accounts(&batch, error);
-	if (result == OK && given->grow && engine->grows)
+	if (!result && given->grow && engine->grows)
 		result = grow(&batch, given);
 	batch.clock = given->clock;
 	period_key(PERIOD_DAY, batch.clock.now_us, batch.day);
-	for (struct account_batch *part = batch.accounts; part && result == OK; part = part->next)
+	for (struct account_batch *part = batch.accounts; part && !result; part = part->next)
 		result = register_part(&batch, part, error);
-	if (result == OK && engine->finish)
+	if (!result && engine->finish)
 		result = engine->finish(&batch, error);
-	if (result == OK)
+	if (!result)
 		result = db_commit(batch.connection, error);
 	if (engine->ended)
-		engine->ended(&batch, result == OK);
-	*ret_may_retry = result != OK && db_may_retry(batch.connection);
+		engine->ended(&batch, !result);
+	*ret_may_retry = result && db_may_retry(batch.connection);
 	db_give(batch.connection);
 	return result;
 }
@@ -209,7 +209,7 @@ int store_register_batch(struct store *store, unsigned sequencer, struct registr
 	assert(batch->count > 0);
 	bool may_retry = true;
 	int result = ERR_UNAVAILABLE;
-	for (int tries = 0; tries < TRIES_MAX && result != OK && may_retry; tries++) {
+	for (int tries = 0; tries < TRIES_MAX && result && may_retry; tries++) {
 		may_retry = false;
 		result = try_batch(store, sequencer, batch, &may_retry, error);
 	}
@@ -226,7 +226,7 @@ int register_open(struct store *store, struct error *error)
 	store->register_engine = db_is_shared(store->db) ? &register_on_server : &register_embedded;
 	store->memories = calloc(count, sizeof *store->memories);
 	int result = store->memories ? OK : ERR_NO_MEMORY;
-	for (unsigned i = 0; i < count && result == OK; i++) {
+	for (unsigned i = 0; i < count && !result; i++) {
 		arena_init(&store->memories[i].arena, BATCH_ARENA_MAX);
 		result = store->register_engine->open(store, &store->memories[i], error);
 	}

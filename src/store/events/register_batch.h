@@ -55,7 +55,7 @@ struct batch {
 /* A request that the ledger let in as a new event. */
 static inline bool batch_item_is_new(const struct batch_item *item)
 {
-	return item->request.result == OK && !item->request.replayed;
+	return !item->request.result && !item->request.replayed;
 }
 
 /* Live events that a key registered in the batch. */

@@ -19,7 +19,7 @@ static int read_heads(struct batch *batch, struct account_batch *part, struct lo
                       struct error *error)
 {
 	int result = OK;
-	for (size_t i = 0; i < part->account.chain_count && result == OK; i++) {
+	for (size_t i = 0; i < part->account.chain_count && !result; i++) {
 		struct db_query *query =
 			db_query(batch->connection,
 		             CHAIN_HEADS "WHERE chains.account = $1 AND chains.chain = $2 FOR UPDATE");
@@ -27,7 +27,7 @@ static int read_heads(struct batch *batch, struct account_batch *part, struct lo
 		db_bind_integer(query, chains[i].ledger.chain);
 		int read = db_step(query) ? register_read_head(batch, query, &chains[i]) : ERR_CORRUPT;
 		result = db_end(query, error);
-		if (result == OK && read != OK)
+		if (!result && read)
 			result = register_head_not_whole(chains[i].ledger.chain, error);
 	}
 	return result;
@@ -63,7 +63,7 @@ static int load_known(struct batch *batch, int64_t account, struct batch_item *i
 	int result = client_refs_find(batch->memory->client_refs, batch->connection, account,
 	                              item->registration->chain, item->ref_hash, candidates,
 	                              CANDIDATES_MAX, &count, error);
-	for (size_t i = 0; i < count && result == OK && !item->request.known.sequence; i++)
+	for (size_t i = 0; i < count && !result && !item->request.known.sequence; i++)
 		result = look_at_candidate(batch, account, item->registration, candidates[i],
 		                           &item->request.known, error);
 	return result;
@@ -72,7 +72,7 @@ static int load_known(struct batch *batch, int64_t account, struct batch_item *i
 static int find_known(struct batch *batch, struct account_batch *part, struct error *error)
 {
 	int result = OK;
-	for (struct batch_item *item = part->first; item && result == OK; item = item->next)
+	for (struct batch_item *item = part->first; item && !result; item = item->next)
 		result = load_known(batch, part->account.account, item, error);
 	return result;
 }
@@ -107,7 +107,7 @@ static int write_event(struct batch *batch, int64_t account, const struct batch_
 	else
 		db_bind_integer(query, given->content_bytes);
 	int result = db_execute(query, NULL, error);
-	if (result != OK)
+	if (result)
 		return result;
 	return client_refs_add(batch->memory->client_refs, account, given->chain, item->ref_hash,
 	                       request->sequence);
@@ -116,7 +116,7 @@ static int write_event(struct batch *batch, int64_t account, const struct batch_
 static int write_events(struct batch *batch, struct account_batch *part, struct error *error)
 {
 	int result = OK;
-	for (struct batch_item *item = part->first; item && result == OK; item = item->next)
+	for (struct batch_item *item = part->first; item && !result; item = item->next)
 		if (batch_item_is_new(item))
 			result = write_event(batch, part->account.account, item, error);
 	return result;
@@ -142,7 +142,7 @@ static int add_usage(struct batch *batch, int64_t account, const struct usage *u
                      struct error *error)
 {
 	int result = OK;
-	for (size_t i = 0; i < count && result == OK; i++)
+	for (size_t i = 0; i < count && !result; i++)
 		result = add_one_usage(batch, account, &usage[i], error);
 	return result;
 }

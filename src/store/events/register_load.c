@@ -134,7 +134,7 @@ static int load_limits(struct batch *batch, struct db_query *count_query,
 {
 	size_t count = db_step(count_query) ? (size_t)db_integer(count_query, 0) : 0;
 	int result = db_end(count_query, error);
-	if (result != OK || count == 0)
+	if (result || count == 0)
 		return result;
 	account->limits = arena_alloc(batch->arena, count * sizeof *account->limits);
 	if (!account->limits)
@@ -168,9 +168,9 @@ static int load_limits(struct batch *batch, struct db_query *count_query,
 			result = ERR_NO_MEMORY;
 	}
 	int ended = db_end(query, error);
-	if (ended != OK || result != OK)
-		return ended != OK ? ended : result;
-	for (size_t i = 0; i < account->limit_count && result == OK; i++)
+	if (ended || result)
+		return ended ? ended : result;
+	for (size_t i = 0; i < account->limit_count && !result; i++)
 		result = load_limit_use(batch, account, &account->limits[i], error);
 	return result;
 }
@@ -202,21 +202,21 @@ int register_load(struct batch *batch, struct account_batch *part, struct error 
 	struct ledger_account *account = &part->account;
 	struct loaded_chain *chains;
 	int result = list_chains(batch, part, &chains);
-	if (result != OK)
+	if (result)
 		return result;
 	struct db_query *limits_query = ask_limit_count(batch, account->account);
 	if (engine->ask)
 		engine->ask(batch, part);
 	result = engine->read_heads(batch, part, chains, error);
-	if (result != OK)
+	if (result)
 		return result;
 	give_chains_to_items(part);
 	fill_requests(part);
 	if (has_test_chain(account))
 		result = store_load_test_usage(batch->connection, batch->day, account, error);
-	if (result == OK)
+	if (!result)
 		result = load_limits(batch, limits_query, account, error);
-	if (result == OK)
+	if (!result)
 		result = engine->find_known(batch, part, error);
 	return result;
 }

@@ -99,7 +99,7 @@ static int read_heads(struct batch *batch, struct account_batch *part, struct lo
 	size_t count = part->account.chain_count;
 	size_t found = 0;
 	int read = OK;
-	while (read == OK && db_step(query)) {
+	while (!read && db_step(query)) {
 		size_t i = found; /* they come in the order asked for, but nothing promises it */
 		while (chains[i % count].ledger.chain != db_integer(query, 0))
 			i++;
@@ -107,7 +107,7 @@ static int read_heads(struct batch *batch, struct account_batch *part, struct lo
 		found++;
 	}
 	int result = db_end(query, error);
-	if (result == OK && (read != OK || found < count))
+	if (!result && (read || found < count))
 		return register_head_not_whole(chains[0].ledger.chain, error);
 	return result;
 }

@@ -25,7 +25,7 @@ static int write_chain(struct batch *batch, int64_t account, const struct ledger
 	db_bind_integer(query, chain->last_received_at_us);
 	db_bind_blob(query, chain->last_chain_hash.bytes, SHA256_SIZE);
 	int result = db_execute(query, NULL, error);
-	if (result != OK || !((const struct loaded_chain *)chain)->sealed)
+	if (result || !((const struct loaded_chain *)chain)->sealed)
 		return result;
 	query = db_query(batch->connection, "INSERT INTO unsealed_chains(account, chain) "
 	                                    "VALUES ($1, $2) ON CONFLICT DO NOTHING");
@@ -97,7 +97,7 @@ static int write_limits(struct batch *batch, const struct ledger_account *accoun
                         struct error *error)
 {
 	int result = OK;
-	for (size_t i = 0; i < account->limit_count && result == OK; i++) {
+	for (size_t i = 0; i < account->limit_count && !result; i++) {
 		const struct ledger_limit *limit = &account->limits[i];
 		if (!limit->changed)
 			continue;
@@ -118,25 +118,25 @@ int register_write(struct batch *batch, struct account_batch *part,
 {
 	struct ledger_account *account = &part->account;
 	int result = batch->engine->write_events(batch, part, error);
-	for (struct batch_item *item = part->first; item && result == OK; item = item->next)
+	for (struct batch_item *item = part->first; item && !result; item = item->next)
 		if (batch_item_is_new(item) && item->request.status == STATUS_UNPAID)
 			result = write_unpaid(batch, account, item, error);
-	for (size_t i = 0; i < account->chain_count && result == OK; i++)
+	for (size_t i = 0; i < account->chain_count && !result; i++)
 		if (account->chains[i]->changed)
 			result = write_chain(batch, account->account, account->chains[i], error);
-	if (result == OK)
+	if (!result)
 		result = write_usage(batch, part, error);
-	if (result == OK)
+	if (!result)
 		result = write_test_usage(batch, account->account, decided, error);
-	if (result == OK)
+	if (!result)
 		result = write_limits(batch, account, error);
-	if (result == OK)
+	if (!result)
 		result = store_write_entries(batch->connection, account, decided->entries,
 		                             batch->clock.now_us, error);
-	if (result == OK)
+	if (!result)
 		result = store_write_notices(batch->connection, account->account, decided->notices,
 		                             MODE_LIVE, batch->clock.now_us, error);
-	if (result == OK && (decided->live_events_added > 0 || decided->test_events_added > 0))
+	if (!result && (decided->live_events_added > 0 || decided->test_events_added > 0))
 		result = store_save_account(batch->connection, account, batch->clock.now_us, error);
 	return result;
 }

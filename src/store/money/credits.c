@@ -23,7 +23,7 @@ static int load_thresholds(struct db_connection *connection, size_t count, struc
 			result = ERR_NO_MEMORY;
 	}
 	int ended = db_end(query, error);
-	return ended != OK ? ended : result;
+	return ended ? ended : result;
 }
 
 int store_load_account(struct db_connection *connection, int64_t account, struct arena *arena,
@@ -46,7 +46,7 @@ int store_load_account(struct db_connection *connection, int64_t account, struct
 		thresholds = (size_t)db_integer(query, 5);
 	}
 	int result = db_end(query, error);
-	if (result != OK)
+	if (result)
 		return result;
 	if (!found)
 		return ERR_NOT_FOUND;
@@ -71,7 +71,7 @@ static int save_thresholds(struct db_connection *connection, const struct ledger
                            struct error *error)
 {
 	int result = OK;
-	for (size_t i = 0; i < account->threshold_count && result == OK; i++) {
+	for (size_t i = 0; i < account->threshold_count && !result; i++) {
 		const struct ledger_threshold *threshold = &account->thresholds[i];
 		if (!threshold->changed)
 			continue;
@@ -99,14 +99,14 @@ int store_save_account(struct db_connection *connection, const struct ledger_acc
 	db_bind_integer(query, account->last_unpaid);
 	db_bind_integer(query, active_us == TIME_NONE ? -1 : active_us - active_us % US_PER_DAY);
 	int result = db_execute(query, NULL, error);
-	return result == OK ? save_thresholds(connection, account, error) : result;
+	return result ? result : save_thresholds(connection, account, error);
 }
 
 int store_write_entries(struct db_connection *connection, struct ledger_account *account,
                         const struct ledger_entry *entries, int64_t now_us, struct error *error)
 {
 	int result = OK;
-	for (const struct ledger_entry *entry = entries; entry && result == OK; entry = entry->next) {
+	for (const struct ledger_entry *entry = entries; entry && !result; entry = entry->next) {
 		struct db_query *query = db_query(
 			connection, "INSERT INTO credit_entries(account, number, at, kind, credits, balance, "
 						"chain, first_sequence, last_sequence, reference) "
@@ -138,8 +138,7 @@ int store_write_notices(struct db_connection *connection, int64_t account,
 {
 	struct fan_out out;
 	int result = notices ? fan_out_open(connection, account, now_us, &out, error) : OK;
-	for (const struct ledger_notice *notice = notices; notice && result == OK;
-	     notice = notice->next) {
+	for (const struct ledger_notice *notice = notices; notice && !result; notice = notice->next) {
 		char id[ID_SIZE];
 		store_fresh_id("ntc_", id);
 		struct db_query *query =
@@ -153,7 +152,7 @@ int store_write_notices(struct db_connection *connection, int64_t account,
 		db_bind_text(query, notice->data);
 		int64_t number = db_step(query) ? db_integer(query, 0) : 0;
 		result = db_end(query, error);
-		if (result == OK)
+		if (!result)
 			result =
 				fan_out_notice(connection, &out, number, notice_type_text(notice->type), error);
 	}
@@ -171,7 +170,7 @@ int store_settle(struct db_connection *connection, int64_t account, int64_t coun
 	db_bind_integer(query, count);
 	int64_t changes;
 	int result = db_execute(query, &changes, error);
-	if (result == OK && changes != count)
+	if (!result && changes != count)
 		return error_cause(error, ERR_CORRUPT, "%lld unpaid events where %lld were counted",
 		                   (long long)changes, (long long)count);
 	return result;

@@ -9,11 +9,11 @@ int money_begin(struct store *store, int64_t now_us, struct money *money, struct
 	return result;
 }
 
-int money_end(struct money *money, int code, struct error *error)
+int money_end(struct money *money, int result, struct error *error)
 {
-	code = end_write(money->connection, code, error);
+	result = end_write(money->connection, result, error);
 	arena_free(&money->arena);
-	return code;
+	return result;
 }
 
 int money_hold(struct money *money, int64_t account, struct error *error)

@@ -50,9 +50,9 @@ int store_find_webhook(struct store *store, struct slice endpoint_id, struct are
                        struct webhook_record *ret, struct error *error)
 {
 	struct db_connection *connection;
-	int code = begin_read(store, &connection, error);
-	if (code)
-		return code;
+	int result = begin_read(store, &connection, error);
+	if (result)
+		return result;
 	struct row row = {.arena = arena,
 	                  .query = db_query(connection, COLUMNS " AND e.endpoint_id = $1")};
 	db_bind_text(row.query, endpoint_id);
@@ -60,10 +60,10 @@ int store_find_webhook(struct store *store, struct slice endpoint_id, struct are
 	struct webhook_record record;
 	if (found)
 		read_webhook(&row, &record);
-	code = end_read(connection, row_end(&row, found, MSG_STORE_NO_WEBHOOK, endpoint_id, error));
-	if (!code)
+	result = end_read(connection, row_end(&row, found, MSG_STORE_NO_WEBHOOK, endpoint_id, error));
+	if (!result)
 		*ret = record;
-	return code;
+	return result;
 }
 
 int store_list_webhooks(struct store *store, struct slice account_id, struct slice after,
@@ -71,14 +71,14 @@ int store_list_webhooks(struct store *store, struct slice account_id, struct sli
                         struct error *error)
 {
 	struct db_connection *connection;
-	int code = begin_read(store, &connection, error);
-	if (code)
-		return code;
+	int result = begin_read(store, &connection, error);
+	if (result)
+		return result;
 	int64_t account = 0;
 	if (account_id.size)
-		code = find_account_number(connection, account_id, &account, error);
-	if (code)
-		return end_read(connection, code);
+		result = find_account_number(connection, account_id, &account, error);
+	if (result)
+		return end_read(connection, result);
 	struct row row = {.arena = arena,
 	                  .query = db_query(connection, COLUMNS " AND ($1 = 0 OR e.account = $1)"
 	                                                        " AND e.endpoint_id > $2"
@@ -91,10 +91,10 @@ int store_list_webhooks(struct store *store, struct slice account_id, struct sli
 	while (!row.failed && db_step(row.query) &&
 	       (item = list_add(&row, &list.items, &list.count, &list.more, limit, sizeof *item)))
 		read_webhook(&row, item);
-	code = end_read(connection, row_end(&row, true, MSG_NONE, after, error));
-	if (!code)
+	result = end_read(connection, row_end(&row, true, MSG_NONE, after, error));
+	if (!result)
 		*ret = list;
-	return code;
+	return result;
 }
 
 /* ---- changing ---- */
@@ -124,11 +124,11 @@ static int change_locked(struct store *store, struct slice endpoint_id,
                          struct db_connection **ret_connection, struct locked *ret,
                          struct error *error)
 {
-	int code = begin_write(store, ret_connection, error);
-	if (code)
-		return code;
-	code = lock_webhook(*ret_connection, endpoint_id, ret, error);
-	return code ? end_write(*ret_connection, code, error) : OK;
+	int result = begin_write(store, ret_connection, error);
+	if (result)
+		return result;
+	result = lock_webhook(*ret_connection, endpoint_id, ret, error);
+	return result ? end_write(*ret_connection, result, error) : OK;
 }
 
 static int refuse_too_many(struct db_connection *connection, int64_t account, struct error *error)
@@ -137,9 +137,9 @@ static int refuse_too_many(struct db_connection *connection, int64_t account, st
 	                                              " WHERE account = $1 AND deleted_at IS NULL");
 	db_bind_integer(query, account);
 	bool full = db_step(query) && db_integer(query, 0) >= WEBHOOKS_MAX;
-	int code = db_end(query, error);
-	if (code || !full)
-		return code;
+	int result = db_end(query, error);
+	if (result || !full)
+		return result;
 	char most[24];
 	snprintf(most, sizeof most, "%d", WEBHOOKS_MAX);
 	return error_set(error, ERR_REFUSED, MSG_STORE_WEBHOOKS_MAX, most, NULL);
@@ -158,14 +158,14 @@ int store_create_webhook(struct store *store, struct slice account_id, const cha
 	char endpoint_id[ID_SIZE], stored_types[512];
 	store_fresh_id("whk_", endpoint_id);
 	struct db_connection *connection;
-	int code = begin_write(store, &connection, error);
-	if (code)
-		return code;
+	int result = begin_write(store, &connection, error);
+	if (result)
+		return result;
 	int64_t account = 0;
-	code = find_account_number(connection, account_id, &account, error);
-	if (!code)
-		code = refuse_too_many(connection, account, error);
-	if (!code) {
+	result = find_account_number(connection, account_id, &account, error);
+	if (!result)
+		result = refuse_too_many(connection, account, error);
+	if (!result) {
 		struct db_query *query =
 			db_query(connection, "INSERT INTO webhook_endpoints (account, endpoint_id, url, types,"
 		                         " created_at) VALUES ($1, $2, $3, $4, $5)");
@@ -174,12 +174,12 @@ int store_create_webhook(struct store *store, struct slice account_id, const cha
 		db_bind_string(query, url);
 		bind_types(query, types, stored_types);
 		db_bind_integer(query, now_us);
-		code = db_execute(query, NULL, error);
+		result = db_execute(query, NULL, error);
 	}
-	code = end_write(connection, code, error);
-	if (!code)
+	result = end_write(connection, result, error);
+	if (!result)
 		memcpy(ret_endpoint_id, endpoint_id, ID_SIZE);
-	return code;
+	return result;
 }
 
 int store_change_webhook(struct store *store, struct slice endpoint_id, const char *url,
@@ -188,9 +188,9 @@ int store_change_webhook(struct store *store, struct slice endpoint_id, const ch
 	struct db_connection *connection;
 	struct locked locked;
 	char stored_types[512];
-	int code = change_locked(store, endpoint_id, &connection, &locked, error);
-	if (code)
-		return code;
+	int result = change_locked(store, endpoint_id, &connection, &locked, error);
+	if (result)
+		return result;
 	struct db_query *query =
 		db_query(connection, "UPDATE webhook_endpoints SET url = COALESCE($3, url),"
 	                         " types = CASE WHEN $4 = 1 THEN $5 ELSE types END"
@@ -208,9 +208,9 @@ int store_rotate_webhook(struct store *store, struct slice endpoint_id, int64_t 
 {
 	struct db_connection *connection;
 	struct locked locked;
-	int code = change_locked(store, endpoint_id, &connection, &locked, error);
-	if (code)
-		return code;
+	int result = change_locked(store, endpoint_id, &connection, &locked, error);
+	if (result)
+		return result;
 	struct db_query *query =
 		db_query(connection, "UPDATE webhook_endpoints SET secret_version = secret_version + 1,"
 	                         " previous_secret_until = $3 WHERE account = $1 AND endpoint = $2");
@@ -250,14 +250,14 @@ int store_enable_webhook(struct store *store, struct slice endpoint_id, bool ena
 {
 	struct db_connection *connection;
 	struct locked locked;
-	int code = change_locked(store, endpoint_id, &connection, &locked, error);
-	if (code)
-		return code;
+	int result = change_locked(store, endpoint_id, &connection, &locked, error);
+	if (result)
+		return result;
 	if (enabled)
-		code = enable(connection, &locked, error);
+		result = enable(connection, &locked, error);
 	else if (!locked.disabled) /* one that failures disabled stays so */
-		code = disable(connection, &locked, now_us, error);
-	return end_write(connection, code, error);
+		result = disable(connection, &locked, now_us, error);
+	return end_write(connection, result, error);
 }
 
 int store_delete_webhook(struct store *store, struct slice endpoint_id, int64_t now_us,
@@ -265,9 +265,9 @@ int store_delete_webhook(struct store *store, struct slice endpoint_id, int64_t 
 {
 	struct db_connection *connection;
 	struct locked locked;
-	int code = change_locked(store, endpoint_id, &connection, &locked, error);
-	if (code)
-		return code;
+	int result = change_locked(store, endpoint_id, &connection, &locked, error);
+	if (result)
+		return result;
 	struct db_query *query =
 		db_query(connection, "UPDATE webhook_endpoints SET deleted_at = $3, next_at = NULL"
 	                         " WHERE account = $1 AND endpoint = $2");
@@ -305,9 +305,9 @@ static int queue_again(struct db_connection *connection, const struct locked *lo
 	db_bind_integer(query, locked->endpoint);
 	db_bind_integer(query, notice);
 	db_bind_integer(query, due_us);
-	int code = db_execute(query, NULL, error);
-	if (code)
-		return code;
+	int result = db_execute(query, NULL, error);
+	if (result)
+		return result;
 	query = db_query(connection, "UPDATE webhook_endpoints SET next_at = $3"
 	                             " WHERE account = $1 AND endpoint = $2"
 	                             " AND (next_at IS NULL OR next_at > $3)");
@@ -322,15 +322,15 @@ int store_replay_notice(struct store *store, struct slice notice_id, struct slic
 {
 	struct db_connection *connection;
 	struct locked locked;
-	int code = change_locked(store, endpoint_id, &connection, &locked, error);
-	if (code)
-		return code;
+	int result = change_locked(store, endpoint_id, &connection, &locked, error);
+	if (result)
+		return result;
 	int64_t notice = 0;
 	if (locked.disabled)
-		code = error_set(error, ERR_REFUSED, MSG_STORE_WEBHOOK_DISABLED, NULL);
-	if (!code)
-		code = find_notice(connection, locked.account, notice_id, &notice, error);
-	if (!code)
-		code = queue_again(connection, &locked, notice, now_us, error);
-	return end_write(connection, code, error);
+		result = error_set(error, ERR_REFUSED, MSG_STORE_WEBHOOK_DISABLED, NULL);
+	if (!result)
+		result = find_notice(connection, locked.account, notice_id, &notice, error);
+	if (!result)
+		result = queue_again(connection, &locked, notice, now_us, error);
+	return end_write(connection, result, error);
 }

@@ -399,14 +399,17 @@ static void test_content_lost(void **state)
 	office_request(&office, MODE_LIVE, 1, 1, id);
 	await_attempts(id, 1);
 	change(
-		"UPDATE certifications SET requested_at = requested_at - 7200000000, next_attempt_at = 0, last_error = NULL");
+		"UPDATE certifications SET requested_at = requested_at - 7200000000, next_attempt_at = 0,"
+		" last_error = NULL");
 	await_attempts(id, 2);
 	change(
-		"UPDATE certifications SET requested_at = requested_at + 7200000000, next_attempt_at = 0, last_error = NULL,"
+		"UPDATE certifications SET requested_at = requested_at + 7200000000, next_attempt_at = 0,"
+		" last_error = NULL,"
 		" attempts = 20");
 	await_attempts(id, 21);
 	change(
-		"UPDATE certifications SET requested_at = requested_at - 7200000000, next_attempt_at = 0, last_error = NULL");
+		"UPDATE certifications SET requested_at = requested_at - 7200000000, next_attempt_at = 0,"
+		" last_error = NULL");
 	struct certification certification = office_await(&office, MODE_LIVE, id);
 	assert_int_equal(certification.status, CERTIFICATION_FAILED);
 	assert_memory_equal(certification.incident_id, "inc_", 4);
