@@ -427,7 +427,7 @@ static int file_tidy(struct content_store *base, const struct content_range *ran
 /* A directory that nodes share has the times of the machine that serves it. */
 static int file_now_us(struct content_store *base, int64_t *ret_now_us, struct error *error)
 {
-	struct content_writer *writer = NULL;
+	struct content_writer *writer;
 	struct stat status;
 	int result = file_write_begin(base, &writer, error);
 	if (result)

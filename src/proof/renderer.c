@@ -208,7 +208,7 @@ static int path_beside(char path[PATH_MAX], struct error *error)
 	char *end = memrchr(path, '/', (size_t)size);
 	if (!end || (size_t)(end - path) + sizeof "/" RENDERER_NAME > PATH_MAX)
 		return error_cause(error, ERR_IO, "/proc/self/exe: its path is too long");
-	strcpy(end + 1, RENDERER_NAME);
+	memcpy(end + 1, RENDERER_NAME, sizeof RENDERER_NAME);
 	return OK;
 }
 

@@ -47,7 +47,7 @@ int line_stream_open(struct zip_reader *zip, enum archive_stream kind,
 {
 	struct line_stream *stream;
 	int result = open_stream(zip, &stream, error);
-	if (result < 0)
+	if (result)
 		return result;
 	stream->kind = kind;
 	*ret_stream = stream;
@@ -59,7 +59,7 @@ int line_stream_open_plain(struct zip_reader *zip, const struct zip_entry *entry
 {
 	struct line_stream *stream;
 	int result = open_stream(zip, &stream, error);
-	if (result < 0)
+	if (result)
 		return result;
 	stream->plain = true;
 	stream->entry = entry;

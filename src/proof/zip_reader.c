@@ -47,7 +47,7 @@ static int deviation(struct error *error, const char *what, uint64_t offset, con
 		i++;
 	return error_cause(error, ERR_INVALID_EVIDENCE,
 	                   "%s: byte %llu of the file is %02x, must be %02x", what,
-	                   (unsigned long long)(offset + i), got[i], want[i]);
+	                   (unsigned long long)offset + i, got[i], want[i]);
 }
 
 /* Finds and checks the end record; the directory's place follows from it. */
