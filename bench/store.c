@@ -70,14 +70,13 @@ static void register_batch(struct store *store, size_t chains, size_t batch)
 			.channel = channel,
 			.chain = channel * 2,
 			.key = channel,
-			.client_ref = slice_of(refs[i]),
-			.occurred_at_us = TIME_NONE,
+			.declaration = {.client_ref = slice_of(refs[i]), .occurred_at_us = TIME_NONE},
 			.content = slice_make(payload, sizeof payload),
 			.content_bytes = sizeof payload,
 			.arena = &arena,
 		};
 		struct sha256 hash = sha256_of(payload, sizeof payload);
-		memcpy(items[i].hash, hash.bytes, SHA256_SIZE);
+		memcpy(items[i].declaration.hash, hash.bytes, SHA256_SIZE);
 		pointers[i] = &items[i];
 	}
 	struct registration_batch given = {

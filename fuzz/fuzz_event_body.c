@@ -22,14 +22,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	ARENA_AUTO struct arena arena;
 	BUF_AUTO struct buf canonical;
-	struct declared_event event;
+	struct declaration declaration;
 	struct error error;
 	enum modality modality = data[0] & 1 ? MODALITY_HASH_ONLY : MODALITY_CONTENT;
 	arena_init(&arena, BODY_ARENA_MAX);
 	buf_init(&canonical, (size_t)4 * 1024 * 1024);
 	error_clear(&error);
 	int result = event_body_parse(slice_make(data + 1, size - 1), modality, &arena, &canonical,
-	                              &event, &error);
+	                              &declaration, &error);
 	require(result == error.code, "the recorded code is the returned one");
 	require(utf8_valid(slice_of(error.english)) && utf8_valid(slice_of(error.spanish)),
 	        "sentences are UTF-8");
@@ -37,17 +37,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		require(result == ERR_VALIDATION || result == ERR_TOO_LARGE, "memory suffices");
 		return 0;
 	}
-	require(event.modality == modality, "the modality is the channel's");
-	require(event.client_ref.size >= 1 && event.client_ref.size <= CLIENT_REF_MAX &&
-	            utf8_valid(event.client_ref),
+	require(declaration.modality == modality, "the modality is the channel's");
+	require(declaration.client_ref.size >= 1 && declaration.client_ref.size <= CLIENT_REF_MAX &&
+	            utf8_valid(declaration.client_ref),
 	        "client_ref holds its limits");
 	if (modality == MODALITY_CONTENT) {
 		struct sha256 digest = sha256_of(canonical.data, canonical.size);
-		require(canonical.size <= PAYLOAD_MAX && event.content_bytes == (int64_t)canonical.size,
-		        "the payload holds its limit");
-		require(memcmp(digest.bytes, event.hash, SHA256_SIZE) == 0, "the digest is the payload's");
+		require(canonical.size <= PAYLOAD_MAX, "the payload holds its limit");
+		require(memcmp(digest.bytes, declaration.hash, SHA256_SIZE) == 0,
+		        "the digest is the payload's");
 	} else {
-		require(event.content_bytes == -1, "a digest alone has no content");
+		require(canonical.size == 0, "a digest alone has no content");
 	}
 	return 0;
 }

@@ -24,14 +24,15 @@ static void write_all(const struct receipt *receipts, size_t count, struct buf *
 		json_begin_object(&writer, NULL);
 		json_hex(&writer, "chain_hash", receipts[i].chain_hash.bytes, SHA256_SIZE);
 		json_text(&writer, "channel_id", event->channel_id);
-		json_slice(&writer, "client_ref", event->client_ref);
+		json_slice(&writer, "client_ref", event->declaration.client_ref);
 		json_integer(&writer, "config_version", event->config_version);
 		json_slice(&writer, "event_id", event->event_id);
-		json_hex(&writer, "hash", event->hash, hash_algorithm_size(event->hash_algorithm));
-		json_text(&writer, "hash_alg", hash_algorithm_text(event->hash_algorithm));
-		json_text(&writer, "modality", modality_text(event->modality));
+		json_hex(&writer, "hash", event->declaration.hash,
+		         hash_algorithm_size(event->declaration.hash_algorithm));
+		json_text(&writer, "hash_alg", hash_algorithm_text(event->declaration.hash_algorithm));
+		json_text(&writer, "modality", modality_text(event->declaration.modality));
 		json_text(&writer, "mode", mode_text(event->chain));
-		json_time(&writer, "occurred_at", event->occurred_at_us);
+		json_time(&writer, "occurred_at", event->declaration.occurred_at_us);
 		json_time(&writer, "received_at", event->received_at_us);
 		json_integer(&writer, "sequence", event->sequence);
 		json_end_object(&writer);

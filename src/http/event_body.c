@@ -95,8 +95,8 @@ static int parse_occurred_at(const struct json *body, int64_t *ret_us, struct er
 	return time_parse(member->text, "occurred_at", ret_us, error);
 }
 
-static int parse_payload(struct json *payload, struct buf *canonical, struct declared_event *event,
-                         struct error *error)
+static int parse_payload(struct json *payload, struct buf *canonical,
+                         struct declaration *declaration, struct error *error)
 {
 	if (payload->type != JSON_OBJECT)
 		return field_type("payload", "a JSON object", "un objeto JSON", error);
@@ -107,14 +107,13 @@ static int parse_payload(struct json *payload, struct buf *canonical, struct dec
 	if (canonical->size > PAYLOAD_MAX)
 		return error_set(error, ERR_TOO_LARGE, MSG_NONE, NULL);
 	struct sha256 hash = sha256_of(canonical->data, canonical->size);
-	memcpy(event->hash, hash.bytes, SHA256_SIZE);
-	event->hash_algorithm = HASH_SHA256;
-	event->modality = MODALITY_CONTENT;
-	event->content_bytes = (int64_t)canonical->size;
+	memcpy(declaration->hash, hash.bytes, SHA256_SIZE);
+	declaration->hash_algorithm = HASH_SHA256;
+	declaration->modality = MODALITY_CONTENT;
 	return 0;
 }
 
-static int parse_hash(const struct json *body, struct declared_event *event, struct error *error)
+static int parse_hash(const struct json *body, struct declaration *declaration, struct error *error)
 {
 	const struct json *hash = json_member(body, "hash");
 	const struct json *algorithm = json_member(body, "hash_alg");
@@ -122,32 +121,32 @@ static int parse_hash(const struct json *body, struct declared_event *event, str
 		return error_set(error, ERR_VALIDATION, MSG_FIELD_REQUIRED, hash ? "hash_alg" : "hash",
 		                 NULL);
 	if (algorithm->type != JSON_STRING ||
-	    !hash_algorithm_parse(algorithm->text, &event->hash_algorithm))
+	    !hash_algorithm_parse(algorithm->text, &declaration->hash_algorithm))
 		return field_type("hash_alg", "\"sha-256\" or \"sha-512\"", "\"sha-256\" o \"sha-512\"",
 		                  error);
-	if (hash->type != JSON_STRING ||
-	    !hex_decode(hash->text, event->hash, hash_algorithm_size(event->hash_algorithm)))
+	if (hash->type != JSON_STRING || !hex_decode(hash->text, declaration->hash,
+	                                             hash_algorithm_size(declaration->hash_algorithm)))
 		return error_set(error, ERR_VALIDATION, MSG_HTTP_HASH,
-		                 event->hash_algorithm == HASH_SHA256 ? "64" : "128",
-		                 hash_algorithm_text(event->hash_algorithm), NULL);
-	event->modality = MODALITY_HASH_ONLY;
-	event->content_bytes = -1;
+		                 declaration->hash_algorithm == HASH_SHA256 ? "64" : "128",
+		                 hash_algorithm_text(declaration->hash_algorithm), NULL);
+	declaration->modality = MODALITY_HASH_ONLY;
 	return 0;
 }
 
 int event_body_parse(struct slice body, enum modality channel_modality, struct arena *arena,
-                     struct buf *canonical, struct declared_event *ret_event, struct error *error)
+                     struct buf *canonical, struct declaration *ret_declaration,
+                     struct error *error)
 {
 	static const struct json_limits limits = {.depth_max = DEPTH_MAX};
-	struct declared_event event = {0};
+	struct declaration declaration = {0};
 	struct json *json;
 	int result = json_parse(arena, body, &limits, &json, error);
 	if (!result)
 		result = check_members(json, error);
 	if (!result)
-		result = parse_client_ref(json, &event.client_ref, error);
+		result = parse_client_ref(json, &declaration.client_ref, error);
 	if (!result)
-		result = parse_occurred_at(json, &event.occurred_at_us, error);
+		result = parse_occurred_at(json, &declaration.occurred_at_us, error);
 	if (result)
 		return result;
 	struct json *payload = json_member(json, "payload");
@@ -155,17 +154,17 @@ int event_body_parse(struct slice body, enum modality channel_modality, struct a
 	if (payload && hash)
 		return error_set(error, ERR_VALIDATION, MSG_HTTP_BOTH_SHAPES, NULL);
 	if (payload)
-		result = parse_payload(payload, canonical, &event, error);
+		result = parse_payload(payload, canonical, &declaration, error);
 	else if (hash)
-		result = parse_hash(json, &event, error);
+		result = parse_hash(json, &declaration, error);
 	else
 		result = error_set(error, ERR_VALIDATION, MSG_FIELD_REQUIRED,
 		                   channel_modality == MODALITY_CONTENT ? "payload" : "hash", NULL);
 	if (result)
 		return result;
-	if (event.modality != channel_modality)
+	if (declaration.modality != channel_modality)
 		return error_set(error, ERR_VALIDATION, MSG_HTTP_MODALITY, modality_text(channel_modality),
 		                 NULL);
-	*ret_event = event;
+	*ret_declaration = declaration;
 	return 0;
 }

@@ -11,15 +11,6 @@
 #define BODY_ARENA_MAX ((size_t)48 * 1024 * 1024)
 #define FILE_NAME_MAX 255
 
-struct declared_event {
-	struct slice client_ref;
-	int64_t occurred_at_us; /* TIME_NONE: not declared */
-	enum modality modality;
-	enum hash_algorithm hash_algorithm;
-	uint8_t hash[DIGEST_SIZE_MAX];
-	int64_t content_bytes; /* -1: hash-only */
-};
-
 /* Most bytes of a JSON body on a channel of this modality. */
 size_t event_body_limit(enum modality modality);
 
@@ -27,8 +18,8 @@ size_t event_body_limit(enum modality modality);
  * its digest into hash. `channel_modality` is compared last. ERR_VALIDATION, ERR_TOO_LARGE or
  * ERR_NO_MEMORY. Slices live in the arena or in `body`. */
 int event_body_parse(struct slice body, enum modality channel_modality, struct arena *arena,
-                     struct buf *canonical, struct declared_event *ret_event, struct error *error)
-	MUST_CHECK;
+                     struct buf *canonical, struct declaration *ret_declaration,
+                     struct error *error) MUST_CHECK;
 
 /* 1 to 255 bytes of UTF-8 without control characters. */
 int client_ref_check(struct slice client_ref, struct error *error) MUST_CHECK;

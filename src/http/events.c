@@ -155,7 +155,7 @@ static int check_content(struct exchange *exchange, const struct event *event, s
 		result = digest_object(exchange, event->content_object, &digest, error);
 	else
 		digest = sha256_of(event->content.data, event->content.size);
-	if (!result && memcmp(digest.bytes, event->hash, SHA256_SIZE) != 0)
+	if (!result && memcmp(digest.bytes, event->declaration.hash, SHA256_SIZE) != 0)
 		result = error_cause(error, ERR_CORRUPT, "the content of %s (%s) does not have its hash",
 		                     event->event_id,
 		                     event->content_object ? event->content_object : "in the store");
@@ -168,7 +168,7 @@ static int get_content(struct exchange *exchange, struct error *error)
 	int result = find(exchange, &event, error);
 	if (result)
 		return result;
-	if (event.modality != MODALITY_CONTENT)
+	if (event.declaration.modality != MODALITY_CONTENT)
 		return error_set(error, ERR_NOT_FOUND, MSG_NONE, NULL);
 	result = check_content(exchange, &event, error);
 	if (result)

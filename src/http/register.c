@@ -216,23 +216,20 @@ static void done(struct pending_registration *pending)
 	loop_complete(pending->context);
 }
 
-static void fill(struct exchange *exchange, const struct declared_event *event)
+static void fill(struct exchange *exchange, const struct declaration *declaration)
 {
 	struct registration *registration = &exchange->pending.registration;
 	const struct key_identity *key = &exchange->key;
+	size_t size = exchange->upload ? exchange->upload->file_size : exchange->canonical.size;
 	registration->account = key->account;
 	registration->channel = key->channel;
 	registration->chain = key->chain;
 	registration->key = key->key;
-	registration->modality = event->modality;
-	registration->client_ref = event->client_ref;
-	registration->occurred_at_us = event->occurred_at_us;
-	registration->hash_algorithm = event->hash_algorithm;
-	memcpy(registration->hash, event->hash, sizeof registration->hash);
+	registration->declaration = *declaration;
 	registration->content = (struct slice){"", 0};
 	registration->content_object = NULL;
 	registration->file_name = NULL;
-	registration->content_bytes = event->content_bytes;
+	registration->content_bytes = declaration->modality == MODALITY_CONTENT ? (int64_t)size : -1;
 	registration->result = 0;
 	registration->replayed = false;
 	registration->event = NULL;
@@ -316,26 +313,25 @@ static void submit_with_content(struct exchange *exchange)
 
 /* ---- the end of the body ---- */
 
-static int form_event(struct exchange *exchange, struct declared_event *ret, struct error *error)
+static int form_declaration(struct exchange *exchange, struct declaration *ret, struct error *error)
 {
 	struct upload *upload = exchange->upload;
-	struct declared_event event = {
+	struct declaration declaration = {
 		.occurred_at_us = TIME_NONE, .modality = MODALITY_CONTENT, .hash_algorithm = HASH_SHA256};
 	int result = multipart_end(&upload->multipart, error);
 	if (!result && !upload->seen[FIELD_CLIENT_REF])
 		result = error_set(error, ERR_VALIDATION, MSG_FIELD_REQUIRED, "client_ref", NULL);
 	if (!result && !upload->seen[FIELD_FILE])
 		result = error_set(error, ERR_VALIDATION, MSG_FIELD_REQUIRED, "file", NULL);
-	event.client_ref = slice_make(upload->client_ref, upload->client_ref_size);
+	declaration.client_ref = slice_make(upload->client_ref, upload->client_ref_size);
 	if (!result)
-		result = client_ref_check(event.client_ref, error);
+		result = client_ref_check(declaration.client_ref, error);
 	if (!result && upload->seen[FIELD_OCCURRED_AT])
 		result = time_parse(slice_make(upload->occurred_at, upload->occurred_at_size),
-		                    "occurred_at", &event.occurred_at_us, error);
-	memcpy(event.hash, upload->hash.bytes, SHA256_SIZE);
-	event.content_bytes = (int64_t)upload->file_size;
+		                    "occurred_at", &declaration.occurred_at_us, error);
+	memcpy(declaration.hash, upload->hash.bytes, SHA256_SIZE);
 	if (!result)
-		*ret = event;
+		*ret = declaration;
 	return result;
 }
 
@@ -346,16 +342,16 @@ static void fit(struct buf *buf)
 }
 
 /* However long the registration waits, it holds no more than reference and canonical form. */
-static int body_event(struct exchange *exchange, struct declared_event *ret, struct error *error)
+static int body_declaration(struct exchange *exchange, struct declaration *ret, struct error *error)
 {
 	struct arena *scratch = &exchange->loop->scratch;
-	struct declared_event event;
+	struct declaration declaration;
 	int result = event_body_parse(buf_slice(&exchange->body), exchange->key.modality, scratch,
-	                              &exchange->canonical, &event, error);
+	                              &exchange->canonical, &declaration, error);
 	if (!result) {
-		struct slice text = event.client_ref;
-		event.client_ref.data = arena_copy(&exchange->arena, text.data, text.size);
-		result = event.client_ref.data ? 0 : error_set(error, ERR_NO_MEMORY, MSG_NONE, NULL);
+		struct slice text = declaration.client_ref;
+		declaration.client_ref.data = arena_copy(&exchange->arena, text.data, text.size);
+		result = declaration.client_ref.data ? 0 : error_set(error, ERR_NO_MEMORY, MSG_NONE, NULL);
 	}
 	arena_reset(scratch);
 	buf_clear(&exchange->body);
@@ -366,29 +362,29 @@ static int body_event(struct exchange *exchange, struct declared_event *ret, str
 	if (result)
 		buf_free(&exchange->canonical);
 	else
-		*ret = event;
+		*ret = declaration;
 	return result;
 }
 
 static bool finish(struct exchange *exchange)
 {
-	struct declared_event event;
+	struct declaration declaration;
 	struct error *error = &exchange->error;
-	int result = exchange->upload ? form_event(exchange, &event, error)
-	                              : body_event(exchange, &event, error);
+	int result = exchange->upload ? form_declaration(exchange, &declaration, error)
+	                              : body_declaration(exchange, &declaration, error);
 	if (result) {
 		answer_error(exchange, result);
 		return true;
 	}
-	fill(exchange, &event);
+	fill(exchange, &declaration);
 	if (exchange->upload) {
 		exchange->pending.registration.file_name =
 			exchange->upload->file_name ? exchange->upload->file_name : "file";
 		submit_with_content(exchange);
-	} else if (event.modality == MODALITY_CONTENT && exchange->canonical.size > INLINE_MAX) {
+	} else if (declaration.modality == MODALITY_CONTENT && exchange->canonical.size > INLINE_MAX) {
 		submit_with_content(exchange);
 	} else {
-		if (event.modality == MODALITY_CONTENT)
+		if (declaration.modality == MODALITY_CONTENT)
 			exchange->pending.registration.content = buf_slice(&exchange->canonical);
 		loop_wait(exchange);
 		submit(exchange);

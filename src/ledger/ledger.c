@@ -25,8 +25,8 @@ struct pass {
 static uint64_t seen_hash(const struct ledger_request *request)
 {
 	uint64_t hash = UINT64_C(0xcbf29ce484222325) ^ (uint64_t)request->chain->chain;
-	for (size_t i = 0; i < request->client_ref.size; i++)
-		hash = (hash ^ (uint8_t)request->client_ref.data[i]) * UINT64_C(0x100000001b3);
+	for (size_t i = 0; i < request->declaration->client_ref.size; i++)
+		hash = (hash ^ (uint8_t)request->declaration->client_ref.data[i]) * UINT64_C(0x100000001b3);
 	return hash ^ hash >> 29;
 }
 
@@ -36,17 +36,18 @@ static struct ledger_request **seen_slot(const struct seen_table *table,
 {
 	size_t at = seen_hash(request) & table->mask;
 	while (table->slots[at] && (table->slots[at]->chain != request->chain ||
-	                            !slice_equal(table->slots[at]->client_ref, request->client_ref)))
+	                            !slice_equal(table->slots[at]->declaration->client_ref,
+	                                         request->declaration->client_ref)))
 		at = (at + 1) & table->mask;
 	return &table->slots[at];
 }
 
-static bool same_declaration(const struct ledger_request *request, enum hash_algorithm algorithm,
+static bool same_declaration(const struct declaration *declaration, enum hash_algorithm algorithm,
                              const uint8_t *hash, int64_t occurred_at_us)
 {
-	return request->hash_algorithm == algorithm &&
-	       memcmp(request->hash, hash, hash_algorithm_size(algorithm)) == 0 &&
-	       request->occurred_at_us == occurred_at_us;
+	return declaration->hash_algorithm == algorithm &&
+	       memcmp(declaration->hash, hash, hash_algorithm_size(algorithm)) == 0 &&
+	       declaration->occurred_at_us == occurred_at_us;
 }
 
 static bool limit_applies(const struct ledger_limit *limit, const struct ledger_request *request)
@@ -146,6 +147,7 @@ static int account_live(struct pass *pass, struct ledger_request *request)
 static int append(struct pass *pass, struct ledger_request *request)
 {
 	struct ledger_chain *chain = request->chain;
+	assert(request->declaration->modality == chain->modality);
 	request->sequence = ++chain->last_sequence;
 	int64_t now_us = pass->clock->now_us;
 	request->received_at_us =
@@ -157,12 +159,8 @@ static int append(struct pass *pass, struct ledger_request *request)
 		.chain = chain->mode,
 		.sequence = request->sequence,
 		.event_id = slice_of(request->event_id),
-		.client_ref = request->client_ref,
+		.declaration = *request->declaration,
 		.received_at_us = request->received_at_us,
-		.occurred_at_us = request->occurred_at_us,
-		.modality = chain->modality,
-		.hash_algorithm = request->hash_algorithm,
-		.hash = request->hash,
 		.config_version = chain->config_version,
 		.config_hash = chain->config_hash,
 		.previous_chain_hash = chain->last_chain_hash,
@@ -181,10 +179,11 @@ static int decide(struct pass *pass, struct ledger_request *request)
 	struct ledger_request *earlier = *slot;
 	const struct ledger_known *known = &request->known;
 	if (earlier || known->sequence) {
-		bool same = earlier ? same_declaration(request, earlier->hash_algorithm, earlier->hash,
-		                                       earlier->occurred_at_us)
-		                    : same_declaration(request, known->hash_algorithm, known->hash,
-		                                       known->occurred_at_us);
+		const struct declaration *first = earlier ? earlier->declaration : NULL;
+		bool same = first ? same_declaration(request->declaration, first->hash_algorithm,
+		                                     first->hash, first->occurred_at_us)
+		                  : same_declaration(request->declaration, known->hash_algorithm,
+		                                     known->hash, known->occurred_at_us);
 		request->result = same ? OK : ERR_CONFLICT;
 		request->replayed = same;
 		request->same_as = same ? earlier : NULL;

@@ -104,11 +104,8 @@ struct ledger_known {
 struct ledger_request {
 	struct ledger_chain *chain;
 	int64_t key;
-	struct slice client_ref;
-	int64_t occurred_at_us; /* TIME_NONE: null */
-	enum hash_algorithm hash_algorithm;
-	uint8_t hash[DIGEST_SIZE_MAX];
-	int64_t content_bytes; /* what test quotas count; 0 for hash-only */
+	const struct declaration *declaration; /* the caller's; its modality is the chain's */
+	int64_t content_bytes;                 /* what test quotas count; 0 for hash-only */
 	struct ledger_known known;
 
 	/* The outcome. */

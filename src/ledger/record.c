@@ -60,18 +60,19 @@ bool hash_algorithm_parse(struct slice text, enum hash_algorithm *ret)
 /* Members stand in canonical order; all names are ASCII, so that order is the bytes' order. */
 void event_record(const struct event_facts *facts, struct buf *out)
 {
+	const struct declaration *declared = &facts->declaration;
 	struct json_writer writer = {.out = out};
 	json_begin_object(&writer, NULL);
 	json_text(&writer, "chain", mode_text(facts->chain));
 	json_text(&writer, "channel_id", facts->channel_id);
-	json_slice(&writer, "client_ref", facts->client_ref);
+	json_slice(&writer, "client_ref", declared->client_ref);
 	json_hex(&writer, "config_hash", facts->config_hash.bytes, SHA256_SIZE);
 	json_integer(&writer, "config_version", facts->config_version);
 	json_slice(&writer, "event_id", facts->event_id);
-	json_hex(&writer, "hash", facts->hash, hash_algorithm_size(facts->hash_algorithm));
-	json_text(&writer, "hash_alg", hash_algorithm_text(facts->hash_algorithm));
-	json_text(&writer, "modality", modality_text(facts->modality));
-	json_time(&writer, "occurred_at", facts->occurred_at_us);
+	json_hex(&writer, "hash", declared->hash, hash_algorithm_size(declared->hash_algorithm));
+	json_text(&writer, "hash_alg", hash_algorithm_text(declared->hash_algorithm));
+	json_text(&writer, "modality", modality_text(declared->modality));
+	json_time(&writer, "occurred_at", declared->occurred_at_us);
 	json_hex(&writer, "previous_chain_hash", facts->previous_chain_hash.bytes, SHA256_SIZE);
 	json_time(&writer, "received_at", facts->received_at_us);
 	json_integer(&writer, "sequence", facts->sequence);

@@ -35,17 +35,22 @@ bool modality_parse(struct slice text, enum modality *ret);
 bool mode_parse(struct slice text, enum mode *ret);
 bool hash_algorithm_parse(struct slice text, enum hash_algorithm *ret);
 
+/* What a client declares about an event. */
+struct declaration {
+	struct slice client_ref;
+	int64_t occurred_at_us; /* TIME_NONE: null */
+	enum modality modality;
+	enum hash_algorithm hash_algorithm;
+	uint8_t hash[DIGEST_SIZE_MAX]; /* hash_algorithm_size bytes of it */
+};
+
 struct event_facts {
 	const char *channel_id;
 	enum mode chain;
 	int64_t sequence; /* from 1 */
 	struct slice event_id;
-	struct slice client_ref;
+	struct declaration declaration;
 	int64_t received_at_us;
-	int64_t occurred_at_us; /* TIME_NONE: null */
-	enum modality modality;
-	enum hash_algorithm hash_algorithm;
-	const uint8_t *hash; /* hash_algorithm_size bytes */
 	int64_t config_version;
 	struct sha256 config_hash;
 	struct sha256 previous_chain_hash;

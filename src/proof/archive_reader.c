@@ -32,27 +32,25 @@ static int64_t take_integer_or_null(struct json_reader *reader, const char *name
 /* What an event's record and the answer to its registration both say. */
 static struct event_facts take_event(struct json_reader *reader)
 {
-	struct event_facts event = {.hash_algorithm = HASH_SHA256};
+	struct event_facts event = {0};
+	struct declaration *declared = &event.declaration;
 	event.channel_id = json_take_text(reader, "channel_id");
-	event.client_ref = json_take_slice(reader, "client_ref");
+	declared->client_ref = json_take_slice(reader, "client_ref");
 	event.config_version = json_take_integer(reader, "config_version", 1);
 	event.event_id = json_take_slice(reader, "event_id");
 	struct slice algorithm = json_take_slice(reader, "hash_alg");
-	if (!reader->result && !hash_algorithm_parse(algorithm, &event.hash_algorithm))
+	if (!reader->result && !hash_algorithm_parse(algorithm, &declared->hash_algorithm))
 		json_refuse(reader, "hash_alg");
 	struct slice hash = json_take_slice(reader, "hash");
-	size_t size = hash_algorithm_size(event.hash_algorithm);
-	uint8_t *bytes = reader->result ? NULL : arena_alloc(reader->arena, size);
-	if (!reader->result && !bytes)
-		reader->result = error_cause(reader->error, ERR_NO_MEMORY, "event");
-	if (!reader->result && !hex_decode(hash, bytes, size))
+	size_t size = hash_algorithm_size(declared->hash_algorithm);
+	if (!reader->result && !hex_decode(hash, declared->hash, size))
 		json_refuse(reader, "hash");
-	event.hash = bytes;
-	event.modality = take_modality(reader);
-	event.occurred_at_us = json_take_time_or_null(reader, "occurred_at");
+	declared->modality = take_modality(reader);
+	declared->occurred_at_us = json_take_time_or_null(reader, "occurred_at");
 	event.received_at_us = json_take_time(reader, "received_at");
 	event.sequence = json_take_integer(reader, "sequence", 1);
-	if (!reader->result && (event.client_ref.size == 0 || event.client_ref.size > CLIENT_REF_MAX))
+	if (!reader->result &&
+	    (declared->client_ref.size == 0 || declared->client_ref.size > CLIENT_REF_MAX))
 		json_refuse(reader, "client_ref");
 	return event;
 }

@@ -36,7 +36,7 @@ static void check_config(struct chain *chain, const struct event_facts *event)
 	if (!sha256_equal(&found->hash, &event->config_hash))
 		wrong_event(chain, event->sequence, "config_hash",
 		            "it is not the SHA-256 of the configuration document of this version");
-	else if (chain->facts->modalities[found - manifest->configs] != event->modality)
+	else if (chain->facts->modalities[found - manifest->configs] != event->declaration.modality)
 		wrong_event(chain, event->sequence, "modality",
 		            "it is not that of the configuration document of this version");
 }
@@ -97,7 +97,7 @@ static int read_event(struct chain *chain, struct slice line, const struct sha25
 		return result;
 	check_event(chain, &event);
 	verify_receipt_event(chain->run, chain->facts->input, &event, hash);
-	return event.modality == MODALITY_CONTENT ? chain_follow_part(chain, &event) : 0;
+	return event.declaration.modality == MODALITY_CONTENT ? chain_follow_part(chain, &event) : 0;
 }
 
 int chain_take_event(struct chain *chain)

@@ -106,8 +106,8 @@ int chain_follow_part(struct chain *chain, const struct event_facts *event)
 		result = error_cause(&error, ERR_INVALID_EVIDENCE, "it ends too early");
 	if (!result &&
 	    (entry.sequence != event->sequence || !slice_equal(entry.event_id, event->event_id) ||
-	     event->hash_algorithm != HASH_SHA256 ||
-	     memcmp(entry.hash.bytes, event->hash, SHA256_SIZE) != 0))
+	     event->declaration.hash_algorithm != HASH_SHA256 ||
+	     memcmp(entry.hash.bytes, event->declaration.hash, SHA256_SIZE) != 0))
 		result = error_cause(&error, ERR_INVALID_EVIDENCE,
 		                     "sequence, event_id or hash is not that of event %" PRId64
 		                     " in the archive",

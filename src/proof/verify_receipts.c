@@ -137,21 +137,21 @@ static void list_differences(const struct receipt *receipt, const struct event_f
                              const struct sha256 *chain_hash, char text[DIFFERENCES_MAX])
 {
 	const struct event_facts *said = &receipt->event;
-	bool same_hash =
-		said->hash_algorithm == event->hash_algorithm &&
-		memcmp(said->hash, event->hash, hash_algorithm_size(event->hash_algorithm)) == 0;
+	bool same_hash = said->declaration.hash_algorithm == event->declaration.hash_algorithm &&
+	                 memcmp(said->declaration.hash, event->declaration.hash,
+	                        hash_algorithm_size(event->declaration.hash_algorithm)) == 0;
 	const struct {
 		bool same;
 		const char *name;
 	} members[] = {
 		{sha256_equal(&receipt->chain_hash, chain_hash), "chain_hash"},
 		{slice_equal(said->event_id, event->event_id), "event_id"},
-		{slice_equal(said->client_ref, event->client_ref), "client_ref"},
+		{slice_equal(said->declaration.client_ref, event->declaration.client_ref), "client_ref"},
 		{said->received_at_us == event->received_at_us, "received_at"},
-		{said->occurred_at_us == event->occurred_at_us, "occurred_at"},
+		{said->declaration.occurred_at_us == event->declaration.occurred_at_us, "occurred_at"},
 		{same_hash, "hash"},
-		{said->hash_algorithm == event->hash_algorithm, "hash_alg"},
-		{said->modality == event->modality, "modality"},
+		{said->declaration.hash_algorithm == event->declaration.hash_algorithm, "hash_alg"},
+		{said->declaration.modality == event->declaration.modality, "modality"},
 		{said->config_version == event->config_version, "config_version"},
 	};
 	size_t size = 0;

@@ -75,8 +75,8 @@ static int check_event_content(void *context, const struct event *event)
 {
 	struct check *check = context;
 	char text[PROBLEM_SIZE_MAX], problem[PROBLEM_SIZE_MAX + ID_SIZE + 16];
-	int code =
-		compare_object(check, event->content_object, event->content_bytes, event->hash, text);
+	int code = compare_object(check, event->content_object, event->content_bytes,
+	                          event->declaration.hash, text);
 	if (code == ERR_CORRUPT) {
 		snprintf(problem, sizeof problem, "event %s: %s", event->event_id, text);
 		tell_problem(check, problem);

@@ -4,17 +4,18 @@
 /* On the path of every registration: members in the interface's order. */
 void event_json(const struct event *event, struct buf *out)
 {
+	const struct declaration *declared = &event->declaration;
 	struct json_writer writer = {.out = out};
 	json_begin_object(&writer, NULL);
 	json_text(&writer, "event_id", event->event_id);
 	json_text(&writer, "channel_id", event->channel_id);
-	json_slice(&writer, "client_ref", event->client_ref);
+	json_slice(&writer, "client_ref", declared->client_ref);
 	json_integer(&writer, "sequence", event->sequence);
 	json_time(&writer, "received_at", event->received_at_us);
-	json_time(&writer, "occurred_at", event->occurred_at_us);
-	json_hex(&writer, "hash", event->hash, hash_algorithm_size(event->hash_algorithm));
-	json_text(&writer, "hash_alg", hash_algorithm_text(event->hash_algorithm));
-	json_text(&writer, "modality", modality_text(event->modality));
+	json_time(&writer, "occurred_at", declared->occurred_at_us);
+	json_hex(&writer, "hash", declared->hash, hash_algorithm_size(declared->hash_algorithm));
+	json_text(&writer, "hash_alg", hash_algorithm_text(declared->hash_algorithm));
+	json_text(&writer, "modality", modality_text(declared->modality));
 	json_hex(&writer, "chain_hash", event->chain_hash.bytes, SHA256_SIZE);
 	json_text(&writer, "status", event_status_text(event->status));
 	bool sealed = event->segment_id[0] != '\0';

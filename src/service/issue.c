@@ -199,14 +199,14 @@ static int add_content(void *context, const struct event *event)
 	struct issue_work *issue = work->issue;
 	int result = issue_progress(issue, event->sequence - issue->certification->first_sequence,
 	                            issue_event_count(issue));
-	if (result || event->modality != MODALITY_CONTENT)
+	if (result || event->declaration.modality != MODALITY_CONTENT)
 		return result;
 	struct part_entry entry = {
 		.sequence = event->sequence,
 		.event_id = slice_of(event->event_id),
 		.is_json = !event->file_name,
 	};
-	memcpy(entry.hash.bytes, event->hash, SHA256_SIZE);
+	memcpy(entry.hash.bytes, event->declaration.hash, SHA256_SIZE);
 	return event->content_object
 	           ? add_object(work, &entry, event->content_object)
 	           : part_writer_add(issue->part_writer, &entry, event->content, work->error);

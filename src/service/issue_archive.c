@@ -46,17 +46,18 @@ static int keep_row(struct issue_work *issue, const struct event *event)
 	if (count > REPORT_EVENT_ROWS_MAX && index >= REPORT_EDGE_ROWS &&
 	    index < count - REPORT_EDGE_ROWS)
 		return OK;
-	const char *client_ref =
-		arena_copy(issue->arena, event->client_ref.data, event->client_ref.size);
-	const uint8_t *hash = (const uint8_t *)arena_copy(issue->arena, event->hash, DIGEST_SIZE_MAX);
+	const char *client_ref = arena_copy(issue->arena, event->declaration.client_ref.data,
+	                                    event->declaration.client_ref.size);
+	const uint8_t *hash =
+		(const uint8_t *)arena_copy(issue->arena, event->declaration.hash, DIGEST_SIZE_MAX);
 	if (!client_ref || !hash)
 		return ERR_NO_MEMORY;
 	issue->events[issue->event_rows++] = (struct report_event){
 		.sequence = event->sequence,
 		.received_at_us = event->received_at_us,
-		.occurred_at_us = event->occurred_at_us,
-		.client_ref = slice_make(client_ref, event->client_ref.size),
-		.hash_algorithm = event->hash_algorithm,
+		.occurred_at_us = event->declaration.occurred_at_us,
+		.client_ref = slice_make(client_ref, event->declaration.client_ref.size),
+		.hash_algorithm = event->declaration.hash_algorithm,
 		.hash = hash,
 	};
 	return OK;

@@ -83,7 +83,8 @@ static int check_content(struct check *check, const struct event *event)
 	if (event->content_bytes < 0)
 		return OK;
 	struct sha256 hash = sha256_of(event->content.data, event->content.size);
-	if (event->hash_algorithm != HASH_SHA256 || memcmp(hash.bytes, event->hash, SHA256_SIZE) != 0)
+	if (event->declaration.hash_algorithm != HASH_SHA256 ||
+	    memcmp(hash.bytes, event->declaration.hash, SHA256_SIZE) != 0)
 		problem(check, "event %s: its content does not have its hash", event->event_id);
 	return OK;
 }

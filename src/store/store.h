@@ -92,11 +92,7 @@ struct registration {
 	int64_t channel;
 	int64_t chain;
 	int64_t key;
-	enum modality modality; /* what was sent; checked against the channel again */
-	struct slice client_ref;
-	int64_t occurred_at_us;
-	enum hash_algorithm hash_algorithm;
-	uint8_t hash[DIGEST_SIZE_MAX];
+	struct declaration declaration; /* its modality is checked against the channel again */
 	struct slice content;       /* canonical JSON that travels inline (up to 16 KiB), or empty */
 	const char *content_object; /* name in the content store, or NULL */
 	const char *file_name;      /* files, or NULL */
@@ -129,13 +125,9 @@ int store_register_batch(struct store *store, unsigned sequencer, struct registr
 struct event {
 	char event_id[ID_SIZE];
 	char channel_id[ID_SIZE];
-	struct slice client_ref;
+	struct declaration declaration;
 	int64_t sequence;
 	int64_t received_at_us;
-	int64_t occurred_at_us;
-	enum hash_algorithm hash_algorithm;
-	uint8_t hash[DIGEST_SIZE_MAX];
-	enum modality modality;
 	struct sha256 chain_hash;
 	enum event_status status;
 	enum mode mode;

@@ -104,12 +104,12 @@ static struct registration item_make(struct fixture *fixture, const struct chann
 	                            .channel = channel->channel,
 	                            .chain = channel->channel * 2 + mode,
 	                            .key = channel->channel,
-	                            .modality = MODALITY_HASH_ONLY,
-	                            .client_ref = slice_of(ref),
-	                            .occurred_at_us = TIME_NONE,
+	                            .declaration = {.modality = MODALITY_HASH_ONLY,
+	                                            .client_ref = slice_of(ref),
+	                                            .occurred_at_us = TIME_NONE},
 	                            .content_bytes = -1,
 	                            .arena = &fixture->arena};
-	memset(item.hash, 9, SHA256_SIZE);
+	memset(item.declaration.hash, 9, SHA256_SIZE);
 	return item;
 }
 
@@ -149,7 +149,7 @@ static void registers_and_survives_reopening(void **state)
 	                               item_make(fixture, &fixture->other, MODE_LIVE, "a"),
 	                               item_make(fixture, &fixture->channel, MODE_TEST, "a"),
 	                               item_make(fixture, &fixture->channel, MODE_LIVE, "b")};
-	items[3].occurred_at_us = NOW - 1;
+	items[3].declaration.occurred_at_us = NOW - 1;
 	submit(fixture, items, 4, NOW);
 	reopen(fixture);
 	for (int i = 0; i < 4; i++) {
@@ -161,9 +161,9 @@ static void registers_and_survives_reopening(void **state)
 		assert_string_equal(event.event_id, items[i].event->event_id);
 		assert_memory_equal(event.chain_hash.bytes, items[i].event->chain_hash.bytes, 32);
 		assert_int_equal(event.received_at_us, items[i].event->received_at_us);
-		assert_int_equal(event.occurred_at_us, items[i].occurred_at_us);
+		assert_int_equal(event.declaration.occurred_at_us, items[i].declaration.occurred_at_us);
 		assert_int_equal(event.status, items[i].event->status);
-		assert_true(slice_equal(event.client_ref, items[i].client_ref));
+		assert_true(slice_equal(event.declaration.client_ref, items[i].declaration.client_ref));
 	}
 	struct balance balance;
 	assert_int_equal(store_get_balance(fixture->store, fixture->channel.account, &balance, NULL),
@@ -183,7 +183,7 @@ static void replays_and_conflicts_across_batches(void **state)
 	                               item_make(fixture, &fixture->channel, MODE_LIVE, "a"),
 	                               item_make(fixture, &fixture->channel, MODE_LIVE, "new"),
 	                               item_make(fixture, &fixture->channel, MODE_LIVE, "new")};
-	again[1].hash[31] ^= 1;
+	again[1].declaration.hash[31] ^= 1;
 	submit(fixture, again, 4, NOW + 5);
 	assert_true(again[0].replayed);
 	assert_memory_equal(again[0].event->chain_hash.bytes, first.event->chain_hash.bytes, 32);

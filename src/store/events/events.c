@@ -39,19 +39,20 @@ static int get_channel_of_chain(struct db_connection *connection, int64_t accoun
 /* event->channel_id and event->mode are filled already; slices live until the next step. */
 static void read_event_row(struct db_query *query, bool with_content, struct event *event)
 {
+	struct declaration *declared = &event->declaration;
 	event->sequence = db_integer(query, 0) & EVENT_SEQUENCE_MAX;
-	event->client_ref = db_text(query, 1);
+	declared->client_ref = db_text(query, 1);
 	event->received_at_us = db_integer(query, 2);
-	event->occurred_at_us = db_is_null(query, 3) ? TIME_NONE : db_integer(query, 3);
+	declared->occurred_at_us = db_is_null(query, 3) ? TIME_NONE : db_integer(query, 3);
 	struct slice hash = db_blob(query, 4);
-	event->hash_algorithm = hash.size == SHA512_SIZE ? HASH_SHA512 : HASH_SHA256;
-	memcpy(event->hash, hash.data, hash.size < DIGEST_SIZE_MAX ? hash.size : DIGEST_SIZE_MAX);
+	declared->hash_algorithm = hash.size == SHA512_SIZE ? HASH_SHA512 : HASH_SHA256;
+	memcpy(declared->hash, hash.data, hash.size < DIGEST_SIZE_MAX ? hash.size : DIGEST_SIZE_MAX);
 	event->config_version = db_integer(query, 5);
 	event->chain_hash = store_sha256(db_blob(query, 6));
 	event->content_object = db_is_null(query, 7) ? NULL : db_text(query, 7).data;
 	event->file_name = db_is_null(query, 8) ? NULL : db_text(query, 8).data;
 	event->content_bytes = db_is_null(query, 9) ? -1 : db_integer(query, 9);
-	event->modality = event->content_bytes < 0 ? MODALITY_HASH_ONLY : MODALITY_CONTENT;
+	declared->modality = event->content_bytes < 0 ? MODALITY_HASH_ONLY : MODALITY_CONTENT;
 	event->status = event->mode == MODE_TEST ? STATUS_TEST
 	                : db_is_null(query, 10)  ? STATUS_REGISTERED
 	                                         : STATUS_UNPAID;
@@ -67,12 +68,8 @@ struct event_facts event_facts_of(const struct event *event, const struct sha256
 		.chain = event->mode,
 		.sequence = event->sequence,
 		.event_id = slice_of(event->event_id),
-		.client_ref = event->client_ref,
+		.declaration = event->declaration,
 		.received_at_us = event->received_at_us,
-		.occurred_at_us = event->occurred_at_us,
-		.modality = event->modality,
-		.hash_algorithm = event->hash_algorithm,
-		.hash = event->hash,
 		.config_version = event->config_version,
 		.config_hash = *config_hash,
 		.previous_chain_hash = *previous_chain_hash,
@@ -263,7 +260,7 @@ int store_list_events(struct store *store, int64_t account, int64_t chain,
 
 static int keep(struct arena *arena, struct event *event)
 {
-	struct slice *slices[] = {&event->client_ref, &event->content};
+	struct slice *slices[] = {&event->declaration.client_ref, &event->content};
 	for (size_t i = 0; i < 2; i++) {
 		slices[i]->data = arena_copy(arena, slices[i]->data, slices[i]->size);
 		if (!slices[i]->data)

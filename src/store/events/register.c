@@ -10,12 +10,9 @@ static void new_event(const struct batch_item *item, struct event *event)
 	const struct ledger_request *request = &item->request;
 	const struct registration *given = item->registration;
 	*event = (struct event){
-		.client_ref = given->client_ref,
+		.declaration = given->declaration,
 		.sequence = request->sequence,
 		.received_at_us = request->received_at_us,
-		.occurred_at_us = given->occurred_at_us,
-		.hash_algorithm = given->hash_algorithm,
-		.modality = request->chain->modality,
 		.chain_hash = request->chain_hash,
 		.status = request->status,
 		.mode = request->chain->mode,
@@ -27,7 +24,6 @@ static void new_event(const struct batch_item *item, struct event *event)
 	};
 	store_copy_id(event->event_id, slice_of(request->event_id));
 	store_copy_id(event->channel_id, slice_of(request->chain->channel_id));
-	memcpy(event->hash, given->hash, hash_algorithm_size(given->hash_algorithm));
 }
 
 static int test_quota_wait_seconds(int64_t now_us)
@@ -81,7 +77,7 @@ static size_t collect_requests(struct account_batch *part, struct ledger_request
 {
 	size_t count = 0;
 	for (struct batch_item *item = part->first; item; item = item->next) {
-		if (item->registration->modality == item->request.chain->modality)
+		if (item->registration->declaration.modality == item->request.chain->modality)
 			requests[count++] = &item->request;
 		else
 			item->request.result = ERR_VALIDATION;

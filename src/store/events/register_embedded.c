@@ -42,7 +42,7 @@ static int look_at_candidate(struct batch *batch, int64_t account, const struct 
 	                                "WHERE account = $1 AND event = $2");
 	db_bind_integer(query, account);
 	db_bind_integer(query, event_number(item->chain, sequence));
-	if (db_step(query) && slice_equal(db_text(query, 0), item->client_ref)) {
+	if (db_step(query) && slice_equal(db_text(query, 0), item->declaration.client_ref)) {
 		struct slice hash = db_blob(query, 1);
 		known->sequence = sequence;
 		known->hash_algorithm = hash.size == SHA512_SIZE ? HASH_SHA512 : HASH_SHA256;
@@ -59,7 +59,7 @@ static int load_known(struct batch *batch, int64_t account, struct batch_item *i
 {
 	int64_t candidates[CANDIDATES_MAX];
 	size_t count = 0;
-	item->ref_hash = client_ref_hash(item->registration->client_ref);
+	item->ref_hash = client_ref_hash(item->registration->declaration.client_ref);
 	int result = client_refs_find(batch->memory->client_refs, batch->connection, account,
 	                              item->registration->chain, item->ref_hash, candidates,
 	                              CANDIDATES_MAX, &count, error);
@@ -81,6 +81,7 @@ static int write_event(struct batch *batch, int64_t account, const struct batch_
                        struct error *error)
 {
 	const struct registration *given = item->registration;
+	const struct declaration *declared = &given->declaration;
 	const struct ledger_request *request = &item->request;
 	struct db_query *query = db_query(
 		batch->connection,
@@ -90,13 +91,13 @@ static int write_event(struct batch *batch, int64_t account, const struct batch_
 	db_bind_integer(query, event_number(given->chain, request->sequence));
 	db_bind_integer(query, account);
 	db_bind_integer(query, given->key);
-	db_bind_text(query, given->client_ref);
+	db_bind_text(query, declared->client_ref);
 	db_bind_integer(query, request->received_at_us);
-	if (given->occurred_at_us == TIME_NONE)
+	if (declared->occurred_at_us == TIME_NONE)
 		db_bind_null(query);
 	else
-		db_bind_integer(query, given->occurred_at_us);
-	db_bind_blob(query, given->hash, hash_algorithm_size(given->hash_algorithm));
+		db_bind_integer(query, declared->occurred_at_us);
+	db_bind_blob(query, declared->hash, hash_algorithm_size(declared->hash_algorithm));
 	db_bind_integer(query, request->config_version);
 	db_bind_blob(query, request->chain_hash.bytes, SHA256_SIZE);
 	db_bind_blob(query, given->content.size ? given->content.data : NULL, given->content.size);

@@ -188,10 +188,7 @@ static void fill_requests(struct account_batch *part)
 	for (struct batch_item *item = part->first; item; item = item->next) {
 		const struct registration *given = item->registration;
 		item->request.key = given->key;
-		item->request.client_ref = given->client_ref;
-		item->request.occurred_at_us = given->occurred_at_us;
-		item->request.hash_algorithm = given->hash_algorithm;
-		memcpy(item->request.hash, given->hash, hash_algorithm_size(given->hash_algorithm));
+		item->request.declaration = &given->declaration;
 		item->request.content_bytes = given->content_bytes > 0 ? given->content_bytes : 0;
 	}
 }

@@ -118,7 +118,7 @@ static void fill_known(struct db_query *query, struct batch_item *item)
 {
 	struct ledger_known *known = &item->request.known;
 	struct slice hash = db_blob(query, 3);
-	if (!slice_equal(db_text(query, 2), item->registration->client_ref) ||
+	if (!slice_equal(db_text(query, 2), item->registration->declaration.client_ref) ||
 	    hash.size > DIGEST_SIZE_MAX)
 		return; /* another one with the same 64 bits */
 	known->sequence = db_integer(query, 1) & EVENT_SEQUENCE_MAX;
@@ -134,7 +134,7 @@ static struct db_query *ask_known(struct batch *batch, struct account_batch *par
 	db_array_clear(&columns->chain);
 	db_array_clear(&columns->ref_hash);
 	for (struct batch_item *item = part->first; item; item = item->next) {
-		item->ref_hash = client_ref_hash(item->registration->client_ref);
+		item->ref_hash = client_ref_hash(item->registration->declaration.client_ref);
 		db_array_add_integer(&columns->chain, item->registration->chain);
 		db_array_add_integer(&columns->ref_hash, item->ref_hash);
 	}
@@ -194,15 +194,17 @@ static void add_string(struct db_array *array, const char *text)
 static void add_event(struct event_columns *columns, const struct batch_item *item)
 {
 	const struct registration *given = item->registration;
+	const struct declaration *declared = &given->declaration;
 	const struct ledger_request *request = &item->request;
 	db_array_add_integer(&columns->event, event_number(given->chain, request->sequence));
 	db_array_add_integer(&columns->key, given->key);
 	db_array_add_integer(&columns->new_ref_hash, item->ref_hash);
-	db_array_add_bytes(&columns->client_ref, given->client_ref.data, given->client_ref.size);
+	db_array_add_bytes(&columns->client_ref, declared->client_ref.data, declared->client_ref.size);
 	db_array_add_integer(&columns->received_at, request->received_at_us);
-	add_integer_or_null(&columns->occurred_at, given->occurred_at_us,
-	                    given->occurred_at_us != TIME_NONE);
-	db_array_add_bytes(&columns->hash, given->hash, hash_algorithm_size(given->hash_algorithm));
+	add_integer_or_null(&columns->occurred_at, declared->occurred_at_us,
+	                    declared->occurred_at_us != TIME_NONE);
+	db_array_add_bytes(&columns->hash, declared->hash,
+	                   hash_algorithm_size(declared->hash_algorithm));
 	db_array_add_integer(&columns->config_version, request->config_version);
 	db_array_add_bytes(&columns->chain_hash, request->chain_hash.bytes, SHA256_SIZE);
 	db_array_add_bytes(&columns->content, given->content.size ? given->content.data : NULL,

@@ -13,13 +13,13 @@
 static struct arena arena;
 static struct buf canonical;
 static struct error error;
-static struct declared_event event;
+static struct declaration declaration;
 
 static int parse(const char *body, enum modality modality)
 {
 	arena_reset(&arena);
 	error_clear(&error);
-	return event_body_parse(slice_of(body), modality, &arena, &canonical, &event, &error);
+	return event_body_parse(slice_of(body), modality, &arena, &canonical, &declaration, &error);
 }
 
 static void test_payload(void **state)
@@ -28,15 +28,14 @@ static void test_payload(void **state)
 	                       "\"occurred_at\":\"2026-01-01T00:00:00.1234567+01:00\"}",
 	                       MODALITY_CONTENT),
 	                 0);
-	assert_true(slice_is(event.client_ref, "ñ 1"));
+	assert_true(slice_is(declaration.client_ref, "ñ 1"));
 	assert_string_equal(canonical.data, "{\"a\":[],\"b\":1}");
-	assert_int_equal(event.content_bytes, 14);
-	assert_int_equal(event.occurred_at_us, INT64_C(1767222000123456));
+	assert_int_equal(declaration.occurred_at_us, INT64_C(1767222000123456));
 	struct sha256 expected = sha256_of("{\"a\":[],\"b\":1}", 14);
-	assert_memory_equal(event.hash, expected.bytes, SHA256_SIZE);
+	assert_memory_equal(declaration.hash, expected.bytes, SHA256_SIZE);
 	assert_int_equal(
 		parse("{\"client_ref\":\"a\",\"payload\":{},\"occurred_at\":null}", MODALITY_CONTENT), 0);
-	assert_true(event.occurred_at_us == TIME_NONE);
+	assert_true(declaration.occurred_at_us == TIME_NONE);
 }
 
 static void test_hash(void **state)
@@ -46,14 +45,14 @@ static void test_hash(void **state)
 	         "{\"client_ref\":\"a\",\"hash_alg\":\"sha-256\",\"hash\":\"%064d\"}", 0);
 	body[strlen(body) - 3] = 'F';
 	assert_int_equal(parse(body, MODALITY_HASH_ONLY), 0);
-	assert_int_equal(event.hash[31], 0x0f);
-	assert_int_equal(event.content_bytes, -1);
+	assert_int_equal(declaration.hash[31], 0x0f);
+	assert_int_equal(declaration.modality, MODALITY_HASH_ONLY);
 	assert_int_equal(parse(body, MODALITY_CONTENT), ERR_VALIDATION);
 	assert_non_null(strstr(error.english, "content"));
 	snprintf(body, sizeof body,
 	         "{\"client_ref\":\"a\",\"hash_alg\":\"sha-512\",\"hash\":\"%0128d\"}", 0);
 	assert_int_equal(parse(body, MODALITY_HASH_ONLY), 0);
-	assert_int_equal(event.hash_algorithm, HASH_SHA512);
+	assert_int_equal(declaration.hash_algorithm, HASH_SHA512);
 	snprintf(body, sizeof body,
 	         "{\"client_ref\":\"a\",\"hash_alg\":\"sha-512\",\"hash\":\"%064d\"}", 0);
 	assert_int_equal(parse(body, MODALITY_HASH_ONLY), ERR_VALIDATION);

@@ -282,6 +282,38 @@ static void test_large_json(void **state)
 	reply_expect(&reply, 200, NULL);
 }
 
+/* What quotas count, and what room for certifications is reckoned by; -2: no such event. */
+static int64_t kept_content_bytes(const char *client_ref)
+{
+	struct db_connection *reader = db_take_reader(harness.service.store->db);
+	struct db_query *query =
+		db_query(reader, "SELECT content_bytes FROM events WHERE client_ref = $1");
+	db_bind_string(query, client_ref);
+	int64_t bytes = -2;
+	if (db_step(query))
+		bytes = db_is_null(query, 0) ? -1 : db_integer(query, 0);
+	assert_int_equal(db_end(query, NULL), OK);
+	db_give(reader);
+	return bytes;
+}
+
+static void test_content_bytes(void **state)
+{
+	struct reply reply;
+	post(&reply, LIVE, "{\"client_ref\":\"sized json\",\"payload\":{ \"a\" : 1.0 }}");
+	reply_expect(&reply, 201, NULL);
+	assert_int_equal(kept_content_bytes("sized json"), strlen("{\"a\":1}"));
+	upload(&reply, LIVE, make_form("sized file", "a", 70000, 'a'));
+	reply_expect(&reply, 201, NULL);
+	assert_int_equal(kept_content_bytes("sized file"), 70000);
+	char body[160];
+	snprintf(body, sizeof body,
+	         "{\"client_ref\":\"sized hash\",\"hash_alg\":\"sha-256\",\"hash\":\"%064d\"}", 0);
+	post(&reply, HASH, body);
+	reply_expect(&reply, 201, NULL);
+	assert_int_equal(kept_content_bytes("sized hash"), -1);
+}
+
 /* ---- the deadline ---- */
 
 static void short_deadline(struct settings *settings)
@@ -353,10 +385,11 @@ static int stop(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_outcomes),     cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_too_large),    cmocka_unit_test(test_continue),
-		cmocka_unit_test(test_file),         cmocka_unit_test(test_file_sizes),
-		cmocka_unit_test(test_broken_forms), cmocka_unit_test(test_large_json),
+		cmocka_unit_test(test_outcomes),      cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_too_large),     cmocka_unit_test(test_continue),
+		cmocka_unit_test(test_file),          cmocka_unit_test(test_file_sizes),
+		cmocka_unit_test(test_broken_forms),  cmocka_unit_test(test_large_json),
+		cmocka_unit_test(test_content_bytes),
 	};
 	const struct CMUnitTest waiting[] = {
 		cmocka_unit_test(test_deadline),

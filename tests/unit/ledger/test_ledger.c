@@ -48,15 +48,28 @@ static void world_end(struct world *world)
 	arena_free(&world->arena);
 }
 
+static struct declaration *declare(struct world *world, const char *ref)
+{
+	struct declaration *declaration = arena_alloc(&world->arena, sizeof *declaration);
+	assert_non_null(declaration);
+	*declaration = (struct declaration){.client_ref = slice_of(ref),
+	                                    .occurred_at_us = TIME_NONE,
+	                                    .modality = MODALITY_HASH_ONLY,
+	                                    .hash_algorithm = HASH_SHA256};
+	memset(declaration->hash, 7, SHA256_SIZE);
+	return declaration;
+}
+
+static struct ledger_request request_of(struct world *world, int chain,
+                                        const struct declaration *declaration)
+{
+	return (struct ledger_request){
+		.chain = &world->chains[chain], .key = chain + 10, .declaration = declaration};
+}
+
 static struct ledger_request request_make(struct world *world, int chain, const char *ref)
 {
-	struct ledger_request request = {.chain = &world->chains[chain],
-	                                 .key = chain + 10,
-	                                 .client_ref = slice_of(ref),
-	                                 .occurred_at_us = TIME_NONE,
-	                                 .hash_algorithm = HASH_SHA256};
-	memset(request.hash, 7, SHA256_SIZE);
-	return request;
+	return request_of(world, chain, declare(world, ref));
 }
 
 static void run_by(struct world *world, struct ledger_request *requests, size_t count,
@@ -183,11 +196,14 @@ static void same_ref_replays_or_conflicts(void **state)
 {
 	struct world world;
 	world_begin(&world, 10, 5);
+	struct declaration *other_hash = declare(&world, "a");
+	other_hash->hash[0] ^= 1;
+	struct declaration *other_time = declare(&world, "a");
+	other_time->occurred_at_us = NOON;
 	struct ledger_request requests[] = {request_make(&world, 0, "a"), request_make(&world, 0, "a"),
-	                                    request_make(&world, 0, "a"), request_make(&world, 0, "a"),
+	                                    request_of(&world, 0, other_hash),
+	                                    request_of(&world, 0, other_time),
 	                                    request_make(&world, 0, "known")};
-	requests[2].hash[0] ^= 1;
-	requests[3].occurred_at_us = NOON;
 	requests[4].known.sequence = 77;
 	memset(requests[4].known.hash, 7, SHA256_SIZE);
 	requests[4].known.occurred_at_us = TIME_NONE;
@@ -202,11 +218,12 @@ static void same_ref_replays_or_conflicts(void **state)
 	assert_int_equal(world.account.balance, 9);
 	assert_int_equal(world.chains[0].last_sequence, 1);
 
-	struct ledger_request other_algorithm = request_make(&world, 0, "known");
-	other_algorithm.known = requests[4].known;
-	other_algorithm.hash_algorithm = HASH_SHA512;
-	run(&world, &other_algorithm, 1);
-	assert_int_equal(other_algorithm.result, ERR_CONFLICT);
+	struct declaration *other_algorithm = declare(&world, "known");
+	other_algorithm->hash_algorithm = HASH_SHA512;
+	struct ledger_request conflict = request_of(&world, 0, other_algorithm);
+	conflict.known = requests[4].known;
+	run(&world, &conflict, 1);
+	assert_int_equal(conflict.result, ERR_CONFLICT);
 	world_end(&world);
 }
 
@@ -419,8 +436,9 @@ static void random_batch(struct world *world, struct model *model, int64_t now_u
 		int ref = (int)random_below(64);
 		char content = (char)(1 + random_below(2));
 		snprintf(refs[i], sizeof refs[i], "ref%d", ref);
-		requests[i] = request_make(world, chain, refs[i]);
-		memset(requests[i].hash, content, SHA256_SIZE);
+		struct declaration *declaration = declare(world, refs[i]);
+		memset(declaration->hash, content, SHA256_SIZE);
+		requests[i] = request_of(world, chain, declaration);
 		char known = model->registered[chain][ref];
 		/* What an earlier batch registered is what the store knows. */
 		if (known) {
@@ -431,8 +449,8 @@ static void random_batch(struct world *world, struct model *model, int64_t now_u
 	}
 	for (size_t i = 0; i < count; i++) {
 		int chain = (int)(requests[i].chain - world->chains);
-		expected[i] = model_step(model, world, chain, atoi(refs[i] + 3), (char)requests[i].hash[0],
-		                         now_us, ahead_us);
+		expected[i] = model_step(model, world, chain, atoi(refs[i] + 3),
+		                         (char)requests[i].declaration->hash[0], now_us, ahead_us);
 	}
 	int64_t before[3];
 	for (int i = 0; i < 3; i++)

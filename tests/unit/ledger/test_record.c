@@ -31,15 +31,15 @@ static void event_record_is_exact(void **state)
 	                            .chain = MODE_LIVE,
 	                            .sequence = 12,
 	                            .event_id = slice_of("evt_0lc"),
-	                            .client_ref = slice_of("pedido \"ñ\"\\1"),
+	                            .declaration = {.client_ref = slice_of("pedido \"ñ\"\\1"),
+	                                            .occurred_at_us = TIME_NONE,
+	                                            .modality = MODALITY_CONTENT,
+	                                            .hash_algorithm = HASH_SHA256},
 	                            .received_at_us = INT64_C(1767268800000001),
-	                            .occurred_at_us = TIME_NONE,
-	                            .modality = MODALITY_CONTENT,
-	                            .hash_algorithm = HASH_SHA256,
-	                            .hash = hash,
 	                            .config_version = 3};
 	memset(facts.config_hash.bytes, 0x01, SHA256_SIZE);
 	memset(facts.previous_chain_hash.bytes, 0x02, SHA256_SIZE);
+	memcpy(facts.declaration.hash, hash, sizeof hash);
 	event_record(&facts, &out);
 	assert_string_equal(
 		out.data,
@@ -74,13 +74,13 @@ static void largest_record_fits(void **state)
 	                            .chain = MODE_TEST,
 	                            .sequence = (INT64_C(1) << 53) - 1,
 	                            .event_id = slice_make(channel, ID_SIZE - 1),
-	                            .client_ref = slice_make(ref, sizeof ref),
+	                            .declaration = {.client_ref = slice_make(ref, sizeof ref),
+	                                            .occurred_at_us = 0,
+	                                            .modality = MODALITY_HASH_ONLY,
+	                                            .hash_algorithm = HASH_SHA512},
 	                            .received_at_us = INT64_C(253402300799999999),
-	                            .occurred_at_us = 0,
-	                            .modality = MODALITY_HASH_ONLY,
-	                            .hash_algorithm = HASH_SHA512,
-	                            .hash = hash,
 	                            .config_version = (INT64_C(1) << 53) - 1};
+	memcpy(facts.declaration.hash, hash, sizeof hash);
 	event_record(&facts, &out);
 	assert_int_equal(buf_check(&out), OK);
 	assert_canonical(&out);

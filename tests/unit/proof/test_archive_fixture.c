@@ -22,7 +22,6 @@ struct maker {
 	struct buf genesis;
 	struct sha256 *hashes; /* [0]: the genesis document, [i]: event i */
 	struct buf scratch;
-	uint8_t hash[SHA512_SIZE];
 	char event_id[40], client_ref[64], content[128];
 	struct archive *archive;
 };
@@ -184,12 +183,11 @@ static void event_of(struct maker *maker, int64_t sequence, struct event_facts *
 		.chain = maker->plan->mode,
 		.sequence = sequence,
 		.event_id = slice_of(maker->event_id),
-		.client_ref = slice_of(maker->client_ref),
+		.declaration = {.client_ref = slice_of(maker->client_ref),
+	                    .occurred_at_us = sequence % 2 ? TIME_NONE : maker->base_us,
+	                    .hash_algorithm = HASH_SHA256,
+	                    .modality = MODALITY_HASH_ONLY},
 		.received_at_us = maker->base_us + sequence * 10,
-		.occurred_at_us = sequence % 2 ? TIME_NONE : maker->base_us,
-		.hash_algorithm = HASH_SHA256,
-		.modality = MODALITY_HASH_ONLY,
-		.hash = maker->hash,
 		.config_version = (int64_t)config_of(maker, sequence) + 1,
 		.previous_chain_hash = maker->hashes[sequence - 1],
 	};
@@ -197,18 +195,18 @@ static void event_of(struct maker *maker, int64_t sequence, struct event_facts *
 	event->config_hash = sha256_of(config->data, config->size);
 	struct slice content = content_of(maker, sequence);
 	struct sha256 hash = sha256_of(content.data, content.size);
-	memset(maker->hash, (int)(sequence & 0xff), sizeof maker->hash);
-	memcpy(maker->hash, hash.bytes, SHA256_SIZE);
+	memset(event->declaration.hash, (int)(sequence & 0xff), DIGEST_SIZE_MAX);
+	memcpy(event->declaration.hash, hash.bytes, SHA256_SIZE);
 	if (is_content(maker, sequence))
-		event->modality = MODALITY_CONTENT;
+		event->declaration.modality = MODALITY_CONTENT;
 	else if (sequence % 6 == 0)
-		event->hash_algorithm = HASH_SHA512;
+		event->declaration.hash_algorithm = HASH_SHA512;
 	if (fault == FAULT_RECEIVED_BEFORE && sequence == 3)
 		event->received_at_us = maker->base_us;
 	if (fault == FAULT_CONFIG_HASH && sequence == 3)
 		event->config_hash.bytes[0] ^= 1;
 	if (fault == FAULT_FORK && sequence == 3)
-		event->occurred_at_us = maker->base_us - 1;
+		event->declaration.occurred_at_us = maker->base_us - 1;
 	if (fault == FAULT_LATE_EVENT && sequence == maker->plan->last)
 		event->received_at_us = clock_now_us() + 4000 * US_PER_SECOND;
 }
@@ -264,7 +262,7 @@ static struct part_writer *make_parts(struct maker *maker, const char *directory
 		struct event_facts event;
 		event_of(maker, i, &event);
 		struct part_entry entry = {i, event.event_id, {{0}}, i % 2};
-		memcpy(entry.hash.bytes, event.hash, SHA256_SIZE);
+		memcpy(entry.hash.bytes, event.declaration.hash, SHA256_SIZE);
 		assert_int_equal(part_writer_add(writer, &entry, content_of(maker, i), NULL), 0);
 	}
 	assert_int_equal(part_writer_finish(writer, ret_parts, &made->part_count, NULL), 0);
@@ -433,7 +431,7 @@ static int write_archive(struct maker *maker, const struct archive_facts *facts,
 		if (plan->fault == FAULT_PREVIOUS_CHAIN_HASH && i == 3)
 			event.previous_chain_hash.bytes[0] ^= 1;
 		if (plan->fault == FAULT_EVENT_FOREIGN && i == plan->last)
-			event.client_ref = slice_of("another");
+			event.declaration.client_ref = slice_of("another");
 		status = archive_add_event(maker->archive, &event, NULL);
 	}
 	if (status == 0 && plan->mode == MODE_LIVE)

@@ -130,15 +130,14 @@ static void content_parts(void **state)
 
 static int add_all(struct archive *archive, struct slice config, struct error *error)
 {
-	static const uint8_t digest[SHA256_SIZE] = {1};
 	struct event_facts event = {.channel_id = FIXTURE_CHANNEL,
-	                            .client_ref = slice_of("ref"),
+	                            .declaration = {.client_ref = slice_of("ref"),
+	                                            .hash_algorithm = HASH_SHA256,
+	                                            .hash = {1},
+	                                            .modality = MODALITY_CONTENT,
+	                                            .occurred_at_us = TIME_NONE},
 	                            .config_version = 1,
 	                            .event_id = slice_of("evt_1"),
-	                            .hash_algorithm = HASH_SHA256,
-	                            .hash = digest,
-	                            .modality = MODALITY_CONTENT,
-	                            .occurred_at_us = TIME_NONE,
 	                            .received_at_us = 1,
 	                            .sequence = 2,
 	                            .chain = MODE_LIVE};

@@ -26,13 +26,14 @@ static void write_receipt(const struct event_facts *event, const struct sha256 *
 	json_begin_object(&writer, NULL);
 	json_slice(&writer, "event_id", event->event_id);
 	json_text(&writer, "channel_id", event->channel_id);
-	json_slice(&writer, "client_ref", event->client_ref);
+	json_slice(&writer, "client_ref", event->declaration.client_ref);
 	json_integer(&writer, "sequence", event->sequence);
 	json_time(&writer, "received_at", event->received_at_us);
-	json_time(&writer, "occurred_at", event->occurred_at_us);
-	json_hex(&writer, "hash", event->hash, hash_algorithm_size(event->hash_algorithm));
-	json_text(&writer, "hash_alg", hash_algorithm_text(event->hash_algorithm));
-	json_text(&writer, "modality", modality_text(event->modality));
+	json_time(&writer, "occurred_at", event->declaration.occurred_at_us);
+	json_hex(&writer, "hash", event->declaration.hash,
+	         hash_algorithm_size(event->declaration.hash_algorithm));
+	json_text(&writer, "hash_alg", hash_algorithm_text(event->declaration.hash_algorithm));
+	json_text(&writer, "modality", modality_text(event->declaration.modality));
 	json_hex(&writer, "chain_hash", chain_hash->bytes, SHA256_SIZE);
 	json_text(&writer, "status", "registered");
 	json_begin_object(&writer, "timestamp");

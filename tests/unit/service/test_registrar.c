@@ -45,7 +45,7 @@ int __wrap_store_register_batch(struct store *store, unsigned sequencer,
 	pthread_mutex_lock(&seen.mutex);
 	seen.sizes[seen.begun++] = batch->count;
 	for (size_t i = 0; i < batch->count; i++)
-		seen.items[seen.item_count++] = batch->items[i]->occurred_at_us;
+		seen.items[seen.item_count++] = batch->items[i]->declaration.occurred_at_us;
 	pthread_cond_broadcast(&seen.changed);
 	while (seen.closed)
 		pthread_cond_wait(&seen.changed, &seen.mutex);
@@ -152,7 +152,7 @@ static void submit_to(struct fixture *fixture, int64_t account, int64_t chain)
 	struct pending_registration *pending = &fixture->items[fixture->count];
 	pending->registration.account = account;
 	pending->registration.chain = chain;
-	pending->registration.occurred_at_us = (int64_t)fixture->count++;
+	pending->registration.declaration.occurred_at_us = (int64_t)fixture->count++;
 	pending->done = note_done;
 	assert_int_equal(register_submit(&fixture->service, pending, NULL), OK);
 }

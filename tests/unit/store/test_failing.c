@@ -81,14 +81,14 @@ static struct registration make_item(enum mode mode, const char *ref)
 	                            .channel = sample.channel,
 	                            .chain = mode == MODE_TEST ? sample.test_chain : sample.live_chain,
 	                            .key = 1,
-	                            .modality = MODALITY_CONTENT,
-	                            .client_ref = slice_of(ref),
-	                            .occurred_at_us = TIME_NONE,
+	                            .declaration = {.modality = MODALITY_CONTENT,
+	                                            .client_ref = slice_of(ref),
+	                                            .occurred_at_us = TIME_NONE},
 	                            .content = slice_of("{}"),
 	                            .content_bytes = 2,
 	                            .arena = &arena};
 	struct sha256 hash = sha256_of("{}", 2);
-	memcpy(item.hash, hash.bytes, sizeof hash.bytes);
+	memcpy(item.declaration.hash, hash.bytes, sizeof hash.bytes);
 	return item;
 }
 
@@ -138,7 +138,7 @@ static int register_some(void)
 	items[3].content = slice_of("{\"order\":1}");
 	items[3].content_bytes = (int64_t)items[3].content.size;
 	struct sha256 hash = sha256_of(items[3].content.data, items[3].content.size);
-	memcpy(items[3].hash, hash.bytes, sizeof hash.bytes);
+	memcpy(items[3].declaration.hash, hash.bytes, sizeof hash.bytes);
 	return register_items(sample.store, list, 5, sample.now_us + 10, &error);
 }
 
@@ -166,7 +166,7 @@ static void registers_whole_batches_or_nothing(void **state)
 	struct event event;
 	IN_TURN(store_get_event(sample.store, sample.account, sample.live_chain, 4, &arena, &event,
 	                        &error));
-	assert_true(slice_is(event.client_ref, "b"));
+	assert_true(slice_is(event.declaration.client_ref, "b"));
 	int64_t first, last;
 	IN_TURN(store_resolve_times(sample.store, sample.account, sample.live_chain, sample.now_us + 1,
 	                            INT64_MAX, &first, &last, &error));

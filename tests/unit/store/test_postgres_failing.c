@@ -171,9 +171,9 @@ static int register_one(bool *ret_replayed)
 	                            .channel = sample.channel,
 	                            .chain = sample.live_chain,
 	                            .key = 1,
-	                            .modality = MODALITY_HASH_ONLY,
-	                            .client_ref = slice_of(ref),
-	                            .occurred_at_us = TIME_NONE,
+	                            .declaration = {.modality = MODALITY_HASH_ONLY,
+	                                            .client_ref = slice_of(ref),
+	                                            .occurred_at_us = TIME_NONE},
 	                            .content_bytes = -1,
 	                            .arena = &arena};
 	struct registration *items[] = {&item};

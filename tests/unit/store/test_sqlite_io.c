@@ -136,18 +136,18 @@ static int register_one(int64_t number, bool *ret_replayed)
 	ARENA_AUTO struct arena arena;
 	arena_init(&arena, 1 << 20);
 	struct sha256 hash = sha256_of("{}", 2);
-	struct registration item = {.account = sample.account,
-	                            .channel = sample.channel,
-	                            .chain = sample.live_chain,
-	                            .key = 1,
-	                            .modality = MODALITY_CONTENT,
-	                            .client_ref =
-	                                slice_of(arena_printf(&arena, "n-%lld", (long long)number)),
-	                            .occurred_at_us = TIME_NONE,
-	                            .content = slice_of("{}"),
-	                            .content_bytes = 2,
-	                            .arena = &arena};
-	memcpy(item.hash, hash.bytes, sizeof hash.bytes);
+	struct registration item = {
+		.account = sample.account,
+		.channel = sample.channel,
+		.chain = sample.live_chain,
+		.key = 1,
+		.declaration = {.modality = MODALITY_CONTENT,
+	                    .client_ref = slice_of(arena_printf(&arena, "n-%lld", (long long)number)),
+	                    .occurred_at_us = TIME_NONE},
+		.content = slice_of("{}"),
+		.content_bytes = 2,
+		.arena = &arena};
+	memcpy(item.declaration.hash, hash.bytes, sizeof hash.bytes);
 	struct registration *items[] = {&item};
 	error = (struct error){0};
 	int result = register_items(sample.store, items, 1, ++sample.now_us, &error);

@@ -26,9 +26,9 @@ static int register_at(struct sample *sample, int64_t now_us)
 		.channel = sample->channel,
 		.chain = sample->live_chain,
 		.key = 1,
-		.modality = MODALITY_HASH_ONLY,
-		.client_ref = slice_of(reference),
-		.occurred_at_us = TIME_NONE,
+		.declaration = {.modality = MODALITY_HASH_ONLY,
+	                    .client_ref = slice_of(reference),
+	                    .occurred_at_us = TIME_NONE},
 		.content_bytes = -1,
 		.arena = &arena,
 	};
