@@ -142,6 +142,15 @@ static void reopen(struct fixture *fixture)
 	                 OK);
 }
 
+static void assert_same_declaration(const struct declaration *a, const struct declaration *b)
+{
+	assert_true(slice_equal(a->client_ref, b->client_ref));
+	assert_int_equal(a->occurred_at_us, b->occurred_at_us);
+	assert_int_equal(a->modality, b->modality);
+	assert_int_equal(a->hash_algorithm, b->hash_algorithm);
+	assert_memory_equal(a->hash, b->hash, hash_algorithm_size(a->hash_algorithm));
+}
+
 static void registers_and_survives_reopening(void **state)
 {
 	struct fixture *fixture = *state;
@@ -149,6 +158,8 @@ static void registers_and_survives_reopening(void **state)
 	                               item_make(fixture, &fixture->other, MODE_LIVE, "a"),
 	                               item_make(fixture, &fixture->channel, MODE_TEST, "a"),
 	                               item_make(fixture, &fixture->channel, MODE_LIVE, "b")};
+	items[1].declaration.hash_algorithm = HASH_SHA512;
+	memset(items[1].declaration.hash, 8, SHA512_SIZE);
 	items[3].declaration.occurred_at_us = NOW - 1;
 	submit(fixture, items, 4, NOW);
 	reopen(fixture);
@@ -161,9 +172,9 @@ static void registers_and_survives_reopening(void **state)
 		assert_string_equal(event.event_id, items[i].event->event_id);
 		assert_memory_equal(event.chain_hash.bytes, items[i].event->chain_hash.bytes, 32);
 		assert_int_equal(event.received_at_us, items[i].event->received_at_us);
-		assert_int_equal(event.declaration.occurred_at_us, items[i].declaration.occurred_at_us);
+		assert_same_declaration(&event.declaration, &items[i].declaration);
+		assert_same_declaration(&event.declaration, &items[i].event->declaration);
 		assert_int_equal(event.status, items[i].event->status);
-		assert_true(slice_equal(event.declaration.client_ref, items[i].declaration.client_ref));
 	}
 	struct balance balance;
 	assert_int_equal(store_get_balance(fixture->store, fixture->channel.account, &balance, NULL),
@@ -193,6 +204,23 @@ static void replays_and_conflicts_across_batches(void **state)
 	assert_true(again[3].replayed);
 	assert_int_equal(again[3].event->sequence, 2);
 	assert_clean(fixture);
+}
+
+/* A channel may be configured otherwise while a request is under way. */
+static void refuses_what_is_not_of_the_channels_modality(void **state)
+{
+	struct fixture *fixture = *state;
+	struct registration items[] = {item_make(fixture, &fixture->channel, MODE_LIVE, "a"),
+	                               item_make(fixture, &fixture->channel, MODE_LIVE, "b")};
+	items[0].declaration.modality = MODALITY_CONTENT;
+	items[0].content = slice_of("{}");
+	items[0].content_bytes = 2;
+	submit(fixture, items, 2, NOW);
+	assert_int_equal(items[0].result, ERR_VALIDATION);
+	assert_null(items[0].event);
+	assert_int_equal(items[1].result, OK);
+	assert_int_equal(items[1].event->sequence, 1);
+	assert_int_equal(assert_clean(fixture).events, 1);
 }
 
 static void runs_into_debt_and_is_settled(void **state)
@@ -636,6 +664,8 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(registers_and_survives_reopening, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(replays_and_conflicts_across_batches, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(refuses_what_is_not_of_the_channels_modality, set_up,
+	                                    tear_down),
 		cmocka_unit_test_setup_teardown(runs_into_debt_and_is_settled, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(lists_by_filters, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(long_lists_come_in_pieces, set_up, tear_down),
