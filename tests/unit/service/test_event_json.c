@@ -1,0 +1,117 @@
+/* The Event record of the interface, to the letter. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "service/service.h"
+
+#define TWICE(text) text text
+#define OF_32_BYTES(digits) TWICE(TWICE(TWICE(TWICE(TWICE(digits)))))
+
+/* Live, and not sealed yet. */
+static struct event sample_event(void)
+{
+	struct event event = {
+		.event_id = "evt_1",
+		.channel_id = "chn_1",
+		.client_ref = slice_of("order \"7\""),
+		.sequence = 12,
+		.received_at_us = INT64_C(1767323045678901),
+		.occurred_at_us = TIME_NONE,
+		.hash_algorithm = HASH_SHA256,
+		.modality = MODALITY_CONTENT,
+		.status = STATUS_REGISTERED,
+		.mode = MODE_LIVE,
+		.config_version = 3,
+		.sealed_at_us = TIME_NONE,
+		.content = slice_of("{\"secret\":1}"),
+		.content_object = "event/object",
+		.file_name = "order.pdf",
+		.content_bytes = 12,
+	};
+	memset(event.hash, 0xab, sizeof event.hash);
+	memset(event.chain_hash.bytes, 0x0c, SHA256_SIZE);
+	return event;
+}
+
+static void is_written(const struct event *event, const char *expected)
+{
+	BUF_AUTO struct buf out;
+	buf_init(&out, 4096);
+	event_json(event, &out);
+	assert_int_equal(buf_check(&out), OK);
+	assert_string_equal(out.data, expected);
+}
+
+/* Nothing of the content is told. */
+static void a_live_event_is_pending(void **state)
+{
+	struct event event = sample_event();
+	is_written(&event,
+	           "{\"event_id\":\"evt_1\",\"channel_id\":\"chn_1\","
+	           "\"client_ref\":\"order \\\"7\\\"\",\"sequence\":12,"
+	           "\"received_at\":\"2026-01-02T03:04:05.678901Z\",\"occurred_at\":null,"
+	           "\"hash\":\"" OF_32_BYTES(
+				   "ab") "\",\"hash_alg\":\"sha-256\","
+	                     "\"modality\":\"content\",\"chain_hash\":\"" OF_32_BYTES(
+							 "0c") "\","
+	                               "\"status\":\"registered\",\"timestamp\":{\"type\":\"pending\","
+	                               "\"reference\":null,\"sealed_at\":null},\"config_version\":3,"
+	                               "\"mode\":\"live\"}");
+}
+
+static void a_sealed_event_names_its_segment(void **state)
+{
+	struct event event = sample_event();
+	event.occurred_at_us = INT64_C(1767323045000000);
+	event.hash_algorithm = HASH_SHA512;
+	event.modality = MODALITY_HASH_ONLY;
+	event.status = STATUS_UNPAID;
+	strcpy(event.segment_id, "seg_1");
+	event.sealed_at_us = INT64_C(1767323046000000);
+	is_written(
+		&event,
+		"{\"event_id\":\"evt_1\",\"channel_id\":\"chn_1\","
+		"\"client_ref\":\"order \\\"7\\\"\",\"sequence\":12,"
+		"\"received_at\":\"2026-01-02T03:04:05.678901Z\","
+		"\"occurred_at\":\"2026-01-02T03:04:05.000000Z\","
+		"\"hash\":\"" TWICE(OF_32_BYTES(
+			"ab")) "\",\"hash_alg\":\"sha-512\","
+				   "\"modality\":\"hash_only\",\"chain_hash\":\"" OF_32_BYTES(
+					   "0c") "\","
+							 "\"status\":\"unpaid\",\"timestamp\":{\"type\":\"batch\","
+							 "\"reference\":\"seg_1\",\"sealed_at\":\"2026-01-02T03:04:06.000000Z\"},"
+							 "\"config_version\":3,\"mode\":\"live\"}");
+}
+
+static void a_test_event_has_a_simulated_timestamp(void **state)
+{
+	struct event event = sample_event();
+	event.mode = MODE_TEST;
+	event.status = STATUS_TEST;
+	is_written(&event,
+	           "{\"event_id\":\"evt_1\",\"channel_id\":\"chn_1\","
+	           "\"client_ref\":\"order \\\"7\\\"\",\"sequence\":12,"
+	           "\"received_at\":\"2026-01-02T03:04:05.678901Z\",\"occurred_at\":null,"
+	           "\"hash\":\"" OF_32_BYTES(
+				   "ab") "\",\"hash_alg\":\"sha-256\","
+	                     "\"modality\":\"content\",\"chain_hash\":\"" OF_32_BYTES(
+							 "0c") "\","
+	                               "\"status\":\"test\",\"timestamp\":{\"type\":\"simulated\","
+	                               "\"reference\":null,\"sealed_at\":null},\"config_version\":3,"
+	                               "\"mode\":\"test\"}");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_live_event_is_pending),
+		cmocka_unit_test(a_sealed_event_names_its_segment),
+		cmocka_unit_test(a_test_event_has_a_simulated_timestamp),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,402 @@
+/* The texts of keys, and for how long what a look-up said is believed. Chance and the clock are the
+ * test's. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/digest.h"
+#include "sample.h"
+#include "service/keys.h"
+
+#define DIGITS "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+#define BODY_SIZE 36
+#define FAILURE_LIFE_US US_PER_SECOND
+
+/* Their last six digits are the CRC-32 of what comes before, by another implementation. */
+#define LIVE_KEY "svc_live_0123456789ABCDEFGHIJKLMNOPQRST3MpION"
+#define TEST_KEY "svc_test_0123456789abcdefghijklmnopqrst1raLXb"
+#define UNKNOWN_KEY TEST_KEY
+
+static bool chance_is_scripted;
+static uint8_t next_byte;
+
+void __real_random_bytes(void *data, size_t size);
+void __wrap_random_bytes(void *data, size_t size);
+
+/* Scripted: each byte in turn. */
+void __wrap_random_bytes(void *data, size_t size)
+{
+	if (!chance_is_scripted)
+		__real_random_bytes(data, size);
+	else
+		for (size_t i = 0; i < size; i++)
+			((uint8_t *)data)[i] = next_byte++;
+}
+
+/* ---- texts ---- */
+
+static bool is_good(const char *key)
+{
+	return key_well_formed("svc", slice_of(key));
+}
+
+static void generated_keys_are_well_formed(void **state)
+{
+	char live[KEY_TEXT_MAX], test[KEY_TEXT_MAX], again[KEY_TEXT_MAX];
+	key_generate("svc", MODE_LIVE, live);
+	key_generate("svc", MODE_TEST, test);
+	key_generate("svc", MODE_LIVE, again);
+	assert_memory_equal(live, "svc_live_", 9);
+	assert_memory_equal(test, "svc_test_", 9);
+	assert_int_equal(strlen(live), 9 + BODY_SIZE);
+	assert_true(is_good(live));
+	assert_true(is_good(test));
+	assert_string_not_equal(live, again);
+	assert_memory_not_equal(live + 9, test + 9, 30);
+	char longest[KEY_TEXT_MAX];
+	key_generate("abcdefghij", MODE_LIVE, longest);
+	assert_true(key_well_formed("abcdefghij", slice_of(longest)));
+}
+
+/* Thirty times every byte makes 248 keys, as eight of the 256 are no multiple of 62. */
+static void no_digit_is_likelier_than_others(void **state)
+{
+	int counts[256] = {0};
+	chance_is_scripted = true;
+	next_byte = 0;
+	for (int i = 0; i < 248; i++) {
+		char key[KEY_TEXT_MAX];
+		key_generate("svc", MODE_LIVE, key);
+		for (size_t digit = 0; digit < 30; digit++)
+			counts[(uint8_t)key[9 + digit]]++;
+	}
+	chance_is_scripted = false;
+	for (const char *digit = DIGITS; *digit; digit++)
+		assert_int_equal(counts[(uint8_t)*digit], 120);
+}
+
+static void known_keys_stay_well_formed(void **state)
+{
+	assert_true(is_good(LIVE_KEY));
+	assert_true(is_good(TEST_KEY));
+}
+
+/* Whichever character is another one, and whichever two neighbours change places. */
+static void a_typo_is_found(void **state)
+{
+	char typo[] = LIVE_KEY;
+	for (size_t i = 0; typo[i]; i++) {
+		char right = typo[i];
+		for (int other = 1; other < 256; other++) {
+			typo[i] = (char)other;
+			assert_int_equal(is_good(typo), typo[i] == right);
+		}
+		typo[i] = right;
+		if (typo[i + 1] && typo[i + 1] != right) {
+			typo[i] = typo[i + 1];
+			typo[i + 1] = right;
+			assert_false(is_good(typo));
+			typo[i + 1] = typo[i];
+			typo[i] = right;
+		}
+	}
+	assert_true(is_good(typo));
+}
+
+/* Their checksums are right. */
+static void other_shapes_are_no_keys(void **state)
+{
+	static const char *const others[] = {
+		"svc_live_0123456789ABCDEFGHIJKLMNOPQR-T07AS9n", /* no digit */
+		"svc_prod_0123456789ABCDEFGHIJKLMNOPQRST2KtMNF", /* no mode */
+		"svd_live_0123456789ABCDEFGHIJKLMNOPQRST2PiyYi", /* another service's */
+		"svc_live_0123456789ABCDEFGHIJKLMNOPQRS1iw3oK",  /* too short */
+		"svc_test_0123456789ABCDEFGHIJKLMNOPQRS1WN3ik",
+		"svc_live_0123456789ABCDEFGHIJKLMNOPQRSTU34bXS5", /* too long */
+		"svc_test_0123456789ABCDEFGHIJKLMNOPQRSTU0pScy3",
+	};
+	for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+		assert_false(is_good(others[i]));
+	assert_true(key_well_formed("svd", slice_of(others[2])));
+	static const char with_nul[] = "svc_live_0123456789ABCDEFGHIJKLMNOPQR\0T0hgbCa";
+	assert_false(key_well_formed("svc", slice_make(with_nul, sizeof with_nul - 1)));
+	char longer[2 * KEY_TEXT_MAX];
+	memset(longer, '0', sizeof longer);
+	for (size_t size = 0; size <= sizeof longer; size++)
+		assert_false(key_well_formed("svc", slice_make(longer, size)));
+}
+
+/* ---- the cache ---- */
+
+static struct sample sample;
+static struct settings settings = {.service_prefix = "svc"};
+static struct service service;
+static struct error error;
+static char key_id[ID_SIZE];
+
+static int64_t now_us;
+static int looked_up;
+static int store_result;         /* not OK: instead of a look-up */
+static int64_t look_up_takes_us; /* each one */
+static bool forgets_meanwhile;
+static bool store_is_full; /* every hash is a key, of the account that its first bytes say */
+
+int64_t __wrap_clock_monotonic_us(void);
+int __real_store_find_key(struct store *store, const struct sha256 *key_hash,
+                          struct key_identity *ret, struct error *why);
+int __wrap_store_find_key(struct store *store, const struct sha256 *key_hash,
+                          struct key_identity *ret, struct error *why);
+
+int64_t __wrap_clock_monotonic_us(void)
+{
+	return now_us;
+}
+
+int __wrap_store_find_key(struct store *store, const struct sha256 *key_hash,
+                          struct key_identity *ret, struct error *why)
+{
+	looked_up++;
+	now_us += look_up_takes_us;
+	if (store_result)
+		return error_cause(why, store_result, "a fault of the test");
+	if (store_is_full) {
+		*ret = (struct key_identity){0};
+		memcpy(&ret->account, key_hash->bytes, sizeof ret->account);
+		return OK;
+	}
+	int result = __real_store_find_key(store, key_hash, ret, why);
+	if (forgets_meanwhile)
+		service_forget_keys(&service);
+	return result;
+}
+
+static int set_up(void **state)
+{
+	now_us = 1000 * US_PER_SECOND;
+	looked_up = 0;
+	store_result = OK;
+	look_up_takes_us = 0;
+	forgets_meanwhile = store_is_full = false;
+	sample_open(&sample, MODALITY_HASH_ONLY, 0);
+	sample_add_key(&sample, MODE_LIVE, LIVE_KEY, key_id);
+	service = (struct service){.settings = &settings, .store = sample.store};
+	service.keys = key_cache_make();
+	assert_non_null(service.keys);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	key_cache_free(service.keys);
+	sample_close(&sample);
+	return 0;
+}
+
+static bool is_known(const char *key, int *ret_result, struct key_question *ret_question)
+{
+	struct key_identity identity;
+	return service_key_known(&service, slice_of(key), ret_question, ret_result, &identity, &error);
+}
+
+static int look_up(const char *key)
+{
+	struct sha256 hash = sha256_of(key, strlen(key));
+	struct key_identity identity;
+	return service_look_up_key(&service, &hash, &identity, &error);
+}
+
+/* It is known with this result until then, and not at that time. */
+static void is_known_until(const char *key, int expected, int64_t end_us)
+{
+	struct key_question question;
+	int result = -1;
+	now_us = end_us - 1;
+	assert_true(is_known(key, &result, &question));
+	assert_int_equal(result, expected);
+	now_us = end_us;
+	assert_false(is_known(key, &result, &question));
+}
+
+static void a_typo_costs_no_look_up(void **state)
+{
+	struct key_question question;
+	int result = OK;
+	assert_true(is_known("svc_live_nonsense", &result, &question));
+	assert_int_equal(result, ERR_INVALID_KEY);
+	assert_int_equal(looked_up, 0);
+}
+
+static void a_key_is_known_for_two_seconds(void **state)
+{
+	struct key_question question;
+	struct key_identity identity = {0};
+	struct sha256 hash = sha256_of(LIVE_KEY, strlen(LIVE_KEY));
+	int result;
+	assert_false(is_known(LIVE_KEY, &result, &question));
+	assert_true(sha256_equal(&question.key_hash, &hash));
+	assert_false(question.familiar);
+	assert_int_equal(looked_up, 0);
+
+	assert_int_equal(service_look_up_key(&service, &hash, &identity, &error), OK);
+	assert_string_equal(identity.key_id, key_id);
+	memset(&identity, 0, sizeof identity);
+	assert_true(
+		service_key_known(&service, slice_of(LIVE_KEY), &question, &result, &identity, &error));
+	assert_int_equal(result, OK);
+	assert_string_equal(identity.key_id, key_id);
+	assert_int_equal(identity.chain, sample.live_chain);
+	assert_int_equal(looked_up, 1);
+	is_known_until(LIVE_KEY, OK, now_us + KEY_LIFE_US);
+	assert_false(is_known(LIVE_KEY, &result, &question));
+	assert_true(question.familiar);
+}
+
+/* What it said may be as old as its beginning. */
+static void its_life_begins_with_the_look_up(void **state)
+{
+	int64_t begun_us = now_us;
+	look_up_takes_us = KEY_LIFE_US / 2;
+	assert_int_equal(look_up(LIVE_KEY), OK);
+	is_known_until(LIVE_KEY, OK, begun_us + KEY_LIFE_US);
+}
+
+static void nobodys_key_is_remembered_too(void **state)
+{
+	struct key_question question;
+	int result;
+	assert_int_equal(look_up(UNKNOWN_KEY), ERR_INVALID_KEY);
+	is_known_until(UNKNOWN_KEY, ERR_INVALID_KEY, now_us + KEY_LIFE_US);
+	assert_false(is_known(UNKNOWN_KEY, &result, &question));
+	assert_false(question.familiar);
+	assert_int_equal(looked_up, 1);
+}
+
+/* From its end on, for who waited for it knows it only then; the key stays as familiar as it was.
+ */
+static void a_failure_is_known_for_a_second(void **state)
+{
+	struct key_question question;
+	int result;
+	assert_int_equal(look_up(LIVE_KEY), OK);
+	store_result = ERR_UNAVAILABLE;
+	look_up_takes_us = 3 * US_PER_SECOND;
+	assert_int_equal(look_up(LIVE_KEY), ERR_UNAVAILABLE);
+	assert_int_equal(look_up(UNKNOWN_KEY), ERR_UNAVAILABLE);
+	is_known_until(UNKNOWN_KEY, ERR_UNAVAILABLE, now_us + FAILURE_LIFE_US);
+	assert_false(is_known(UNKNOWN_KEY, &result, &question));
+	assert_false(question.familiar);
+	assert_false(is_known(LIVE_KEY, &result, &question));
+	assert_true(question.familiar);
+}
+
+static void revoked_and_disabled_ones_say_whose_they_are(void **state)
+{
+	struct sha256 hash = sha256_of(LIVE_KEY, strlen(LIVE_KEY));
+	struct key_question question;
+	int64_t revoked_at_us;
+	int result;
+	struct account_change change = ACCOUNT_UNCHANGED;
+	change.disabled = true;
+	assert_int_equal(store_change_account(sample.store, slice_of(sample.account_id), &change,
+	                                      sample.now_us, &error),
+	                 OK);
+	struct key_identity identity = {0};
+	assert_int_equal(service_look_up_key(&service, &hash, &identity, &error), ERR_ACCOUNT_DISABLED);
+	assert_string_equal(identity.key_id, key_id);
+	assert_int_equal(
+		store_revoke_key(sample.store, slice_of(key_id), sample.now_us, &revoked_at_us, &error),
+		OK);
+	for (int cached = 0; cached < 2; cached++) {
+		memset(&identity, 0, sizeof identity);
+		if (cached)
+			assert_true(service_key_known(&service, slice_of(LIVE_KEY), &question, &result,
+			                              &identity, &error));
+		else
+			result = service_look_up_key(&service, &hash, &identity, &error);
+		assert_int_equal(result, ERR_REVOKED_KEY);
+		assert_string_equal(identity.key_id, key_id);
+	}
+}
+
+static void reading_goes_on_while_an_account_is_suspended(void **state)
+{
+	struct account_change change = ACCOUNT_UNCHANGED;
+	change.suspended = true;
+	assert_int_equal(store_change_account(sample.store, slice_of(sample.account_id), &change,
+	                                      sample.now_us, &error),
+	                 OK);
+	assert_int_equal(look_up(LIVE_KEY), OK);
+}
+
+static void what_is_forgotten_is_looked_up_again(void **state)
+{
+	struct key_question before, after;
+	int result;
+	now_us = KEY_LIFE_US / 2; /* the machine has just started */
+	assert_false(is_known(LIVE_KEY, &result, &before));
+	assert_int_equal(look_up(LIVE_KEY), OK);
+	service_forget_keys(&service);
+	assert_false(is_known(LIVE_KEY, &result, &after));
+	assert_true(after.generation > before.generation);
+	assert_true(after.familiar);
+}
+
+/* What was read before something was forgotten does not count after it. */
+static void what_is_forgotten_meanwhile_is_not_kept(void **state)
+{
+	struct key_question question;
+	int result;
+	forgets_meanwhile = true;
+	assert_int_equal(look_up(LIVE_KEY), OK);
+	assert_false(is_known(LIVE_KEY, &result, &question));
+}
+
+/* The cache is small and keys are many: none is ever taken for another. */
+static void keys_that_share_a_place_are_told_apart(void **state)
+{
+	enum { OTHERS = 100000 };
+	struct key_question question;
+	struct key_identity identity = {0};
+	struct sha256 hash = sha256_of(LIVE_KEY, strlen(LIVE_KEY));
+	int result;
+	store_is_full = true;
+	assert_int_equal(look_up(LIVE_KEY), OK);
+	assert_true(is_known(LIVE_KEY, &result, &question));
+	for (int i = 0; i < OTHERS; i++) {
+		struct sha256 other = sha256_of(&i, sizeof i);
+		assert_int_equal(service_look_up_key(&service, &other, &identity, &error), OK);
+		assert_memory_equal(&identity.account, other.bytes, sizeof identity.account);
+	}
+	assert_false(is_known(LIVE_KEY, &result, &question));
+	assert_false(question.familiar);
+	assert_int_equal(service_look_up_key(&service, &hash, &identity, &error), OK);
+	assert_memory_equal(&identity.account, hash.bytes, sizeof identity.account);
+}
+
+int main(void)
+{
+#define CACHE_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(generated_keys_are_well_formed),
+		cmocka_unit_test(no_digit_is_likelier_than_others),
+		cmocka_unit_test(known_keys_stay_well_formed),
+		cmocka_unit_test(a_typo_is_found),
+		cmocka_unit_test(other_shapes_are_no_keys),
+		CACHE_TEST(a_typo_costs_no_look_up),
+		CACHE_TEST(a_key_is_known_for_two_seconds),
+		CACHE_TEST(its_life_begins_with_the_look_up),
+		CACHE_TEST(nobodys_key_is_remembered_too),
+		CACHE_TEST(a_failure_is_known_for_a_second),
+		CACHE_TEST(revoked_and_disabled_ones_say_whose_they_are),
+		CACHE_TEST(reading_goes_on_while_an_account_is_suspended),
+		CACHE_TEST(what_is_forgotten_is_looked_up_again),
+		CACHE_TEST(what_is_forgotten_meanwhile_is_not_kept),
+		CACHE_TEST(keys_that_share_a_place_are_told_apart),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
