@@ -472,3 +472,9 @@ class Service(Administration, DevService):
         text = response.read().decode()
         connection.close()
         return response.status, text
+
+    def metric(self, name):
+        """What /metrics says of it, since the start or now."""
+        _, text = self.monitor("/metrics")
+        (line,) = [line for line in text.splitlines() if line.split(" ")[0] == "constancia_" + name]
+        return float(line.split()[1])

@@ -114,11 +114,6 @@ def resident_bytes(service):
     return int(re.search(r"VmRSS:\s+(\d+) kB", status)[1]) * 1024
 
 
-def metric(service, name):
-    text = service.monitor("/metrics")[1]
-    return float(re.search(rf"^constancia_{name} (\S+)$", text, re.MULTILINE)[1])
-
-
 def test_registrations_that_wait_hold_little_of_their_bodies(start, cluster):
     database = cluster.create_database()
     service = start(store__url=cluster.url(database), store__require_replicas=0,
@@ -139,8 +134,8 @@ def test_registrations_that_wait_hold_little_of_their_bodies(start, cluster):
         "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'"), "it is locked")
     asking = [Asking(service, channel.live.key, lambda client, n=n: client.post(
         "/v1/events", body.replace(b"%d", b"%d" % n), headers=headers)) for n in range(60)]
-    eventually(lambda: metric(service, "registration_queue_length") > 50, "they wait")
-    eventually(lambda: metric(service, "http_body_bytes") == 0, "their content is stored")
+    eventually(lambda: service.metric("registration_queue_length") > 50, "they wait")
+    eventually(lambda: service.metric("http_body_bytes") == 0, "their content is stored")
     grown = resident_bytes(service) - before
     assert grown < 150 * 2 ** 20, f"{grown / 2 ** 20:.0f} MiB for bodies of 15 MiB"
     cluster.primary.query(

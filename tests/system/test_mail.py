@@ -40,11 +40,6 @@ def cause_mail(service, account_id):
     return pack
 
 
-def metric(service, name):
-    return next(float(line.split()[-1]) for line in service.monitor("/metrics")[1].splitlines()
-                if line.startswith(f"constancia_{name} "))
-
-
 def logged(service, event, count=1):
     return service.logged(lambda line: line["event"] == event, count)
 
@@ -56,7 +51,7 @@ def arrived(server, count=1):
 
 def over(service, count=1):
     """So many mails have ended, well or badly."""
-    eventually(lambda: metric(service, "mails_sent_total") + metric(service, "mails_failed_total")
+    eventually(lambda: service.metric("mails_sent_total") + service.metric("mails_failed_total")
                >= count, f"{count} mails are over")
 
 
@@ -126,7 +121,7 @@ def test_what_passes_is_waited_for(start, server, steps):
     cause_mail(service, new_owner(service))
     over(service)
     assert len(server.messages) == 1
-    assert metric(service, "mails_sent_total") == 1
+    assert service.metric("mails_sent_total") == 1
     assert len(logged(service, "mail_delayed", len(steps))) == len(steps)
     for message in server.turned_down:
         assert message.content == server.messages[0].content
@@ -137,7 +132,7 @@ def test_a_lost_answer_gives_the_same_message_again(start, server):
     server.script("cut", "cut")
     cause_mail(service, new_owner(service))
     over(service)
-    assert metric(service, "mails_sent_total") == 1
+    assert service.metric("mails_sent_total") == 1
     assert len(server.messages) == 3
     assert len({message["Message-ID"] for message in server.messages}) == 1
     assert len({message.content for message in server.messages}) == 1
@@ -151,7 +146,7 @@ def test_what_is_refused_for_good_is_not_tried_again(start, server, step, status
     account_id = new_owner(service)
     cause_mail(service, account_id)
     over(service)
-    assert metric(service, "mails_failed_total") == 1
+    assert service.metric("mails_failed_total") == 1
     assert server.messages == []
     line, = logged(service, "mail_failed")
     assert line["account_id"] == account_id
@@ -163,7 +158,7 @@ def test_tried_often_enough(start, server):
     server.script(*["451 later"] * 3)
     cause_mail(service, new_owner(service))
     over(service)
-    assert metric(service, "mails_failed_total") == 1
+    assert service.metric("mails_failed_total") == 1
     assert len(server.turned_down) == 3
 
 
@@ -189,7 +184,7 @@ def test_a_stranger_with_a_certificate_of_his_own_gets_nothing(start, certificat
                                           mail__user="constancia", mail__password="a password"))
         cause_mail(service, new_owner(service))
         over(service)
-        assert metric(service, "mails_failed_total") == 1
+        assert service.metric("mails_failed_total") == 1
         assert server.messages == [] and server.logins == []
         assert "certificate" in logged(service, "mail_failed")[0]["cause"]
     finally:
@@ -200,7 +195,7 @@ def test_nothing_in_the_clear_where_tls_is_wanted(start, server):
     service = start(**server.settings(mail__require_tls="true", mail__schedule="50ms"))
     cause_mail(service, new_owner(service))
     over(service)
-    assert metric(service, "mails_failed_total") == 1
+    assert service.metric("mails_failed_total") == 1
     assert server.messages == []
 
 

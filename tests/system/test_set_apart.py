@@ -15,12 +15,6 @@ def warnings(service):
     return json.loads(service.monitor("/readyz")[1])["warnings"]
 
 
-def metric(service, name):
-    lines = service.monitor("/metrics")[1].splitlines()
-    return next(float(line.split()[1]) for line in lines
-                if line.split(" ")[0] == f"constancia_{name}")
-
-
 def live_chain(channel):
     return ("(SELECT channel * 2 FROM channels WHERE channel_id = "
             f"{stores.text(channel.id)})")
@@ -65,13 +59,13 @@ def test_a_broken_chain_fails_no_registration_but_its_own(tmp_path):
         assert seen.pop(broken.id) == {503}
         assert set(map(frozenset, seen.values())) == {frozenset({201})}
         assert any("registrations of some chains fail" in each for each in warnings(service))
-        assert metric(service, "registration_chains_apart") == 1
+        assert service.metric("registration_chains_apart") == 1
         told = service.logged(lambda line: line["event"] == "registration_set_apart")
         assert "events" in told[0]["cause"]
 
         move_head(service, broken, 1)
         broken.live.register().expect(201)
-        assert metric(service, "registration_chains_apart") == 0
+        assert service.metric("registration_chains_apart") == 0
         assert not any("registrations" in each for each in warnings(service))
         assert service.stop() == 0
     finally:
@@ -95,8 +89,8 @@ def test_a_broken_chain_is_left_out_of_the_rounds(tmp_path):
         other.live.sealed(other.live.register().expect(201).json["event_id"])
         assert broken.live.event(broken.last["event_id"])["timestamp"]["type"] == "pending"
         assert any("cannot be sealed" in each for each in warnings(service))
-        assert metric(service, "seal_chains_apart") == 1
-        assert metric(service, "seal_failures_total") == 0
+        assert service.metric("seal_chains_apart") == 1
+        assert service.metric("seal_failures_total") == 0
         told = service.logged(lambda line: line["event"] == "chain_not_sealed")
         assert told[0]["chain"] == broken.id
         assert other.live.certified(seq_from=1, seq_to=4)["status"] == "completed"
@@ -138,8 +132,8 @@ def test_a_clock_that_runs_ahead_refuses_at_once(tmp_path):
         status, text = service.monitor("/readyz")
         (reason,) = json.loads(text)["reasons"]
         assert status == 503 and "clock is 3" in reason and " s ahead of the " in reason
-        assert 3000 < metric(service, "clock_ahead_seconds") <= AHEAD_SECONDS
-        assert metric(service, "registrations_clock_refused_total") == 21
+        assert 3000 < service.metric("clock_ahead_seconds") <= AHEAD_SECONDS
+        assert service.metric("registrations_clock_refused_total") == 21
         told = [line["event"] for line in errors(service)]
         assert told.count("clock_not_relied_on") == 2
         assert "request_failed" not in told and "clock_behind_chain" not in told
@@ -184,8 +178,8 @@ def test_after_a_clock_that_ran_ahead_its_chains_wait(tmp_path):
         now.live.sealed(now.live.register().expect(201).json["event_id"])
         assert ahead.live.event(event["event_id"])["timestamp"]["type"] == "pending"
         assert any("clock stands before" in each for each in warnings(service))
-        assert metric(service, "registrations_clock_refused_total") == 1
-        eventually(lambda: metric(service, "seal_chains_ahead") == 1, "a pass counted it")
+        assert service.metric("registrations_clock_refused_total") == 1
+        eventually(lambda: service.metric("seal_chains_ahead") == 1, "a pass counted it")
         assert {line["event"] for line in errors(service)} >= {"clock_behind_chain",
                                                                "chain_ahead_of_clock"}
         assert service.stop() == 0

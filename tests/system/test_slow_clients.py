@@ -71,11 +71,6 @@ def trickle(link, data=b"x", pause=0.3):
     raise AssertionError("it could have gone on for ever")
 
 
-def metric(service, name):
-    text = service.monitor("/metrics")[1]
-    return float(re.search(rf"^constancia_{name} (\S+)$", text, re.MULTILINE)[1])
-
-
 @pytest.fixture(scope="module")
 def impatient(start):
     return start(http__transfer_timeout=f"{TRANSFER}s", http__idle_timeout="3s")
@@ -149,7 +144,7 @@ def test_a_body_that_comes_slowly_but_fast_enough_is_taken(impatient, key):
 @pytest.mark.parametrize("reads", [False, True], ids=["nothing", "a little"])
 def test_answers_that_are_not_read_are_not_kept_for_ever(start, reads):
     service = start(http__transfer_timeout=f"{TRANSFER}s", http__idle_timeout="600s")
-    open_before = metric(service, "http_connections")
+    open_before = service.metric("http_connections")
     over = threading.Event()
 
     def send(link):
@@ -169,8 +164,8 @@ def test_answers_that_are_not_read_are_not_kept_for_ever(start, reads):
         threads = [threading.Thread(target=work, args=(link,)) for work in (send, read)]
         for thread in threads:
             thread.start()
-        eventually(lambda: metric(service, "http_connections") > open_before, "it is open")
-        eventually(lambda: metric(service, "http_connections") <= open_before, "it is cut",
+        eventually(lambda: service.metric("http_connections") > open_before, "it is open")
+        eventually(lambda: service.metric("http_connections") <= open_before, "it is cut",
                    PATIENCE)
         over.set()
         for thread in threads:
@@ -187,7 +182,7 @@ def test_idle_connections_give_way_when_there_are_too_many(start):
         link.sendall(b"GET /docs")
     client = Client(service)
     client.get("/docs/errors").expect(200)
-    assert metric(service, "http_connections") <= 41
+    assert service.metric("http_connections") <= 41
     client.close()
     for link in crowd + halves:
         link.close()
@@ -271,8 +266,8 @@ def test_bodies_that_come_hold_no_more_memory_than_they_may(start):
     links = [connect(service) for _ in range(60)]
     for link in links:
         link.sendall(request(key, "Content-Length: 270000") + b" " * 200000)
-    eventually(lambda: metric(service, "http_body_memory_refused_total") > 0, "some are refused")
-    assert metric(service, "http_body_bytes") <= 2 ** 20, "the share of one account"
+    eventually(lambda: service.metric("http_body_memory_refused_total") > 0, "some are refused")
+    assert service.metric("http_body_bytes") <= 2 ** 20, "the share of one account"
     other.live.register({"a": "x" * 200000}).expect(201)
     with connect(service) as link:
         link.sendall(request(key, "Content-Length: 270000\r\nExpect: 100-continue"))
@@ -281,7 +276,7 @@ def test_bodies_that_come_hold_no_more_memory_than_they_may(start):
     small.live.register_hash("0" * 64).expect(201)
     for link in links:
         link.close()
-    eventually(lambda: metric(service, "http_body_bytes") == 0, "nothing is held any more")
+    eventually(lambda: service.metric("http_body_bytes") == 0, "nothing is held any more")
     with Client(service, key) as client:
         client.register({"a": "x" * 200000}).expect(201)
-    assert metric(service, "http_body_bytes") == 0
+    assert service.metric("http_body_bytes") == 0
