@@ -189,11 +189,14 @@ def test_what_is_under_way_at_sigterm_is_answered(start):
 def test_sigterm_ends_with_0_within_30_seconds_though_connections_are_open(start):
     service = start()
     idle = [socket.create_connection(("127.0.0.1", service.port)) for _ in range(5)]
-    half = socket.create_connection(("127.0.0.1", service.port))
+    half = socket.create_connection(("127.0.0.1", service.port), timeout=60)
     half.sendall(b"POST /v1/events HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer "
                  + service.ready["channels"]["content"]["live_key"].encode()
-                 + b"\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{")
-    time.sleep(0.3)
+                 + b"\r\nContent-Type: application/json\r\nContent-Length: 100\r\n"
+                 b"Expect: 100-continue\r\n\r\n")
+    assert half.recv(12) == b"HTTP/1.1 100"
+    half.sendall(b"{")
+    eventually(lambda: service.metric("http_connections") >= len(idle) + 1, "all have come")
     started = time.monotonic()
     assert service.stop() == 0
     assert time.monotonic() - started < 31

@@ -215,12 +215,13 @@ def test_behind_a_trusted_proxy_its_clients_are_counted(start):
     service = start(http__connections_per_address=3, service__trusted_proxies="127.0.0.1",
                     http__transfer_timeout="60s")
     key = service.new_channel().live.key
-    begin = request(key, "Content-Length: 100\r\nX-Forwarded-For: 192.0.2.1")
+    begin = request(key, "Content-Length: 100\r\nExpect: 100-continue\r\n"
+                         "X-Forwarded-For: 192.0.2.1")
     links = [connect(service) for _ in range(4)]
     for link in links[:3]:
         link.sendall(begin)
-    time.sleep(0.5)
-    links[3].sendall(begin + b" " * 100)
+        assert statuses(link.recv(4096)) == [100]
+    links[3].sendall(begin)
     assert links[3].recv(12) == b"HTTP/1.1 429"
     with Client(service, key) as client:
         client.get("/v1/channel", headers={"X-Forwarded-For": "192.0.2.2"}).expect(200)

@@ -436,9 +436,13 @@ def test_a_refund_goes_through_the_provider(shop, provider):
     shown = eventually(lambda: (lambda one: one["state"] == "refunded" and one)(
         purchase(shop, "show", sale)), "the refund is made")
     assert shown["payment"]["action"] == "refund" and shown["payment"]["state"] == "over"
-    assert provider.refunds.count(provider.charges_for(sale["sale_id"])[0].intent) == 1
+    intent = provider.charges_for(sale["sale_id"])[0].intent
+    assert provider.refunds.count(intent) == 1
     assert buyer.balance() == 4
-    time.sleep(1)  # the provider's own notice of it changes nothing
+    eventually(lambda: any(event["type"] == "charge.refunded" and status == 200
+                           and event["data"]["object"]["payment_intent"] == intent
+                           for event, status in list(provider.sent)),
+               "the provider's own notice of it is taken")
     assert buyer.balance() == 4
     assert movements(shop, buyer.account_id)[-1] == ("refund", -10, 4, sale["sale_id"])
 

@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from client import eventually
 from fleet import Fleet
 from hooks import Owner, Receiver
 
@@ -66,7 +67,11 @@ def test_no_notice_is_sent_by_two_nodes_at_a_time(fleet):
             owner.service = stations[number % 2]
             owner.cause()
         receiver.expect(4 * BURST)
-        time.sleep(1)
+        eventually(lambda: fleet.number("SELECT count(*) FROM webhook_deliveries"
+                                        " WHERE status = 'waiting'") == 0, "all are over")
+        # Whatever one of them sends beside that has come once it has ended.
+        assert [node.stop() for node in fleet.nodes] == [0, 0]
+        receiver.wait(lambda: receiver.under_way == 0, "all are answered")
         counts = collections.Counter(one.id for one in receiver.deliveries)
         assert len(counts) == 4 * BURST and set(counts.values()) == {1}
         assert answer.twice == []

@@ -356,6 +356,15 @@ def mails(service, account_id):
         f"WHERE a.account_id = '{account_id}'")
 
 
+def another_is_told(service):
+    """By then the deliverer has sent all that it had taken up before."""
+    with Receiver() as later:
+        another = Owner(service)
+        another.endpoint(later.url)
+        another.cause()
+        later.expect(1)
+
+
 def test_five_notices_in_a_row_that_used_up_their_schedule_disable_an_endpoint(hooked, receiver):
     owner = Owner(hooked, 4)
     hooked.admin("account", "set", owner.account_id, "--email", "owner@example.org")
@@ -384,8 +393,10 @@ def test_five_notices_in_a_row_that_used_up_their_schedule_disable_an_endpoint(h
                              and line["endpoint_id"] == endpoint_id)) == 1
     # While it is disabled nothing is sent or queued; what waited is taken up afterwards. One request
     # may have been under way when it was disabled.
-    time.sleep(0.3)
+    another_is_told(hooked)
     receiver.wait(lambda: receiver.under_way == 0, "what was under way has ended")
+    eventually(lambda: sum(one["attempts"] for one in deliveries(hooked, endpoint))
+               == len(receiver.deliveries), "its end is recorded")
     waiting = hooked.admin("webhook", "show", endpoint_id)["waiting"]
     owner.cause()
     assert hooked.admin("webhook", "show", endpoint_id)["waiting"] == waiting
@@ -427,11 +438,7 @@ def disable_with_one_under_way(service):
             return False
         eventually(lambda: service.admin("webhook", "show", endpoint_id)["waiting"] == 2,
                    "its end is recorded")
-        with Receiver() as later:
-            another = Owner(service)
-            another.endpoint(later.url)
-            another.cause()
-            later.expect(1)
+        another_is_told(service)
         assert len(receiver.deliveries) == 8 + 5 + 3
         return True
 
