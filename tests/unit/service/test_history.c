@@ -1,0 +1,286 @@
+/* Whether a store is where it was. What store and signing process know is the test's; in which
+ * order they are told what is written down. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "service/history.h"
+#include "store/events/segments.h"
+
+#define STORE_ID "0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c"
+#define REASON "the old disk burnt"
+
+static struct {
+	struct signer_mark mark;           /* the signing process's */
+	struct signer_mark last;           /* the store's */
+	bool present;                      /* the marked round, in the store */
+	struct sha256 present_root;        /* of the store's */
+	int store_result, mark_result;     /* of reading */
+	int confirm_result, record_result; /* of writing */
+	int write_mark_result;
+	char told[128]; /* who wrote, in order */
+	struct accepted_rollback rollback;
+} world;
+
+int __wrap_store_get_secret(struct store *store, const char *name, struct sha256 *ret,
+                            struct error *error);
+int __wrap_signer_get_mark(struct signer *signer, const char *store_id, struct signer_mark *ret,
+                           struct error *error);
+int __wrap_store_look_rounds(struct store *store, int64_t round, int64_t *ret_last,
+                             struct sha256 *ret_last_root, bool *ret_present,
+                             struct sha256 *ret_root, struct error *error);
+int __wrap_store_confirm(struct store *store, struct error *error);
+int __wrap_signer_set_mark(struct signer *signer, const char *store_id,
+                           const struct signer_mark *mark, struct error *error);
+int __wrap_store_record_rollback(struct store *store, const struct accepted_rollback *rollback,
+                                 struct error *error);
+int __wrap_signer_accept_mark(struct signer *signer, const char *store_id,
+                              const struct signer_mark *mark, struct slice reason,
+                              struct error *error);
+
+int __wrap_store_get_secret(struct store *store, const char *name, struct sha256 *ret,
+                            struct error *error)
+{
+	memset(ret->bytes, 0x0c, SHA256_SIZE);
+	return world.store_result;
+}
+
+int __wrap_signer_get_mark(struct signer *signer, const char *store_id, struct signer_mark *ret,
+                           struct error *error)
+{
+	assert_string_equal(store_id, STORE_ID);
+	*ret = world.mark;
+	return world.mark_result;
+}
+
+int __wrap_store_look_rounds(struct store *store, int64_t round, int64_t *ret_last,
+                             struct sha256 *ret_last_root, bool *ret_present,
+                             struct sha256 *ret_root, struct error *error)
+{
+	assert_int_equal(round, world.mark.round);
+	*ret_last = world.last.round;
+	*ret_last_root = world.last.root;
+	*ret_present = world.present;
+	*ret_root = world.present_root;
+	return OK;
+}
+
+int __wrap_store_confirm(struct store *store, struct error *error)
+{
+	strcat(world.told, "confirm ");
+	return world.confirm_result;
+}
+
+static void is_the_last_round(const char *store_id, const struct signer_mark *mark)
+{
+	assert_string_equal(store_id, STORE_ID);
+	assert_int_equal(mark->round, world.last.round);
+	assert_true(sha256_equal(&mark->root, &world.last.root));
+}
+
+int __wrap_signer_set_mark(struct signer *signer, const char *store_id,
+                           const struct signer_mark *mark, struct error *error)
+{
+	is_the_last_round(store_id, mark);
+	strcat(world.told, "mark ");
+	return world.write_mark_result;
+}
+
+int __wrap_store_record_rollback(struct store *store, const struct accepted_rollback *rollback,
+                                 struct error *error)
+{
+	strcat(world.told, "record ");
+	world.rollback = *rollback;
+	return world.record_result;
+}
+
+int __wrap_signer_accept_mark(struct signer *signer, const char *store_id,
+                              const struct signer_mark *mark, struct slice reason,
+                              struct error *error)
+{
+	is_the_last_round(store_id, mark);
+	assert_true(slice_is(reason, REASON));
+	strcat(world.told, "accept ");
+	return world.write_mark_result;
+}
+
+/* The store's last round, and the one that is marked, of the same history. */
+static void be_at(int64_t last, int64_t marked)
+{
+	memset(&world, 0, sizeof world);
+	world.last.round = last;
+	world.last.root.bytes[0] = (uint8_t)last;
+	world.mark.round = marked;
+	world.mark.root.bytes[0] = world.present_root.bytes[0] = (uint8_t)marked;
+	world.present = marked > 0 && marked <= last;
+	if (!world.present)
+		memset(world.present_root.bytes, 0xff, SHA256_SIZE); /* says nothing */
+}
+
+static int check(struct history *ret, struct error *error)
+{
+	*ret = (struct history){0};
+	*error = (struct error){0};
+	return history_check(NULL, NULL, ret, error);
+}
+
+static int accept(struct history *ret, struct error *error)
+{
+	*ret = (struct history){.forked = true, .known = {.round = 99}};
+	*error = (struct error){0};
+	return history_accept(NULL, NULL, "node-1", slice_of(REASON), ret, error);
+}
+
+static void a_mark_moves_on_behind_a_confirmed_round(void **state)
+{
+	struct history history;
+	struct error error;
+	be_at(8, 5);
+	assert_int_equal(check(&history, &error), OK);
+	assert_string_equal(world.told, "confirm mark ");
+	assert_true(history_goes_on(&history));
+	assert_string_equal(history.store_id, STORE_ID);
+	assert_int_equal(history.known.round, 5);
+	assert_int_equal(history.found.round, 8);
+	be_at(1, 0); /* the first one */
+	assert_int_equal(check(&history, &error), OK);
+	assert_string_equal(world.told, "confirm mark ");
+}
+
+static void a_store_that_stands_still_writes_nothing(void **state)
+{
+	struct history history;
+	struct error error;
+	for (int64_t round = 0; round <= 5; round += 5) {
+		be_at(round, round);
+		assert_int_equal(check(&history, &error), OK);
+		assert_string_equal(world.told, "");
+	}
+}
+
+/* Nothing that another node may still lose is marked. */
+static void what_is_not_confirmed_is_not_marked(void **state)
+{
+	struct history history;
+	struct error error;
+	be_at(8, 5);
+	world.confirm_result = ERR_UNAVAILABLE;
+	assert_int_equal(check(&history, &error), ERR_UNAVAILABLE);
+	assert_string_equal(world.told, "confirm ");
+}
+
+static void a_mark_that_cannot_be_written_is_told(void **state)
+{
+	struct history history;
+	struct error error;
+	be_at(8, 5);
+	world.write_mark_result = ERR_NO_SPACE;
+	assert_int_equal(check(&history, &error), ERR_NO_SPACE);
+	assert_true(history_goes_on(&history));
+	assert_int_equal(history.found.round, 8);
+}
+
+static void a_store_that_went_back_is_corrupt(void **state)
+{
+	struct history history;
+	struct error error;
+	be_at(4, 5);
+	assert_int_equal(check(&history, &error), ERR_CORRUPT);
+	assert_non_null(strstr(error.english, "round is 4, but this node has seen round 5"));
+	assert_false(history_goes_on(&history));
+	assert_false(history.forked);
+	assert_int_equal(history.found.round, 4);
+	assert_string_equal(world.told, "");
+}
+
+/* Or that of another installation. */
+static void a_store_that_was_written_on_from_an_old_copy_is_corrupt(void **state)
+{
+	struct history history;
+	struct error error;
+	for (int64_t last = 5; last <= 8; last += 3) {
+		be_at(last, 5);
+		world.present_root.bytes[SHA256_SIZE - 1] ^= 1;
+		assert_int_equal(check(&history, &error), ERR_CORRUPT);
+		assert_non_null(strstr(error.english, "Round 5 of the store is not the one"));
+		assert_false(history_goes_on(&history));
+		assert_true(history.forked);
+		assert_string_equal(world.told, "");
+	}
+}
+
+static void what_cannot_be_read_is_no_history(void **state)
+{
+	struct history history;
+	struct error error;
+	be_at(4, 5);
+	world.store_result = ERR_UNAVAILABLE;
+	assert_int_equal(check(&history, &error), ERR_UNAVAILABLE);
+	assert_int_equal(history.known.round, 0);
+	world.store_result = OK;
+	world.mark_result = ERR_IO;
+	assert_int_equal(check(&history, &error), ERR_IO);
+	assert_int_equal(accept(&history, &error), ERR_IO);
+	assert_int_equal(history.known.round, 99);
+	assert_string_equal(world.told, "");
+}
+
+/* First in the store, so that no mark goes back without a trace of why. */
+static void going_back_is_confirmed_on_record(void **state)
+{
+	struct history history;
+	struct error error;
+	be_at(4, 5);
+	assert_int_equal(accept(&history, &error), OK);
+	assert_string_equal(world.told, "record accept ");
+	assert_string_equal(world.rollback.node, "node-1");
+	assert_true(slice_is(world.rollback.reason, REASON));
+	assert_int_equal(world.rollback.round, 4);
+	assert_int_equal(world.rollback.root.bytes[0], 4);
+	assert_int_equal(world.rollback.known_round, 5);
+	assert_int_equal(world.rollback.known_root.bytes[0], 5);
+	assert_true(world.rollback.accepted_at_us > 0);
+	assert_int_equal(history.known.round, 5);
+	assert_false(history.forked);
+	be_at(8, 5);
+	world.present_root.bytes[0] ^= 1;
+	assert_int_equal(accept(&history, &error), OK);
+	assert_true(history.forked);
+	assert_string_equal(world.told, "record accept ");
+}
+
+static void what_did_not_go_back_is_not_confirmed(void **state)
+{
+	struct history history;
+	struct error error;
+	for (int64_t last = 5; last <= 8; last += 3) {
+		be_at(last, 5);
+		assert_int_equal(accept(&history, &error), ERR_REFUSED);
+		assert_string_equal(world.told, "");
+	}
+	be_at(4, 5);
+	world.record_result = ERR_UNAVAILABLE;
+	assert_int_equal(accept(&history, &error), ERR_UNAVAILABLE);
+	assert_string_equal(world.told, "record ");
+	assert_int_equal(history.known.round, 99);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_mark_moves_on_behind_a_confirmed_round),
+		cmocka_unit_test(a_store_that_stands_still_writes_nothing),
+		cmocka_unit_test(what_is_not_confirmed_is_not_marked),
+		cmocka_unit_test(a_mark_that_cannot_be_written_is_told),
+		cmocka_unit_test(a_store_that_went_back_is_corrupt),
+		cmocka_unit_test(a_store_that_was_written_on_from_an_old_copy_is_corrupt),
+		cmocka_unit_test(what_cannot_be_read_is_no_history),
+		cmocka_unit_test(going_back_is_confirmed_on_record),
+		cmocka_unit_test(what_did_not_go_back_is_not_confirmed),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
