@@ -18,12 +18,12 @@ static struct event sample_event(void)
 	struct event event = {
 		.event_id = "evt_1",
 		.channel_id = "chn_1",
-		.client_ref = slice_of("order \"7\""),
+		.declaration = {.client_ref = slice_of("order \"7\""),
+	                    .occurred_at_us = TIME_NONE,
+	                    .modality = MODALITY_CONTENT,
+	                    .hash_algorithm = HASH_SHA256},
 		.sequence = 12,
 		.received_at_us = INT64_C(1767323045678901),
-		.occurred_at_us = TIME_NONE,
-		.hash_algorithm = HASH_SHA256,
-		.modality = MODALITY_CONTENT,
 		.status = STATUS_REGISTERED,
 		.mode = MODE_LIVE,
 		.config_version = 3,
@@ -33,7 +33,7 @@ static struct event sample_event(void)
 		.file_name = "order.pdf",
 		.content_bytes = 12,
 	};
-	memset(event.hash, 0xab, sizeof event.hash);
+	memset(event.declaration.hash, 0xab, sizeof event.declaration.hash);
 	memset(event.chain_hash.bytes, 0x0c, SHA256_SIZE);
 	return event;
 }
@@ -67,9 +67,9 @@ static void a_live_event_is_pending(void **state)
 static void a_sealed_event_names_its_segment(void **state)
 {
 	struct event event = sample_event();
-	event.occurred_at_us = INT64_C(1767323045000000);
-	event.hash_algorithm = HASH_SHA512;
-	event.modality = MODALITY_HASH_ONLY;
+	event.declaration.occurred_at_us = INT64_C(1767323045000000);
+	event.declaration.hash_algorithm = HASH_SHA512;
+	event.declaration.modality = MODALITY_HASH_ONLY;
 	event.status = STATUS_UNPAID;
 	strcpy(event.segment_id, "seg_1");
 	event.sealed_at_us = INT64_C(1767323046000000);
