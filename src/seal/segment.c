@@ -152,6 +152,8 @@ struct seal_document seal_document_take(struct json_reader *reader)
 int seal_document_read(struct arena *arena, struct slice text, struct seal_document *ret_document,
                        struct error *error)
 {
+	if (text.size > SEAL_DOCUMENT_MAX)
+		return error_cause(error, ERR_INVALID_EVIDENCE, "it is longer than any seal document");
 	struct json_reader reader = json_reader_parse(arena, text, NULL, error);
 	struct seal_document document = seal_document_take(&reader);
 	if (reader.result)

@@ -60,8 +60,8 @@ struct service {
 };
 
 /* Opens store, content and payment provider by the settings, makes the installation's secrets and
- * starts the registrar. The caller gives a zeroed service but for signer, authorities and renderer,
- * which he has started first and which stay his. On failure all is closed again. */
+ * starts the registrar. The caller gives a zeroed service, and signer, authorities and renderer,
+ * which stay his, before anything is asked of it. On failure all is closed again. */
 int service_open(const struct settings *settings, bool create, struct service *ret_service,
                  struct error *error) MUST_CHECK;
 /* Ends the registrar after it has answered what waits, and closes what service_open opened. */
