@@ -7,6 +7,7 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/schedule.h"
 #include "net/http.h"
 #include "seal/certificate.h"
 
@@ -23,7 +24,7 @@ struct authority {
 	bool embedded;
 	struct buf roots; /* PEM */
 	/* Under the mutex: */
-	int64_t wait_us;     /* 0: its last answer was good */
+	int64_t failures;    /* in a row */
 	int64_t next_try_us; /* monotonic */
 	char last_reason[AUTHORITY_REASON_SIZE];
 	enum known_time time; /* its last one, and our clock */
@@ -292,16 +293,12 @@ static void note_outcome(struct authorities *authorities, struct authority *auth
 {
 	pthread_mutex_lock(&authorities->mutex);
 	if (!reason) {
-		authority->wait_us = 0;
+		authority->failures = 0;
 		authority->next_try_us = 0;
 	} else if (authority->next_try_us <= started_us) {
-		int64_t longer_us = authority->wait_us * 2;
-		if (longer_us < BACKOFF_FIRST_US)
-			longer_us = BACKOFF_FIRST_US;
-		if (longer_us > BACKOFF_MAX_US)
-			longer_us = BACKOFF_MAX_US;
-		authority->wait_us = longer_us;
-		authority->next_try_us = clock_monotonic_us() + longer_us;
+		authority->next_try_us =
+			clock_monotonic_us() +
+			backoff_us(++authority->failures, BACKOFF_FIRST_US, BACKOFF_MAX_US);
 		snprintf(authority->last_reason, sizeof authority->last_reason, "%s", reason);
 	}
 	pthread_mutex_unlock(&authorities->mutex);
