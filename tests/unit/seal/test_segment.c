@@ -152,11 +152,13 @@ static void test_path(void **state)
 	                 ERR_INVALID_EVIDENCE);
 }
 
+#define READ_MEMORY ((size_t)1 << 16)
+
 static int read_back(struct slice text, struct seal_document *document)
 {
 	static struct arena arena;
 	arena_free(&arena);
-	arena_init(&arena, 1 << 16);
+	arena_init(&arena, READ_MEMORY);
 	return seal_document_read(&arena, text, document, NULL);
 }
 
@@ -208,6 +210,26 @@ static void test_read(void **state)
 		assert_int_equal(read_back(slice_of(refused[i]), &read), ERR_INVALID_EVIDENCE);
 }
 
+/* Longer than any that was ever written: that is damage, though there be no memory to read it. */
+static void test_too_long(void **state)
+{
+	static char id[2 * READ_MEMORY];
+	struct seal_document document = sample(), read;
+	BUF_AUTO struct buf text;
+	buf_init(&text, 4 * READ_MEMORY);
+	seal_document_write(&document, &text);
+	size_t room = SEAL_DOCUMENT_MAX - (text.size - strlen(document.segment_id));
+	memset(id, 'x', sizeof id - 1);
+	const size_t sizes[] = {room, room + 1, sizeof id - 1};
+	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+		document.segment_id = id + (sizeof id - 1 - sizes[i]);
+		buf_clear(&text);
+		seal_document_write(&document, &text);
+		int result = read_back(buf_slice(&text), &read);
+		assert_int_equal(result, sizes[i] == room ? OK : ERR_INVALID_EVIDENCE);
+	}
+}
+
 static void test_clock_state(void **state)
 {
 	struct clock_state clock = clock_state_read();
@@ -223,6 +245,7 @@ int main(void)
 		cmocka_unit_test(test_is_canonical), cmocka_unit_test(test_clock_state),
 		cmocka_unit_test(test_build),        cmocka_unit_test(test_prove),
 		cmocka_unit_test(test_path),         cmocka_unit_test(test_read),
+		cmocka_unit_test(test_too_long),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
