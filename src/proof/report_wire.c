@@ -4,7 +4,8 @@
 
 #define ABSENT UINT32_MAX
 
-/* One walk over all that the facts point to serves both directions. */
+/* One walk over all that the facts point to serves both directions. Written pointers are settled
+ * as NULL: where the service has its facts is nothing for a process that draws hostile text. */
 struct wire {
 	struct buf *out; /* writing; NULL: reading */
 	struct slice in;
@@ -34,7 +35,7 @@ static const void *block(struct wire *wire, const void *data, uint32_t *size)
 	if (wire->out) {
 		if (*size != ABSENT)
 			buf_add(wire->out, data, *size);
-		return data;
+		return NULL;
 	}
 	if (*size == ABSENT || wire->failed || *size > wire->in.size) {
 		wire->failed |= *size != ABSENT;
@@ -63,77 +64,76 @@ static void slice(struct wire *wire, struct slice *value)
 	value->size = value->data ? size : 0;
 }
 
-/* An array's elements as they are in memory: a copy to walk on, its pointers yet to be settled. */
-static void *elements(struct wire *wire, const void *items, size_t count, size_t size)
+/* Of what was written as it is in memory: once more, with its pointers settled. */
+static void settle(const struct wire *wire, size_t at, const void *data, size_t size)
+{
+	if (wire->out && !wire->failed && !wire->out->failed)
+		memcpy(wire->out->data + at, data, size);
+}
+
+/* An array as it is in memory, then what its elements point to. */
+static const void *array(struct wire *wire, const void *items, size_t count, size_t size,
+                         void (*element)(struct wire *wire, void *item))
 {
 	if (count > REPORT_WIRE_MAX / size)
 		wire->failed = true;
-	void *copy = wire->failed ? NULL : arena_alloc(wire->arena, count * size + 1);
+	char *copy = wire->failed ? NULL : arena_alloc(wire->arena, count * size + 1);
 	if (!copy) {
 		wire->failed = true;
 		return NULL;
 	}
+	size_t at = wire->out ? wire->out->size : 0;
 	if (wire->out)
 		memcpy(copy, items, count * size);
 	bytes(wire, copy, count * size);
-	return copy;
+	for (size_t i = 0; i < count && !wire->failed; i++)
+		element(wire, copy + i * size);
+	settle(wire, at, copy, count * size);
+	return wire->out ? NULL : copy;
 }
 
-static void configurations(struct wire *wire, struct report_facts *facts)
+static void configuration(struct wire *wire, void *item)
 {
-	struct report_configuration *items =
-		elements(wire, facts->configurations, facts->configuration_rows, sizeof *items);
-	for (size_t i = 0; i < facts->configuration_rows && !wire->failed; i++) {
-		struct config_facts *texts = &items[i].facts;
-		text(wire, &texts->channel_id);
-		text(wire, &texts->name);
-		text(wire, &texts->description);
-		text(wire, &texts->declarant);
-		text(wire, &texts->supplementary_info);
-	}
-	facts->configurations = items;
+	struct config_facts *texts = &((struct report_configuration *)item)->facts;
+	text(wire, &texts->channel_id);
+	text(wire, &texts->name);
+	text(wire, &texts->description);
+	text(wire, &texts->declarant);
+	text(wire, &texts->supplementary_info);
 }
 
-static void events(struct wire *wire, struct report_facts *facts)
+static void event(struct wire *wire, void *item)
 {
-	struct report_event *items = elements(wire, facts->events, facts->event_rows, sizeof *items);
-	for (size_t i = 0; i < facts->event_rows && !wire->failed; i++) {
-		size_t size = hash_algorithm_size(items[i].hash_algorithm);
-		struct slice hash = slice_make(items[i].hash, items[i].hash ? size : 0);
-		slice(wire, &items[i].client_ref);
-		slice(wire, &hash);
-		items[i].hash = (const uint8_t *)hash.data;
-		wire->failed |= hash.data && hash.size != size;
-	}
-	facts->events = items;
+	struct report_event *event = item;
+	size_t size = hash_algorithm_size(event->hash_algorithm);
+	struct slice hash = slice_make(event->hash, event->hash ? size : 0);
+	slice(wire, &event->client_ref);
+	slice(wire, &hash);
+	event->hash = (const uint8_t *)hash.data;
+	wire->failed |= hash.data && hash.size != size;
 }
 
-static void seals(struct wire *wire, struct report_facts *facts)
+static void seal(struct wire *wire, void *item)
 {
-	struct report_seal *items = elements(wire, facts->seals, facts->seal_rows, sizeof *items);
-	for (size_t i = 0; i < facts->seal_rows && !wire->failed; i++) {
-		text(wire, &items[i].segment_id);
-		text(wire, &items[i].authority);
-	}
-	facts->seals = items;
+	struct report_seal *seal = item;
+	text(wire, &seal->segment_id);
+	text(wire, &seal->authority);
 }
 
-static void rest(struct wire *wire, struct report_facts *facts)
+static void authority(struct wire *wire, void *item)
 {
-	struct report_authority *authorities =
-		elements(wire, facts->authorities, facts->authority_rows, sizeof *authorities);
-	for (size_t i = 0; i < facts->authority_rows && !wire->failed; i++)
-		text(wire, &authorities[i].name);
-	facts->authorities = authorities;
-	struct report_part *parts = elements(wire, facts->parts, facts->part_rows, sizeof *parts);
-	for (size_t i = 0; i < facts->part_rows && !wire->failed; i++)
-		text(wire, &parts[i].name);
-	facts->parts = parts;
+	text(wire, &((struct report_authority *)item)->name);
+}
+
+static void part(struct wire *wire, void *item)
+{
+	text(wire, &((struct report_part *)item)->name);
 }
 
 static void walk(struct wire *wire, struct report_facts *facts, enum language *language)
 {
 	bytes(wire, language, sizeof *language);
+	size_t at = wire->out ? wire->out->size : 0;
 	bytes(wire, facts, sizeof *facts);
 	text(wire, &facts->service_name);
 	text(wire, &facts->certification_id);
@@ -141,10 +141,15 @@ static void walk(struct wire *wire, struct report_facts *facts, enum language *l
 	text(wire, &facts->verification_url);
 	text(wire, &facts->channel_id);
 	text(wire, &facts->archive_name);
-	configurations(wire, facts);
-	events(wire, facts);
-	seals(wire, facts);
-	rest(wire, facts);
+#define ARRAY(items, rows, element)                                                                \
+	facts->items = array(wire, facts->items, facts->rows, sizeof *facts->items, element)
+	ARRAY(configurations, configuration_rows, configuration);
+	ARRAY(events, event_rows, event);
+	ARRAY(seals, seal_rows, seal);
+	ARRAY(authorities, authority_rows, authority);
+	ARRAY(parts, part_rows, part);
+#undef ARRAY
+	settle(wire, at, facts, sizeof *facts);
 }
 
 int report_wire_write(const struct report_facts *facts, enum language language, struct buf *out)

@@ -19,6 +19,7 @@
 
 #include "proof/renderer.h"
 #include "proof/renderer_process.h"
+#include "proof/report_wire.h"
 #include "test_report_facts.h"
 #include "test_report_tools.h"
 
@@ -113,6 +114,26 @@ static void draws_the_same(void **state)
 		assert_true(here.size > 0 && slice_equal(buf_slice(&here), buf_slice(&there)));
 	}
 	renderer_close(&renderer);
+}
+
+/* The same facts at other addresses give the same bytes: what draws hostile text is not told where
+ * the service has anything. */
+static void is_sent_no_addresses(void **state)
+{
+	struct report_facts elsewhere;
+	enum language language;
+	struct error error = {0};
+	ARENA_AUTO struct arena arena;
+	BUF_AUTO struct buf sent = {0}, again = {0};
+	arena_init(&arena, REPORT_WIRE_MAX);
+	buf_init(&sent, REPORT_WIRE_MAX);
+	buf_init(&again, REPORT_WIRE_MAX);
+	assert_int_equal(report_wire_write(&sample.facts, LANGUAGE_SPANISH, &sent), OK);
+	assert_int_equal(report_wire_read(buf_slice(&sent), &arena, &elsewhere, &language, &error), OK);
+	assert_int_equal(language, LANGUAGE_SPANISH);
+	assert_ptr_not_equal(elsewhere.events, sample.facts.events);
+	assert_int_equal(report_wire_write(&elsewhere, language, &again), OK);
+	assert_true(slice_equal(buf_slice(&sent), buf_slice(&again)));
 }
 
 static void says_whether_it_starts(void **state)
@@ -256,6 +277,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(draws_the_same),
+		cmocka_unit_test(is_sent_no_addresses),
 		cmocka_unit_test(says_whether_it_starts),
 		cmocka_unit_test(draws_for_its_own_version_alone),
 		cmocka_unit_test(stays_the_program_that_was_opened),
