@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define READ_PORTION ((size_t)16 << 10)
@@ -34,6 +35,12 @@ int file_fail(struct error *error, const char *what, const char *path)
 }
 
 /* ---- contents ---- */
+
+int file_open_to_read(const char *path, int flags, struct stat *ret_facts)
+{
+	DESCRIPTOR_AUTO int file = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | flags);
+	return file >= 0 && fstat(file, ret_facts) == 0 ? descriptor_take(&file) : -1;
+}
 
 static ssize_t read_some(int file, void *data, size_t size)
 {

@@ -7,6 +7,8 @@
 #include "base/digest.h"
 #include "base/error.h"
 
+struct stat;
+
 /* Closes a descriptor at the end of its scope, unless it is negative. Keeps errno. */
 #define DESCRIPTOR_AUTO __attribute__((cleanup(descriptor_close)))
 void descriptor_close(const int *descriptor);
@@ -18,6 +20,9 @@ int file_code(int number);
 /* Of errno as it stands: its code, with "`what` `path`: why" as the cause. */
 int file_fail(struct error *error, const char *what, const char *path);
 
+/* Opens what is to be read (`flags`: O_NOFOLLOW or 0) and looks at what it is, before anything is
+ * read: a pipe in a file's place, whose other end nobody holds, is not waited for. -1 and errno. */
+int file_open_to_read(const char *path, int flags, struct stat *ret_facts) MUST_CHECK;
 /* Appends the whole file. ERR_IO, too, when there is more than `out` may hold (out->full);
  * ERR_NO_MEMORY. */
 int file_read_whole(const char *path, struct buf *out, struct error *error) MUST_CHECK;

@@ -148,9 +148,9 @@ static int open_input(struct run *run, struct input *input)
 	struct error error = {0};
 	struct stat facts;
 	char head[64] = {0}, tail[ZIP_END_SIZE] = {0};
-	DESCRIPTOR_AUTO int fd = open(input->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	DESCRIPTOR_AUTO int fd = file_open_to_read(input->path, 0, &facts);
 	int result = 0;
-	if (fd < 0 || fstat(fd, &facts) < 0)
+	if (fd < 0)
 		result = error_cause(&error, ERR_IO, "it cannot be opened: %s", strerror(errno));
 	else if (!S_ISREG(facts.st_mode))
 		result = error_cause(&error, ERR_IO, "it is no regular file");
@@ -284,10 +284,10 @@ static void judge_part(struct run *run, const struct input *part)
 
 int verify_read_roots(const char *path, struct buf *out, struct error *error)
 {
-	DESCRIPTOR_AUTO int fd = open(path, O_RDONLY | O_CLOEXEC);
 	struct stat facts;
+	DESCRIPTOR_AUTO int fd = file_open_to_read(path, 0, &facts);
 	int result = 0;
-	if (fd < 0 || fstat(fd, &facts) < 0)
+	if (fd < 0)
 		result = error_cause(error, ERR_IO, "open %s: %s", path, strerror(errno));
 	else if (!S_ISREG(facts.st_mode) || facts.st_size == 0 || facts.st_size > (off_t)ROOTS_MAX)
 		result = error_cause(error, ERR_IO, "%s is no PEM file of trusted roots", path);

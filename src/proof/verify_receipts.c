@@ -34,9 +34,9 @@ static int compare_places(const void *a, const void *b)
 static int load(const char *path, struct buf *out, struct error *error)
 {
 	struct stat facts;
-	DESCRIPTOR_AUTO int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	DESCRIPTOR_AUTO int fd = file_open_to_read(path, 0, &facts);
 	int result = 0;
-	if (fd < 0 || fstat(fd, &facts) < 0)
+	if (fd < 0)
 		result = error_cause(error, ERR_IO, "it cannot be opened: %s", strerror(errno));
 	else if (!S_ISREG(facts.st_mode) || (uint64_t)facts.st_size > RECEIPT_TEXT_MAX)
 		result = error_cause(error, ERR_IO, "it is no file of receipts");

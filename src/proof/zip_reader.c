@@ -172,8 +172,8 @@ int zip_open(const char *path, struct zip_reader **ret_reader, struct error *err
 	if (!reader)
 		return error_cause(error, ERR_NO_MEMORY, "zip reader");
 	int result = 0;
-	reader->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	if (reader->fd < 0 || fstat(reader->fd, &facts) < 0)
+	reader->fd = file_open_to_read(path, 0, &facts);
+	if (reader->fd < 0)
 		result = error_cause(error, ERR_IO, "open: %s", strerror(errno));
 	else if (!S_ISREG(facts.st_mode))
 		result = error_cause(error, ERR_IO, "this is no regular file");
@@ -296,7 +296,8 @@ void zip_reader_free(struct zip_reader *reader)
 
 int zip_file_sum(const char *path, struct zip_sum *ret_sum, struct error *error)
 {
-	DESCRIPTOR_AUTO int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	struct stat facts;
+	DESCRIPTOR_AUTO int fd = file_open_to_read(path, 0, &facts);
 	if (fd < 0)
 		return error_cause(error, ERR_IO, "open %s: %s", path, strerror(errno));
 	return zip_descriptor_sum(fd, path, ret_sum, error);

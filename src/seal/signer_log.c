@@ -168,11 +168,12 @@ int signer_log_check(const char *directory, signer_log_visit *visit, void *conte
                      struct signer_log_facts *ret_facts, struct error *error)
 {
 	char path[PATH_MAX];
+	struct stat found;
 
 	int result = make_path(directory, path, error);
 	if (result)
 		return result;
-	DESCRIPTOR_AUTO int file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	DESCRIPTOR_AUTO int file = file_open_to_read(path, O_NOFOLLOW, &found);
 	if (file < 0)
 		return error_cause(error, errno == ENOENT ? ERR_NOT_FOUND : ERR_IO, "%s: %s", path,
 		                   strerror(errno));

@@ -242,6 +242,30 @@ static void trees_are_removed(void **state)
 	assert_int_equal(access(one, F_OK), 0);
 }
 
+static void opening_waits_for_nobody(void **state)
+{
+	(void)state;
+	char other[64];
+	struct stat facts;
+	snprintf(other, sizeof other, "%s/other", directory);
+	assert_int_equal(mkfifo(other, 0600), 0);
+	alarm(120);
+	DESCRIPTOR_AUTO int pipe = file_open_to_read(other, 0, &facts);
+	alarm(0);
+	assert_true(pipe >= 0 && S_ISFIFO(facts.st_mode));
+	assert_int_equal(fcntl(pipe, F_GETFD), FD_CLOEXEC);
+	assert_int_equal(unlink(other), 0);
+	assert_int_equal(symlink(one, other), 0);
+	assert_int_equal(file_open_to_read(other, O_NOFOLLOW, &facts), -1);
+	assert_int_equal(errno, ELOOP);
+	DESCRIPTOR_AUTO int file = file_open_to_read(other, 0, &facts);
+	assert_true(file >= 0 && S_ISREG(facts.st_mode));
+	assert_int_equal(facts.st_size, BIG);
+	assert_int_equal(unlink(other), 0);
+	assert_int_equal(file_open_to_read(other, 0, &facts), -1);
+	assert_int_equal(errno, ENOENT);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -252,6 +276,7 @@ int main(void)
 		cmocka_unit_test(all_is_written_in_pieces_too),
 		cmocka_unit_test(a_lock_has_one_holder),
 		cmocka_unit_test(trees_are_removed),
+		cmocka_unit_test(opening_waits_for_nobody),
 	};
 	return cmocka_run_group_tests(tests, start, stop);
 }

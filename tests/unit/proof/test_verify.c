@@ -6,6 +6,7 @@
 
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -461,6 +462,15 @@ static void what_cannot_be_read_is_not_called_invalid(void **state)
 	assert_int_equal(verify_read_roots(path, &roots, NULL), ERR_IO);
 	assert_int_equal(verify_read_roots("/nonexistent", &roots, NULL), ERR_IO);
 	assert_int_equal(verify_read_roots("/", &roots, NULL), ERR_IO);
+	/* A pipe whose other end nobody holds. */
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	alarm(120);
+	assert_int_equal(verify_read_roots(path, &roots, NULL), ERR_IO);
+	fixture_verify(&one, 1, NULL, &result);
+	expect(&result, 2);
+	verify_result_free(&result);
+	alarm(0);
 	assert_int_equal(verify_paths(&one, 0, NULL, NULL, &result, NULL), ERR_USAGE);
 }
 

@@ -297,6 +297,20 @@ static void test_full_disk(void **state)
 	assert_int_equal(read_back().count, 1);
 }
 
+/* A check that somebody makes wait for the other end of a pipe never comes to its findings. */
+static void test_a_pipe_in_its_place_is_not_waited_for(void **state)
+{
+	struct signer_log log = {.file = -1};
+	struct signer_log_facts facts;
+	struct error error = {0};
+	assert_int_equal(mkfifo(scratch_path("signer.log"), 0600), 0);
+	alarm(120);
+	assert_int_equal(signer_log_check(scratch, NULL, NULL, &facts, &error), ERR_IO);
+	assert_non_null(strstr(error.cause, "is not a file"));
+	assert_int_equal(signer_log_open(scratch, NULL, NULL, &log, &error), ERR_IO);
+	alarm(0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -310,6 +324,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_start_refuses_what_it_cannot_make_durable, begin,
 	                                    scratch_remove),
 		cmocka_unit_test_setup_teardown(test_full_disk, begin, scratch_remove),
+		cmocka_unit_test_setup_teardown(test_a_pipe_in_its_place_is_not_waited_for, begin,
+	                                    scratch_remove),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
