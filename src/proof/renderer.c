@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "proof/renderer_process.h"
+#include "proof/renderer_identity.h"
 #include "proof/report_wire.h"
 
 #define TEXT(number) #number
@@ -48,7 +49,7 @@ static int make_facts(const struct report_facts *facts, enum language language,
 static int spawn(int program, struct drawing *drawing, struct error *error)
 {
 	static char *const environment[] = {NULL};
-	char *const words[] = {RENDERER_NAME, CONSTANCIA_VERSION, NULL};
+	char *const words[] = {RENDERER_NAME, RENDERER_IDENTITY, NULL};
 	posix_spawn_file_actions_t actions;
 	posix_spawnattr_t attributes;
 	sigset_t signals;

@@ -2,12 +2,12 @@
  * own for each report, which has no network, no store, no secrets, and no file that it could
  * change. It is a program of its own, so that no other start loads those libraries.
  *
- * renderer_draw executes that program with this one's version as its only argument, an empty
- * environment, and three open files: the facts, the report to be, and a pipe for what went wrong
- * (a fourth, its own executable, it closes). It keeps the system calls that drawing needs, and of
- * the file system, where the kernel has Landlock (5.13), the fonts and the colour profile, for
- * reading; without it what this user may read stays readable. It is ended when it takes too long,
- * and memory ends with it. */
+ * renderer_draw executes that program with this one's version and make as its only argument, an
+ * empty environment, and three open files: the facts, the report to be, and a pipe for what went
+ * wrong (a fourth, its own executable, it closes). It keeps the system calls that drawing needs,
+ * and of the file system, where the kernel has Landlock (5.13), the fonts and the colour profile,
+ * for reading; without it what this user may read stays readable. It is ended when it takes too
+ * long, and memory ends with it. */
 #ifndef PROOF_RENDERER_H
 #define PROOF_RENDERER_H
 

@@ -16,6 +16,7 @@
 #include "proof/renderer.h"
 #include "proof/renderer_process.h"
 #include "proof/report_finish.h"
+#include "proof/renderer_identity.h"
 #include "proof/report_wire.h"
 
 #define READING (LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR)
@@ -113,9 +114,9 @@ static int confine_and_draw(const char *version, struct error *error)
 {
 	struct stat found;
 	bool fenced;
-	if (strcmp(version, CONSTANCIA_VERSION) != 0)
+	if (strcmp(version, RENDERER_IDENTITY) != 0)
 		return error_cause(error, ERR_INTERNAL,
-		                   "version " CONSTANCIA_VERSION ", but started by '%s'", version);
+		                   "version " RENDERER_IDENTITY ", but started by '%s'", version);
 	if (fstat(STDIN_FILENO, &found) != 0 || (size_t)found.st_size > REPORT_WIRE_MAX)
 		return error_cause(error, ERR_VALIDATION, "no facts");
 	int result = renderer_confine(&fenced, error);
