@@ -66,8 +66,10 @@ static int read_document(struct arena *arena, char kind, struct slice text, stru
 			archive_segment_line(&segment, out);
 		break;
 	case 'r':
-		if ((status = archive_read_round(arena, text, &round, NULL)) == 0)
-			archive_round_line(&round, out);
+	case 't': /* of version 1, of version 2 */
+		number = kind == 'r' ? 1 : 2;
+		if ((status = archive_read_round(arena, text, number, &round, NULL)) == 0)
+			archive_round_line(&round, number, out);
 		break;
 	case 'm':
 		if ((status = archive_read_manifest(arena, text, &manifest, NULL)) == 0)

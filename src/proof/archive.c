@@ -121,6 +121,7 @@ int archive_begin(const char *path, const struct archive_facts *facts, struct ar
 	if (!archive)
 		return error_cause(error, ERR_NO_MEMORY, "archive");
 	archive->manifest.facts = *facts;
+	archive->manifest.version = ARCHIVE_VERSION;
 	buf_init(&archive->text, ARCHIVE_MANIFEST_MAX);
 	/* Level 1: hashes hardly compress, and a million lines are to take seconds. */
 	archive->gzip_ready =
@@ -279,12 +280,17 @@ int archive_add_round(struct archive *archive, const struct archive_round *round
 	int result = enter(archive, PHASE_ROUNDS, error);
 	if (result < 0)
 		return result;
-	if (round->token.size == 0 || round->token.size > TIMESTAMP_RESPONSE_MAX ||
-	    round->request.size > TIMESTAMP_REQUEST_MAX)
-		return settle(archive, error_cause(error, ERR_TOO_LARGE, "archive: token of round %s",
-		                                   round->round_id));
+	if (round->token_count < 1 || round->token_count > ARCHIVE_TOKENS_MAX)
+		return settle(archive, error_cause(error, ERR_USAGE, "archive: %zu tokens of round %s",
+		                                   round->token_count, round->round_id));
+	for (size_t i = 0; i < round->token_count; i++)
+		if (round->tokens[i].token.size == 0 ||
+		    round->tokens[i].token.size > TIMESTAMP_RESPONSE_MAX ||
+		    round->tokens[i].request.size > TIMESTAMP_REQUEST_MAX)
+			return settle(archive, error_cause(error, ERR_TOO_LARGE, "archive: token of round %s",
+			                                   round->round_id));
 	buf_clear(&archive->text);
-	archive_round_line(round, &archive->text);
+	archive_round_line(round, archive->manifest.version, &archive->text);
 	return add_line(archive, STREAM_ROUNDS, error);
 }
 

@@ -19,6 +19,8 @@
 #include "seal/segment.h"
 #include "seal/tree.h"
 
+#define ARCHIVE_VERSION 2 /* of what is written; version 1 is read for ever */
+#define ARCHIVE_TOKENS_MAX 2
 #define ARCHIVE_ENTRIES_MAX 20000u
 #define ARCHIVE_LINES_PER_FILE 100000 /* of events, leaves, seals or rounds */
 #define ARCHIVE_LINE_MAX (256 * 1024) /* bytes of one line, its end not counted */
@@ -50,14 +52,19 @@ struct archive_segment {
 	const char *round_id;
 };
 
-struct archive_round {
-	const char *round_id;
-	struct sha256 root;
+struct archive_token {
 	const char *authority;
 	enum authority_kind kind;
 	struct slice request; /* DER; empty: null */
 	struct slice token;   /* DER of the TimeStampToken (a CMS ContentInfo) */
 	int64_t gen_time_us;
+};
+struct archive_round {
+	const char *round_id;
+	struct sha256 root; /* which each token is over */
+	/* The first is the round's: its time counts, and later seals name it. */
+	struct archive_token tokens[ARCHIVE_TOKENS_MAX];
+	size_t token_count; /* 1 to ARCHIVE_TOKENS_MAX; of version 1: 1 */
 };
 
 struct archive;

@@ -59,20 +59,44 @@ void archive_segment_line(const struct archive_segment *segment, struct buf *out
 	json_end_object(&writer);
 }
 
-void archive_round_line(const struct archive_round *round, struct buf *out)
+/* The members before "root", which stands between in version 1. */
+static void token_head(const struct archive_token *token, struct json_writer *writer)
+{
+	json_text(writer, "authority", token->authority);
+	json_time(writer, "gen_time", token->gen_time_us);
+	json_text(writer, "kind", authority_kind_text(token->kind));
+	if (token->request.size > 0)
+		json_base64(writer, "request", token->request);
+	else
+		json_null(writer, "request");
+}
+
+static void round_tokens(const struct archive_round *round, struct json_writer *writer)
+{
+	json_begin_array(writer, "tokens");
+	for (size_t i = 0; i < round->token_count; i++) {
+		json_begin_object(writer, NULL);
+		token_head(&round->tokens[i], writer);
+		json_base64(writer, "token", round->tokens[i].token);
+		json_end_object(writer);
+	}
+	json_end_array(writer);
+}
+
+void archive_round_line(const struct archive_round *round, int64_t version, struct buf *out)
 {
 	struct json_writer writer = {.out = out};
 	json_begin_object(&writer, NULL);
-	json_text(&writer, "authority", round->authority);
-	json_time(&writer, "gen_time", round->gen_time_us);
-	json_text(&writer, "kind", authority_kind_text(round->kind));
-	if (round->request.size > 0)
-		json_base64(&writer, "request", round->request);
+	if (version == 1)
+		token_head(&round->tokens[0], &writer);
 	else
-		json_null(&writer, "request");
+		json_time(&writer, "gen_time", round->tokens[0].gen_time_us);
 	json_hash(&writer, "root", &round->root);
 	json_text(&writer, "round_id", round->round_id);
-	json_base64(&writer, "token", round->token);
+	if (version == 1)
+		json_base64(&writer, "token", round->tokens[0].token);
+	else
+		round_tokens(round, &writer);
 	json_end_object(&writer);
 }
 
@@ -156,7 +180,7 @@ void archive_manifest_write(const struct archive_manifest *manifest, struct buf 
 	json_text(&writer, "prefix", facts->service_prefix);
 	json_text(&writer, "verification_url", facts->verification_url);
 	json_end_object(&writer);
-	json_integer(&writer, "v", 1);
+	json_integer(&writer, "v", manifest->version);
 	json_text(&writer, "verification_code", facts->verification_code);
 	json_end_object(&writer);
 }

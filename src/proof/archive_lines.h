@@ -30,7 +30,8 @@ void archive_config_path(int64_t version, char path[ZIP_NAME_MAX + 1]);
 /* Lines without their end. */
 void archive_leaf_line(int64_t sequence, const struct sha256 *chain_hash, struct buf *out);
 void archive_segment_line(const struct archive_segment *segment, struct buf *out);
-void archive_round_line(const struct archive_round *round, struct buf *out);
+/* In an archive of that version. */
+void archive_round_line(const struct archive_round *round, int64_t version, struct buf *out);
 
 int archive_read_event(struct arena *arena, struct slice line, struct event_facts *ret_event,
                        struct error *error) MUST_CHECK;
@@ -43,8 +44,8 @@ int archive_read_leaf(struct arena *arena, struct slice line, int64_t *ret_seque
                       struct sha256 *ret_hash, struct error *error) MUST_CHECK;
 int archive_read_segment(struct arena *arena, struct slice line,
                          struct archive_segment *ret_segment, struct error *error) MUST_CHECK;
-int archive_read_round(struct arena *arena, struct slice line, struct archive_round *ret_round,
-                       struct error *error) MUST_CHECK;
+int archive_read_round(struct arena *arena, struct slice line, int64_t version,
+                       struct archive_round *ret_round, struct error *error) MUST_CHECK;
 int archive_read_genesis(struct arena *arena, struct slice text, const char **ret_channel_id,
                          enum mode *ret_chain, int64_t *ret_created_at_us, struct error *error)
 	MUST_CHECK;
@@ -62,6 +63,7 @@ struct archive_config {
 };
 
 struct archive_manifest {
+	int64_t version;            /* of the archive: 1 to ARCHIVE_VERSION */
 	struct archive_facts facts; /* channel_created_at_us is not part of it */
 	int64_t event_count;
 	struct sha256 previous_chain_hash, first_chain_hash, last_chain_hash;

@@ -131,21 +131,48 @@ int archive_read_segment(struct arena *arena, struct slice line,
 	return seal.result;
 }
 
-int archive_read_round(struct arena *arena, struct slice line, struct archive_round *ret_round,
-                       struct error *error)
+static struct archive_token take_token(struct json_reader *reader)
+{
+	struct archive_token token = {0};
+	token.authority = json_take_text(reader, "authority");
+	token.gen_time_us = json_take_time(reader, "gen_time");
+	struct slice kind = json_take_slice(reader, "kind");
+	if (!reader->result && !authority_kind_parse(kind, &token.kind))
+		json_refuse(reader, "kind");
+	if (!json_is_null(reader, "request"))
+		token.request = json_take_base64(reader, "request", TIMESTAMP_REQUEST_MAX);
+	token.token = json_take_base64(reader, "token", TIMESTAMP_RESPONSE_MAX);
+	return token;
+}
+
+static void take_tokens(struct json_reader *reader, struct archive_round *round)
+{
+	const struct json *array = json_take(reader, "tokens", JSON_ARRAY);
+	if (array && (array->count < 1 || array->count > ARCHIVE_TOKENS_MAX))
+		json_refuse(reader, "tokens");
+	for (const struct json *item = array ? array->first : NULL; item && !reader->result;
+	     item = item->next) {
+		struct json_reader inner = json_reader_of(reader->arena, item, reader->error);
+		round->tokens[round->token_count++] = take_token(&inner);
+		reader->result = inner.result;
+	}
+}
+
+int archive_read_round(struct arena *arena, struct slice line, int64_t version,
+                       struct archive_round *ret_round, struct error *error)
 {
 	struct json_reader reader = json_reader_parse(arena, line, &line_limits, error);
 	struct archive_round round = {0};
-	round.authority = json_take_text(&reader, "authority");
-	round.gen_time_us = json_take_time(&reader, "gen_time");
-	struct slice kind = json_take_slice(&reader, "kind");
-	if (!reader.result && !authority_kind_parse(kind, &round.kind))
-		json_refuse(&reader, "kind");
-	if (!json_is_null(&reader, "request"))
-		round.request = json_take_base64(&reader, "request", TIMESTAMP_REQUEST_MAX);
+	if (version == 1) {
+		round.tokens[round.token_count++] = take_token(&reader);
+	} else {
+		int64_t gen_time_us = json_take_time(&reader, "gen_time");
+		take_tokens(&reader, &round);
+		if (!reader.result && gen_time_us != round.tokens[0].gen_time_us)
+			json_refuse(&reader, "gen_time");
+	}
 	round.root = json_take_hash(&reader, "root");
 	round.round_id = json_take_text(&reader, "round_id");
-	round.token = json_take_base64(&reader, "token", TIMESTAMP_RESPONSE_MAX);
 	if (!reader.result)
 		*ret_round = round;
 	return reader.result;
@@ -283,7 +310,9 @@ int archive_read_manifest(struct arena *arena, struct slice text,
 	facts->service_prefix = json_take_text(&service, "prefix");
 	facts->verification_url = json_take_text(&service, "verification_url");
 	reader.result = service.result;
-	json_require_integer(&reader, "v", 1);
+	manifest.version = json_take_integer(&reader, "v", 1);
+	if (manifest.version > ARCHIVE_VERSION)
+		json_refuse(&reader, "v");
 	facts->verification_code = json_take_text(&reader, "verification_code");
 	if (!reader.result)
 		*ret_manifest = manifest;

@@ -26,6 +26,7 @@
 /* Beyond these a warning says so; nothing is called not valid for it. */
 #define VERIFY_DELAY_MAX_US (3600 * US_PER_SECOND) /* from a stated time to the timestamp on it */
 #define VERIFY_ACCURACY_MAX_US US_PER_SECOND       /* of a timestamp, as its authority states it */
+#define VERIFY_DIVERGENCE_MAX_US (60 * US_PER_SECOND) /* between two timestamps of one round */
 
 enum verify_severity {
 	VERIFY_WARNING,   /* valid all the same */
@@ -44,6 +45,9 @@ struct verify_finding {
 /* Each certificate that a valid signature or timestamp was made with, once. */
 struct verify_identity {
 	struct certificate_facts certificate;
+	/* Of an authority: how many timestamps it gave, and the times of the first and the last. */
+	uint64_t timestamps;
+	int64_t first_gen_time_us, last_gen_time_us;
 	struct verify_identity *next;
 };
 struct verify_identities {
@@ -103,7 +107,8 @@ int verify_read_roots(const char *path, struct buf *out, struct error *error) MU
 /* 0 valid, 1 not valid, 2 could not be checked. */
 int verify_exit_code(const struct verify_result *result);
 /* For people (findings in English, the summary in English and Spanish), or one JSON document:
- * {"authorities":[{"issuer","not_after","not_before","sha256","subject"}],"checked":{…},
+ * {"authorities":[{"first_gen_time","issuer","last_gen_time","not_after","not_before","sha256",
+ * "subject","timestamps"}],"checked":{…},
  * "could_not_check","findings":[{"path","what","where"}],"longest_delay":{"gen_time",
  * "microseconds","path","received_at","sequence"}|null,"signers":[…],"trusted","valid",
  * "warnings":[…]}; `findings` holds what is wrong or could not be checked. */

@@ -88,6 +88,7 @@ static void tell_times(struct chain *chain)
 		           "%" PRIu64 " of %" PRIu64 " segments were sealed while the service's clock was "
 		           "not known to be synchronized: received_at rests on it",
 		           chain->unsynchronized_segments, chain->segments);
+	chain_tell_pairs(chain);
 	if (!delay->sequence)
 		return;
 	int64_t delay_us = delay->gen_time_us - delay->received_at_us;

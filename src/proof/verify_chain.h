@@ -18,6 +18,16 @@ struct round_state {
 	int64_t gen_time_us;
 };
 
+/* What two timestamps over one round say of each other, over all such rounds. */
+struct pair_state {
+	uint64_t divergent; /* beyond VERIFY_DIVERGENCE_MAX_US */
+	uint64_t dependent; /* both of one authority */
+	int64_t widest_us;
+	char round_id[CHAIN_ROUND_ID_MAX]; /* where that was */
+	int64_t gen_times_us[ARCHIVE_TOKENS_MAX];
+	char subjects[ARCHIVE_TOKENS_MAX][SUBJECT_SIZE];
+};
+
 struct chain {
 	const struct chain_input *facts;
 	struct run *run;
@@ -48,6 +58,7 @@ struct chain {
 	bool segment_seen;
 	struct sha256 seal_hash; /* of the segment before */
 	struct round_state round, previous_round;
+	struct pair_state pairs; /* of the rounds with two timestamps */
 
 	size_t part; /* the content part that holds the next content event */
 	struct zip_reader *part_zip;
@@ -77,6 +88,9 @@ int chain_take_leaf(struct chain *chain, int64_t sequence) MUST_CHECK;
 /* ---- verify_chain_seals.c ---- */
 /* A segment with its events, its seal and its round. 1, or 0 when there are no more. */
 int chain_take_segment(struct chain *chain) MUST_CHECK;
+
+/* Warns of what the timestamps of one round say of each other. */
+void chain_tell_pairs(struct chain *chain);
 
 /* ---- verify_chain_parts.c ---- */
 /* The event of content against the next line of its part's index. */

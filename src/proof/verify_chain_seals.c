@@ -1,53 +1,122 @@
 /* The segments of a chain: seal documents, the trees over their events, and the rounds and
  * timestamps that these lead to. */
+#include <inttypes.h>
 #include <stdio.h>
 
 #include "proof/verify_chain.h"
 
-static int read_round(struct chain *chain, struct slice line, struct error *error)
+static int check_token(struct chain *chain, const struct sha256 *root,
+                       const struct archive_token *token, struct timestamp_facts *ret_facts,
+                       struct error *error)
 {
-	struct archive_round round;
+	int result =
+		timestamp_verify_token(token->token, root, chain->run->roots->timestamps, ret_facts, error);
+	if (!result)
+		result = verify_note_timestamp(chain->run, ret_facts);
+	if (result < 0)
+		return result;
+	if (ret_facts->gen_time_us != token->gen_time_us)
+		return error_cause(error, ERR_INVALID_EVIDENCE,
+		                   "member 'gen_time' is not the time in the token");
+	return 0;
+}
+
+/* A second time that is far from the first makes nothing invalid: which one is wrong, it does not
+ * show, and each alone would do. But whoever reads it must know. */
+static void compare_tokens(struct chain *chain, const char *round_id,
+                           const struct timestamp_facts facts[ARCHIVE_TOKENS_MAX])
+{
+	struct pair_state *pairs = &chain->pairs;
+	int64_t apart_us = facts[1].gen_time_us - facts[0].gen_time_us;
+	apart_us = apart_us < 0 ? -apart_us : apart_us;
+	pairs->divergent += apart_us > VERIFY_DIVERGENCE_MAX_US;
+	pairs->dependent += strcmp(facts[0].authority.subject, facts[1].authority.subject) == 0;
+	if (apart_us <= pairs->widest_us)
+		return;
+	pairs->widest_us = apart_us;
+	snprintf(pairs->round_id, sizeof pairs->round_id, "%s", round_id);
+	for (size_t i = 0; i < ARCHIVE_TOKENS_MAX; i++) {
+		pairs->gen_times_us[i] = facts[i].gen_time_us;
+		memcpy(pairs->subjects[i], facts[i].authority.subject, sizeof pairs->subjects[i]);
+	}
+}
+
+void chain_tell_pairs(struct chain *chain)
+{
+	const struct pair_state *pairs = &chain->pairs;
+	const char *path = chain->facts->input->path;
+	if (pairs->divergent > 0) {
+		char times[ARCHIVE_TOKENS_MAX][TIME_TEXT_SIZE], span[VERIFY_SPAN_SIZE];
+		for (size_t i = 0; i < ARCHIVE_TOKENS_MAX; i++)
+			time_format(pairs->gen_times_us[i], times[i]);
+		verify_span(pairs->widest_us, span);
+		verify_add(chain->run, VERIFY_WARNING, path, "",
+		           "the two timestamps of %" PRIu64 " rounds diverge, so one of the two times is "
+		           "wrong; most in round %s, by %s: %s by %s, %s by %s",
+		           pairs->divergent, pairs->round_id, span, times[0], pairs->subjects[0], times[1],
+		           pairs->subjects[1]);
+	}
+	if (pairs->dependent > 0)
+		verify_add(chain->run, VERIFY_WARNING, path, "",
+		           "the two timestamps of %" PRIu64 " rounds are of one authority: their times "
+		           "are not independent of each other",
+		           pairs->dependent);
+}
+
+static int check_round_time(struct chain *chain, int64_t gen_time_us, struct error *error)
+{
+	if (chain->previous_round.usable &&
+	    chain->previous_round.gen_time_us > gen_time_us + VERIFY_CLOCK_TOLERANCE_US)
+		return error_cause(error, ERR_INVALID_EVIDENCE,
+		                   "its time is before that of the round in the line before");
+	if (chain->facts->input->signed_at_us != TIME_NONE &&
+	    gen_time_us > chain->facts->input->signed_at_us + VERIFY_CLOCK_TOLERANCE_US)
+		return error_cause(error, ERR_INVALID_EVIDENCE,
+		                   "its time is after that of the archive's signature, which covers it");
+	if (gen_time_us > chain->range->issued_at_us + VERIFY_CLOCK_TOLERANCE_US)
+		return error_cause(error, ERR_INVALID_EVIDENCE,
+		                   "its time is after the manifest's issued_at");
+	return 0;
+}
+
+static int read_line(struct chain *chain, struct slice line, struct archive_round *ret_round,
+                     struct error *error)
+{
+	int64_t version = chain->manifest->version;
 	arena_reset(&chain->arena);
-	int result = archive_read_round(&chain->arena, line, &round, error);
+	int result = archive_read_round(&chain->arena, line, version, ret_round, error);
 	if (result < 0)
 		return result;
 	buf_clear(&chain->scratch);
-	archive_round_line(&round, &chain->scratch);
-	result = verify_canonical(line, &chain->scratch, error);
+	archive_round_line(ret_round, version, &chain->scratch);
+	return verify_canonical(line, &chain->scratch, error);
+}
+
+static int read_round(struct chain *chain, struct slice line, struct error *error)
+{
+	struct archive_round round;
+	int result = read_line(chain, line, &round, error);
 	if (result < 0)
 		return result;
+	const struct archive_token *first = &round.tokens[0];
 	struct round_state *state = &chain->round;
 	if (strlen(round.round_id) >= sizeof state->round_id)
 		return error_cause(error, ERR_INVALID_EVIDENCE, "member 'round_id' is too long");
 	snprintf(state->round_id, sizeof state->round_id, "%s", round.round_id);
 	state->root = round.root;
-	state->token_hash = sha256_of(round.token.data, round.token.size);
-	state->gen_time_us = round.gen_time_us;
+	state->token_hash = sha256_of(first->token.data, first->token.size);
+	state->gen_time_us = first->gen_time_us;
 	state->usable = true;
-	struct timestamp_facts facts;
-	result = timestamp_verify_token(round.token, &round.root, chain->run->roots->timestamps, &facts,
-	                                error);
-	if (!result)
-		result = verify_note_timestamp(chain->run, &facts);
+	struct timestamp_facts facts[ARCHIVE_TOKENS_MAX];
+	for (size_t i = 0; i < round.token_count && !result; i++)
+		result = check_token(chain, &round.root, &round.tokens[i], &facts[i], error);
 	if (result < 0)
 		return result;
-	chain->run->development |= round.kind == AUTHORITY_DEVELOPMENT;
-	chain->run->non_qualified |= round.kind == AUTHORITY_NON_QUALIFIED;
-	if (facts.gen_time_us != round.gen_time_us)
-		return error_cause(error, ERR_INVALID_EVIDENCE,
-		                   "member 'gen_time' is not the time in the token");
-	if (chain->previous_round.usable &&
-	    chain->previous_round.gen_time_us > round.gen_time_us + VERIFY_CLOCK_TOLERANCE_US)
-		return error_cause(error, ERR_INVALID_EVIDENCE,
-		                   "its time is before that of the round in the line before");
-	if (chain->facts->input->signed_at_us != TIME_NONE &&
-	    round.gen_time_us > chain->facts->input->signed_at_us + VERIFY_CLOCK_TOLERANCE_US)
-		return error_cause(error, ERR_INVALID_EVIDENCE,
-		                   "its time is after that of the archive's signature, which covers it");
-	if (round.gen_time_us > chain->range->issued_at_us + VERIFY_CLOCK_TOLERANCE_US)
-		return error_cause(error, ERR_INVALID_EVIDENCE,
-		                   "its time is after the manifest's issued_at");
-	return 0;
+	chain->run->development |= first->kind == AUTHORITY_DEVELOPMENT;
+	chain->run->non_qualified |= first->kind == AUTHORITY_NON_QUALIFIED;
+	if (round.token_count == ARCHIVE_TOKENS_MAX)
+		compare_tokens(chain, round.round_id, facts);
+	return check_round_time(chain, first->gen_time_us, error);
 }
 
 /* Reads one more round; 1, or 0 when there is none. */

@@ -28,11 +28,17 @@ static void print_identities(const struct verify_identities *list, struct json_w
 	json_begin_array(writer, name);
 	for (const struct verify_identity *at = list->first; at; at = at->next) {
 		json_begin_object(writer, NULL);
+		if (at->timestamps > 0)
+			json_time(writer, "first_gen_time", at->first_gen_time_us);
 		json_text(writer, "issuer", at->certificate.issuer);
+		if (at->timestamps > 0)
+			json_time(writer, "last_gen_time", at->last_gen_time_us);
 		json_time(writer, "not_after", at->certificate.not_after_us);
 		json_time(writer, "not_before", at->certificate.not_before_us);
 		json_hex(writer, "sha256", at->certificate.sha256.bytes, SHA256_SIZE);
 		json_text(writer, "subject", at->certificate.subject);
+		if (at->timestamps > 0)
+			json_integer(writer, "timestamps", (int64_t)at->timestamps);
 		json_end_object(writer);
 	}
 	json_end_array(writer);
@@ -91,6 +97,11 @@ static void tell_identities(const struct verify_identities *list, const char *la
 		time_format(identity->not_after_us, to);
 		fprintf(out, "%s: %s\n    issued by %s\n    valid %.10s to %.10s, SHA-256 %s\n", label,
 		        identity->subject, identity->issuer, from, to, digest);
+		if (at->timestamps == 0)
+			continue;
+		time_format(at->first_gen_time_us, from);
+		time_format(at->last_gen_time_us, to);
+		fprintf(out, "    %" PRIu64 " timestamps, %s to %s\n", at->timestamps, from, to);
 	}
 }
 

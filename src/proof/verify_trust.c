@@ -1,17 +1,20 @@
 #include "proof/verify_check.h"
 
-static bool is_noted(const struct verify_identities *list, const struct certificate_facts *identity)
+static struct verify_identity *find(const struct verify_identities *list,
+                                    const struct certificate_facts *identity)
 {
-	for (const struct verify_identity *at = list->first; at; at = at->next)
-		if (sha256_equal(&at->certificate.sha256, &identity->sha256))
-			return true;
-	return false;
+	struct verify_identity *at = list->first;
+	while (at && !sha256_equal(&at->certificate.sha256, &identity->sha256))
+		at = at->next;
+	return at;
 }
 
+/* *ret_item: its place in the list, NULL when there are too many. */
 static int note(struct run *run, struct verify_identities *list,
-                const struct certificate_facts *identity)
+                const struct certificate_facts *identity, struct verify_identity **ret_item)
 {
-	if (is_noted(list, identity))
+	*ret_item = find(list, identity);
+	if (*ret_item)
 		return 0;
 	if (list->count == VERIFY_IDENTITIES_MAX) {
 		verify_add(run, VERIFY_UNCHECKED, "", "",
@@ -32,6 +35,7 @@ static int note(struct run *run, struct verify_identities *list,
 		list->first = item;
 	list->last = item;
 	list->count++;
+	*ret_item = item;
 	return 0;
 }
 
@@ -51,7 +55,16 @@ int verify_note_timestamp(struct run *run, const struct timestamp_facts *facts)
 	run->coarse_timestamps += facts->accuracy_us > VERIFY_ACCURACY_MAX_US;
 	if (facts->accuracy_us > run->coarsest_us)
 		run->coarsest_us = facts->accuracy_us;
-	return note(run, &run->result->authorities, &facts->authority);
+	struct verify_identity *item;
+	int result = note(run, &run->result->authorities, &facts->authority, &item);
+	if (result || !item)
+		return result;
+	if (item->timestamps == 0 || facts->gen_time_us < item->first_gen_time_us)
+		item->first_gen_time_us = facts->gen_time_us;
+	if (item->timestamps == 0 || facts->gen_time_us > item->last_gen_time_us)
+		item->last_gen_time_us = facts->gen_time_us;
+	item->timestamps++;
+	return 0;
 }
 
 int verify_note_signature(struct run *run, const char *path, const char *where,
@@ -64,7 +77,8 @@ int verify_note_signature(struct run *run, const char *path, const char *where,
 		verify_add(run, VERIFY_WRONG, path, where,
 		           "it was signed by %s, who is none of the signers asked for",
 		           facts->signer.subject);
-	int status = note(run, &run->result->signers, &facts->signer);
+	struct verify_identity *item;
+	int status = note(run, &run->result->signers, &facts->signer, &item);
 	return status == 0 && facts->has_timestamp ? verify_note_timestamp(run, &facts->timestamp)
 	                                           : status;
 }

@@ -248,11 +248,12 @@ static int add_round(struct archive_work *work, int64_t number, bool covers, str
 	struct archive_round given = {
 		.round_id = id,
 		.root = round.root,
-		.authority = round.authority,
-		.kind = kind,
-		.request = round.request,
-		.token = round.token,
-		.gen_time_us = round.sealed_at_us,
+		.tokens = {{.authority = round.authority,
+	                .kind = kind,
+	                .request = round.request,
+	                .token = round.token,
+	                .gen_time_us = round.sealed_at_us}},
+		.token_count = 1,
 	};
 	result = archive_add_round(work->archive, &given, work->error);
 	work->last_round = number;

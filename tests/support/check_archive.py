@@ -43,7 +43,7 @@ def canonical(value):
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
 
 
-def document(data, members, where):
+def document(data, members, where, versions=(1,)):
     value = json.loads(data.decode("utf-8"))
     require(isinstance(value, dict) and set(value) == set(members.split()), where, "members")
     require(canonical(value) == data, where, "not canonical")
@@ -53,7 +53,7 @@ def document(data, members, where):
         if name.endswith("_hash") or name in ("root", "sha256"):
             require(member is None or HASH.fullmatch(member), where, name)
     if "v" in members.split():
-        require(value["v"] == 1, where, "v")
+        require(type(value["v"]) is int and value["v"] in versions, where, "v")
     return value
 
 
@@ -158,7 +158,7 @@ def check_manifest(entries):
     manifest = document(entries[where], "certification_id channel_id config_versions content_parts"
                         " event_count files first_chain_hash frozen_range issued_at last_chain_hash"
                         " mode previous_chain_hash requested_range service v verification_code",
-                        where)
+                        where, versions=(1, 2))
     names = list(entries)
     require(names[0] == "mimetype"
             and entries["mimetype"] == b"application/vnd.etsi.asic-e+zip", "mimetype", "content")
@@ -220,8 +220,10 @@ def check_events(entries, manifest):
     return hashes, events
 
 
-def check_token(round_, trust):
-    token = base64.b64decode(round_["token"], validate=True)
+def check_token(round_, given, trust):
+    require(TIME.fullmatch(given["gen_time"]), round_["round_id"], "gen_time of a token")
+    require(given["kind"] in ("qualified", "non_qualified", "development"), "rounds", "kind")
+    token = base64.b64decode(given["token"], validate=True)
     with tempfile.NamedTemporaryFile() as file:
         file.write(token)
         file.flush()
@@ -238,19 +240,35 @@ def check_token(round_, trust):
     stamp = re.search(r"Time stamp: (\w+ +\d+ [\d:]+)(\.\d+)? (\d+) GMT", text)
     time = datetime.datetime.strptime(f"{stamp[1]} {stamp[3]}", "%b %d %H:%M:%S %Y")
     time += datetime.timedelta(seconds=float(stamp[2] or 0))
-    require(abs(time - time_of(round_["gen_time"])) < datetime.timedelta(microseconds=2),
+    require(abs(time - time_of(given["gen_time"])) < datetime.timedelta(microseconds=2),
             round_["round_id"], "gen_time")
     return sha256(token)
 
 
-def check_rounds(entries, trust):
-    """Section 4.6. Answers rounds by id, each with the round before and its token's hash."""
+TOKEN = "authority gen_time kind request token"
+
+
+def read_round(line, version):
+    """Sections 4.6 and 12: the line, with its tokens as version 2 has them."""
+    if version == 1:
+        round_ = document(line, f"{TOKEN} root round_id", "rounds")
+        round_["tokens"] = [{name: round_[name] for name in TOKEN.split()}]
+        return round_
+    round_ = document(line, "gen_time root round_id tokens", "rounds")
+    require(isinstance(round_["tokens"], list) and 1 <= len(round_["tokens"]) <= 2
+            and all(set(token) == set(TOKEN.split()) for token in round_["tokens"]),
+            round_["round_id"], "tokens")
+    require(round_["gen_time"] == round_["tokens"][0]["gen_time"], round_["round_id"], "gen_time")
+    return round_
+
+
+def check_rounds(entries, version, trust):
+    """Answers rounds by id, each with the round before and its token's hash."""
     rounds, before = {}, None
     for line in lines_of(entries, "rounds"):
-        round_ = document(line, "authority gen_time kind request root round_id token", "rounds")
-        require(round_["kind"] in ("qualified", "non_qualified", "development"), "rounds", "kind")
+        round_ = read_round(line, version)
         require(round_["round_id"] not in rounds, "rounds", "repeated")
-        round_["hash"] = check_token(round_, trust)
+        round_["hash"] = [check_token(round_, token, trust) for token in round_["tokens"]][0]
         round_["before"] = before
         if before:
             require(time_of(before["gen_time"]) <= time_of(round_["gen_time"]) + TOLERANCE,
@@ -288,6 +306,7 @@ def check_seals(entries, manifest, hashes, events, rounds):
                 and previous_seal in (None, seal["previous_seal_hash"]), where, "seal before")
         require(seal["chain_hash_before"] == known.get(begin - 1, seal["chain_hash_before"])
                 and seal["chain_hash_last"] == known[end], where, "chain hashes")
+        require(len(segment["path"]) <= 40, where, "path")
         top = root_of([known[i] for i in range(begin, end + 1)] + [sha256(bytes_)])
         for sibling in segment["path"]:
             top = node(top, sibling)
@@ -343,7 +362,7 @@ def main():
     manifest = check_manifest(entries)
     check_signature(entries, manifest, options.trust)
     hashes, events = check_events(entries, manifest)
-    rounds = check_rounds(entries, options.trust)
+    rounds = check_rounds(entries, manifest["v"], options.trust)
     if manifest["mode"] == "live":
         check_seals(entries, manifest, hashes, events, rounds)
     else:

@@ -87,7 +87,11 @@ def verify(*paths, trust=None, expected=0, options=()):
     assert set(result) == {"authorities", "checked", "could_not_check", "findings",
                            "longest_delay", "signers", "trusted", "valid", "warnings"}
     for someone in result["signers"] + result["authorities"]:
-        assert set(someone) == {"issuer", "not_after", "not_before", "sha256", "subject"}
+        assert set(someone) - {"first_gen_time", "last_gen_time", "timestamps"} == {
+            "issuer", "not_after", "not_before", "sha256", "subject"}
+    for authority in result["authorities"]:
+        assert authority["timestamps"] >= 1
+        assert authority["first_gen_time"] <= authority["last_gen_time"]
     assert result["valid"] == (expected == 0)
     assert result["could_not_check"] == (expected == 2)
     assert bool(result["findings"]) == (expected != 0)
@@ -412,9 +416,10 @@ def test_the_seals_in_the_archive_lead_to_tokens_that_openssl_accepts(live, tmp_
     for line in lines(archive, "rounds"):
         each = json.loads(line)
         rounds[each["round_id"]] = (each, previous_token)
-        assert evidence.token_is_over(each["token"], each["root"], live.trust, tmp_path)
-        assert each["kind"] == "development"
-        previous_token = evidence.sha256(base64.b64decode(each["token"]))
+        (token,) = each["tokens"]
+        assert evidence.token_is_over(token["token"], each["root"], live.trust, tmp_path)
+        assert token["kind"] == "development" and token["gen_time"] == each["gen_time"]
+        previous_token = evidence.sha256(base64.b64decode(token["token"]))
     expected = None
     for line in lines(archive, "seals"):
         segment = json.loads(line)

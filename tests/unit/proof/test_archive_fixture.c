@@ -66,6 +66,8 @@ struct round {
 	struct buf token;
 	struct sha256 token_hash;
 	int64_t gen_time_us;
+	struct buf second; /* as the fixture wants it */
+	int64_t second_gen_time_us;
 };
 
 struct segment {
@@ -86,8 +88,10 @@ struct fixture_seals {
 void fixture_forget(struct fixture *fixture)
 {
 	struct fixture_seals *seals = fixture->seals;
-	for (size_t i = 0; seals && i < seals->count; i++)
+	for (size_t i = 0; seals && i < seals->count; i++) {
 		buf_free(&seals->rounds[i].token);
+		buf_free(&seals->rounds[i].second);
+	}
 	if (seals) {
 		free(seals->segments);
 		free(seals->rounds);
@@ -336,6 +340,17 @@ static void seal_segment(struct maker *maker, struct segment *segments, struct r
 	round->token_hash = sha256_of(round->token.data, round->token.size);
 }
 
+static void stamp_again(const struct fixture *fixture, struct round *round)
+{
+	struct timestamp_facts facts;
+	buf_init(&round->second, TIMESTAMP_RESPONSE_MAX);
+	assert_int_equal(
+		fixture->second_stamp(fixture->second_context, &round->root, &round->second, NULL), 0);
+	bool valid = timestamp_verify_token(buf_slice(&round->second), &round->root,
+	                                    slice_make(NULL, 0), &facts, NULL) == 0;
+	round->second_gen_time_us = valid ? facts.gen_time_us : clock_now_us();
+}
+
 static int add_leaves(struct maker *maker, int64_t from, int64_t to)
 {
 	int status = 0;
@@ -352,16 +367,20 @@ static int add_leaves(struct maker *maker, int64_t from, int64_t to)
 
 static int add_round(struct maker *maker, const struct round *round, const struct round *before)
 {
-	struct archive_round facts = {round->id,           round->root,
-	                              "An authority",      AUTHORITY_DEVELOPMENT,
-	                              slice_of("request"), buf_slice(&round->token),
-	                              round->gen_time_us};
+	struct archive_token token = {"An authority", AUTHORITY_DEVELOPMENT, slice_of("request"),
+	                              buf_slice(&round->token), round->gen_time_us};
+	struct archive_round facts = {round->id, round->root, {token}, 1};
+	if (maker->fixture->second_stamp)
+		facts.tokens[facts.token_count++] = (struct archive_token){
+			"Another authority",       AUTHORITY_NON_QUALIFIED,   {0},
+			buf_slice(&round->second), round->second_gen_time_us,
+		};
 	if (maker->plan->fault == FAULT_ROUND_ROOT)
 		facts.root.bytes[9] ^= 1;
 	if (maker->plan->fault == FAULT_GEN_TIME)
-		facts.gen_time_us++;
+		facts.tokens[0].gen_time_us++;
 	if (maker->plan->fault == FAULT_ROUND_REPLAY && before)
-		facts.token = buf_slice(&before->token);
+		facts.tokens[0].token = buf_slice(&before->token);
 	return archive_add_round(maker->archive, &facts, NULL);
 }
 
@@ -381,8 +400,11 @@ static void seal_chain(struct maker *maker, size_t count)
 	                                calloc(count, sizeof *seals->rounds)};
 	assert_true(seals->segments && seals->rounds);
 	fixture->seals = seals;
-	for (size_t i = 0; i < count; i++)
+	for (size_t i = 0; i < count; i++) {
 		seal_segment(maker, seals->segments, seals->rounds, i);
+		if (fixture->second_stamp)
+			stamp_again(fixture, &seals->rounds[i]);
+	}
 }
 
 static int add_seals(struct maker *maker)

@@ -23,6 +23,9 @@ struct fixture {
 	const struct cms_signing *signing;
 	cms_timestamp_function stamp;
 	void *stamp_context;
+	/* Who else gives time for each round; NULL: nobody. */
+	cms_timestamp_function second_stamp;
+	void *second_context;
 };
 
 /* What is wrong with the facts themselves, behind right digests and signatures. */

@@ -150,9 +150,9 @@ static int add_all(struct archive *archive, struct slice config, struct error *e
 	                             .clock = {true, 1, "ntp_adjtime"}};
 	struct tree_proof proof = {.count = 1};
 	struct archive_segment segment = {seal, &proof, "rnd_1"};
-	struct archive_round round = {
-		"rnd_1",           hash, "An authority", AUTHORITY_DEVELOPMENT, slice_of("request"),
-		slice_of("token"), 1};
+	struct archive_token token = {"An authority", AUTHORITY_DEVELOPMENT, slice_of("request"),
+	                              slice_of("token"), 1};
+	struct archive_round round = {"rnd_1", hash, {token, token}, 2};
 	int status = archive_add_config(archive, 1, config, error);
 	if (status == 0)
 		status = archive_add_event(archive, &event, error);
