@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "jobs/internal.h"
+#include "service/sweep.h"
 #include "store/accounts/accounts.h"
 #include "store/certifications/certifications.h"
 #include "store/events/segments.h"
@@ -75,6 +76,27 @@ static void forget_mails(struct service *service)
 		log_warning("mails_not_forgotten", "cause", error_reason(&error, result));
 }
 
+static void sweep(struct housekeeping *housekeeping, const atomic_bool *stopping)
+{
+	struct kept_lease lease = {
+		.store = housekeeping->service->store,
+		.keeper = housekeeping->keeper,
+		.name = LEASE_SWEEP,
+		.holder = housekeeping->holder,
+	};
+	bool leased = false;
+	struct error error = {0};
+	int result = kept_lease_take(&lease, &leased, &error);
+	if (result && !atomic_load(stopping))
+		log_warning("sweep_failed", "cause", error_reason(&error, result));
+	if (!leased)
+		return; /* or another node is at it */
+	sweep_content(housekeeping->service, stopping, &lease.lost);
+	kept_lease_rest(&lease);
+	if (kept_lease_end(&lease, NULL))
+		log_warning("sweep_lease_left", "cause", "it runs out");
+}
+
 int64_t housekeeping_run(void *context, const atomic_bool *stopping)
 {
 	struct housekeeping *housekeeping = context;
@@ -87,6 +109,6 @@ int64_t housekeeping_run(void *context, const atomic_bool *stopping)
 	look_at_balances(housekeeping->service, stopping);
 	forget_notices(housekeeping->service);
 	forget_mails(housekeeping->service);
-	sweep_content(housekeeping, stopping); /* the longest: nothing else waits for it */
+	sweep(housekeeping, stopping); /* the longest: nothing else waits for it */
 	return INTERVAL_US;
 }

@@ -62,8 +62,4 @@ struct housekeeping {
 };
 job_thread_run_function housekeeping_run;
 
-/* ---- sweep.c ---- */
-/* Marks objects that nothing names, and deletes those that were marked long ago. */
-void sweep_content(struct housekeeping *housekeeping, const atomic_bool *stopping);
-
 #endif

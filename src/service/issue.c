@@ -21,20 +21,6 @@ enum {
 	PROGRESS_END = 1000,
 };
 
-bool issue_is_transient(int code)
-{
-	switch (code) {
-	case ERR_UNAVAILABLE:
-	case ERR_IO:
-	case ERR_NO_SPACE:
-	case ERR_NO_MEMORY:
-	case ERR_AUTHORITY:
-	case ERR_NETWORK:
-	case ERR_UNKNOWN_OUTCOME: return true;
-	default: return false;
-	}
-}
-
 /* ---- shared with issue_archive.c ---- */
 
 int64_t issue_event_count(const struct issue_work *work)

@@ -28,7 +28,5 @@ struct issue_result {
 int issue_certification(struct service *service, const struct certification *certification,
                         const char *directory, const struct issue_watch *watch, struct arena *arena,
                         struct issue_result *ret_result, struct error *error) MUST_CHECK;
-/* Whether a failure of that kind may pass by waiting. */
-bool issue_is_transient(int code);
 
 #endif

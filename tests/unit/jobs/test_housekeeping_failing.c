@@ -113,6 +113,24 @@ static void what_has_a_name_is_never_swept(void **state)
 	assert_int_equal(atomic_load(&office.service.counters.unbalanced_accounts), 0);
 }
 
+/* A second node finds the lease taken. */
+static void one_node_sweeps_at_a_time(void **state)
+{
+	char orphan[CONTENT_NAME_MAX];
+	bool taken = false;
+	struct store *store = office.service.store;
+	write_orphan(orphan);
+	assert_int_equal(store_take_lease(store, LEASE_SWEEP, "another", store_now_us(store),
+	                                  60 * US_PER_SECOND, &taken, &error),
+	                 OK);
+	assert_true(taken);
+	run();
+	assert_false(exists("swept/", orphan));
+	assert_int_equal(store_end_lease(store, LEASE_SWEEP, "another", &error), OK);
+	run();
+	assert_true(exists("swept/", orphan));
+}
+
 /* An account is not disabled for a store that cannot be read; one that is idle is, in the end. */
 static void idle_accounts_are_disabled_once(void **state)
 {
@@ -147,6 +165,7 @@ static void idle_accounts_are_disabled_once(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		TEST(one_node_sweeps_at_a_time),
 		TEST(what_has_a_name_is_never_swept),
 		TEST(idle_accounts_are_disabled_once),
 	};

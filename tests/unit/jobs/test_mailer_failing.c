@@ -12,7 +12,6 @@
 #include "jobs/mailer.h"
 #include "sample.h"
 #include "store/transaction.h"
-#include "store/notices/mails.h"
 
 static const atomic_bool stopping;
 static struct sample sample;
@@ -130,10 +129,10 @@ static void begins_only_when_it_can(void **state)
 	}
 	settings.mail_schedule = " 1s , 2s ";
 	assert_int_equal(mailer_init(&mailer, &service, "node", &error), OK);
-	assert_int_equal(mailer.schedule.count, 2);
+	assert_int_equal(mailer.mailing.schedule.count, 2);
 	settings.mail_schedule = NULL;
 	assert_int_equal(mailer_init(&mailer, &service, "node", &error), OK);
-	assert_int_equal(mailer.schedule.count, 0);
+	assert_int_equal(mailer.mailing.schedule.count, 0);
 	settings.mail_schedule = "1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s";
 	assert_int_equal(mailer_init(&mailer, &service, "node", &error), ERR_VALIDATION);
 }

@@ -1,16 +1,9 @@
-/* Objects that nothing names: content whose event was refused, or whose node died, and documents of
- * a certification that was made anew.
- *
- * Nothing is deleted at the first sight. An old object without a name gets a mark, an empty object
- * "swept/NAME"; it stays where it is and can be read. Once the mark has stood for
- * content.keep_swept, and still nothing names the object, both are deleted; what turns out to be
- * named loses its mark. One node sweeps at a time, only in a place that is this database's alone
- * (service/sweep_place.h), and only what was changed since it is. */
+#include "service/sweep.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 
 #include "base/log.h"
-#include "jobs/internal.h"
 #include "service/sweep_place.h"
 #include "store/certifications/certifications.h"
 
@@ -20,9 +13,8 @@
 #define MARKS "swept"
 
 struct sweep {
-	struct housekeeping *housekeeping;
-	const atomic_bool *stopping;
-	struct kept_lease lease;
+	struct service *service;
+	const atomic_bool *stopping, *lost;
 	int64_t since_us; /* what is older stays */
 	int64_t marked, deleted, named;
 	struct error error;
@@ -30,20 +22,19 @@ struct sweep {
 
 static struct content_store *content_of(const struct sweep *sweep)
 {
-	return sweep->housekeeping->service->content;
+	return sweep->service->content;
 }
 
 static bool is_over(const struct sweep *sweep)
 {
-	return atomic_load(sweep->stopping) || atomic_load(&sweep->lease.lost);
+	return atomic_load(sweep->stopping) || atomic_load(sweep->lost);
 }
 
 static int is_named(struct sweep *sweep, const char *name, bool *ret_named)
 {
 	if (is_over(sweep))
 		return ERR_UNAVAILABLE;
-	return store_object_is_named(sweep->housekeeping->service->store, name, ret_named,
-	                             &sweep->error);
+	return store_object_is_named(sweep->service->store, name, ret_named, &sweep->error);
 }
 
 /* ---- marking ---- */
@@ -117,7 +108,7 @@ static int sweep_place(struct sweep *sweep)
 {
 	static const char *const areas[] = {"event", "issued"};
 	struct content_store *content = content_of(sweep);
-	int64_t keep_us = sweep->housekeeping->service->settings->content_keep_swept;
+	int64_t keep_us = sweep->service->settings->content_keep_swept;
 	int64_t now_us = 0;
 	int result = content_now_us(content, &now_us, &sweep->error);
 	struct content_range range = {
@@ -145,7 +136,7 @@ static void tell(const struct sweep *sweep, int result)
 {
 	const struct error *error = &sweep->error;
 	if (!result || result == ERR_REFUSED) /* what else fails says nothing about that */
-		atomic_store(&sweep->housekeeping->service->counters.sweep_refused, result == ERR_REFUSED);
+		atomic_store(&sweep->service->counters.sweep_refused, result == ERR_REFUSED);
 	tell_count("orphans_marked", sweep->marked);
 	tell_count("orphans_swept", sweep->deleted);
 	tell_count("orphans_named", sweep->named);
@@ -156,31 +147,14 @@ static void tell(const struct sweep *sweep, int result)
 		            *error->cause ? error->cause : error_message(error, LANGUAGE_ENGLISH));
 }
 
-void sweep_content(struct housekeeping *housekeeping, const atomic_bool *stopping)
+void sweep_content(struct service *service, const atomic_bool *stopping, const atomic_bool *lost)
 {
-	struct store *store = housekeeping->service->store;
-	struct sweep sweep = {
-		.housekeeping = housekeeping,
-		.stopping = stopping,
-		.lease = {.store = store,
-	              .keeper = housekeeping->keeper,
-	              .name = LEASE_SWEEP,
-	              .holder = housekeeping->holder},
-	};
-	bool leased = false;
-	int result = kept_lease_take(&sweep.lease, &leased, &sweep.error);
-	if (result)
-		tell(&sweep, result);
-	if (!leased)
-		return; /* or another node is at it */
+	struct sweep sweep = {.service = service, .stopping = stopping, .lost = lost};
 	/* What is still in doubt names objects that nobody can see to be named. */
-	result = store_await_writes(store, &sweep.error);
+	int result = store_await_writes(service->store, &sweep.error);
 	if (!result)
-		result = sweep_take_place(housekeeping->service, &sweep.since_us, &sweep.error);
+		result = sweep_take_place(service, &sweep.since_us, &sweep.error);
 	if (!result)
 		result = sweep_place(&sweep);
-	kept_lease_rest(&sweep.lease);
-	if (kept_lease_end(&sweep.lease, NULL))
-		log_warning("sweep_lease_left", "cause", "it runs out");
 	tell(&sweep, result);
 }

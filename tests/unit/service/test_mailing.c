@@ -1,4 +1,4 @@
-/* The mailer, against a mail server that follows a script. */
+/* Mails delivered to a mail server that follows a script. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,17 +10,18 @@
 #include <cmocka.h>
 
 #include "faults.h"
-#include "jobs/mailer.h"
 #include "sample.h"
+#include "service/mailing.h"
 #include "smtp_script.h"
 #include "store/transaction.h"
-#include "store/notices/mails.h"
+
+#define HOLDER "a node"
 
 struct post {
 	struct sample sample;
 	struct settings settings;
 	struct service service;
-	struct mailer mailer;
+	struct mailing mailing;
 	struct smtp_script script;
 	char url[64];
 	struct arena arena;
@@ -73,20 +74,34 @@ static struct mail_row record_of(struct post *post)
 	return sample_find_mail(&post->sample, &post->arena);
 }
 
+static void deliver_next(struct post *post)
+{
+	static const atomic_bool stopping;
+	struct mail mail;
+	struct store *store = post->sample.store;
+	ARENA_AUTO struct arena arena;
+	arena_init(&arena, (size_t)1 << 20);
+	int result = store_claim_mail(store, HOLDER, store_now_us(store), 30 * US_PER_SECOND, &arena,
+	                              &mail, NULL);
+	if (result != ERR_NOT_FOUND) { /* it waits its millisecond */
+		assert_int_equal(result, OK);
+		mailing_deliver(&post->mailing, &mail, &stopping);
+	}
+}
+
 /* Until the mail is over. */
 static struct mail_row run(struct post *post, int connections)
 {
-	static const atomic_bool stopping;
 	post->script.connections = connections;
 	if (connections) {
 		smtp_start(&post->script);
 		snprintf(post->url, sizeof post->url, "smtp://127.0.0.1:%d", post->script.port);
 	}
-	assert_int_equal(mailer_init(&post->mailer, &post->service, "node", NULL), OK);
+	assert_int_equal(mailing_init(&post->mailing, &post->service, HOLDER, NULL), OK);
 	queue(post);
 	struct mail_row record;
 	do {
-		mailer_run(&post->mailer, &stopping);
+		deliver_next(post);
 		record = record_of(post);
 	} while (strcmp(record.state, "waiting") == 0);
 	if (connections)
@@ -175,10 +190,10 @@ static void test_bad_settings(void **state)
 {
 	struct post *post = *state;
 	post->settings.mail_schedule = "soon";
-	assert_int_equal(mailer_init(&post->mailer, &post->service, "node", NULL), ERR_VALIDATION);
+	assert_int_equal(mailing_init(&post->mailing, &post->service, HOLDER, NULL), ERR_VALIDATION);
 	post->settings.mail_schedule = "1s";
 	post->settings.mail_allow_networks = "somewhere";
-	assert_int_equal(mailer_init(&post->mailer, &post->service, "node", NULL), ERR_VALIDATION);
+	assert_int_equal(mailing_init(&post->mailing, &post->service, HOLDER, NULL), ERR_VALIDATION);
 }
 
 int main(void)
