@@ -17,12 +17,13 @@
 #include "base/digest.h"
 #include "content/content.h"
 #include "net/http.h"
+#include "scratch.h"
 
 #define THREADS 4
 #define OBJECTS_PER_THREAD 40
 
 static char url[4096];
-static char scratch[] = "/tmp/contract-content-XXXXXX";
+static char scratch[SCRATCH_MAX];
 static struct content_store *store;
 static bool remote;
 
@@ -618,8 +619,7 @@ int main(int count, char **arguments)
 		fprintf(stderr, "usage: %s URL\n", arguments[0]);
 		return 2;
 	}
-	if (!mkdtemp(scratch))
-		return 2;
+	scratch_make(scratch);
 	snprintf(url, sizeof url, "%s", arguments[1]);
 	if (strcmp(url, "file:") == 0)
 		snprintf(url, sizeof url, "file:%s/store", scratch);
@@ -646,7 +646,6 @@ int main(int count, char **arguments)
 		cmocka_unit_test(test_urls),
 	};
 	int failed = cmocka_run_group_tests_name(arguments[1], tests, set_up, tear_down);
-	char command[sizeof scratch + 16];
-	snprintf(command, sizeof command, "rm -rf %s", scratch);
-	return system(command) || failed;
+	scratch_remove(scratch);
+	return failed;
 }

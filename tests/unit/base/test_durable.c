@@ -18,13 +18,14 @@
 
 #include "base/durable.h"
 #include "failing.h"
+#include "scratch.h"
 
-static char directory[] = "/tmp/test-durable-XXXXXX";
-static char one[64], other[64], below[64], in_below[80];
+static char directory[SCRATCH_MAX];
+static char one[80], other[80], below[80], in_below[96];
 
 static int start(void **state)
 {
-	assert_non_null(mkdtemp(directory));
+	scratch_make(directory);
 	snprintf(one, sizeof one, "%s/one", directory);
 	snprintf(other, sizeof other, "%s/other", directory);
 	snprintf(below, sizeof below, "%s/below", directory);
@@ -34,10 +35,7 @@ static int start(void **state)
 
 static int stop(void **state)
 {
-	unlink(one);
-	unlink(other);
-	rmdir(below);
-	rmdir(directory);
+	scratch_remove(directory);
 	return 0;
 }
 

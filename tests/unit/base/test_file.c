@@ -21,12 +21,13 @@
 
 #include "base/file.h"
 #include "failing.h"
+#include "scratch.h"
 
 #define BIG ((size_t)300000) /* more than a portion or a pipe holds */
 #define PIPE_BYTES 65536
 
-static char directory[] = "/tmp/test-file-XXXXXX";
-static char one[64];
+static char directory[SCRATCH_MAX];
+static char one[80];
 static char *big;
 static struct error error;
 
@@ -37,7 +38,7 @@ static int start(void **state)
 	assert_non_null(big);
 	for (size_t i = 0; i < BIG; i++)
 		big[i] = (char)(i * 31 + i / 251);
-	assert_non_null(mkdtemp(directory));
+	scratch_make(directory);
 	snprintf(one, sizeof one, "%s/one", directory);
 	DESCRIPTOR_AUTO int file = open(one, O_WRONLY | O_CREAT | O_EXCL, 0600);
 	assert_true(file_write_all(file, slice_make(big, BIG)));
@@ -48,7 +49,8 @@ static int stop(void **state)
 {
 	(void)state;
 	free(big);
-	return file_remove_tree(directory, &error);
+	scratch_remove(directory);
+	return 0;
 }
 
 static void a_descriptor_closes_itself_unless_taken(void **state)

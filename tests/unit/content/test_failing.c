@@ -22,6 +22,7 @@
 #include "content/content.h"
 #include "failing.h"
 #include "net/http.h"
+#include "scratch.h"
 
 #define ALL (FAILING_MEMORY | FAILING_FILES)
 #define SMALL ((size_t)100000)
@@ -29,7 +30,7 @@
 
 static char url[4096];
 static const char *endpoint; /* of the service; NULL: files */
-static char scratch[] = "/tmp/unit-content-XXXXXX";
+static char scratch[SCRATCH_MAX];
 static char *data;
 static struct content_store *store;
 static struct error error;
@@ -372,10 +373,11 @@ static void links(void **state)
 
 int main(int count, char **arguments)
 {
-	if (count < 2 || !mkdtemp(scratch)) {
+	if (count < 2) {
 		fprintf(stderr, "usage: %s URL [ENDPOINT]\n", arguments[0]);
 		return 2;
 	}
+	scratch_make(scratch);
 	endpoint = count > 2 ? arguments[2] : NULL;
 	snprintf(url, sizeof url, endpoint ? "%s" : "%s%s/store", arguments[1], scratch);
 	data = malloc(LARGE);
@@ -393,8 +395,7 @@ int main(int count, char **arguments)
 		TEST(links),
 	};
 	int failed = cmocka_run_group_tests_name("failing content", tests, NULL, NULL);
-	char command[64];
-	snprintf(command, sizeof command, "rm -rf %s", scratch);
+	scratch_remove(scratch);
 	free(data);
-	return system(command) || failed;
+	return failed;
 }

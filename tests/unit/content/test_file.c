@@ -23,8 +23,9 @@
 #include <unistd.h>
 
 #include "content/content.h"
+#include "scratch.h"
 
-static char scratch[] = "/tmp/unit-content-XXXXXX";
+static char scratch[SCRATCH_MAX];
 static char steps[8192]; /* what was called, in order, while `watching` */
 static bool watching;
 static int fail_at, called, fail_with; /* the call of that number fails with that errno */
@@ -163,11 +164,12 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-	char command[64];
+	char path[128];
 	watching = false;
 	content_close(*state);
-	snprintf(command, sizeof command, "rm -rf %s/store", scratch);
-	return system(command);
+	snprintf(path, sizeof path, "%s/store", scratch);
+	scratch_remove(path);
+	return 0;
 }
 
 static void test_order(void **state)
@@ -389,8 +391,7 @@ static void test_full_disk(void **state)
 
 int main(void)
 {
-	if (!mkdtemp(scratch))
-		return 2;
+	scratch_make(scratch);
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_order, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_found_directories_are_synced, set_up, tear_down),
@@ -402,7 +403,6 @@ int main(void)
 		cmocka_unit_test(test_full_disk),
 	};
 	int failed = cmocka_run_group_tests_name("content file", tests, NULL, NULL);
-	char command[64];
-	snprintf(command, sizeof command, "rm -rf %s", scratch);
-	return system(command) || failed;
+	scratch_remove(scratch);
+	return failed;
 }

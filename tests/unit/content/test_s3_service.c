@@ -19,12 +19,13 @@
 #include "base/json.h"
 #include "content/content.h"
 #include "net/http.h"
+#include "scratch.h"
 
 #define LARGE ((size_t)18 << 20) /* goes in three parts, is read in six blocks */
 #define TRIES 5
 
 static const char *url, *endpoint;
-static char scratch[] = "/tmp/unit-s3-XXXXXX";
+static char scratch[SCRATCH_MAX];
 static struct content_store *store;
 static struct error error;
 
@@ -643,10 +644,11 @@ static void test_memory_does_not_grow_with_the_object(void **state)
 
 int main(int count, char **arguments)
 {
-	if (count != 3 || !mkdtemp(scratch)) {
+	if (count != 3) {
 		fprintf(stderr, "usage: %s URL ENDPOINT\n", arguments[0]);
 		return 2;
 	}
+	scratch_make(scratch);
 	url = arguments[1];
 	endpoint = arguments[2];
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -670,6 +672,6 @@ int main(int count, char **arguments)
 	};
 	cmocka_set_test_filter(getenv("S3_TEST_ONLY"));
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
-	rmdir(scratch);
+	scratch_remove(scratch);
 	return failed;
 }

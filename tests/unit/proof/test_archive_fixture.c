@@ -4,7 +4,6 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include <dirent.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,8 +27,7 @@ struct maker {
 
 void fixture_open(struct fixture *fixture)
 {
-	snprintf(fixture->directory, sizeof fixture->directory, "/tmp/constancia-proof-XXXXXX");
-	assert_non_null(mkdtemp(fixture->directory));
+	scratch_make(fixture->directory);
 	char keys[128];
 	snprintf(keys, sizeof keys, "%s/keys", fixture->directory);
 	struct signer_options options = {.directory = keys, .development = true};
@@ -42,22 +40,6 @@ void fixture_open(struct fixture *fixture)
 	strcpy(fixture->certification, FIXTURE_CERTIFICATION);
 	fixture->roots =
 		(struct trust_roots){signer_trust(fixture->signer), signer_trust(fixture->signer)};
-}
-
-static void remove_tree(const char *path)
-{
-	DIR *directory = opendir(path);
-	if (directory) {
-		for (struct dirent *entry; (entry = readdir(directory));) {
-			char inner[512];
-			if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
-				continue;
-			snprintf(inner, sizeof inner, "%s/%s", path, entry->d_name);
-			remove_tree(inner);
-		}
-		closedir(directory);
-	}
-	remove(path);
 }
 
 struct round {
@@ -104,7 +86,7 @@ void fixture_close(struct fixture *fixture)
 {
 	signer_stop(fixture->signer);
 	fixture_forget(fixture);
-	remove_tree(fixture->directory);
+	scratch_remove(fixture->directory);
 }
 
 void fixture_read(const char *path, struct buf *out)

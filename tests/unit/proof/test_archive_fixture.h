@@ -4,13 +4,14 @@
 
 #include "proof/archive.h"
 #include "proof/verify.h"
+#include "scratch.h"
 
 #define FIXTURE_PATH_SIZE 256
 
 struct fixture_seals;
 
 struct fixture {
-	char directory[64];
+	char directory[SCRATCH_MAX];
 	char trust[FIXTURE_PATH_SIZE]; /* PEM of all roots */
 	struct trust_roots roots;      /* the same, for both purposes */
 	struct signer *signer;

@@ -20,16 +20,17 @@
 #include "proof/renderer.h"
 #include "proof/renderer_process.h"
 #include "proof/report_wire.h"
+#include "scratch.h"
 #include "test_report_facts.h"
 #include "test_report_tools.h"
 
-static char *directory;
+static char directory[SCRATCH_MAX];
 static char path[128];
 static struct sample sample;
 
 static int setup(void **state)
 {
-	directory = tools_directory();
+	scratch_make(directory);
 	snprintf(path, sizeof(path), "%s/report.pdf", directory);
 	sample_ordinary(&sample, 43);
 	return 0;
@@ -37,7 +38,7 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	tools_remove(directory);
+	scratch_remove(directory);
 	return 0;
 }
 

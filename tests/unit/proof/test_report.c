@@ -12,23 +12,24 @@
 #include <unistd.h>
 
 #include "proof/report.h"
+#include "scratch.h"
 #include "test_report_facts.h"
 #include "test_report_tools.h"
 
-static char *directory;
+static char directory[SCRATCH_MAX];
 static char path[128];
 static struct sample sample;
 
 static int setup(void **state)
 {
-	directory = tools_directory();
+	scratch_make(directory);
 	snprintf(path, sizeof(path), "%s/report.pdf", directory);
 	return 0;
 }
 
 static int teardown(void **state)
 {
-	tools_remove(directory);
+	scratch_remove(directory);
 	return 0;
 }
 

@@ -14,6 +14,7 @@
 #include "proof/pdf_check.h"
 #include "proof/pdf_sign.h"
 #include "proof/report.h"
+#include "scratch.h"
 #include "seal/signer.h"
 #include "test_report_facts.h"
 #include "test_report_tools.h"
@@ -21,7 +22,7 @@
 #define SIGNED_AT_US INT64_C(1795252503000000) /* 2026-11-21T09:15:03Z */
 #define SAMPLED_FLIPS 400
 
-static char *directory;
+static char directory[SCRATCH_MAX];
 static char base_path[128];
 static char signed_path[128];
 static struct sample sample;
@@ -60,7 +61,7 @@ static void render_and_sign(enum language language)
 
 static int setup(void **state)
 {
-	directory = tools_directory();
+	scratch_make(directory);
 	snprintf(base_path, sizeof(base_path), "%s/base.pdf", directory);
 	snprintf(signed_path, sizeof(signed_path), "%s/signed.pdf", directory);
 	struct error error = {0};
@@ -81,7 +82,7 @@ static int teardown(void **state)
 {
 	signer_stop(signer);
 	buf_free(&signed_file);
-	tools_remove(directory);
+	scratch_remove(directory);
 	return 0;
 }
 

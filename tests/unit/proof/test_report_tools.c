@@ -23,20 +23,6 @@ const char *__lsan_default_suppressions(void)
 	return "leak:libfontconfig\nleak:libcairo\nleak:libpango\n";
 }
 
-char *tools_directory(void)
-{
-	char *directory = strdup("/tmp/constancia-report-XXXXXX");
-	assert_non_null(mkdtemp(directory));
-	return directory;
-}
-
-void tools_remove(char *directory)
-{
-	BUF_AUTO struct buf out = {0};
-	assert_int_equal(tools_run(&out, "rm -rf '%s'", directory), 0);
-	free(directory);
-}
-
 void tools_read(const char *path, struct buf *out)
 {
 	buf_init(out, FILE_MAX);

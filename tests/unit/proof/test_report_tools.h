@@ -1,12 +1,9 @@
-/* What the tests of reports share: a directory of their own, files, other programs. */
+/* What the tests of reports share: files, other programs. */
 #ifndef TEST_REPORT_TOOLS_H
 #define TEST_REPORT_TOOLS_H
 
 #include "proof/report.h"
 
-/* A fresh directory under the temporary one; the caller removes it with tools_remove. */
-char *tools_directory(void);
-void tools_remove(char *directory);
 /* The whole file; the caller's buf must be empty. */
 void tools_read(const char *path, struct buf *out);
 void tools_write(const char *path, struct slice data);

@@ -3,22 +3,18 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-char scratch[64];
+char scratch[SCRATCH_MAX];
 
-int scratch_make(void **state)
+int scratch_begin(void **state)
 {
-	(void)state;
-	strcpy(scratch, "/tmp/constancia-test-XXXXXX");
-	return mkdtemp(scratch) ? 0 : -1;
+	scratch_make(scratch);
+	return 0;
 }
 
-int scratch_remove(void **state)
+int scratch_end(void **state)
 {
-	char command[128];
-
-	(void)state;
-	snprintf(command, sizeof command, "rm -rf '%s'", scratch);
-	return system(command);
+	scratch_remove(scratch);
+	return 0;
 }
 
 const char *scratch_path(const char *name)

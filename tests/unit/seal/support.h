@@ -11,12 +11,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "scratch.h"
 #include "seal/signer.h"
 
-/* A directory of the test's own, removed by scratch_remove. */
-extern char scratch[64];
-int scratch_make(void **state);
-int scratch_remove(void **state);
+/* A directory of the test's own. */
+extern char scratch[SCRATCH_MAX];
+int scratch_begin(void **state);
+int scratch_end(void **state);
 
 /* scratch/NAME, in a static array that the next call overwrites. */
 const char *scratch_path(const char *name);

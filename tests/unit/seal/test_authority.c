@@ -80,8 +80,7 @@ static void stop_stand_in(struct stand_in *stand_in)
 static int start_both(void **state)
 {
 	imprint = sha256_of("authority", 9);
-	if (scratch_make(state) != 0)
-		return -1;
+	scratch_begin(state);
 	return start_stand_in(&first, "first") && start_stand_in(&second, "second") ? 0 : -1;
 }
 
@@ -89,7 +88,7 @@ static int stop_both(void **state)
 {
 	stop_stand_in(&first);
 	stop_stand_in(&second);
-	return scratch_remove(state);
+	return scratch_end(state);
 }
 
 static void set_mode(const struct stand_in *stand_in, const char *mode)

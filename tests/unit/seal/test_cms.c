@@ -22,8 +22,7 @@ static int verify_with(struct slice cms, const struct sha256 *of, struct slice r
 
 static int make_signer(void **state)
 {
-	if (scratch_make(state) != 0)
-		return -1;
+	scratch_begin(state);
 	signer = development_signer();
 	cms_signer = (struct cms_signer){signer, SIGNER_REPORT};
 	digest = sha256_of(content, strlen(content));
@@ -35,7 +34,7 @@ static int make_signer(void **state)
 static int drop_signer(void **state)
 {
 	signer_stop(signer);
-	return scratch_remove(state);
+	return scratch_end(state);
 }
 
 static int embedded_timestamp(void *context, const struct sha256 *imprint, struct buf *out,

@@ -60,8 +60,7 @@ static int verify(struct slice signature, struct signer *by, struct error *error
 
 static int make_all(void **state)
 {
-	if (scratch_make(state) != 0)
-		return -1;
+	scratch_begin(state);
 	signer = development_signer();
 	digest = sha256_of("content", 7);
 	buf_init(&request, TIMESTAMP_REQUEST_MAX);
@@ -76,7 +75,7 @@ static int drop_all(void **state)
 	buf_free(&cms);
 	buf_free(&request);
 	buf_free(&response);
-	return scratch_remove(state);
+	return scratch_end(state);
 }
 
 static bool is_fault(int result)

@@ -48,7 +48,7 @@ static int prepare(void **state)
 {
 	static struct buf attributes;
 
-	scratch_make(state);
+	scratch_begin(state);
 	struct signer *signer = development_signer();
 	buf_init(&attributes, SIGNER_BYTES_MAX);
 	make_attributes(signer, TIME_NONE, &attributes);
@@ -708,5 +708,5 @@ int main(void)
 		cmocka_unit_test(test_unusable_keys),
 		cmocka_unit_test(test_certificates_are_a_path),
 	};
-	return cmocka_run_group_tests(tests, prepare, scratch_remove);
+	return cmocka_run_group_tests(tests, prepare, scratch_end);
 }

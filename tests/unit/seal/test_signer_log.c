@@ -87,7 +87,7 @@ static void cut_power(void)
 static int begin(void **state)
 {
 	memset(&disk, 0, sizeof disk);
-	return scratch_make(state);
+	return scratch_begin(state);
 }
 
 static struct signer_log opened(void)
@@ -314,18 +314,18 @@ static void test_a_pipe_in_its_place_is_not_waited_for(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_chain_can_be_recomputed, begin, scratch_remove),
-		cmocka_unit_test_setup_teardown(test_tampering_is_found, begin, scratch_remove),
-		cmocka_unit_test_setup_teardown(test_torn_line_is_cut_off, begin, scratch_remove),
-		cmocka_unit_test_setup_teardown(test_older_lines, begin, scratch_remove),
-		cmocka_unit_test_setup_teardown(test_many_lines, begin, scratch_remove),
-		cmocka_unit_test_setup_teardown(test_new_log_is_in_its_directory, begin, scratch_remove),
-		cmocka_unit_test_setup_teardown(test_what_was_read_is_durable, begin, scratch_remove),
+		cmocka_unit_test_setup_teardown(test_chain_can_be_recomputed, begin, scratch_end),
+		cmocka_unit_test_setup_teardown(test_tampering_is_found, begin, scratch_end),
+		cmocka_unit_test_setup_teardown(test_torn_line_is_cut_off, begin, scratch_end),
+		cmocka_unit_test_setup_teardown(test_older_lines, begin, scratch_end),
+		cmocka_unit_test_setup_teardown(test_many_lines, begin, scratch_end),
+		cmocka_unit_test_setup_teardown(test_new_log_is_in_its_directory, begin, scratch_end),
+		cmocka_unit_test_setup_teardown(test_what_was_read_is_durable, begin, scratch_end),
 		cmocka_unit_test_setup_teardown(test_start_refuses_what_it_cannot_make_durable, begin,
-	                                    scratch_remove),
-		cmocka_unit_test_setup_teardown(test_full_disk, begin, scratch_remove),
+	                                    scratch_end),
+		cmocka_unit_test_setup_teardown(test_full_disk, begin, scratch_end),
 		cmocka_unit_test_setup_teardown(test_a_pipe_in_its_place_is_not_waited_for, begin,
-	                                    scratch_remove),
+	                                    scratch_end),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,8 +21,7 @@ static int make_sample(void **state)
 {
 	struct timestamp_facts facts;
 
-	if (scratch_make(state) != 0)
-		return -1;
+	scratch_begin(state);
 	signer = development_signer();
 	roots = signer_timestamp_roots(signer);
 	imprint = sha256_of("sample", 6);
@@ -42,7 +41,7 @@ static int drop_sample(void **state)
 	buf_free(&request);
 	buf_free(&response);
 	buf_free(&token);
-	return scratch_remove(state);
+	return scratch_end(state);
 }
 
 static void assert_refused(int result, const struct error *error, const char *cause)

@@ -15,12 +15,13 @@
 
 #include <cmocka.h>
 
+#include "scratch.h"
 #include "service/admin_socket.h"
 #include "service/backup.h"
 #include "service/keys.h"
 
 struct fixture {
-	char directory[64];
+	char directory[SCRATCH_MAX];
 	char url[128];
 	char content_url[128];
 	char socket[256];
@@ -32,8 +33,7 @@ struct fixture {
 
 static void make_directory(struct fixture *fixture)
 {
-	strcpy(fixture->directory, "/tmp/constancia-admin-XXXXXX");
-	assert_non_null(mkdtemp(fixture->directory));
+	scratch_make(fixture->directory);
 	snprintf(fixture->url, sizeof fixture->url, "sqlite:%s/constancia.db", fixture->directory);
 	snprintf(fixture->content_url, sizeof fixture->content_url, "file:%s/content",
 	         fixture->directory);
@@ -59,12 +59,10 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
 	struct fixture *fixture = *state;
-	char command[128];
 	content_close(fixture->admin.content);
 	store_close(fixture->admin.store);
 	arena_free(&fixture->arena);
-	snprintf(command, sizeof command, "rm -rf %s", fixture->directory);
-	assert_int_equal(system(command), 0);
+	scratch_remove(fixture->directory);
 	free(fixture);
 	return 0;
 }
@@ -287,8 +285,7 @@ static void test_backup_comes_back(void **state)
 	unlink(path);
 	assert_int_equal(backup_restore(backup, &other_store, &other_content, &facts, &fixture->error),
 	                 ERR_IO);
-	snprintf(arguments, sizeof arguments, "rm -rf %s", other.directory);
-	assert_int_equal(system(arguments), 0);
+	scratch_remove(other.directory);
 }
 
 static void test_check_sees_an_altered_store(void **state)

@@ -6,7 +6,6 @@
 
 #include <cmocka.h>
 
-#include <ftw.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,13 +17,14 @@
 #include "content/content.h"
 #include "net/http.h"
 #include "db/db.h"
+#include "scratch.h"
 #include "store/internal.h"
 #include "store/store.h"
 
 #define OBJECT "area/aa/object"
 
 static struct {
-	char directory[64];
+	char directory[SCRATCH_MAX];
 	struct store *store;
 	struct content_store *content;
 	struct content_writer *writer;
@@ -230,8 +230,7 @@ static int set_up(void **state)
 	struct error error = {0};
 	char url[128];
 	uint64_t size;
-	strcpy(here.directory, "/tmp/test-polling-XXXXXX");
-	assert_non_null(mkdtemp(here.directory));
+	scratch_make(here.directory);
 	snprintf(url, sizeof url, "sqlite:%s/store.db", here.directory);
 	struct db_options options = {.url = url, .create = true};
 	assert_int_equal(store_open(&options, &here.store, &error), 0);
@@ -247,11 +246,6 @@ static int set_up(void **state)
 	return 0;
 }
 
-static int remove_one(const char *path, const struct stat *info, int type, struct FTW *place)
-{
-	return remove(path);
-}
-
 static int tear_down(void **state)
 {
 	(void)!db_end(here.query, NULL);
@@ -260,7 +254,8 @@ static int tear_down(void **state)
 	content_read_end(here.reader);
 	content_close(here.content);
 	store_close(here.store);
-	return nftw(here.directory, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	scratch_remove(here.directory);
+	return 0;
 }
 
 int main(void)

@@ -16,11 +16,12 @@
 #include <sqlite3.h>
 
 #include "db/db.h"
+#include "scratch.h"
 
 #define LOG "killed.db-wal"
 
 struct fixture {
-	char directory[64];
+	char directory[SCRATCH_MAX];
 	struct db *running;
 };
 
@@ -83,8 +84,7 @@ static int set_up(void **state)
 {
 	struct fixture *fixture = calloc(1, sizeof *fixture);
 	char command[256];
-	strcpy(fixture->directory, "/tmp/unit-start-XXXXXX");
-	assert_non_null(mkdtemp(fixture->directory));
+	scratch_make(fixture->directory);
 	assert_int_equal(open_named(fixture, "running.db", true, &fixture->running), OK);
 	struct db_connection *writer = db_take_writer(fixture->running);
 	assert_int_equal(db_begin(writer, NULL), OK);
@@ -103,10 +103,8 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
 	struct fixture *fixture = *state;
-	char command[128];
 	db_close(fixture->running);
-	snprintf(command, sizeof command, "rm -r %s", fixture->directory);
-	assert_int_equal(system(command), 0);
+	scratch_remove(fixture->directory);
 	free(fixture);
 	return 0;
 }

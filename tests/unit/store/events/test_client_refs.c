@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "db/driver.h"
+#include "scratch.h"
 #include "store/events/client_refs.h"
 #include "store/internal.h"
 #include "store/store.h"
@@ -99,8 +100,8 @@ static void finds_what_was_committed(void **state)
 	const char *given = getenv("CONSTANCIA_TEST_SEED");
 	random_state = given ? strtoull(given, NULL, 10) : (uint64_t)clock_now_us();
 	printf("seed %llu\n", (unsigned long long)random_state);
-	char directory[] = "/tmp/constancia-refs-XXXXXX";
-	assert_non_null(mkdtemp(directory));
+	char directory[SCRATCH_MAX];
+	scratch_make(directory);
 	char url[128];
 	snprintf(url, sizeof url, "sqlite:%s/store.db", directory);
 	struct store *store;
@@ -131,9 +132,7 @@ static void finds_what_was_committed(void **state)
 	client_refs_close(refs);
 	db_give(connection);
 	store_close(store);
-	char command[128];
-	snprintf(command, sizeof command, "rm -rf %s", directory);
-	assert_int_equal(system(command), 0);
+	scratch_remove(directory);
 }
 
 int main(void)
