@@ -8,8 +8,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "db/db.h"
-#include "store/accounts/accounts.h"
+#include "sample.h"
 
 #define BATCH_MAX 1024
 #define CHAINS_MAX 4096
@@ -27,26 +26,13 @@ static void check(int result, const struct error *error)
 
 static void prepare(struct store *store, size_t chains)
 {
-	ARENA_AUTO struct arena arena;
-	arena_init(&arena, (size_t)16 << 20);
-	struct error error;
-	error_clear(&error);
-	char account_id[ID_SIZE];
-	struct account_record account = {.name = "bench", .unpaid_limit = 100};
-	check(
-		store_create_account(store, &account, INT64_C(1) << 40, clock_now_us(), account_id, &error),
-		&error);
+	struct sample sample = {.now_us = clock_now_us()};
+	sample_fill(&sample, store, MODALITY_CONTENT, INT64_C(1) << 40);
+	account_number = sample.account;
 	for (size_t i = 0; i < chains; i++) {
-		struct config_facts config = {
-			.name = "bench", .declarant = "bench", .modality = MODALITY_CONTENT};
-		char channel_id[ID_SIZE];
-		struct channel_record channel;
-		check(store_create_channel(store, slice_of(account_id), &config, clock_now_us(), channel_id,
-		                           &error),
-		      &error);
-		check(store_find_channel(store, slice_of(channel_id), &arena, &channel, &error), &error);
-		channels[i] = channel.channel;
-		account_number = channel.account;
+		if (i)
+			sample_add_channel(&sample, MODALITY_CONTENT);
+		channels[i] = sample.channel;
 	}
 }
 

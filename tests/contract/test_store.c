@@ -6,16 +6,15 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "db/db.h"
 #include "store/accounts/accounts.h"
 #include "store/internal.h"
-#include "store/schema.h"
 #include "store/events/segments.h"
 #include "registering.h"
+#include "sample.h"
 #include "store/sweeps.h"
 
 #define NOW INT64_C(1767268800000000) /* 2026-01-01T12:00:00Z */
@@ -24,63 +23,35 @@ static const char *server_url; /* postgresql://…, NULL: a file of SQLite */
 static const char *other_url;  /* of another database there */
 
 struct fixture {
-	char directory[64];
-	char url[512];
-	char schema[32];
-	struct store *store;
+	struct sample sample;
 	struct arena arena;
-	char account_id[ID_SIZE];
 	struct channel_record channel;
 	struct channel_record other;
 };
 
-static void make_channel(struct fixture *fixture, const char *name, struct channel_record *ret)
+static void find_channel(struct fixture *fixture, struct channel_record *ret)
 {
-	char id[ID_SIZE];
-	struct config_facts config = {
-		.name = name, .declarant = "Declarante", .modality = MODALITY_HASH_ONLY};
-	assert_int_equal(
-		store_create_channel(fixture->store, slice_of(fixture->account_id), &config, NOW, id, NULL),
-		OK);
-	assert_int_equal(store_find_channel(fixture->store, slice_of(id), &fixture->arena, ret, NULL),
+	assert_int_equal(store_find_channel(fixture->sample.store, slice_of(fixture->sample.channel_id),
+	                                    &fixture->arena, ret, NULL),
 	                 OK);
-}
-
-/* On a server every test has a schema of its own. */
-static void make_schema(const char *database_url, const char *name, char *url, size_t size)
-{
-	char sql[64];
-	struct db *db;
-	snprintf(sql, sizeof sql, "CREATE SCHEMA %s", name);
-	assert_int_equal(db_open(&(struct db_options){.url = database_url}, &store_schemas, &db, NULL),
-	                 OK);
-	struct db_connection *writer = db_take_writer(db);
-	assert_int_equal(db_run(writer, sql, NULL), OK);
-	db_give(writer);
-	db_close(db);
-	snprintf(url, size, "%s&options=-csearch_path%%3D%s", database_url, name);
 }
 
 static int set_up(void **state)
 {
 	struct fixture *fixture = calloc(1, sizeof *fixture);
 	arena_init(&fixture->arena, (size_t)64 << 20);
-	strcpy(fixture->directory, "/tmp/constancia-store-XXXXXX");
-	assert_non_null(mkdtemp(fixture->directory));
-	static int number;
-	snprintf(fixture->schema, sizeof fixture->schema, "test_%d_%d", (int)getpid(), ++number);
+	sample_make_directory(&fixture->sample);
 	if (server_url)
-		make_schema(server_url, fixture->schema, fixture->url, sizeof fixture->url);
-	else
-		snprintf(fixture->url, sizeof fixture->url, "sqlite:%s/store.db", fixture->directory);
-	assert_int_equal(store_open(&(struct db_options){.url = fixture->url, .create = true},
-	                            &fixture->store, NULL),
+		sample_make_schema(&fixture->sample, server_url);
+	assert_int_equal(store_open(&(struct db_options){.url = fixture->sample.url, .create = true},
+	                            &fixture->sample.store, NULL),
 	                 OK);
-	struct account_record account = {.name = "Titular", .unpaid_limit = 3};
-	assert_int_equal(
-		store_create_account(fixture->store, &account, 5, NOW, fixture->account_id, NULL), OK);
-	make_channel(fixture, "uno", &fixture->channel);
-	make_channel(fixture, "dos", &fixture->other);
+	fixture->sample.now_us = NOW;
+	fixture->sample.unpaid_limit = 3;
+	sample_fill(&fixture->sample, fixture->sample.store, MODALITY_HASH_ONLY, 5);
+	find_channel(fixture, &fixture->channel);
+	sample_add_channel(&fixture->sample, MODALITY_HASH_ONLY);
+	find_channel(fixture, &fixture->other);
 	*state = fixture;
 	return 0;
 }
@@ -88,13 +59,11 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
 	struct fixture *fixture = *state;
-	store_close(fixture->store);
+	store_close(fixture->sample.store);
 	arena_free(&fixture->arena);
-	char command[128];
-	snprintf(command, sizeof command, "rm -rf %s", fixture->directory);
-	int result = system(command);
+	sample_remove_directory(&fixture->sample);
 	free(fixture);
-	return result;
+	return 0;
 }
 
 static struct registration item_make(struct fixture *fixture, const struct channel_record *channel,
@@ -119,7 +88,7 @@ static void submit(struct fixture *fixture, struct registration *items, size_t c
 	struct registration *list[64];
 	for (size_t i = 0; i < count; i++)
 		list[i] = &items[i];
-	assert_int_equal(register_items(fixture->store, list, count, now_us, NULL), OK);
+	assert_int_equal(register_items(fixture->sample.store, list, count, now_us, NULL), OK);
 }
 
 static void tell_problem(void *context, const char *text)
@@ -131,15 +100,16 @@ static struct check_report assert_clean(struct fixture *fixture)
 {
 	struct check_listener listener = {.problem = tell_problem};
 	struct check_report report;
-	assert_int_equal(store_check(fixture->store, &listener, &report, NULL), OK);
+	assert_int_equal(store_check(fixture->sample.store, &listener, &report, NULL), OK);
 	return report;
 }
 
 static void reopen(struct fixture *fixture)
 {
-	store_close(fixture->store);
-	assert_int_equal(store_open(&(struct db_options){.url = fixture->url}, &fixture->store, NULL),
-	                 OK);
+	store_close(fixture->sample.store);
+	assert_int_equal(
+		store_open(&(struct db_options){.url = fixture->sample.url}, &fixture->sample.store, NULL),
+		OK);
 }
 
 static void assert_same_declaration(const struct declaration *a, const struct declaration *b)
@@ -166,7 +136,7 @@ static void registers_and_survives_reopening(void **state)
 	for (int i = 0; i < 4; i++) {
 		assert_int_equal(items[i].result, OK);
 		struct event event;
-		assert_int_equal(store_get_event(fixture->store, items[i].account, items[i].chain,
+		assert_int_equal(store_get_event(fixture->sample.store, items[i].account, items[i].chain,
 		                                 items[i].event->sequence, &fixture->arena, &event, NULL),
 		                 OK);
 		assert_string_equal(event.event_id, items[i].event->event_id);
@@ -177,8 +147,8 @@ static void registers_and_survives_reopening(void **state)
 		assert_int_equal(event.status, items[i].event->status);
 	}
 	struct balance balance;
-	assert_int_equal(store_get_balance(fixture->store, fixture->channel.account, &balance, NULL),
-	                 OK);
+	assert_int_equal(
+		store_get_balance(fixture->sample.store, fixture->channel.account, &balance, NULL), OK);
 	assert_int_equal(balance.balance, 2);
 	struct check_report report = assert_clean(fixture);
 	assert_int_equal(report.events, 4);
@@ -239,8 +209,8 @@ static void runs_into_debt_and_is_settled(void **state)
 	assert_int_equal(items[5].event->status, STATUS_UNPAID);
 	struct credit_movement movement = {.credits = 2, .kind = "adjustment"};
 	struct credit_outcome outcome;
-	assert_int_equal(store_move_credits(fixture->store, slice_of(fixture->account_id), &movement,
-	                                    NOW, &outcome, NULL),
+	assert_int_equal(store_move_credits(fixture->sample.store, slice_of(fixture->sample.account_id),
+	                                    &movement, NOW, &outcome, NULL),
 	                 OK);
 	assert_int_equal(outcome.settled_events, 2);
 	assert_int_equal(outcome.unpaid_events, 1);
@@ -248,7 +218,7 @@ static void runs_into_debt_and_is_settled(void **state)
 	                                             STATUS_UNPAID};
 	for (int i = 5; i < 8; i++) {
 		struct event event;
-		assert_int_equal(store_get_event(fixture->store, items[i].account, items[i].chain,
+		assert_int_equal(store_get_event(fixture->sample.store, items[i].account, items[i].chain,
 		                                 items[i].event->sequence, &fixture->arena, &event, NULL),
 		                 OK);
 		assert_int_equal(event.status, expected[i - 5]);
@@ -298,7 +268,7 @@ static void lists_by_filters(void **state)
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		struct collected collected = {.stop_after = 0};
-		assert_int_equal(store_list_events(fixture->store, fixture->channel.account,
+		assert_int_equal(store_list_events(fixture->sample.store, fixture->channel.account,
 		                                   fixture->channel.channel * 2, &rows[i].filter,
 		                                   rows[i].limit, false, collect, &collected, NULL),
 		                 OK);
@@ -307,14 +277,14 @@ static void lists_by_filters(void **state)
 			assert_int_equal(collected.sequences[j], rows[i].first + (int64_t)j);
 	}
 	struct collected stopped = {.stop_after = 2};
-	assert_int_equal(store_list_events(fixture->store, fixture->channel.account,
+	assert_int_equal(store_list_events(fixture->sample.store, fixture->channel.account,
 	                                   fixture->channel.channel * 2, &rows[0].filter, 0, false,
 	                                   collect, &stopped, NULL),
 	                 77);
 	assert_int_equal(stopped.count, 2);
 	int64_t first;
 	int64_t last;
-	assert_int_equal(store_resolve_times(fixture->store, fixture->channel.account,
+	assert_int_equal(store_resolve_times(fixture->sample.store, fixture->channel.account,
 	                                     fixture->channel.channel * 2, NOW + 1, NOW + 11, &first,
 	                                     &last, NULL),
 	                 OK);
@@ -327,8 +297,8 @@ static void long_lists_come_in_pieces(void **state)
 	struct fixture *fixture = *state;
 	struct credit_movement movement = {.credits = 100000, .kind = "adjustment"};
 	struct credit_outcome outcome;
-	assert_int_equal(store_move_credits(fixture->store, slice_of(fixture->account_id), &movement,
-	                                    NOW, &outcome, NULL),
+	assert_int_equal(store_move_credits(fixture->sample.store, slice_of(fixture->sample.account_id),
+	                                    &movement, NOW, &outcome, NULL),
 	                 OK);
 	static char refs[5000][16];
 	static struct registration items[5000];
@@ -338,7 +308,7 @@ static void long_lists_come_in_pieces(void **state)
 		items[i] = item_make(fixture, &fixture->channel, MODE_LIVE, refs[i]);
 		list[i] = &items[i];
 	}
-	assert_int_equal(register_items(fixture->store, list, 5000, NOW, NULL), OK);
+	assert_int_equal(register_items(fixture->sample.store, list, 5000, NOW, NULL), OK);
 	assert_int_equal(assert_clean(fixture).events, 5000);
 }
 
@@ -359,7 +329,7 @@ static void check_finds_changes(void **state)
 		{"UPDATE accounts SET balance = balance + 1", "UPDATE accounts SET balance = balance - 1"},
 		{"UPDATE accounts SET unpaid_events = 1", "UPDATE accounts SET unpaid_events = 0"},
 		{"UPDATE channel_configs SET declarant = 'x'",
-	     "UPDATE channel_configs SET declarant = 'Declarante'"},
+	     "UPDATE channel_configs SET declarant = 'Sample & Co'"},
 		{"UPDATE key_usage SET events = events + 1", "UPDATE key_usage SET events = events - 1"},
 		{"UPDATE chains SET created_at = created_at + 1",
 	     "UPDATE chains SET created_at = created_at "
@@ -369,22 +339,22 @@ static void check_finds_changes(void **state)
 	for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
 		struct check_listener listener = {.problem = tell_problem};
 		struct check_report report = {0};
-		writer = db_take_writer(fixture->store->db);
+		writer = db_take_writer(fixture->sample.store->db);
 		assert_int_equal(db_run(writer, changes[i][0], NULL), OK);
 		db_give(writer);
-		assert_int_equal(store_check(fixture->store, &listener, &report, NULL), ERR_CORRUPT);
+		assert_int_equal(store_check(fixture->sample.store, &listener, &report, NULL), ERR_CORRUPT);
 		assert_true(report.problems > 0);
-		writer = db_take_writer(fixture->store->db);
+		writer = db_take_writer(fixture->sample.store->db);
 		assert_int_equal(db_run(writer, changes[i][1], NULL), OK);
 		db_give(writer);
 		assert_clean(fixture);
 	}
-	writer = db_take_writer(fixture->store->db);
+	writer = db_take_writer(fixture->sample.store->db);
 	assert_int_equal(db_run(writer, "DELETE FROM events WHERE client_ref = 'b'", NULL), OK);
 	db_give(writer);
 	struct check_listener listener = {.problem = tell_problem};
 	struct check_report report;
-	assert_int_equal(store_check(fixture->store, &listener, &report, NULL), ERR_CORRUPT);
+	assert_int_equal(store_check(fixture->sample.store, &listener, &report, NULL), ERR_CORRUPT);
 }
 
 static void one_process_at_a_time(void **state)
@@ -395,7 +365,7 @@ static void one_process_at_a_time(void **state)
 	error_clear(&error);
 	if (server_url)
 		skip();
-	assert_int_equal(store_open(&(struct db_options){.url = fixture->url}, &second, &error),
+	assert_int_equal(store_open(&(struct db_options){.url = fixture->sample.url}, &second, &error),
 	                 ERR_UNAVAILABLE);
 	assert_non_null(strstr(error_message(&error, LANGUAGE_ENGLISH), "in use"));
 }
@@ -406,10 +376,10 @@ static void secrets_last(void **state)
 	struct sha256 first;
 	struct sha256 second;
 	struct sha256 other;
-	assert_int_equal(store_get_secret(fixture->store, "a", &first, NULL), OK);
+	assert_int_equal(store_get_secret(fixture->sample.store, "a", &first, NULL), OK);
 	reopen(fixture);
-	assert_int_equal(store_get_secret(fixture->store, "a", &second, NULL), OK);
-	assert_int_equal(store_get_secret(fixture->store, "b", &other, NULL), OK);
+	assert_int_equal(store_get_secret(fixture->sample.store, "a", &second, NULL), OK);
+	assert_int_equal(store_get_secret(fixture->sample.store, "b", &other, NULL), OK);
 	assert_memory_equal(first.bytes, second.bytes, SHA256_SIZE);
 	assert_memory_not_equal(first.bytes, other.bytes, SHA256_SIZE);
 }
@@ -419,30 +389,32 @@ static void sweeps_take_turns(void **state)
 {
 	struct fixture *fixture = *state;
 	struct sweep_turn first, again, second, late;
-	assert_int_equal(store_take_sweep_turn(fixture->store, "", 0, &first, NULL), OK);
+	assert_int_equal(store_take_sweep_turn(fixture->sample.store, "", 0, &first, NULL), OK);
 	assert_int_equal(first.accepted_us, 0);
 	reopen(fixture);
-	assert_int_equal(store_take_sweep_turn(fixture->store, first.token, 0, &second, NULL), OK);
+	assert_int_equal(store_take_sweep_turn(fixture->sample.store, first.token, 0, &second, NULL),
+	                 OK);
 	assert_string_not_equal(first.token, second.token);
 	/* The place still carries the first: the second has not come there. */
-	assert_int_equal(store_take_sweep_turn(fixture->store, first.token, 0, &again, NULL), OK);
+	assert_int_equal(store_take_sweep_turn(fixture->sample.store, first.token, 0, &again, NULL),
+	                 OK);
 	assert_string_equal(again.token, second.token);
 	static const char *const alien[] = {"disputed", "a", "0123456789abcdef0123456789abcdef"};
 	for (size_t i = 0; i < sizeof alien / sizeof *alien; i++)
-		assert_int_equal(store_take_sweep_turn(fixture->store, alien[i], 0, &late, NULL),
+		assert_int_equal(store_take_sweep_turn(fixture->sample.store, alien[i], 0, &late, NULL),
 		                 ERR_REFUSED);
 	struct accepted_rollback rollback = {
 		.accepted_at_us = NOW, .node = "one", .reason = slice_of("tested")};
-	assert_int_equal(store_record_rollback(fixture->store, &rollback, NULL), OK);
-	assert_int_equal(store_take_sweep_turn(fixture->store, alien[2], 0, &late, NULL), OK);
+	assert_int_equal(store_record_rollback(fixture->sample.store, &rollback, NULL), OK);
+	assert_int_equal(store_take_sweep_turn(fixture->sample.store, alien[2], 0, &late, NULL), OK);
 	assert_int_equal(late.accepted_us, NOW);
-	assert_int_equal(store_take_sweep_turn(fixture->store, alien[2], NOW, &late, NULL),
+	assert_int_equal(store_take_sweep_turn(fixture->sample.store, alien[2], NOW, &late, NULL),
 	                 ERR_REFUSED);
 }
 
 static size_t count_rows(struct fixture *fixture, const char *literal_sql)
 {
-	struct db_connection *reader = db_take_reader(fixture->store->db);
+	struct db_connection *reader = db_take_reader(fixture->sample.store->db);
 	struct db_query *query = db_query(reader, literal_sql);
 	size_t count = db_step(query) ? (size_t)db_integer(query, 0) : 0;
 	assert_int_equal(db_end(query, NULL), OK);
@@ -461,8 +433,9 @@ static void limits_hold_across_batches_and_periods(void **state)
 	                               item_make(fixture, &fixture->channel, MODE_LIVE, "d")};
 	submit(fixture, &items[0], 1, NOW);
 	char limit_id[ID_SIZE];
-	assert_int_equal(store_create_limit(fixture->store, slice_of(fixture->channel.channel_id),
-	                                    slice_of(""), PERIOD_DAY, 2, true, NOW, limit_id, NULL),
+	assert_int_equal(store_create_limit(fixture->sample.store,
+	                                    slice_of(fixture->channel.channel_id), slice_of(""),
+	                                    PERIOD_DAY, 2, true, NOW, limit_id, NULL),
 	                 OK);
 	submit(fixture, &items[1], 2, NOW + 1);
 	assert_int_equal(items[1].result, OK);
@@ -500,8 +473,8 @@ static void a_batch_grows_while_it_waits(void **state)
 	struct registration *list[2] = {&first};
 	struct registration_batch batch = {
 		.items = list, .count = 1, .clock.now_us = NOW, .grow = add_late_one, .context = &late};
-	assert_int_equal(store_register_batch(fixture->store, 0, &batch, NULL), OK);
-	bool grown = db_is_shared(fixture->store->db);
+	assert_int_equal(store_register_batch(fixture->sample.store, 0, &batch, NULL), OK);
+	bool grown = db_is_shared(fixture->sample.store->db);
 	assert_int_equal(batch.count, grown ? 2 : 1);
 	assert_int_equal(first.event->sequence, 1);
 	assert_int_equal(first.event->received_at_us, grown ? NOW + 7 : NOW);
@@ -519,7 +492,7 @@ static void a_failed_batch_leaves_nothing(void **state)
 	bad.chain = 1000;
 	bad.channel = 500;
 	struct registration *list[] = {&good, &bad};
-	assert_int_equal(register_items(fixture->store, list, 2, NOW, NULL), ERR_CORRUPT);
+	assert_int_equal(register_items(fixture->sample.store, list, 2, NOW, NULL), ERR_CORRUPT);
 	assert_int_equal(assert_clean(fixture).events, 0);
 	submit(fixture, &good, 1, NOW);
 	assert_int_equal(good.event->sequence, 1);
@@ -534,27 +507,28 @@ static void a_backup_goes_on(void **state)
 	                               item_make(fixture, &fixture->channel, MODE_LIVE, "b"),
 	                               item_make(fixture, &fixture->channel, MODE_LIVE, "b")};
 	submit(fixture, &items[0], 1, NOW);
-	char copy[128], damaged[160], url[512];
-	struct db *source = fixture->store->db;
-	snprintf(copy, sizeof copy, "%s/%s", fixture->directory, db_backup_name(source));
+	char copy[128], damaged[160];
+	struct sample other = fixture->sample;
+	struct db *source = fixture->sample.store->db;
+	snprintf(copy, sizeof copy, "%s/%s", fixture->sample.directory, db_backup_name(source));
 	snprintf(damaged, sizeof damaged, "%s.damaged", copy);
 	assert_int_equal(db_backup(source, copy, NULL), OK);
 	submit(fixture, &items[1], 1, NOW);
-	struct db_options here = {.url = fixture->url}, there = {.url = url};
+	struct db_options here = {.url = fixture->sample.url}, there = {.url = other.url};
 	assert_int_equal(db_check_vacant(&here, NULL), ERR_REFUSED);
 	assert_int_equal(db_restore(&here, copy, NULL), ERR_REFUSED);
 	assert_int_equal(assert_clean(fixture).events, 2);
-	store_close(fixture->store);
+	store_close(fixture->sample.store);
 	if (server_url)
-		make_schema(other_url, fixture->schema, url, sizeof url);
+		sample_make_schema(&other, other_url);
 	else
-		snprintf(url, sizeof url, "sqlite:%s/other/store.db", fixture->directory);
-	assert_string_equal(db_backup_name_of(url), strrchr(copy, '/') + 1);
+		snprintf(other.url, sizeof other.url, "sqlite:%s/other/store.db", other.directory);
+	assert_string_equal(db_backup_name_of(other.url), strrchr(copy, '/') + 1);
 	assert_int_not_equal(db_restore(&there, damaged, NULL), OK);
 	assert_int_equal(db_check_vacant(&there, NULL), OK);
 	assert_int_equal(db_restore(&there, copy, NULL), OK);
 	assert_int_equal(db_restore(&there, copy, NULL), ERR_REFUSED);
-	assert_int_equal(store_open(&there, &fixture->store, NULL), OK);
+	assert_int_equal(store_open(&there, &fixture->sample.store, NULL), OK);
 	assert_int_equal(assert_clean(fixture).events, 1);
 	submit(fixture, &items[2], 1, NOW);
 	assert_int_equal(items[2].event->sequence, 2);
@@ -570,13 +544,14 @@ static void half_a_backup_does_not_come_back(void **state)
 	submit(fixture, &item, 1, NOW);
 	if (!server_url)
 		skip(); /* a file of SQLite is not looked into: backup.c compares its digest */
-	char copy[128], url[512], command[300];
-	snprintf(copy, sizeof copy, "%s/copy", fixture->directory);
-	assert_int_equal(db_backup(fixture->store->db, copy, NULL), OK);
+	char copy[128], command[300];
+	struct sample other = fixture->sample;
+	snprintf(copy, sizeof copy, "%s/copy", fixture->sample.directory);
+	assert_int_equal(db_backup(fixture->sample.store->db, copy, NULL), OK);
 	snprintf(command, sizeof command, "truncate -s -4000 %s", copy);
 	assert_int_equal(system(command), 0);
-	make_schema(other_url, fixture->schema, url, sizeof url);
-	struct db_options there = {.url = url};
+	sample_make_schema(&other, other_url);
+	struct db_options there = {.url = other.url};
 	struct error error = {0};
 	assert_int_equal(db_restore(&there, copy, &error), ERR_UNAVAILABLE);
 	assert_non_null(strstr(error_message(&error, LANGUAGE_ENGLISH), "pg_restore"));
@@ -610,7 +585,7 @@ static void sums_are_read_as_they_are(void **state)
 		{INT64_MIN, INT64_MAX, -1},
 		{INT64_MIN + 1, -1, INT64_MIN},
 	};
-	struct db_connection *reader = db_take_reader(fixture->store->db);
+	struct db_connection *reader = db_take_reader(fixture->sample.store->db);
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		struct db_query *query =
 			db_query(reader, "SELECT sum(v), count(v), sum(w) FROM "
@@ -638,8 +613,8 @@ static void sums_are_read_as_they_are(void **state)
 static void what_is_being_written_is_awaited(void **state)
 {
 	struct fixture *fixture = *state;
-	struct db *db = fixture->store->db;
-	assert_int_equal(store_await_writes(fixture->store, NULL), OK);
+	struct db *db = fixture->sample.store->db;
+	assert_int_equal(store_await_writes(fixture->sample.store, NULL), OK);
 	if (!db_is_shared(db))
 		return; /* there is one writer, and its commits are never in doubt */
 	struct db_connection *registrar = db_take_registrar(db, 0);
@@ -651,10 +626,10 @@ static void what_is_being_written_is_awaited(void **state)
 	                 OK);
 	assert_int_equal(changes, 1);
 	struct error error = {0};
-	assert_int_equal(store_await_writes(fixture->store, &error), ERR_UNAVAILABLE);
+	assert_int_equal(store_await_writes(fixture->sample.store, &error), ERR_UNAVAILABLE);
 	assert_non_null(strstr(error.cause, "still open"));
 	db_give(registrar); /* rolls back */
-	assert_int_equal(store_await_writes(fixture->store, NULL), OK);
+	assert_int_equal(store_await_writes(fixture->sample.store, NULL), OK);
 }
 
 int main(int argc, char **argv)

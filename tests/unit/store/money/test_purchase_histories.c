@@ -10,18 +10,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "faults.h"
 #include "registering.h"
+#include "sample.h"
 #include "store/accounts/accounts.h"
 #include "store/internal.h"
 #include "store/money/packs.h"
 #include "store/money/purchases.h"
 #include "store/money/topup.h"
-#include "store/schema.h"
 
 #define HISTORIES 12
 #define STEPS 260
@@ -76,14 +75,9 @@ struct held {
 };
 
 struct history {
-	char directory[64];
-	char url[512];
-	struct store *store;
+	struct sample sample;
 	struct arena arena;
-	char account_id[ID_SIZE];
-	struct channel_record channel;
 	char pack_ids[PACKS][ID_SIZE];
-	int64_t now_us;
 	int64_t references;
 	int64_t holders;
 	struct model model;
@@ -186,9 +180,10 @@ static void model_state(struct model *model, int64_t number, enum purchase_state
 
 static void reopen(struct history *history)
 {
-	store_close(history->store);
-	assert_int_equal(store_open(&(struct db_options){.url = history->url}, &history->store, NULL),
-	                 OK);
+	store_close(history->sample.store);
+	assert_int_equal(
+		store_open(&(struct db_options){.url = history->sample.url}, &history->sample.store, NULL),
+		OK);
 }
 
 static void arm(struct history *history)
@@ -228,13 +223,13 @@ static void step_register(struct history *history)
 	size_t count = (size_t)pick(1, 5);
 	ARENA_AUTO struct arena arena;
 	arena_init(&arena, 1 << 20);
-	model_day(&next, history->now_us);
+	model_day(&next, history->sample.now_us);
 	for (size_t i = 0; i < count; i++) {
 		snprintf(references[i], sizeof references[i], "r%lld", (long long)++history->references);
 		items[i] = (struct registration){
-			.account = history->channel.account,
-			.channel = history->channel.channel,
-			.chain = history->channel.channel * 2,
+			.account = history->sample.account,
+			.channel = history->sample.channel,
+			.chain = history->sample.live_chain,
 			.key = 1,
 			.declaration = {.modality = MODALITY_HASH_ONLY,
 		                    .client_ref = slice_of(references[i]),
@@ -247,7 +242,8 @@ static void step_register(struct history *history)
 		expected[i] = model_event(&next);
 	}
 	arm(history);
-	int result = register_items(history->store, pointers, count, history->now_us, NULL);
+	int result =
+		register_items(history->sample.store, pointers, count, history->sample.now_us, NULL);
 	if (settle(history, result, OK, &next))
 		for (size_t i = 0; i < count; i++)
 			assert_int_equal(items[i].result, expected[i]);
@@ -263,8 +259,8 @@ static void step_adjust(struct history *history)
 	bool refused = movement.credits < 0 && next.balance + movement.credits < 0;
 	model_credits(&next, movement.credits);
 	arm(history);
-	int result = store_move_credits(history->store, slice_of(history->account_id), &movement,
-	                                history->now_us, &outcome, NULL);
+	int result = store_move_credits(history->sample.store, slice_of(history->sample.account_id),
+	                                &movement, history->sample.now_us, &outcome, NULL);
 	settle(history, result, refused ? ERR_REFUSED : OK, &next);
 }
 
@@ -274,7 +270,7 @@ static void model_add(struct history *history, struct model *next, int pack, boo
 		.credits = pack_credits[pack],
 		.automatic = automatic,
 		.charge_open = automatic,
-		.created_us = history->now_us,
+		.created_us = history->sample.now_us,
 	};
 }
 
@@ -285,19 +281,19 @@ static void step_create(struct history *history)
 	char sale_id[ID_SIZE];
 	model_add(history, &next, pack, false);
 	arm(history);
-	int result = store_create_purchase(history->store, slice_of(history->account_id),
-	                                   slice_of(history->pack_ids[pack]), "stripe", history->now_us,
-	                                   sale_id, NULL);
+	int result = store_create_purchase(history->sample.store, slice_of(history->sample.account_id),
+	                                   slice_of(history->pack_ids[pack]), "stripe",
+	                                   history->sample.now_us, sale_id, NULL);
 	settle(history, result, next.on_sale[pack] ? OK : ERR_REFUSED, &next);
 }
 
 /* The sale code of a purchase, by its number. */
 static void find_sale_id(struct history *history, int64_t number, char sale_id[ID_SIZE])
 {
-	struct db_connection *reader = db_take_reader(history->store->db);
+	struct db_connection *reader = db_take_reader(history->sample.store->db);
 	struct db_query *query =
 		db_query(reader, "SELECT sale_id FROM purchases WHERE account = $1 AND number = $2");
-	db_bind_integer(query, history->channel.account);
+	db_bind_integer(query, history->sample.account);
 	db_bind_integer(query, number);
 	assert_true(db_step(query));
 	struct slice text = db_text(query, 0);
@@ -343,7 +339,8 @@ static void step_act(struct history *history)
 	}
 	arm(history);
 	struct purchase_outcome outcome;
-	int result = store_act_on_purchase(history->store, &order, history->now_us, &outcome, NULL);
+	int result = store_act_on_purchase(history->sample.store, &order, history->sample.now_us,
+	                                   &outcome, NULL);
 	if (settle(history, result, refused ? ERR_REFUSED : OK, &next) && result == OK) {
 		assert_int_equal(outcome.balance, next.balance);
 		assert_int_equal(outcome.unpaid_events, next.unpaid);
@@ -364,7 +361,8 @@ static void step_ask_for_refund(struct history *history)
 		purchase->holder[0] = '\0';
 	purchase->refund_open = true;
 	arm(history);
-	int result = store_ask_for_refund(history->store, slice_of(sale_id), history->now_us, NULL);
+	int result = store_ask_for_refund(history->sample.store, slice_of(sale_id),
+	                                  history->sample.now_us, NULL);
 	settle(history, result, refused ? ERR_REFUSED : OK, &next);
 }
 
@@ -375,7 +373,7 @@ static void step_decide(struct history *history)
 	struct model next = history->model;
 	int64_t today = 0;
 	char day[PERIOD_KEY_SIZE], other[PERIOD_KEY_SIZE];
-	period_key(PERIOD_DAY, history->now_us, day);
+	period_key(PERIOD_DAY, history->sample.now_us, day);
 	for (int64_t i = 0; i < next.purchase_count; i++) {
 		const struct model_purchase *purchase = &next.purchases[i];
 		period_key(PERIOD_DAY, purchase->created_us, other);
@@ -386,8 +384,8 @@ static void step_decide(struct history *history)
 	bool good = !next.suspended && next.method && next.country && next.on_sale[next.topup_pack] &&
 	            today < DAILY_MAX;
 	int64_t found = -1;
-	assert_int_equal(store_next_due_topup(history->store, 0, &found, NULL), OK);
-	assert_int_equal(found, due ? history->channel.account : 0);
+	assert_int_equal(store_next_due_topup(history->sample.store, 0, &found, NULL), OK);
+	assert_int_equal(found, due ? history->sample.account : 0);
 	if (due && good) {
 		model_add(history, &next, next.topup_pack, true);
 		next.topup_purchase = next.purchase_count;
@@ -397,8 +395,8 @@ static void step_decide(struct history *history)
 	}
 	arm(history);
 	enum topup_action action;
-	int result = store_run_topup(history->store, history->channel.account, "stripe",
-	                             history->now_us, &action, NULL);
+	int result = store_run_topup(history->sample.store, history->sample.account, "stripe",
+	                             history->sample.now_us, &action, NULL);
 	if (settle(history, result, OK, &next))
 		assert_int_equal(action, !due ? TOPUP_NOTHING : good ? TOPUP_BUY : TOPUP_FAIL);
 }
@@ -409,7 +407,8 @@ static void step_switch(struct history *history)
 	bool on = rand() % 4 != 0;
 	next.topup_on = on;
 	arm(history);
-	int result = store_switch_topup(history->store, slice_of(history->account_id), on, NULL);
+	int result =
+		store_switch_topup(history->sample.store, slice_of(history->sample.account_id), on, NULL);
 	settle(history, result, !on || next.on_sale[next.topup_pack] ? OK : ERR_REFUSED, &next);
 }
 
@@ -419,7 +418,7 @@ static void step_set(struct history *history)
 	next.topup_on = true;
 	next.topup_pack = rand() % PACKS;
 	arm(history);
-	int result = store_set_topup(history->store, slice_of(history->account_id),
+	int result = store_set_topup(history->sample.store, slice_of(history->sample.account_id),
 	                             slice_of(history->pack_ids[next.topup_pack]), TOPUP_THRESHOLD,
 	                             DAILY_MAX, NULL);
 	settle(history, result, next.on_sale[next.topup_pack] ? OK : ERR_REFUSED, &next);
@@ -437,8 +436,8 @@ static void step_withdraw(struct history *history)
 	}
 	int64_t off;
 	arm(history);
-	int result = store_withdraw_pack(history->store, slice_of(history->pack_ids[pack]), withdrawn,
-	                                 history->now_us, &off, NULL);
+	int result = store_withdraw_pack(history->sample.store, slice_of(history->pack_ids[pack]),
+	                                 withdrawn, history->sample.now_us, &off, NULL);
 	settle(history, result, OK, &next);
 }
 
@@ -448,8 +447,8 @@ static void step_account(struct history *history)
 	struct account_change change = ACCOUNT_UNCHANGED;
 	change.suspended = next.suspended = rand() % 4 == 0;
 	arm(history);
-	int result = store_change_account(history->store, slice_of(history->account_id), &change,
-	                                  history->now_us, NULL);
+	int result = store_change_account(history->sample.store, slice_of(history->sample.account_id),
+	                                  &change, history->sample.now_us, NULL);
 	settle(history, result, OK, &next);
 	next = history->model;
 	next.method = rand() % 5 != 0;
@@ -458,7 +457,8 @@ static void step_account(struct history *history)
 	                                 .tax_rate = 2100,
 	                                 .payment_method = next.method ? "pm_1" : ""};
 	arm(history);
-	result = store_change_billing(history->store, slice_of(history->account_id), &billing, NULL);
+	result = store_change_billing(history->sample.store, slice_of(history->sample.account_id),
+	                              &billing, NULL);
 	settle(history, result, OK, &next);
 }
 
@@ -467,10 +467,10 @@ static void step_account(struct history *history)
 static struct model_purchase *leased_by(struct history *history, struct model *model,
                                         const char *holder)
 {
-	struct db_connection *reader = db_take_reader(history->store->db);
+	struct db_connection *reader = db_take_reader(history->sample.store->db);
 	struct db_query *query =
 		db_query(reader, "SELECT purchase FROM payments WHERE account = $1 AND lease = $2");
-	db_bind_integer(query, history->channel.account);
+	db_bind_integer(query, history->sample.account);
 	db_bind_string(query, holder);
 	int64_t number = db_step(query) ? db_integer(query, 0) : 0;
 	assert_int_equal(db_end(query, NULL), OK);
@@ -488,8 +488,9 @@ static void step_claim(struct history *history)
 	struct held *held = &history->held[history->held_count];
 	snprintf(held->holder, sizeof held->holder, "h%lld", (long long)++history->holders);
 	arm(history);
-	int result = store_claim_payment(history->store, held->holder, "stripe", history->now_us,
-	                                 LEASE_US, &history->arena, &held->payment, NULL);
+	int result =
+		store_claim_payment(history->sample.store, held->holder, "stripe", history->sample.now_us,
+	                        LEASE_US, &history->arena, &held->payment, NULL);
 	if (fault_take()) {
 		assert_int_not_equal(result, OK);
 		if (result == ERR_UNKNOWN_OUTCOME)
@@ -532,10 +533,11 @@ static void step_delay(struct history *history)
 	bool holds = still_holds(purchase, &held);
 	if (holds)
 		purchase->holder[0] = '\0';
-	struct payment_delay delay = {.next_us = history->now_us + US_PER_SECOND,
+	struct payment_delay delay = {.next_us = history->sample.now_us + US_PER_SECOND,
 	                              .waiting = rand() % 2};
 	arm(history);
-	int result = store_delay_payment(history->store, &held.payment, held.holder, &delay, NULL);
+	int result =
+		store_delay_payment(history->sample.store, &held.payment, held.holder, &delay, NULL);
 	settle(history, result, holds ? OK : ERR_REFUSED, &next);
 }
 
@@ -569,8 +571,8 @@ static void step_end(struct history *history)
 	}
 	arm(history);
 	struct purchase_outcome outcome;
-	int result = store_end_payment(history->store, &held.payment, held.holder, &ended,
-	                               history->now_us, &outcome, NULL);
+	int result = store_end_payment(history->sample.store, &held.payment, held.holder, &ended,
+	                               history->sample.now_us, &outcome, NULL);
 	settle(history, result, holds ? OK : ERR_REFUSED, &next);
 }
 
@@ -595,12 +597,12 @@ static void print_problem(void *context, const char *text)
 static void compare(struct history *history, bool whole)
 {
 	const struct model *model = &history->model;
-	int64_t account = history->channel.account;
+	int64_t account = history->sample.account;
 	struct balance balance;
-	assert_int_equal(store_get_balance(history->store, account, &balance, NULL), OK);
+	assert_int_equal(store_get_balance(history->sample.store, account, &balance, NULL), OK);
 	assert_int_equal(balance.balance, model->balance);
 	assert_int_equal(balance.unpaid_events, model->unpaid);
-	struct db_connection *reader = db_take_reader(history->store->db);
+	struct db_connection *reader = db_take_reader(history->sample.store->db);
 	assert_int_equal(number_of(reader,
 	                           "SELECT COALESCE(SUM(credits), 0) FROM credit_entries"
 	                           " WHERE account = $1 AND $2 <> '-'",
@@ -632,37 +634,16 @@ static void compare(struct history *history, bool whole)
 		return;
 	struct check_listener listener = {.problem = print_problem};
 	struct check_report report;
-	assert_int_equal(store_check(history->store, &listener, &report, NULL), OK);
+	assert_int_equal(store_check(history->sample.store, &listener, &report, NULL), OK);
 	assert_int_equal(report.events, model->events);
 	atomic_bool stopping = false;
 	int64_t unbalanced = -1;
-	assert_int_equal(store_count_unbalanced(history->store, &stopping, &unbalanced, NULL), OK);
+	assert_int_equal(store_count_unbalanced(history->sample.store, &stopping, &unbalanced, NULL),
+	                 OK);
 	assert_int_equal(unbalanced, 0);
 }
 
 /* ---- histories ---- */
-
-static void make_place(struct history *history)
-{
-	static int number;
-	strcpy(history->directory, "/tmp/constancia-histories-XXXXXX");
-	assert_non_null(mkdtemp(history->directory));
-	if (!server_url) {
-		snprintf(history->url, sizeof history->url, "sqlite:%s/store.db", history->directory);
-		return;
-	}
-	char sql[64];
-	struct db *db;
-	snprintf(sql, sizeof sql, "CREATE SCHEMA history_%d_%d", (int)getpid(), ++number);
-	assert_int_equal(db_open(&(struct db_options){.url = server_url}, &store_schemas, &db, NULL),
-	                 OK);
-	struct db_connection *writer = db_take_writer(db);
-	assert_int_equal(db_run(writer, sql, NULL), OK);
-	db_give(writer);
-	db_close(db);
-	snprintf(history->url, sizeof history->url, "%s&options=-csearch_path%%3D%s", server_url,
-	         strrchr(sql, ' ') + 1);
-}
 
 static void make_packs(struct history *history)
 {
@@ -672,60 +653,54 @@ static void make_packs(struct history *history)
 		                           .amount_minor = pack_credits[i] * 100,
 		                           .currency = CURRENCY_EUR};
 		if (i == PACK_CUSTOM)
-			memcpy(pack.account_id, history->account_id, ID_SIZE);
+			memcpy(pack.account_id, history->sample.account_id, ID_SIZE);
 		assert_int_equal(
-			store_create_pack(history->store, &pack, START, history->pack_ids[i], NULL), OK);
+			store_create_pack(history->sample.store, &pack, START, history->pack_ids[i], NULL), OK);
 		history->model.on_sale[i] = true;
 	}
 }
 
 static void begin(struct history *history)
 {
+	char id[ID_SIZE];
 	memset(history, 0, sizeof *history);
 	arena_init(&history->arena, (size_t)64 << 20);
-	make_place(history);
-	struct db_options options = {.url = history->url, .create = true};
-	assert_int_equal(store_open(&options, &history->store, NULL), OK);
-	struct account_record account = {.name = "Owner", .unpaid_limit = UNPAID_LIMIT};
-	assert_int_equal(
-		store_create_account(history->store, &account, 0, START, history->account_id, NULL), OK);
-	struct config_facts config = {
-		.name = "Channel", .declarant = "Owner", .modality = MODALITY_HASH_ONLY};
-	char id[ID_SIZE];
-	assert_int_equal(store_create_channel(history->store, slice_of(history->account_id), &config,
-	                                      START, id, NULL),
-	                 OK);
-	assert_int_equal(
-		store_find_channel(history->store, slice_of(id), &history->arena, &history->channel, NULL),
-		OK);
+	sample_make_directory(&history->sample);
+	if (server_url)
+		sample_make_schema(&history->sample, server_url);
+	struct db_options options = {.url = history->sample.url, .create = true};
+	assert_int_equal(store_open(&options, &history->sample.store, NULL), OK);
+	history->sample.now_us = START;
+	history->sample.unpaid_limit = UNPAID_LIMIT;
+	sample_fill(&history->sample, history->sample.store, MODALITY_HASH_ONLY, 0);
 	for (int i = 0; i < THRESHOLDS; i++)
-		assert_int_equal(store_create_threshold(history->store, slice_of(history->account_id),
-		                                        thresholds[i], id, NULL),
+		assert_int_equal(store_create_threshold(history->sample.store,
+		                                        slice_of(history->sample.account_id), thresholds[i],
+		                                        id, NULL),
 		                 OK);
 	for (int i = 0; i < LIMITS; i++)
-		assert_int_equal(store_create_limit(history->store, slice_of(history->channel.channel_id),
-		                                    slice_of(""), PERIOD_DAY, limits[i].max,
-		                                    limits[i].block, START, id, NULL),
+		assert_int_equal(store_create_limit(history->sample.store,
+		                                    slice_of(history->sample.channel_id), slice_of(""),
+		                                    PERIOD_DAY, limits[i].max, limits[i].block, START, id,
+		                                    NULL),
 		                 OK);
 	make_packs(history);
 	struct billing_change billing = {.country = "ES", .tax_rate = 2100, .payment_method = "pm_1"};
-	assert_int_equal(
-		store_change_billing(history->store, slice_of(history->account_id), &billing, NULL), OK);
-	assert_int_equal(store_set_topup(history->store, slice_of(history->account_id),
+	assert_int_equal(store_change_billing(history->sample.store,
+	                                      slice_of(history->sample.account_id), &billing, NULL),
+	                 OK);
+	assert_int_equal(store_set_topup(history->sample.store, slice_of(history->sample.account_id),
 	                                 slice_of(history->pack_ids[0]), TOPUP_THRESHOLD, DAILY_MAX,
 	                                 NULL),
 	                 OK);
 	history->model.method = history->model.country = history->model.topup_on = true;
-	history->now_us = START;
 }
 
 static void end_history(struct history *history)
 {
-	store_close(history->store);
+	store_close(history->sample.store);
 	arena_free(&history->arena);
-	char command[128];
-	snprintf(command, sizeof command, "rm -rf %s", history->directory);
-	assert_int_equal(system(command), 0);
+	sample_remove_directory(&history->sample);
 }
 
 static void (*const steps[])(struct history *) = {
@@ -744,7 +719,7 @@ static void credits_are_conserved_and_notices_come_once(void **state)
 		static struct history history;
 		begin(&history);
 		for (int step = 1; step <= STEPS; step++) {
-			history.now_us +=
+			history.sample.now_us +=
 				rand() % 3 ? pick(0, 20) * US_PER_SECOND : pick(0, 5) * 3600 * US_PER_SECOND;
 			steps[rand() % (int)(sizeof steps / sizeof *steps)](&history);
 			compare(&history, step % 65 == 0);
