@@ -18,7 +18,7 @@ static int64_t account_number;
 
 static void check(int result, const struct error *error)
 {
-	if (result == OK)
+	if (!result)
 		return;
 	fprintf(stderr, "bench-store: %s (%s)\n", error_message(error, LANGUAGE_ENGLISH), error->cause);
 	exit(2);

@@ -51,49 +51,49 @@ static int read_document(struct arena *arena, char kind, struct slice text, stru
 	enum mode chain;
 	const char *channel_id;
 	int64_t number;
-	int status = ERR_INVALID_EVIDENCE;
+	int result = ERR_INVALID_EVIDENCE;
 	switch (kind) {
 	case 'e':
-		if ((status = archive_read_event(arena, text, &event, NULL)) == 0)
+		if ((result = archive_read_event(arena, text, &event, NULL)) == 0)
 			event_record(&event, out);
 		break;
 	case 'l':
-		if ((status = archive_read_leaf(arena, text, &number, &hash, NULL)) == 0)
+		if ((result = archive_read_leaf(arena, text, &number, &hash, NULL)) == 0)
 			archive_leaf_line(number, &hash, out);
 		break;
 	case 's':
-		if ((status = archive_read_segment(arena, text, &segment, NULL)) == 0)
+		if ((result = archive_read_segment(arena, text, &segment, NULL)) == 0)
 			archive_segment_line(&segment, out);
 		break;
 	case 'r':
 	case 't': /* of version 1, of version 2 */
 		number = kind == 'r' ? 1 : 2;
-		if ((status = archive_read_round(arena, text, number, &round, NULL)) == 0)
+		if ((result = archive_read_round(arena, text, number, &round, NULL)) == 0)
 			archive_round_line(&round, number, out);
 		break;
 	case 'm':
-		if ((status = archive_read_manifest(arena, text, &manifest, NULL)) == 0)
+		if ((result = archive_read_manifest(arena, text, &manifest, NULL)) == 0)
 			archive_manifest_write(&manifest, out);
 		break;
 	case 'g':
-		if ((status = archive_read_genesis(arena, text, &channel_id, &chain, &number, NULL)) == 0)
+		if ((result = archive_read_genesis(arena, text, &channel_id, &chain, &number, NULL)) == 0)
 			genesis_document(channel_id, chain, number, out);
 		break;
 	case 'c':
-		if ((status = archive_read_config(arena, text, &config, NULL)) == 0)
+		if ((result = archive_read_config(arena, text, &config, NULL)) == 0)
 			config_document(&config, out);
 		break;
 	case 'i':
-		if ((status = archive_read_part_line(arena, text, &entry, NULL)) == 0)
+		if ((result = archive_read_part_line(arena, text, &entry, NULL)) == 0)
 			part_index_line(&entry, out);
 		break;
 	case 'h':
-		if ((status = archive_read_part_head(arena, text, &head, NULL)) == 0)
+		if ((result = archive_read_part_head(arena, text, &head, NULL)) == 0)
 			part_head_write(&head, out);
 		break;
 	default: break;
 	}
-	return status;
+	return result;
 }
 
 static void fuzz_document(char kind, struct slice text)
@@ -103,9 +103,9 @@ static void fuzz_document(char kind, struct slice text)
 	arena_init(&arena, (size_t)256 << 20);
 	buf_init(&once, TEXT_MAX);
 	buf_init(&twice, TEXT_MAX);
-	int status = read_document(&arena, kind, text, &once);
-	require(status == 0 || status == ERR_INVALID_EVIDENCE, "a document is read or not");
-	if (status < 0 || buf_check(&once) < 0)
+	int result = read_document(&arena, kind, text, &once);
+	require(!result || result == ERR_INVALID_EVIDENCE, "a document is read or not");
+	if (result || buf_check(&once) < 0)
 		return;
 	require(read_document(&arena, kind, buf_slice(&once), &twice) == 0, "it can be read back");
 	require(slice_equal(buf_slice(&once), buf_slice(&twice)), "it is the same document");
@@ -122,7 +122,7 @@ static void fuzz_lines(struct slice gzip)
 	struct zip_sum sum;
 	struct line_stream *stream;
 	struct slice line;
-	int status;
+	int result;
 	archive_stream_path(STREAM_EVENTS, 1, name);
 	require(zip_create(path, ZIP_BYTES_MAX, 1, &writer, NULL) == 0 &&
 	            zip_add(writer, name, gzip, NULL, NULL) == 0 && zip_finish(writer, &sum, NULL) == 0,
@@ -130,10 +130,10 @@ static void fuzz_lines(struct slice gzip)
 	zip_writer_free(writer);
 	require(zip_open(path, &zip, NULL) == 0, "what was written is of the shape");
 	require(line_stream_open(zip, STREAM_EVENTS, &stream, NULL) == 0, "there is memory");
-	while ((status = line_stream_next(stream, &line, NULL)) == 1)
+	while ((result = line_stream_next(stream, &line, NULL)) == 1)
 		require(line.size <= ARCHIVE_LINE_MAX + 65536 && !memchr(line.data, '\n', line.size),
 		        "a line is one line");
-	require(status == 0 || status == ERR_INVALID_EVIDENCE, "lines end or break");
+	require(!result || result == ERR_INVALID_EVIDENCE, "lines end or break");
 	require(line_stream_next(stream, &line, NULL) == 0, "and then there are no more");
 	line_stream_free(stream);
 	zip_reader_free(zip);

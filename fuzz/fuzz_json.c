@@ -24,7 +24,7 @@ static int parse(struct arena *arena, struct slice text, struct json **ret_json,
 	error_clear(error);
 	int result = json_parse(arena, text, &limits, ret_json, error);
 	require(result == error->code, "the recorded code is the returned one");
-	require(result == 0 || result == ERR_VALIDATION, "memory suffices");
+	require(!result || result == ERR_VALIDATION, "memory suffices");
 	require(utf8_valid(slice_of(error->english)) && utf8_valid(slice_of(error->spanish)),
 	        "sentences are UTF-8");
 	return result;

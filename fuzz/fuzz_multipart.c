@@ -51,7 +51,7 @@ static int parse(struct slice body, size_t piece, struct buf *found)
 	arena_init(&arena, LIMIT);
 	int result = multipart_begin(&multipart, slice_of("multipart/form-data; boundary=B"), &arena,
 	                             &sink, &error);
-	require(result == 0, "the boundary is good");
+	require(!result, "the boundary is good");
 	while (body.size && !result) {
 		size_t size = body.size < piece ? body.size : piece;
 		result = multipart_feed(&multipart, slice_make(body.data, size), &error);
@@ -71,7 +71,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct slice body = slice_make(data + 1, size - 1);
 	int result = parse(body, size, &whole);
 	require(parse(body, (size_t)data[0] % 16 + 1, &pieces) == result, "pieces do not matter");
-	require(result == 0 || result == ERR_VALIDATION, "memory suffices");
+	require(!result || result == ERR_VALIDATION, "memory suffices");
 	require(result || slice_equal(buf_slice(&whole), buf_slice(&pieces)), "the same is found");
 	return 0;
 }

@@ -31,11 +31,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct pdf_binding binding;
 	struct pdf_facts facts;
 	int result = pdf_read_binding(file, &binding, NULL);
-	require(result == 0 || result == ERR_INVALID_EVIDENCE, "the binding is read or not");
+	require(!result || result == ERR_INVALID_EVIDENCE, "the binding is read or not");
 	if (!result)
 		require_binding(&binding);
 	result = pdf_check(file, &(struct trust_roots){0}, &facts, NULL);
-	require(result == 0 || result == ERR_INVALID_EVIDENCE, "the report is valid or not");
+	require(!result || result == ERR_INVALID_EVIDENCE, "the report is valid or not");
 	if (result)
 		return 0;
 	require_binding(&facts.binding);

@@ -50,10 +50,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	arena_init(&arena, (size_t)512 << 20);
 	buf_init(&once, (size_t)64 << 20);
 	buf_init(&twice, (size_t)64 << 20);
-	int status =
+	int result =
 		receipts_read(&arena, slice_make((const char *)data, size), &receipts, &count, &error);
-	if (status < 0) {
-		require(status == ERR_INVALID_EVIDENCE && error.cause[0], "a refusal has a reason");
+	if (result) {
+		require(result == ERR_INVALID_EVIDENCE && error.cause[0], "a refusal has a reason");
 		require(!receipts && !count, "a refusal writes nothing");
 		return 0;
 	}

@@ -22,7 +22,7 @@ static void check_listing(struct slice text)
 	struct s3_listing listing;
 	arena_init(&arena, (size_t)4 << 20);
 	int result = s3_xml_listing(text, ITEMS_MAX, &arena, &listing, NULL);
-	require(result == 0 || result == ERR_IO || result == ERR_NO_MEMORY, "a known result");
+	require(!result || result == ERR_IO || result == ERR_NO_MEMORY, "a known result");
 	if (result)
 		return;
 	require(listing.count <= ITEMS_MAX, "no more items than asked for");

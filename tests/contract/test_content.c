@@ -94,7 +94,7 @@ static int exists(const char *name)
 	struct content_reader *reader = NULL;
 	uint64_t size = 0;
 	int result = content_read_begin(store, name, 0, &reader, &size, NULL);
-	if (result == 0)
+	if (!result)
 		content_read_end(reader);
 	else
 		assert_null(reader);

@@ -43,6 +43,6 @@ void failing_arm_others(unsigned kinds, int at);
 /* The name of the call that failed since, NULL if none did. No call fails any more. */
 const char *failing_disarm(void);
 /* Whether an error tells of such a failure, rather than of what was asked for. Of failing_parts. */
-bool failing_is_fault(int code);
+bool failing_is_fault(int result);
 
 #endif

@@ -6,10 +6,10 @@ int failing_code = ERR_UNAVAILABLE;
 
 _Static_assert(ERR_NO_MEMORY == -18, "as parts.def has it");
 
-bool failing_is_fault(int code)
+bool failing_is_fault(int result)
 {
-	return code == ERR_UNAVAILABLE || code == ERR_IO || code == ERR_NO_MEMORY ||
-	       code == ERR_NO_SPACE || code == ERR_UNKNOWN_OUTCOME;
+	return result == ERR_UNAVAILABLE || result == ERR_IO || result == ERR_NO_MEMORY ||
+	       result == ERR_NO_SPACE || result == ERR_UNKNOWN_OUTCOME;
 }
 
 #define CALL(kind, value, name) TRAMPOLINE(".globl", kind, value, name)

@@ -126,7 +126,7 @@ static void test_string_scanning(void **state)
 			int result = json_parse(&arena, slice_make(text, whole), NULL, &json, NULL);
 			bool plain = byte >= 0x20 && byte < 0x80 && byte != '"' && byte != '\\';
 			assert_int_equal(result, plain || byte == '\\' ? 0 : ERR_VALIDATION);
-			if (result == 0)
+			if (!result)
 				assert_int_equal(json->text.size, size + 1);
 			arena_reset(&arena);
 		}
@@ -322,7 +322,7 @@ static void test_memory_limit(void **state)
 			error_clear(&error);
 			arena_init(&arena, limit);
 			result = json_parse(&arena, slice_of(texts[i]), NULL, &json, &error);
-			if (result != 0) {
+			if (result) {
 				assert_null(json);
 				assert_int_equal(error.code, ERR_NO_MEMORY);
 			}

@@ -116,9 +116,9 @@ static void test_long_lines_and_lists(void **state)
 	                          "kind = qualified\nroots = /tmp/roots.pem\n");
 	sources.serving = true;
 	struct config config;
-	int code = config_load(&sources, &config);
+	int result = config_load(&sources, &config);
 	assert_int_equal(config.problem_count, 0);
-	assert_int_equal(code, OK);
+	assert_int_equal(result, OK);
 	assert_string_equal(config.settings.tsa_url, "https://a.example,https://b.example");
 	config_free(&config);
 	unlink(path);

@@ -156,16 +156,16 @@ static void opens(void **state)
 	for (int at = 1;; at++) {
 		store = NULL;
 		failing_arm(ALL, at);
-		int code = content_open_with(&options, &store, &error);
+		int result = content_open_with(&options, &store, &error);
 		if (!failing_disarm()) {
-			assert_int_equal(code, 0);
+			assert_int_equal(result, 0);
 			break;
 		}
-		if (code == 0) { /* of the walk upwards, whose end may lie anywhere */
+		if (!result) { /* of the walk upwards, whose end may lie anywhere */
 			content_close(store);
 			continue;
 		}
-		assert_true(code == ERR_VALIDATION || is_fault(code));
+		assert_true(result == ERR_VALIDATION || is_fault(result));
 		assert_null(store);
 	}
 	assert_int_equal(put("opened", 1), 0);
@@ -178,11 +178,11 @@ static void put_in_turn(const char *name)
 	for (int at = 1;; at++) {
 		error = (struct error){0};
 		failing_arm(ALL, at);
-		int code = put(name, SMALL);
-		if (!goes_on(name, at, code))
+		int result = put(name, SMALL);
+		if (!goes_on(name, at, result))
 			break;
 		int64_t found = get(name, SMALL);
-		assert_true(found == 0 || (code != 0 && found == ERR_NOT_FOUND));
+		assert_true(found == 0 || (result && found == ERR_NOT_FOUND));
 		assert_int_equal(content_delete(store, name, NULL), 0);
 	}
 	assert_int_equal(get(name, SMALL), 0);
@@ -197,9 +197,9 @@ static void stores_or_tells(void **state)
 	failing_errno = EOPNOTSUPP; /* of a file without a name, which not all file systems have */
 	error = (struct error){0};
 	failing_arm(FAILING_FILES, 1);
-	int code = put("event/cc/three", SMALL);
+	int result = put("event/cc/three", SMALL);
 	assert_non_null(failing_disarm());
-	assert_int_equal(code, endpoint ? 0 : ERR_IO);
+	assert_int_equal(result, endpoint ? 0 : ERR_IO);
 }
 
 static void stores_a_file(void **state)
@@ -266,7 +266,7 @@ static int list(void)
 	struct content_range range = {"listed", INT64_MIN, INT64_MAX};
 	seen = 0;
 	int result = content_list(store, &range, count_object, NULL, &error);
-	if (result == 0)
+	if (!result)
 		assert_int_equal(seen, 9);
 	return result;
 }
@@ -318,10 +318,10 @@ static void never_takes_an_error_for_success(void **state)
 		ask("behave", "{}");
 		ask("misbehave", TOLD_INSIDE);
 		failing_arm(FAILING_MEMORY, at);
-		int code = put("inside", SMALL);
+		int result = put("inside", SMALL);
 		const char *failed = failing_disarm();
-		if (!is_fault(code))
-			fail_msg("call %d, %s: %d", at, failed, code);
+		if (!is_fault(result))
+			fail_msg("call %d, %s: %d", at, failed, result);
 		if (!failed)
 			break;
 	}
@@ -336,15 +336,15 @@ static void an_object_in_parts(void **state)
 		skip();
 	for (int at = 3;; at += 6) {
 		failing_arm(FAILING_MEMORY, at);
-		int code = put("parts", LARGE);
+		int result = put("parts", LARGE);
 		const char *failed = failing_disarm();
 		if (!failed) {
-			assert_int_equal(code, 0);
+			assert_int_equal(result, 0);
 			break;
 		}
-		assert_true(code == 0 || is_fault(code));
+		assert_true(!result || is_fault(result));
 		int64_t found = get("parts", LARGE);
-		assert_true(found == 0 || (code != 0 && found == ERR_NOT_FOUND));
+		assert_true(found == 0 || (result && found == ERR_NOT_FOUND));
 		assert_int_equal(content_delete(store, "parts", NULL), 0);
 	}
 	IN_TURN(get("parts", LARGE));

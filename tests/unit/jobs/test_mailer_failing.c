@@ -121,9 +121,9 @@ static void begins_only_when_it_can(void **state)
 {
 	for (int at = 1;; at++) {
 		failing_arm(FAILING_MEMORY | FAILING_PARTS, at);
-		int code = mailer_init(&mailer, &service, "node", &error);
+		int result = mailer_init(&mailer, &service, "node", &error);
 		const char *failed = failing_disarm();
-		assert_int_equal(code, failed ? ERR_UNAVAILABLE : OK);
+		assert_int_equal(result, failed ? ERR_UNAVAILABLE : OK);
 		if (!failed)
 			break;
 	}

@@ -32,13 +32,13 @@ static void jobs_start_or_say_why_not(void **state)
 	for (int at = 1;; at++) {
 		struct jobs *jobs = NULL;
 		failing_arm(kinds, at);
-		int code = jobs_start(&office.service, &jobs, &error);
+		int result = jobs_start(&office.service, &jobs, &error);
 		const char *failed = failing_disarm();
-		if (code && (!failed || !failing_is_fault(code)))
-			fail_msg("call %d, %s: %d %s", at, failed ? failed : "none", code,
-			         error_reason(&error, code));
-		assert_true((code != OK) == (office.service.wake == NULL));
-		if (code) {
+		if (result && (!failed || !failing_is_fault(result)))
+			fail_msg("call %d, %s: %d %s", at, failed ? failed : "none", result,
+			         error_reason(&error, result));
+		assert_true(!result == (office.service.wake != NULL));
+		if (result) {
 			assert_null(jobs);
 			faults++;
 		}

@@ -84,11 +84,12 @@ static int stop(void **state)
 /* ---- in turn ---- */
 
 /* Whether to go on after an attempt in which the `at`th call was to fail. */
-static bool goes_on(const char *what, int at, int code, const struct error *error)
+static bool goes_on(const char *what, int at, int result, const struct error *error)
 {
 	const char *failed = failing_disarm();
-	if (code != (failed ? ERR_NO_MEMORY : 0))
-		fail_msg("%s, call %d, %s: %d %s", what, at, failed ? failed : "none", code, error->cause);
+	if (result != (failed ? ERR_NO_MEMORY : 0))
+		fail_msg("%s, call %d, %s: %d %s", what, at, failed ? failed : "none", result,
+		         error->cause);
 	return failed;
 }
 

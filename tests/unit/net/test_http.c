@@ -227,7 +227,7 @@ static void test_body_limit(void **state)
 		finish(&script);
 		if (result != cases[i].result)
 			fail_msg("case %zu: %d", i, result);
-		if (result == 0) {
+		if (!result) {
 			assert_string_equal(answer.body.data, cases[i].body);
 			assert_int_equal(answer.cut, cases[i].cut);
 		}

@@ -272,7 +272,7 @@ static int send_to_scripted(int port)
 	exchange.request.guard = &only_second;
 	http_many_begin(many, &exchange);
 	assert_ptr_equal(take(many), &exchange);
-	if (exchange.result == 0) {
+	if (!exchange.result) {
 		assert_string_equal(exchange.answer.address, "127.0.0.2");
 		http_answer_free(&exchange.answer);
 	}

@@ -32,7 +32,7 @@ void fixture_open(struct fixture *fixture)
 	snprintf(keys, sizeof keys, "%s/keys", fixture->directory);
 	struct signer_options options = {.directory = keys, .development = true};
 	struct error error = {0};
-	if (signer_start(&options, &fixture->signer, &error) < 0)
+	if (signer_start(&options, &fixture->signer, &error))
 		fail_msg("signer: %s", error.cause);
 	snprintf(fixture->trust, sizeof fixture->trust, "%s/trust.pem", fixture->directory);
 	fixture_write(fixture->trust, signer_trust(fixture->signer));
@@ -116,15 +116,15 @@ static int stamp(void *context, const struct sha256 *imprint, struct buf *out, s
 	BUF_AUTO struct buf request, response;
 	buf_init(&request, TIMESTAMP_REQUEST_MAX);
 	buf_init(&response, TIMESTAMP_RESPONSE_MAX);
-	int status = timestamp_request(imprint, NULL, &request, error);
-	if (status == 0)
-		status = signer_timestamp(fixture->signer, buf_slice(&request), &response, error);
+	int result = timestamp_request(imprint, NULL, &request, error);
+	if (!result)
+		result = signer_timestamp(fixture->signer, buf_slice(&request), &response, error);
 	struct slice token;
-	if (status == 0)
-		status = timestamp_response_token(buf_slice(&response), &token, error);
-	if (status == 0)
+	if (!result)
+		result = timestamp_response_token(buf_slice(&response), &token, error);
+	if (!result)
 		buf_add_slice(out, token);
-	return status;
+	return result;
 }
 
 struct cms_signing fixture_signing(struct fixture *fixture, enum mode mode,
@@ -335,16 +335,16 @@ static void stamp_again(const struct fixture *fixture, struct round *round)
 
 static int add_leaves(struct maker *maker, int64_t from, int64_t to)
 {
-	int status = 0;
-	for (int64_t i = from; i <= to && status == 0; i++) {
+	int result = 0;
+	for (int64_t i = from; i <= to && !result; i++) {
 		struct sha256 hash = maker->hashes[i];
 		if (maker->plan->fault == FAULT_LEAF_MISSING && i == from)
 			continue;
 		if (maker->plan->fault == FAULT_LEAF && i == from)
 			hash.bytes[31] ^= 1;
-		status = archive_add_leaf(maker->archive, i, &hash, NULL);
+		result = archive_add_leaf(maker->archive, i, &hash, NULL);
 	}
-	return status;
+	return result;
 }
 
 static int add_round(struct maker *maker, const struct round *round, const struct round *before)
@@ -399,11 +399,11 @@ static int add_seals(struct maker *maker)
 		seal_chain(maker, count);
 	struct segment *segments = maker->fixture->seals->segments;
 	struct round *rounds = maker->fixture->seals->rounds;
-	int status = add_leaves(maker, segments[begin].seal.first_sequence, plan->first - 1);
+	int result = add_leaves(maker, segments[begin].seal.first_sequence, plan->first - 1);
 	int64_t last = (int64_t)(end + 1) * plan->segment_size;
-	if (status == 0)
-		status = add_leaves(maker, plan->last + 1, last < plan->total ? last : plan->total);
-	for (size_t i = begin; i <= end && status == 0; i++) {
+	if (!result)
+		result = add_leaves(maker, plan->last + 1, last < plan->total ? last : plan->total);
+	for (size_t i = begin; i <= end && !result; i++) {
 		struct archive_segment segment = {segments[i].seal, &segments[i].path,
 		                                  rounds[segments[i].round].id};
 		struct tree_proof longer = segments[i].path;
@@ -411,50 +411,50 @@ static int add_seals(struct maker *maker)
 		if (plan->fault == FAULT_PATH)
 			segment.path = &longer;
 		if (plan->fault != FAULT_SEGMENT_MISSING || i != begin)
-			status = archive_add_segment(maker->archive, &segment, NULL);
+			result = archive_add_segment(maker->archive, &segment, NULL);
 	}
 	size_t ahead = plan->fault == FAULT_ROUND_EXTRA ? 2 : 1;
-	for (size_t i = begin >= ahead ? begin - ahead : 0; i <= end && status == 0; i++)
-		status = add_round(maker, &rounds[i], i > 0 ? &rounds[i - 1] : NULL);
-	return status;
+	for (size_t i = begin >= ahead ? begin - ahead : 0; i <= end && !result; i++)
+		result = add_round(maker, &rounds[i], i > 0 ? &rounds[i - 1] : NULL);
+	return result;
 }
 
 static int write_archive(struct maker *maker, const struct archive_facts *facts,
                          struct fixture_archive *made)
 {
 	const struct fixture_plan *plan = maker->plan;
-	int status = archive_begin(made->path, facts, &maker->archive, NULL);
-	for (size_t i = 0; i < 2 && status == 0; i++)
+	int result = archive_begin(made->path, facts, &maker->archive, NULL);
+	for (size_t i = 0; i < 2 && !result; i++)
 		if ((config_of(maker, plan->first) <= i && config_of(maker, plan->last) >= i) ||
 		    plan->fault == FAULT_UNUSED_CONFIG)
-			status = archive_add_config(maker->archive, (int64_t)i + 1,
+			result = archive_add_config(maker->archive, (int64_t)i + 1,
 			                            buf_slice(&maker->configs[i]), NULL);
-	for (int64_t i = plan->first; i <= plan->last && status == 0; i++) {
+	for (int64_t i = plan->first; i <= plan->last && !result; i++) {
 		struct event_facts event;
 		event_of(maker, i, &event);
 		if (plan->fault == FAULT_PREVIOUS_CHAIN_HASH && i == 3)
 			event.previous_chain_hash.bytes[0] ^= 1;
 		if (plan->fault == FAULT_EVENT_FOREIGN && i == plan->last)
 			event.declaration.client_ref = slice_of("another");
-		status = archive_add_event(maker->archive, &event, NULL);
+		result = archive_add_event(maker->archive, &event, NULL);
 	}
-	if (status == 0 && plan->mode == MODE_LIVE)
-		status = add_seals(maker);
+	if (!result && plan->mode == MODE_LIVE)
+		result = add_seals(maker);
 	struct cms_signer signer;
 	struct cms_signing signing = maker->fixture->signing
 	                                 ? *maker->fixture->signing
 	                                 : fixture_signing(maker->fixture, plan->mode, &signer);
 	struct error error = {0};
-	if (status == 0)
-		status = archive_finish(maker->archive, &signing, &made->sum, &error);
+	if (!result)
+		result = archive_finish(maker->archive, &signing, &made->sum, &error);
 	if (error.cause[0])
 		print_message("archive_finish: %s\n", error.cause);
-	if (status == 0) {
+	if (!result) {
 		made->first_chain_hash = archive_first_chain_hash(maker->archive);
 		made->last_chain_hash = archive_last_chain_hash(maker->archive);
 	}
 	archive_free(maker->archive);
-	return status;
+	return result;
 }
 
 /* What was asked for, and when it was issued. */
@@ -511,23 +511,23 @@ int fixture_make(struct fixture *fixture, const char *name, const struct fixture
 	struct part_writer *parts =
 		plan->content ? make_parts(&maker, directory, &made, &facts.parts) : NULL;
 	facts.part_count = made.part_count;
-	int status = write_archive(&maker, &facts, &made);
+	int result = write_archive(&maker, &facts, &made);
 	part_writer_free(parts);
 	buf_free(&maker.configs[0]);
 	buf_free(&maker.configs[1]);
 	buf_free(&maker.genesis);
 	buf_free(&maker.scratch);
 	free(maker.hashes);
-	if (status == 0)
+	if (!result)
 		*ret_archive = made;
-	return status;
+	return result;
 }
 
 void fixture_verify(const char *const *paths, size_t count, const struct trust_roots *roots,
                     struct verify_result *ret_result)
 {
 	struct error error = {0};
-	if (verify_paths(paths, count, roots, NULL, ret_result, &error) < 0)
+	if (verify_paths(paths, count, roots, NULL, ret_result, &error))
 		fail_msg("verify_paths: %s", error.cause);
 }
 

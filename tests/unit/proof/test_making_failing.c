@@ -72,9 +72,9 @@ static void remove_files(void)
 }
 
 /* A fault of the machine, never one of what was given, and never an interface's refusal. */
-static bool is_fault(int status)
+static bool is_fault(int result)
 {
-	return status == ERR_NO_MEMORY || status == ERR_IO || status == ERR_NO_SPACE;
+	return result == ERR_NO_MEMORY || result == ERR_IO || result == ERR_NO_SPACE;
 }
 
 /* `make` makes `count` files when nothing fails, and none when it answers an error. */
@@ -84,18 +84,18 @@ static void make_in_turn(int (*make)(struct error *error), int count, int stride
 	for (;; at += stride) {
 		struct error error = {0};
 		failing_arm(ALL, at);
-		int status = make(&error);
+		int result = make(&error);
 		const char *failed = failing_disarm();
 		int left = files_made();
 		remove_files();
 		if (!failed) {
-			assert_int_equal(status, 0);
+			assert_int_equal(result, 0);
 			assert_int_equal(left, count);
 			break;
 		}
-		bool good = status == 0 ? left == count : is_fault(status) && left == 0;
+		bool good = result ? is_fault(result) && left == 0 : left == count;
 		if (!good)
-			print_error("call %d, %s: status %d (%s), %d files\n", at, failed, status, error.cause,
+			print_error("call %d, %s: result %d (%s), %d files\n", at, failed, result, error.cause,
 			            left);
 		wrong += !good;
 	}
@@ -109,17 +109,17 @@ static int make_parts(struct error *error)
 	const struct part_facts *parts;
 	size_t count;
 	struct part_entry entry = {1, slice_of("evt_1"), sha256_of(CONTENT, strlen(CONTENT)), false};
-	int status =
+	int result =
 		part_writer_begin(directory, FIXTURE_CERTIFICATION, FIXTURE_CHANNEL, 0, 4, &writer, error);
-	if (status < 0)
-		return status;
+	if (result)
+		return result;
 	/* Two entries a part. */
-	for (; entry.sequence <= 3 && status == 0; entry.sequence++)
-		status = part_writer_add(writer, &entry, slice_of(CONTENT), error);
-	if (status == 0)
-		status = part_writer_finish(writer, &parts, &count, error);
+	for (; entry.sequence <= 3 && !result; entry.sequence++)
+		result = part_writer_add(writer, &entry, slice_of(CONTENT), error);
+	if (!result)
+		result = part_writer_finish(writer, &parts, &count, error);
 	part_writer_free(writer);
-	return status;
+	return result;
 }
 
 static void content_parts(void **state)
@@ -153,14 +153,14 @@ static int add_all(struct archive *archive, struct slice config, struct error *e
 	struct archive_token token = {"An authority", AUTHORITY_DEVELOPMENT, slice_of("request"),
 	                              slice_of("token"), 1};
 	struct archive_round round = {"rnd_1", hash, {token, token}, 2};
-	int status = archive_add_config(archive, 1, config, error);
-	if (status == 0)
-		status = archive_add_event(archive, &event, error);
-	if (status == 0)
-		status = archive_add_leaf(archive, 1, &hash, error);
-	if (status == 0)
-		status = archive_add_segment(archive, &segment, error);
-	return status == 0 ? archive_add_round(archive, &round, error) : status;
+	int result = archive_add_config(archive, 1, config, error);
+	if (!result)
+		result = archive_add_event(archive, &event, error);
+	if (!result)
+		result = archive_add_leaf(archive, 1, &hash, error);
+	if (!result)
+		result = archive_add_segment(archive, &segment, error);
+	return result ? result : archive_add_round(archive, &round, error);
 }
 
 static int make_archive(struct error *error)
@@ -184,14 +184,14 @@ static int make_archive(struct error *error)
 	                              .verification_url = "https://example.org/v"};
 	struct archive *archive;
 	struct zip_sum sum;
-	int status = archive_begin(path, &facts, &archive, error);
-	if (status < 0)
-		return status;
-	status = add_all(archive, slice_of("{}"), error);
-	if (status == 0)
-		status = archive_finish(archive, &signing, &sum, error);
+	int result = archive_begin(path, &facts, &archive, error);
+	if (result)
+		return result;
+	result = add_all(archive, slice_of("{}"), error);
+	if (!result)
+		result = archive_finish(archive, &signing, &sum, error);
 	archive_free(archive);
-	return status;
+	return result;
 }
 
 static void an_archive(void **state)
@@ -205,11 +205,11 @@ static int make_report(struct error *error)
 	int file = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	if (file < 0)
 		return ERR_IO;
-	int status = report_render(&sample.facts, LANGUAGE_SPANISH, file, error);
+	int result = report_render(&sample.facts, LANGUAGE_SPANISH, file, error);
 	close(file);
-	if (status < 0)
+	if (result)
 		unlink(path); /* the file is its caller's */
-	return status;
+	return result;
 }
 
 static void a_report(void **state)

@@ -51,10 +51,10 @@ static struct zip_writer *begin(uint64_t bytes_max, uint32_t entries_max)
 static int open_status(void)
 {
 	struct zip_reader *reader;
-	int status = zip_open(path, &reader, NULL);
-	if (status == 0)
+	int result = zip_open(path, &reader, NULL);
+	if (!result)
 		zip_reader_free(reader);
-	return status;
+	return result;
 }
 
 static void write_sample(void)
@@ -141,13 +141,13 @@ static void every_bit_but_content_is_the_shapes(void **state)
 		store(bytes, size);
 		struct zip_reader *reader;
 		struct zip_sum sum;
-		int status = zip_open(path, &reader, NULL);
-		if (status == 0) { /* then it is in the content */
-			for (uint32_t i = 0; i < zip_count(reader) && status == 0; i++)
-				status = zip_entry_sum(reader, zip_at(reader, i), &sum, NULL);
+		int result = zip_open(path, &reader, NULL);
+		if (!result) { /* then it is in the content */
+			for (uint32_t i = 0; i < zip_count(reader) && !result; i++)
+				result = zip_entry_sum(reader, zip_at(reader, i), &sum, NULL);
 			zip_reader_free(reader);
 		}
-		if (status != ERR_INVALID_EVIDENCE)
+		if (result != ERR_INVALID_EVIDENCE)
 			fail_msg("bit %zu of byte %zu was not found", bit % 8, bit / 8);
 		bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
 	}

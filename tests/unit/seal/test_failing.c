@@ -26,7 +26,7 @@ static int give_timestamp(void *context, const struct sha256 *imprint, struct bu
 	buf_init(&asked, TIMESTAMP_REQUEST_MAX);
 	buf_init(&answer, TIMESTAMP_RESPONSE_MAX);
 	int result = timestamp_request(imprint, NULL, &asked, error);
-	if (result == 0)
+	if (!result)
 		result = signer_timestamp(context, buf_slice(&asked), &answer, error);
 	return result ? result
 	              : timestamp_verify_response(buf_slice(&asked), buf_slice(&answer),
@@ -53,7 +53,7 @@ static int verify(struct slice signature, struct signer *by, struct error *error
 	int result =
 		cms_verify(signature, &digest, &(struct trust_roots){signer_trust(by), signer_trust(by)},
 	               &facts, error);
-	if (result == 0)
+	if (!result)
 		assert_true(facts.trusted && facts.has_timestamp && facts.signer.subject[0]);
 	return result;
 }
@@ -94,13 +94,13 @@ static void in_turn(int (*run)(struct error *error), int calls_min)
 		int result = run(&error);
 		const char *failed = failing_disarm();
 		if (!failed) {
-			if (result != 0)
+			if (result)
 				fail_msg("%d: %s", result, error.cause);
 			break;
 		}
-		if (result != 0 && !is_fault(result))
+		if (result && !is_fault(result))
 			print_error("call %d, %s: %d %s\n", at, failed, result, error.cause);
-		wrong += result != 0 && !is_fault(result);
+		wrong += result && !is_fault(result);
 	}
 	assert_true(at > calls_min);
 	assert_int_equal(wrong, 0);
@@ -143,7 +143,7 @@ static int run_certificates(struct error *error)
 
 	buf_init(&out, (size_t)1 << 20);
 	int result = certificates_read(signer_trust(signer), &certificates, error);
-	if (result == 0) {
+	if (!result) {
 		assert_int_equal(sk_X509_num(certificates), 2); /* none was left out */
 		result = certificates_write(certificates, &out);
 	}
@@ -196,7 +196,7 @@ static void test_development_keys(void **state)
 		failing_arm(ALL, at);
 		int result = development_create(directory, &error);
 		failed = failing_disarm() != NULL;
-		if (result != 0 && !is_fault(result))
+		if (result && !is_fault(result))
 			fail_msg("call %d: %d %s", at, result, error.cause);
 		assert_int_equal(development_create(directory, &error), 0);
 		assert_true(failed || at > 60);
@@ -220,11 +220,11 @@ static void test_signing_process(void **state)
 		BUF_AUTO struct buf out = {0};
 		failing_arm(ALL, at);
 		int result = signer_start(&options, &other, &error);
-		failed = failing_disarm() != NULL || result != 0;
-		if (result != 0)
+		failed = failing_disarm() != NULL || result;
+		if (result)
 			continue;
 		result = create(other, &out, &error);
-		if (result == 0)
+		if (!result)
 			assert_int_equal(verify(buf_slice(&out), other, NULL), 0);
 		failed |= result != 0;
 		signer_stop(other);

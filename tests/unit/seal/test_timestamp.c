@@ -544,7 +544,7 @@ static void test_signers(void **state)
 			timestamp_verify_token(buf_slice(&made), &imprint, buf_slice(&root), &facts, &error);
 		if (cases[i].cause)
 			assert_refused(result, &error, cases[i].cause);
-		else if (result != 0)
+		else if (result)
 			fail_msg("case %zu: %s", i, error.cause);
 	}
 }

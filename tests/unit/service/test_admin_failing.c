@@ -200,18 +200,18 @@ static void take_turns(struct admin *admin, const struct step *step, struct name
 		struct json *json = NULL;
 		assert_int_equal(json_parse(&arena, slice_of(arguments), NULL, &json, NULL), OK);
 		failing_arm(EVERYTHING, at);
-		int code = admin_run(admin, operation, json, &answer, &error);
+		int result = admin_run(admin, operation, json, &answer, &error);
 		const char *failed = failing_disarm();
-		if (code && !failing_is_fault(code) && !(once && at > 1))
-			fail_msg("%s, call %d, %s: %d %s", step->operation, at, failed, code, error.cause);
-		if (!code)
+		if (result && !failing_is_fault(result) && !(once && at > 1))
+			fail_msg("%s, call %d, %s: %d %s", step->operation, at, failed, result, error.cause);
+		if (!result)
 			assert_true(answer.size > 0);
-		if (!code && step->keep && (!failed || changes)) {
+		if (!result && step->keep && (!failed || changes)) {
 			const char *member = strchr(step->keep, '=');
 			keep(names, step->keep, (size_t)(member - step->keep),
 			     member_of(&arena, buf_slice(&answer), member + 1));
 		}
-		if (!failed || (!code && changes)) {
+		if (!failed || (!result && changes)) {
 			arena_free(&arena);
 			return;
 		}
@@ -294,9 +294,9 @@ static void expect_not_found(struct admin *admin, const struct admin_operation *
 	struct json *json = NULL;
 	assert_int_equal(json_parse(&arena, arguments, NULL, &json, NULL), OK);
 	struct error error = {0};
-	int code = admin_run(admin, operation, json, &answer, &error);
-	if (code != ERR_NOT_FOUND || strlen(error_message(&error, LANGUAGE_SPANISH)) < 10)
-		fail_msg("%s %.*s: %d", operation->name, (int)arguments.size, arguments.data, code);
+	int result = admin_run(admin, operation, json, &answer, &error);
+	if (result != ERR_NOT_FOUND || strlen(error_message(&error, LANGUAGE_SPANISH)) < 10)
+		fail_msg("%s %.*s: %d", operation->name, (int)arguments.size, arguments.data, result);
 	assert_int_equal(answer.size, 0);
 }
 

@@ -46,9 +46,9 @@ static int tear_down(void **state)
 	return 0;
 }
 
-static bool is_fault(int code)
+static bool is_fault(int result)
 {
-	return code == ERR_IO || code == ERR_NO_MEMORY || code == ERR_UNAVAILABLE;
+	return result == ERR_IO || result == ERR_NO_MEMORY || result == ERR_UNAVAILABLE;
 }
 
 static struct admin_server *start(const char *path)
@@ -74,10 +74,10 @@ static void starts_or_says_why_not(void **state)
 		for (int at = 1;; at++) {
 			struct admin_server *server = NULL;
 			failing_arm(KINDS, at);
-			int code = admin_server_start(&admin, paths[i], &server, &error);
+			int result = admin_server_start(&admin, paths[i], &server, &error);
 			const char *failed = failing_disarm();
-			if (failed ? !is_fault(code) : code != OK)
-				fail_msg("%s, call %d, %s: %d", paths[i], at, failed ? failed : "none", code);
+			if (failed ? !is_fault(result) : result)
+				fail_msg("%s, call %d, %s: %d", paths[i], at, failed ? failed : "none", result);
 			if (!failed)
 				ask(paths[i], LIST, "\"has_more\":false");
 			admin_server_stop(server);
@@ -95,10 +95,10 @@ static void a_caller_is_told_of_his_own_faults(void **state)
 			BUF_AUTO struct buf answer;
 			buf_init(&answer, ADMIN_RESULT_MAX);
 			failing_arm(KINDS, at);
-			int code = admin_exchange(paths[i], slice_of(LIST), &answer, &error);
+			int result = admin_exchange(paths[i], slice_of(LIST), &answer, &error);
 			const char *failed = failing_disarm();
-			if (failed ? !is_fault(code) : code != OK)
-				fail_msg("%s, call %d, %s: %d", paths[i], at, failed ? failed : "none", code);
+			if (failed ? !is_fault(result) : result)
+				fail_msg("%s, call %d, %s: %d", paths[i], at, failed ? failed : "none", result);
 			if (!failed)
 				break;
 		}

@@ -30,12 +30,12 @@ static char id[ID_SIZE], key_text[KEY_TEXT_MAX];
 static struct sha256 key_hash;
 
 /* Whether to go on after an attempt in which the `at`th call was to fail. */
-static bool goes_on(const char *what, int at, int code)
+static bool goes_on(const char *what, int at, int result)
 {
 	const char *failed = failing_disarm();
-	if (failed ? !failing_is_fault(code) : code != OK)
-		fail_msg("%s, call %d, %s: %d %s", what, at, failed ? failed : "none", code,
-		         error_reason(&error, code));
+	if (failed ? !failing_is_fault(result) : result)
+		fail_msg("%s, call %d, %s: %d %s", what, at, failed ? failed : "none", result,
+		         error_reason(&error, result));
 	return failed;
 }
 
@@ -249,7 +249,7 @@ static void a_request_is_accepted_or_told_to_have_failed(void **state)
 		const char *failed = failing_disarm();
 		assert_int_equal(store_get_balance(store, office.sample.account, &after, &error), OK);
 		/* Accepted, and no memory for the answer: that is told by its buffer. */
-		bool answered = result == OK && !buf_check(&out);
+		bool answered = !result && !buf_check(&out);
 		if (result ? !failed || !failing_is_fault(result) : !failed && !answered)
 			fail_msg("call %d, %s: %d", at, failed ? failed : "none", result);
 		assert_int_equal(before.balance - after.balance, result ? 0 : 5);
@@ -306,13 +306,13 @@ static void a_backup_is_whole_or_none(void **state)
 	for (int at = 1;; at++) {
 		scratch_remove(path);
 		failing_arm(kinds, at);
-		int code = backup_make(office.service.store, office.service.content, path, clock_now_us(),
-		                       &facts, &error);
+		int result = backup_make(office.service.store, office.service.content, path, clock_now_us(),
+		                         &facts, &error);
 		const char *failed = failing_disarm();
-		if (failed ? !failing_is_fault(code) && code != OK : code != OK)
-			fail_msg("call %d, %s: %d %s", at, failed ? failed : "none", code,
-			         error_reason(&error, code));
-		if (code == OK)
+		if (failed ? !failing_is_fault(result) && result : result)
+			fail_msg("call %d, %s: %d %s", at, failed ? failed : "none", result,
+			         error_reason(&error, result));
+		if (!result)
 			assert_int_equal(facts.content_missing, 0);
 		if (!failed)
 			break;
@@ -326,11 +326,11 @@ static void a_backup_is_whole_or_none(void **state)
 		struct db_options store = {.url = url, .create = true};
 		struct content_options objects = {.url = content, .create = true};
 		failing_arm(kinds, at);
-		int code = backup_restore(path, &store, &objects, &facts, &error);
+		int result = backup_restore(path, &store, &objects, &facts, &error);
 		const char *failed = failing_disarm();
-		if (failed ? !failing_is_fault(code) && code != OK : code != OK)
-			fail_msg("call %d, %s: %d %s", at, failed ? failed : "none", code,
-			         error_reason(&error, code));
+		if (failed ? !failing_is_fault(result) && result : result)
+			fail_msg("call %d, %s: %d %s", at, failed ? failed : "none", result,
+			         error_reason(&error, result));
 		if (!failed)
 			break;
 	}
@@ -361,14 +361,14 @@ static void the_service_starts_or_says_why_not(void **state)
 	for (int at = 1;; at++) {
 		error_clear(&error);
 		failing_arm(kinds, at);
-		int code = service_open(&office.settings, false, &office.service, &error);
+		int result = service_open(&office.settings, false, &office.service, &error);
 		const char *failed = failing_disarm();
-		if (code && (!failed || !failing_is_fault(code)))
-			fail_msg("call %d, %s: %d %s", at, failed ? failed : "none", code,
-			         error_reason(&error, code));
+		if (result && (!failed || !failing_is_fault(result)))
+			fail_msg("call %d, %s: %d %s", at, failed ? failed : "none", result,
+			         error_reason(&error, result));
 		if (!failed)
 			break;
-		if (!code)
+		if (!result)
 			service_close(&office.service);
 		assert_null(office.service.store);
 	}

@@ -50,10 +50,10 @@ int __wrap_store_register_batch(struct store *store, unsigned sequencer,
 	while (seen.closed)
 		pthread_cond_wait(&seen.changed, &seen.mutex);
 	int result = OK;
-	for (size_t i = 0; i < batch->count && result == OK; i++)
+	for (size_t i = 0; i < batch->count && !result; i++)
 		if (seen.broken && batch->items[i]->account == seen.broken)
 			result = seen.failure;
-	for (size_t i = 0; i < batch->count && result == OK; i++) {
+	for (size_t i = 0; i < batch->count && !result; i++) {
 		struct registration *item = batch->items[i];
 		bool refused = batch->clock.ahead_us > batch->clock.bound_us || item->chain == seen.behind;
 		item->result = refused && item->chain % 2 == MODE_LIVE ? ERR_CLOCK : OK;
@@ -93,7 +93,8 @@ static void note_done(struct pending_registration *pending)
 {
 	pthread_mutex_lock(&seen.mutex);
 	seen.done++;
-	seen.refused += pending->registration.result != OK;
+	if (pending->registration.result)
+		seen.refused++;
 	pthread_cond_broadcast(&seen.changed);
 	pthread_mutex_unlock(&seen.mutex);
 }

@@ -32,17 +32,17 @@ static struct sample sample;
 static struct arena arena;
 static struct error error;
 
-static bool is_fault(int code)
+static bool is_fault(int result)
 {
-	return code == ERR_UNAVAILABLE || code == ERR_IO || code == ERR_NO_MEMORY;
+	return result == ERR_UNAVAILABLE || result == ERR_IO || result == ERR_NO_MEMORY;
 }
 
 /* Whether to go on after an attempt in which the `at`th call was to fail. */
-static bool goes_on(const char *what, int at, int code)
+static bool goes_on(const char *what, int at, int result)
 {
 	const char *failed = failing_disarm();
-	if (failed ? !is_fault(code) : code != OK)
-		fail_msg("%s, call %d, %s: %d %s", what, at, failed ? failed : "none", code, error.cause);
+	if (failed ? !is_fault(result) : result)
+		fail_msg("%s, call %d, %s: %d %s", what, at, failed ? failed : "none", result, error.cause);
 	return failed;
 }
 

@@ -66,9 +66,9 @@ static const char *disarm(void)
 	return was_cut ? "cut" : failed;
 }
 
-static bool is_fault(int code)
+static bool is_fault(int result)
 {
-	return code == ERR_UNAVAILABLE || code == ERR_NO_MEMORY || code == ERR_UNKNOWN_OUTCOME;
+	return result == ERR_UNAVAILABLE || result == ERR_NO_MEMORY || result == ERR_UNKNOWN_OUTCOME;
 }
 
 /* Shortly after a failed attempt to connect there is no other. */
@@ -92,7 +92,7 @@ static bool is_fault(int code)
 				arm(how, at);                                                                      \
 				int code = (expression);                                                           \
 				failed = disarm();                                                                 \
-				if (failed ? code != OK && !is_fault(code) : code != OK)                           \
+				if (failed ? code && !is_fault(code) : code)                                       \
 					fail_msg("%s, %d, %s: %d %s", #expression, at, failed, code, error.cause);     \
 				REPEAT(code, expression);                                                          \
 			}                                                                                      \
@@ -111,7 +111,7 @@ static int set_up(void **state)
 	(void)state;
 	sample = (struct sample){.now_us = clock_now_us() - US_PER_SECOND};
 	struct store *store;
-	if (store_open(&(struct db_options){.url = url, .create = true}, &store, &error) != OK)
+	if (store_open(&(struct db_options){.url = url, .create = true}, &store, &error))
 		return -1;
 	sample_fill(&sample, store, MODALITY_HASH_ONLY, 100000);
 	arena_init(&arena, (size_t)64 << 20);
@@ -147,16 +147,16 @@ static void opens(void **state)
 	store_close(sample.store);
 	for (int at = 1;; at++) {
 		arm(CALLS, at);
-		int code = open_store();
+		int result = open_store();
 		const char *failed = disarm();
-		if (code == OK && failed)
+		if (!result && failed)
 			store_close(sample.store);
 		if (!failed) {
-			assert_int_equal(code, OK);
+			assert_int_equal(result, OK);
 			break;
 		}
-		if (code != OK && !is_fault(code))
-			fail_msg("%s: %d %s", failed, code, error.cause);
+		if (result && !is_fault(result))
+			fail_msg("%s: %d %s", failed, result, error.cause);
 	}
 	assert_int_equal(count_events(), EVENTS);
 }
@@ -187,27 +187,27 @@ static int register_one(bool *ret_replayed)
 static void registers_once(void **state)
 {
 	(void)state;
-	int unknown = 0, code;
+	int unknown = 0, result;
 	for (enum how how = CALLS; how <= CUTS; how++) {
 		const char *failed = "";
 		for (int at = 1; failed; at++, registered++) {
 			bool replayed;
 			arm(how, at);
-			code = register_one(&replayed);
+			result = register_one(&replayed);
 			failed = disarm();
-			assert_true(failed ? code == OK || is_fault(code) : code == OK);
-			if (code == OK)
+			assert_true(failed ? !result || is_fault(result) : !result);
+			if (!result)
 				continue;
-			int before = code;
-			unknown += code == ERR_UNKNOWN_OUTCOME;
-			REPEAT(code, register_one(&replayed));
+			int before = result;
+			unknown += result == ERR_UNKNOWN_OUTCOME;
+			REPEAT(result, register_one(&replayed));
 			assert_true(!replayed || before == ERR_UNKNOWN_OUTCOME);
-			REPEAT(code, register_one(&replayed));
+			REPEAT(result, register_one(&replayed));
 			assert_true(replayed);
 		}
 	}
 	assert_true(unknown > 0);
-	REPEAT(code, store_ready(sample.store, &error));
+	REPEAT(result, store_ready(sample.store, &error));
 	assert_int_equal(count_events(), EVENTS + registered);
 }
 
@@ -249,11 +249,11 @@ static void backs_up_or_tells(void **state)
 	for (int at = 1; failed; at++) {
 		error = (struct error){0};
 		failing_arm(FAILING_MEMORY | FAILING_FILES | FAILING_POSTGRES, at);
-		int code = db_backup(db, path, &error);
+		int result = db_backup(db, path, &error);
 		failed = failing_disarm();
-		if (failed ? code != OK && !is_fault(code) : code != OK)
-			fail_msg("%d, %s: %d %s", at, failed, code, error.cause);
-		REPEAT(code, store_ready(sample.store, &error));
+		if (failed ? result && !is_fault(result) : result)
+			fail_msg("%d, %s: %d %s", at, failed, result, error.cause);
+		REPEAT(result, store_ready(sample.store, &error));
 	}
 	unlink(path);
 }

@@ -125,9 +125,9 @@ static int64_t count_events(void)
 	return report.events;
 }
 
-static bool is_read_fault(int code)
+static bool is_read_fault(int result)
 {
-	return code == ERR_IO || code == ERR_UNAVAILABLE || code == ERR_NO_MEMORY;
+	return result == ERR_IO || result == ERR_UNAVAILABLE || result == ERR_NO_MEMORY;
 }
 
 /* One event, whose reference is `number`. */
@@ -164,13 +164,13 @@ static void what_is_not_written_is_not_there(void **state)
 		for (int at = 1;; at++, events++) {
 			bool replayed = true;
 			arm(WRITES, at, numbers[i]);
-			int code = register_one(events, &replayed);
+			int result = register_one(events, &replayed);
 			if (!disarm()) {
-				assert_int_equal(code, OK);
+				assert_int_equal(result, OK);
 				events++;
 				break;
 			}
-			assert_int_equal(code, ERR_NO_SPACE);
+			assert_int_equal(result, ERR_NO_SPACE);
 			assert_int_equal(count_events(), events);
 			assert_int_equal(register_one(events, &replayed), OK);
 			assert_false(replayed);
@@ -186,12 +186,12 @@ static void what_is_not_synced_is_not_known(void **state)
 	for (int at = 1;; at++) {
 		bool replayed;
 		arm(SYNCS, at, EIO);
-		int code = register_one(events, &replayed);
+		int result = register_one(events, &replayed);
 		if (!disarm()) {
-			assert_int_equal(code, OK);
+			assert_int_equal(result, OK);
 			break;
 		}
-		assert_int_equal(code, ERR_UNKNOWN_OUTCOME);
+		assert_int_equal(result, ERR_UNKNOWN_OUTCOME);
 		assert_int_equal(error.code, ERR_UNKNOWN_OUTCOME);
 		assert_int_equal(register_one(events + 1, &replayed), ERR_UNAVAILABLE);
 		assert_int_equal(store_ready(sample.store, &error), ERR_UNAVAILABLE);
@@ -210,17 +210,17 @@ static void opens_or_tells_why(void **state)
 	for (unsigned kind = READS; kind <= SYNCS; kind *= 2)
 		for (int at = 1;; at++) {
 			arm(kind, at, EIO);
-			int code = open_store();
+			int result = open_store();
 			if (!disarm()) {
-				assert_int_equal(code, OK);
+				assert_int_equal(result, OK);
 				store_close(sample.store);
 				break;
 			}
-			if (code != OK && !is_read_fault(code) && code != ERR_NO_SPACE)
-				fail_msg("%s %d: %d %s", failed, at, code, error.cause);
-			if (code == OK)
+			if (result && !is_read_fault(result) && result != ERR_NO_SPACE)
+				fail_msg("%s %d: %d %s", failed, at, result, error.cause);
+			if (!result)
 				store_close(sample.store);
-			if (open_store() != OK)
+			if (open_store())
 				fail_msg("after %s %d: %s", failed, at, error.cause);
 			assert_int_equal(count_events(), 3);
 			store_close(sample.store);
@@ -245,14 +245,14 @@ static void what_cannot_be_read_is_neither_absent_nor_corrupt(void **state)
 	for (int at = 1;; at++) {
 		open_again();
 		arm(READS, at, EIO);
-		int code = read_event(&arena, &event);
+		int result = read_event(&arena, &event);
 		if (!disarm()) {
-			assert_int_equal(code, OK);
+			assert_int_equal(result, OK);
 			break;
 		}
 		failures++;
-		if (!is_read_fault(code))
-			fail_msg("read %d: %d %s", at, code, error.cause);
+		if (!is_read_fault(result))
+			fail_msg("read %d: %d %s", at, result, error.cause);
 		assert_int_equal(read_event(&arena, &event), OK);
 		assert_int_equal(event.sequence, 2);
 	}
@@ -273,9 +273,9 @@ static void maintenance_tells(void **state)
 	assert_int_equal(db_commit(writer, NULL), OK);
 	db_give(writer);
 	arm(WRITES, 1, ENOSPC);
-	int code = db_maintain(db, &error);
+	int result = db_maintain(db, &error);
 	assert_non_null(disarm());
-	assert_int_equal(code, ERR_NO_SPACE);
+	assert_int_equal(result, ERR_NO_SPACE);
 	assert_int_equal(db_maintain(db, &error), OK);
 	assert_int_equal(count_events(), 3);
 	open_again();

@@ -507,8 +507,8 @@ static int64_t claim_in_turn(const char *holder, int64_t after_account, int64_t 
 		.account_max = account_max,
 	};
 	int result = store_claim_certification(sample.store, &turn, &arena, &claimed, &error);
-	assert_true(result == OK || result == ERR_NOT_FOUND);
-	return result == OK ? claimed.account : 0;
+	assert_true(!result || result == ERR_NOT_FOUND);
+	return result ? 0 : claimed.account;
 }
 
 /* One account's many hold up no other's one. */

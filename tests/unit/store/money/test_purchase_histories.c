@@ -200,7 +200,7 @@ static bool settle(struct history *history, int result, int expected, const stru
 {
 	if (!fault_take()) {
 		assert_int_equal(result, expected);
-		if (result == OK)
+		if (!result)
 			history->model = *next;
 		return true;
 	}
@@ -341,7 +341,7 @@ static void step_act(struct history *history)
 	struct purchase_outcome outcome;
 	int result = store_act_on_purchase(history->sample.store, &order, history->sample.now_us,
 	                                   &outcome, NULL);
-	if (settle(history, result, refused ? ERR_REFUSED : OK, &next) && result == OK) {
+	if (settle(history, result, refused ? ERR_REFUSED : OK, &next) && !result) {
 		assert_int_equal(outcome.balance, next.balance);
 		assert_int_equal(outcome.unpaid_events, next.unpaid);
 	}
