@@ -209,10 +209,10 @@ static void check_signature(void)
 
 /* ---- the tests ---- */
 
-static void in_turn(unsigned kinds, int code)
+static void in_turn(unsigned kinds, int result)
 {
 	uint64_t caused = delivered();
-	failing_code = code;
+	failing_code = result;
 	for (int at = 1;; at++) {
 		cause_notice();
 		caused++;

@@ -83,9 +83,9 @@ static int next(int at)
 	return at + 1 + at / 10;
 }
 
-static void in_turn(unsigned kinds, int code)
+static void in_turn(unsigned kinds, int result)
 {
-	failing_code = code;
+	failing_code = result;
 	office_request(&office, MODE_LIVE, 2, 4, id);
 	for (int at = 1;; at = next(at)) {
 		ARENA_AUTO struct arena arena;

@@ -78,11 +78,12 @@ static void expect_nobody_left_behind(void)
 }
 
 /* Closes the renderer. */
-static void expect(struct renderer renderer, int code, const char *cause)
+static void expect(struct renderer renderer, int result, const char *cause)
 {
 	struct error error = {0};
 	tools_write(path, slice_of("what was there"));
-	assert_int_equal(renderer_draw(&renderer, &sample.facts, LANGUAGE_ENGLISH, path, &error), code);
+	assert_int_equal(renderer_draw(&renderer, &sample.facts, LANGUAGE_ENGLISH, path, &error),
+	                 result);
 	renderer_close(&renderer);
 	if (!strstr(error.cause, cause))
 		fail_msg("%s", error.cause);
@@ -91,10 +92,10 @@ static void expect(struct renderer renderer, int code, const char *cause)
 }
 
 /* Whether it starts. Closes the renderer. */
-static void expect_checked(struct renderer renderer, int code, const char *cause)
+static void expect_checked(struct renderer renderer, int result, const char *cause)
 {
 	struct error error = {0};
-	assert_int_equal(renderer_check(&renderer, &error), code);
+	assert_int_equal(renderer_check(&renderer, &error), result);
 	renderer_close(&renderer);
 	if (!strstr(error.cause, cause))
 		fail_msg("%s", error.cause);

@@ -12,7 +12,6 @@
 
 #include "office.h"
 #include "service/check_segment.h"
-#include "service/seal_round.h"
 #include "service/stored_segment.h"
 
 static struct office office;
@@ -84,20 +83,6 @@ static void register_in(struct sample *channel, int64_t count)
 	office.sample.references = channel->references;
 }
 
-static void seal(struct sealing *sealing)
-{
-	struct unsealed_chain chains[2];
-	size_t count, taken;
-	bool backlog = false;
-	struct error error = {0};
-	assert_int_equal(store_list_unsealed(office.service.store, 0, 0, 2, chains, &count, &error),
-	                 OK);
-	assert_int_equal(count, 2);
-	sealing_begin_pass(sealing);
-	assert_int_equal(seal_round(sealing, chains, count, &taken, &backlog, &error), OK);
-	assert_int_equal(taken, 2);
-}
-
 static int open_group(void **state)
 {
 	if (office_start_signer(state) != 0)
@@ -106,14 +91,11 @@ static int open_group(void **state)
 	first = office.sample;
 	sample_add_channel(&office.sample, MODALITY_HASH_ONLY);
 	second = office.sample;
-	struct sealing sealing;
-	assert_int_equal(sealing_init(&sealing, &office.service), OK);
 	for (int round = 1; round <= 2; round++) {
 		register_in(&first, 5);
 		register_in(&second, 200);
-		seal(&sealing);
+		office_seal(&office);
 	}
-	sealing_free(&sealing);
 	return 0;
 }
 

@@ -72,9 +72,9 @@ static bool exists(const char *object)
 	struct content_reader *reader;
 	uint64_t size;
 	int result = content_read_begin(office.service.content, object, 0, &reader, &size, &error);
-	if (result == OK)
+	if (!result)
 		content_read_end(reader);
-	return result == OK;
+	return !result;
 }
 
 static void write_object(const char *area, char name[CONTENT_NAME_MAX])

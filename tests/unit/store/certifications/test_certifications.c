@@ -9,13 +9,11 @@
 #include "sample.h"
 #include "store/certifications/certifications.h"
 #include "store/transaction.h"
-#include "store/events/segments.h"
 #include "store/inspect.h"
 
 static struct sample sample;
 static struct error error;
 static int64_t open_max; /* certifications of an account in processing; 0: any number */
-static size_t failed;    /* place of the segment that was not written */
 static struct arena arena;
 
 static int set_up(void **state)
@@ -54,30 +52,6 @@ static struct certification make(enum mode mode, int64_t first, int64_t last)
 static int accept(struct certification *certification)
 {
 	return store_accept_certification(sample.store, "SVC", open_max, certification, &error);
-}
-
-static void seal_all(void)
-{
-	struct unsealed_chain chain;
-	size_t count;
-	assert_int_equal(store_list_unsealed(sample.store, 0, 0, 1, &chain, &count, &error), OK);
-	assert_int_equal(count, 1);
-	struct round_record round = {.authority = "a",
-	                             .kind = "development",
-	                             .request = slice_of("r"),
-	                             .response_head = slice_of("h"),
-	                             .token = slice_of("t")};
-	assert_int_equal(store_last_round(sample.store, &round.round, &round.token_hash, &error), OK);
-	round.round++;
-	struct segment_record segment = {.account = chain.account,
-	                                 .chain = chain.chain,
-	                                 .number = chain.sealed_segment + 1,
-	                                 .first_sequence = chain.sealed_sequence + 1,
-	                                 .last_sequence = chain.last_sequence,
-	                                 .document = slice_of("d"),
-	                                 .nodes = slice_of("n")};
-	snprintf(segment.segment_id, ID_SIZE, "seg_%lld", (long long)round.round);
-	assert_int_equal(store_write_round(sample.store, &round, &segment, 1, &failed, &error), OK);
 }
 
 static int64_t count_of(const char *literal_sql, const char *text)
@@ -289,7 +263,7 @@ static void test_complete(void **state)
 	struct certification job;
 	/* Not before its range is sealed. */
 	assert_int_equal(claim("a", now_us, &job), ERR_NOT_FOUND);
-	seal_all();
+	sample_seal(&sample);
 	assert_int_equal(claim("a", now_us, &job), OK);
 	assert_string_equal(job.certification_id, accepted.certification_id);
 	assert_int_equal(job.attempts, 1);
@@ -423,7 +397,7 @@ static void test_overdue(void **state)
 	assert_int_equal(store_find_overdue_certification(sample.store, sample.now_us + 1,
 	                                                  found.certification, &arena, &found, &error),
 	                 ERR_NOT_FOUND);
-	seal_all();
+	sample_seal(&sample);
 	assert_int_equal(store_find_overdue_certification(sample.store, sample.now_us + 1, 0, &arena,
 	                                                  &found, &error),
 	                 ERR_NOT_FOUND);
@@ -477,7 +451,7 @@ static void test_open_bound(void **state)
 {
 	sample_register(&sample, MODE_LIVE, 5);
 	sample_register(&sample, MODE_TEST, 5);
-	seal_all();
+	sample_seal(&sample);
 	open_max = 2;
 	struct certification items[] = {make(MODE_LIVE, 1, 5), make(MODE_LIVE, 1, 5),
 	                                make(MODE_LIVE, 1, 5), make(MODE_TEST, 1, 5)};
