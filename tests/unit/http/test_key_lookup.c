@@ -1,5 +1,5 @@
 /* A key is revoked while a look-up of it hangs. */
-#include <pthread.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -11,12 +11,22 @@ static struct harness harness;
 
 /* The store reads, and then hangs until it is let go. */
 static _Atomic bool hangs;
-static _Atomic int hanging, looked_up;
+static _Atomic int looked_up;
+static sem_t hanging, let_go;
+static _Atomic int64_t ahead_us; /* the clock */
 
 int __real_store_find_key(struct store *store, const struct sha256 *key_hash,
                           struct key_identity *ret, struct error *error);
 int __wrap_store_find_key(struct store *store, const struct sha256 *key_hash,
                           struct key_identity *ret, struct error *error);
+
+int64_t __real_clock_monotonic_us(void);
+int64_t __wrap_clock_monotonic_us(void);
+
+int64_t __wrap_clock_monotonic_us(void)
+{
+	return __real_clock_monotonic_us() + atomic_load(&ahead_us);
+}
 
 int __wrap_store_find_key(struct store *store, const struct sha256 *key_hash,
                           struct key_identity *ret, struct error *error)
@@ -24,9 +34,10 @@ int __wrap_store_find_key(struct store *store, const struct sha256 *key_hash,
 	int result = __real_store_find_key(store, key_hash, ret, error);
 	bool waits = atomic_exchange(&hangs, false);
 	atomic_fetch_add(&looked_up, 1);
-	atomic_store(&hanging, waits);
-	while (waits && atomic_load(&hanging))
-		usleep(1000);
+	if (waits) {
+		sem_post(&hanging);
+		sem_wait(&let_go);
+	}
 	return result;
 }
 
@@ -50,6 +61,8 @@ static void answered(int descriptor, int status, const char *code)
 
 static void hang(void)
 {
+	sem_init(&hanging, 0, 0);
+	sem_init(&let_go, 0, 0);
 	atomic_store(&looked_up, 0);
 	atomic_store(&hangs, true);
 }
@@ -69,13 +82,12 @@ static void test_revoked_meanwhile(void **state)
 {
 	hang();
 	int before = ask();
-	while (!atomic_load(&hanging))
-		usleep(1000);
+	sem_wait(&hanging);
 	revoke_key();
 	/* Had it the look-up of the first, it would wait for it and then be let in. */
 	answered(ask(), 401, "revoked_key");
 	assert_int_equal(atomic_load(&looked_up), 2);
-	atomic_store(&hanging, 0);
+	sem_post(&let_go);
 	answered(before, 200, NULL);
 	/* Nor does what was read before count in the cache. */
 	answered(ask(), 401, "revoked_key");
@@ -86,12 +98,11 @@ static void test_hangs_for_longer_than_it_counts(void **state)
 {
 	hang();
 	int before = ask();
-	while (!atomic_load(&hanging))
-		usleep(1000);
-	usleep(KEY_LIFE_US + 1000);
+	sem_wait(&hanging);
+	atomic_fetch_add(&ahead_us, KEY_LIFE_US + 1000);
 	answered(ask(), 200, NULL);
 	assert_int_equal(atomic_load(&looked_up), 2);
-	atomic_store(&hanging, 0);
+	sem_post(&let_go);
 	answered(before, 200, NULL);
 }
 
@@ -106,7 +117,7 @@ static void test_hangs_beyond_the_deadline(void **state)
 		answered(waiting[i], 503, "temporarily_unavailable");
 	answered(ask(), 503, "temporarily_unavailable");
 	assert_int_equal(atomic_load(&looked_up), 1);
-	atomic_store(&hanging, 0);
+	sem_post(&let_go);
 	struct reply reply;
 	do {
 		int descriptor = ask();

@@ -6,11 +6,27 @@
 
 #include <cmocka.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 #include <time.h>
 
 #include "jobs/keeper.h"
 #include "sample.h"
+
+/* Told when this thread finds a mutex held. */
+static _Thread_local sem_t *waits;
+
+int __real_pthread_mutex_lock(pthread_mutex_t *mutex);
+int __wrap_pthread_mutex_lock(pthread_mutex_t *mutex);
+int __wrap_pthread_mutex_lock(pthread_mutex_t *mutex)
+{
+	if (waits) {
+		if (!pthread_mutex_trylock(mutex))
+			return 0;
+		sem_post(waits);
+	}
+	return __real_pthread_mutex_lock(mutex);
+}
 
 /* A lease whose renewals are counted, with a gate in the way of each. */
 struct lease {
@@ -102,17 +118,19 @@ struct releasing {
 	struct keeper *keeper;
 	struct lease *lease;
 	int holding;
-	atomic_bool begun;
+	sem_t waits_or_is_over;
 };
 
 static void *release(void *context)
 {
 	struct releasing *releasing = context;
-	atomic_store(&releasing->begun, true);
+	waits = &releasing->waits_or_is_over;
 	keeper_release(releasing->keeper, releasing->holding);
+	waits = NULL;
 	pthread_mutex_lock(&releasing->lease->mutex);
 	releasing->lease->released = true;
 	pthread_mutex_unlock(&releasing->lease->mutex);
+	sem_post(&releasing->waits_or_is_over);
 	return NULL;
 }
 
@@ -124,11 +142,9 @@ static void a_release_waits_for_the_renewal_under_way(void **state)
 		.keeper = *state, .lease = &lease, .holding = keeper_hold(*state, renew, &lease)};
 	wait_for(&lease, 0, 1);
 	pthread_t thread;
+	sem_init(&releasing.waits_or_is_over, 0, 0);
 	assert_int_equal(pthread_create(&thread, NULL, release, &releasing), 0);
-	while (!atomic_load(&releasing.begun))
-		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-	/* Time for a release that does not wait to be seen by renew, which would then fail. */
-	nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
+	sem_wait(&releasing.waits_or_is_over); /* were it over, renew would see it and fail */
 	open_gate(&lease, true);
 	pthread_join(thread, NULL);
 	assert_int_equal(renewals_of(&lease), 1);
