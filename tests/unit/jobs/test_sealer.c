@@ -1,4 +1,5 @@
-/* A chain that cannot be sealed, or not yet, holds up no other. */
+/* A chain that cannot be sealed, or not yet, holds up no other; and a clock that was set right is
+ * relied on though there is nothing to seal. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,12 +13,47 @@
 #include "jobs/internal.h"
 #include "office.h"
 #include "db/db.h"
+#include "seal/authority.h"
 #include "store/events/segments.h"
 #include "store/internal.h"
 
 static struct office office;
 static struct sample first, second; /* two channels; the first one's chain comes first */
 static struct error error;
+
+static _Atomic int64_t behind_us; /* the clock of this process, not the authority's */
+static atomic_int passes, times_asked;
+
+int64_t __real_clock_now_us(void);
+int64_t __wrap_clock_now_us(void);
+void __real_authorities_ask_time(struct authorities *authorities, int64_t bound_us);
+void __wrap_authorities_ask_time(struct authorities *authorities, int64_t bound_us);
+int __real_store_list_unsealed(struct store *store, int64_t after_account, int64_t after_chain,
+                               size_t limit, struct unsealed_chain *ret, size_t *ret_count,
+                               struct error *why);
+int __wrap_store_list_unsealed(struct store *store, int64_t after_account, int64_t after_chain,
+                               size_t limit, struct unsealed_chain *ret, size_t *ret_count,
+                               struct error *why);
+
+int64_t __wrap_clock_now_us(void)
+{
+	return __real_clock_now_us() - atomic_load(&behind_us);
+}
+
+void __wrap_authorities_ask_time(struct authorities *authorities, int64_t bound_us)
+{
+	atomic_fetch_add(&times_asked, 1);
+	__real_authorities_ask_time(authorities, bound_us);
+}
+
+int __wrap_store_list_unsealed(struct store *store, int64_t after_account, int64_t after_chain,
+                               size_t limit, struct unsealed_chain *ret, size_t *ret_count,
+                               struct error *why)
+{
+	atomic_fetch_add(&passes, 1);
+	return __real_store_list_unsealed(store, after_account, after_chain, limit, ret, ret_count,
+	                                  why);
+}
 
 static int set_up(void **state)
 {
@@ -233,6 +269,33 @@ static void what_is_ahead_of_the_clock_stays_pending(void **state)
 	assert_int_equal(sealed_of(&first), 10);
 }
 
+static int set_up_behind(void **state)
+{
+	atomic_store(&behind_us, 3600 * US_PER_SECOND);
+	return set_up(state);
+}
+
+/* It seems to be ahead of the last timestamp then, and the next interval is far. */
+static void a_clock_that_is_set_forward_is_relied_on_again(void **state)
+{
+	office.settings.seal_interval = US_PER_DAY;
+	atomic_store(&passes, 0);
+	atomic_store(&times_asked, 0);
+	office_start_jobs(&office);
+	while (atomic_load(&passes) == 0)
+		usleep(5000);
+	assert_int_equal(atomic_load(&times_asked), 0);
+	assert_int_equal(service_clock_ready(&office.service, &error), OK);
+	atomic_store(&behind_us, 0);
+	int64_t end_us = clock_monotonic_us() + 120 * US_PER_SECOND;
+	while (atomic_load(&times_asked) == 0 && clock_monotonic_us() < end_us)
+		usleep(5000);
+	while (service_clock_ready(&office.service, &error) && clock_monotonic_us() < end_us)
+		usleep(5000);
+	assert_true(atomic_load(&times_asked) > 0);
+	assert_int_equal(service_clock_ready(&office.service, &error), OK);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -241,6 +304,8 @@ int main(void)
 	                                    tear_down),
 		cmocka_unit_test_setup_teardown(many_are_not_set_apart_at_once, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(broken_chains_starve_nobody, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_clock_that_is_set_forward_is_relied_on_again,
+	                                    set_up_behind, tear_down),
 		cmocka_unit_test_setup_teardown(what_is_ahead_of_the_clock_stays_pending, set_up,
 	                                    tear_down),
 	};
