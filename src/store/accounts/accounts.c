@@ -97,7 +97,7 @@ int store_create_account(struct store *store, const struct account_record *given
 }
 
 #define ACCOUNT_COLUMNS                                                                            \
-	"SELECT a.account, a.account_id, a.name, a.email, a.language, a.created_at, a.active_at,"      \
+	"SELECT a.account_id, a.name, a.email, a.language, a.created_at, a.active_at,"                 \
 	" a.suspended, a.disabled, a.rate_live, a.balance, a.unpaid_events, a.unpaid_limit,"           \
 	" t.events, t.content_bytes, t.certifications"                                                 \
 	" FROM accounts a LEFT JOIN test_usage t ON t.account = a.account AND t.day = $1"
@@ -106,23 +106,22 @@ static void read_account(struct row *row, struct account_record *record)
 {
 	struct db_query *query = row->query;
 	*record = (struct account_record){
-		.account = db_integer(query, 0),
-		.name = row_string(row, 2),
-		.email = row_string(row, 3),
-		.language = slice_is(db_text(query, 4), "es") ? LANGUAGE_SPANISH : LANGUAGE_ENGLISH,
-		.created_at_us = db_integer(query, 5),
-		.active_at_us = db_integer(query, 6),
-		.suspended = db_integer(query, 7) != 0,
-		.disabled = db_integer(query, 8) != 0,
-		.rate_live = db_integer(query, 9),
-		.balance = db_integer(query, 10),
-		.unpaid_events = db_integer(query, 11),
-		.unpaid_limit = db_integer(query, 12),
-		.test_events_today = db_integer(query, 13),
-		.test_bytes_today = db_integer(query, 14),
-		.test_certifications_today = db_integer(query, 15),
+		.name = row_string(row, 1),
+		.email = row_string(row, 2),
+		.language = slice_is(db_text(query, 3), "es") ? LANGUAGE_SPANISH : LANGUAGE_ENGLISH,
+		.created_at_us = db_integer(query, 4),
+		.active_at_us = db_integer(query, 5),
+		.suspended = db_integer(query, 6) != 0,
+		.disabled = db_integer(query, 7) != 0,
+		.rate_live = db_integer(query, 8),
+		.balance = db_integer(query, 9),
+		.unpaid_events = db_integer(query, 10),
+		.unpaid_limit = db_integer(query, 11),
+		.test_events_today = db_integer(query, 12),
+		.test_bytes_today = db_integer(query, 13),
+		.test_certifications_today = db_integer(query, 14),
 	};
-	store_copy_id(record->account_id, db_text(query, 1));
+	store_copy_id(record->account_id, db_text(query, 0));
 }
 
 int store_find_account(struct store *store, struct slice account_id, int64_t now_us,

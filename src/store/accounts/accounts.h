@@ -15,7 +15,6 @@
 
 /* ---- accounts (accounts.c) ---- */
 struct account_record {
-	int64_t account;
 	char account_id[ID_SIZE];
 	const char *name;
 	const char *email; /* NULL: none */

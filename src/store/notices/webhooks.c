@@ -7,7 +7,7 @@
 /* ---- reading ---- */
 
 #define COLUMNS                                                                                    \
-	"SELECT e.account, e.endpoint, e.endpoint_id, a.account_id, e.url, e.types, e.created_at,"     \
+	"SELECT e.endpoint_id, a.account_id, e.url, e.types, e.created_at,"                            \
 	" e.secret_version, e.previous_secret_until, e.failures, e.disabled_at, e.disabled_by,"        \
 	" (SELECT count(*) FROM webhook_deliveries d WHERE d.account = e.account"                      \
 	" AND d.endpoint = e.endpoint AND d.status = 'waiting')"                                       \
@@ -30,20 +30,18 @@ static void read_webhook(struct row *row, struct webhook_record *record)
 {
 	struct db_query *query = row->query;
 	*record = (struct webhook_record){
-		.account = db_integer(query, 0),
-		.endpoint = db_integer(query, 1),
-		.url = row_string(row, 4),
-		.types = read_types(row, 5),
-		.created_at_us = db_integer(query, 6),
-		.secret_version = db_integer(query, 7),
-		.previous_secret_until_us = row_time(query, 8),
-		.failures = db_integer(query, 9),
-		.disabled_at_us = row_time(query, 10),
-		.disabled_by_failures = slice_is(db_text(query, 11), "failures"),
-		.waiting = db_integer(query, 12),
+		.url = row_string(row, 2),
+		.types = read_types(row, 3),
+		.created_at_us = db_integer(query, 4),
+		.secret_version = db_integer(query, 5),
+		.previous_secret_until_us = row_time(query, 6),
+		.failures = db_integer(query, 7),
+		.disabled_at_us = row_time(query, 8),
+		.disabled_by_failures = slice_is(db_text(query, 9), "failures"),
+		.waiting = db_integer(query, 10),
 	};
-	store_copy_id(record->endpoint_id, db_text(query, 2));
-	store_copy_id(record->account_id, db_text(query, 3));
+	store_copy_id(record->endpoint_id, db_text(query, 0));
+	store_copy_id(record->account_id, db_text(query, 1));
 }
 
 int store_find_webhook(struct store *store, struct slice endpoint_id, struct arena *arena,

@@ -17,8 +17,6 @@
 #define WEBHOOKS_MAX 20 /* of an account */
 
 struct webhook_record {
-	int64_t account;
-	int64_t endpoint;
 	char endpoint_id[ID_SIZE];
 	char account_id[ID_SIZE];
 	const char *url;

@@ -28,7 +28,7 @@ static struct service service;
 static struct arena arena;
 static struct error error;
 static char pack_id[ID_SIZE], account_id[ID_SIZE];
-static int64_t account, later_us;
+static int64_t later_us;
 
 /* ---- the provider ---- */
 
@@ -154,7 +154,7 @@ static int tear_down(void **state)
 /* An account with 3 credits that wants 10 more. */
 static void new_account(void)
 {
-	struct account_record given = {.name = "Customer", .unpaid_limit = 100}, made;
+	struct account_record given = {.name = "Customer", .unpaid_limit = 100};
 	struct billing_change billing = {
 		.country = "ES", .tax_rate = 2100, .customer = "cus_1", .payment_method = "pm_1"};
 	struct store *store = sample.store;
@@ -162,8 +162,6 @@ static void new_account(void)
 	struct slice id = slice_of(account_id);
 	assert_int_equal(store_change_billing(store, id, &billing, &error), OK);
 	assert_int_equal(store_set_topup(store, id, slice_of(pack_id), 5, 3, &error), OK);
-	assert_int_equal(store_find_account(store, id, sample.now_us, &arena, &made, &error), OK);
-	account = made.account;
 }
 
 static struct purchase_record the_purchase(void)
@@ -178,9 +176,11 @@ static struct purchase_record the_purchase(void)
 
 static int64_t the_balance(void)
 {
-	struct balance balance;
-	assert_int_equal(store_get_balance(sample.store, account, &balance, &error), OK);
-	return balance.balance;
+	struct account_record found;
+	assert_int_equal(store_find_account(sample.store, slice_of(account_id), sample.now_us, &arena,
+	                                    &found, &error),
+	                 OK);
+	return found.balance;
 }
 
 static bool topup_is_on(void)

@@ -20,7 +20,8 @@ struct fixture {
 	struct sample sample;
 	struct arena arena;
 	struct error error;
-	int64_t account, endpoint; /* of the last endpoint that was made */
+	/* Of the last endpoint that was made. */
+	int64_t endpoint;
 	char endpoint_id[ID_SIZE];
 };
 
@@ -58,9 +59,14 @@ static void add_endpoint(struct fixture *fixture, const char *types)
 	                                      "https://example.org/hook", types, fixture->sample.now_us,
 	                                      fixture->endpoint_id, &fixture->error),
 	                 OK);
-	struct webhook_record record = find(fixture);
-	fixture->account = record.account;
-	fixture->endpoint = record.endpoint;
+	struct db_connection *connection;
+	assert_int_equal(begin_read(fixture->sample.store, &connection, NULL), OK);
+	struct db_query *query =
+		db_query(connection, "SELECT endpoint FROM webhook_endpoints WHERE endpoint_id = $1");
+	db_bind_string(query, fixture->endpoint_id);
+	assert_true(db_step(query));
+	fixture->endpoint = db_integer(query, 0);
+	assert_int_equal(end_read(connection, db_end(query, NULL)), OK);
 }
 
 static void add_threshold(struct fixture *fixture, int64_t credits)
@@ -93,7 +99,7 @@ static void cause(struct fixture *fixture)
 static int collect(void *context, int64_t account, int64_t endpoint)
 {
 	struct fixture *fixture = context;
-	assert_int_equal(account, fixture->account);
+	assert_int_equal(account, fixture->sample.account);
 	assert_int_equal(endpoint, fixture->endpoint);
 	return 77;
 }
@@ -109,7 +115,7 @@ static bool is_due(struct fixture *fixture, int64_t at_us)
 static struct delivery_batch load(struct fixture *fixture, int64_t at_us, size_t expected)
 {
 	struct delivery_batch batch;
-	assert_int_equal(store_load_deliveries(fixture->sample.store, fixture->account,
+	assert_int_equal(store_load_deliveries(fixture->sample.store, fixture->sample.account,
 	                                       fixture->endpoint, at_us, 100, &fixture->arena, &batch,
 	                                       &fixture->error),
 	                 OK);
@@ -121,7 +127,7 @@ static struct attempt_record result_of(struct fixture *fixture, const struct del
                                        enum delivery_end end, int64_t next_us)
 {
 	return (struct attempt_record){
-		.account = fixture->account,
+		.account = fixture->sample.account,
 		.endpoint = fixture->endpoint,
 		.notice = delivery->notice,
 		.attempts = delivery->attempts,
@@ -358,8 +364,8 @@ static void test_a_disabled_endpoint_keeps_what_waits(void **state)
 	assert_int_equal(store_enable_webhook(store, id, false, now_us, NULL), OK);
 	assert_false(is_due(fixture, now_us));
 	struct delivery_batch batch;
-	assert_int_equal(store_load_deliveries(store, fixture->account, fixture->endpoint, now_us, 10,
-	                                       &fixture->arena, &batch, NULL),
+	assert_int_equal(store_load_deliveries(store, fixture->sample.account, fixture->endpoint,
+	                                       now_us, 10, &fixture->arena, &batch, NULL),
 	                 ERR_NOT_FOUND);
 	record_one(fixture, &delivery, DELIVERY_AGAIN, now_us + 5); /* was under way */
 	assert_false(is_due(fixture, now_us + 10));
@@ -411,7 +417,8 @@ static void test_what_is_stale_is_brought_up_to_date(void **state)
 	                                     slice_of(fixture->endpoint_id), now_us, NULL),
 	                 OK);
 	delivery = load(fixture, now_us, 1).items[0];
-	struct attempt_record nothing = {.account = fixture->account, .endpoint = fixture->endpoint};
+	struct attempt_record nothing = {.account = fixture->sample.account,
+	                                 .endpoint = fixture->endpoint};
 	record(fixture, &nothing, 1);
 	assert_true(is_due(fixture, now_us)); /* it is due indeed */
 	record_one(fixture, &delivery, DELIVERY_AGAIN, now_us + 70);
