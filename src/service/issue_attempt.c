@@ -38,12 +38,19 @@ static int fail(struct service *service, const struct certification *certificati
 	return OK;
 }
 
-static void delay(const struct issue_attempt *attempt, int64_t pause_us, const char *cause)
+/* cause NULL: the attempt does not count. */
+static void delay(const struct issue_attempt *attempt, int64_t pause_us, const char *cause,
+                  bool own_failure)
 {
 	struct error error = {0};
 	struct store *store = attempt->service->store;
-	int result = store_delay_certification(store, attempt->certification, attempt->holder,
-	                                       store_now_us(store) + pause_us, cause, &error);
+	const struct certification_delay delay = {
+		.next_us = store_now_us(store) + pause_us,
+		.cause = cause,
+		.own_failure = own_failure,
+	};
+	int result =
+		store_delay_certification(store, attempt->certification, attempt->holder, &delay, &error);
 	/* A lease that cannot be given back runs out. */
 	if (result && result != ERR_REFUSED)
 		log_warning("certification_not_released", "certification_id",
@@ -58,15 +65,17 @@ static bool is_old(const struct issue_attempt *attempt)
 	       service->settings->certification_give_up_after;
 }
 
-/* Whether its attempts, with the pauses between them, have gone on for long enough: it may have
- * waited for other things before the first, and an operator may have called for some at once. */
+/* Whether the attempts that failed in themselves, with the pauses between them, have gone on for
+ * long enough: it may have waited for other things before, and an operator may have called for some
+ * at once. */
 static bool is_settled(const struct issue_attempt *attempt)
 {
+	const struct certification *certification = attempt->certification;
 	int64_t tried_us = 0;
-	for (int64_t i = 1; i < attempt->certification->attempts && tried_us < SETTLED_AFTER_US; i++)
-		tried_us += pause_after(i);
+	for (int64_t i = 1; i <= certification->own_failures && tried_us < SETTLED_AFTER_US; i++)
+		tried_us += pause_after(certification->attempts - i);
 	return tried_us >= SETTLED_AFTER_US &&
-	       store_now_us(attempt->service->store) - attempt->certification->requested_at_us >=
+	       store_now_us(attempt->service->store) - certification->requested_at_us >=
 	           SETTLED_AFTER_US;
 }
 
@@ -84,13 +93,14 @@ static bool is_transient(int code)
 	}
 }
 
-static bool may_pass(const struct issue_attempt *attempt, int result)
+/* What may be right again after a while, without anybody waiting for it. */
+static bool is_own_failure(int code)
 {
-	switch (result) {
+	switch (code) {
 	case ERR_INVALID_EVIDENCE: /* the clock is wrong, or an authority's certificate */
 	case ERR_NOT_FOUND:        /* another place is mounted where the content should be */
-	case ERR_INTERNAL: /* a font is missing */ return !is_settled(attempt);
-	default: return is_transient(result);
+	case ERR_INTERNAL: /* a font is missing */ return true;
+	default: return false;
 	}
 }
 
@@ -98,20 +108,22 @@ void issue_failed(const struct issue_attempt *attempt, int result, const struct 
 {
 	const struct certification *certification = attempt->certification;
 	if (atomic_load(attempt->stopping)) {
-		delay(attempt, 0, NULL);
+		delay(attempt, 0, NULL, false);
 		return;
 	}
 	char cause[ERROR_CAUSE_MAX + 64];
 	snprintf(cause, sizeof cause, "%d %s: %s", result, error_code_text(result),
 	         error_reason(error, result));
-	if (!may_pass(attempt, result) || is_old(attempt)) {
+	bool own_failure = is_own_failure(result);
+	bool may_pass = own_failure ? !is_settled(attempt) : is_transient(result);
+	if (!may_pass || is_old(attempt)) {
 		int failed = fail(attempt->service, certification, attempt->holder, cause);
 		if (!failed || failed == ERR_REFUSED)
 			return;
 	}
 	log_warning("certification_delayed", "certification_id", certification->certification_id,
 	            "cause", cause);
-	delay(attempt, pause_after(certification->attempts), cause);
+	delay(attempt, pause_after(certification->attempts), cause, own_failure);
 }
 
 void issue_succeeded(const struct issue_attempt *attempt, const struct issue_result *issued)

@@ -61,6 +61,7 @@ void read_certification_row(struct row *row, struct certification *certification
 		.config_versions = row_string(row, 18),
 		.fee = db_integer(query, 19),
 		.attempts = db_integer(query, 22),
+		.own_failures = db_integer(query, 25),
 		.last_error = row_string(row, 23),
 	};
 	store_copy_id(certification->certification_id, db_text(query, 5));

@@ -43,6 +43,7 @@ struct certification {
 	char verification_code[VERIFICATION_CODE_SIZE];
 	char incident_id[ID_SIZE]; /* empty unless failed */
 	int64_t attempts;
+	int64_t own_failures;   /* of the last attempts, in a row */
 	const char *last_error; /* may be NULL */
 };
 
@@ -101,9 +102,16 @@ int store_claim_certification(struct store *store, const struct certification_cl
 int store_renew_certification(struct store *store, const struct certification *certification,
                               const char *holder, int64_t until_us, int64_t progress_permille,
                               struct error *error) MUST_CHECK;
-/* Gives it back, to be tried again from next_us on. `cause` NULL: the attempt does not count. */
+/* Why an attempt is over: its cause, and whether it failed in itself rather than for something that
+ * passes by waiting. */
+struct certification_delay {
+	int64_t next_us;
+	const char *cause; /* NULL: the attempt does not count */
+	bool own_failure;
+};
+/* Gives it back, to be tried again from next_us on. */
 int store_delay_certification(struct store *store, const struct certification *certification,
-                              const char *holder, int64_t next_us, const char *cause,
+                              const char *holder, const struct certification_delay *delay,
                               struct error *error) MUST_CHECK;
 
 enum document_kind { DOCUMENT_REPORT, DOCUMENT_EVIDENCE, DOCUMENT_PART };

@@ -104,7 +104,7 @@ int store_renew_certification(struct store *store, const struct certification *c
 }
 
 int store_delay_certification(struct store *store, const struct certification *certification,
-                              const char *holder, int64_t next_us, const char *cause,
+                              const char *holder, const struct certification_delay *delay,
                               struct error *error)
 {
 	struct db_connection *connection;
@@ -115,14 +115,17 @@ int store_delay_certification(struct store *store, const struct certification *c
 		connection,
 		"UPDATE certifications SET next_attempt_at = $4, lease = NULL,"
 		" progress_permille = 0, last_error = COALESCE($5, last_error),"
-		" attempts = CASE WHEN CAST($5 AS TEXT) IS NULL THEN attempts - 1 ELSE attempts END"
+		" attempts = CASE WHEN CAST($5 AS TEXT) IS NULL THEN attempts - 1 ELSE attempts END,"
+		" own_failures = CASE WHEN CAST($5 AS TEXT) IS NULL THEN own_failures"
+		" WHEN $6 = 1 THEN own_failures + 1 ELSE 0 END"
 		" WHERE account = $1 AND certification = $2 AND lease = $3"
 		" AND status = 'processing'");
 	db_bind_integer(query, certification->account);
 	db_bind_integer(query, certification->certification);
 	db_bind_string(query, holder);
-	db_bind_integer(query, next_us);
-	db_bind_string(query, cause);
+	db_bind_integer(query, delay->next_us);
+	db_bind_string(query, delay->cause);
+	db_bind_integer(query, delay->own_failure);
 	return end_write(connection, claim_change(query, certification->certification_id, error),
 	                 error);
 }

@@ -385,7 +385,7 @@ static void test_content_lost(void **state)
 	change(
 		"UPDATE certifications SET requested_at = requested_at + 7200000000, next_attempt_at = 0,"
 		" last_error = NULL,"
-		" attempts = 20");
+		" attempts = 20, own_failures = 19");
 	await_attempts(id, 21);
 	change(
 		"UPDATE certifications SET requested_at = requested_at - 7200000000, next_attempt_at = 0,"

@@ -24,6 +24,7 @@ static struct {
 	int times;
 	const char *holder;
 	int64_t next_us;
+	bool own_failure;
 	char cause[256];
 	int complete_result, delay_result, fail_result;
 	int overdue; /* so many more are found */
@@ -44,7 +45,7 @@ int __wrap_store_complete_certification(struct store *store, const struct certif
                                         const struct document *documents, size_t count,
                                         struct error *error);
 int __wrap_store_delay_certification(struct store *store, const struct certification *of,
-                                     const char *holder, int64_t next_us, const char *cause,
+                                     const char *holder, const struct certification_delay *delay,
                                      struct error *error);
 int __wrap_store_fail_certification(struct store *store, const struct certification *of,
                                     const char *holder, const char *cause, int64_t at_us,
@@ -79,12 +80,13 @@ int __wrap_store_complete_certification(struct store *store, const struct certif
 }
 
 int __wrap_store_delay_certification(struct store *store, const struct certification *of,
-                                     const char *holder, int64_t next_us, const char *cause,
+                                     const char *holder, const struct certification_delay *delay,
                                      struct error *error)
 {
 	assert_ptr_equal(of, &certification);
-	tell(DELAYED, holder, cause);
-	store_now.next_us = next_us;
+	tell(DELAYED, holder, delay->cause);
+	store_now.next_us = delay->next_us;
+	store_now.own_failure = delay->own_failure;
 	return store_now.delay_result;
 }
 
@@ -130,16 +132,23 @@ static int set_up(void **state)
 	return 0;
 }
 
-/* An attempt of that number, at a request of that age, that failed so. */
-static enum told after(int result, int64_t attempts, int64_t age_us)
+/* The attempt of that number, behind so many that failed in themselves, at a request of that age,
+ * failed so. */
+static enum told after_own(int result, int64_t attempts, int64_t own_failures, int64_t age_us)
 {
 	struct error error = {0};
 	certification.attempts = attempts;
+	certification.own_failures = own_failures;
 	certification.requested_at_us = now_us - age_us;
 	error_cause(&error, result, "a cause");
 	issue_failed(&attempt, result, &error);
 	assert_ptr_equal(store_now.holder, attempt.holder);
 	return store_now.told;
+}
+
+static enum told after(int result, int64_t attempts, int64_t age_us)
+{
+	return after_own(result, attempts, attempts - 1, age_us);
 }
 
 static void what_passes_by_waiting_is_put_off(void **state)
@@ -149,6 +158,7 @@ static void what_passes_by_waiting_is_put_off(void **state)
 	for (size_t i = 0; i < sizeof passing / sizeof *passing; i++) {
 		assert_int_equal(after(passing[i], 1, 0), DELAYED);
 		assert_non_null(strstr(store_now.cause, ": a cause"));
+		assert_false(store_now.own_failure);
 		assert_int_equal(after(passing[i], 1000, settings.certification_give_up_after), DELAYED);
 		assert_int_equal(after(passing[i], 2, settings.certification_give_up_after + 1), FAILED);
 	}
@@ -179,6 +189,7 @@ static void what_is_wrong_for_a_while_is_tried_for_an_hour(void **state)
 	/* 2 + 4 + … + 512 s are the first nine pauses, then 600 s each: an hour is over after 14. */
 	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
 		assert_int_equal(after(wrong[i], 1, 0), DELAYED);
+		assert_true(store_now.own_failure);
 		assert_int_equal(after(wrong[i], 1, DAY_US), DELAYED);
 		assert_int_equal(after(wrong[i], 14, DAY_US), DELAYED);
 		assert_int_equal(after(wrong[i], 15, DAY_US), FAILED);
@@ -186,6 +197,14 @@ static void what_is_wrong_for_a_while_is_tried_for_an_hour(void **state)
 		assert_int_equal(after(wrong[i], 15, HOUR_US), FAILED);
 		assert_int_equal(after(wrong[i], 1, settings.certification_give_up_after + 1), FAILED);
 	}
+}
+
+/* Waiting for other things, an authority say, takes nothing of that hour. */
+static void the_hour_is_its_own(void **state)
+{
+	assert_int_equal(after_own(ERR_NOT_FOUND, 100, 0, DAY_US), DELAYED);
+	assert_int_equal(after_own(ERR_NOT_FOUND, 100, 5, DAY_US), DELAYED);
+	assert_int_equal(after_own(ERR_NOT_FOUND, 100, 6, DAY_US), FAILED); /* 600 s each */
 }
 
 static void stopping_gives_it_back(void **state)
@@ -264,6 +283,7 @@ int main(void)
 		cmocka_unit_test_setup(pauses_grow, set_up),
 		cmocka_unit_test_setup(what_cannot_pass_fails_at_once, set_up),
 		cmocka_unit_test_setup(what_is_wrong_for_a_while_is_tried_for_an_hour, set_up),
+		cmocka_unit_test_setup(the_hour_is_its_own, set_up),
 		cmocka_unit_test_setup(stopping_gives_it_back, set_up),
 		cmocka_unit_test_setup(what_cannot_be_failed_is_put_off, set_up),
 		cmocka_unit_test_setup(documents_are_issued_or_discarded, set_up),

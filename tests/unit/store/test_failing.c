@@ -267,7 +267,8 @@ static void certifies(void **state)
 	made = claim();
 	IN_TURN(
 		store_renew_certification(sample.store, &made, "h", sample.now_us + LEASE_US, 500, &error));
-	IN_TURN(store_delay_certification(sample.store, &made, "h", sample.now_us, "no", &error));
+	const struct certification_delay delay = {.next_us = sample.now_us, .cause = "no"};
+	IN_TURN(store_delay_certification(sample.store, &made, "h", &delay, &error));
 	made = claim();
 	struct document documents[3] = {
 		{.kind = DOCUMENT_REPORT, .language = LANGUAGE_SPANISH, .name = "es", .object = "issued/1"},

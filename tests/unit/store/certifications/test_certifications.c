@@ -227,6 +227,13 @@ static void test_config_versions(void **state)
 	                 ERR_TOO_LARGE);
 }
 
+static int delay(const char *holder, const struct certification *job, int64_t next_us,
+                 const char *cause)
+{
+	struct certification_delay how = {.next_us = next_us, .cause = cause};
+	return store_delay_certification(sample.store, job, holder, &how, &error);
+}
+
 /* A node whose clock is ahead asks, and retries, for all. */
 static void test_due_at_once_by_the_clock_of_all(void **state)
 {
@@ -239,8 +246,7 @@ static void test_due_at_once_by_the_clock_of_all(void **state)
 	struct slice id = slice_of(certification.certification_id);
 	assert_int_equal(store_retry_certification(sample.store, id, sample.now_us, &error),
 	                 ERR_REFUSED); /* it is being worked on */
-	assert_int_equal(
-		store_delay_certification(sample.store, &job, "a", now_us + US_PER_DAY, "", &error), OK);
+	assert_int_equal(delay("a", &job, now_us + US_PER_DAY, ""), OK);
 	assert_int_equal(store_retry_certification(sample.store, id, sample.now_us, &error), OK);
 	assert_int_equal(claim("b", store_now_us(sample.store), &job), OK);
 }
@@ -356,16 +362,14 @@ static void test_leases(void **state)
 	assert_int_equal(job.attempts, 6);
 	assert_int_equal(store_renew_certification(sample.store, &job, "a", now_us, 1, &error),
 	                 ERR_REFUSED);
-	assert_int_equal(store_delay_certification(sample.store, &job, "a", now_us, "x", &error),
-	                 ERR_REFUSED);
-	assert_int_equal(store_delay_certification(sample.store, &job, "b", now_us + 10, "why", &error),
-	                 OK);
+	assert_int_equal(delay("a", &job, now_us, "x"), ERR_REFUSED);
+	assert_int_equal(delay("b", &job, now_us + 10, "why"), OK);
 	assert_int_equal(claim("a", now_us + 9, &job), ERR_NOT_FOUND);
 	assert_int_equal(claim("a", now_us + 10, &job), OK);
 	assert_int_equal(job.attempts, 7);
 	assert_string_equal(job.last_error, "why");
 	/* Given back without a cause: the attempt does not count. */
-	assert_int_equal(store_delay_certification(sample.store, &job, "a", now_us, NULL, &error), OK);
+	assert_int_equal(delay("a", &job, now_us, NULL), OK);
 	assert_int_equal(claim("a", now_us, &job), OK);
 	assert_int_equal(job.attempts, 7);
 	char incident_id[ID_SIZE];
@@ -379,6 +383,35 @@ static void test_leases(void **state)
 		store_fail_certification(sample.store, &job, "a", "cause", now_us, incident_id, &error),
 		OK);
 	assert_int_equal(claim("a", now_us + US_PER_DAY, &job), ERR_NOT_FOUND);
+}
+
+/* Another failure begins the row anew; an attempt that does not count leaves it as it is. */
+static void test_own_failures_are_counted_in_a_row(void **state)
+{
+	static const struct {
+		struct certification_delay delay;
+		int64_t own_failures, attempts; /* behind it */
+	} steps[] = {
+		{{.cause = "own", .own_failure = true}, 1, 1},
+		{{.cause = "own", .own_failure = true}, 2, 2},
+		{{.cause = NULL}, 2, 2},
+		{{.cause = "own", .own_failure = true}, 3, 3},
+		{{.cause = "other"}, 0, 4},
+		{{.cause = "other"}, 0, 5},
+		{{.cause = "own", .own_failure = true}, 1, 6},
+	};
+	sample_register(&sample, MODE_TEST, 2);
+	struct certification accepted = make(MODE_TEST, 1, 2), job;
+	assert_int_equal(accept(&accepted), OK);
+	assert_int_equal(claim("a", sample.now_us, &job), OK);
+	assert_int_equal(job.own_failures, 0);
+	for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+		assert_int_equal(
+			store_delay_certification(sample.store, &job, "a", &steps[i].delay, &error), OK);
+		assert_int_equal(claim("a", sample.now_us, &job), OK);
+		assert_int_equal(job.own_failures, steps[i].own_failures);
+		assert_int_equal(job.attempts, steps[i].attempts + 1); /* with the one that begins */
+	}
 }
 
 static void test_overdue(void **state)
@@ -523,6 +556,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_config_versions, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_complete, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_leases, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_own_failures_are_counted_in_a_row, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_open_bound, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_turns, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_overdue, set_up, tear_down),
