@@ -118,6 +118,22 @@ static const struct step steps[] = {
 	{"store check", "{}", NULL},
 };
 
+static int woken[WAKE_TOPUP + 1];
+
+static void note_wake(void *context, enum wake which)
+{
+	woken[which]++;
+}
+
+/* What gives a job work wakes it, once it is in the store. */
+static void assert_woken(const char *operation)
+{
+	assert_int_equal(woken[WAKE_SEALER], 0);
+	assert_int_equal(woken[WAKE_ISSUER], strcmp(operation, "certification retry") == 0);
+	assert_int_equal(woken[WAKE_TOPUP],
+	                 strncmp(operation, "topup ", 6) == 0 && strcmp(operation, "topup show") != 0);
+}
+
 struct names {
 	struct {
 		char name[16];
@@ -199,13 +215,16 @@ static void take_turns(struct admin *admin, const struct step *step, struct name
 		struct error error = {0};
 		struct json *json = NULL;
 		assert_int_equal(json_parse(&arena, slice_of(arguments), NULL, &json, NULL), OK);
+		memset(woken, 0, sizeof woken);
 		failing_arm(EVERYTHING, at);
 		int result = admin_run(admin, operation, json, &answer, &error);
 		const char *failed = failing_disarm();
 		if (result && !failing_is_fault(result) && !(once && at > 1))
 			fail_msg("%s, call %d, %s: %d %s", step->operation, at, failed, result, error.cause);
-		if (!result)
+		if (!result) {
 			assert_true(answer.size > 0);
+			assert_woken(step->operation);
+		}
 		if (!result && step->keep && (!failed || changes)) {
 			const char *member = strchr(step->keep, '=');
 			keep(names, step->keep, (size_t)(member - step->keep),
@@ -230,6 +249,7 @@ static void administration_tells_its_faults(void **state)
 	office_request(&office, MODE_LIVE, 5, 20, id);
 	office_await(&office, MODE_LIVE, id);
 	office_stop_jobs(&office);
+	office.service.wake = note_wake;
 	char waiting[ID_SIZE];
 	sample_register(&office.sample, MODE_LIVE, 1);
 	office_request(&office, MODE_LIVE, 5, 21, waiting);

@@ -14,6 +14,7 @@
 #include "failing.h"
 #include "base/clock.h"
 #include "sample.h"
+#include "service/admin.h"
 #include "service/purchase.h"
 #include "store/money/packs.h"
 #include "store/money/topup.h"
@@ -444,6 +445,27 @@ static void a_notice_counts_once_whatever_fails(void **state)
 	}
 }
 
+/* What the provider charged it gives back: by whoever is woken. */
+static void a_refund_that_the_operator_asks_for(void **state)
+{
+	begin_purchase();
+	struct payment_notice notice = notice_of(PAYMENT_NOTICE_PAID);
+	assert_int_equal(service_payment_notice(&service, &notice, NULL), OK);
+	BUF_AUTO struct buf answer;
+	buf_init(&answer, ADMIN_RESULT_MAX);
+	struct json *arguments;
+	const char *text = arena_printf(&arena, "{\"sale\":\"%s\"}", the_purchase().sale_id);
+	assert_int_equal(json_parse(&arena, slice_of(text), NULL, &arguments, NULL), OK);
+	struct admin admin = {.settings = &settings, .store = sample.store, .service = &service};
+	service.wake = note_wake;
+	notices_woken = 0;
+	assert_int_equal(
+		admin_run(&admin, admin_find(slice_of("purchase refund")), arguments, &answer, NULL), OK);
+	assert_int_equal(notices_woken, 1);
+	service.wake = NULL;
+	assert_int_equal(the_purchase().state, PURCHASE_PAID); /* until it is given back */
+}
+
 static void notices_of_other_kinds(void **state)
 {
 	(void)state;
@@ -452,6 +474,7 @@ static void notices_of_other_kinds(void **state)
 	assert_int_equal(service_payment_notice(&service, &notice, NULL), OK);
 	/* A failed attempt: it is looked at soon, by whoever is woken. */
 	service.wake = note_wake;
+	notices_woken = 0;
 	notice.kind = PAYMENT_NOTICE_FAILED;
 	assert_int_equal(service_payment_notice(&service, &notice, NULL), OK);
 	*notice.sale_code = '\0';
@@ -518,6 +541,7 @@ int main(void)
 		TEST(an_old_charge_is_only_asked_about),
 		TEST(what_was_not_sent),
 		TEST(a_notice_counts_once_whatever_fails),
+		TEST(a_refund_that_the_operator_asks_for),
 		TEST(notices_of_other_kinds),
 		TEST(a_page_is_kept_or_told_to_be_missing),
 	};
