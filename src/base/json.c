@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/json_name.h"
+#include "base/json_canonical.h"
 #include "base/json_scan.h"
 #include "base/number.h"
 #include "base/utf8.h"

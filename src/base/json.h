@@ -59,11 +59,6 @@ bool json_get_integer(const struct json *json, const char *name, int64_t *ret_va
  * minimal escapes). Sorting reorders the tree's children in place. */
 void json_canonical(struct json *json, struct buf *out);
 
-/* Appends a number as ECMAScript's Number::toString gives it (RFC 8785 section 3.2.2.3). */
-void json_add_number(struct buf *out, double number);
-/* Appends a string with quotes and the escapes of RFC 8785 section 3.2.2.2. Input is UTF-8. */
-void json_add_string(struct buf *out, struct slice text);
-
 /* A writer for the program's own documents: commas and quotes are its affair. Begin a value with
  * a name inside an object, with NULL inside an array or at the top; names are the program's own,
  * free of anything to escape. It writes members in the order given, so a canonical document is one

@@ -1,7 +1,7 @@
 #include <math.h>
 
 #include "base/json.h"
-#include "base/json_name.h"
+#include "base/json_canonical.h"
 #include "base/json_scan.h"
 #include "base/number.h"
 

@@ -1,5 +1,6 @@
 #include "base/clock.h"
 #include "base/json.h"
+#include "base/json_canonical.h"
 
 static void begin_value(struct json_writer *writer, const char *name)
 {

@@ -1,4 +1,4 @@
-#include "net/address.h"
+#include "net/address_kind.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

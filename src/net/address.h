@@ -1,4 +1,5 @@
-/* Which network addresses may be connected to: pure classification, no look-ups, thread safe.
+/* The networks that an operator names, and what of all addresses may be connected to. Pure, no
+ * look-ups, thread safe.
  *
  * What is not ordinary public unicast (the IANA special-purpose registries, RFC 6890, and the
  * addresses at which clouds serve instance metadata) is refused unless the operator's list of
@@ -15,25 +16,7 @@
 #include "base/buf.h"
 #include "base/error.h"
 
-enum address_kind {
-	ADDRESS_PUBLIC,
-	ADDRESS_LOOPBACK,
-	ADDRESS_PRIVATE,
-	ADDRESS_LINK_LOCAL,
-	ADDRESS_CARRIER_GRADE_NAT,
-	ADDRESS_METADATA,
-	ADDRESS_MULTICAST,
-	ADDRESS_RESERVED, /* everything else, also families other than IPv4 and IPv6 */
-};
-
-/* "public", "loopback", … for messages. */
-const char *address_kind_text(enum address_kind kind);
-
-enum address_kind address_classify(const struct sockaddr *address);
-
-/* "192.0.2.1", "2001:db8::1"; "?" for other families. Always terminated. */
-#define ADDRESS_TEXT_SIZE 46
-void address_text(const struct sockaddr *address, char text[ADDRESS_TEXT_SIZE]);
+#define ADDRESS_TEXT_SIZE 46 /* of any as text, with NUL */
 
 #define NETWORKS_MAX 64
 
@@ -59,8 +42,5 @@ bool network_list_contains(const struct network_list *list, const struct sockadd
 struct address_guard {
 	struct network_list allowed;
 };
-
-/* A NULL guard is the zeroed one. */
-bool address_guard_permits(const struct address_guard *guard, const struct sockaddr *address);
 
 #endif

@@ -6,7 +6,7 @@
 
 #include <curl/curl.h>
 
-#include "net/address.h"
+#include "net/address_kind.h"
 
 /* The sockets of one exchange. */
 struct guarded_sockets {

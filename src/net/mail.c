@@ -1,4 +1,4 @@
-#include "net/mail.h"
+#include "net/mail_compose.h"
 
 #include <stdio.h>
 

@@ -48,10 +48,6 @@ struct mail_message {
 int mail_send(const struct mail_server *server, const struct mail_message *message,
               struct error *error) MUST_CHECK;
 
-/* The bytes that are sent, with CRLF. ERR_VALIDATION, ERR_NO_MEMORY. */
-int mail_compose(const struct mail_message *message, struct buf *out, struct error *error)
-	MUST_CHECK;
-
 /* local@domain in ASCII without quotes, comments or blanks, at most MAIL_ADDRESS_MAX bytes. */
 bool mail_address_usable(const char *address);
 /* Whether it is as in struct mail_server, without user, path or query. ERR_VALIDATION,

@@ -6,7 +6,7 @@
 #include "base/base64.h"
 #include "base/clock.h"
 #include "base/utf8.h"
-#include "net/mail.h"
+#include "net/mail_compose.h"
 
 #define LINE_MAX_QP 76
 #define WORD_BYTES_MAX 39 /* of an encoded word: with "Subject: " before it, a line of 76 */

@@ -3,7 +3,7 @@
 #include "base/json.h"
 #include "store/accounts/accounts.h"
 #include "store/transaction.h"
-#include "store/notices/mails.h"
+#include "store/notices/queue_mail.h"
 
 #define TEST_USAGE_KEPT_US (30 * US_PER_DAY)
 

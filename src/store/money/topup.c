@@ -2,7 +2,7 @@
 
 #include "base/json.h"
 #include "store/money/money.h"
-#include "store/notices/mails.h"
+#include "store/notices/queue_mail.h"
 
 /* ---- rows ---- */
 

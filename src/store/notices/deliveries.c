@@ -4,7 +4,7 @@
 
 #include "base/json.h"
 #include "store/transaction.h"
-#include "store/notices/mails.h"
+#include "store/notices/queue_mail.h"
 
 /* ---- what is due ---- */
 

@@ -1,4 +1,4 @@
-#include "store/notices/mails.h"
+#include "store/notices/queue_mail.h"
 
 #include "store/claims.h"
 

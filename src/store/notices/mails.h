@@ -9,7 +9,6 @@
 #ifndef STORE_MAILS_H
 #define STORE_MAILS_H
 
-#include "db/db.h"
 #include "store/store.h"
 
 /* Template names and the members of their values (texts unless said otherwise):
@@ -20,13 +19,6 @@
 #define MAIL_ENDPOINT_DISABLED "endpoint_disabled"
 #define MAIL_TOPUP_FAILED "topup_failed"
 #define MAIL_ACCOUNT_DISABLED "account_disabled"
-
-#define MAIL_VALUES_MAX 8192 /* bytes of JSON */
-
-/* Queues inside the caller's open transaction. `values` is a JSON object. An account without an
- * e-mail address has nobody to tell: then nothing is queued, and that is no error. */
-int store_queue_mail(struct db_connection *connection, int64_t account, const char *template_name,
-                     struct slice values, int64_t now_us, struct error *error) MUST_CHECK;
 
 struct mail {
 	int64_t account;

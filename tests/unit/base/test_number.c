@@ -11,6 +11,7 @@
 
 #include "base/digest.h"
 #include "base/json.h"
+#include "base/json_canonical.h"
 #include "base/number.h"
 
 static double from_bits(uint64_t bits)

@@ -11,6 +11,7 @@
 #include "failing.h"
 #include "jobs/mailer.h"
 #include "sample.h"
+#include "store/notices/queue_mail.h"
 #include "store/transaction.h"
 
 static const atomic_bool stopping;

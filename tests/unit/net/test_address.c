@@ -8,7 +8,7 @@
 #include <netinet/in.h>
 #include <sys/un.h>
 
-#include "net/address.h"
+#include "net/address_kind.h"
 
 union any_address {
 	struct sockaddr any;

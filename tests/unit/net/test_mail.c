@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 #include "base/clock.h"
-#include "net/mail.h"
+#include "net/mail_compose.h"
 #include "smtp_script.h"
 
 /* ---- composing ---- */

@@ -13,6 +13,7 @@
 #include "sample.h"
 #include "service/mailing.h"
 #include "smtp_script.h"
+#include "store/notices/queue_mail.h"
 #include "store/transaction.h"
 
 #define HOLDER "a node"

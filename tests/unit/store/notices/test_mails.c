@@ -11,7 +11,7 @@
 
 #include "sample.h"
 #include "store/transaction.h"
-#include "store/notices/mails.h"
+#include "store/notices/queue_mail.h"
 
 #define LEASE_US (30 * US_PER_SECOND)
 #define START INT64_C(1700000000000000)
