@@ -1,5 +1,6 @@
 #include "base/digest.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
@@ -9,12 +10,21 @@
 #include <stdlib.h>
 #include <sys/random.h>
 
+static const struct {
+	size_t size;
+	const char *text;
+} algorithms[DIGEST_ALGORITHM_COUNT] = {
+	[DIGEST_SHA256] = {32, "SHA-256"},
+	[DIGEST_SHA384] = {48, "SHA-384"},
+	[DIGEST_SHA512] = {64, "SHA-512"},
+};
+
 /* OpenSSL's look-up of an algorithm by name costs more than hashing a small record: it is done
- * once, and each thread keeps a context. */
+ * once, and each thread keeps a context for each that it used. */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static pthread_key_t context_key;
-static EVP_MD *sha256_method;
-static _Thread_local EVP_MD_CTX *context;
+static pthread_key_t contexts_key;
+static EVP_MD *methods[DIGEST_ALGORITHM_COUNT];
+static _Thread_local EVP_MD_CTX *contexts[DIGEST_ALGORITHM_COUNT];
 
 /* A process that cannot hash or has no randomness must not go on. */
 static void must(bool good, const char *what)
@@ -25,55 +35,93 @@ static void must(bool good, const char *what)
 	abort();
 }
 
-static void context_free(void *data)
+static void contexts_free(void *data)
 {
-	EVP_MD_CTX_free(data);
-	context = NULL;
+	EVP_MD_CTX **kept = data;
+	for (int i = 0; i < DIGEST_ALGORITHM_COUNT; i++) {
+		EVP_MD_CTX_free(kept[i]);
+		kept[i] = NULL;
+	}
 }
 
 static void prepare(void)
 {
-	sha256_method = EVP_MD_fetch(NULL, "SHA256", NULL);
-	must(sha256_method != NULL, "fetching SHA-256");
-	must(pthread_key_create(&context_key, context_free) == 0, "pthread_key_create");
+	for (int i = 0; i < DIGEST_ALGORITHM_COUNT; i++) {
+		methods[i] = EVP_MD_fetch(NULL, algorithms[i].text, NULL);
+		must(methods[i] != NULL, algorithms[i].text);
+	}
+	must(pthread_key_create(&contexts_key, contexts_free) == 0, "pthread_key_create");
 }
 
-static EVP_MD_CTX *begin_new(void)
+static EVP_MD_CTX *begin_new(enum digest_algorithm algorithm)
 {
 	pthread_once(&once, prepare);
 	EVP_MD_CTX *created = EVP_MD_CTX_new();
-	if (created && EVP_DigestInit_ex2(created, sha256_method, NULL) != 1) {
+	if (created && EVP_DigestInit_ex2(created, methods[algorithm], NULL) != 1) {
 		EVP_MD_CTX_free(created);
 		return NULL;
 	}
 	return created;
 }
 
-struct sha256 sha256_of(const void *data, size_t size)
+static void hash_whole(enum digest_algorithm algorithm, const void *data, size_t size,
+                       uint8_t *digest)
 {
+	EVP_MD_CTX *context = contexts[algorithm];
 	if (!context) {
-		context = begin_new();
-		must(context != NULL, "preparing SHA-256");
-		must(pthread_setspecific(context_key, context) == 0, "pthread_setspecific");
+		context = begin_new(algorithm);
+		must(context != NULL, algorithms[algorithm].text);
+		contexts[algorithm] = context;
+		must(pthread_setspecific(contexts_key, contexts) == 0, "pthread_setspecific");
 	}
-	struct sha256 digest = {0};
 	must(EVP_DigestInit_ex2(context, NULL, NULL) == 1 &&
 	         EVP_DigestUpdate(context, data, size) == 1 &&
-	         EVP_DigestFinal_ex(context, digest.bytes, NULL) == 1,
-	     "SHA-256");
+	         EVP_DigestFinal_ex(context, digest, NULL) == 1,
+	     algorithms[algorithm].text);
+}
+
+struct sha256 sha256_of(const void *data, size_t size)
+{
+	struct sha256 digest = {0};
+	hash_whole(DIGEST_SHA256, data, size, digest.bytes);
+	return digest;
+}
+
+size_t digest_size(enum digest_algorithm algorithm)
+{
+	return algorithms[algorithm].size;
+}
+
+const char *digest_algorithm_text(enum digest_algorithm algorithm)
+{
+	return algorithms[algorithm].text;
+}
+
+struct digest digest_by(enum digest_algorithm algorithm, const void *data, size_t size)
+{
+	struct digest digest = {.algorithm = algorithm};
+	hash_whole(algorithm, data, size, digest.bytes);
+	return digest;
+}
+
+struct digest digest_of_sha256(const struct sha256 *hash)
+{
+	struct digest digest = {.algorithm = DIGEST_SHA256};
+	memcpy(digest.bytes, hash->bytes, SHA256_SIZE);
 	return digest;
 }
 
 struct digest_stream {
 	EVP_MD_CTX *context;
+	enum digest_algorithm algorithm;
 };
 
-struct digest_stream *digest_begin(void)
+struct digest_stream *digest_begin_by(enum digest_algorithm algorithm)
 {
 	struct digest_stream *stream = malloc(sizeof *stream);
 	if (!stream)
 		return NULL;
-	stream->context = begin_new();
+	*stream = (struct digest_stream){begin_new(algorithm), algorithm};
 	if (!stream->context) {
 		free(stream);
 		return NULL;
@@ -81,17 +129,32 @@ struct digest_stream *digest_begin(void)
 	return stream;
 }
 
+struct digest_stream *digest_begin(void)
+{
+	return digest_begin_by(DIGEST_SHA256);
+}
+
 void digest_add(struct digest_stream *stream, const void *data, size_t size)
 {
-	must(EVP_DigestUpdate(stream->context, data, size) == 1, "SHA-256");
+	must(EVP_DigestUpdate(stream->context, data, size) == 1, algorithms[stream->algorithm].text);
+}
+
+struct digest digest_end_by(struct digest_stream *stream)
+{
+	struct digest digest = {.algorithm = stream->algorithm};
+	must(EVP_DigestFinal_ex(stream->context, digest.bytes, NULL) == 1,
+	     algorithms[stream->algorithm].text);
+	digest_cancel(stream);
+	return digest;
 }
 
 struct sha256 digest_end(struct digest_stream *stream)
 {
-	struct sha256 digest = {0};
-	must(EVP_DigestFinal_ex(stream->context, digest.bytes, NULL) == 1, "SHA-256");
-	digest_cancel(stream);
-	return digest;
+	assert(stream->algorithm == DIGEST_SHA256);
+	struct digest digest = digest_end_by(stream);
+	struct sha256 hash;
+	memcpy(hash.bytes, digest.bytes, SHA256_SIZE);
+	return hash;
 }
 
 void digest_cancel(struct digest_stream *stream)
@@ -107,7 +170,7 @@ struct sha256 hmac_sha256(struct slice key, struct slice text)
 	pthread_once(&once, prepare);
 	struct sha256 digest = {0};
 	must(key.size <= INT32_MAX &&
-	         HMAC(sha256_method, key.size ? key.data : "", (int)key.size,
+	         HMAC(methods[DIGEST_SHA256], key.size ? key.data : "", (int)key.size,
 	              (const unsigned char *)text.data, text.size, digest.bytes, NULL) != NULL,
 	     "HMAC-SHA-256");
 	return digest;

@@ -1,4 +1,4 @@
-/* SHA-256 and SHA-512 (OpenSSL), hex and constant-time comparison. */
+/* SHA-2 (OpenSSL), hex and constant-time comparison. */
 #ifndef BASE_DIGEST_H
 #define BASE_DIGEST_H
 
@@ -23,11 +23,35 @@ static inline bool sha256_equal(const struct sha256 *a, const struct sha256 *b)
 	return memcmp(a->bytes, b->bytes, SHA256_SIZE) == 0;
 }
 
-/* Incremental SHA-256. digest_begin answers NULL without memory; digest_end frees. */
+/* Digests by an algorithm that is known at run time alone. */
+enum digest_algorithm { DIGEST_SHA256, DIGEST_SHA384, DIGEST_SHA512 };
+#define DIGEST_ALGORITHM_COUNT 3
+
+struct digest {
+	enum digest_algorithm algorithm;
+	uint8_t bytes[DIGEST_SIZE_MAX]; /* digest_size of them, the others are 0 */
+};
+
+size_t digest_size(enum digest_algorithm algorithm);
+const char *digest_algorithm_text(enum digest_algorithm algorithm); /* "SHA-256", … */
+struct digest digest_by(enum digest_algorithm algorithm, const void *data, size_t size);
+struct digest digest_of_sha256(const struct sha256 *hash); /* the same digest */
+static inline struct slice digest_slice(const struct digest *digest)
+{
+	return slice_make(digest->bytes, digest_size(digest->algorithm));
+}
+static inline bool digest_equal(const struct digest *a, const struct digest *b)
+{
+	return a->algorithm == b->algorithm && slice_equal(digest_slice(a), digest_slice(b));
+}
+
+/* Incremental. Both begins answer NULL without memory; the end that belongs to each frees. */
 struct digest_stream;
 struct digest_stream *digest_begin(void) MUST_CHECK;
+struct digest_stream *digest_begin_by(enum digest_algorithm algorithm) MUST_CHECK;
 void digest_add(struct digest_stream *stream, const void *data, size_t size);
 struct sha256 digest_end(struct digest_stream *stream);
+struct digest digest_end_by(struct digest_stream *stream);
 void digest_cancel(struct digest_stream *stream);
 
 struct sha256 hmac_sha256(struct slice key, struct slice text);

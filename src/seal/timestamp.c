@@ -24,14 +24,22 @@ static void info_cleanup(TS_TST_INFO **info)
 	TS_TST_INFO_free(*info);
 }
 
-static bool request_set_imprint(TS_REQ *request, const struct sha256 *imprint)
+static const int digest_nids[DIGEST_ALGORITHM_COUNT] = {
+	[DIGEST_SHA256] = NID_sha256,
+	[DIGEST_SHA384] = NID_sha384,
+	[DIGEST_SHA512] = NID_sha512,
+};
+
+static bool request_set_imprint(TS_REQ *request, const struct digest *imprint)
 {
 	TS_MSG_IMPRINT *message = TS_MSG_IMPRINT_new();
 	X509_ALGOR *algorithm = X509_ALGOR_new();
 	bool set = message && algorithm &&
-	           X509_ALGOR_set0(algorithm, OBJ_nid2obj(NID_sha256), V_ASN1_NULL, NULL) == 1 &&
+	           X509_ALGOR_set0(algorithm, OBJ_nid2obj(digest_nids[imprint->algorithm]), V_ASN1_NULL,
+	                           NULL) == 1 &&
 	           TS_MSG_IMPRINT_set_algo(message, algorithm) == 1 &&
-	           TS_MSG_IMPRINT_set_msg(message, (unsigned char *)imprint->bytes, SHA256_SIZE) == 1 &&
+	           TS_MSG_IMPRINT_set_msg(message, (unsigned char *)imprint->bytes,
+	                                  (int)digest_size(imprint->algorithm)) == 1 &&
 	           TS_REQ_set_msg_imprint(request, message) == 1;
 
 	X509_ALGOR_free(algorithm);
@@ -55,6 +63,13 @@ static bool request_set_nonce(TS_REQ *request)
 
 int timestamp_request(const struct sha256 *imprint, const char *policy, struct buf *out,
                       struct error *error)
+{
+	struct digest digest = digest_of_sha256(imprint);
+	return timestamp_request_over(&digest, policy, out, error);
+}
+
+int timestamp_request_over(const struct digest *imprint, const char *policy, struct buf *out,
+                           struct error *error)
 {
 	__attribute__((cleanup(request_cleanup))) TS_REQ *request = TS_REQ_new();
 	unsigned char *der = NULL;
@@ -133,16 +148,23 @@ static bool read_accuracy(TS_TST_INFO *info, int64_t *ret_us)
 	return true;
 }
 
-static bool read_imprint(TS_TST_INFO *info, struct sha256 *ret_imprint)
+static bool read_imprint(TS_MSG_IMPRINT *message, struct digest *ret_imprint)
 {
-	TS_MSG_IMPRINT *message = TS_TST_INFO_get_msg_imprint(info);
 	const ASN1_OCTET_STRING *hash = TS_MSG_IMPRINT_get_msg(message);
-	const ASN1_OBJECT *algorithm;
+	const ASN1_OBJECT *object;
+	struct digest imprint = {0};
+	int i = 0;
 
-	X509_ALGOR_get0(&algorithm, NULL, NULL, TS_MSG_IMPRINT_get_algo(message));
-	if (OBJ_obj2nid(algorithm) != NID_sha256 || ASN1_STRING_length(hash) != SHA256_SIZE)
+	X509_ALGOR_get0(&object, NULL, NULL, TS_MSG_IMPRINT_get_algo(message));
+	while (i < DIGEST_ALGORITHM_COUNT && OBJ_obj2nid(object) != digest_nids[i])
+		i++;
+	if (i == DIGEST_ALGORITHM_COUNT)
 		return false;
-	memcpy(ret_imprint->bytes, ASN1_STRING_get0_data(hash), SHA256_SIZE);
+	imprint.algorithm = (enum digest_algorithm)i;
+	if ((size_t)ASN1_STRING_length(hash) != digest_size(imprint.algorithm))
+		return false;
+	memcpy(imprint.bytes, ASN1_STRING_get0_data(hash), digest_size(imprint.algorithm));
+	*ret_imprint = imprint;
 	return true;
 }
 
@@ -153,8 +175,8 @@ static int read_facts(TS_TST_INFO *info, struct timestamp_facts *facts, struct e
 
 	if (TS_TST_INFO_get_version(info) != 1)
 		return invalid(error, "wrong version of the TSTInfo");
-	if (!read_imprint(info, &facts->imprint))
-		return invalid(error, "the imprint is not a SHA-256 digest");
+	if (!read_imprint(TS_TST_INFO_get_msg_imprint(info), &facts->imprint))
+		return invalid(error, "the imprint is not a SHA-2 digest");
 	ERR_clear_error();
 	if (!read_gen_time(TS_TST_INFO_get_time(info), &facts->gen_time_us))
 		return openssl_refused(error, "the time is malformed");
@@ -187,8 +209,9 @@ static int parse_info(const ASN1_OCTET_STRING *content, TS_TST_INFO **ret_info, 
 }
 
 /* All that a token says by itself; the TSTInfo is the caller's. */
-static int verify_token(struct slice token, struct slice roots_pem, TS_TST_INFO **ret_info,
-                        struct timestamp_facts *ret_facts, struct error *error)
+static int verify_token(struct slice token, struct slice roots_pem, int64_t judged_us,
+                        TS_TST_INFO **ret_info, struct timestamp_facts *ret_facts,
+                        struct error *error)
 {
 	CERTIFICATES_AUTO STACK_OF(X509) *roots = NULL;
 	SIGNED_CONTENT_AUTO SignedContent *content = NULL;
@@ -211,6 +234,9 @@ static int verify_token(struct slice token, struct slice roots_pem, TS_TST_INFO 
 	if (result == 0)
 		result = signed_content_verify_path(content, signer, roots, PATH_TIMESTAMP,
 		                                    facts.gen_time_us, error);
+	if (result == 0 && judged_us != TIME_NONE)
+		result =
+			signed_content_verify_path(content, signer, roots, PATH_TIMESTAMP, judged_us, error);
 	if (result == 0)
 		result = certificate_describe(signer, &facts.authority, error);
 	if (result != 0)
@@ -221,19 +247,44 @@ static int verify_token(struct slice token, struct slice roots_pem, TS_TST_INFO 
 	return 0;
 }
 
-int timestamp_verify_token(struct slice token, const struct sha256 *imprint, struct slice roots_pem,
-                           struct timestamp_facts *ret_facts, struct error *error)
+int timestamp_verify_token_at(struct slice token, const struct digest *imprint,
+                              struct slice roots_pem, int64_t judged_us,
+                              struct timestamp_facts *ret_facts, struct error *error)
 {
 	__attribute__((cleanup(info_cleanup))) TS_TST_INFO *info = NULL;
 	struct timestamp_facts facts;
 
-	int result = verify_token(token, roots_pem, &info, &facts, error);
+	int result = verify_token(token, roots_pem, judged_us, &info, &facts, error);
 	if (result != 0)
 		return result;
-	if (!sha256_equal(&facts.imprint, imprint))
+	if (!digest_equal(&facts.imprint, imprint))
 		return invalid(error, "the timestamp is over something else");
 	*ret_facts = facts;
 	return 0;
+}
+
+int timestamp_verify_token(struct slice token, const struct sha256 *imprint, struct slice roots_pem,
+                           struct timestamp_facts *ret_facts, struct error *error)
+{
+	struct digest digest = digest_of_sha256(imprint);
+	return timestamp_verify_token_at(token, &digest, roots_pem, TIME_NONE, ret_facts, error);
+}
+
+int timestamp_token_imprint(struct slice token, struct digest *ret_imprint, struct error *error)
+{
+	SIGNED_CONTENT_AUTO SignedContent *content = NULL;
+	__attribute__((cleanup(info_cleanup))) TS_TST_INFO *info = NULL;
+
+	int result = signed_content_parse(token, &content, error);
+	if (result != 0)
+		return result;
+	const EncapsulatedContent *inside = content->data->encapsulated;
+	if (OBJ_obj2nid(inside->type) != NID_id_smime_ct_TSTInfo || !inside->content)
+		return invalid(error, "it is no timestamp token");
+	result = parse_info(inside->content, &info, error);
+	if (result == 0 && !read_imprint(TS_TST_INFO_get_msg_imprint(info), ret_imprint))
+		result = invalid(error, "the imprint is not a SHA-2 digest");
+	return result;
 }
 
 /* The element that begins at *position; moves past it. */
@@ -324,9 +375,9 @@ static int compare_with_request(struct slice request, TS_TST_INFO *info,
 
 	if (!asked)
 		return openssl_refused(error, "the request does not parse");
-	const ASN1_OCTET_STRING *hash = TS_MSG_IMPRINT_get_msg(TS_REQ_get_msg_imprint(asked));
-	if (!slice_equal(slice_make(ASN1_STRING_get0_data(hash), (size_t)ASN1_STRING_length(hash)),
-	                 slice_make(facts->imprint.bytes, SHA256_SIZE)))
+	struct digest imprint;
+	if (!read_imprint(TS_REQ_get_msg_imprint(asked), &imprint) ||
+	    !digest_equal(&imprint, &facts->imprint))
 		return invalid(error, "the timestamp is over something else than was asked");
 	const ASN1_INTEGER *nonce = TS_REQ_get_nonce(asked);
 	const ASN1_INTEGER *answered = TS_TST_INFO_get_nonce(info);
@@ -352,7 +403,7 @@ int timestamp_verify_response(struct slice request, struct slice response, struc
 	if (result == 0)
 		result = timestamp_response_token(response, &found, error);
 	if (result == 0)
-		result = verify_token(found, roots_pem, &info, &facts, error);
+		result = verify_token(found, roots_pem, TIME_NONE, &info, &facts, error);
 	if (result == 0)
 		result = compare_with_request(request, info, &facts, error);
 	if (result != 0)

@@ -24,7 +24,7 @@
 struct timestamp_facts {
 	int64_t gen_time_us;
 	int64_t accuracy_us;
-	struct sha256 imprint;
+	struct digest imprint;
 	char serial[65];  /* hex, lower case, no leading zeros beyond a whole byte */
 	char policy[128]; /* dotted OID */
 	struct certificate_facts authority;
@@ -35,6 +35,9 @@ struct timestamp_facts {
  * unless NULL. 0, ERR_VALIDATION for a malformed policy, ERR_NO_MEMORY. */
 int timestamp_request(const struct sha256 *imprint, const char *policy, struct buf *out,
                       struct error *error) MUST_CHECK;
+/* The same over a digest by any algorithm. */
+int timestamp_request_over(const struct digest *imprint, const char *policy, struct buf *out,
+                           struct error *error) MUST_CHECK;
 
 /* Verifies a response against its request: status granted, imprint, nonce, policy (when asked for),
  * all of the above, and trust in `roots_pem` (must not be empty); what the time has to agree with
@@ -54,5 +57,13 @@ int timestamp_response_token(struct slice response, struct slice *ret_token, str
  * ERR_INVALID_EVIDENCE, or ERR_VALIDATION for unusable roots. */
 int timestamp_verify_token(struct slice token, const struct sha256 *imprint, struct slice roots_pem,
                            struct timestamp_facts *ret_facts, struct error *error) MUST_CHECK;
+/* The same over a digest by any algorithm, and the certificates are judged as of judged_us too
+ * (TIME_NONE: as of genTime alone): whether they still vouch for it then. */
+int timestamp_verify_token_at(struct slice token, const struct digest *imprint,
+                              struct slice roots_pem, int64_t judged_us,
+                              struct timestamp_facts *ret_facts, struct error *error) MUST_CHECK;
+/* What a token says it is over, unverified. 0, ERR_NO_MEMORY or ERR_INVALID_EVIDENCE. */
+int timestamp_token_imprint(struct slice token, struct digest *ret_imprint, struct error *error)
+	MUST_CHECK;
 
 #endif

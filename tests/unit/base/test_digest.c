@@ -52,6 +52,40 @@ static void test_stream(void **state)
 	              "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
 }
 
+/* NIST's examples for "abc". */
+static void test_algorithms(void **state)
+{
+	static const char *const expected[] = {
+		"ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad",
+		"cb00753f45a35e8bb5a03d699ac65007272c32ab0eded1631a8b605a43ff5bed"
+		"8086072ba1e7cc2358baeca134c825a7",
+		"ddaf35a193617abacc417349ae20413112e6fa4e89a97ea20a9eeee64b55d39a"
+		"2192992a274fc1a836ba3c23a3feebbd454d4423643ce80e2a9ac94fa54ca49f",
+	};
+	for (int i = 0; i < DIGEST_ALGORITHM_COUNT; i++) {
+		enum digest_algorithm algorithm = (enum digest_algorithm)i;
+		char text[2 * DIGEST_SIZE_MAX + 1];
+		struct digest whole = digest_by(algorithm, "abc", 3);
+		hex_encode(whole.bytes, digest_size(algorithm), text);
+		assert_string_equal(text, expected[i]);
+		struct digest_stream *stream = digest_begin_by(algorithm);
+		assert_non_null(stream);
+		digest_add(stream, "a", 1);
+		digest_add(stream, "bc", 2);
+		struct digest parts = digest_end_by(stream);
+		assert_true(digest_equal(&whole, &parts));
+		parts.bytes[digest_size(algorithm) - 1] ^= 1;
+		assert_false(digest_equal(&whole, &parts));
+		parts = whole;
+		parts.algorithm = algorithm == DIGEST_SHA256 ? DIGEST_SHA384 : DIGEST_SHA256;
+		assert_false(digest_equal(&whole, &parts));
+	}
+	struct sha256 plain = sha256_of("abc", 3);
+	struct digest same = digest_of_sha256(&plain), again = digest_by(DIGEST_SHA256, "abc", 3);
+	assert_true(digest_equal(&same, &again));
+	assert_string_equal(digest_algorithm_text(DIGEST_SHA512), "SHA-512");
+}
+
 static void *hash_many(void *wrong)
 {
 	struct sha256 expected = sha256_of("abc", 3);
@@ -146,7 +180,7 @@ int main(void)
 		cmocka_unit_test(test_sha256),  cmocka_unit_test(test_stream),
 		cmocka_unit_test(test_threads), cmocka_unit_test(test_hmac),
 		cmocka_unit_test(test_hex),     cmocka_unit_test(test_compare),
-		cmocka_unit_test(test_random),
+		cmocka_unit_test(test_random),  cmocka_unit_test(test_algorithms),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -116,6 +116,53 @@ static void test_request(void **state)
 	assert_int_equal(timestamp_request(&imprint, "timeStamping", &one, NULL), ERR_VALIDATION);
 }
 
+static void test_other_algorithms(void **state)
+{
+	static const char *const names[] = {"sha256", "sha384", "sha512"};
+
+	for (int i = 0; i < DIGEST_ALGORITHM_COUNT; i++) {
+		struct digest digest = digest_by((enum digest_algorithm)i, "sample", 6);
+		BUF_AUTO struct buf asked;
+		buf_init(&asked, TIMESTAMP_REQUEST_MAX);
+		assert_int_equal(timestamp_request_over(&digest, NULL, &asked, NULL), 0);
+		scratch_write("other.tsq", buf_slice(&asked));
+		assert_int_equal(
+			scratch_run("openssl ts -query -in other.tsq -text | grep -q 'Hash Algorithm: %s'",
+		                names[i]),
+			0);
+	}
+	struct digest found, expected = digest_of_sha256(&imprint);
+	assert_int_equal(timestamp_token_imprint(buf_slice(&token), &found, NULL), 0);
+	assert_true(digest_equal(&found, &expected));
+	struct slice answer = buf_slice(&response);
+	assert_int_equal(timestamp_token_imprint(answer, &found, NULL), ERR_INVALID_EVIDENCE);
+}
+
+/* The authority's certificate is good for ten years. */
+static void test_judged_later(void **state)
+{
+	struct timestamp_facts facts;
+	struct error error = {0};
+	struct digest digest = digest_of_sha256(&imprint);
+	const struct slice *trusts[] = {&roots, &no_roots};
+
+	assert_int_equal(timestamp_verify_token(buf_slice(&token), &imprint, roots, &facts, NULL), 0);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(timestamp_verify_token_at(buf_slice(&token), &digest, *trusts[i],
+		                                           facts.authority.not_after_us - US_PER_SECOND,
+		                                           &facts, NULL),
+		                 0);
+		assert_refused(timestamp_verify_token_at(buf_slice(&token), &digest, *trusts[i],
+		                                         facts.authority.not_after_us + US_PER_SECOND,
+		                                         &facts, &error),
+		               &error, "expired");
+	}
+	digest.algorithm = DIGEST_SHA384;
+	assert_refused(
+		timestamp_verify_token_at(buf_slice(&token), &digest, roots, TIME_NONE, &facts, &error),
+		&error, "something else");
+}
+
 static int verify_against(struct slice other_request, struct slice some_roots, struct error *error)
 {
 	struct timestamp_facts facts;
@@ -576,6 +623,8 @@ int main(void)
 		cmocka_unit_test(test_facts),
 		cmocka_unit_test(test_openssl_agrees),
 		cmocka_unit_test(test_request),
+		cmocka_unit_test(test_other_algorithms),
+		cmocka_unit_test(test_judged_later),
 		cmocka_unit_test(test_response_against_request),
 		cmocka_unit_test(test_not_granted),
 		cmocka_unit_test(test_every_flipped_bit),
