@@ -234,7 +234,7 @@ static int verify_token(struct slice token, struct slice roots_pem, int64_t judg
 	if (result == 0)
 		result = signed_content_verify_path(content, signer, roots, PATH_TIMESTAMP,
 		                                    facts.gen_time_us, error);
-	if (result == 0 && judged_us != TIME_NONE)
+	if (result == 0 && judged_us > facts.gen_time_us)
 		result =
 			signed_content_verify_path(content, signer, roots, PATH_TIMESTAMP, judged_us, error);
 	if (result == 0)

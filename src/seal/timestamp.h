@@ -58,7 +58,7 @@ int timestamp_response_token(struct slice response, struct slice *ret_token, str
 int timestamp_verify_token(struct slice token, const struct sha256 *imprint, struct slice roots_pem,
                            struct timestamp_facts *ret_facts, struct error *error) MUST_CHECK;
 /* The same over a digest by any algorithm, and the certificates are judged as of judged_us too
- * (TIME_NONE: as of genTime alone): whether they still vouch for it then. */
+ * when that is later than genTime (TIME_NONE never is): whether they still vouch for it then. */
 int timestamp_verify_token_at(struct slice token, const struct digest *imprint,
                               struct slice roots_pem, int64_t judged_us,
                               struct timestamp_facts *ret_facts, struct error *error) MUST_CHECK;

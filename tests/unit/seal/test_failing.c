@@ -7,6 +7,7 @@
 #include "seal/cms.h"
 #include "seal/certificate.h"
 #include "seal/development.h"
+#include "seal/evidence_record.h"
 #include "seal/timestamp.h"
 
 #define ALL (FAILING_MEMORY | FAILING_FILES | FAILING_OPENSSL)
@@ -165,6 +166,92 @@ static void test_verifying(void **state)
 	in_turn(run_certificates, 5);
 }
 
+/* A record over `digest`, renewed and verified; the token of the renewal is given. */
+static struct buf record_der, renewal_token;
+
+static int make_record(struct evidence_record **ret_record, struct error *error)
+{
+	struct tree_proof proof = {.leaf = digest};
+	struct slice token;
+
+	int result = timestamp_response_token(buf_slice(&response), &token, error);
+	return result ? result : evidence_record_create(&proof, token, ret_record, error);
+}
+
+static int give_renewal(void *context, const struct digest *imprint, struct buf *token,
+                        struct error *error)
+{
+	(void)context, (void)imprint, (void)error;
+	buf_add_slice(token, buf_slice(&renewal_token));
+	return buf_check(token);
+}
+
+static void prepare_record(void)
+{
+	EVIDENCE_RECORD_AUTO struct evidence_record *record = NULL;
+	struct digest leaf;
+	struct sha256 imprint;
+
+	assert_int_equal(make_record(&record, NULL), 0);
+	assert_int_equal(evidence_record_next_leaf(record, NULL, &leaf), 0);
+	memcpy(imprint.bytes, leaf.bytes, SHA256_SIZE);
+	buf_init(&renewal_token, TIMESTAMP_RESPONSE_MAX);
+	assert_int_equal(give_timestamp(signer, &imprint, &renewal_token, NULL), 0);
+	assert_int_equal(evidence_records_renew(&(struct evidence_renewal){record, NULL}, 1,
+	                                        give_renewal, NULL, NULL),
+	                 0);
+	buf_init(&record_der, EVIDENCE_RECORD_MAX);
+	assert_int_equal(evidence_record_write(record, &record_der), 0);
+}
+
+static int run_record(struct error *error)
+{
+	EVIDENCE_RECORD_AUTO struct evidence_record *record = NULL;
+	BUF_AUTO struct buf der;
+
+	buf_init(&der, EVIDENCE_RECORD_MAX);
+	int result = make_record(&record, error);
+	if (result == 0)
+		result = evidence_records_renew(&(struct evidence_renewal){record, NULL}, 1, give_renewal,
+		                                NULL, error);
+	if (result == 0)
+		result = evidence_record_write(record, &der);
+	if (result == 0)
+		assert_true(slice_equal(buf_slice(&der), buf_slice(&record_der)));
+	return result;
+}
+
+static int run_verify_record(struct error *error)
+{
+	struct digest data[DIGEST_ALGORITHM_COUNT] = {digest_of_sha256(&digest)};
+	struct evidence_question question = {signer_timestamp_roots(signer), clock_now_us()};
+	EVIDENCE_RECORD_AUTO struct evidence_record *record = NULL;
+	ARENA_AUTO struct arena arena;
+	struct evidence_facts facts;
+
+	arena_init(&arena, (size_t)1 << 20);
+	int result = evidence_record_parse(buf_slice(&record_der), &record, error);
+	return result ? result : evidence_record_verify(record, data, &question, &arena, &facts, error);
+}
+
+static void test_records(void **state)
+{
+	(void)state;
+	prepare_record();
+	in_turn(run_record, 25);
+	in_turn(run_verify_record, 60);
+	record_der.data[record_der.size / 2] ^= 1;
+	for (int at = 1; at < 200; at++) {
+		failing_arm(ALL, at);
+		int result = run_verify_record(NULL);
+		failing_disarm();
+		if (result != ERR_INVALID_EVIDENCE && !is_fault(result))
+			fail_msg("call %d: %d", at, result);
+	}
+	buf_free(&record_der);
+	buf_free(&renewal_token);
+}
+
 /* Whatever fails on the way, what was altered is never valid. */
 static void test_verifying_what_was_altered(void **state)
 {
@@ -235,11 +322,9 @@ static void test_signing_process(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_making),
-		cmocka_unit_test(test_verifying),
-		cmocka_unit_test(test_verifying_what_was_altered),
-		cmocka_unit_test(test_development_keys),
-		cmocka_unit_test(test_signing_process),
+		cmocka_unit_test(test_making),           cmocka_unit_test(test_verifying),
+		cmocka_unit_test(test_records),          cmocka_unit_test(test_verifying_what_was_altered),
+		cmocka_unit_test(test_development_keys), cmocka_unit_test(test_signing_process),
 	};
 
 	return cmocka_run_group_tests(tests, make_all, drop_all);

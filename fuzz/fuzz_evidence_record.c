@@ -1,0 +1,45 @@
+/* Evidence records as anybody may hand them in. What is read is written again as it was, and
+ * verified without an end other than "valid" or "not valid". */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "fuzz.h"
+#include "seal/evidence_record.h"
+
+static void require(bool good, const char *what)
+{
+	if (good)
+		return;
+	fprintf(stderr, "broken: %s\n", what);
+	abort();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	EVIDENCE_RECORD_AUTO struct evidence_record *record = NULL;
+	ARENA_AUTO struct arena arena;
+	BUF_AUTO struct buf again;
+	struct error error = {0};
+	struct slice der = slice_make(data, size);
+	int result = evidence_record_parse(der, &record, &error);
+	if (result) {
+		require(result == ERR_INVALID_EVIDENCE && error.cause[0], "a refusal has a reason");
+		require(!record, "a refusal gives nothing");
+		return 0;
+	}
+	buf_init(&again, EVIDENCE_RECORD_MAX);
+	require(evidence_record_write(record, &again) == 0 && slice_equal(buf_slice(&again), der),
+	        "it is written as it was read");
+	struct digest digests[DIGEST_ALGORITHM_COUNT];
+	for (int i = 0; i < DIGEST_ALGORITHM_COUNT; i++)
+		digests[i] = digest_by((enum digest_algorithm)i, "event", 5);
+	struct evidence_question question = {.at_us = TIME_NONE};
+	struct evidence_facts facts;
+	arena_init(&arena, (size_t)16 << 20);
+	result = evidence_record_verify(record, digests, &question, &arena, &facts, &error);
+	require(result == ERR_INVALID_EVIDENCE || result == OK, "it is valid or not");
+	require(result == OK ? facts.stamp_count >= facts.chain_count && !facts.trusted
+	                     : error.cause[0] != 0,
+	        "it is told what it says, or why it is not valid");
+	return 0;
+}

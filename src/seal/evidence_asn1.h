@@ -1,0 +1,71 @@
+/* The ASN.1 of evidence records (RFC 4998, appendix A), as OpenSSL's templates. Inside src/seal
+ * only. What of it is not declared here does not parse: encryptionInfo, and the attributes of an
+ * archive timestamp. */
+#ifndef SEAL_EVIDENCE_ASN1_H
+#define SEAL_EVIDENCE_ASN1_H
+
+#include <openssl/asn1t.h>
+#include <openssl/x509.h>
+
+#include "seal/evidence_record.h"
+
+DEFINE_STACK_OF(ASN1_OCTET_STRING)
+typedef STACK_OF(ASN1_OCTET_STRING) PartialHashtree;
+DEFINE_STACK_OF(PartialHashtree)
+
+typedef struct {
+	X509_ALGOR *digest_algorithm;                 /* NULL: that of the token's imprint */
+	STACK_OF(PartialHashtree) * reduced_hashtree; /* NULL: the token is over what it covers */
+	ASN1_TYPE *token;                             /* its bytes as they stand */
+} ArchiveTimeStamp;
+DEFINE_STACK_OF(ArchiveTimeStamp)
+typedef STACK_OF(ArchiveTimeStamp) ArchiveTimeStampChain;
+DEFINE_STACK_OF(ArchiveTimeStampChain)
+
+typedef struct {
+	ASN1_INTEGER *version;
+	STACK_OF(X509_ALGOR) * digest_algorithms;
+	STACK_OF(X509_ATTRIBUTE) * crypto_infos; /* NULL: none */
+	STACK_OF(ArchiveTimeStampChain) * chains;
+} EvidenceRecord;
+
+DECLARE_ASN1_FUNCTIONS(EvidenceRecord)
+DECLARE_ASN1_ALLOC_FUNCTIONS(ArchiveTimeStamp)
+
+struct evidence_record {
+	EvidenceRecord *asn1;
+	enum digest_algorithm algorithms[EVIDENCE_CHAINS_MAX]; /* of its chains */
+};
+
+void partial_hashtree_free(PartialHashtree *list);
+void archive_chain_free(ArchiveTimeStampChain *chain);
+
+static inline int evidence_chain_count(const struct evidence_record *record)
+{
+	return sk_ArchiveTimeStampChain_num(record->asn1->chains);
+}
+static inline ArchiveTimeStampChain *evidence_chain(const struct evidence_record *record, int chain)
+{
+	return sk_ArchiveTimeStampChain_value(record->asn1->chains, chain);
+}
+struct slice archive_timestamp_token(const ArchiveTimeStamp *stamp);
+
+/* A digest algorithm as an AlgorithmIdentifier without parameters (RFC 5754 section 2); NULL
+ * without memory. */
+X509_ALGOR *evidence_algorithm_new(enum digest_algorithm algorithm);
+/* false: another one, or with parameters. */
+bool evidence_algorithm_read(const X509_ALGOR *algorithm, enum digest_algorithm *ret_algorithm);
+
+/* Says in the cause of an ERR_INVALID_EVIDENCE which archive timestamp it is of (from 0). */
+int evidence_refused(struct error *error, int result, int chain, int number);
+
+/* What the first archive timestamp of chain `chain` (from 0; there may be none yet) covers, for a
+ * data object of that digest, whose algorithm is the chain's. */
+int evidence_chain_leaf(const struct evidence_record *record, int chain, const struct digest *data,
+                        struct digest *ret_leaf) MUST_CHECK;
+
+/* The digest of hashes of one algorithm, sorted as unsigned bytes and concatenated (RFC 4998,
+ * section 4.2). Sorts them. At most EVIDENCE_HASHES_MAX + 1. */
+struct digest evidence_node(struct digest *hashes, size_t count);
+
+#endif

@@ -1,0 +1,137 @@
+/* Verifying evidence records (RFC 4998, section 3.3, 4.3 and 5.3). */
+#include "seal/evidence_asn1.h"
+
+struct check {
+	const struct evidence_record *record;
+	const struct digest *data;
+	const struct evidence_question *question;
+	struct evidence_facts facts;
+	struct error *error;
+};
+
+/* What the archive timestamp at that place has to cover. */
+static int find_leaf(const struct check *check, int chain, int number, struct digest *ret_leaf)
+{
+	enum digest_algorithm algorithm = check->record->algorithms[chain];
+	if (number == 0)
+		return evidence_chain_leaf(check->record, chain, &check->data[algorithm], ret_leaf);
+	struct slice token = archive_timestamp_token(
+		sk_ArchiveTimeStamp_value(evidence_chain(check->record, chain), number - 1));
+	*ret_leaf = digest_by(algorithm, token.data, token.size);
+	return OK;
+}
+
+static struct digest hash_at(const PartialHashtree *list, int at, enum digest_algorithm algorithm)
+{
+	struct digest hash = {.algorithm = algorithm};
+	memcpy(hash.bytes, ASN1_STRING_get0_data(sk_ASN1_OCTET_STRING_value(list, at)),
+	       digest_size(algorithm));
+	return hash;
+}
+
+/* The root above a leaf; false: it is not in the first list. */
+static bool find_root(const ArchiveTimeStamp *stamp, const struct digest *leaf,
+                      struct digest *ret_root)
+{
+	const STACK_OF(PartialHashtree) *lists = stamp->reduced_hashtree;
+	struct digest node = *leaf;
+	for (int i = 0; lists && i < sk_PartialHashtree_num(lists); i++) {
+		const PartialHashtree *list = sk_PartialHashtree_value(lists, i);
+		struct digest hashes[EVIDENCE_HASHES_MAX + 1];
+		int count = sk_ASN1_OCTET_STRING_num(list);
+		bool found = false;
+		for (int j = 0; j < count; j++) {
+			hashes[j] = hash_at(list, j, leaf->algorithm);
+			found |= digest_equal(&hashes[j], leaf);
+		}
+		if (i == 0 && !found)
+			return false;
+		if (i > 0)
+			hashes[count++] = node;
+		node = evidence_node(hashes, (size_t)count);
+	}
+	*ret_root = node;
+	return true;
+}
+
+static const char *not_covered(int chain, int number)
+{
+	return number > 0  ? "it does not cover the timestamp before it"
+	       : chain > 0 ? "it does not cover the data object together with the chains before it"
+	                   : "it does not cover the data object";
+}
+
+/* `judged_us`: the time of the archive timestamp behind it, which vouches for this one. */
+static int check_stamp(const struct check *check, int chain, int number, int64_t judged_us,
+                       struct timestamp_facts *facts)
+{
+	const ArchiveTimeStamp *stamp =
+		sk_ArchiveTimeStamp_value(evidence_chain(check->record, chain), number);
+	struct digest leaf, root;
+	int result = find_leaf(check, chain, number, &leaf);
+	if (!result && !find_root(stamp, &leaf, &root))
+		result = error_cause(check->error, ERR_INVALID_EVIDENCE, "%s", not_covered(chain, number));
+	struct digest imprint;
+	if (!result)
+		result = timestamp_token_imprint(archive_timestamp_token(stamp), &imprint, check->error);
+	if (!result && !digest_equal(&imprint, &root))
+		result = error_cause(check->error, ERR_INVALID_EVIDENCE, "%s",
+		                     stamp->reduced_hashtree
+		                         ? "its hash tree does not lead to what its token is over"
+		                         : not_covered(chain, number));
+	if (!result)
+		result =
+			timestamp_verify_token_at(archive_timestamp_token(stamp), &root,
+		                              check->question->roots_pem, judged_us, facts, check->error);
+	return result;
+}
+
+/* Which ones there are, in order. */
+static int list_stamps(struct check *check, struct arena *arena)
+{
+	struct evidence_facts *facts = &check->facts;
+	facts->chain_count = (size_t)evidence_chain_count(check->record);
+	for (size_t i = 0; i < facts->chain_count; i++)
+		facts->stamp_count +=
+			(size_t)sk_ArchiveTimeStamp_num(evidence_chain(check->record, (int)i));
+	facts->stamps = arena_alloc(arena, facts->stamp_count * sizeof *facts->stamps);
+	if (!facts->stamps)
+		return ERR_NO_MEMORY;
+	size_t at = 0;
+	for (size_t i = 0; i < facts->chain_count; i++) {
+		size_t count = (size_t)sk_ArchiveTimeStamp_num(evidence_chain(check->record, (int)i));
+		for (size_t j = 0; j < count; j++)
+			facts->stamps[at++] = (struct evidence_stamp){.chain = i + 1, .number = j + 1};
+	}
+	return OK;
+}
+
+int evidence_record_verify(const struct evidence_record *record,
+                           const struct digest data[DIGEST_ALGORITHM_COUNT],
+                           const struct evidence_question *question, struct arena *arena,
+                           struct evidence_facts *ret_facts, struct error *error)
+{
+	struct check check = {record, data, question, {.trusted = question->roots_pem.data}, error};
+	int result = list_stamps(&check, arena);
+	/* From the newest on, whose time says when the one before it had to be good. */
+	int64_t judged_us = question->at_us;
+	for (size_t i = check.facts.stamp_count; i-- > 0 && !result;) {
+		struct evidence_stamp *stamp = &check.facts.stamps[i];
+		struct timestamp_facts *facts = &stamp->timestamp;
+		result =
+			check_stamp(&check, (int)stamp->chain - 1, (int)stamp->number - 1, judged_us, facts);
+		if (!result && i + 1 < check.facts.stamp_count && facts->gen_time_us > judged_us)
+			result = error_cause(error, ERR_INVALID_EVIDENCE,
+			                     "its time is after that of the archive timestamp behind it");
+		if (result)
+			return evidence_refused(error, result, (int)stamp->chain - 1, (int)stamp->number - 1);
+		judged_us = facts->gen_time_us;
+	}
+	if (result)
+		return result;
+	check.facts.exists_since_us = judged_us;
+	check.facts.valid_until_us =
+		check.facts.stamps[check.facts.stamp_count - 1].timestamp.authority.not_after_us;
+	*ret_facts = check.facts;
+	return OK;
+}

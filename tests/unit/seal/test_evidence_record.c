@@ -1,0 +1,678 @@
+#include "support.h"
+
+#include <openssl/err.h>
+
+#include "base/clock.h"
+#include "seal/evidence_asn1.h"
+#include "time_authority.h"
+
+#define MINUTE (60 * US_PER_SECOND)
+#define DATA "what the record is of"
+
+/* Certificates that follow each other, each good for ten minutes. */
+static struct time_authority first, second, third;
+static int64_t start_us;
+static struct buf trust;
+
+static int make_authorities(void **state)
+{
+	(void)state;
+	start_us = INT64_C(1790000000) * US_PER_SECOND;
+	time_authority_make(&first, "First authority", start_us, start_us + 10 * MINUTE);
+	time_authority_make(&second, "Second authority", start_us + 5 * MINUTE, start_us + 15 * MINUTE);
+	time_authority_make(&third, "Third authority", start_us + 10 * MINUTE, start_us + 20 * MINUTE);
+	buf_init(&trust, 65536);
+	time_authority_trust(&first, &trust);
+	time_authority_trust(&second, &trust);
+	time_authority_trust(&third, &trust);
+	return 0;
+}
+
+static int drop_authorities(void **state)
+{
+	(void)state;
+	time_authority_drop(&first);
+	time_authority_drop(&second);
+	time_authority_drop(&third);
+	buf_free(&trust);
+	return 0;
+}
+
+struct moment {
+	const struct time_authority *authority;
+	int64_t at_us;
+};
+
+static int stamp(void *context, const struct digest *imprint, struct buf *token,
+                 struct error *error)
+{
+	const struct moment *moment = context;
+
+	(void)error;
+	time_authority_stamp(moment->authority, imprint, moment->at_us, token);
+	return 0;
+}
+
+static void renew(struct evidence_record *record, const struct digest *data,
+                  const struct time_authority *authority, int64_t at_us)
+{
+	struct moment moment = {authority, at_us};
+	struct error error = {0};
+
+	if (evidence_records_renew(&(struct evidence_renewal){record, data}, 1, stamp, &moment,
+	                           &error) != 0)
+		fail_msg("%s", error.cause);
+}
+
+static struct evidence_record *create(const struct tree_proof *proof, int64_t at_us)
+{
+	struct evidence_record *record = NULL;
+	struct sha256 root = tree_proof_root(proof);
+	struct digest imprint = digest_of_sha256(&root);
+	struct error error = {0};
+	BUF_AUTO struct buf token;
+
+	buf_init(&token, TIMESTAMP_RESPONSE_MAX);
+	time_authority_stamp(&first, &imprint, at_us, &token);
+	if (evidence_record_create(proof, buf_slice(&token), &record, &error) != 0)
+		fail_msg("%s", error.cause);
+	return record;
+}
+
+/* Of DATA and two others, at the start. */
+static struct evidence_record *create_sample(void)
+{
+	struct sha256 leaves[3] = {sha256_of("a", 1), sha256_of(DATA, strlen(DATA)), sha256_of("b", 1)};
+	TREE_AUTO struct hash_tree *tree = NULL;
+	struct tree_proof proof;
+
+	assert_int_equal(tree_build(leaves, 3, &tree), 0);
+	tree_prove(tree, 1, &proof);
+	return create(&proof, start_us);
+}
+
+static struct digest data_by(enum digest_algorithm algorithm)
+{
+	return digest_by(algorithm, DATA, strlen(DATA));
+}
+
+/* By way of its DER. */
+static int verify_data(const struct evidence_record *record, const char *data, int64_t at_us,
+                       struct evidence_facts *facts, struct arena *arena, struct error *error)
+{
+	struct evidence_question question = {buf_slice(&trust), at_us};
+	struct digest digests[DIGEST_ALGORITHM_COUNT];
+	EVIDENCE_RECORD_AUTO struct evidence_record *read = NULL;
+	BUF_AUTO struct buf der;
+
+	for (int i = 0; i < DIGEST_ALGORITHM_COUNT; i++)
+		digests[i] = digest_by((enum digest_algorithm)i, data, strlen(data));
+	buf_init(&der, EVIDENCE_RECORD_MAX);
+	assert_int_equal(evidence_record_write(record, &der), 0);
+	int result = evidence_record_parse(buf_slice(&der), &read, error);
+	return result ? result : evidence_record_verify(read, digests, &question, arena, facts, error);
+}
+
+static int verify(const struct evidence_record *record, int64_t at_us, struct evidence_facts *facts,
+                  struct arena *arena, struct error *error)
+{
+	return verify_data(record, DATA, at_us, facts, arena, error);
+}
+
+static void assert_valid(const struct evidence_record *record, int64_t at_us)
+{
+	ARENA_AUTO struct arena arena;
+	struct evidence_facts facts;
+	struct error error = {0};
+
+	arena_init(&arena, (size_t)1 << 20);
+	if (verify(record, at_us, &facts, &arena, &error) != 0)
+		fail_msg("not valid: %s", error.cause);
+	assert_true(facts.trusted);
+}
+
+static void assert_refused(const struct evidence_record *record, int64_t at_us, const char *cause)
+{
+	ARENA_AUTO struct arena arena;
+	struct evidence_facts facts;
+	struct error error = {0};
+
+	arena_init(&arena, (size_t)1 << 20);
+	assert_int_equal(verify(record, at_us, &facts, &arena, &error), ERR_INVALID_EVIDENCE);
+	if (!strstr(error.cause, cause))
+		fail_msg("refused, but not for '%s': %s", cause, error.cause);
+}
+
+/* ---- making ---- */
+
+static void assert_covers(const struct tree_proof *proof, const char *name)
+{
+	EVIDENCE_RECORD_AUTO struct evidence_record *record = create(proof, start_us);
+	ARENA_AUTO struct arena arena;
+	struct evidence_facts facts;
+	struct error error = {0};
+
+	arena_init(&arena, (size_t)1 << 20);
+	if (verify_data(record, name, start_us, &facts, &arena, &error) != 0)
+		fail_msg("%s: %s", name, error.cause);
+	assert_int_equal(facts.exists_since_us, start_us);
+	assert_int_equal(verify_data(record, "another", start_us, &facts, &arena, &error),
+	                 ERR_INVALID_EVIDENCE);
+	assert_non_null(strstr(error.cause, "archive timestamp 1 of chain 1: it does not cover the"));
+}
+
+/* Trees of every small size, whole, and random ones of more leaves. */
+static void test_every_leaf(void **state)
+{
+	(void)state;
+	srandom(4998);
+	for (size_t count = 1; count <= 300; count += count < 17 ? 1 : 1 + (size_t)random() % 150) {
+		TREE_AUTO struct hash_tree *tree = NULL;
+		struct sha256 leaves[300];
+		char name[32];
+		for (size_t i = 0; i < count; i++) {
+			snprintf(name, sizeof name, "object %zu", i);
+			leaves[i] = sha256_of(name, strlen(name));
+		}
+		assert_int_equal(tree_build(leaves, count, &tree), 0);
+		for (size_t i = 0; i < count; i += count < 17 ? 1 : 1 + (size_t)random() % 40) {
+			struct tree_proof proof;
+			tree_prove(tree, i, &proof);
+			snprintf(name, sizeof name, "object %zu", i);
+			assert_covers(&proof, name);
+		}
+	}
+}
+
+static void test_token_over_something_else(void **state)
+{
+	struct evidence_record *record = NULL;
+	struct tree_proof proof = {.leaf = sha256_of(DATA, strlen(DATA))};
+	struct digest other = digest_by(DIGEST_SHA256, "other", 5);
+	struct error error = {0};
+	BUF_AUTO struct buf token;
+
+	(void)state;
+	buf_init(&token, TIMESTAMP_RESPONSE_MAX);
+	time_authority_stamp(&first, &other, start_us, &token);
+	assert_int_equal(evidence_record_create(&proof, buf_slice(&token), &record, &error),
+	                 ERR_INVALID_EVIDENCE);
+	assert_non_null(strstr(error.cause, "not over"));
+	assert_int_equal(evidence_record_create(&proof, slice_of("no token"), &record, &error),
+	                 ERR_INVALID_EVIDENCE);
+	assert_null(record);
+}
+
+/* ---- renewals ---- */
+
+static void test_three_generations(void **state)
+{
+	EVIDENCE_RECORD_AUTO struct evidence_record *record = create_sample();
+	struct digest by_512 = data_by(DIGEST_SHA512);
+	ARENA_AUTO struct arena arena;
+	struct evidence_facts facts;
+
+	(void)state;
+	arena_init(&arena, (size_t)1 << 20);
+	assert_valid(record, start_us + 9 * MINUTE);
+	assert_refused(record, start_us + 11 * MINUTE, "archive timestamp 1 of chain 1: certificate");
+	renew(record, NULL, &second, start_us + 8 * MINUTE);
+	assert_valid(record, start_us + 14 * MINUTE);
+	assert_refused(record, start_us + 16 * MINUTE, "archive timestamp 2 of chain 1: certificate");
+	renew(record, &by_512, &third, start_us + 12 * MINUTE);
+	assert_valid(record, start_us + 19 * MINUTE);
+	assert_refused(record, start_us + 21 * MINUTE, "archive timestamp 1 of chain 2: certificate");
+
+	assert_int_equal(verify(record, start_us + 19 * MINUTE, &facts, &arena, NULL), 0);
+	assert_int_equal(facts.stamp_count, 3);
+	assert_int_equal(facts.chain_count, 2);
+	assert_int_equal(facts.exists_since_us, start_us);
+	assert_int_equal(facts.valid_until_us, start_us + 20 * MINUTE);
+	assert_int_equal(facts.stamps[1].number, 2);
+	assert_int_equal(facts.stamps[2].chain, 2);
+	assert_int_equal(facts.stamps[2].number, 1);
+	assert_int_equal(facts.stamps[2].timestamp.imprint.algorithm, DIGEST_SHA512);
+	assert_int_equal(facts.stamps[1].timestamp.gen_time_us, start_us + 8 * MINUTE);
+	assert_string_equal(facts.stamps[1].timestamp.authority.subject, "CN=Second authority");
+	assert_true(evidence_record_uses(record, DIGEST_SHA256));
+	assert_true(evidence_record_uses(record, DIGEST_SHA512));
+	assert_false(evidence_record_uses(record, DIGEST_SHA384));
+}
+
+/* As of a time before the newest token, that token's own counts. */
+static void test_as_of_before(void **state)
+{
+	EVIDENCE_RECORD_AUTO struct evidence_record *record = create_sample();
+
+	(void)state;
+	renew(record, NULL, &second, start_us + 8 * MINUTE);
+	assert_valid(record, start_us - MINUTE);
+}
+
+static void test_renewed_too_late(void **state)
+{
+	EVIDENCE_RECORD_AUTO struct evidence_record *record = create_sample();
+
+	(void)state;
+	renew(record, NULL, &second, start_us + 11 * MINUTE);
+	assert_refused(record, start_us + 12 * MINUTE, "archive timestamp 1 of chain 1: certificate");
+}
+
+static void test_renewed_before(void **state)
+{
+	EVIDENCE_RECORD_AUTO struct evidence_record *record = create_sample();
+
+	(void)state;
+	renew(record, NULL, &second, start_us + 6 * MINUTE);
+	renew(record, NULL, &first, start_us + 5 * MINUTE);
+	assert_refused(record, start_us + 9 * MINUTE,
+	               "archive timestamp 2 of chain 1: its time is after that of the archive "
+	               "timestamp behind it");
+}
+
+static void test_without_roots(void **state)
+{
+	EVIDENCE_RECORD_AUTO struct evidence_record *record = create_sample();
+	struct digest digests[DIGEST_ALGORITHM_COUNT] = {data_by(DIGEST_SHA256)};
+	struct evidence_question question = {.at_us = start_us};
+	ARENA_AUTO struct arena arena;
+	struct evidence_facts facts;
+	struct error error = {0};
+
+	(void)state;
+	arena_init(&arena, (size_t)1 << 20);
+	assert_int_equal(evidence_record_verify(record, digests, &question, &arena, &facts, &error), 0);
+	assert_false(facts.trusted);
+	question.at_us = start_us + 11 * MINUTE;
+	assert_int_equal(evidence_record_verify(record, digests, &question, &arena, &facts, &error),
+	                 ERR_INVALID_EVIDENCE);
+	question.roots_pem = slice_of("no roots");
+	assert_int_equal(evidence_record_verify(record, digests, &question, &arena, &facts, &error),
+	                 ERR_VALIDATION);
+	BUF_AUTO struct buf other;
+	buf_init(&other, 65536);
+	time_authority_trust(&second, &other);
+	question = (struct evidence_question){buf_slice(&other), start_us};
+	assert_int_equal(evidence_record_verify(record, digests, &question, &arena, &facts, &error),
+	                 ERR_INVALID_EVIDENCE);
+}
+
+/* Each chain by each digest: SHA-256, then SHA-384, SHA-512, each renewed once. */
+static void test_every_algorithm(void **state)
+{
+	EVIDENCE_RECORD_AUTO struct evidence_record *record = create_sample();
+	struct digest by_384 = data_by(DIGEST_SHA384), by_512 = data_by(DIGEST_SHA512);
+
+	(void)state;
+	renew(record, NULL, &first, start_us + MINUTE);
+	renew(record, &by_384, &first, start_us + 2 * MINUTE);
+	renew(record, NULL, &first, start_us + 3 * MINUTE);
+	renew(record, &by_512, &first, start_us + 4 * MINUTE);
+	renew(record, NULL, &first, start_us + 5 * MINUTE);
+	assert_valid(record, start_us + 6 * MINUTE);
+	assert_int_equal(sk_X509_ALGOR_num(record->asn1->digest_algorithms), 3);
+}
+
+/* One token for records of all kinds of age; each is then good on its own. */
+static void test_renewed_together(void **state)
+{
+	(void)state;
+	for (size_t count = 1; count <= 9; count++) {
+		struct evidence_record *records[9];
+		struct evidence_renewal renewals[9];
+		struct digest by_512[9];
+		char name[32];
+		for (size_t i = 0; i < count; i++) {
+			snprintf(name, sizeof name, "object %zu", i);
+			struct tree_proof proof = {.leaf = sha256_of(name, strlen(name))};
+			records[i] = create(&proof, start_us);
+			by_512[i] = digest_by(DIGEST_SHA512, name, strlen(name));
+			renewals[i] = (struct evidence_renewal){records[i], NULL};
+		}
+		struct moment moment = {&second, start_us + 8 * MINUTE};
+		assert_int_equal(evidence_records_renew(renewals, count, stamp, &moment, NULL), 0);
+		moment = (struct moment){&third, start_us + 12 * MINUTE};
+		for (size_t i = 0; i < count; i++)
+			renewals[i].data = &by_512[i];
+		assert_int_equal(evidence_records_renew(renewals, count, stamp, &moment, NULL), 0);
+		for (size_t i = 0; i < count; i++) {
+			ARENA_AUTO struct arena arena;
+			struct evidence_facts facts;
+			struct error error = {0};
+			arena_init(&arena, (size_t)1 << 20);
+			snprintf(name, sizeof name, "object %zu", i);
+			if (verify_data(records[i], name, start_us + 19 * MINUTE, &facts, &arena, &error) != 0)
+				fail_msg("%zu of %zu: %s", i, count, error.cause);
+			snprintf(name, sizeof name, "object %zu", (i + 1) % 9);
+			assert_int_equal(
+				verify_data(records[i], name, start_us + 19 * MINUTE, &facts, &arena, &error),
+				ERR_INVALID_EVIDENCE);
+		}
+		for (size_t i = 0; i < count; i++)
+			evidence_record_free(records[i]);
+	}
+}
+
+static int refuse_to_stamp(void *context, const struct digest *imprint, struct buf *token,
+                           struct error *error)
+{
+	(void)context, (void)imprint, (void)token;
+	return error_cause(error, ERR_AUTHORITY, "none");
+}
+
+static void test_renewal_refused(void **state)
+{
+	EVIDENCE_RECORD_AUTO struct evidence_record *record = create_sample();
+	EVIDENCE_RECORD_AUTO struct evidence_record *other = create_sample();
+	struct digest by_512 = data_by(DIGEST_SHA512), leaf;
+	struct evidence_renewal both[] = {{record, NULL}, {other, &by_512}};
+	struct moment moment = {&second, start_us + 8 * MINUTE};
+	struct error error = {0};
+	BUF_AUTO struct buf token;
+
+	(void)state;
+	assert_int_equal(evidence_records_renew(both, 2, stamp, &moment, &error), ERR_USAGE);
+	assert_int_equal(evidence_records_renew(both, 1, refuse_to_stamp, NULL, &error), ERR_AUTHORITY);
+	assert_valid(record, start_us);
+	buf_init(&token, TIMESTAMP_RESPONSE_MAX);
+	assert_int_equal(evidence_record_next_leaf(record, NULL, &leaf), 0);
+	time_authority_stamp(&second, &leaf, start_us + 8 * MINUTE, &token);
+	struct evidence_path path = {.leaf = by_512};
+	assert_int_equal(evidence_record_renew(record, NULL, &path, buf_slice(&token), &error),
+	                 ERR_INVALID_EVIDENCE);
+	path.leaf = leaf;
+	path.siblings[path.count++] = leaf;
+	assert_int_equal(evidence_record_renew(record, NULL, &path, buf_slice(&token), &error),
+	                 ERR_INVALID_EVIDENCE);
+	path.count = 0;
+	assert_int_equal(evidence_record_renew(record, NULL, &path, buf_slice(&token), &error), 0);
+	assert_valid(record, start_us + 9 * MINUTE);
+}
+
+static void test_no_room(void **state)
+{
+	EVIDENCE_RECORD_AUTO struct evidence_record *record = create_sample();
+	struct moment moment = {&first, start_us};
+
+	(void)state;
+	for (int i = 1; i < EVIDENCE_STAMPS_MAX; i++)
+		renew(record, NULL, &first, start_us);
+	struct evidence_renewal renewal = {record, NULL};
+	assert_int_equal(evidence_records_renew(&renewal, 1, stamp, &moment, NULL), ERR_REFUSED);
+	assert_valid(record, start_us);
+	struct digest data = data_by(DIGEST_SHA256);
+	for (int i = 1; i < EVIDENCE_CHAINS_MAX; i++)
+		renew(record, &data, &first, start_us);
+	renewal.data = &data;
+	assert_int_equal(evidence_records_renew(&renewal, 1, stamp, &moment, NULL), ERR_REFUSED);
+	assert_valid(record, start_us);
+}
+
+/* ---- what is lost, exchanged or damaged ---- */
+
+/* Five archive timestamps in two chains: 3 and 2. */
+static struct evidence_record *create_renewed(void)
+{
+	struct evidence_record *record = create_sample();
+	struct digest by_512 = data_by(DIGEST_SHA512);
+
+	renew(record, NULL, &first, start_us + 4 * MINUTE);
+	renew(record, NULL, &second, start_us + 8 * MINUTE);
+	renew(record, &by_512, &second, start_us + 10 * MINUTE);
+	renew(record, NULL, &third, start_us + 12 * MINUTE);
+	assert_valid(record, start_us + 13 * MINUTE);
+	return record;
+}
+
+static void drop_stamp(struct evidence_record *record, int chain, int number)
+{
+	ArchiveTimeStamp_free(sk_ArchiveTimeStamp_delete(evidence_chain(record, chain), number));
+}
+
+static void test_one_generation_lost(void **state)
+{
+	static const struct {
+		int chain, number;
+		const char *cause;
+	} cases[] = {
+		{0, 0, "archive timestamp 1 of chain 2: it does not cover the data object together"},
+		{0, 1, "archive timestamp 1 of chain 2: it does not cover the data object together"},
+		{0, 2, "archive timestamp 1 of chain 2: it does not cover the data object together"},
+		{1, 0, "archive timestamp 1 of chain 2: it does not cover the data object together"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		EVIDENCE_RECORD_AUTO struct evidence_record *record = create_renewed();
+		drop_stamp(record, cases[i].chain, cases[i].number);
+		assert_refused(record, start_us + 13 * MINUTE, cases[i].cause);
+	}
+	EVIDENCE_RECORD_AUTO struct evidence_record *record = create_renewed();
+	archive_chain_free(sk_ArchiveTimeStampChain_delete(record->asn1->chains, 1));
+	X509_ALGOR_free(sk_X509_ALGOR_delete(record->asn1->digest_algorithms, 1));
+	assert_valid(record, start_us + 13 * MINUTE);
+	drop_stamp(record, 0, 1);
+	assert_refused(record, start_us + 13 * MINUTE,
+	               "archive timestamp 2 of chain 1: it does not cover the timestamp before it");
+
+	EVIDENCE_RECORD_AUTO struct evidence_record *other = create_renewed();
+	archive_chain_free(sk_ArchiveTimeStampChain_delete(other->asn1->chains, 0));
+	X509_ALGOR_free(sk_X509_ALGOR_delete(other->asn1->digest_algorithms, 0));
+	assert_refused(other, start_us + 13 * MINUTE,
+	               "archive timestamp 1 of chain 1: it does not cover the data object");
+}
+
+static void test_exchanged(void **state)
+{
+	EVIDENCE_RECORD_AUTO struct evidence_record *record = create_renewed();
+	EVIDENCE_RECORD_AUTO struct evidence_record *other = create_renewed();
+	ArchiveTimeStampChain *chain = evidence_chain(record, 0);
+
+	(void)state;
+	/* The same times and authorities, but for another record. */
+	ArchiveTimeStamp *own = sk_ArchiveTimeStamp_value(chain, 1);
+	sk_ArchiveTimeStamp_set(chain, 1, sk_ArchiveTimeStamp_value(evidence_chain(other, 0), 1));
+	assert_refused(record, start_us + 13 * MINUTE, "archive timestamp 1 of chain 2");
+	sk_ArchiveTimeStamp_set(chain, 1, own);
+	assert_valid(record, start_us + 13 * MINUTE);
+	sk_ArchiveTimeStamp_set(chain, 1, sk_ArchiveTimeStamp_value(chain, 2));
+	sk_ArchiveTimeStamp_set(chain, 2, own);
+	assert_refused(record, start_us + 13 * MINUTE, "archive timestamp 1 of chain 2");
+}
+
+static void assert_never_valid(char *der, size_t size, const struct digest *digests)
+{
+	struct evidence_question question = {buf_slice(&trust), start_us + 13 * MINUTE};
+	EVIDENCE_RECORD_AUTO struct evidence_record *read = NULL;
+	ARENA_AUTO struct arena arena;
+	struct evidence_facts facts;
+
+	arena_init(&arena, (size_t)1 << 20);
+	int result = evidence_record_parse(slice_make(der, size), &read, NULL);
+	if (!result)
+		result = evidence_record_verify(read, digests, &question, &arena, &facts, NULL);
+	assert_int_equal(result, ERR_INVALID_EVIDENCE);
+}
+
+static void test_every_flipped_byte(void **state)
+{
+	EVIDENCE_RECORD_AUTO struct evidence_record *record = create_sample();
+	struct digest by_512 = data_by(DIGEST_SHA512);
+	struct digest digests[DIGEST_ALGORITHM_COUNT];
+	BUF_AUTO struct buf der;
+
+	(void)state;
+	renew(record, NULL, &second, start_us + 8 * MINUTE);
+	renew(record, &by_512, &third, start_us + 12 * MINUTE);
+	assert_valid(record, start_us + 13 * MINUTE);
+	for (int i = 0; i < DIGEST_ALGORITHM_COUNT; i++)
+		digests[i] = data_by((enum digest_algorithm)i);
+	buf_init(&der, EVIDENCE_RECORD_MAX);
+	assert_int_equal(evidence_record_write(record, &der), 0);
+	for (size_t i = 0; i < der.size; i++) {
+		char flip = (char)(1 << i % 8);
+		der.data[i] = (char)(der.data[i] ^ flip);
+		assert_never_valid(der.data, der.size, digests);
+		der.data[i] = (char)(der.data[i] ^ flip);
+	}
+	for (size_t size = 0; size < der.size; size += size < der.size - 40 ? 13 : 1)
+		assert_never_valid(der.data, size, digests);
+	buf_add_byte(&der, 0);
+	assert_never_valid(der.data, der.size, digests);
+}
+
+/* ---- forms that are not read ---- */
+
+static ArchiveTimeStamp *stamp_of(struct evidence_record *record)
+{
+	return sk_ArchiveTimeStamp_value(evidence_chain(record, 0), 0);
+}
+
+static PartialHashtree *list_of(struct evidence_record *record, int at)
+{
+	return sk_PartialHashtree_value(stamp_of(record)->reduced_hashtree, at);
+}
+
+static void add_hash(PartialHashtree *list, int size)
+{
+	uint8_t bytes[DIGEST_SIZE_MAX] = {0};
+	ASN1_OCTET_STRING *hash = ASN1_OCTET_STRING_new();
+
+	assert_int_equal(ASN1_OCTET_STRING_set(hash, bytes, size), 1);
+	assert_true(sk_ASN1_OCTET_STRING_push(list, hash) > 0);
+}
+
+static void set_algorithm(X509_ALGOR *algorithm, int nid, int type)
+{
+	assert_int_equal(X509_ALGOR_set0(algorithm, OBJ_nid2obj(nid), type, NULL), 1);
+}
+
+static void deform(struct evidence_record *record, int how)
+{
+	STACK_OF(X509_ALGOR) *algorithms = record->asn1->digest_algorithms;
+	ArchiveTimeStamp *stamp = stamp_of(record);
+
+	switch (how) {
+	case 0: ASN1_INTEGER_set(record->asn1->version, 2); break;
+	case 1: set_algorithm(sk_X509_ALGOR_value(algorithms, 0), NID_sha512, V_ASN1_UNDEF); break;
+	case 2: sk_X509_ALGOR_push(algorithms, evidence_algorithm_new(DIGEST_SHA256)); break;
+	case 3: sk_X509_ALGOR_push(algorithms, evidence_algorithm_new(DIGEST_SHA512)); break;
+	case 4: X509_ALGOR_free(sk_X509_ALGOR_pop(algorithms)); break;
+	case 5: set_algorithm(sk_X509_ALGOR_value(algorithms, 0), NID_sha1, V_ASN1_UNDEF); break;
+	case 6: record->asn1->crypto_infos = sk_X509_ATTRIBUTE_new_null(); break;
+	case 7: archive_chain_free(sk_ArchiveTimeStampChain_pop(record->asn1->chains)); break;
+	case 8: ArchiveTimeStamp_free(sk_ArchiveTimeStamp_pop(evidence_chain(record, 0))); break;
+	case 9: set_algorithm(stamp->digest_algorithm, NID_sha512, V_ASN1_UNDEF); break;
+	case 10: set_algorithm(stamp->digest_algorithm, NID_sha1, V_ASN1_UNDEF); break;
+	case 11: ASN1_TYPE_set(stamp->token, V_ASN1_NULL, NULL); break;
+	case 12: ASN1_OCTET_STRING_free(sk_ASN1_OCTET_STRING_pop(list_of(record, 0))); break;
+	case 13: ASN1_OCTET_STRING_free(sk_ASN1_OCTET_STRING_pop(list_of(record, 1))); break;
+	case 14: add_hash(list_of(record, 1), 31); break;
+	case 15: add_hash(list_of(record, 1), 64); break;
+	case 16:
+		for (int i = 0; i < EVIDENCE_HASHES_MAX; i++)
+			add_hash(list_of(record, 1), SHA256_SIZE);
+		break;
+	case 17:
+		while (sk_PartialHashtree_num(stamp->reduced_hashtree) > 0)
+			partial_hashtree_free(sk_PartialHashtree_pop(stamp->reduced_hashtree));
+		break;
+	default:
+		for (int i = 0; i < EVIDENCE_LISTS_MAX; i++) {
+			PartialHashtree *list = sk_ASN1_OCTET_STRING_new_null();
+			add_hash(list, SHA256_SIZE);
+			sk_PartialHashtree_push(stamp->reduced_hashtree, list);
+		}
+	}
+}
+
+static void test_form(void **state)
+{
+	static const char *const causes[] = {
+		"version 1",
+		"those of the chains",
+		"one twice",
+		"those of the chains",
+		"of the chains",
+		"not accepted",
+		"cryptoInfos",
+		"no chain",
+		"no archive",
+		"its token's imprint",
+		"not accepted",
+		"no ContentInfo",
+		"too few hashes",
+		"too few hashes",
+		"another length",
+		"another length",
+		"too many",
+		"no list",
+		"no list or too many",
+	};
+
+	(void)state;
+	for (int how = 0; how < (int)(sizeof causes / sizeof *causes); how++) {
+		EVIDENCE_RECORD_AUTO struct evidence_record *record = create_sample();
+		deform(record, how);
+		assert_refused(record, start_us, causes[how]);
+	}
+}
+
+/* What others may write and we do not: no digestAlgorithm, NULL parameters, wider lists in any
+ * order, cryptoInfos. */
+static void test_other_forms(void **state)
+{
+	struct sha256 leaf = sha256_of(DATA, strlen(DATA));
+	struct digest hashes[3] = {digest_of_sha256(&leaf), digest_by(DIGEST_SHA256, "a", 1),
+	                           digest_by(DIGEST_SHA256, "b", 1)};
+	struct digest sorted[3] = {hashes[0], hashes[1], hashes[2]};
+	struct digest root = evidence_node(sorted, 3);
+	EVIDENCE_RECORD_AUTO struct evidence_record *record = create_sample();
+	ArchiveTimeStamp *stamp = stamp_of(record);
+	BUF_AUTO struct buf token;
+
+	(void)state;
+	partial_hashtree_free(sk_PartialHashtree_pop(stamp->reduced_hashtree));
+	PartialHashtree *list = list_of(record, 0);
+	ASN1_OCTET_STRING_free(sk_ASN1_OCTET_STRING_pop(list));
+	for (int i = 0; i < 3; i++) {
+		if (i > 0)
+			add_hash(list, SHA256_SIZE);
+		ASN1_OCTET_STRING_set(sk_ASN1_OCTET_STRING_value(list, i), sorted[(i + 1) % 3].bytes,
+		                      SHA256_SIZE);
+	}
+	buf_init(&token, TIMESTAMP_RESPONSE_MAX);
+	time_authority_stamp(&first, &root, start_us, &token);
+	ASN1_STRING_set(stamp->token->value.sequence, token.data, (int)token.size);
+	set_algorithm(sk_X509_ALGOR_value(record->asn1->digest_algorithms, 0), NID_sha256, V_ASN1_NULL);
+	X509_ALGOR_free(stamp->digest_algorithm);
+	stamp->digest_algorithm = NULL;
+	X509at_add1_attr_by_txt(&record->asn1->crypto_infos, "1.2.3.4", V_ASN1_UTF8STRING,
+	                        (const unsigned char *)"x", 1);
+	assert_valid(record, start_us);
+	renew(record, NULL, &first, start_us);
+	assert_valid(record, start_us);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_every_leaf),
+		cmocka_unit_test(test_token_over_something_else),
+		cmocka_unit_test(test_three_generations),
+		cmocka_unit_test(test_as_of_before),
+		cmocka_unit_test(test_renewed_too_late),
+		cmocka_unit_test(test_renewed_before),
+		cmocka_unit_test(test_without_roots),
+		cmocka_unit_test(test_every_algorithm),
+		cmocka_unit_test(test_renewed_together),
+		cmocka_unit_test(test_renewal_refused),
+		cmocka_unit_test(test_no_room),
+		cmocka_unit_test(test_one_generation_lost),
+		cmocka_unit_test(test_exchanged),
+		cmocka_unit_test(test_every_flipped_byte),
+		cmocka_unit_test(test_form),
+		cmocka_unit_test(test_other_forms),
+	};
+	return cmocka_run_group_tests(tests, make_authorities, drop_authorities);
+}
