@@ -35,7 +35,7 @@ PUBLIC = {
               "money/purchases.h", "money/topup.h", "notices/deliveries.h", "notices/mails.h",
               "notices/webhooks.h"},
     "content": {"content.h"},
-    "seal": {"authority.h", "clock_state.h", "cms.h", "segment.h", "signer.h", "signer_log.h",
+    "seal": {"authority.h", "clock_state.h", "cms.h", "evidence_record.h", "segment.h", "signer.h", "signer_log.h",
              "timestamp.h", "tree.h", "trust.h"},
     "payment": {"payment.h"},
     "proof": {"archive.h", "pdf_sign.h", "renderer.h", "report.h", "verify.h"},

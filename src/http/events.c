@@ -1,4 +1,4 @@
-/* GET /v1/events, /v1/events/{event_id} and its content. */
+/* GET /v1/events, /v1/events/{event_id}, its content and its evidence record. */
 #include <stdio.h>
 
 #include "http/header.h"
@@ -117,6 +117,33 @@ static int get_event(struct exchange *exchange, struct error *error)
 	return 0;
 }
 
+/* ---- its evidence record ---- */
+
+static int get_evidence_record(struct exchange *exchange, struct error *error)
+{
+	struct event event;
+	int result = find(exchange, &event, error);
+	if (!result)
+		result =
+			event_evidence_record(exchange->service, exchange->key.account, exchange->key.chain,
+		                          &event, &exchange->arena, &exchange->out, error);
+	if (result)
+		return result;
+	char digest[2 * SHA256_SIZE + 1];
+	struct sha256 sum = sha256_of(exchange->out.data, exchange->out.size);
+	hex_encode(sum.bytes, SHA256_SIZE, digest);
+	const char *etag = arena_printf(&exchange->arena, "\"%s\"", digest);
+	const char *disposition =
+		arena_printf(&exchange->arena, "attachment; filename=\"%s.ers\"", event.event_id);
+	if (!etag || !disposition)
+		return ERR_NO_MEMORY;
+	answer_with(exchange, 200, "application/octet-stream", buf_slice(&exchange->out));
+	answer_header(exchange, "ETag", etag);
+	answer_header(exchange, "Content-Disposition", disposition);
+	answer_header(exchange, "X-Content-Type-Options", "nosniff");
+	return 0;
+}
+
 /* ---- its content ---- */
 
 #define DIGEST_PART_SIZE ((size_t)64 * 1024)
@@ -196,4 +223,5 @@ const struct operation operation_list_events = {
 	.work = list_events,
 };
 const struct operation operation_get_event = {.work = get_event};
+const struct operation operation_get_evidence_record = {.work = get_evidence_record};
 const struct operation operation_get_content = {.content = true, .work = get_content};

@@ -8,6 +8,7 @@ const struct route public_routes[] = {
 	{"/v1/events", {&operation_list_events, &operation_register}, "GET, HEAD, POST"},
 	{"/v1/events/{}", {&operation_get_event}, GET_ONLY},
 	{"/v1/events/{}/content", {&operation_get_content}, GET_ONLY},
+	{"/v1/events/{}/evidence-record", {&operation_get_evidence_record}, GET_ONLY},
 	{"/v1/channel", {&operation_get_channel}, GET_ONLY},
 	{"/v1/account/balance", {&operation_get_balance}, GET_ONLY},
 	{"/v1/certifications", {&operation_list_certifications, &operation_certify}, "GET, HEAD, POST"},

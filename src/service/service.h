@@ -115,6 +115,11 @@ struct json_writer;
 int event_proof_json(struct service *service, int64_t account, int64_t chain,
                      const struct event *event, struct arena *arena, struct json_writer *writer,
                      struct error *error) MUST_CHECK;
+/* Appends the event's evidence record (RFC 4998, DER), whose data object is the event's record.
+ * ERR_NOT_FOUND for a test event, which has none, and for one that is not sealed yet. */
+int event_evidence_record(struct service *service, int64_t account, int64_t chain,
+                          const struct event *event, struct arena *arena, struct buf *out,
+                          struct error *error) MUST_CHECK;
 
 /* ---- certifications (certify.c) ---- */
 /* Accepts a request: checks, freezes the range, charges the fee, writes the job. Gives the

@@ -8,7 +8,8 @@ from client import Client, run
 
 PATHS = {
     "/events": {"get", "post"}, "/events/{event_id}": {"get"},
-    "/events/{event_id}/content": {"get"}, "/channel": {"get"}, "/account/balance": {"get"},
+    "/events/{event_id}/content": {"get"}, "/events/{event_id}/evidence-record": {"get"},
+    "/channel": {"get"}, "/account/balance": {"get"},
     "/certifications": {"get", "post"},
     "/certifications/{certification_id}": {"get"},
 }
@@ -17,7 +18,8 @@ COMMON = {"401", "403", *ANY}
 STATUSES = {
     ("/events", "post"): {"201", "200", "400", "402", "409", "413", "422"},
     ("/events", "get"): {"200", "400"}, ("/events/{event_id}", "get"): {"200", "404"},
-    ("/events/{event_id}/content", "get"): {"200", "404"}, ("/channel", "get"): {"200"},
+    ("/events/{event_id}/content", "get"): {"200", "404"},
+    ("/events/{event_id}/evidence-record", "get"): {"200", "404"}, ("/channel", "get"): {"200"},
     ("/account/balance", "get"): {"200"}, ("/certifications", "post"): {"202", "400", "402"},
     ("/certifications", "get"): {"200", "400"},
     ("/certifications/{certification_id}", "get"): {"200", "404"},

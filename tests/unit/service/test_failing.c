@@ -194,6 +194,18 @@ static int prove(int64_t sequence, struct buf *out)
 	return result ? result : buf_check(out);
 }
 
+static int record(int64_t sequence, struct buf *out)
+{
+	struct event event;
+	buf_clear(out);
+	int result = store_get_event(office.service.store, office.sample.account,
+	                             office.sample.live_chain, sequence, &arena, &event, &error);
+	if (!result)
+		result = event_evidence_record(&office.service, office.sample.account,
+		                               office.sample.live_chain, &event, &arena, out, &error);
+	return result ? result : buf_check(out);
+}
+
 static int find_file(const char *name)
 {
 	struct issued_file file;
@@ -220,6 +232,8 @@ static void what_is_there_is_never_called_missing(void **state)
 	assert_non_null(strstr(out.data, id));
 	IN_TURN(MEMORY_AND_STORE, prove(2, &out));
 	assert_non_null(strstr(out.data, "\"token\""));
+	IN_TURN(MEMORY_AND_STORE, record(2, &out));
+	assert_true(out.size > 1000);
 	snprintf(name, sizeof name, "%s-evidence.zip", id);
 	IN_TURN(MEMORY_AND_STORE, find_file(name));
 	IN_TURN(MEMORY_AND_STORE, service_refresh_links(&office.service, &error));

@@ -1,5 +1,7 @@
+/* What proves one event: as JSON, and as an evidence record. */
 #include "base/base64.h"
 #include "base/json.h"
+#include "seal/evidence_record.h"
 #include "service/stored_segment.h"
 #include "service/service.h"
 
@@ -19,7 +21,6 @@ struct seal {
 	struct segment_record segment;
 	struct round_record round;
 	struct tree_proof proof;
-	struct slice token; /* base64 */
 };
 
 static int load_seal(struct service *service, int64_t account, int64_t chain, int64_t sequence,
@@ -32,12 +33,11 @@ static int load_seal(struct service *service, int64_t account, int64_t chain, in
 			stored_segment_prove(service->store, &seal->segment, sequence, &seal->proof, error);
 	if (!result)
 		result = store_get_round(service->store, seal->segment.round, arena, &seal->round, error);
-	if (!result)
-		result = base64(arena, seal->round.token, &seal->token);
 	return result;
 }
 
-static void write_seal(const struct seal *seal, struct json_writer *writer)
+static void write_seal(const struct seal *seal, struct slice token_base64,
+                       struct json_writer *writer)
 {
 	const struct segment_record *segment = &seal->segment;
 	const struct round_record *round = &seal->round;
@@ -54,7 +54,7 @@ static void write_seal(const struct seal *seal, struct json_writer *writer)
 	json_text(writer, "authority", round->authority);
 	json_text(writer, "kind", round->kind);
 	json_time(writer, "sealed_at", round->sealed_at_us);
-	json_slice(writer, "token", seal->token);
+	json_slice(writer, "token", token_base64);
 	json_end_object(writer);
 }
 
@@ -76,6 +76,9 @@ int event_proof_json(struct service *service, int64_t account, int64_t chain,
 	struct seal seal;
 	if (!result && sealed)
 		result = load_seal(service, account, chain, event->sequence, arena, &seal, error);
+	struct slice token;
+	if (!result && sealed)
+		result = base64(arena, seal.round.token, &token);
 	if (result)
 		return result;
 	json_begin_object(writer, "proof");
@@ -83,7 +86,26 @@ int event_proof_json(struct service *service, int64_t account, int64_t chain,
 	json_hex(writer, "config_hash", channel.configs[event->config_version - 1].hash.bytes,
 	         SHA256_SIZE);
 	if (sealed)
-		write_seal(&seal, writer);
+		write_seal(&seal, token, writer);
 	json_end_object(writer);
 	return OK;
+}
+
+int event_evidence_record(struct service *service, int64_t account, int64_t chain,
+                          const struct event *event, struct arena *arena, struct buf *out,
+                          struct error *error)
+{
+	if (event->mode == MODE_TEST)
+		return error_set(error, ERR_NOT_FOUND, MSG_EVIDENCE_RECORD_TEST, NULL);
+	if (!event->segment_id[0])
+		return error_set(error, ERR_NOT_FOUND, MSG_EVIDENCE_RECORD_PENDING, NULL);
+	struct seal seal;
+	EVIDENCE_RECORD_AUTO struct evidence_record *record = NULL;
+	struct error cause = {0};
+	int result = load_seal(service, account, chain, event->sequence, arena, &seal, error);
+	if (!result)
+		result = evidence_record_create(&seal.proof, seal.round.token, &record, &cause);
+	if (result == ERR_INVALID_EVIDENCE)
+		return error_cause(error, ERR_CORRUPT, "the round of %s: %s", event->event_id, cause.cause);
+	return result ? result : evidence_record_write(record, out);
 }

@@ -1,5 +1,5 @@
 /* The proof of one event, to the letter, from real rounds over two channels; and that it leads
- * from the event to the round's root by nothing but SHA-256. */
+ * from the event to the round's root by nothing but SHA-256. The same as an evidence record. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,6 +12,8 @@
 #include "base/base64.h"
 #include "base/json.h"
 #include "office.h"
+#include "seal/evidence_record.h"
+#include "seal/signer.h"
 #include "seal/tree.h"
 #include "store/events/segments.h"
 
@@ -23,7 +25,7 @@ static struct sample first; /* the first channel, office.sample the second */
 static struct arena arena;
 static struct buf out;
 static struct error error;
-static bool spoils_nodes;
+static bool spoils_nodes, spoils_token;
 
 int __real_store_find_segment(struct store *store, int64_t account, int64_t chain, int64_t sequence,
                               struct arena *memory, struct segment_record *ret, struct error *why);
@@ -40,6 +42,20 @@ int __wrap_store_find_segment(struct store *store, int64_t account, int64_t chai
 		nodes[0] ^= 1;
 		ret->nodes.data = nodes;
 	}
+	return result;
+}
+
+int __real_store_get_round(struct store *store, int64_t round, struct arena *memory,
+                           struct round_record *ret, struct error *why);
+int __wrap_store_get_round(struct store *store, int64_t round, struct arena *memory,
+                           struct round_record *ret, struct error *why);
+
+int __wrap_store_get_round(struct store *store, int64_t round, struct arena *memory,
+                           struct round_record *ret, struct error *why)
+{
+	int result = __real_store_get_round(store, round, memory, ret, why);
+	if (!result && spoils_token)
+		ret->token = slice_of("no token");
 	return result;
 }
 
@@ -77,7 +93,7 @@ static int set_up(void **state)
 {
 	arena_init(&arena, (size_t)16 << 20);
 	buf_init(&out, TEXT_MAX);
-	spoils_nodes = false;
+	spoils_nodes = spoils_token = false;
 	return 0;
 }
 
@@ -273,6 +289,43 @@ static void what_is_sealed_leads_to_its_round(void **state)
 	is_proved(&office.sample, 3);
 }
 
+/* ---- as an evidence record ---- */
+
+static int record(const struct sample *channel, const struct event *event, struct arena *memory)
+{
+	buf_clear(&out);
+	error = (struct error){0};
+	return event_evidence_record(&office.service, channel->account, chain_of(channel, event->mode),
+	                             event, memory, &out, &error);
+}
+
+static void is_recorded(const struct sample *channel, int64_t sequence)
+{
+	struct event event = event_of(channel, MODE_LIVE, sequence);
+	assert_int_equal(record(channel, &event, &arena), OK);
+	EVIDENCE_RECORD_AUTO struct evidence_record *read = NULL;
+	assert_int_equal(evidence_record_parse(buf_slice(&out), &read, &error), OK);
+	struct digest digests[DIGEST_ALGORITHM_COUNT] = {digest_of_sha256(&event.chain_hash)};
+	struct evidence_question question = {signer_timestamp_roots(office.service.signer),
+	                                     clock_now_us()};
+	struct evidence_facts facts;
+	assert_int_equal(evidence_record_verify(read, digests, &question, &arena, &facts, &error), OK);
+	assert_true(facts.trusted);
+	assert_int_equal(facts.exists_since_us, event.sealed_at_us);
+	assert_int_equal(facts.stamp_count, 1);
+	digests[DIGEST_SHA256].bytes[0] ^= 1;
+	assert_int_equal(evidence_record_verify(read, digests, &question, &arena, &facts, &error),
+	                 ERR_INVALID_EVIDENCE);
+}
+
+static void what_is_sealed_has_a_record(void **state)
+{
+	static const int64_t sequences[] = {1, 2, 128, 129, EVENTS - 1, EVENTS};
+	for (size_t i = 0; i < sizeof sequences / sizeof *sequences; i++)
+		is_recorded(&first, sequences[i]);
+	is_recorded(&office.sample, 3);
+}
+
 /* ---- what cannot be proved ---- */
 
 static void assert_nothing(int result, int code, const char *cause)
@@ -315,14 +368,34 @@ static void what_is_not_proved_is_not_written(void **state)
 	assert_true(failed > 1);
 }
 
+static void what_is_not_sealed_has_no_record(void **state)
+{
+	struct event open = event_of(&office.sample, MODE_LIVE, 4);
+	assert_nothing(record(&office.sample, &open, &arena), ERR_NOT_FOUND, "");
+	assert_int_equal(error.message, MSG_EVIDENCE_RECORD_PENDING);
+	struct event test = event_of(&first, MODE_TEST, 1);
+	assert_nothing(record(&first, &test, &arena), ERR_NOT_FOUND, "");
+	assert_int_equal(error.message, MSG_EVIDENCE_RECORD_TEST);
+}
+
+static void what_does_not_agree_has_no_record(void **state)
+{
+	struct event event = event_of(&first, MODE_LIVE, 7);
+	spoils_nodes = true;
+	assert_nothing(record(&first, &event, &arena), ERR_CORRUPT, "does not lead to its root");
+	spoils_nodes = false;
+	spoils_token = true;
+	assert_nothing(record(&first, &event, &arena), ERR_CORRUPT, event.event_id);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
-		TEST(what_is_not_sealed_has_its_links_only),
-		TEST(a_first_event_follows_the_genesis),
-		TEST(what_is_sealed_leads_to_its_round),
-		TEST(what_is_not_proved_is_not_written),
+		TEST(what_is_not_sealed_has_its_links_only), TEST(a_first_event_follows_the_genesis),
+		TEST(what_is_sealed_leads_to_its_round),     TEST(what_is_not_proved_is_not_written),
+		TEST(what_is_sealed_has_a_record),           TEST(what_is_not_sealed_has_no_record),
+		TEST(what_does_not_agree_has_no_record),
 	};
 	return cmocka_run_group_tests(tests, open_group, close_group);
 }

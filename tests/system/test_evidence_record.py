@@ -1,0 +1,98 @@
+"""The evidence record of an event (RFC 4998), checked without any of the service's code."""
+
+import base64
+import hashlib
+
+import pytest
+
+import client as _  # finds tests/support
+import check_record
+import evidence
+
+
+def path(event):
+    return f"/v1/events/{event['event_id']}/evidence-record"
+
+
+def record_bytes(client, event):
+    """The data object: the event's record, from what the interface says of the event."""
+    whole = client.event(event["event_id"])
+    versions = client.get("/v1/channel").json["config_versions"]
+    config = next(each for each in versions if each["version"] == event["config_version"])
+    return evidence.event_record(whole, evidence.config_hash(event["channel_id"], config),
+                                 whole["proof"]["previous_chain_hash"])
+
+
+@pytest.fixture(scope="module")
+def sealed(service):
+    """Eleven sealed events in segments of several sizes, one of them of a single event."""
+    channel = service.new_channel()
+    for count in (1, 3, 7):
+        for n in range(count):
+            last = channel.live.register({"n": n}).expect(201).json
+        channel.live.sealed(last["event_id"])
+    channel.events = [channel.live.event(event["event_id"])
+                      for event in channel.live.walk("/v1/events", 100)]
+    yield channel
+    channel.close()
+
+
+def test_each_event_is_covered_by_its_record(sealed):
+    trust = sealed.service.data / "trust.pem"
+    for event in sealed.events:
+        answer = sealed.live.get(path(event)).expect(200)
+        data = record_bytes(sealed.live, event)
+        assert hashlib.sha256(data).hexdigest() == event["chain_hash"]
+        record = check_record.Record(answer.body)
+        times = record.verify(data, trust)
+        assert record.algorithms == ["sha256"] and len(times) == 1
+        token = base64.b64decode(event["proof"]["round"]["token"])
+        assert record.chains[0][0].token == token, "the token as the authority gave it"
+        with pytest.raises(check_record.Invalid, match="does not cover"):
+            record.verify(data + b" ", trust)
+        other = sealed.events[(event["sequence"] + 4) % 11]  # not the leaf beside it
+        with pytest.raises(check_record.Invalid, match="does not cover"):
+            record.verify(record_bytes(sealed.live, other), trust)
+
+
+def test_how_it_is_handed_out(sealed):
+    event = sealed.events[-1]
+    answer = sealed.live.get(path(event)).expect(200)
+    assert answer.headers.get_content_type() == "application/octet-stream"
+    assert answer.headers["ETag"] == f'"{hashlib.sha256(answer.body).hexdigest()}"'
+    assert answer.headers["Content-Disposition"] == \
+        f'attachment; filename="{event["event_id"]}.ers"'
+    head = sealed.live.call("HEAD", path(event)).expect(200)
+    assert head.body == b"" and head.headers["ETag"] == answer.headers["ETag"]
+    assert head.headers["Content-Length"] == str(len(answer.body))
+    assert sealed.live.get(path(event)).body == answer.body, "the same each time"
+    assert sealed.live.call("POST", path(event), {}).expect(405).code == "validation_error"
+
+
+def test_only_the_keys_own_chain(sealed, channel):
+    event = sealed.events[0]
+    for client in (channel.live, sealed.test):
+        assert client.get(path(event)).expect(404).code == "not_found"
+    unknown = dict(event, event_id=event["event_id"] + "z")
+    assert sealed.live.get(path(unknown)).expect(404).code == "not_found"
+
+
+def test_a_test_event_has_none(channel):
+    event = channel.test.register().expect(201).json
+    answer = channel.test.get(path(event)).expect(404, "not_found")
+    assert answer.message.startswith("A test event has no evidence record")
+    answer = channel.test.get(path(event), language="es").expect(404, "not_found")
+    assert answer.message.startswith("Un evento de prueba no tiene registro de evidencia")
+
+
+def test_a_pending_event_has_none_yet(start):
+    service = start(seal__interval="1h")
+    channel = service.new_channel()
+    event = channel.live.register().expect(201).json
+    answer = channel.live.get(path(event)).expect(404, "not_found")
+    assert answer.message.startswith("This event has no evidence record yet")
+    answer = channel.live.get(path(event), language="es").expect(404, "not_found")
+    assert answer.message.startswith("Este evento aún no tiene registro de evidencia")
+    channel.live.certified(seq_from=1, seq_to=1)  # which seals it
+    answer = channel.live.get(path(event)).expect(200)
+    check_record.Record(answer.body).verify(record_bytes(channel.live, event), service.data / "trust.pem")
