@@ -28,8 +28,9 @@ def mend(service):
 
 
 def tried_for_an_hour(service):
-    service.store.change("UPDATE certifications SET attempts = 30, next_attempt_at = 0, "
-                         "requested_at = requested_at - 3600000000 WHERE status = 'processing'")
+    service.store.change("UPDATE certifications SET attempts = 30, own_failures = 29, "
+                         "next_attempt_at = 0, requested_at = requested_at - 3600000000 "
+                         "WHERE status = 'processing'")
 
 
 @pytest.mark.parametrize("cause", ["passes", "stays"])
