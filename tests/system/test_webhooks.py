@@ -356,6 +356,11 @@ def mails(service, account_id):
         f"WHERE a.account_id = '{account_id}'")
 
 
+def moment():
+    """Now, as answers tell times."""
+    return datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
 def another_is_told(service):
     """By then the deliverer has sent all that it had taken up before."""
     with Receiver() as later:
@@ -397,6 +402,12 @@ def test_five_notices_in_a_row_that_used_up_their_schedule_disable_an_endpoint(h
     receiver.wait(lambda: receiver.under_way == 0, "what was under way has ended")
     eventually(lambda: sum(one["attempts"] for one in deliveries(hooked, endpoint))
                == len(receiver.deliveries), "its end is recorded")
+    count = len(receiver.deliveries)
+    eventually(lambda: all(one["next_attempt_at"] < moment()
+                           for one in deliveries(hooked, endpoint, "--status", "waiting")),
+               "what waits is due")
+    another_is_told(hooked)
+    assert len(receiver.deliveries) == count
     waiting = hooked.admin("webhook", "show", endpoint_id)["waiting"]
     owner.cause()
     assert hooked.admin("webhook", "show", endpoint_id)["waiting"] == waiting
@@ -404,7 +415,7 @@ def test_five_notices_in_a_row_that_used_up_their_schedule_disable_an_endpoint(h
     with pytest.raises(Refused) as refused:
         hooked.admin("webhook", "replay", failed[0]["notice_id"], "--endpoint", endpoint_id)
     assert refused.value.exit == 1
-    count, receiver.answer = len(receiver.deliveries), 200
+    receiver.answer = 200
     assert hooked.admin("webhook", "enable", endpoint_id)["failures"] == 0
     eventually(lambda: hooked.admin("webhook", "show", endpoint_id)["waiting"] == 0,
                "what waited is delivered")
