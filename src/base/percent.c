@@ -15,7 +15,7 @@ void buf_add_percent(struct buf *buf, struct slice text, const char *keep)
 	}
 }
 
-bool percent_decode(struct slice text, char *data, size_t size_max, size_t *ret_size)
+bool percent_decode_bytes(struct slice text, char *data, size_t size_max, size_t *ret_size)
 {
 	size_t size = 0;
 	for (size_t i = 0; i < text.size; i++) {
@@ -25,10 +25,21 @@ bool percent_decode(struct slice text, char *data, size_t size_max, size_t *ret_
 				return false;
 			i += 2;
 		}
-		if (!c || size == size_max)
+		if (size == size_max)
 			return false;
 		data[size++] = c;
 	}
+	*ret_size = size;
+	return true;
+}
+
+bool percent_decode(struct slice text, char *data, size_t size_max, size_t *ret_size)
+{
+	size_t size;
+
+	if (!percent_decode_bytes(text, data, size_max, &size) ||
+	    (size > 0 && memchr(data, '\0', size)))
+		return false;
 	*ret_size = size;
 	return true;
 }

@@ -1,6 +1,7 @@
 #include <stdio.h>
 
 #include "cli/command.h"
+#include "cli/node.h"
 
 #define FILE_LIMIT ((size_t)1 << 20)
 
@@ -17,11 +18,18 @@ int command_config_check(const struct command_line *line)
 	struct config_sources sources = line->sources;
 	sources.serving = true;
 	int exit_code = command_settings(line, &sources, &config);
-	if (!exit_code && config.warnings.size)
+	if (exit_code)
+		return 1;
+	struct error error = {0};
+	if (config.warnings.size)
 		fputs(config.warnings.data, stderr);
-	if (!exit_code)
-		puts(line->json ? "{\"valid\":true}" : "The settings are good.");
-	return exit_code ? 1 : 0;
+	error.code = node_try_signer(&config.settings, &error);
+	if (error.code) {
+		(void)command_fail(line, &error);
+		return 1;
+	}
+	puts(line->json ? "{\"valid\":true}" : "The settings are good.");
+	return 0;
 }
 
 int command_config_print(const struct command_line *line)

@@ -206,16 +206,26 @@ static void check_authorities(const struct check *check, bool serving)
 	check_duration(check, "tsa.time_bound", settings->tsa_time_bound, 1000000, "1s");
 }
 
+static void check_readable(const struct check *check, const char *setting, const char *path)
+{
+	if (*path && access(path, R_OK) != 0)
+		fault(check, setting, "cannot be read");
+}
+
+/* Whether the keys are fit, the process that has them says (node_try_signer). */
 static void check_signer(const struct check *check, bool serving)
 {
 	const struct settings *settings = check->settings;
-	if (!*settings->signer_key != !*settings->signer_chain)
-		fault(check, *settings->signer_key ? "signer.chain" : "signer.key",
-		      "must be given too: signer.key and signer.chain belong together");
-	if (serving && *settings->signer_key && access(settings->signer_key, R_OK) != 0)
-		fault(check, "signer.key", "cannot be read");
-	if (serving && *settings->signer_chain && access(settings->signer_chain, R_OK) != 0)
-		fault(check, "signer.chain", "cannot be read");
+	bool on_token = starts_with(slice_of(settings->signer_key), "pkcs11:");
+	if (!*settings->signer_key && (*settings->signer_chain || *settings->signer_passphrase_file))
+		fault(check, "signer.key",
+		      "must be given: signer.chain and signer.passphrase_file belong to it");
+	if (on_token && !*settings->signer_chain)
+		fault(check, "signer.chain", "must be given with a pkcs11: key");
+	if (serving && !on_token)
+		check_readable(check, "signer.key", settings->signer_key);
+	if (serving)
+		check_readable(check, "signer.chain", settings->signer_chain);
 }
 
 static void check_numbers(const struct check *check)

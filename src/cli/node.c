@@ -119,17 +119,40 @@ static void prepare_process(struct node *node)
 	}
 }
 
-static int start_signer(struct node *node, struct error *error)
+static struct signer_options signer_options_of(const struct settings *settings)
 {
-	const struct settings *settings = node->settings;
 	bool development = !*settings->signer_key;
-	struct signer_options options = {
+	return (struct signer_options){
 		.directory = settings->signer_directory,
 		.development = development,
-		.key_path = development ? NULL : settings->signer_key,
-		.certificates_path = development ? NULL : settings->signer_chain,
+		.key = {.key = development ? NULL : settings->signer_key,
+	            .chain = settings->signer_chain,
+	            .passphrase = settings->signer_passphrase_file},
 	};
-	return signer_start(&options, &node->signer, error);
+}
+
+/* The operator is to read it, not only the log. */
+static int signer_unusable(struct error *error)
+{
+	char cause[ERROR_CAUSE_MAX];
+	if (!error)
+		return ERR_REFUSED;
+	snprintf(cause, sizeof cause, "%s", error->cause);
+	return error_set(error, ERR_REFUSED, MSG_SIGNER_UNUSABLE, cause, NULL);
+}
+
+static int start_signer(struct node *node, struct error *error)
+{
+	struct signer_options options = signer_options_of(node->settings);
+	int result = signer_start(&options, &node->signer, error);
+	return result == ERR_REFUSED ? signer_unusable(error) : result;
+}
+
+int node_try_signer(const struct settings *settings, struct error *error)
+{
+	struct signer_options options = signer_options_of(settings);
+	int result = options.development ? OK : signer_try(&options, error);
+	return result == ERR_REFUSED ? signer_unusable(error) : result;
 }
 
 /* One service for a data directory; the store may be shared by many. */

@@ -23,6 +23,9 @@ int node_check_history(struct node *node, struct error *error) MUST_CHECK;
 struct history;
 int node_accept_rollback(const struct settings *settings, struct slice reason,
                          struct history *ret_history, struct error *error) MUST_CHECK;
+/* Whether a node would start with the keys that the settings name, tried in a process of its own;
+ * ERR_REFUSED with the reason. Without threads, like node_open. */
+int node_try_signer(const struct settings *settings, struct error *error) MUST_CHECK;
 /* Opens the administration socket and the listeners. */
 int node_listen(struct node *node, struct error *error) MUST_CHECK;
 

@@ -77,20 +77,28 @@ int certificates_read(struct slice pem, STACK_OF(X509) * *ret_certificates, stru
 	return 0;
 }
 
+int certificate_write(const X509 *certificate, struct buf *out)
+{
+	BIO *bio = BIO_new(BIO_s_mem());
+	char *data;
+
+	if (!bio || PEM_write_bio_X509(bio, certificate) != 1) {
+		BIO_free(bio);
+		return ERR_NO_MEMORY;
+	}
+	long size = BIO_get_mem_data(bio, &data);
+	buf_add(out, data, (size_t)size);
+	BIO_free(bio);
+	return buf_check(out);
+}
+
 int certificates_write(const STACK_OF(X509) * certificates, struct buf *out)
 {
-	for (int i = 0; i < sk_X509_num(certificates); i++) {
-		BIO *bio = BIO_new(BIO_s_mem());
-		char *data;
-		if (!bio || PEM_write_bio_X509(bio, sk_X509_value(certificates, i)) != 1) {
-			BIO_free(bio);
-			return ERR_NO_MEMORY;
-		}
-		long size = BIO_get_mem_data(bio, &data);
-		buf_add(out, data, (size_t)size);
-		BIO_free(bio);
-	}
-	return buf_check(out);
+	int result = buf_check(out);
+
+	for (int i = 0; result == 0 && i < sk_X509_num(certificates); i++)
+		result = certificate_write(sk_X509_value(certificates, i), out);
+	return result;
 }
 
 bool certificate_name(const X509_NAME *name, char *text, size_t text_size)

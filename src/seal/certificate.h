@@ -28,7 +28,9 @@ int openssl_refused(struct error *error, const char *what) MUST_CHECK;
  * ERR_VALIDATION: none, or one unreadable, or too many. */
 int certificates_read(struct slice pem, STACK_OF(X509) * *ret_certificates, struct error *error)
 	MUST_CHECK;
-int certificates_write(const STACK_OF(X509) * certificates, struct buf *out);
+/* As PEM, appended. 0 or ERR_NO_MEMORY. */
+int certificate_write(const X509 *certificate, struct buf *out) MUST_CHECK;
+int certificates_write(const STACK_OF(X509) * certificates, struct buf *out) MUST_CHECK;
 
 /* RFC 2253, UTF-8, cut at a character's end. false, and "": it could not be written. */
 bool certificate_name(const X509_NAME *name, char *text, size_t size);

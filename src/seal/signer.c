@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/durable.h"
 #include "base/thread.h"
+#include "seal/certificate.h"
 #include "seal/signer_process.h"
 
 #define ANSWER_TIMEOUT_MS (SIGNER_TIMEOUT_S * 1000)
@@ -27,7 +28,10 @@ struct signer {
 	atomic_int_fast64_t asked_at_us; /* monotonic: of the exchange at hand; 0: none */
 	/* Of the exchange at hand: want of memory must not cut one short. */
 	char packet[SIGNER_PACKET_MAX];
-	struct buf certificates;
+	bool development;
+	atomic_int in_force;
+	struct buf certificates[SIGNER_KEYS];
+	struct signer_key keys[SIGNER_KEYS];
 	struct buf trust;
 	struct buf timestamp_roots;
 };
@@ -62,7 +66,8 @@ static int declined(char outcome)
 {
 	switch (outcome) {
 	case SIGNER_HAS_NO_SPACE: return ERR_NO_SPACE;
-	case SIGNER_ENDS: return ERR_UNAVAILABLE;
+	case SIGNER_ENDS:
+	case SIGNER_WAITS: return ERR_UNAVAILABLE;
 	default: return ERR_REFUSED;
 	}
 }
@@ -182,12 +187,10 @@ int signer_accept_mark(struct signer *signer, const char *store_id, const struct
 
 static int check_options(const struct signer_options *options, struct error *error)
 {
-	bool keys = options->key_path && options->certificates_path;
-
-	if (options->development == keys)
-		return error_cause(error, ERR_REFUSED,
-		                   "a signer needs either a key with certificates, or "
-		                   "development keys");
+	if (options->development == (options->key.key != NULL))
+		return error_cause(error, ERR_REFUSED, "a signer needs either a key, or development keys");
+	if (options->trial)
+		return OK;
 	/* A log of signatures whose directory is gone after a power failure is gone, too. */
 	return durable_make_directory(options->directory, error);
 }
@@ -212,6 +215,47 @@ static int fork_child(struct signer *signer, const struct signer_options *option
 	return 0;
 }
 
+static int describe(struct slice pem, struct signer_key *ret_key, struct error *error)
+{
+	CERTIFICATES_AUTO STACK_OF(X509) *certificates = NULL;
+	struct signer_key key = {
+		.certificates = pem, .valid_from_us = INT64_MIN, .valid_until_us = INT64_MAX};
+
+	int result = certificates_read(pem, &certificates, error);
+	for (int i = 0; result == 0 && i < sk_X509_num(certificates); i++) {
+		struct certificate_facts facts;
+		result = certificate_describe(sk_X509_value(certificates, i), &facts, error);
+		if (result != 0)
+			break;
+		if (i == 0)
+			key.certificate = facts;
+		if (facts.not_before_us > key.valid_from_us)
+			key.valid_from_us = facts.not_before_us;
+		if (facts.not_after_us < key.valid_until_us)
+			key.valid_until_us = facts.not_after_us;
+	}
+	if (result == 0)
+		*ret_key = key;
+	return result;
+}
+
+/* What the child says before it is asked. */
+static int hear(struct signer *signer, struct error *error)
+{
+	int result = OK;
+
+	for (int i = 0; result == 0 && i < SIGNER_KEYS; i++) {
+		result = receive(signer, START_TIMEOUT_MS, &signer->certificates[i], error);
+		if (result == 0 && signer->certificates[i].size > 0)
+			result = describe(buf_slice(&signer->certificates[i]), &signer->keys[i], error);
+	}
+	if (result == 0)
+		result = receive(signer, START_TIMEOUT_MS, &signer->trust, error);
+	if (result == 0)
+		result = receive(signer, START_TIMEOUT_MS, &signer->timestamp_roots, error);
+	return result;
+}
+
 int signer_start(const struct signer_options *options, struct signer **ret_signer,
                  struct error *error)
 {
@@ -224,22 +268,32 @@ int signer_start(const struct signer_options *options, struct signer **ret_signe
 	pthread_mutex_init(&signer->mutex, NULL);
 	signer->socket = -1;
 	signer->child = -1;
-	buf_init(&signer->certificates, SIGNER_PACKET_MAX);
+	signer->development = options->development;
+	for (int i = 0; i < SIGNER_KEYS; i++)
+		buf_init(&signer->certificates[i], SIGNER_PACKET_MAX);
 	buf_init(&signer->trust, SIGNER_PACKET_MAX);
 	buf_init(&signer->timestamp_roots, SIGNER_PACKET_MAX);
 	result = fork_child(signer, options, error);
 	if (result == 0)
-		result = receive(signer, START_TIMEOUT_MS, &signer->certificates, error);
-	if (result == 0)
-		result = receive(signer, START_TIMEOUT_MS, &signer->trust, error);
-	if (result == 0)
-		result = receive(signer, START_TIMEOUT_MS, &signer->timestamp_roots, error);
+		result = hear(signer, error);
 	if (result != 0) {
 		signer_stop(signer);
 		return result;
 	}
 	*ret_signer = signer;
 	return 0;
+}
+
+int signer_try(const struct signer_options *options, struct error *error)
+{
+	struct signer_options trial = *options;
+	struct signer *signer = NULL;
+
+	trial.trial = true;
+	int result = signer_start(&trial, &signer, error);
+	if (result == 0)
+		signer_stop(signer);
+	return result;
 }
 
 void signer_stop(struct signer *signer)
@@ -254,7 +308,8 @@ void signer_stop(struct signer *signer)
 		while (waitpid(signer->child, NULL, 0) < 0 && errno == EINTR)
 			;
 	}
-	buf_free(&signer->certificates);
+	for (int i = 0; i < SIGNER_KEYS; i++)
+		buf_free(&signer->certificates[i]);
 	buf_free(&signer->trust);
 	buf_free(&signer->timestamp_roots);
 	pthread_mutex_destroy(&signer->mutex);
@@ -279,9 +334,55 @@ int signer_ready(const struct signer *signer, struct error *error)
 	return OK;
 }
 
+const struct signer_key *signer_get_key(const struct signer *signer, int index)
+{
+	bool there = index >= 0 && index < SIGNER_KEYS && signer->certificates[index].size > 0;
+
+	return there ? &signer->keys[index] : NULL;
+}
+
+int signer_use(struct signer *signer, int index, struct error *error)
+{
+	BUF_AUTO struct buf out;
+	char number = (char)index;
+
+	buf_init(&out, SIGNER_PACKET_MAX);
+	int result = ask(signer, SIGNER_REQUEST_USE, 0, slice_make(&number, 1), &out, error);
+	if (result == 0)
+		atomic_store(&signer->in_force, index);
+	return result;
+}
+
+int signer_in_force(const struct signer *signer)
+{
+	return atomic_load(&signer->in_force);
+}
+
+int signer_check_key(const struct signer *signer, int64_t now_us, struct error *error)
+{
+	const struct signer_key *key = signer_get_key(signer, signer_in_force(signer));
+	char text[TIME_TEXT_SIZE];
+
+	if (!key)
+		return error_cause(error, ERR_UNAVAILABLE, "none of this node's signing keys is in force");
+	if (now_us >= key->valid_from_us && now_us <= key->valid_until_us)
+		return OK;
+	bool early = now_us < key->valid_from_us;
+	time_format(early ? key->valid_from_us : key->valid_until_us, text);
+	return error_cause(error, ERR_UNAVAILABLE, "the signing certificate %s %s",
+	                   early ? "is not valid before" : "has expired on", text);
+}
+
+bool signer_is_development(const struct signer *signer)
+{
+	return signer->development;
+}
+
 struct slice signer_certificates(const struct signer *signer)
 {
-	return buf_slice(&signer->certificates);
+	const struct signer_key *key = signer_get_key(signer, signer_in_force(signer));
+
+	return key ? key->certificates : signer->keys[SIGNER_PRESENT].certificates;
 }
 
 struct slice signer_trust(const struct signer *signer)

@@ -21,6 +21,8 @@
 #include "base/buf.h"
 #include "base/digest.h"
 #include "base/error.h"
+#include "seal/key_source.h"
+#include "seal/trust.h"
 
 #define SIGNER_BYTES_MAX 32768
 
@@ -29,19 +31,26 @@ struct signer;
 /* What a signature is for; goes into the log. */
 enum signer_purpose { SIGNER_REPORT, SIGNER_ARCHIVE };
 
+/* The keys that it has. One of them is in force; it begins with the present one. */
+enum { SIGNER_NO_KEY = -1, SIGNER_PRESENT, SIGNER_NEXT, SIGNER_KEYS };
+
 struct signer_options {
 	const char *directory; /* for the log, and the development keys; is created, mode 0700 */
 	/* Makes what is missing and then loads it, each file mode 0600: report-root.pem, report.pem
 	 * (certificate and key), timestamp-root.pem, timestamp.pem (certificate and key). */
 	bool development;
-	/* A real deployment: the report key and its certificates, signer first. */
-	const char *key_path;
-	const char *certificates_path;
+	/* A real deployment: the key that signs reports and archives, and the one to come. */
+	struct key_source key, next;
+	bool trial; /* signer_try's own */
 };
 
-/* 0 when the child answers; ERR_IO, ERR_REFUSED (unusable keys or files) with the cause. */
+/* 0 when the child answers; ERR_IO, ERR_REFUSED with the cause: a key that cannot be used, or is
+ * not fit (seal/key.h), or of which neither's time is now. */
 int signer_start(const struct signer_options *options, struct signer **ret_signer,
                  struct error *error) MUST_CHECK;
+/* Whether it would start with these keys, in a child that ends at once: nothing is made or logged.
+ * Like signer_start. */
+int signer_try(const struct signer_options *options, struct error *error) MUST_CHECK;
 /* Ends the child and frees. NULL-safe. */
 void signer_stop(struct signer *signer);
 
@@ -53,8 +62,9 @@ void signer_stop(struct signer *signer);
 
 /* Signs with SHA-256 (ECDSA or RSA PKCS#1 v1.5, as the key is). The bytes must be the DER SET of
  * signed attributes that cms_create writes: content-type id-data, a SHA-256 message-digest, the
- * signing-certificate-v2 of the signer's own certificate, at most a signing-time besides. Appends
- * the signature value. */
+ * signing-certificate-v2 of the certificate in force, at most a signing-time besides. Appends the
+ * signature value. ERR_UNAVAILABLE, too, when no key is in force, or another than the attributes
+ * say, when a certificate of its path is not valid now, or what holds the key does not sign. */
 int signer_sign(struct signer *signer, enum signer_purpose purpose, struct slice bytes,
                 struct buf *out, struct error *error) MUST_CHECK;
 /* The embedded development timestamp authority: DER request in, DER response appended. */
@@ -87,9 +97,26 @@ bool signer_has_ended(const struct signer *signer);
  * quarter of its time. Waits for nothing. */
 int signer_ready(const struct signer *signer, struct error *error) MUST_CHECK;
 
-/* PEM, constant during the signer's life, kept by it; no request to the child. */
-struct slice signer_certificates(const struct signer *signer); /* report signer first */
-struct slice signer_trust(const struct signer *signer);        /* development's roots; else empty */
+/* One of its keys, constant during the signer's life. */
+struct signer_key {
+	struct slice certificates; /* PEM: its own first, then its issuers */
+	struct certificate_facts certificate;
+	int64_t valid_from_us, valid_until_us; /* of all of them together */
+};
+/* NULL: there is none, as of SIGNER_NO_KEY. */
+const struct signer_key *signer_get_key(const struct signer *signer, int index);
+/* Brings another into force, or none with SIGNER_NO_KEY; on record in the log. ERR_REFUSED: there
+ * is none. */
+int signer_use(struct signer *signer, int index, struct error *error) MUST_CHECK;
+int signer_in_force(const struct signer *signer); /* an index, or SIGNER_NO_KEY */
+/* ERR_UNAVAILABLE with the cause: no key is in force, or not valid at that time. No request. */
+int signer_check_key(const struct signer *signer, int64_t now_us, struct error *error) MUST_CHECK;
+bool signer_is_development(const struct signer *signer);
+
+/* PEM, kept by the signer; no request to the child. */
+struct slice signer_certificates(
+	const struct signer *signer);                       /* in force; else the present key's */
+struct slice signer_trust(const struct signer *signer); /* all roots that its keys have */
 struct slice signer_timestamp_roots(const struct signer *signer); /* of the embedded authority */
 
 #endif

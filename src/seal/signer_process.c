@@ -13,27 +13,32 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/confine.h"
-#include "base/file.h"
 #include "seal/certificate.h"
 #include "seal/development.h"
+#include "seal/key.h"
+#include "seal/key_driver.h"
 #include "seal/signer_attributes.h"
 #include "seal/signer_log.h"
 #include "seal/signer_marks.h"
 
 #define SOCKET_NUMBER 3
+#define CALLS_MAX 128
 /* In the arc of UUIDs, which needs no registration (ITU-T X.667). */
 #define DEVELOPMENT_POLICY "2.25.246049200999522755544578053737302326459"
 
-struct identity {
-	EVP_PKEY *key;
-	STACK_OF(X509) * certificates; /* signer first */
+/* The embedded timestamp authority's. */
+struct stamper {
+	EVP_PKEY *key;                 /* NULL: there is none */
+	STACK_OF(X509) * certificates; /* its own first */
 };
 
 struct process {
-	struct identity report;
-	struct identity timestamp; /* key NULL: no embedded authority */
-	struct buf roots;          /* PEM */
+	struct key *keys[SIGNER_KEYS]; /* NULL: there is none */
+	int in_force;                  /* an index, or SIGNER_NO_KEY */
+	struct stamper timestamp;
+	struct buf roots; /* PEM */
 	struct buf timestamp_roots;
 	struct signer_log log;
 	struct signer_marks marks;
@@ -45,9 +50,20 @@ static const struct confine_call own_calls[] = {
 	{SCMP_SYS(ftruncate), CONFINE_ALWAYS},
 };
 
-int signer_process_confine(struct error *error)
+int signer_process_confine(struct key *const *keys, struct error *error)
 {
-	return confine_calls(own_calls, sizeof own_calls / sizeof *own_calls, error);
+	struct confine_call calls[CALLS_MAX];
+	size_t count = sizeof own_calls / sizeof *own_calls;
+
+	memcpy(calls, own_calls, sizeof own_calls);
+	for (int i = 0; i < SIGNER_KEYS; i++) {
+		struct key_calls more = keys[i] ? key_calls(keys[i]) : (struct key_calls){0};
+		if (more.count > CALLS_MAX - count)
+			return error_cause(error, ERR_INTERNAL, "too many system calls");
+		for (size_t j = 0; j < more.count; j++)
+			calls[count++] = more.calls[j];
+	}
+	return confine_calls(calls, count, error);
 }
 
 static int isolate(int *socket, pid_t parent, struct error *error)
@@ -72,138 +88,129 @@ static int isolate(int *socket, pid_t parent, struct error *error)
 	return confine_memory(error);
 }
 
-static int no_passphrase(char *text, int size, int writing, void *context)
+/* ---- keys ---- */
+
+static int read_pem(const char *directory, const char *name, char path[PATH_MAX], struct buf *out,
+                    struct error *error)
 {
-	(void)text, (void)size, (void)writing, (void)context;
-	return -1; /* or OpenSSL would ask at the terminal */
+	if (snprintf(path, PATH_MAX, "%s/%s", directory, name) >= PATH_MAX)
+		return error_cause(error, ERR_IO, "path too long");
+	return key_read_secret(path, out, error);
 }
 
-static int read_key(const char *path, EVP_PKEY **ret_key, struct error *error)
+static int load_stamper(const char *directory, struct process *process, struct error *error)
 {
 	struct buf pem;
+	struct stamper *stamper = &process->timestamp;
+	char path[PATH_MAX];
 
 	buf_init(&pem, PEM_FILE_MAX);
-	int result = file_read_whole(path, &pem, error);
+	int result = read_pem(directory, "timestamp.pem", path, &pem, error);
 	BIO *bio = result == 0 ? BIO_new_mem_buf(pem.data, (int)pem.size) : NULL;
-	EVP_PKEY *key = bio ? PEM_read_bio_PrivateKey(bio, NULL, no_passphrase, NULL) : NULL;
+	stamper->key = bio ? PEM_read_bio_PrivateKey(bio, NULL, NULL, "") : NULL;
 	BIO_free(bio);
+	if (result == 0)
+		result = certificates_read(buf_slice(&pem), &stamper->certificates, error);
 	if (pem.data)
 		OPENSSL_cleanse(pem.data, pem.size);
+	buf_clear(&pem);
+	if (result == 0 && !stamper->key)
+		result = error_cause(error, ERR_REFUSED, "%s: no usable private key: %s", path,
+		                     openssl_reason());
+	if (result == 0)
+		result = read_pem(directory, "timestamp-root.pem", path, &pem, error);
+	CERTIFICATES_AUTO STACK_OF(X509) *root = NULL;
+	if (result == 0)
+		result = certificates_read(buf_slice(&pem), &root, error);
+	if (result == 0)
+		result = certificates_write(root, &process->timestamp_roots);
+	while (result == 0 && sk_X509_num(root) > 0)
+		if (!sk_X509_push(stamper->certificates, sk_X509_shift(root)))
+			result = ERR_NO_MEMORY;
 	buf_free(&pem);
-	if (result == 0 && !key)
-		return error_cause(error, ERR_REFUSED, "%s: no usable private key: %s", path,
-		                   openssl_reason());
-	*ret_key = key;
 	return result;
 }
 
-static int load_identity(const char *key_path, const char *certificates_path,
-                         struct identity *identity, struct error *error)
+static int load_development(struct process *process, const char *directory, struct error *error)
 {
-	BUF_AUTO struct buf pem;
+	char key[PATH_MAX], root[PATH_MAX];
+	struct key_source source = {.key = key, .root = root};
 
-	buf_init(&pem, PEM_FILE_MAX);
-	int result = read_key(key_path, &identity->key, error);
-	if (result == 0)
-		result = file_read_whole(certificates_path, &pem, error);
-	if (result == 0)
-		result = certificates_read(buf_slice(&pem), &identity->certificates, error);
-	if (result != 0)
-		return result;
-	if (X509_check_private_key(sk_X509_value(identity->certificates, 0), identity->key) != 1)
-		return error_cause(error, ERR_REFUSED,
-		                   "the first certificate in %s is not of the key in %s", certificates_path,
-		                   key_path);
-	if (EVP_PKEY_get_base_id(identity->key) != EVP_PKEY_EC &&
-	    EVP_PKEY_get_base_id(identity->key) != EVP_PKEY_RSA)
-		return error_cause(error, ERR_REFUSED, "%s: neither an EC nor an RSA key", key_path);
-	return 0;
-}
-
-/* One of the development pairs: the signer, and its root behind it. */
-static int load_pair(const char *directory, const char *name, const char *root_name,
-                     struct identity *identity, struct buf *roots, struct error *error)
-{
-	CERTIFICATES_AUTO STACK_OF(X509) *root = NULL;
-	BUF_AUTO struct buf pem;
-	char path[PATH_MAX];
-	char root_path[PATH_MAX];
-
-	buf_init(&pem, PEM_FILE_MAX);
-	if ((size_t)snprintf(path, sizeof path, "%s/%s", directory, name) >= sizeof path ||
-	    (size_t)snprintf(root_path, sizeof root_path, "%s/%s", directory, root_name) >=
-	        sizeof root_path)
+	if (snprintf(key, sizeof key, "%s/report.pem", directory) >= PATH_MAX ||
+	    snprintf(root, sizeof root, "%s/report-root.pem", directory) >= PATH_MAX)
 		return error_cause(error, ERR_IO, "path too long");
-	int result = load_identity(path, path, identity, error);
+	int result = development_create(directory, error);
 	if (result == 0)
-		result = file_read_whole(root_path, &pem, error);
-	if (result == 0)
-		result = certificates_read(buf_slice(&pem), &root, error);
-	if (result != 0)
-		return result;
-	buf_add_slice(roots, buf_slice(&pem));
-	X509 *certificate = sk_X509_value(root, 0);
-	if (!X509_up_ref(certificate) || !sk_X509_push(identity->certificates, certificate))
-		return ERR_NO_MEMORY;
-	return buf_check(roots);
+		result = key_open(&source, &process->keys[SIGNER_PRESENT], error);
+	return result == 0 ? load_stamper(directory, process, error) : result;
 }
 
-/* What other certificates sign no verifier takes. They may have expired since. */
-static int check_path(const struct identity *identity, struct error *error)
+static int open_named(const struct key_source *source, const char *setting, struct key **ret_key,
+                      struct error *error)
 {
-	CERTIFICATES_AUTO STACK_OF(X509) *path = NULL;
-	int result = certificate_path(sk_X509_value(identity->certificates, 0), identity->certificates,
-	                              NULL, PATH_SIGNATURE, TIME_NONE, &path, error);
+	char cause[ERROR_CAUSE_MAX];
+	int result = key_open(source, ret_key, error);
 
-	return result == ERR_INVALID_EVIDENCE ? ERR_REFUSED : result;
+	if (result == OK)
+		return OK;
+	snprintf(cause, sizeof cause, "%s", error->cause);
+	return error_cause(error, result, "%s: %s", setting, cause);
 }
 
-static int load(struct process *process, const struct signer_options *options, struct error *error)
+static int load_given(struct process *process, const struct signer_options *options,
+                      struct error *error)
 {
-	if (!options->development) {
-		int result =
-			load_identity(options->key_path, options->certificates_path, &process->report, error);
-		return result == 0 ? check_path(&process->report, error) : result;
+	int result = open_named(&options->key, "signer.key", &process->keys[SIGNER_PRESENT], error);
+
+	if (result == 0 && options->next.key)
+		result = open_named(&options->next, "signer.next_key", &process->keys[SIGNER_NEXT], error);
+	return result;
+}
+
+static int keep_roots(struct process *process)
+{
+	int result = OK;
+
+	for (int i = 0; result == 0 && i < SIGNER_KEYS; i++) {
+		X509 *root = process->keys[i] ? key_root(process->keys[i]) : NULL;
+		if (root)
+			result = certificate_write(root, &process->roots);
 	}
-	int result = development_create(options->directory, error);
-	if (result == 0)
-		result = load_pair(options->directory, "report.pem", "report-root.pem", &process->report,
-		                   &process->roots, error);
-	if (result == 0)
-		result = load_pair(options->directory, "timestamp.pem", "timestamp-root.pem",
-		                   &process->timestamp, &process->timestamp_roots, error);
 	buf_add_slice(&process->roots, buf_slice(&process->timestamp_roots));
 	return result == 0 ? buf_check(&process->roots) : result;
 }
 
-static bool sign_bytes(EVP_PKEY *key, struct slice bytes, struct buf *out)
+/* The next one's time may still come, and after a change the present one's may be over. */
+static int check_times(const struct process *process, struct error *error)
 {
-	EVP_MD_CTX *context = EVP_MD_CTX_new();
-	const unsigned char *data = (const unsigned char *)bytes.data;
-	size_t size = 0;
-	bool ready = context && EVP_DigestSignInit(context, NULL, EVP_sha256(), NULL, key) == 1 &&
-	             EVP_DigestSign(context, NULL, &size, data, bytes.size) == 1;
-	unsigned char *signature = ready ? (unsigned char *)buf_extend(out, size) : NULL;
-	size_t room = size;
-	bool signed_well =
-		signature && EVP_DigestSign(context, signature, &size, data, bytes.size) == 1;
+	int64_t now_us = clock_now_us();
+	const struct key *next = process->keys[SIGNER_NEXT];
+	int result = key_check_time(process->keys[SIGNER_PRESENT], now_us, error);
 
-	EVP_MD_CTX_free(context);
-	if (signed_well)
-		out->size -= room - size; /* an ECDSA signature is often shorter than its bound */
-	return signed_well;
+	if (result == ERR_UNAVAILABLE && next && key_check_time(next, now_us, NULL) == 0)
+		return OK;
+	return result == ERR_UNAVAILABLE ? ERR_REFUSED : result;
 }
 
-/* What libraries read from files at their first use they read now. */
-static int try_keys(const struct process *process, struct error *error)
+static int load(struct process *process, const struct signer_options *options, struct error *error)
+{
+	int result = options->development ? load_development(process, options->directory, error)
+	                                  : load_given(process, options, error);
+	if (result == 0)
+		result = check_times(process, error);
+	return result == 0 ? keep_roots(process) : result;
+}
+
+/* What libraries read from files at their first use they read now; the signing keys were tried when
+ * they were opened. */
+static int try_stamper(const struct process *process, struct error *error)
 {
 	BUF_AUTO struct buf out;
 
 	buf_init(&out, SIGNER_PACKET_MAX);
 	tzset();
-	if (!sign_bytes(process->report.key, slice_of("a trial at start"), &out) ||
-	    (process->timestamp.key &&
-	     !sign_bytes(process->timestamp.key, slice_of("a trial at start"), &out)))
+	if (process->timestamp.key &&
+	    !key_sign_evp(process->timestamp.key, slice_of("a trial at start"), &out))
 		return error_cause(error, ERR_REFUSED, "the key does not sign: %s", openssl_reason());
 	return OK;
 }
@@ -242,6 +249,23 @@ static struct answer record_signature(struct process *process, const char *purpo
 	return record(process, &entry, slice_make(NULL, 0));
 }
 
+static X509 *certificate_of(const struct process *process, int index)
+{
+	const struct key *key = index >= 0 && index < SIGNER_KEYS ? process->keys[index] : NULL;
+
+	return key ? sk_X509_value(key_certificates(key), 0) : NULL;
+}
+
+/* What was begun with the key that was in force before is to be begun again. */
+static bool is_for_another(const struct process *process, struct slice bytes)
+{
+	for (int i = 0; i < SIGNER_KEYS; i++)
+		if (certificate_of(process, i) &&
+		    !signer_attributes_problem(bytes, certificate_of(process, i)))
+			return true;
+	return false;
+}
+
 static struct answer answer_sign(struct process *process, uint8_t purpose, struct slice bytes,
                                  struct buf *out)
 {
@@ -249,18 +273,50 @@ static struct answer answer_sign(struct process *process, uint8_t purpose, struc
 		[SIGNER_REPORT] = "report",
 		[SIGNER_ARCHIVE] = "archive",
 	};
+	/* Its text outlives the answer. */
+	static struct error why;
 	struct sha256 digest = sha256_of(bytes.data, bytes.size);
 
 	if (purpose >= sizeof purposes / sizeof *purposes)
 		return refusal("unknown purpose");
+	if (process->in_force == SIGNER_NO_KEY)
+		return (struct answer){SIGNER_WAITS, "none of this node's keys is in force"};
+	struct key *key = process->keys[process->in_force];
 	const char *problem =
-		signer_attributes_problem(bytes, sk_X509_value(process->report.certificates, 0));
+		signer_attributes_problem(bytes, certificate_of(process, process->in_force));
+	if (problem && is_for_another(process, bytes))
+		return (struct answer){SIGNER_WAITS, "another key has come into force"};
 	if (problem)
 		return refusal(problem);
+	if (key_check_time(key, clock_now_us(), &why) != 0)
+		return (struct answer){SIGNER_WAITS, why.cause};
 	struct answer logged = record_signature(process, purposes[purpose], &digest);
 	if (logged.outcome != SIGNER_DONE)
 		return logged;
-	return sign_bytes(process->report.key, bytes, out) ? done : refusal("the key does not sign");
+	if (key_sign(key, bytes, out, &why) != 0)
+		return (struct answer){SIGNER_WAITS, why.cause};
+	return done;
+}
+
+/* What was the key in force, and what is now, is on record. */
+static struct answer answer_use(struct process *process, struct slice payload)
+{
+	int wanted = payload.size == 1 ? (int)(signed char)payload.data[0] : SIGNER_KEYS;
+	struct certificate_facts facts;
+
+	if (wanted != SIGNER_NO_KEY && !certificate_of(process, wanted))
+		return refusal("there is no such key");
+	if (wanted == process->in_force)
+		return done;
+	bool taken = wanted != SIGNER_NO_KEY;
+	X509 *certificate = certificate_of(process, taken ? wanted : process->in_force);
+	if (certificate_describe(certificate, &facts, NULL) != 0)
+		return (struct answer){SIGNER_WAITS, "no memory"};
+	struct answer logged =
+		record_signature(process, taken ? "key_taken" : "key_laid_down", &facts.sha256);
+	if (logged.outcome == SIGNER_DONE)
+		process->in_force = wanted;
+	return logged;
 }
 
 static ASN1_INTEGER *random_serial(struct TS_resp_ctx *context, void *data)
@@ -398,6 +454,7 @@ static struct answer decide(struct process *process, struct slice packet, struct
 	enum signer_request kind = (enum signer_request)packet.data[0];
 	switch (kind) {
 	case SIGNER_REQUEST_SIGN: return answer_sign(process, (uint8_t)packet.data[1], payload, out);
+	case SIGNER_REQUEST_USE: return answer_use(process, payload);
 	case SIGNER_REQUEST_TIMESTAMP: return answer_timestamp(process, payload, out);
 	case SIGNER_REQUEST_GET_MARK:
 	case SIGNER_REQUEST_SET_MARK:
@@ -419,12 +476,15 @@ static bool serve_one(struct process *process, int socket, struct slice packet)
 
 static bool greet(const struct process *process, int socket)
 {
-	BUF_AUTO struct buf certificates;
-
-	buf_init(&certificates, SIGNER_PACKET_MAX - SIGNER_ANSWER_HEAD_SIZE);
-	return certificates_write(process->report.certificates, &certificates) == 0 &&
-	       send_answer(socket, done, buf_slice(&certificates)) &&
-	       send_answer(socket, done, buf_slice(&process->roots)) &&
+	for (int i = 0; i < SIGNER_KEYS; i++) {
+		BUF_AUTO struct buf certificates;
+		buf_init(&certificates, SIGNER_PACKET_MAX - SIGNER_ANSWER_HEAD_SIZE);
+		if ((process->keys[i] &&
+		     certificates_write(key_certificates(process->keys[i]), &certificates) != 0) ||
+		    !send_answer(socket, done, buf_slice(&certificates)))
+			return false;
+	}
+	return send_answer(socket, done, buf_slice(&process->roots)) &&
 	       send_answer(socket, done, buf_slice(&process->timestamp_roots));
 }
 
@@ -434,11 +494,11 @@ static int prepare(struct process *process, const struct signer_options *options
 {
 	int result = load(process, options, error);
 	if (result == 0)
+		result = try_stamper(process, error);
+	if (result == 0 && !options->trial)
 		result = signer_log_open(options->directory, signer_marks_learn, &process->marks,
 		                         &process->log, error);
-	if (result == 0)
-		result = try_keys(process, error);
-	return result == 0 ? signer_process_confine(error) : result;
+	return result == 0 ? signer_process_confine(process->keys, error) : result;
 }
 
 int signer_process_run(int socket, pid_t parent, const struct signer_options *options)
@@ -460,6 +520,8 @@ int signer_process_run(int socket, pid_t parent, const struct signer_options *op
 	}
 	if (!greet(&process, socket))
 		return 1;
+	if (options->trial)
+		return 0;
 	while ((size = read(socket, packet, sizeof packet)) > 0 || (size < 0 && errno == EINTR))
 		if (size > 0 && !serve_one(&process, socket, slice_make(packet, (size_t)size)))
 			return 1;

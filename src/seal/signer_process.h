@@ -2,10 +2,12 @@
  *
  * Packets on a SOCK_SEQPACKET pair, one answer to each request:
  *   request: kind, purpose (0 but for sign), payload; of the kinds about marks: the store's id,
- *            round and root (struct signer_mark), for accept a reason
+ *            round and root (struct signer_mark), for accept a reason; of use: a byte, the number
+ *            of the key, or SIGNER_NO_KEY
  *   answer:  0 and payload, or enum signer_outcome and a reason in ASCII
- * Before the first request the child sends three answers: the report certificates, all roots, the
- * embedded authority's roots (PEM), or one refusal. */
+ * Before the first request the child sends the certificates of each of its SIGNER_KEYS keys (empty:
+ * it is not there), all roots, and the embedded authority's roots (PEM), or one refusal. A trial
+ * ends then. */
 #ifndef SEAL_SIGNER_PROCESS_H
 #define SEAL_SIGNER_PROCESS_H
 
@@ -19,12 +21,14 @@ enum signer_request {
 	SIGNER_REQUEST_GET_MARK, /* the store's id alone; answered by a struct signer_mark */
 	SIGNER_REQUEST_SET_MARK,
 	SIGNER_REQUEST_ACCEPT_MARK,
+	SIGNER_REQUEST_USE,
 };
 enum signer_outcome {
 	SIGNER_DONE,
 	SIGNER_REFUSES,
 	SIGNER_HAS_NO_SPACE,
-	SIGNER_ENDS, /* its log is in an unknown state */
+	SIGNER_ENDS,  /* its log is in an unknown state */
+	SIGNER_WAITS, /* it cannot sign now, and may later */
 };
 
 #define SIGNER_HEAD_SIZE 2
@@ -33,7 +37,9 @@ enum signer_outcome {
 
 /* Serves until the socket closes; answers the exit status. */
 int signer_process_run(int socket, pid_t parent, const struct signer_options *options);
-/* The last step of its isolation: the system calls it keeps. */
-int signer_process_confine(struct error *error) MUST_CHECK;
+/* The last step of its isolation: the system calls that it, and the holders of its keys, keep. An
+ * item of `keys`, SIGNER_KEYS of them, may be NULL. */
+struct key;
+int signer_process_confine(struct key *const *keys, struct error *error) MUST_CHECK;
 
 #endif

@@ -157,7 +157,9 @@ static void test_meanings_are_checked(void **state)
 	assert_set_problem("service.trusted_proxies=10.0.0.1/8", "must list networks");
 	assert_set_problem("tsa.url=gopher://x", "tsa.url: must list");
 	assert_set_problem("tsa.kind=development", "tsa.kind: must list");
-	assert_set_problem("signer.key=/tmp/key.pem", "signer.key and signer.chain belong together");
+	assert_set_problem("signer.chain=/tmp/chain.pem", "signer.key: must be given: signer.chain");
+	assert_set_problem("signer.passphrase_file=/tmp/pin", "signer.key: must be given");
+	assert_set_problem("signer.key=pkcs11:object=a", "signer.chain: must be given with a pkcs11:");
 	assert_set_problem("webhook.schedule=1m,soon", "webhook.schedule: must list 1 to 20 durations");
 	assert_set_problem("mail.schedule=", "mail.schedule: must list 1 to 20 durations");
 	assert_set_problem("mail.url=mail.example.org", "mail.url: must be smtp://HOST:PORT");

@@ -392,7 +392,7 @@ static void test_operator_keys(void **state)
 	                             "-subj /CN=Intermediate && openssl x509 -req -in sub.csr -CA "
 	                             "ca.pem -CAkey ca.key -out sub.pem "
 	                             "-set_serial 2 -extfile openssl.cnf -extensions ca -days 9 && "
-	                             "openssl req -new -config openssl.cnf -newkey rsa:2048 -nodes "
+	                             "openssl req -new -config openssl.cnf -newkey rsa:3072 -nodes "
 	                             "-keyout leaf.key -out leaf.csr "
 	                             "-subj \"/O=A name that is longer than the issuer's/CN=Leaf\" && "
 	                             "openssl x509 -req -in leaf.csr -CA sub.pem "
@@ -404,8 +404,7 @@ static void test_operator_keys(void **state)
 	strcpy(directory, scratch_path("own"));
 	strcpy(key, scratch_path("leaf.key"));
 	strcpy(chain, scratch_path("chain.pem"));
-	struct signer_options options = {
-		.directory = directory, .key_path = key, .certificates_path = chain};
+	struct signer_options options = {.directory = directory, .key = {.key = key, .chain = chain}};
 	if (signer_start(&options, &own, &error) != 0)
 		fail_msg("%s", error.cause);
 	struct cms_signer context = {own, SIGNER_ARCHIVE};

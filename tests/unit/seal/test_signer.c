@@ -294,9 +294,10 @@ static int first_possible(int log)
 {
 	struct error error = {0};
 	char *const words[] = {"/bin/true", NULL};
+	struct key *const keys[SIGNER_KEYS] = {NULL};
 	int sockets[2];
 
-	if (signer_process_confine(&error) != 0)
+	if (signer_process_confine(keys, &error) != 0)
 		return 100;
 #ifndef CONSTANCIA_COUNTS_COVERAGE /* these builds write files at the end */
 	if (openat(AT_FDCWD, "/etc/passwd", O_RDONLY) >= 0 || errno != EPERM)
@@ -607,28 +608,27 @@ static void test_unusable_keys(void **state)
 
 	assert_int_equal(
 		scratch_run(
-			"openssl req -x509 -newkey rsa:2048 -nodes -keyout a.key -out a.pem -subj /CN=A && "
-			"openssl req -x509 -newkey rsa:2048 -nodes -keyout b.key -out b.pem -subj /CN=B && "
-			"openssl rsa -aes256 -passout pass:x -in a.key -out locked.key && "
+			"openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout a.key -out a.pem -subj /CN=A && "
+			"openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout b.key -out b.pem -subj /CN=B && "
+			"openssl ec -aes256 -passout pass:x -in a.key -out locked.key && "
 			"openssl req -x509 -newkey ed25519 -nodes -keyout e.key -out e.pem -subj /CN=E"),
 		0);
 	strcpy(directory, scratch_path("own"));
 	strcpy(key, scratch_path("a.key"));
 	strcpy(other, scratch_path("b.pem"));
 	strcpy(locked, scratch_path("locked.key"));
-	struct signer_options options = {
-		.directory = directory, .key_path = key, .certificates_path = other};
+	struct signer_options options = {.directory = directory, .key = {.key = key, .chain = other}};
 	assert_int_equal(signer_start(&options, &signer, &error), ERR_REFUSED);
 	assert_non_null(strstr(error.cause, "not of the key"));
 	strcpy(other, scratch_path("a.pem"));
 	assert_int_equal(signer_start(&options, &signer, &error), ERR_REFUSED);
 	assert_non_null(strstr(error.cause, "a certification authority's"));
-	options.key_path = locked;
+	options.key.key = locked;
 	assert_int_equal(signer_start(&options, &signer, &error), ERR_REFUSED);
 	assert_non_null(strstr(error.cause, "locked.key"));
 	strcpy(key, scratch_path("e.key"));
 	strcpy(other, scratch_path("e.pem"));
-	options.key_path = key;
+	options.key.key = key;
 	assert_int_equal(signer_start(&options, &signer, &error), ERR_REFUSED);
 	assert_non_null(strstr(error.cause, "EC nor an RSA"));
 	strcpy(key, scratch_path("absent.key"));
@@ -651,9 +651,9 @@ static void test_certificates_are_a_path(void **state)
 	assert_int_equal(
 		scratch_run(
 			"leaf='-nodes -addext basicConstraints=critical,CA:FALSE' && "
-			"openssl req -x509 -newkey rsa:2048 $leaf -keyout p.key -out p.pem -subj /CN=P && "
-			"openssl req -x509 -newkey rsa:2048 $leaf -keyout q.key -out q.pem -subj /CN=Q && "
-			"openssl req -x509 -newkey rsa:1024 $leaf -keyout w.key -out w.pem -subj /CN=W && "
+			"openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 $leaf -keyout p.key -out p.pem -subj /CN=P && "
+			"openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 $leaf -keyout q.key -out q.pem -subj /CN=Q && "
+			"openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-224 $leaf -keyout w.key -out w.pem -subj /CN=W && "
 			"cat p.pem q.pem > both.pem && "
 			"openssl req -new -key p.key -subj /CN=P -out p.csr && "
 			"echo basicConstraints=critical,CA:FALSE > leaf.cnf && "
@@ -662,18 +662,18 @@ static void test_certificates_are_a_path(void **state)
 	strcpy(directory, scratch_path("path"));
 	strcpy(key, scratch_path("p.key"));
 	strcpy(chain, scratch_path("both.pem"));
-	struct signer_options options = {
-		.directory = directory, .key_path = key, .certificates_path = chain};
+	struct signer_options options = {.directory = directory, .key = {.key = key, .chain = chain}};
 	assert_int_equal(signer_start(&options, &signer, &error), ERR_REFUSED);
 	assert_non_null(strstr(error.cause, "not on the verified path"));
 	strcpy(key, scratch_path("w.key"));
 	strcpy(chain, scratch_path("w.pem"));
 	assert_int_equal(signer_start(&options, &signer, &error), ERR_REFUSED);
-	assert_non_null(strstr(error.cause, "key too weak"));
+	assert_non_null(strstr(error.cause, "a curve weaker than"));
 	strcpy(key, scratch_path("p.key"));
 	strcpy(chain, scratch_path("expired.pem"));
-	assert_int_equal(signer_start(&options, &signer, &error), OK);
-	signer_stop(signer);
+	assert_int_equal(signer_start(&options, &signer, &error), ERR_REFUSED);
+	assert_non_null(strstr(error.cause, "has expired on"));
+	assert_null(signer);
 }
 
 int main(void)

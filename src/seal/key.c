@@ -1,0 +1,352 @@
+#include "seal/key.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <openssl/ec.h>
+#include <openssl/err.h>
+#include <openssl/x509v3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "seal/certificate.h"
+#include "seal/key_driver.h"
+
+#define RSA_BITS_MIN 3072
+#define SECURITY_BITS_MIN 128
+#define SIGNATURE_MAX 4096 /* RSA of 16,384 bits is 2,048 bytes */
+
+/* The last takes whatever is left: any path. */
+static const struct key_driver *const drivers[] = {&key_pkcs11_driver, &key_file_driver};
+
+struct key {
+	const struct key_driver *driver;
+	void *handle;
+	STACK_OF(X509) * certificates;
+};
+
+/* ---- secrets in files ---- */
+
+static bool is_credential(const char *path)
+{
+	const char *directory = getenv("CREDENTIALS_DIRECTORY");
+	size_t size = directory ? strlen(directory) : 0;
+
+	return size > 0 && strncmp(path, directory, size) == 0 && path[size] == '/';
+}
+
+int key_read_secret(const char *path, struct buf *out, struct error *error)
+{
+	/* Where the supervisor gives access by a list, the group's bits are its mask. */
+	mode_t forbidden = is_credential(path) ? S_IRWXO : S_IRWXG | S_IRWXO;
+	DESCRIPTOR_AUTO int file = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	struct stat found;
+
+	if (file < 0 || fstat(file, &found) != 0)
+		return file_fail(error, "opening", path);
+	if (!S_ISREG(found.st_mode))
+		return error_cause(error, ERR_REFUSED, "%s is not a file", path);
+	if (found.st_mode & forbidden)
+		return error_cause(error, ERR_REFUSED,
+		                   "%s may be used by others than its owner (mode %04o): chmod 0400 %s",
+		                   path, (unsigned)found.st_mode & 07777, path);
+	if (found.st_size < 0 || (uint64_t)found.st_size > out->limit)
+		return error_cause(error, ERR_REFUSED, "%s is too large", path);
+	char *room = buf_extend(out, (size_t)found.st_size);
+	if (!room)
+		return ERR_NO_MEMORY;
+	for (size_t done = 0; done < (size_t)found.st_size;) {
+		ssize_t size = read(file, room + done, (size_t)found.st_size - done);
+		if (size <= 0)
+			return file_fail(error, "reading", path);
+		done += (size_t)size;
+	}
+	return OK;
+}
+
+static int secret_path(const char *name, char path[PATH_MAX], struct error *error)
+{
+	const char *directory = getenv("CREDENTIALS_DIRECTORY");
+	bool credential = !strchr(name, '/');
+
+	if (credential && !directory)
+		return error_cause(error, ERR_REFUSED,
+		                   "%s names a credential, and the supervisor gives none; write a path",
+		                   name);
+	int size = credential ? snprintf(path, PATH_MAX, "%s/%s", directory, name)
+	                      : snprintf(path, PATH_MAX, "%s", name);
+	return size < PATH_MAX ? OK : error_cause(error, ERR_REFUSED, "%s: path too long", name);
+}
+
+int key_read_passphrase(const char *path, char passphrase[KEY_PASSPHRASE_MAX + 1],
+                        struct error *error)
+{
+	char found[PATH_MAX];
+	struct buf text;
+
+	buf_init(&text, KEY_PASSPHRASE_MAX + 2);
+	int result = secret_path(path, found, error);
+	if (result == 0)
+		result = key_read_secret(found, &text, error);
+	size_t size = result == 0 && text.data ? strcspn(text.data, "\r\n") : 0;
+	if (result == 0 && (size == 0 || size > KEY_PASSPHRASE_MAX))
+		result = error_cause(error, ERR_REFUSED, "%s: its first line is no passphrase", found);
+	if (result == 0)
+		snprintf(passphrase, KEY_PASSPHRASE_MAX + 1, "%.*s", (int)size, text.data);
+	if (text.data)
+		OPENSSL_cleanse(text.data, text.size);
+	buf_free(&text);
+	return result;
+}
+
+/* ---- certificates ---- */
+
+static int read_certificates(const char *path, STACK_OF(X509) * *ret, struct error *error)
+{
+	BUF_AUTO struct buf pem;
+
+	buf_init(&pem, PEM_FILE_MAX);
+	int result = file_read_whole(path, &pem, error);
+	if (result == 0)
+		result = certificates_read(buf_slice(&pem), ret, error);
+	if (result == ERR_VALIDATION)
+		return error_cause(error, ERR_REFUSED, "%s: no certificates", path);
+	return result;
+}
+
+static int add_root(const char *path, STACK_OF(X509) * certificates, struct error *error)
+{
+	CERTIFICATES_AUTO STACK_OF(X509) *more = NULL;
+
+	int result = path ? read_certificates(path, &more, error) : OK;
+	while (result == 0 && more && sk_X509_num(more) > 0) {
+		X509 *certificate = sk_X509_value(more, 0);
+		if (!sk_X509_push(certificates, certificate))
+			return ERR_NO_MEMORY;
+		(void)sk_X509_shift(more);
+	}
+	return result;
+}
+
+/* Takes `own`. */
+static int gather(const struct key_source *source, STACK_OF(X509) * own, struct key *key,
+                  struct error *error)
+{
+	int result = OK;
+
+	key->certificates = own;
+	if (source->chain && *source->chain) {
+		certificates_cleanup(&key->certificates);
+		key->certificates = NULL;
+		result = read_certificates(source->chain, &key->certificates, error);
+	} else if (!own) {
+		return error_cause(error, ERR_REFUSED, "%s brings no certificate: signer.chain has to",
+		                   source->key);
+	}
+	return result ? result : add_root(source->root, key->certificates, error);
+}
+
+/* In the order of their path. What other certificates sign no verifier takes; when they are valid
+ * is another question. */
+static int order(struct key *key, struct error *error)
+{
+	STACK_OF(X509) *path = NULL;
+
+	int result = certificate_path(sk_X509_value(key->certificates, 0), key->certificates, NULL,
+	                              PATH_SIGNATURE, TIME_NONE, &path, error);
+	if (result == 0) {
+		certificates_cleanup(&key->certificates);
+		key->certificates = path;
+	}
+	return result == ERR_INVALID_EVIDENCE ? ERR_REFUSED : result;
+}
+
+static bool is_strong_curve(const EVP_PKEY *key)
+{
+	char name[64];
+
+	return EVP_PKEY_get_group_name(key, name, sizeof name, NULL) == 1 &&
+	       EVP_PKEY_get_security_bits(key) >= SECURITY_BITS_MIN;
+}
+
+static int check_strength(const struct key_source *source, X509 *certificate, struct error *error)
+{
+	const EVP_PKEY *key = X509_get0_pubkey(certificate);
+
+	switch (key ? EVP_PKEY_get_base_id(key) : NID_undef) {
+	case EVP_PKEY_RSA:
+		if (EVP_PKEY_get_bits(key) >= RSA_BITS_MIN)
+			return OK;
+		return error_cause(error, ERR_REFUSED, "%s is an RSA key of %d bits: it must have %d",
+		                   source->key, EVP_PKEY_get_bits(key), RSA_BITS_MIN);
+	case EVP_PKEY_EC:
+		if (is_strong_curve(key))
+			return OK;
+		return error_cause(error, ERR_REFUSED,
+		                   "%s is of a curve weaker than P-256, or of none with"
+		                   " a name",
+		                   source->key);
+	default:
+		return error_cause(error, ERR_REFUSED, "%s: neither an EC nor an RSA key", source->key);
+	}
+}
+
+X509 *key_root(const struct key *key)
+{
+	X509 *top = sk_X509_value(key->certificates, sk_X509_num(key->certificates) - 1);
+
+	return X509_get_extension_flags(top) & EXFLAG_SS ? top : NULL;
+}
+
+const STACK_OF(X509) * key_certificates(const struct key *key)
+{
+	return key->certificates;
+}
+
+int key_check_time(const struct key *key, int64_t now_us, struct error *error)
+{
+	for (int i = 0; i < sk_X509_num(key->certificates); i++) {
+		struct certificate_facts facts;
+		char text[TIME_TEXT_SIZE];
+		int result = certificate_describe(sk_X509_value(key->certificates, i), &facts, error);
+		if (result != 0)
+			return result;
+		bool early = now_us < facts.not_before_us;
+		if (!early && now_us <= facts.not_after_us)
+			continue;
+		time_format(early ? facts.not_before_us : facts.not_after_us, text);
+		return error_cause(error, ERR_UNAVAILABLE, "the certificate of %.200s %s %s", facts.subject,
+		                   early ? "is not valid before" : "has expired on", text);
+	}
+	return OK;
+}
+
+/* ---- signing ---- */
+
+bool key_sign_evp(EVP_PKEY *key, struct slice bytes, struct buf *out)
+{
+	EVP_MD_CTX *context = EVP_MD_CTX_new();
+	const unsigned char *data = (const unsigned char *)bytes.data;
+	size_t size = 0;
+	bool ready = context && EVP_DigestSignInit(context, NULL, EVP_sha256(), NULL, key) == 1 &&
+	             EVP_DigestSign(context, NULL, &size, data, bytes.size) == 1;
+	unsigned char *signature = ready ? (unsigned char *)buf_extend(out, size) : NULL;
+	size_t room = size;
+	bool signed_well =
+		signature && EVP_DigestSign(context, signature, &size, data, bytes.size) == 1;
+
+	EVP_MD_CTX_free(context);
+	if (signature)
+		out->size -= signed_well ? room - size : room; /* ECDSA is often shorter than its bound */
+	return signed_well;
+}
+
+static bool verifies(const struct key *key, struct slice bytes, struct slice signature)
+{
+	EVP_PKEY *public_key = X509_get0_pubkey(sk_X509_value(key->certificates, 0));
+	EVP_MD_CTX *context = EVP_MD_CTX_new();
+	bool good = context &&
+	            EVP_DigestVerifyInit(context, NULL, EVP_sha256(), NULL, public_key) == 1 &&
+	            EVP_DigestVerify(context, (const unsigned char *)signature.data, signature.size,
+	                             (const unsigned char *)bytes.data, bytes.size) == 1;
+
+	EVP_MD_CTX_free(context);
+	ERR_clear_error();
+	return good;
+}
+
+/* A signature by another key would be found much later, by a reader. */
+int key_sign(struct key *key, struct slice bytes, struct buf *out, struct error *error)
+{
+	BUF_AUTO struct buf signature;
+
+	buf_init(&signature, SIGNATURE_MAX);
+	int result = key->driver->sign(key->handle, bytes, &signature, error);
+	if (result == 0)
+		result = buf_check(&signature);
+	if (result != 0)
+		return result;
+	if (!verifies(key, bytes, buf_slice(&signature)))
+		return error_cause(error, ERR_UNAVAILABLE,
+		                   "what was signed does not verify by the key's certificate");
+	buf_add_slice(out, buf_slice(&signature));
+	return buf_check(out);
+}
+
+struct key_calls key_calls(const struct key *key)
+{
+	return key->driver->calls;
+}
+
+/* ---- opening ---- */
+
+static const struct key_driver *find_driver(const char *source)
+{
+	size_t i = 0;
+
+	while (!drivers[i]->takes(source))
+		i++;
+	return drivers[i];
+}
+
+/* A wrong pair of key and certificate shows here, and so does a holder that lets the key be seen
+ * but not used. What libraries read from files at their first use they read now. */
+static int try_it(struct key *key, const struct key_source *source, struct error *error)
+{
+	BUF_AUTO struct buf signature;
+	static const char trial[] = "a trial at start";
+
+	buf_init(&signature, SIGNATURE_MAX);
+	int result = key->driver->sign(key->handle, slice_of(trial), &signature, error);
+	if (result == ERR_UNAVAILABLE)
+		return ERR_REFUSED;
+	if (result == 0 && !verifies(key, slice_of(trial), buf_slice(&signature)))
+		return error_cause(error, ERR_REFUSED, "the first certificate is not of the key in %.200s",
+		                   source->key);
+	return result;
+}
+
+int key_open(const struct key_source *source, struct key **ret_key, struct error *error)
+{
+	char passphrase[KEY_PASSPHRASE_MAX + 1] = "";
+	bool locked = source->passphrase && *source->passphrase;
+	STACK_OF(X509) *own = NULL;
+	int result = locked ? key_read_passphrase(source->passphrase, passphrase, error) : OK;
+	struct key *key = result == 0 ? calloc(1, sizeof *key) : NULL;
+
+	if (result == 0 && !key)
+		result = ERR_NO_MEMORY;
+	if (result == 0) {
+		key->driver = find_driver(source->key);
+		result = key->driver->open(source, locked ? passphrase : NULL, &key->handle, &own, error);
+	}
+	OPENSSL_cleanse(passphrase, sizeof passphrase);
+	if (result == 0)
+		result = gather(source, own, key, error);
+	if (result == 0)
+		result = check_strength(source, sk_X509_value(key->certificates, 0), error);
+	if (result == 0)
+		result = try_it(key, source, error);
+	if (result == 0)
+		result = order(key, error);
+	ERR_clear_error();
+	if (result != 0) {
+		key_close(key);
+		return result;
+	}
+	*ret_key = key;
+	return OK;
+}
+
+void key_close(struct key *key)
+{
+	if (!key)
+		return;
+	if (key->handle)
+		key->driver->close(key->handle);
+	certificates_cleanup(&key->certificates);
+	free(key);
+}

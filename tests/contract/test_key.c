@@ -1,0 +1,446 @@
+/* One suite for everything that holds signing keys: what is tested is named by the argument.
+ *   pem  pem-encrypted  pkcs12  pkcs11 (SoftHSM2) */
+#include "../unit/seal/support.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "seal/certificate.h"
+#include "seal/key_driver.h"
+
+#define MODULE "/usr/lib/softhsm/libsofthsm2.so"
+
+static const char *kind;
+
+static bool is(const char *name)
+{
+	return strcmp(kind, name) == 0;
+}
+
+static bool is_locked(void)
+{
+	return !is("pem");
+}
+
+/* ---- keys as their holders have them ---- */
+
+/* A root, and under it an issuer, with which `leaf NAME KEY_OPTIONS EXTENSIONS` makes NAME.key,
+ * NAME.pem and NAME-chain.pem, out of order; `hold NAME` gives that to the kind of holder. */
+static const char setup[] =
+	"printf 'a passphrase\\n' > right && echo other > wrong && printf '\\n' > nothing && "
+	"chmod 600 right wrong nothing && mkdir tokens && "
+	"echo \"directories.tokendir = $PWD/tokens\" > softhsm2.conf && "
+	"cat > openssl.cnf <<END\n"
+	"[req]\ndistinguished_name=name\n[name]\n"
+	"[ca]\nbasicConstraints=critical,CA:TRUE\nkeyUsage=critical,keyCertSign\n"
+	"[leaf]\nbasicConstraints=critical,CA:FALSE\nkeyUsage=critical,digitalSignature\n"
+	"[usage]\nbasicConstraints=critical,CA:FALSE\nkeyUsage=critical,keyEncipherment\n"
+	"[web]\nbasicConstraints=critical,CA:FALSE\nextendedKeyUsage=serverAuth\n"
+	"END\n"
+	"cat > tools <<'END'\n"
+	"set -e\n"
+	"export SOFTHSM2_CONF=$PWD/softhsm2.conf\n"
+	"make() {\n"
+	" openssl req -new -config openssl.cnf -newkey $2 -nodes -keyout $1.key -out $1.csr -subj \"$3\"\n"
+	"}\n"
+	"issue() {\n"
+	" openssl x509 -req -in $1.csr $2 -out $1.pem -days 30 -set_serial $RANDOM$RANDOM "
+	"-extfile openssl.cnf -extensions $3\n"
+	"}\n"
+	"leaf() {\n"
+	" make $1 \"$2\" /CN=$1\n"
+	" issue $1 '-CA issuer.pem -CAkey issuer.key' $3\n"
+	" cat $1.pem root.pem issuer.pem > $1-chain.pem\n"
+	"}\n"
+	"hold() {\n"
+	" case $KIND in\n"
+	" pem) cat $1.key $1-chain.pem > $1.held;;\n"
+	" pem-encrypted) openssl pkey -in $1.key -aes256 -passout file:right -out $1.held\n"
+	"  cat $1-chain.pem >> $1.held;;\n"
+	" pkcs12) openssl pkcs12 -export -inkey $1.key -in $1.pem -certfile $1-chain.pem "
+	"-passout file:right -out $1.held;;\n"
+	" pkcs11) test -n \"$(ls tokens)\" || softhsm2-util --init-token --free --label 'a token' "
+	"--pin \"$(cat right)\" --so-pin 12345678\n"
+	"  openssl pkcs8 -topk8 -nocrypt -in $1.key -out $1.p8\n"
+	"  softhsm2-util --import $1.p8 --token 'a token' --label $1 --id $(printf %s $1 | od -An -tx1 |"
+	" tr -d ' \\n') --pin \"$(cat right)\";;\n"
+	" esac\n"
+	" chmod 600 $1.key; ! test -e $1.held || chmod 600 $1.held\n"
+	"}\n"
+	"END\n"
+	". ./tools && make root 'ec -pkeyopt ec_paramgen_curve:P-256' /CN=Root && "
+	"issue root '-signkey root.key' ca && make issuer 'ec -pkeyopt ec_paramgen_curve:P-256' "
+	"/CN=Issuer && issue issuer '-CA root.pem -CAkey root.key' ca && "
+	"leaf ec 'ec -pkeyopt ec_paramgen_curve:P-256' leaf && hold ec && "
+	"leaf rsa rsa:3072 leaf && hold rsa";
+
+#define TOOLS "KIND=%s; . ./tools; "
+
+static int prepare(void **state)
+{
+	char path[256];
+
+	if (scratch_begin(state) != 0)
+		return -1;
+	snprintf(path, sizeof path, "%s", scratch_path("softhsm2.conf"));
+	setenv("SOFTHSM2_CONF", path, 1);
+	scratch_write("setup", slice_of(setup));
+	if (scratch_run("KIND=%s bash -e ./setup", kind) == 0)
+		return 0;
+	(void)!system("cat /tmp/constancia-test-*/output >&2");
+	return -1;
+}
+
+static void run_tools(const char *command)
+{
+	scratch_write("command", slice_of(command));
+	if (scratch_run("KIND=%s bash -ec '. ./tools; . ./command'", kind) != 0)
+		fail_msg("%s", command);
+}
+
+/* What a source points to lives until the next call but fifteen. */
+static const char *keep_path(const char *name)
+{
+	static char paths[16][256];
+	static unsigned at;
+
+	char *path = paths[at++ % 16];
+	snprintf(path, sizeof paths[0], "%s", scratch_path(name));
+	return path;
+}
+
+static struct key_source source_of(const char *name, const char *passphrase)
+{
+	static char uri[512];
+	char file[64];
+	struct key_source source = {.passphrase = passphrase ? keep_path(passphrase) : NULL};
+
+	snprintf(file, sizeof file, "%s.held", name);
+	source.key = keep_path(file);
+	if (is("pkcs11")) {
+		snprintf(uri, sizeof uri, "pkcs11:token=a%%20token;object=%s;type=private?module-path=%s",
+		         name, MODULE);
+		source.key = uri;
+		snprintf(file, sizeof file, "%s-chain.pem", name);
+		source.chain = keep_path(file);
+	}
+	return source;
+}
+
+static struct key *open_key(const char *name)
+{
+	struct key_source source = source_of(name, is_locked() ? "right" : NULL);
+	struct key *key = NULL;
+	struct error error = {0};
+
+	if (key_open(&source, &key, &error) != 0)
+		fail_msg("%s: %s", name, error.cause);
+	return key;
+}
+
+static void assert_refused(const struct key_source *source, const char *why)
+{
+	struct key *key = NULL;
+	struct error error = {0};
+
+	assert_int_equal(key_open(source, &key, &error), ERR_REFUSED);
+	if (!strstr(error.cause, why))
+		fail_msg("%s instead of %s", error.cause, why);
+	assert_null(key);
+}
+
+/* ---- what holds for all ---- */
+
+/* By a program that knows nothing of us. */
+static void assert_signs(struct key *key, const char *name, const char *text)
+{
+	BUF_AUTO struct buf signature;
+	struct error error = {0};
+
+	buf_init(&signature, 4096);
+	if (key_sign(key, slice_of(text), &signature, &error) != 0)
+		fail_msg("%s", error.cause);
+	scratch_write("signed", slice_of(text));
+	scratch_write("signature", buf_slice(&signature));
+	assert_int_equal(scratch_run("openssl x509 -in %s.pem -pubkey -noout > public && openssl dgst "
+	                             "-sha256 -verify public -signature signature signed",
+	                             name),
+	                 0);
+}
+
+static void test_signs(void **state)
+{
+	static const char *const names[] = {"ec", "rsa"};
+
+	for (size_t i = 0; i < 2; i++) {
+		struct key *key = open_key(names[i]);
+		assert_signs(key, names[i], "one");
+		assert_signs(key, names[i], "another, which is longer");
+		key_close(key);
+	}
+}
+
+/* The order in the file is anybody's; a signature wants its signer first. */
+static void test_certificates_are_a_path_up_to_the_root(void **state)
+{
+	static const char *const wanted[] = {"CN=ec", "CN=Issuer", "CN=Root"};
+	struct key *key = open_key("ec");
+	char name[256];
+
+	assert_int_equal(sk_X509_num(key_certificates(key)), 3);
+	for (int i = 0; i < 3; i++) {
+		assert_true(certificate_name(X509_get_subject_name(sk_X509_value(key_certificates(key), i)),
+		                             name, sizeof name));
+		assert_string_equal(name, wanted[i]);
+	}
+	assert_ptr_equal(key_root(key), sk_X509_value(key_certificates(key), 2));
+	key_close(key);
+}
+
+static void test_without_its_root_it_has_none(void **state)
+{
+	struct key_source source = source_of("ec", is_locked() ? "right" : NULL);
+	struct key *key = NULL;
+
+	run_tools("cat ec.pem issuer.pem > short.pem");
+	source.chain = keep_path("short.pem");
+	assert_int_equal(key_open(&source, &key, NULL), 0);
+	assert_int_equal(sk_X509_num(key_certificates(key)), 2);
+	assert_null(key_root(key));
+	key_close(key);
+}
+
+static void test_a_wrong_passphrase_is_refused(void **state)
+{
+	struct key_source wrong = source_of("ec", "wrong");
+	struct key_source none = source_of("ec", NULL);
+	struct key_source empty = source_of("ec", "nothing");
+	struct key_source absent = source_of("ec", "absent");
+	struct key *key = NULL;
+
+	assert_refused(&empty, "no passphrase");
+	assert_int_equal(key_open(&absent, &key, NULL), ERR_IO);
+	if (!is_locked())
+		return;
+	assert_refused(&wrong, is("pkcs11") ? "refuses the PIN" : "another passphrase");
+	assert_refused(&none, "signer.passphrase_file");
+}
+
+static void test_a_passphrase_can_be_a_credential(void **state)
+{
+	struct key_source source = source_of("ec", NULL);
+	struct key *key = NULL;
+
+	source.passphrase = "right";
+	assert_refused(&source, "the supervisor gives none");
+	setenv("CREDENTIALS_DIRECTORY", keep_path("credentials"), 1);
+	assert_int_equal(
+		scratch_run("mkdir -p credentials && cp right credentials && chmod 440 credentials/right"),
+		0);
+	assert_int_equal(key_open(&source, &key, NULL), 0);
+	key_close(key);
+	assert_int_equal(scratch_run("chmod 444 credentials/right"), 0);
+	assert_refused(&source, "others than its owner");
+	unsetenv("CREDENTIALS_DIRECTORY");
+}
+
+static void test_secrets_that_others_may_read_are_refused(void **state)
+{
+	static const char *const modes[] = {"640", "604", "620", "602"};
+
+	for (size_t i = 0; i < 4; i++) {
+		struct key_source source = source_of("ec", "right");
+		struct key *key = NULL;
+		assert_int_equal(scratch_run("chmod %s right", modes[i]), 0);
+		assert_refused(&source, "others than its owner");
+		assert_int_equal(scratch_run("chmod 400 right"), 0);
+		if (!is("pkcs11")) {
+			assert_int_equal(scratch_run("chmod %s ec.held", modes[i]), 0);
+			assert_refused(&source, "others than its owner");
+			assert_int_equal(scratch_run("chmod 400 ec.held"), 0);
+		}
+		assert_int_equal(key_open(&source, &key, NULL), 0);
+		key_close(key);
+	}
+}
+
+static void test_the_certificate_of_another_key_is_refused(void **state)
+{
+	struct key_source source = source_of("ec", "right");
+
+	run_tools("leaf other 'ec -pkeyopt ec_paramgen_curve:P-256' leaf");
+	source.chain = keep_path("other-chain.pem");
+	assert_refused(&source, "is not of the key");
+	source.chain = keep_path("rsa-chain.pem");
+	assert_refused(&source, "is not of the key");
+	source.chain = keep_path("right");
+	assert_refused(&source, "no certificates");
+}
+
+static void test_what_is_not_fit_is_refused(void **state)
+{
+	static const struct {
+		const char *name, *key, *extensions, *why;
+	} cases[] = {
+		{"short", "rsa:2048", "leaf", "it must have 3072"},
+		{"weak", "ec -pkeyopt ec_paramgen_curve:P-224", "leaf", "a curve weaker than P-256"},
+		{"usage", "ec -pkeyopt ec_paramgen_curve:P-256", "usage", "may not sign"},
+		{"web", "ec -pkeyopt ec_paramgen_curve:P-256", "web", "is not for signing documents"},
+		{"above", "ec -pkeyopt ec_paramgen_curve:P-256", "ca", "is of a key that may not sign"},
+	};
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct key_source source = source_of(cases[i].name, is_locked() ? "right" : NULL);
+		char command[256];
+		snprintf(command, sizeof command, "leaf %s '%s' %s && hold %s", cases[i].name, cases[i].key,
+		         cases[i].extensions, cases[i].name);
+		run_tools(command);
+		assert_refused(&source, cases[i].why);
+	}
+}
+
+static void test_its_time(void **state)
+{
+	struct key *key = open_key("ec");
+	struct error error = {0};
+	int64_t now_us = clock_now_us();
+
+	assert_int_equal(key_check_time(key, now_us, NULL), 0);
+	assert_int_equal(key_check_time(key, now_us + 40 * US_PER_DAY, &error), ERR_UNAVAILABLE);
+	assert_non_null(strstr(error.cause, "CN=ec has expired on"));
+	assert_int_equal(key_check_time(key, now_us - US_PER_DAY, &error), ERR_UNAVAILABLE);
+	assert_non_null(strstr(error.cause, "is not valid before"));
+	key_close(key);
+}
+
+/* The number of the first thing that is not as it must be in a process that gave up what its key
+ * does not need; 0: none. */
+static int first_wrong(struct key *key)
+{
+	struct key_calls calls = key_calls(key);
+	struct error error = {0};
+	BUF_AUTO struct buf signature;
+	char *const words[] = {"/bin/true", NULL};
+
+	buf_init(&signature, 4096);
+	/* A token that was away is found again by a confined process, too. */
+	if (is("pkcs11") && (scratch_run("mv tokens away && mkdir tokens") != 0 ||
+	                     key_sign(key, slice_of("away"), &signature, NULL) != ERR_UNAVAILABLE ||
+	                     scratch_run("rmdir tokens && mv away tokens") != 0))
+		return 9;
+	if (confine_calls(calls.calls, calls.count, &error) != 0)
+		return 1;
+	for (int i = 0; i < 3; i++)
+		if (key_sign(key, slice_of("confined"), &signature, &error) != 0) {
+			print_error("%s\n", error.cause);
+			return 2;
+		}
+	if (fork() >= 0 || errno != EPERM)
+		return 3;
+	if (execve(words[0], words, NULL) == 0 || errno != EPERM)
+		return 4;
+#ifndef CONSTANCIA_COUNTS_COVERAGE /* these builds write files at the end */
+	if (openat(AT_FDCWD, scratch_path("made"), O_WRONLY | O_CREAT, 0600) >= 0 || errno != EPERM)
+		return 5;
+#endif
+	if (unlink(scratch_path("right")) == 0 || errno != EPERM)
+		return 6;
+	int listener = socket(AF_INET, SOCK_STREAM, 0);
+	if (!is("pkcs11") && (listener >= 0 || errno != EPERM))
+		return 7;
+	if (listener >= 0 && (listen(listener, 1) == 0 || errno != EPERM))
+		return 8;
+	return 0;
+}
+
+static void test_signs_in_a_confined_process(void **state)
+{
+	static const char *const names[] = {"ec", "rsa"};
+
+	for (size_t i = 0; i < 2; i++) {
+		int status = 0;
+		pid_t child = fork();
+		if (child == 0) /* a module is loaded after the fork */
+			_exit(first_wrong(open_key(names[i])));
+		assert_int_equal(waitpid(child, &status, 0), child);
+		assert_true(WIFEXITED(status));
+		assert_int_equal(WEXITSTATUS(status), 0);
+	}
+}
+
+/* ---- what holds for tokens ---- */
+
+/* As one whose reader was pulled out, or whose appliance was started anew. */
+static void test_a_token_that_was_away_signs_again(void **state)
+{
+	BUF_AUTO struct buf signature;
+	struct error error = {0};
+
+	if (!is("pkcs11"))
+		return;
+	struct key *key = open_key("ec");
+	buf_init(&signature, 4096);
+	assert_int_equal(scratch_run("mv tokens away && mkdir tokens"), 0);
+	assert_int_equal(key_sign(key, slice_of("x"), &signature, &error), ERR_UNAVAILABLE);
+	assert_int_equal(key_sign(key, slice_of("x"), &signature, &error), ERR_UNAVAILABLE);
+	assert_int_equal(signature.size, 0);
+	assert_int_equal(scratch_run("rmdir tokens && mv away tokens"), 0);
+	assert_signs(key, "ec", "here again");
+	key_close(key);
+}
+
+static void test_which_key_is_meant_is_certain(void **state)
+{
+	struct key_source source = source_of("ec", "right");
+	char uri[512];
+
+	if (!is("pkcs11"))
+		return;
+	source.key = uri;
+	snprintf(uri, sizeof uri, "pkcs11:token=a%%20token;object=none?module-path=%s", MODULE);
+	assert_refused(&source, "has no key that is as");
+	snprintf(uri, sizeof uri, "pkcs11:token=none;object=ec?module-path=%s", MODULE);
+	assert_refused(&source, "no token is as");
+	snprintf(uri, sizeof uri, "pkcs11:token=a%%20token;object=ec?module-path=%s",
+	         keep_path("openssl.cnf"));
+	assert_refused(&source, "cannot be loaded");
+	run_tools("openssl pkcs8 -topk8 -nocrypt -in ec.key -out again.p8 && softhsm2-util --import "
+	          "again.p8 --token 'a token' --label again --id 77 --pin \"$(cat right)\" && "
+	          "softhsm2-util --import rsa.p8 --token 'a token' --label again --id 78 --pin "
+	          "\"$(cat right)\"");
+	snprintf(uri, sizeof uri, "pkcs11:token=a%%20token;object=again?module-path=%s", MODULE);
+	assert_refused(&source, "several keys");
+	struct key *key = NULL;
+	snprintf(uri, sizeof uri,
+	         "pkcs11:token=a%%20token;object=again;id=%%77?module-path=%s&pin-source="
+	         "file:%s",
+	         MODULE, keep_path("right"));
+	source.passphrase = NULL;
+	assert_int_equal(key_open(&source, &key, NULL), 0);
+	key_close(key);
+}
+
+int main(int count, char **arguments)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_signs),
+		cmocka_unit_test(test_certificates_are_a_path_up_to_the_root),
+		cmocka_unit_test(test_without_its_root_it_has_none),
+		cmocka_unit_test(test_a_wrong_passphrase_is_refused),
+		cmocka_unit_test(test_a_passphrase_can_be_a_credential),
+		cmocka_unit_test(test_secrets_that_others_may_read_are_refused),
+		cmocka_unit_test(test_the_certificate_of_another_key_is_refused),
+		cmocka_unit_test(test_what_is_not_fit_is_refused),
+		cmocka_unit_test(test_its_time),
+		cmocka_unit_test(test_signs_in_a_confined_process),
+		cmocka_unit_test(test_a_token_that_was_away_signs_again),
+		cmocka_unit_test(test_which_key_is_meant_is_certain),
+	};
+
+	kind = count > 1 ? arguments[1] : "pem";
+	return cmocka_run_group_tests(tests, prepare, scratch_end);
+}
