@@ -1,0 +1,90 @@
+#include "support.h"
+
+#include "seal/validation.h"
+
+static struct slice number(unsigned *value)
+{
+	return slice_make(value, sizeof *value);
+}
+
+static void test_each_once_in_order(void **state)
+{
+	VALIDATION_AUTO struct validation_set set = {0};
+	static const unsigned count = 100;
+
+	(void)state;
+	for (unsigned round = 0; round < 2; round++)
+		for (unsigned i = 0; i < count; i++)
+			assert_int_equal(validation_add(&set, i % 3, number(&i), NULL), 0);
+	assert_int_equal(set.count, count);
+	assert_int_equal(set.size_bytes, count * sizeof count);
+	for (size_t i = 1; i < set.count; i++)
+		assert_true(memcmp(&set.objects[i - 1].sha256, &set.objects[i].sha256, SHA256_SIZE) < 0);
+	for (unsigned i = 0; i < count; i++) {
+		struct sha256 sha256 = sha256_of(&i, sizeof i);
+		const struct validation_object *found = validation_find(&set, &sha256);
+		assert_non_null(found);
+		assert_int_equal(found->kind, i % 3);
+		assert_true(slice_equal(found->der, number(&i)));
+	}
+	struct sha256 absent = sha256_of("absent", 6);
+	assert_null(validation_find(&set, &absent));
+	assert_string_equal(validation_kind_text(VALIDATION_CERTIFICATE), "certificate");
+	assert_string_equal(validation_kind_text(VALIDATION_CRL), "crl");
+	assert_string_equal(validation_kind_text(VALIDATION_OCSP), "ocsp");
+}
+
+static void test_bounds(void **state)
+{
+	VALIDATION_AUTO struct validation_set set = {0};
+	VALIDATION_AUTO struct validation_set large = {0};
+	unsigned i;
+
+	(void)state;
+	assert_int_equal(validation_add(&set, VALIDATION_CRL, slice_of(""), NULL), ERR_VALIDATION);
+	for (i = 0; i < VALIDATION_OBJECTS_MAX; i++)
+		assert_int_equal(validation_add(&set, VALIDATION_OCSP, number(&i), NULL), 0);
+	assert_int_equal(validation_add(&set, VALIDATION_OCSP, number(&i), NULL), ERR_TOO_LARGE);
+	i = 0;
+	assert_int_equal(validation_add(&set, VALIDATION_OCSP, number(&i), NULL), 0);
+	assert_int_equal(set.count, VALIDATION_OBJECTS_MAX);
+
+	char *block = calloc(1, VALIDATION_BYTES_MAX);
+	assert_non_null(block);
+	struct slice whole = slice_make(block, VALIDATION_BYTES_MAX);
+	assert_int_equal(validation_add(&large, VALIDATION_CRL, whole, NULL), 0);
+	assert_int_equal(validation_add(&large, VALIDATION_CRL, slice_of("x"), NULL), ERR_TOO_LARGE);
+	assert_int_equal(validation_add(&large, VALIDATION_CRL, whole, NULL), 0);
+	assert_int_equal(large.size_bytes, VALIDATION_BYTES_MAX);
+	free(block);
+}
+
+static void test_union(void **state)
+{
+	VALIDATION_AUTO struct validation_set one = {0};
+	VALIDATION_AUTO struct validation_set other = {0};
+
+	(void)state;
+	assert_int_equal(validation_add(&one, VALIDATION_CRL, slice_of("a"), NULL), 0);
+	assert_int_equal(validation_add(&one, VALIDATION_CRL, slice_of("b"), NULL), 0);
+	assert_int_equal(validation_add(&other, VALIDATION_CRL, slice_of("b"), NULL), 0);
+	assert_int_equal(validation_add(&other, VALIDATION_OCSP, slice_of("c"), NULL), 0);
+	assert_int_equal(validation_add_all(&one, &other, NULL), 0);
+	assert_int_equal(one.count, 3);
+	assert_int_equal(other.count, 2);
+	validation_free(&one);
+	assert_int_equal(one.count, 0);
+	validation_free(&one);
+	validation_free(NULL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_each_once_in_order),
+		cmocka_unit_test(test_bounds),
+		cmocka_unit_test(test_union),
+	};
+
+	return cmocka_run_group_tests_name("validation", tests, NULL, NULL);
+}
