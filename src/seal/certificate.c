@@ -121,7 +121,7 @@ bool certificate_name(const X509_NAME *name, char *text, size_t text_size)
 	return written;
 }
 
-static bool time_of(const ASN1_TIME *time, int64_t *ret_us)
+bool certificate_time(const ASN1_TIME *time, int64_t *ret_us)
 {
 	struct tm parts = {0};
 
@@ -138,8 +138,8 @@ int certificate_describe(const X509 *certificate, struct certificate_facts *ret_
 	unsigned int size = SHA256_SIZE;
 
 	ERR_clear_error();
-	if (!time_of(X509_get0_notBefore(certificate), &facts.not_before_us) ||
-	    !time_of(X509_get0_notAfter(certificate), &facts.not_after_us) ||
+	if (!certificate_time(X509_get0_notBefore(certificate), &facts.not_before_us) ||
+	    !certificate_time(X509_get0_notAfter(certificate), &facts.not_after_us) ||
 	    !certificate_name(X509_get_subject_name(certificate), facts.subject, SUBJECT_SIZE) ||
 	    !certificate_name(X509_get_issuer_name(certificate), facts.issuer, SUBJECT_SIZE))
 		return openssl_refused(error, "the certificate's times or names cannot be read");

@@ -34,6 +34,8 @@ int certificates_write(const STACK_OF(X509) * certificates, struct buf *out) MUS
 
 /* RFC 2253, UTF-8, cut at a character's end. false, and "": it could not be written. */
 bool certificate_name(const X509_NAME *name, char *text, size_t size);
+/* A time of a certificate, or of what is said about one. false: it cannot be read. */
+bool certificate_time(const ASN1_TIME *time, int64_t *ret_us) MUST_CHECK;
 /* 0, ERR_NO_MEMORY, or ERR_INVALID_EVIDENCE: its times or names cannot be read. */
 int certificate_describe(const X509 *certificate, struct certificate_facts *ret_facts,
                          struct error *error) MUST_CHECK;
