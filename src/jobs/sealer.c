@@ -39,55 +39,169 @@ static int check_history(struct sealer *sealer, struct error *error)
 	return result == ERR_NO_SPACE ? OK : result;
 }
 
-/* Goes once through all unsealed chains, in as many rounds as it takes. *ret_backlog: a chain had
- * more than fits into its share. */
+/* A pass through all unsealed chains. */
+struct pass {
+	struct sealer *sealer;
+	struct unsealed_chain *chains; /* block_segments of them */
+	struct error *error;
+	int64_t after_account, after_chain;
+	bool backlog; /* a chain had more than fits into its share */
+	bool any;     /* the lease was taken */
+	bool lost;    /* another node has it */
+	bool done;    /* all were gone through */
+	bool refused; /* no timestamp is to be had now, or the round cannot be written */
+};
+
+static int take_lease(struct pass *pass)
+{
+	bool leased = false;
+	int result = kept_lease_take(&pass->sealer->lease, &leased, pass->error);
+	pass->any = pass->any || (!result && leased);
+	pass->lost = !leased;
+	return result;
+}
+
+/* One timestamp over all that is staged. */
+static int close_staged(struct pass *pass)
+{
+	struct sealer *sealer = pass->sealer;
+	int result = take_lease(pass);
+	if (result || pass->lost)
+		return result;
+	result = seal_close(&sealer->sealing, pass->error);
+	kept_lease_rest(&sealer->lease);
+	pass->refused = result != OK;
+	if (!result)
+		result = check_history(sealer, pass->error);
+	/* Certifications that wait for it need not wait for the whole pass. */
+	if (!result)
+		service_wake(sealer->service, WAKE_ISSUER);
+	return result;
+}
+
+static int stage_chains(struct pass *pass, size_t count, size_t *ret_taken, size_t *ret_segments)
+{
+	struct sealer *sealer = pass->sealer;
+	int result = take_lease(pass);
+	if (result || pass->lost)
+		return result;
+	result = seal_stage(&sealer->sealing, pass->chains, count, ret_taken, ret_segments,
+	                    &pass->backlog, pass->error);
+	kept_lease_rest(&sealer->lease);
+	return result;
+}
+
+/* What certifications wait for goes first, and its round is closed at once: they do not wait for
+ * the other chains, however many these are. */
+static int serve_certifications(struct pass *pass)
+{
+	struct store *store = pass->sealer->service->store;
+	const size_t limit = pass->sealer->sealing.block_segments;
+	size_t count = 0, segments;
+	bool awaited = false;
+	int result;
+	do {
+		size_t taken = 0;
+		segments = 0;
+		result = store_list_wanted(store, limit, pass->chains, &count, pass->error);
+		if (!result && count > 0)
+			result = stage_chains(pass, count, &taken, &segments);
+	} while (!result && !pass->lost && segments > 0);
+	if (!result && !pass->lost)
+		result = store_round_is_awaited(store, &awaited, pass->error);
+	return !result && awaited ? close_staged(pass) : result;
+}
+
+static int stage_next(struct pass *pass)
+{
+	struct sealer *sealer = pass->sealer;
+	size_t count = 0, taken = 0, segments;
+	int result =
+		store_list_unsealed(sealer->service->store, pass->after_account, pass->after_chain,
+	                        sealer->sealing.block_segments, pass->chains, &count, pass->error);
+	if (result)
+		return result;
+	pass->done = count == 0;
+	if (pass->done)
+		return OK;
+	result = stage_chains(pass, count, &taken, &segments);
+	if (taken == 0)
+		return result;
+	const struct unsealed_chain *last = &pass->chains[taken - 1];
+	if (result && sealing_doubts(&sealer->sealing)) {
+		sealer->behind_account = last->account;
+		sealer->behind_chain = last->chain;
+	}
+	if (!result) {
+		pass->after_account = last->account;
+		pass->after_chain = last->chain;
+	}
+	return result;
+}
+
+static int stage_all(struct pass *pass, const atomic_bool *stopping)
+{
+	bool staged, full = false;
+	int result = OK;
+	while (!result && !pass->done && !pass->lost && !atomic_load(stopping)) {
+		result = serve_certifications(pass);
+		if (!result && !pass->lost)
+			result = stage_next(pass);
+		if (!result && !pass->lost)
+			result = sealing_room(&pass->sealer->sealing, &staged, &full, pass->error);
+		if (!result && full && !pass->lost)
+			result = close_staged(pass);
+	}
+	return result;
+}
+
+static int go_through(struct pass *pass, const atomic_bool *stopping)
+{
+	struct sealing *sealing = &pass->sealer->sealing;
+	bool staged = false, full;
+	int result = sealing_room(sealing, &staged, &full, pass->error);
+	/* What a sealer left behind comes first, alone: while no authority answers, nothing is added to
+	 * it, so that a long outage makes no more segments than a short one. */
+	if (!result && staged)
+		result = close_staged(pass);
+	if (!result)
+		result = stage_all(pass, stopping);
+	if (pass->lost || pass->refused || atomic_load(stopping))
+		return result;
+	/* What is staged is good, whatever was met behind it. */
+	struct error met = *pass->error;
+	int closed = sealing_room(sealing, &staged, &full, pass->error);
+	if (!closed && staged)
+		closed = close_staged(pass);
+	if (result)
+		*pass->error = met;
+	return result ? result : closed;
+}
+
 static int seal_pass(struct sealer *sealer, struct unsealed_chain *chains,
                      const atomic_bool *stopping, bool *ret_backlog, struct error *error)
 {
-	struct store *store = sealer->service->store;
-	int64_t after_account = sealer->behind_account, after_chain = sealer->behind_chain;
-	bool any = false;
-	int result = OK;
-	*ret_backlog = after_account != 0; /* those before have their turn, too */
+	struct pass pass = {.sealer = sealer,
+	                    .chains = chains,
+	                    .error = error,
+	                    .after_account = sealer->behind_account,
+	                    .after_chain = sealer->behind_chain};
+	pass.backlog = pass.after_account != 0; /* those before have their turn, too */
 	sealer->behind_account = sealer->behind_chain = 0;
 	sealing_begin_pass(&sealer->sealing);
-	while (!result && !atomic_load(stopping)) {
-		size_t count = 0, taken = 0;
-		bool leased = false;
-		result = store_list_unsealed(store, after_account, after_chain, ROUND_SEGMENTS_MAX, chains,
-		                             &count, error);
-		if (result || count == 0)
-			break;
-		result = kept_lease_take(&sealer->lease, &leased, error);
-		if (result || !leased)
-			break; /* another node is at it */
-		any = true;
-		result = seal_round(&sealer->sealing, chains, count, &taken, ret_backlog, error);
-		kept_lease_rest(&sealer->lease);
-		if (result && taken > 0 && sealing_doubts(&sealer->sealing)) {
-			sealer->behind_account = chains[taken - 1].account;
-			sealer->behind_chain = chains[taken - 1].chain;
-		}
-		if (!result)
-			result = check_history(sealer, error);
-		if (!result && taken > 0) {
-			after_account = chains[taken - 1].account;
-			after_chain = chains[taken - 1].chain;
-			/* Certifications that wait for it need not wait for the whole pass. */
-			service_wake(sealer->service, WAKE_ISSUER);
-		}
-	}
+	int result = go_through(&pass, stopping);
 	sealing_end_pass(&sealer->sealing);
-	if (any) {
+	if (pass.any) {
 		int ended = kept_lease_end(&sealer->lease, NULL);
 		result = result ? result : ended;
 	}
+	*ret_backlog = pass.backlog;
 	return result;
 }
 
 static int seal_all(struct sealer *sealer, const atomic_bool *stopping, struct error *error)
 {
-	struct unsealed_chain *chains = malloc(ROUND_SEGMENTS_MAX * sizeof *chains);
+	struct unsealed_chain *chains = malloc(sealer->sealing.block_segments * sizeof *chains);
 	if (!chains)
 		return ERR_NO_MEMORY;
 	int result = OK;

@@ -9,8 +9,9 @@
  * Hashes are lower-case hex.
  *
  * With a segment are kept its root; the roots over each SEGMENT_NODE_LEAVES leaves, its nodes, so
- * that a proof needs no more leaves than these; and its path, the siblings from its root up to that
- * of the round. Nodes and path are kept as bytes, hash by hash. */
+ * that a proof needs no more leaves than these. Segments of before have a path, too, the siblings
+ * from its root up to that of the round; for the others round_tree.h finds it. Nodes and path are
+ * kept as bytes, hash by hash. */
 #ifndef SEAL_SEGMENT_H
 #define SEAL_SEGMENT_H
 

@@ -39,16 +39,40 @@ static int check_tree(struct store *store, const struct segment_record *segment,
 	return OK;
 }
 
+/* Staged for the round to come, which is not written yet: it has its place in a block. */
+static int check_staged(struct store *store, const struct segment_record *segment,
+                        struct arena *arena, struct error *error)
+{
+	struct slice roots;
+	int64_t events;
+	size_t index = (size_t)(segment->place % ROUND_BLOCK_SEGMENTS_MAX);
+	int result = store_read_block(store, segment->round, segment->place / ROUND_BLOCK_SEGMENTS_MAX,
+	                              arena, &roots, &events, error);
+	if (result && result != ERR_NOT_FOUND)
+		return result;
+	bool there = !result && index < roots.size / SHA256_SIZE &&
+	             memcmp(roots.data + index * SHA256_SIZE, &segment->root, SHA256_SIZE) == 0;
+	return there ? OK : fault(segment, "it is not in the block that it is staged in", error);
+}
+
 static int check_round(struct store *store, const struct segment_record *segment,
                        int64_t *last_round, struct arena *arena, struct error *error)
 {
 	struct tree_proof path;
 	struct round_record round;
-	int result = stored_segment_path(segment, &path, error);
-	if (!result)
-		result = store_get_round(store, segment->round, arena, &round, error);
+	struct staged_round staged = {0};
+	bool has_place = segment->place != SEGMENT_HAS_PATH;
+	/* In this order: a round may be written between the two. */
+	int result = has_place ? store_get_staged_round(store, &staged, error) : OK;
+	if (result)
+		return result;
+	result = store_get_round(store, segment->round, arena, &round, error);
 	if (result == ERR_NOT_FOUND)
-		return fault(segment, "its round is missing", error);
+		return has_place && segment->round == staged.round
+		           ? check_staged(store, segment, arena, error)
+		           : fault(segment, "its round is missing", error);
+	if (!result)
+		result = stored_segment_path(store, segment, &path, error);
 	if (result)
 		return result;
 	struct sha256 root = tree_proof_root(&path);

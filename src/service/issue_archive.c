@@ -159,7 +159,7 @@ static int add_segment(struct archive_work *work, const struct segment_record *s
 	struct tree_proof path;
 	int result = stored_segment_document(segment, arena, &given.seal, work->error);
 	if (!result)
-		result = stored_segment_path(segment, &path, work->error);
+		result = stored_segment_path(work->issue->service->store, segment, &path, work->error);
 	if (result)
 		return result;
 	char id[ROUND_ID_SIZE];

@@ -7,36 +7,48 @@
 #include "base/log.h"
 #include "proof/verify.h"
 #include "seal/authority.h"
+#include "seal/round_tree.h"
 #include "seal/segment.h"
 
-#define ROUND_EVENTS_MAX (INT64_C(1) << 20)
+#define BLOCK_EVENTS_MAX (INT64_C(1) << 20)
 /* A chain that grows faster than it is sealed must not keep the others waiting. */
-#define ROUND_CHAIN_SEGMENTS_MAX 64
-#define ROUND_MEMORY_MAX ((size_t)16 << 20)
+#define BLOCK_CHAIN_SEGMENTS_MAX 64
+#define BLOCK_MEMORY_MAX ((size_t)16 << 20)
+#define CLOSE_MEMORY_MAX ((size_t)1 << 20)
 #define AHEAD_TOLD_EVERY_US (60 * US_PER_SECOND)
 /* How many chains a pass finds broken before it ends: so many at once are more likely all well, and
  * something else is not. */
 #define NEWLY_APART_MAX 8
 
-struct round {
+/* A block on its way. */
+struct staging {
 	struct sealing *sealing;
 	struct arena arena;
 	struct error *error;
-	int64_t number;
-	bool has_previous;
-	struct sha256 previous_token_hash;
+	struct staged_round round; /* as it was before */
 	struct clock_state clock;
 	int64_t now_us;    /* nothing received later is sealed */
 	int64_t latest_us; /* of what is: when it was received */
 	struct segment_record *segments;
-	struct sha256 *roots;
 	size_t count;
 	int64_t events;
 };
 
+/* A round that is written. */
+struct closing {
+	struct sealing *sealing;
+	struct error *error;
+	struct staged_round round;
+	struct sha256 *blocks; /* their roots */
+	struct sha256 root;
+	int64_t segments, events;
+};
+
 int sealing_init(struct sealing *sealing, struct service *service)
 {
-	*sealing = (struct sealing){.service = service};
+	*sealing = (struct sealing){.service = service,
+	                            .block_segments = ROUND_BLOCK_SEGMENTS_MAX,
+	                            .round_blocks = ROUND_BLOCKS_MAX};
 	sealing->leaves = malloc((SEGMENT_LEAVES_MAX + 1) * sizeof *sealing->leaves);
 	return sealing->leaves ? OK : ERR_NO_MEMORY;
 }
@@ -73,7 +85,7 @@ static void make_segment_id(const char *channel_id, int64_t number, char id[ID_S
 	snprintf(id, ID_SIZE, "seg_%.20sn%" PRIu32, own ? own + 1 : channel_id, (uint32_t)number);
 }
 
-static int write_document(struct round *round, const struct unsealed_chain *chain,
+static int write_document(struct staging *staging, const struct unsealed_chain *chain,
                           struct segment_record *segment, const struct sha256 *before,
                           const struct sha256 *last)
 {
@@ -86,13 +98,14 @@ static int write_document(struct round *round, const struct unsealed_chain *chai
 		.chain_hash_before = *before,
 		.chain_hash_last = *last,
 		.previous_seal_hash = chain->sealed_segment ? &chain->seal_hash : NULL,
-		.previous_token_hash = round->has_previous ? &round->previous_token_hash : NULL,
-		.clock = round->clock,
+		.previous_token_hash =
+			staging->round.has_previous ? &staging->round.previous_token_hash : NULL,
+		.clock = staging->clock,
 	};
 	BUF_AUTO struct buf text;
 	buf_init(&text, SEAL_DOCUMENT_MAX);
 	seal_document_write(&document, &text);
-	const char *copy = !buf_check(&text) ? arena_copy(&round->arena, text.data, text.size) : NULL;
+	const char *copy = !buf_check(&text) ? arena_copy(&staging->arena, text.data, text.size) : NULL;
 	if (!copy)
 		return ERR_NO_MEMORY;
 	segment->document = slice_make(copy, text.size);
@@ -101,28 +114,27 @@ static int write_document(struct round *round, const struct unsealed_chain *chai
 }
 
 /* The next segment of a chain, whose state moves on as if it were sealed. */
-static int add_segment(struct round *round, struct unsealed_chain *chain)
+static int add_segment(struct staging *staging, struct unsealed_chain *chain)
 {
 	int64_t count = chain->last_sequence - chain->sealed_sequence;
 	if (count > SEGMENT_EVENTS_MAX)
 		count = SEGMENT_EVENTS_MAX;
-	struct segment_record *segment = &round->segments[round->count];
+	struct segment_record *segment = &staging->segments[staging->count];
 	*segment = (struct segment_record){
 		.account = chain->account,
 		.chain = chain->chain,
 		.number = chain->sealed_segment + 1,
 		.first_sequence = chain->sealed_sequence + 1,
 		.last_sequence = chain->sealed_sequence + count,
-		.round = round->number,
 	};
 	make_segment_id(chain->channel_id, segment->number, segment->segment_id);
 	/* The event before the first, the events, and room for the document's digest. */
-	struct sha256 *leaves = round->sealing->leaves;
-	int result = store_read_chain_hashes(round->sealing->service->store, chain->account,
+	struct sha256 *leaves = staging->sealing->leaves;
+	int result = store_read_chain_hashes(staging->sealing->service->store, chain->account,
 	                                     chain->chain, segment->first_sequence - 1,
-	                                     segment->last_sequence, leaves, round->error);
+	                                     segment->last_sequence, leaves, staging->error);
 	if (!result)
-		result = write_document(round, chain, segment, &leaves[0], &leaves[count]);
+		result = write_document(staging, chain, segment, &leaves[0], &leaves[count]);
 	if (result)
 		return result;
 	leaves[count + 1] = segment->seal_hash;
@@ -131,12 +143,12 @@ static int add_segment(struct round *round, struct unsealed_chain *chain)
 	result = segment_build(leaves + 1, (size_t)count + 1, nodes, &node_count, &segment->root);
 	if (result)
 		return result;
-	const char *kept = arena_copy(&round->arena, nodes, node_count * sizeof *nodes);
+	const char *kept = arena_copy(&staging->arena, nodes, node_count * sizeof *nodes);
 	if (!kept)
 		return ERR_NO_MEMORY;
 	segment->nodes = slice_make(kept, node_count * sizeof *nodes);
-	round->roots[round->count++] = segment->root;
-	round->events += count;
+	staging->count++;
+	staging->events += count;
 	chain->sealed_sequence = segment->last_sequence;
 	chain->sealed_segment = segment->number;
 	chain->seal_hash = segment->seal_hash;
@@ -161,9 +173,9 @@ static void set_apart(struct sealing *sealing, int64_t account, int64_t chain, c
 
 /* Whether an error met on a chain may be the chain's own: it is none of those that meet every
  * chain, nor met by many, and the store answers otherwise. */
-static bool is_chains_own(const struct round *round, int64_t account, int64_t chain, int result)
+static bool is_chains_own(const struct staging *staging, int64_t account, int64_t chain, int result)
 {
-	const struct sealing *sealing = round->sealing;
+	const struct sealing *sealing = staging->sealing;
 	int64_t number;
 	struct sha256 token_hash;
 	if (sealing_doubts(sealing) && !apart_has(&sealing->apart, account, chain))
@@ -193,96 +205,194 @@ static void note_ahead(struct sealing *sealing, const struct unsealed_chain *cha
 
 /* Leaves out what was received at a time that has not come yet: a timestamp given now would be
  * earlier. Where nodes' clocks differ a little, only the newest events of a chain wait. */
-static int cut_to_clock(struct round *round, struct unsealed_chain *chain)
+static int cut_to_clock(struct staging *staging, struct unsealed_chain *chain)
 {
-	struct sealing *sealing = round->sealing;
-	int64_t lag_us = ledger_clock_lag_us(chain->last_received_at_us, round->now_us);
+	struct sealing *sealing = staging->sealing;
+	int64_t lag_us = ledger_clock_lag_us(chain->last_received_at_us, staging->now_us);
 	if (lag_us == 0)
 		return OK;
 	if (lag_us > sealing->service->settings->seal_clock_bound)
 		note_ahead(sealing, chain, lag_us);
 	int64_t first, last;
-	int result = store_resolve_times(sealing->service->store, chain->account, chain->chain,
-	                                 round->now_us, round->now_us + 1, &first, &last, round->error);
+	int result =
+		store_resolve_times(sealing->service->store, chain->account, chain->chain, staging->now_us,
+	                        staging->now_us + 1, &first, &last, staging->error);
 	if (!result && last < chain->last_sequence)
 		chain->last_sequence = last;
-	chain->last_received_at_us = round->now_us;
+	chain->last_received_at_us = staging->now_us;
 	return result;
 }
 
-/* ---- one round ---- */
+/* ---- one block ---- */
 
-static bool round_is_full(const struct round *round)
+static bool block_is_full(const struct staging *staging)
 {
-	return round->count == ROUND_SEGMENTS_MAX || round->events >= ROUND_EVENTS_MAX;
+	return staging->count == staging->sealing->block_segments ||
+	       staging->events >= BLOCK_EVENTS_MAX;
 }
 
-static int add_chain(struct round *round, struct unsealed_chain *chain)
+static int add_chain(struct staging *staging, struct unsealed_chain *chain)
 {
-	int result = cut_to_clock(round, chain);
-	for (int i = 0; i < ROUND_CHAIN_SEGMENTS_MAX && !round_is_full(round) && !result &&
+	int result = cut_to_clock(staging, chain);
+	for (int i = 0; i < BLOCK_CHAIN_SEGMENTS_MAX && !block_is_full(staging) && !result &&
 	                chain->sealed_sequence < chain->last_sequence;
 	     i++) {
-		result = add_segment(round, chain);
-		if (!result && round->latest_us < chain->last_received_at_us)
-			round->latest_us = chain->last_received_at_us;
+		result = add_segment(staging, chain);
+		if (!result && staging->latest_us < chain->last_received_at_us)
+			staging->latest_us = chain->last_received_at_us;
 	}
 	return result;
 }
 
-/* Takes chains in order until the round is full. *ret_taken of them were begun; *ret_backlog: one
+/* Takes chains in order until the block is full. *ret_taken of them were begun; *ret_backlog: one
  * of these has more to seal. A chain that is broken is left out. */
-static int gather(struct round *round, struct unsealed_chain *chains, size_t count,
+static int gather(struct staging *staging, struct unsealed_chain *chains, size_t count,
                   size_t *ret_taken, bool *ret_backlog)
 {
-	struct sealing *sealing = round->sealing;
+	struct sealing *sealing = staging->sealing;
 	size_t taken = 0;
 	int result = OK;
-	for (; taken < count && !round_is_full(round) && !result; taken++) {
+	for (; taken < count && !block_is_full(staging) && !result; taken++) {
 		struct unsealed_chain *chain = &chains[taken];
 		if (apart_waits(&sealing->apart, chain->account, chain->chain, clock_monotonic_us()))
 			continue;
-		result = add_chain(round, chain);
-		if (result && is_chains_own(round, chain->account, chain->chain, result)) {
+		result = add_chain(staging, chain);
+		if (result && is_chains_own(staging, chain->account, chain->chain, result)) {
 			set_apart(sealing, chain->account, chain->chain, chain->channel_id, result,
-			          round->error);
+			          staging->error);
 			result = OK;
-		} else if (result && round->count > 0) {
+		} else if (result && staging->count > 0) {
 			break; /* first what is good; then it is met again */
 		} else if (chain->sealed_sequence < chain->last_sequence) {
 			*ret_backlog = true;
 		}
 	}
 	*ret_taken = taken;
-	return round->count > 0 ? OK : result;
+	return staging->count > 0 ? OK : result;
 }
 
-static int add_paths(struct round *round, struct sha256 *ret_root)
+/* A segment that cannot be written keeps its chain out of the blocks to come. True when the others
+ * can be tried again at once. */
+static bool blame_segment(struct staging *staging, size_t failed, int result)
 {
-	TREE_AUTO struct hash_tree *tree = NULL;
-	int result = tree_build(round->roots, round->count, &tree);
-	for (size_t i = 0; i < round->count && !result; i++) {
-		struct tree_proof proof;
-		tree_prove(tree, i, &proof);
-		size_t size = proof.count * sizeof *proof.siblings;
-		const char *path = arena_copy(&round->arena, proof.siblings, size);
-		if (!path)
-			result = ERR_NO_MEMORY;
-		round->segments[i].path = slice_make(path, size);
-	}
+	if (failed >= staging->count)
+		return false;
+	const struct segment_record *segment = &staging->segments[failed];
+	if (!is_chains_own(staging, segment->account, segment->chain, result))
+		return false;
+	set_apart(staging->sealing, segment->account, segment->chain, segment->segment_id, result,
+	          staging->error);
+	return result != ERR_REFUSED;
+}
+
+static void forget_apart(const struct staging *staging)
+{
+	struct apart *apart = &staging->sealing->apart;
+	for (size_t i = 0; i < staging->count && apart->count > 0; i++)
+		if (apart_remove(apart, staging->segments[i].account, staging->segments[i].chain))
+			log_info("chain_sealed_again", "segment_id", staging->segments[i].segment_id);
+}
+
+static int stage(struct staging *staging, struct unsealed_chain *chains, size_t count,
+                 size_t *ret_taken, bool *ret_backlog)
+{
+	struct sealing *sealing = staging->sealing;
+	struct store *store = sealing->service->store;
+	int result = store_get_staged_round(store, &staging->round, staging->error);
+	staging->clock = clock_state_read();
+	staging->now_us = clock_now_us();
+	staging->segments =
+		arena_alloc(&staging->arena, sealing->block_segments * sizeof *staging->segments);
+	if (!staging->segments)
+		return ERR_NO_MEMORY;
 	if (!result)
-		*ret_root = tree_root(tree);
+		result = gather(staging, chains, count, ret_taken, ret_backlog);
+	if (result || staging->count == 0)
+		return result;
+	struct round_block block = {.round = staging->round.round,
+	                            .number = staging->round.blocks,
+	                            .events = staging->events,
+	                            .latest_received_at_us = staging->latest_us};
+	size_t failed;
+	result = store_stage_block(store, &block, staging->segments, staging->count, &failed,
+	                           staging->error);
+	if (!result) {
+		forget_apart(staging);
+	} else if (blame_segment(staging, failed, result)) {
+		*ret_taken = 0;
+		staging->count = 0;
+		result = OK;
+	}
 	return result;
 }
 
-static int timestamp(struct round *round, const struct sha256 *root,
-                     struct authority_result *ret_stamped)
+int seal_stage(struct sealing *sealing, struct unsealed_chain *chains, size_t count,
+               size_t *ret_taken, size_t *ret_segments, bool *ret_backlog, struct error *error)
+{
+	struct staging staging = {.sealing = sealing, .error = error};
+	arena_init(&staging.arena, BLOCK_MEMORY_MAX);
+	*ret_segments = 0;
+	int result = stage(&staging, chains, count, ret_taken, ret_backlog);
+	arena_free(&staging.arena);
+	if (!result)
+		*ret_segments = staging.count;
+	return result;
+}
+
+/* ---- the round ---- */
+
+int sealing_room(struct sealing *sealing, bool *ret_staged, bool *ret_full, struct error *error)
+{
+	struct staged_round round;
+	int result = store_get_staged_round(sealing->service->store, &round, error);
+	if (result)
+		return result;
+	*ret_staged = round.blocks > 0;
+	*ret_full = round.blocks >= (int64_t)sealing->round_blocks;
+	return OK;
+}
+
+/* From what the store holds, and that is what is sealed, whoever staged it. */
+static int read_blocks(struct closing *closing)
+{
+	struct store *store = closing->sealing->service->store;
+	ARENA_AUTO struct arena arena;
+	arena_init(&arena, CLOSE_MEMORY_MAX);
+	int result = OK;
+	for (int64_t i = 0; i < closing->round.blocks && !result; i++) {
+		struct slice roots;
+		int64_t events = 0;
+		arena_reset(&arena);
+		result = store_read_block(store, closing->round.round, i, &arena, &roots, &events,
+		                          closing->error);
+		if (!result)
+			result = round_tree_root(roots, ROUND_BLOCK_LEAVES_MAX, &closing->blocks[i]);
+		if (result == ERR_NOT_FOUND || result == ERR_INVALID_EVIDENCE)
+			return error_cause(closing->error, ERR_CORRUPT, "round %lld: block %lld is damaged",
+			                   (long long)closing->round.round, (long long)i);
+		closing->segments += (int64_t)(roots.size / SHA256_SIZE);
+		closing->events += events;
+	}
+	return result;
+}
+
+static struct slice blocks_of(const struct closing *closing)
+{
+	return slice_make(closing->blocks, (size_t)closing->round.blocks * sizeof *closing->blocks);
+}
+
+/* An earlier time no verifier would take. */
+static int64_t earliest_us(const struct staged_round *round)
+{
+	return round->latest_received_at_us - VERIFY_CLOCK_TOLERANCE_US;
+}
+
+static int timestamp(struct closing *closing, struct authority_result *ret_stamped)
 {
 	struct authority_failures failures = {0};
-	/* An earlier time no verifier would take. */
-	int64_t earliest_us = round->latest_us - VERIFY_CLOCK_TOLERANCE_US;
-	int result = authorities_timestamp(round->sealing->service->authorities, root, earliest_us,
-	                                   ret_stamped, &failures, round->error);
+	int result =
+		authorities_timestamp(closing->sealing->service->authorities, &closing->root,
+	                          earliest_us(&closing->round), ret_stamped, &failures, closing->error);
 	for (size_t i = 0; i < failures.count; i++)
 		if (!failures.items[i].left_alone)
 			log_warning("authority_failed", "authority", failures.items[i].name, "reason",
@@ -290,18 +400,17 @@ static int timestamp(struct round *round, const struct sha256 *root,
 	return result;
 }
 
-static int write_round(struct round *round, const struct sha256 *root,
-                       const struct authority_result *stamped, size_t *ret_failed)
+static int write_round(struct closing *closing, const struct authority_result *stamped)
 {
 	struct slice token = buf_slice(&stamped->token);
 	struct slice response = buf_slice(&stamped->response);
 	if (token.size > response.size ||
 	    memcmp(response.data + response.size - token.size, token.data, token.size) != 0)
-		return error_cause(round->error, ERR_INVALID_EVIDENCE,
+		return error_cause(closing->error, ERR_INVALID_EVIDENCE,
 		                   "the response does not end with its token");
 	struct round_record record = {
-		.round = round->number,
-		.root = *root,
+		.round = closing->round.round,
+		.root = closing->root,
 		.authority = stamped->facts.authority.subject,
 		.kind = authority_kind_text(stamped->kind),
 		.sealed_at_us = stamped->facts.gen_time_us,
@@ -310,88 +419,74 @@ static int write_round(struct round *round, const struct sha256 *root,
 		.response_head = slice_make(response.data, response.size - token.size),
 		.token = token,
 		.token_hash = sha256_of(token.data, token.size),
+		.blocks = blocks_of(closing),
 	};
-	return store_write_round(round->sealing->service->store, &record, round->segments, round->count,
-	                         ret_failed, round->error);
+	return store_write_round(closing->sealing->service->store, &record, closing->error);
 }
 
-/* A segment that cannot be written keeps its chain out of the rounds to come. True when the others
- * can be tried again at once. */
-static bool blame_segment(struct round *round, size_t failed, int result)
+static void count_round(const struct closing *closing)
 {
-	if (failed >= round->count)
-		return false;
-	const struct segment_record *segment = &round->segments[failed];
-	if (!is_chains_own(round, segment->account, segment->chain, result))
-		return false;
-	set_apart(round->sealing, segment->account, segment->chain, segment->segment_id, result,
-	          round->error);
-	return result != ERR_REFUSED;
-}
-
-static void forget_apart(const struct round *round)
-{
-	struct apart *apart = &round->sealing->apart;
-	for (size_t i = 0; i < round->count && apart->count > 0; i++)
-		if (apart_remove(apart, round->segments[i].account, round->segments[i].chain))
-			log_info("chain_sealed_again", "segment_id", round->segments[i].segment_id);
-}
-
-static void count_round(const struct round *round)
-{
-	struct counters *counters = &round->sealing->service->counters;
+	struct counters *counters = &closing->sealing->service->counters;
 	atomic_fetch_add(&counters->seal_rounds, 1);
-	atomic_fetch_add(&counters->sealed_segments, round->count);
+	atomic_fetch_add(&counters->sealed_segments, closing->segments);
 	atomic_store(&counters->last_seal_us, clock_now_us());
 	char number[24], segments[24], events[24];
-	snprintf(number, sizeof number, "%" PRId64, round->number);
-	snprintf(segments, sizeof segments, "%zu", round->count);
-	snprintf(events, sizeof events, "%" PRId64, round->events);
+	snprintf(number, sizeof number, "%" PRId64, closing->round.round);
+	snprintf(segments, sizeof segments, "%" PRId64, closing->segments);
+	snprintf(events, sizeof events, "%" PRId64, closing->events);
 	log_info("sealed", "round", number, "segments", segments, "events", events);
 }
 
-static int seal(struct round *round, struct unsealed_chain *chains, size_t count, size_t *ret_taken,
-                bool *ret_backlog)
+static int close_round(struct closing *closing)
 {
-	int64_t last_round = 0;
-	int result = store_last_round(round->sealing->service->store, &last_round,
-	                              &round->previous_token_hash, round->error);
-	round->number = last_round + 1;
-	round->has_previous = last_round > 0;
-	round->clock = clock_state_read();
-	round->now_us = clock_now_us();
-	round->segments = arena_alloc(&round->arena, ROUND_SEGMENTS_MAX * sizeof *round->segments);
-	round->roots = arena_alloc(&round->arena, ROUND_SEGMENTS_MAX * sizeof *round->roots);
-	if (!round->segments || !round->roots)
-		return ERR_NO_MEMORY;
-	if (!result)
-		result = gather(round, chains, count, ret_taken, ret_backlog);
-	if (result || round->count == 0)
-		return result;
-	struct sha256 root;
-	size_t failed = round->count;
 	AUTHORITY_RESULT_AUTO struct authority_result stamped = {0};
-	result = add_paths(round, &root);
+	int result = read_blocks(closing);
 	if (!result)
-		result = timestamp(round, &root, &stamped);
+		result = round_tree_root(blocks_of(closing), ROUND_BLOCKS_MAX, &closing->root);
 	if (!result)
-		result = write_round(round, &root, &stamped, &failed);
-	if (!result) {
-		forget_apart(round);
-		count_round(round);
-	} else if (blame_segment(round, failed, result)) {
-		*ret_taken = 0;
-		result = OK;
+		result = timestamp(closing, &stamped);
+	if (!result)
+		result = write_round(closing, &stamped);
+	if (!result)
+		count_round(closing);
+	return result;
+}
+
+/* What a clock that ran ahead let be staged, and no authority will ever give a time for, as it was
+ * received in the future: once the clock is right it is taken back, and staged again as far as its
+ * time has come. */
+static int take_back_the_future(struct closing *closing)
+{
+	struct store *store = closing->sealing->service->store;
+	int result = OK;
+	while (!result && closing->round.blocks > 0 && earliest_us(&closing->round) > clock_now_us()) {
+		char round[24], block[24];
+		snprintf(round, sizeof round, "%" PRId64, closing->round.round);
+		snprintf(block, sizeof block, "%" PRId64, closing->round.blocks - 1);
+		log_warning("block_taken_back", "round", round, "block", block);
+		result = store_unstage_block(store, closing->round.round, closing->round.blocks - 1,
+		                             closing->error);
+		if (!result)
+			result = store_get_staged_round(store, &closing->round, closing->error);
 	}
 	return result;
 }
 
-int seal_round(struct sealing *sealing, struct unsealed_chain *chains, size_t count,
-               size_t *ret_taken, bool *ret_backlog, struct error *error)
+int seal_close(struct sealing *sealing, struct error *error)
 {
-	struct round round = {.sealing = sealing, .error = error};
-	arena_init(&round.arena, ROUND_MEMORY_MAX);
-	int result = seal(&round, chains, count, ret_taken, ret_backlog);
-	arena_free(&round.arena);
+	struct closing closing = {.sealing = sealing, .error = error};
+	int result = store_get_staged_round(sealing->service->store, &closing.round, error);
+	if (!result)
+		result = take_back_the_future(&closing);
+	if (result || closing.round.blocks == 0)
+		return result;
+	if (closing.round.blocks > ROUND_BLOCKS_MAX)
+		return error_cause(error, ERR_CORRUPT, "round %lld has %lld blocks staged",
+		                   (long long)closing.round.round, (long long)closing.round.blocks);
+	closing.blocks = calloc((size_t)closing.round.blocks, sizeof *closing.blocks);
+	if (!closing.blocks)
+		return ERR_NO_MEMORY;
+	result = close_round(&closing);
+	free(closing.blocks);
 	return result;
 }

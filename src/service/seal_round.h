@@ -1,5 +1,7 @@
-/* Sealing rounds: the unsealed events of many live chains as segments, one timestamp over all of
- * them, written in one transaction. Who may seal now, and when, is the caller's affair (jobs). */
+/* Sealing rounds: the unsealed events of all live chains as segments, one timestamp over all of
+ * them. They are staged in blocks, each in a short transaction (store/events/segments.h), and the
+ * round is closed with its timestamp. Memory does not grow with the number of chains. Who may seal
+ * now, and when, is the caller's affair (jobs). */
 #ifndef SERVICE_SEAL_ROUND_H
 #define SERVICE_SEAL_ROUND_H
 
@@ -7,11 +9,11 @@
 #include "service/service.h"
 #include "store/events/segments.h"
 
-#define ROUND_SEGMENTS_MAX 1000
-
 /* What is kept from round to round. One thread at a time. */
 struct sealing {
 	struct service *service;
+	size_t block_segments; /* most in a block; ROUND_BLOCK_SEGMENTS_MAX, less in tests */
+	size_t round_blocks;   /* most in a round; ROUND_BLOCKS_MAX, less in tests */
 	struct sha256 *leaves; /* of one segment */
 	struct apart apart;    /* chains that cannot be sealed */
 	size_t newly_apart;    /* of them, in the pass under way */
@@ -21,15 +23,22 @@ struct sealing {
 int sealing_init(struct sealing *sealing, struct service *service) MUST_CHECK;
 void sealing_free(struct sealing *sealing);
 
-/* A pass goes once through all unsealed chains, in as many rounds as it takes. */
+/* A pass goes once through all unsealed chains, in as many blocks as it takes. */
 void sealing_begin_pass(struct sealing *sealing);
-/* Seals of these chains, in order, as much as one round holds; the chains move on as far as they
- * are sealed. *ret_taken of them were begun; 0: the same are to be gone through again, without one
- * that is set apart now. *ret_backlog is set when one of them has more to seal. ERR_REFUSED when
- * another node was faster. A chain that is broken is left out, tried again after a pause that
- * grows, and fails no round. */
-int seal_round(struct sealing *sealing, struct unsealed_chain *chains, size_t count,
-               size_t *ret_taken, bool *ret_backlog, struct error *error) MUST_CHECK;
+/* Stages of these chains, in order, as much as one block holds (*ret_segments of them); the chains
+ * move on as far as they are staged. *ret_taken of them were begun; 0: the same are to be gone
+ * through again, without one that is set apart now. *ret_backlog is set when one of them has more
+ * to seal. ERR_REFUSED when another node was faster. A chain that is broken is left out, tried
+ * again after a pause that grows, and fails no round. */
+int seal_stage(struct sealing *sealing, struct unsealed_chain *chains, size_t count,
+               size_t *ret_taken, size_t *ret_segments, bool *ret_backlog, struct error *error)
+	MUST_CHECK;
+/* Whether something is staged, by whomever, and whether no more fits into its round. */
+int sealing_room(struct sealing *sealing, bool *ret_staged, bool *ret_full, struct error *error)
+	MUST_CHECK;
+/* Seals what is staged, by whomever, under one timestamp; nothing when nothing is. ERR_REFUSED when
+ * another node was faster. */
+int seal_close(struct sealing *sealing, struct error *error) MUST_CHECK;
 /* So many chains were found broken in this pass that it had better end. */
 bool sealing_doubts(const struct sealing *sealing);
 /* Brings the service's counters up to date. */

@@ -1,16 +1,50 @@
 #include "service/stored_segment.h"
 
+#include "seal/round_tree.h"
+
+/* A round's tokens, its blocks' roots, a block. */
+#define PATH_MEMORY_MAX ((size_t)4 << 20)
+
+_Static_assert(ROUND_BLOCK_SEGMENTS_MAX == ROUND_BLOCK_LEAVES_MAX, "a block is one tree");
+
 static int fault(const struct segment_record *segment, const char *words, struct error *error)
 {
 	return error_cause(error, ERR_CORRUPT, "segment %s: %s", segment->segment_id, words);
 }
 
-int stored_segment_path(const struct segment_record *segment, struct tree_proof *ret_path,
-                        struct error *error)
+/* In rounds of before each segment has its path. */
+static int own_path(const struct segment_record *segment, struct tree_proof *ret_path,
+                    struct error *error)
 {
 	return segment_path(&segment->root, segment->path, ret_path)
 	           ? fault(segment, "its path has an impossible size", error)
 	           : OK;
+}
+
+int stored_segment_path(struct store *store, const struct segment_record *segment,
+                        struct tree_proof *ret_path, struct error *error)
+{
+	if (segment->place == SEGMENT_HAS_PATH)
+		return own_path(segment, ret_path, error);
+	ARENA_AUTO struct arena arena;
+	arena_init(&arena, PATH_MEMORY_MAX);
+	struct round_record round;
+	struct slice roots;
+	int64_t events, block = segment->place / ROUND_BLOCK_SEGMENTS_MAX;
+	int result = store_get_round(store, segment->round, &arena, &round, error);
+	if (result == ERR_NOT_FOUND)
+		return fault(segment, "its round is missing", error);
+	if (!result)
+		result = store_read_block(store, segment->round, block, &arena, &roots, &events, error);
+	if (result == ERR_NOT_FOUND)
+		return fault(segment, "its block is missing", error);
+	if (!result)
+		result = round_tree_prove(&segment->root, roots,
+		                          (size_t)(segment->place % ROUND_BLOCK_SEGMENTS_MAX), round.blocks,
+		                          (size_t)block, &round.root, ret_path);
+	return result == ERR_INVALID_EVIDENCE
+	           ? fault(segment, "its path does not lead to its round's root", error)
+	           : result;
 }
 
 int stored_segment_prove(struct store *store, const struct segment_record *segment,
@@ -31,7 +65,7 @@ int stored_segment_prove(struct store *store, const struct segment_record *segme
 	struct tree_proof within, path;
 	result = segment_prove(leaves, count, index, segment->nodes, &segment->root, &within);
 	if (!result)
-		result = segment_path(&segment->root, segment->path, &path);
+		result = stored_segment_path(store, segment, &path, error);
 	if (!result)
 		result = tree_proof_compose(&within, &path, ret_proof);
 	return result == ERR_INVALID_EVIDENCE

@@ -12,9 +12,9 @@
 int stored_segment_prove(struct store *store, const struct segment_record *segment,
                          int64_t sequence, struct tree_proof *ret_proof, struct error *error)
 	MUST_CHECK;
-/* From the segment's root up to the round's. */
-int stored_segment_path(const struct segment_record *segment, struct tree_proof *ret_path,
-                        struct error *error) MUST_CHECK;
+/* From a sealed segment's root up to the round's. */
+int stored_segment_path(struct store *store, const struct segment_record *segment,
+                        struct tree_proof *ret_path, struct error *error) MUST_CHECK;
 /* What the document points to lives in the arena. */
 int stored_segment_document(const struct segment_record *segment, struct arena *arena,
                             struct seal_document *ret_document, struct error *error) MUST_CHECK;

@@ -30,6 +30,12 @@ static inline int64_t chain_number(int64_t channel, enum mode mode)
 	return channel * 2 + (mode == MODE_TEST);
 }
 
+/* Of the chain in that table or alias: the last event in a segment whose round is written. What is
+ * staged for the round to come (segments.h) is not sealed yet. */
+#define SEALED_SEQUENCE(chains)                                                                    \
+	"CASE WHEN " chains ".sealed_round <= (SELECT COALESCE(MAX(round), 0) FROM seal_rounds)"       \
+	" THEN " chains ".sealed_sequence ELSE " chains ".sealed_before END"
+
 /* Appends the ledger's entries and notices of one account, continuing account->last_entry. */
 int store_write_entries(struct db_connection *connection, struct ledger_account *account,
                         const struct ledger_entry *entries, int64_t now_us, struct error *error)

@@ -170,7 +170,7 @@ struct chain_head {
 	int64_t last_sequence;
 	int64_t last_received_at_us;
 	struct sha256 last_chain_hash;
-	int64_t sealed_sequence; /* all up to it are in sealed segments */
+	int64_t sealed_sequence; /* all up to it are in sealed segments; staged ones are not */
 };
 int store_get_chain(struct store *store, int64_t account, int64_t chain, struct chain_head *ret,
                     struct error *error) MUST_CHECK;

@@ -45,6 +45,17 @@ int end_read(struct db_connection *connection, int result)
 	return result;
 }
 
+struct slice row_bytes(struct row *row, int column)
+{
+	if (db_is_null(row->query, column))
+		return slice_make("", 0);
+	struct slice bytes = db_blob(row->query, column);
+	const char *copy = arena_copy(row->arena, bytes.data, bytes.size);
+	if (!copy)
+		row->failed = true;
+	return slice_make(copy, copy ? bytes.size : 0);
+}
+
 const char *row_string(struct row *row, int column)
 {
 	if (db_is_null(row->query, column))

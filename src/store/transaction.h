@@ -23,6 +23,7 @@ struct row {
 	bool failed;
 };
 const char *row_string(struct row *row, int column);  /* NULL for NULL */
+struct slice row_bytes(struct row *row, int column);  /* empty for NULL */
 int64_t row_time(struct db_query *query, int column); /* TIME_NONE for NULL */
 
 /* Ends a query of which one row was expected: `found` is what db_step said. ERR_NOT_FOUND,

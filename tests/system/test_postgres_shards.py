@@ -18,14 +18,16 @@ PARTITIONS = 32
 HERE = "shards"  # in the name of every partition
 
 # Tables that belong to no account, or are found without one. Everything else is partitioned.
-GLOBAL_TABLES = {"settings", "api_keys", "seal_rounds", "leases", "certification_numbers", "rollbacks",
-                 "link_secrets"}
+GLOBAL_TABLES = {"settings", "api_keys", "seal_rounds", "round_blocks", "staged_round", "round_tokens", "leases",
+                 "certification_numbers", "rollbacks", "link_secrets"}
 
 # What may look at several accounts' rows: polls for work and look-ups by a public identifier, none
 # of them on the way of a registration. Each: a name, and a pattern of the statement's text.
 ALLOWED = {
     "a key is looked up by its digest": r"FROM api_keys JOIN .* WHERE key_hash = \$1$",
     "the sealer looks for unsealed chains": r"FROM unsealed_chains\b",
+    "the sealer looks for what certifications wait for":
+        r"FROM certifications r JOIN chains c\b.* WHERE r\.status = 'processing'",
     "the issuer looks for a certification to issue":
         r"FROM certifications c .*c\.status = 'processing' AND \(c\.next_attempt_at",
     "deliveries that are due": r"FROM (webhook_endpoints|deliveries)\b.*\bnext_at\b",

@@ -60,9 +60,10 @@ int sqlite_note_error(struct sqlite_connection *connection, const char *what)
 	if (code == SQLITE_IOERR &&
 	    (extended == SQLITE_IOERR_FSYNC || extended == SQLITE_IOERR_DIR_FSYNC))
 		atomic_store(&connection->base.db->poisoned, true);
-	return error_cause(&connection->base.error, result, "%s: %s (%d, errno %d)", what,
+	/* The statement comes last: it may be a long one. */
+	return error_cause(&connection->base.error, result, "%s (%d, errno %d): %s",
 	                   sqlite3_errmsg(connection->sqlite), extended,
-	                   sqlite3_system_errno(connection->sqlite));
+	                   sqlite3_system_errno(connection->sqlite), what);
 }
 
 int sqlite_fail(struct sqlite_connection *connection, const char *what)

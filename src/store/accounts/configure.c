@@ -121,12 +121,13 @@ int store_create_channel(struct store *store, struct slice account_id,
 #define CHANNEL_COLUMNS                                                                            \
 	"SELECT c.account, c.channel, c.channel_id, a.account_id, c.created_at, c.suspended,"          \
 	" v.modality, v.version, v.name, v.declarant,"                                                 \
-	" l.last_sequence, l.sealed_sequence, t.last_sequence"                                         \
-	" FROM channels c JOIN accounts a ON a.account = c.account"                                    \
-	" JOIN channel_configs v ON v.account = c.account AND v.channel = c.channel"                   \
-	" AND v.version = c.config_version"                                                            \
-	" JOIN chains l ON l.account = c.account AND l.chain = c.channel * 2"                          \
-	" JOIN chains t ON t.account = c.account AND t.chain = c.channel * 2 + 1"
+	" l.last_sequence, " SEALED_SEQUENCE(                                                          \
+		"l") ", t.last_sequence"                                                                   \
+			 " FROM channels c JOIN accounts a ON a.account = c.account"                           \
+			 " JOIN channel_configs v ON v.account = c.account AND v.channel = c.channel"          \
+			 " AND v.version = c.config_version"                                                   \
+			 " JOIN chains l ON l.account = c.account AND l.chain = c.channel * 2"                 \
+			 " JOIN chains t ON t.account = c.account AND t.chain = c.channel * 2 + 1"
 
 static void read_channel(struct row *row, struct channel_record *record)
 {

@@ -23,17 +23,19 @@ static int find_due(struct store *store, const struct certification_claim *claim
 		return result;
 	struct row row = {
 		.arena = arena,
-		.query = db_query(connection, CERTIFICATIONS
-	                      " JOIN chains s ON s.account = c.account AND s.chain = c.chain"
-	                      " WHERE c.status = 'processing' AND (c.next_attempt_at <= $1"
-	                      " OR (c.lease = $2 AND c.attempts < $3))"
-	                      " AND (c.chain % 2 = 1 OR s.sealed_sequence >= c.last_sequence)"
-	                      " AND ($4 = 0 OR (SELECT COUNT(*) FROM certifications r WHERE" WORKED_ON
-	                      " AND substr(r.lease, 1, length(CAST($5 AS TEXT))) ="
-	                      " CAST($5 AS TEXT)) < $4)"
-	                      " ORDER BY (SELECT COUNT(*) FROM certifications r WHERE" WORKED_ON "),"
-	                      " CASE WHEN c.account > $6 THEN 0 ELSE 1 END, c.account,"
-	                      " c.next_attempt_at LIMIT 1")};
+		.query = db_query(
+			connection, CERTIFICATIONS
+			" JOIN chains s ON s.account = c.account AND s.chain = c.chain"
+			" WHERE c.status = 'processing' AND (c.next_attempt_at <= $1"
+			" OR (c.lease = $2 AND c.attempts < $3))"
+			" AND (c.chain % 2 = 1 OR " SEALED_SEQUENCE(
+				"s") " >= c.last_sequence)"
+					 " AND ($4 = 0 OR (SELECT COUNT(*) FROM certifications r WHERE" WORKED_ON
+					 " AND substr(r.lease, 1, length(CAST($5 AS TEXT))) ="
+					 " CAST($5 AS TEXT)) < $4)"
+					 " ORDER BY (SELECT COUNT(*) FROM certifications r WHERE" WORKED_ON "),"
+					 " CASE WHEN c.account > $6 THEN 0 ELSE 1 END, c.account,"
+					 " c.next_attempt_at LIMIT 1")};
 	db_bind_integer(row.query, claim->now_us);
 	db_bind_string(row.query, claim->holder);
 	db_bind_integer(row.query, CLAIM_RESUMED_MAX);
@@ -293,12 +295,13 @@ int store_find_overdue_certification(struct store *store, int64_t before_us, int
 	int result = begin_read(store, &connection, error);
 	if (result)
 		return result;
-	struct row row = {.arena = arena,
-	                  .query =
-	                      db_query(connection, CERTIFICATIONS
-	                               " JOIN chains s ON s.account = c.account AND s.chain = c.chain"
-	                               " WHERE c.status = 'processing' AND c.requested_at < $1"
-	                               " AND c.chain % 2 = 0 AND s.sealed_sequence < c.last_sequence"
+	struct row row = {
+		.arena = arena,
+		.query = db_query(connection, CERTIFICATIONS
+	                      " JOIN chains s ON s.account = c.account AND s.chain = c.chain"
+	                      " WHERE c.status = 'processing' AND c.requested_at < $1"
+	                      " AND c.chain % 2 = 0 AND " SEALED_SEQUENCE(
+							  "s") " < c.last_sequence"
 	                               " AND c.certification > $2 ORDER BY c.certification LIMIT 1")};
 	db_bind_integer(row.query, before_us);
 	db_bind_integer(row.query, after);

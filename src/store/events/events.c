@@ -93,7 +93,8 @@ static void cover_begin(struct cover *cover, struct db_connection *connection, i
 {
 	*cover = (struct cover){.connection = connection, .account = account, .chain = chain};
 	struct db_query *query = db_query(
-		connection, "SELECT sealed_sequence FROM chains WHERE account = $1 AND chain = $2");
+		connection,
+		"SELECT " SEALED_SEQUENCE("chains") " FROM chains WHERE account = $1 AND chain = $2");
 	db_bind_integer(query, account);
 	db_bind_integer(query, chain);
 	if (db_step(query))
@@ -325,9 +326,10 @@ int store_get_chain(struct store *store, int64_t account, int64_t chain, struct 
                     struct error *error)
 {
 	struct db_connection *reader = db_take_reader(store->db);
-	struct db_query *query = db_query(
-		reader, "SELECT created_at, genesis_hash, last_sequence, last_received_at, "
-				"last_chain_hash, sealed_sequence FROM chains WHERE account = $1 AND chain = $2");
+	struct db_query *query =
+		db_query(reader, "SELECT created_at, genesis_hash, last_sequence, last_received_at, "
+	                     "last_chain_hash, " SEALED_SEQUENCE(
+							 "chains") " FROM chains WHERE account = $1 AND chain = $2");
 	db_bind_integer(query, account);
 	db_bind_integer(query, chain);
 	bool found = db_step(query);

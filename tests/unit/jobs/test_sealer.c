@@ -220,7 +220,7 @@ static void a_segment_that_cannot_be_written_is_set_apart(void **state)
 	office_stop_jobs(&office);
 	change(
 		"INSERT INTO segments SELECT account, chain, 2, 'seg_other', 6, 6, round, root, document,"
-		" nodes, path FROM segments");
+		" nodes, path, place FROM segments");
 	register_in(&first, 5, clock_now_us());
 	register_in(&second, 5, clock_now_us());
 	office_start_jobs(&office);
@@ -296,6 +296,102 @@ static void a_clock_that_is_set_forward_is_relied_on_again(void **state)
 	assert_int_equal(service_clock_ready(&office.service, &error), OK);
 }
 
+static int64_t last_round(void)
+{
+	int64_t round;
+	struct sha256 token_hash;
+	assert_int_equal(store_last_round(office.service.store, &round, &token_hash, &error), OK);
+	return round;
+}
+
+static int64_t round_of(const struct sample *channel)
+{
+	ARENA_AUTO struct arena arena;
+	arena_init(&arena, 1 << 20);
+	struct segment_record segment;
+	assert_int_equal(store_find_segment(office.service.store, channel->account, channel->live_chain,
+	                                    1, &arena, &segment, &error),
+	                 OK);
+	return segment.round;
+}
+
+enum { MANY = 12 };
+static struct sample many[MANY];
+
+static void register_in_many(void)
+{
+	for (int i = 0; i < MANY; i++) {
+		sample_add_channel(&office.sample, MODALITY_HASH_ONLY);
+		many[i] = office.sample;
+		register_in(&many[i], 2, clock_now_us());
+	}
+}
+
+static void seal_in_small_blocks(size_t round_blocks)
+{
+	struct sealer sealer;
+	struct keeper *keeper;
+	assert_int_equal(keeper_start(&keeper, &error), OK);
+	assert_int_equal(sealer_init(&sealer, &office.service, "node", keeper), OK);
+	sealer.sealing.block_segments = 2;
+	sealer.sealing.round_blocks = round_blocks;
+	run_once(&sealer);
+	sealer_free(&sealer);
+	keeper_end(keeper);
+}
+
+/* However many chains and blocks, one timestamp; more only when no more fits into a round. */
+static void a_pass_takes_one_timestamp(void **state)
+{
+	register_in_many();
+	seal_in_small_blocks(100);
+	assert_int_equal(last_round(), 1);
+	for (int i = 0; i < MANY; i++)
+		assert_int_equal(sealed_of(&many[i]), 2);
+	for (int i = 0; i < MANY; i++)
+		register_in(&many[i], 2, clock_now_us());
+	seal_in_small_blocks(4);
+	assert_int_equal(last_round(), 3);
+	for (int i = 0; i < MANY; i++)
+		assert_int_equal(sealed_of(&many[i]), 4);
+}
+
+/* It does not wait for the chains before its own, nor for those behind it. */
+static void what_a_certification_waits_for_is_sealed_first(void **state)
+{
+	char id[ID_SIZE];
+	register_in_many();
+	office.sample = many[MANY - 1];
+	office_use_channel(&office);
+	office_request(&office, MODE_LIVE, 1, 2, id);
+	seal_in_small_blocks(100);
+	assert_int_equal(last_round(), 2);
+	assert_int_equal(round_of(&many[MANY - 1]), 1);
+	for (int i = 0; i < MANY - 1; i++)
+		assert_int_equal(round_of(&many[i]), 2);
+}
+
+/* While no authority answers, pass after pass adds nothing to what is staged. */
+static void an_outage_makes_no_more_segments(void **state)
+{
+	struct staged_round staged;
+	register_in_many();
+	office_break_authority(&office);
+	for (int i = 0; i < 3; i++) {
+		seal_in_small_blocks(100);
+		assert_int_equal(store_get_staged_round(office.service.store, &staged, &error), OK);
+		assert_int_equal(staged.blocks, MANY / 2);
+		for (int k = 0; k < MANY; k++)
+			register_in(&many[k], 1, clock_now_us());
+	}
+	assert_int_equal(sealed_of(&many[0]), 0);
+	office_mend_authority(&office);
+	seal_in_small_blocks(100);
+	assert_int_equal(last_round(), 2);
+	for (int i = 0; i < MANY; i++)
+		assert_int_equal(sealed_of(&many[i]), 5);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -306,6 +402,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(broken_chains_starve_nobody, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_clock_that_is_set_forward_is_relied_on_again,
 	                                    set_up_behind, tear_down),
+		cmocka_unit_test_setup_teardown(a_pass_takes_one_timestamp, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(what_a_certification_waits_for_is_sealed_first, set_up,
+	                                    tear_down),
+		cmocka_unit_test_setup_teardown(an_outage_makes_no_more_segments, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_is_ahead_of_the_clock_stays_pending, set_up,
 	                                    tear_down),
 	};

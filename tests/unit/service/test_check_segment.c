@@ -15,7 +15,8 @@
 #include "service/stored_segment.h"
 
 static struct office office;
-static struct sample first, second; /* two channels: a segment of each in either round */
+static struct sample first,
+	second; /* two channels: a segment of each in either round, and staged */
 
 /* What the store is made to say. */
 static struct {
@@ -96,6 +97,9 @@ static int open_group(void **state)
 		register_in(&second, 200);
 		office_seal(&office);
 	}
+	register_in(&first, 5);
+	register_in(&second, 200);
+	office_stage(&office); /* for a third round, which does not come */
 	return 0;
 }
 
@@ -143,7 +147,7 @@ static void whole_ones_are_found_whole(void **state)
 			assert_int_equal(before.last_round, number);
 		}
 	struct error error = {0};
-	assert_int_equal(check_of(&first, 3, &before, &error), ERR_NOT_FOUND);
+	assert_int_equal(check_of(&first, 4, &before, &error), ERR_NOT_FOUND);
 }
 
 static void expect_fault(const struct sample *channel, int64_t number, const char *words)
@@ -153,6 +157,39 @@ static void expect_fault(const struct sample *channel, int64_t number, const cha
 	assert_int_equal(check_of(channel, number, &before, &error), ERR_CORRUPT);
 	assert_non_null(strstr(error.cause, words));
 	assert_ptr_equal(strstr(error.cause, "segment seg_"), error.cause);
+}
+
+static void move_on_place(struct segment_record *segment)
+{
+	segment->place++;
+}
+
+static void move_to_another_block(struct segment_record *segment)
+{
+	segment->place += ROUND_BLOCK_SEGMENTS_MAX;
+}
+
+static void claim_a_later_round(struct segment_record *segment)
+{
+	segment->round++;
+}
+
+/* They are sealed by no round yet, and stand in the block that the next one will have. */
+static void staged_ones_are_found_whole(void **state)
+{
+	static const char words[] = "it is not in the block that it is staged in";
+	struct checked_segment before = {0};
+	assert_int_equal(check(&first, 2, &before), OK);
+	assert_int_equal(check(&first, 3, &before), OK);
+	assert_int_equal(before.last_round, 2);
+	assert_int_equal(check(&second, 3, &before), OK);
+	altered.segment = move_on_place;
+	expect_fault(&first, 3, words);
+	expect_fault(&second, 3, words); /* there are two */
+	altered.segment = move_to_another_block;
+	expect_fault(&first, 3, words);
+	altered.segment = claim_a_later_round;
+	expect_fault(&first, 3, "its round is missing");
 }
 
 static void flip(struct slice bytes, size_t at)
@@ -329,13 +366,33 @@ static void impossible_ranges_are_not_read(void **state)
 
 /* ---- rounds ---- */
 
+/* As in rounds of before: its sibling in a round of two. */
+static void have_path(struct segment_record *segment)
+{
+	static struct sha256 sibling;
+	ARENA_AUTO struct arena arena;
+	struct segment_record other;
+	arena_init(&arena, 1 << 20);
+	bool is_first = segment->chain == first.live_chain;
+	const struct sample *beside = is_first ? &second : &first;
+	assert_int_equal(__real_store_get_segment(office.service.store, beside->account,
+	                                          beside->live_chain, segment->number, &arena, &other,
+	                                          NULL),
+	                 OK);
+	sibling = other.root;
+	segment->place = SEGMENT_HAS_PATH;
+	segment->path = slice_make(&sibling, sizeof sibling);
+}
+
 static void flip_path(struct segment_record *segment)
 {
+	have_path(segment);
 	flip(segment->path, 0);
 }
 
 static void cut_path(struct segment_record *segment)
 {
+	have_path(segment);
 	segment->path.size--;
 }
 
@@ -346,6 +403,15 @@ static void flip_round_root(struct round_record *round)
 
 static void paths_lead_to_the_rounds_root(void **state)
 {
+	struct checked_segment before = {0};
+	altered.segment = have_path;
+	assert_int_equal(check(&first, 1, &before), OK);
+	assert_int_equal(check(&second, 2, &before), OK);
+	altered.segment = move_on_place;
+	expect_fault(&first, 1, "path does not lead to its round's root");
+	expect_fault(&second, 1, "path does not lead to its round's root");
+	altered.segment = move_to_another_block;
+	expect_fault(&first, 1, "its block is missing");
 	altered.segment = flip_path;
 	expect_fault(&first, 1, "path does not lead to its round's root");
 	altered.segment = cut_path;
@@ -463,6 +529,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(whole_ones_are_found_whole, set_up),
+		cmocka_unit_test_setup(staged_ones_are_found_whole, set_up),
 		cmocka_unit_test_setup(documents_say_what_the_segment_is, set_up),
 		cmocka_unit_test_setup(a_seal_is_compared_with_the_one_before, set_up),
 		cmocka_unit_test_setup(trees_follow_from_documents_and_events, set_up),

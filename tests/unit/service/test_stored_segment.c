@@ -66,15 +66,16 @@ static void test_document(void **state)
 static void test_path(void **state)
 {
 	struct sha256 siblings[TREE_PROOF_MAX + 1] = {{{0}}};
-	struct segment_record segment = {.segment_id = "seg_a1", .root = sha256_of("root", 4)};
+	struct segment_record segment = {
+		.segment_id = "seg_a1", .root = sha256_of("root", 4), .place = SEGMENT_HAS_PATH};
 	struct tree_proof path;
 	struct error error = {0};
 	segment.path = slice_make(siblings, SHA256_SIZE);
-	assert_int_equal(stored_segment_path(&segment, &path, &error), OK);
+	assert_int_equal(stored_segment_path(NULL, &segment, &path, &error), OK);
 	assert_int_equal(path.count, 1);
 	assert_true(sha256_equal(&path.leaf, &segment.root));
 	segment.path.size = sizeof siblings;
-	assert_int_equal(stored_segment_path(&segment, &path, &error), ERR_CORRUPT);
+	assert_int_equal(stored_segment_path(NULL, &segment, &path, &error), ERR_CORRUPT);
 	assert_non_null(strstr(error.cause, "seg_a1"));
 }
 

@@ -208,7 +208,26 @@ static void seal(void)
 	                                 .last_sequence = chain.last_sequence,
 	                                 .document = slice_of("{}"),
 	                                 .nodes = slice_of("n")};
-	IN_TURN(store_write_round(sample.store, &round, &segment, 1, &failed, &error));
+	struct staged_round staged;
+	IN_TURN(store_get_staged_round(sample.store, &staged, &error));
+	assert_int_equal(staged.blocks, 0);
+	struct round_block block = {.round = round.round, .events = 1};
+	IN_TURN(store_stage_block(sample.store, &block, &segment, 1, &failed, &error));
+	struct slice roots;
+	IN_TURN(store_read_block(sample.store, round.round, 0, &arena, &roots, &block.events, &error));
+	assert_true(slice_equal(roots, slice_make(&segment.root, SHA256_SIZE)));
+	bool awaited;
+	IN_TURN(store_round_is_awaited(sample.store, &awaited, &error));
+	IN_TURN(store_list_wanted(sample.store, 1, &chain, &count, &error));
+	struct round_token second = {.authority = "b",
+	                             .kind = "development",
+	                             .request = slice_of("r"),
+	                             .response_head = slice_of("h"),
+	                             .token = slice_of("t")};
+	round.blocks = roots;
+	round.second = &second;
+	IN_TURN(store_write_round(sample.store, &round, &error));
+	IN_TURN(store_get_second_token(sample.store, round.round, &arena, &second, &error));
 	struct round_record read;
 	IN_TURN(store_get_round(sample.store, 1, &arena, &read, &error));
 	IN_TURN(store_find_segment(sample.store, sample.account, sample.live_chain, 2, &arena, &segment,

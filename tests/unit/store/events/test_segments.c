@@ -83,7 +83,7 @@ static void test_unsealed(void **state)
 
 	struct round_record round = make_round(1);
 	struct segment_record segment = make_segment(&chains[0], 5);
-	assert_int_equal(store_write_round(sample.store, &round, &segment, 1, &failed, &error), OK);
+	assert_int_equal(sample_write_round(&sample, &round, &segment, 1, &failed, &error), OK);
 	assert_int_equal(list(chains, 4), 1);
 	assert_int_equal(chains[0].sealed_sequence, 5);
 	assert_int_equal(chains[0].sealed_segment, 1);
@@ -91,7 +91,7 @@ static void test_unsealed(void **state)
 
 	round = make_round(2);
 	segment = make_segment(&chains[0], 2);
-	assert_int_equal(store_write_round(sample.store, &round, &segment, 1, &failed, &error), OK);
+	assert_int_equal(sample_write_round(&sample, &round, &segment, 1, &failed, &error), OK);
 	assert_int_equal(list(chains, 4), 0);
 	sample_register(&sample, MODE_LIVE, 1);
 	assert_int_equal(list(chains, 4), 1);
@@ -121,7 +121,7 @@ static void test_read_back(void **state)
 	chain.sealed_segment = 1;
 	segments[1] = make_segment(&chain, 3);
 	struct round_record round = make_round(1);
-	assert_int_equal(store_write_round(sample.store, &round, segments, 2, &failed, &error), OK);
+	assert_int_equal(sample_write_round(&sample, &round, segments, 2, &failed, &error), OK);
 
 	struct segment_record segment;
 	assert_int_equal(store_find_segment(sample.store, sample.account, sample.live_chain, 4, &arena,
@@ -191,25 +191,25 @@ static void test_fence(void **state)
 	assert_int_equal(list(&chain, 1), 1);
 	struct round_record round = make_round(1);
 	struct segment_record segment = make_segment(&chain, 3);
-	assert_int_equal(store_write_round(sample.store, &round, &segment, 1, &failed, &error), OK);
-	assert_int_equal(store_write_round(sample.store, &round, &segment, 1, &failed, &error),
+	assert_int_equal(sample_write_round(&sample, &round, &segment, 1, &failed, &error), OK);
+	assert_int_equal(sample_write_round(&sample, &round, &segment, 1, &failed, &error),
 	                 ERR_REFUSED);
 	round.round = 3;
-	assert_int_equal(store_write_round(sample.store, &round, &segment, 1, &failed, &error),
+	assert_int_equal(sample_write_round(&sample, &round, &segment, 1, &failed, &error),
 	                 ERR_REFUSED);
 	round.round = 2; /* the next round, but a segment that is there already */
-	assert_int_equal(store_write_round(sample.store, &round, &segment, 1, &failed, &error),
+	assert_int_equal(sample_write_round(&sample, &round, &segment, 1, &failed, &error),
 	                 ERR_REFUSED);
 	assert_int_equal(list(&chain, 1), 1);
 	segment = make_segment(&chain, 4); /* more events than the chain has */
-	assert_int_equal(store_write_round(sample.store, &round, &segment, 1, &failed, &error),
+	assert_int_equal(sample_write_round(&sample, &round, &segment, 1, &failed, &error),
 	                 ERR_REFUSED);
 	int64_t last;
 	struct sha256 token_hash;
 	assert_int_equal(store_last_round(sample.store, &last, &token_hash, &error), OK);
 	assert_int_equal(last, 1);
 	segment = make_segment(&chain, 3);
-	assert_int_equal(store_write_round(sample.store, &round, &segment, 1, &failed, &error), OK);
+	assert_int_equal(sample_write_round(&sample, &round, &segment, 1, &failed, &error), OK);
 }
 
 static void test_chain_hashes(void **state)

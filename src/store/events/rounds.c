@@ -1,0 +1,492 @@
+/* Rounds: the blocks of segments that are staged for one, its timestamp, and reading both. */
+#include "store/events/segments.h"
+#include "store/transaction.h"
+
+#include <stdlib.h>
+
+/* ---- a block ---- */
+
+static int move_chain_on(struct db_connection *connection, const struct segment_record *segment,
+                         int64_t round, struct error *error)
+{
+	struct db_query *query = db_query(
+		connection, "UPDATE chains SET sealed_sequence = $3, sealed_segment = $4, seal_hash = $5,"
+					" sealed_before = CASE WHEN sealed_round = $7 THEN sealed_before"
+					" ELSE sealed_sequence END, sealed_round = $7"
+					" WHERE account = $1 AND chain = $2 AND sealed_sequence = $6 - 1"
+					" AND sealed_segment = $4 - 1 AND last_sequence >= $3");
+	db_bind_integer(query, segment->account);
+	db_bind_integer(query, segment->chain);
+	db_bind_integer(query, segment->last_sequence);
+	db_bind_integer(query, segment->number);
+	db_bind_blob(query, &segment->seal_hash, sizeof segment->seal_hash);
+	db_bind_integer(query, segment->first_sequence);
+	db_bind_integer(query, round);
+	int64_t changes = 0;
+	int result = db_execute(query, &changes, error);
+	if (!result && changes != 1)
+		return error_cause(error, ERR_REFUSED, "segment %s does not continue its chain",
+		                   segment->segment_id);
+	return result;
+}
+
+static int write_segment(struct db_connection *connection, const struct segment_record *segment,
+                         int64_t round, int64_t place, struct error *error)
+{
+	int result = move_chain_on(connection, segment, round, error);
+	if (result)
+		return result;
+	struct db_query *query =
+		db_query(connection, "INSERT INTO segments (account, chain, number, segment_id,"
+	                         " first_sequence, last_sequence, round, root, document, nodes, path,"
+	                         " place) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)");
+	db_bind_integer(query, segment->account);
+	db_bind_integer(query, segment->chain);
+	db_bind_integer(query, segment->number);
+	db_bind_string(query, segment->segment_id);
+	db_bind_integer(query, segment->first_sequence);
+	db_bind_integer(query, segment->last_sequence);
+	db_bind_integer(query, round);
+	db_bind_blob(query, &segment->root, sizeof segment->root);
+	db_bind_text(query, segment->document);
+	db_bind_blob(query, segment->nodes.data, segment->nodes.size);
+	db_bind_blob(query, "", 0);
+	db_bind_integer(query, place);
+	result = db_execute(query, NULL, error);
+	if (result)
+		return result;
+	query = db_query(connection, "DELETE FROM unsealed_chains WHERE account = $1 AND chain = $2"
+	                             " AND EXISTS (SELECT 1 FROM chains c WHERE c.account = $1"
+	                             " AND c.chain = $2 AND last_sequence = sealed_sequence)");
+	db_bind_integer(query, segment->account);
+	db_bind_integer(query, segment->chain);
+	/* The count is what makes all of this segment show its errors now, not at the next. */
+	int64_t changes = 0;
+	return db_execute(query, &changes, error);
+}
+
+/* The row of the round to come is what keeps two sealers apart, and one that adds a block from one
+ * that writes the round: whoever comes second finds it changed. */
+static int take_staged(struct db_connection *connection, int64_t round, int64_t blocks,
+                       int64_t next_round, int64_t next_blocks, struct error *error)
+{
+	struct db_query *query =
+		db_query(connection, "UPDATE staged_round SET round = $3, blocks = $4"
+	                         " WHERE (round = $1 AND blocks = $2) OR ($2 = 0 AND round < $1)");
+	db_bind_integer(query, round);
+	db_bind_integer(query, blocks);
+	db_bind_integer(query, next_round);
+	db_bind_integer(query, next_blocks);
+	int64_t changes = 0;
+	int result = db_execute(query, &changes, error);
+	if (!result && changes != 1)
+		return error_cause(error, ERR_REFUSED, "round %lld has not %lld blocks staged",
+		                   (long long)round, (long long)blocks);
+	return result;
+}
+
+static int insert_block(struct db_connection *connection, const struct round_block *block,
+                        const struct segment_record *segments, size_t count, struct error *error)
+{
+	struct sha256 roots[ROUND_BLOCK_SEGMENTS_MAX];
+	for (size_t i = 0; i < count; i++)
+		roots[i] = segments[i].root;
+	struct db_query *query = db_query(
+		connection, "INSERT INTO round_blocks (round, block, roots, events, latest_received_at)"
+					" SELECT $1, $2, $3, $4, $5"
+					" WHERE (SELECT COALESCE(MAX(round), 0) FROM seal_rounds) = $1 - 1");
+	db_bind_integer(query, block->round);
+	db_bind_integer(query, block->number);
+	db_bind_blob(query, roots, count * sizeof *roots);
+	db_bind_integer(query, block->events);
+	db_bind_integer(query, block->latest_received_at_us);
+	int64_t changes = 0;
+	int result = db_execute(query, &changes, error);
+	if (!result && changes != 1)
+		return error_cause(error, ERR_REFUSED, "round %lld is not the next one",
+		                   (long long)block->round);
+	return result;
+}
+
+int store_stage_block(struct store *store, const struct round_block *block,
+                      const struct segment_record *segments, size_t count, size_t *ret_failed,
+                      struct error *error)
+{
+	struct db_connection *connection;
+	*ret_failed = count;
+	if (count < 1 || count > ROUND_BLOCK_SEGMENTS_MAX)
+		return error_cause(error, ERR_USAGE, "a block of %zu segments", count);
+	int result = begin_write(store, &connection, error);
+	if (result)
+		return result;
+	result = take_staged(connection, block->round, block->number, block->round, block->number + 1,
+	                     error);
+	if (!result)
+		result = insert_block(connection, block, segments, count, error);
+	for (size_t i = 0; i < count && !result; i++) {
+		int64_t place = block->number * ROUND_BLOCK_SEGMENTS_MAX + (int64_t)i;
+		result = write_segment(connection, &segments[i], block->round, place, error);
+		if (result)
+			*ret_failed = i;
+	}
+	return end_write(connection, result, error);
+}
+
+/* ---- a block taken back ---- */
+
+struct staged_segment {
+	int64_t account, chain, number, first_sequence;
+};
+
+/* The last of a chain first. */
+static int list_block(struct db_connection *connection, int64_t round, int64_t number,
+                      struct staged_segment *ret_segments, size_t *ret_count, struct error *error)
+{
+	struct db_query *query =
+		db_query_long(connection, "SELECT account, chain, number, first_sequence FROM segments"
+	                              " WHERE round = $1 AND place BETWEEN $2 AND $3"
+	                              " ORDER BY account, chain, number DESC");
+	db_bind_integer(query, round);
+	db_bind_integer(query, number * ROUND_BLOCK_SEGMENTS_MAX);
+	db_bind_integer(query, (number + 1) * ROUND_BLOCK_SEGMENTS_MAX - 1);
+	size_t count = 0;
+	for (; count < ROUND_BLOCK_SEGMENTS_MAX && db_step(query); count++)
+		ret_segments[count] = (struct staged_segment){db_integer(query, 0), db_integer(query, 1),
+		                                              db_integer(query, 2), db_integer(query, 3)};
+	*ret_count = count;
+	return db_end(query, error);
+}
+
+/* The digest of the seal document of the segment before is that of its text. */
+static int read_seal_hash(struct db_connection *connection, const struct staged_segment *segment,
+                          struct sha256 *ret_hash, struct error *error)
+{
+	struct db_query *query =
+		db_query(connection, "SELECT document FROM segments WHERE account = $1 AND chain = $2"
+	                         " AND number = $3 - 1");
+	db_bind_integer(query, segment->account);
+	db_bind_integer(query, segment->chain);
+	db_bind_integer(query, segment->number);
+	bool found = db_step(query);
+	if (found) {
+		struct slice document = db_text(query, 0);
+		*ret_hash = sha256_of(document.data, document.size);
+	}
+	int result = db_end(query, error);
+	if (!result && !found)
+		return error_cause(error, ERR_CORRUPT, "chain %lld: segment %lld is missing",
+		                   (long long)segment->chain, (long long)segment->number - 1);
+	return result;
+}
+
+static int run_of_segment(struct db_connection *connection, const char *literal_sql,
+                          const struct staged_segment *segment, bool with_number,
+                          struct error *error)
+{
+	struct db_query *query = db_query(connection, literal_sql);
+	db_bind_integer(query, segment->account);
+	db_bind_integer(query, segment->chain);
+	if (with_number)
+		db_bind_integer(query, segment->number);
+	return db_execute(query, NULL, error);
+}
+
+static int unstage_segment(struct db_connection *connection, const struct staged_segment *segment,
+                           struct error *error)
+{
+	struct sha256 hash;
+	int result = segment->number > 1 ? read_seal_hash(connection, segment, &hash, error) : OK;
+	if (result)
+		return result;
+	struct db_query *query = db_query(
+		connection, "UPDATE chains SET sealed_sequence = $4 - 1, sealed_segment = $3 - 1,"
+					" seal_hash = $5 WHERE account = $1 AND chain = $2 AND sealed_segment = $3");
+	db_bind_integer(query, segment->account);
+	db_bind_integer(query, segment->chain);
+	db_bind_integer(query, segment->number);
+	db_bind_integer(query, segment->first_sequence);
+	if (segment->number > 1)
+		db_bind_blob(query, &hash, sizeof hash);
+	else
+		db_bind_null(query);
+	int64_t changes = 0;
+	result = db_execute(query, &changes, error);
+	if (!result && changes != 1)
+		return error_cause(error, ERR_REFUSED, "chain %lld: segment %lld is not the last",
+		                   (long long)segment->chain, (long long)segment->number);
+	if (!result)
+		result = run_of_segment(connection,
+		                        "DELETE FROM segments WHERE account = $1"
+		                        " AND chain = $2 AND number = $3",
+		                        segment, true, error);
+	if (!result)
+		result = run_of_segment(connection,
+		                        "INSERT INTO unsealed_chains (account, chain)"
+		                        " VALUES ($1, $2) ON CONFLICT DO NOTHING",
+		                        segment, false, error);
+	return result;
+}
+
+static int delete_block(struct db_connection *connection, int64_t round, int64_t number,
+                        struct error *error)
+{
+	struct db_query *query =
+		db_query(connection, "DELETE FROM round_blocks WHERE round = $1 AND block = $2"
+	                         " AND NOT EXISTS (SELECT 1 FROM seal_rounds WHERE round = $1)");
+	db_bind_integer(query, round);
+	db_bind_integer(query, number);
+	int64_t changes = 0;
+	int result = db_execute(query, &changes, error);
+	if (!result && changes != 1)
+		return error_cause(error, ERR_REFUSED, "round %lld: block %lld is not staged",
+		                   (long long)round, (long long)number);
+	return result;
+}
+
+int store_unstage_block(struct store *store, int64_t round, int64_t number, struct error *error)
+{
+	struct db_connection *connection;
+	struct staged_segment *segments = calloc(ROUND_BLOCK_SEGMENTS_MAX, sizeof *segments);
+	if (!segments)
+		return ERR_NO_MEMORY;
+	size_t count = 0;
+	int result = begin_write(store, &connection, error);
+	if (result) {
+		free(segments);
+		return result;
+	}
+	result = take_staged(connection, round, number + 1, round, number, error);
+	if (!result)
+		result = delete_block(connection, round, number, error);
+	if (!result)
+		result = list_block(connection, round, number, segments, &count, error);
+	for (size_t i = 0; i < count && !result; i++)
+		result = unstage_segment(connection, &segments[i], error);
+	free(segments);
+	return end_write(connection, result, error);
+}
+
+/* ---- a round ---- */
+
+static int insert_round(struct db_connection *connection, const struct round_record *round,
+                        struct error *error)
+{
+	struct db_query *query = db_query(
+		connection,
+		"INSERT INTO seal_rounds (round, root, authority, kind, sealed_at, obtained_at, request,"
+		" response_head, token, token_hash, blocks)"
+		" SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11"
+		" WHERE (SELECT COALESCE(MAX(round), 0) FROM seal_rounds) = $1 - 1");
+	db_bind_integer(query, round->round);
+	db_bind_blob(query, &round->root, sizeof round->root);
+	db_bind_string(query, round->authority);
+	db_bind_string(query, round->kind);
+	db_bind_integer(query, round->sealed_at_us);
+	db_bind_integer(query, round->obtained_at_us);
+	db_bind_blob(query, round->request.data, round->request.size);
+	db_bind_blob(query, round->response_head.data, round->response_head.size);
+	db_bind_blob(query, round->token.data, round->token.size);
+	db_bind_blob(query, &round->token_hash, sizeof round->token_hash);
+	db_bind_blob(query, round->blocks.data, round->blocks.size);
+	int64_t changes = 0;
+	int result = db_execute(query, &changes, error);
+	if (!result && changes != 1)
+		return error_cause(error, ERR_REFUSED, "round %lld is not the next one",
+		                   (long long)round->round);
+	return result;
+}
+
+static int insert_second(struct db_connection *connection, int64_t round,
+                         const struct round_token *token, struct error *error)
+{
+	struct db_query *query =
+		db_query(connection, "INSERT INTO round_tokens (round, authority, kind, sealed_at, request,"
+	                         " response_head, token) VALUES ($1, $2, $3, $4, $5, $6, $7)");
+	db_bind_integer(query, round);
+	db_bind_string(query, token->authority);
+	db_bind_string(query, token->kind);
+	db_bind_integer(query, token->sealed_at_us);
+	db_bind_blob(query, token->request.data, token->request.size);
+	db_bind_blob(query, token->response_head.data, token->response_head.size);
+	db_bind_blob(query, token->token.data, token->token.size);
+	return db_execute(query, NULL, error);
+}
+
+int store_write_round(struct store *store, const struct round_record *round, struct error *error)
+{
+	struct db_connection *connection;
+	int64_t blocks = (int64_t)(round->blocks.size / SHA256_SIZE);
+	if (blocks < 1 || round->blocks.size % SHA256_SIZE)
+		return error_cause(error, ERR_USAGE, "a round of no whole blocks");
+	int result = begin_write(store, &connection, error);
+	if (result)
+		return result;
+	result = take_staged(connection, round->round, blocks, round->round + 1, 0, error);
+	if (!result)
+		result = insert_round(connection, round, error);
+	if (!result && round->second)
+		result = insert_second(connection, round->round, round->second, error);
+	return end_write(connection, result, error);
+}
+
+/* ---- reading ---- */
+
+int store_get_staged_round(struct store *store, struct staged_round *ret, struct error *error)
+{
+	struct staged_round staged = {.round = 1, .latest_received_at_us = TIME_NONE};
+	struct db_connection *connection;
+	int result = begin_read(store, &connection, error);
+	if (result)
+		return result;
+	struct db_query *query = db_query(
+		connection, "SELECT round, token_hash FROM seal_rounds ORDER BY round DESC LIMIT 1");
+	if (db_step(query)) {
+		staged.round = db_integer(query, 0) + 1;
+		staged.has_previous = true;
+		staged.previous_token_hash = store_sha256(db_blob(query, 1));
+	}
+	result = db_end(query, error);
+	query = result ? NULL
+	               : db_query(connection, "SELECT COUNT(*), COALESCE(MAX(latest_received_at), 0)"
+	                                      " FROM round_blocks WHERE round = $1");
+	if (query) {
+		db_bind_integer(query, staged.round);
+		if (db_step(query)) {
+			staged.blocks = db_integer(query, 0);
+			if (staged.blocks > 0)
+				staged.latest_received_at_us = db_integer(query, 1);
+		}
+		result = db_end(query, error);
+	}
+	result = end_read(connection, result);
+	if (!result)
+		*ret = staged;
+	return result;
+}
+
+int store_read_block(struct store *store, int64_t round, int64_t number, struct arena *arena,
+                     struct slice *ret_roots, int64_t *ret_events, struct error *error)
+{
+	struct db_connection *connection;
+	int result = begin_read(store, &connection, error);
+	if (result)
+		return result;
+	struct row row = {.arena = arena,
+	                  .query = db_query(connection, "SELECT roots, events FROM round_blocks"
+	                                                " WHERE round = $1 AND block = $2")};
+	db_bind_integer(row.query, round);
+	db_bind_integer(row.query, number);
+	struct slice roots = {0};
+	int64_t events = 0;
+	bool found = db_step(row.query);
+	if (found) {
+		roots = row_bytes(&row, 0);
+		events = db_integer(row.query, 1);
+	}
+	result = end_read(connection, row_result(&row, found, error));
+	if (!result) {
+		*ret_roots = roots;
+		*ret_events = events;
+	}
+	return result;
+}
+
+int store_last_round(struct store *store, int64_t *ret_round, struct sha256 *ret_token_hash,
+                     struct error *error)
+{
+	struct db_connection *connection;
+	int result = begin_read(store, &connection, error);
+	if (result)
+		return result;
+	struct db_query *query = db_query(
+		connection, "SELECT round, token_hash FROM seal_rounds ORDER BY round DESC LIMIT 1");
+	int64_t round = 0;
+	struct sha256 token_hash = {{0}};
+	if (db_step(query)) {
+		round = db_integer(query, 0);
+		token_hash = store_sha256(db_blob(query, 1));
+	}
+	result = end_read(connection, db_end(query, error));
+	if (!result) {
+		*ret_round = round;
+		*ret_token_hash = token_hash;
+	}
+	return result;
+}
+
+int store_last_seal_time(struct store *store, int64_t *ret_sealed_at_us, struct error *error)
+{
+	struct db_connection *connection;
+	int result = begin_read(store, &connection, error);
+	if (result)
+		return result;
+	struct db_query *query =
+		db_query(connection, "SELECT sealed_at FROM seal_rounds ORDER BY round DESC LIMIT 1");
+	int64_t sealed_at_us = db_step(query) ? db_integer(query, 0) : TIME_NONE;
+	result = end_read(connection, db_end(query, error));
+	if (!result)
+		*ret_sealed_at_us = sealed_at_us;
+	return result;
+}
+
+int store_get_round(struct store *store, int64_t round, struct arena *arena,
+                    struct round_record *ret_round, struct error *error)
+{
+	struct db_connection *connection;
+	int result = begin_read(store, &connection, error);
+	if (result)
+		return result;
+	struct row row = {.arena = arena,
+	                  .query =
+	                      db_query(connection,
+	                               "SELECT root, authority, kind, sealed_at, obtained_at, request,"
+	                               " response_head, token, token_hash, blocks FROM seal_rounds"
+	                               " WHERE round = $1")};
+	db_bind_integer(row.query, round);
+	struct round_record record = {.round = round};
+	bool found = db_step(row.query);
+	if (found) {
+		record.root = store_sha256(db_blob(row.query, 0));
+		record.authority = row_string(&row, 1);
+		record.kind = row_string(&row, 2);
+		record.sealed_at_us = db_integer(row.query, 3);
+		record.obtained_at_us = db_integer(row.query, 4);
+		record.request = row_bytes(&row, 5);
+		record.response_head = row_bytes(&row, 6);
+		record.token = row_bytes(&row, 7);
+		record.token_hash = store_sha256(db_blob(row.query, 8));
+		record.blocks = row_bytes(&row, 9);
+	}
+	result = end_read(connection, row_result(&row, found, error));
+	if (!result)
+		*ret_round = record;
+	return result;
+}
+
+int store_get_second_token(struct store *store, int64_t round, struct arena *arena,
+                           struct round_token *ret_token, struct error *error)
+{
+	struct db_connection *connection;
+	int result = begin_read(store, &connection, error);
+	if (result)
+		return result;
+	struct row row = {.arena = arena,
+	                  .query = db_query(connection, "SELECT authority, kind, sealed_at, request,"
+	                                                " response_head, token FROM round_tokens"
+	                                                " WHERE round = $1")};
+	db_bind_integer(row.query, round);
+	struct round_token token = {0};
+	bool found = db_step(row.query);
+	if (found) {
+		token.authority = row_string(&row, 0);
+		token.kind = row_string(&row, 1);
+		token.sealed_at_us = db_integer(row.query, 2);
+		token.request = row_bytes(&row, 3);
+		token.response_head = row_bytes(&row, 4);
+		token.token = row_bytes(&row, 5);
+	}
+	result = end_read(connection, row_result(&row, found, error));
+	if (!result)
+		*ret_token = token;
+	return result;
+}
