@@ -167,6 +167,32 @@ static void check_count(const struct check *check, const char *setting, const ch
 		fault(check, setting, "must have one value for all authorities, or one for each");
 }
 
+/* Whether two authorities of the list are at one address. */
+static bool has_twice(const char *list)
+{
+	struct slice item, other;
+	while (next_item(&list, &item)) {
+		const char *rest = list;
+		while (next_item(&rest, &other))
+			if (slice_equal(item, other))
+				return true;
+	}
+	return false;
+}
+
+static void check_tokens(const struct check *check, bool serving, unsigned authorities)
+{
+	const struct settings *settings = check->settings;
+	check_range(check, "tsa.tokens", settings->tsa_tokens, 1, 2);
+	check_duration(check, "tsa.divergence_bound", settings->tsa_divergence_bound, 100000, "100ms");
+	if (settings->tsa_tokens != 2)
+		return;
+	if (serving && authorities < 2)
+		fault(check, "tsa.tokens", "can be 2 only with two authorities or more in tsa.url");
+	else if (has_twice(settings->tsa_url))
+		fault(check, "tsa.url", "must not list an authority twice with tsa.tokens = 2");
+}
+
 static void check_authorities(const struct check *check, bool serving)
 {
 	const struct settings *settings = check->settings;
@@ -201,6 +227,7 @@ static void check_authorities(const struct check *check, bool serving)
 	check_count(check, "tsa.kind", settings->tsa_kind, count);
 	check_count(check, "tsa.roots", settings->tsa_roots, count);
 	check_count(check, "tsa.policy", settings->tsa_policy, count);
+	check_tokens(check, serving, count);
 	check_networks(check, "tsa.allow_networks", settings->tsa_allow_networks);
 	check_duration(check, "tsa.timeout", settings->tsa_timeout, 100000, "100ms");
 	check_duration(check, "tsa.time_bound", settings->tsa_time_bound, 1000000, "1s");

@@ -319,9 +319,10 @@ static const char *cause_of(const struct error *error, int code)
 	return error->cause[0] ? error->cause : error_general_message(code, LANGUAGE_ENGLISH);
 }
 
-int authorities_timestamp(struct authorities *authorities, const struct sha256 *imprint,
-                          int64_t earliest_us, struct authority_result *ret_result,
-                          struct authority_failures *ret_failures, struct error *error)
+/* `except` is the URL of one that is left out; NULL: none. */
+static int ask_in_turn(struct authorities *authorities, const struct sha256 *imprint,
+                       int64_t earliest_us, const char *except, struct authority_result *ret_result,
+                       struct authority_failures *ret_failures, struct error *error)
 {
 	struct authority_failures failures = {0};
 	int code = ERR_AUTHORITY;
@@ -334,6 +335,8 @@ int authorities_timestamp(struct authorities *authorities, const struct sha256 *
 		char last_reason[AUTHORITY_REASON_SIZE];
 		int64_t started_us = clock_monotonic_us();
 
+		if (except && strcmp(authority->options.url, except) == 0)
+			continue;
 		if (is_left_alone(authorities, authority, last_reason)) {
 			note_failure(&failures, authority, last_reason, true);
 			continue;
@@ -357,10 +360,28 @@ int authorities_timestamp(struct authorities *authorities, const struct sha256 *
 	}
 	if (ret_failures)
 		*ret_failures = failures;
+	if (code != 0 && failures.count == 0)
+		return error_cause(error, ERR_AUTHORITY, "there is no other authority");
 	if (code != 0)
 		return error_cause(error, lacked ? ERR_NO_MEMORY : ERR_AUTHORITY, "%s: %s",
 		                   failures.items[0].name, failures.items[0].reason);
 	return 0;
+}
+
+int authorities_timestamp(struct authorities *authorities, const struct sha256 *imprint,
+                          int64_t earliest_us, struct authority_result *ret_result,
+                          struct authority_failures *ret_failures, struct error *error)
+{
+	return ask_in_turn(authorities, imprint, earliest_us, NULL, ret_result, ret_failures, error);
+}
+
+int authorities_timestamp_apart(struct authorities *authorities, const struct sha256 *imprint,
+                                int64_t earliest_us, const struct authority_result *first,
+                                struct authority_result *ret_result,
+                                struct authority_failures *ret_failures, struct error *error)
+{
+	return ask_in_turn(authorities, imprint, earliest_us, first->url, ret_result, ret_failures,
+	                   error);
 }
 
 void authorities_ask_time(struct authorities *authorities, int64_t bound_us)

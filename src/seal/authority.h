@@ -88,6 +88,13 @@ int authorities_timestamp(struct authorities *authorities, const struct sha256 *
                           int64_t earliest_us, struct authority_result *ret_result,
                           struct authority_failures *ret_failures, struct error *error) MUST_CHECK;
 
+/* The same from any other than the one that gave `first`: a second, independent time. */
+int authorities_timestamp_apart(struct authorities *authorities, const struct sha256 *imprint,
+                                int64_t earliest_us, const struct authority_result *first,
+                                struct authority_result *ret_result,
+                                struct authority_failures *ret_failures, struct error *error)
+	MUST_CHECK;
+
 /* The latest time that it may be now by their last good timestamps, whatever our clock was set to
  * since. Before the first: by those that only our clock did not agree with; before these: by our
  * clock as it was at the creation. */

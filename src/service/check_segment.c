@@ -55,6 +55,23 @@ static int check_staged(struct store *store, const struct segment_record *segmen
 	return there ? OK : fault(segment, "it is not in the block that it is staged in", error);
 }
 
+/* A round may have a second timestamp, over the same root. */
+static int check_second(struct store *store, const struct segment_record *segment,
+                        const struct round_record *round, struct arena *arena, struct error *error)
+{
+	struct round_token token;
+	struct timestamp_facts facts;
+	int result = store_get_second_token(store, round->round, arena, &token, error);
+	if (result)
+		return result == ERR_NOT_FOUND ? OK : result;
+	result = timestamp_verify_token(token.token, &round->root, slice_make(NULL, 0), &facts, error);
+	if (result && result != ERR_INVALID_EVIDENCE)
+		return result;
+	return result || facts.gen_time_us != token.sealed_at_us
+	           ? fault(segment, "the second timestamp of its round is not valid", error)
+	           : OK;
+}
+
 static int check_round(struct store *store, const struct segment_record *segment,
                        int64_t *last_round, struct arena *arena, struct error *error)
 {
@@ -88,6 +105,9 @@ static int check_round(struct store *store, const struct segment_record *segment
 	if (!sha256_equal(&token_hash, &round.token_hash) || result ||
 	    facts.gen_time_us != round.sealed_at_us)
 		return fault(segment, "the timestamp of its round is not valid", error);
+	result = check_second(store, segment, &round, arena, error);
+	if (result)
+		return result;
 	*last_round = round.round;
 	return OK;
 }

@@ -233,6 +233,31 @@ static int describe_round(struct archive_work *work, const struct round_record *
 	return result;
 }
 
+/* The second timestamp of a round, if it has one. */
+static int add_second(struct archive_work *work, int64_t number, bool covers, struct arena *arena,
+                      struct archive_round *round)
+{
+	struct round_token token;
+	enum authority_kind kind;
+	int result =
+		store_get_second_token(work->issue->service->store, number, arena, &token, work->error);
+	if (result == ERR_NOT_FOUND)
+		return OK;
+	if (!result && !authority_kind_parse(slice_of(token.kind), &kind))
+		result =
+			error_cause(work->error, ERR_CORRUPT, "round %" PRId64 ": kind %s", number, token.kind);
+	if (result)
+		return result;
+	round->tokens[round->token_count++] = (struct archive_token){
+		.authority = token.authority,
+		.kind = kind,
+		.request = token.request,
+		.token = token.token,
+		.gen_time_us = token.sealed_at_us,
+	};
+	return covers ? note_authority(work->issue, token.authority, kind) : OK;
+}
+
 static int add_round(struct archive_work *work, int64_t number, bool covers, struct arena *arena)
 {
 	struct round_record round;
@@ -255,7 +280,9 @@ static int add_round(struct archive_work *work, int64_t number, bool covers, str
 	                .gen_time_us = round.sealed_at_us}},
 		.token_count = 1,
 	};
-	result = archive_add_round(work->archive, &given, work->error);
+	result = add_second(work, number, covers, arena, &given);
+	if (!result)
+		result = archive_add_round(work->archive, &given, work->error);
 	work->last_round = number;
 	return !result && covers ? describe_round(work, &round, kind) : result;
 }

@@ -34,6 +34,12 @@ struct staging {
 	int64_t events;
 };
 
+/* What authorities gave for a round. */
+struct stamps {
+	struct authority_result first, second;
+	size_t count;
+};
+
 /* A round that is written. */
 struct closing {
 	struct sealing *sealing;
@@ -387,41 +393,126 @@ static int64_t earliest_us(const struct staged_round *round)
 	return round->latest_received_at_us - VERIFY_CLOCK_TOLERANCE_US;
 }
 
-static int timestamp(struct closing *closing, struct authority_result *ret_stamped)
+static void tell_failures(const struct authority_failures *failures)
 {
-	struct authority_failures failures = {0};
-	int result =
-		authorities_timestamp(closing->sealing->service->authorities, &closing->root,
-	                          earliest_us(&closing->round), ret_stamped, &failures, closing->error);
-	for (size_t i = 0; i < failures.count; i++)
-		if (!failures.items[i].left_alone)
-			log_warning("authority_failed", "authority", failures.items[i].name, "reason",
-			            failures.items[i].reason);
-	return result;
+	for (size_t i = 0; i < failures->count; i++)
+		if (!failures->items[i].left_alone)
+			log_warning("authority_failed", "authority", failures->items[i].name, "reason",
+			            failures->items[i].reason);
 }
 
-static int write_round(struct closing *closing, const struct authority_result *stamped)
+/* The times of one moment, had both been asked at once. */
+static void compare_times(const struct closing *closing, const struct stamps *stamps,
+                          int64_t between_us)
+{
+	const struct service *service = closing->sealing->service;
+	int64_t apart_us =
+		stamps->second.facts.gen_time_us - stamps->first.facts.gen_time_us - between_us;
+	if (apart_us <= service->settings->tsa_divergence_bound &&
+	    apart_us >= -service->settings->tsa_divergence_bound)
+		return;
+	char round[24], milliseconds[24];
+	snprintf(round, sizeof round, "%" PRId64, closing->round.round);
+	snprintf(milliseconds, sizeof milliseconds, "%" PRId64, apart_us / 1000);
+	log_error("timestamps_diverge", "round", round, "authority", stamps->first.name, "other",
+	          stamps->second.name, "milliseconds", milliseconds);
+	atomic_fetch_add(&closing->sealing->service->counters.timestamps_diverging, 1);
+}
+
+static void swap_stamps(struct stamps *stamps)
+{
+	struct authority_result first = stamps->first;
+	stamps->first = stamps->second;
+	stamps->second = first;
+}
+
+/* The response ends with its token, and is kept without it. */
+static int cut_response(const struct authority_result *stamped, struct slice *ret_head,
+                        struct error *error)
 {
 	struct slice token = buf_slice(&stamped->token);
 	struct slice response = buf_slice(&stamped->response);
 	if (token.size > response.size ||
 	    memcmp(response.data + response.size - token.size, token.data, token.size) != 0)
-		return error_cause(closing->error, ERR_INVALID_EVIDENCE,
-		                   "the response does not end with its token");
+		return error_cause(error, ERR_INVALID_EVIDENCE,
+		                   "%s: the response does not end with its token", stamped->name);
+	*ret_head = slice_make(response.data, response.size - token.size);
+	return OK;
+}
+
+/* A second time from another authority. Its absence stops no round. */
+static void timestamp_again(struct closing *closing, struct stamps *stamps)
+{
+	struct service *service = closing->sealing->service;
+	struct authority_failures failures = {0};
+	struct error error = {0};
+	int64_t first_us = clock_monotonic_us();
+	int result = authorities_timestamp_apart(service->authorities, &closing->root,
+	                                         earliest_us(&closing->round), &stamps->first,
+	                                         &stamps->second, &failures, &error);
+	int64_t between_us = clock_monotonic_us() - first_us;
+	struct slice head;
+	if (!result)
+		result = cut_response(&stamps->second, &head, &error);
+	tell_failures(&failures);
+	if (result) {
+		char round[24];
+		snprintf(round, sizeof round, "%" PRId64, closing->round.round);
+		log_warning("second_timestamp_missing", "round", round, "cause", error.cause);
+		atomic_fetch_add(&service->counters.second_timestamps_missing, 1);
+		return;
+	}
+	stamps->count = 2;
+	compare_times(closing, stamps, between_us);
+	/* One that is not qualified never stands in for one that is. */
+	if (stamps->second.kind > stamps->first.kind)
+		swap_stamps(stamps);
+}
+
+static int timestamp(struct closing *closing, struct stamps *stamps)
+{
+	struct service *service = closing->sealing->service;
+	struct authority_failures failures = {0};
+	int result =
+		authorities_timestamp(service->authorities, &closing->root, earliest_us(&closing->round),
+	                          &stamps->first, &failures, closing->error);
+	tell_failures(&failures);
+	if (result)
+		return result;
+	stamps->count = 1;
+	if (service->settings->tsa_tokens > 1)
+		timestamp_again(closing, stamps);
+	return OK;
+}
+
+static int write_round(struct closing *closing, const struct stamps *stamps)
+{
+	const struct authority_result *first = &stamps->first, *second = &stamps->second;
+	struct round_token other = {
+		.authority = second->facts.authority.subject,
+		.kind = authority_kind_text(second->kind),
+		.sealed_at_us = second->facts.gen_time_us,
+		.request = buf_slice(&second->request),
+		.token = buf_slice(&second->token),
+	};
 	struct round_record record = {
 		.round = closing->round.round,
 		.root = closing->root,
-		.authority = stamped->facts.authority.subject,
-		.kind = authority_kind_text(stamped->kind),
-		.sealed_at_us = stamped->facts.gen_time_us,
+		.authority = first->facts.authority.subject,
+		.kind = authority_kind_text(first->kind),
+		.sealed_at_us = first->facts.gen_time_us,
 		.obtained_at_us = clock_now_us(),
-		.request = buf_slice(&stamped->request),
-		.response_head = slice_make(response.data, response.size - token.size),
-		.token = token,
-		.token_hash = sha256_of(token.data, token.size),
+		.request = buf_slice(&first->request),
+		.token = buf_slice(&first->token),
+		.token_hash = sha256_of(first->token.data, first->token.size),
 		.blocks = blocks_of(closing),
+		.second = stamps->count > 1 ? &other : NULL,
 	};
-	return store_write_round(closing->sealing->service->store, &record, closing->error);
+	int result = cut_response(first, &record.response_head, closing->error);
+	if (!result && record.second)
+		result = cut_response(second, &other.response_head, closing->error);
+	return result ? result
+	              : store_write_round(closing->sealing->service->store, &record, closing->error);
 }
 
 static void count_round(const struct closing *closing)
@@ -439,16 +530,18 @@ static void count_round(const struct closing *closing)
 
 static int close_round(struct closing *closing)
 {
-	AUTHORITY_RESULT_AUTO struct authority_result stamped = {0};
+	struct stamps stamps = {0};
 	int result = read_blocks(closing);
 	if (!result)
 		result = round_tree_root(blocks_of(closing), ROUND_BLOCKS_MAX, &closing->root);
 	if (!result)
-		result = timestamp(closing, &stamped);
+		result = timestamp(closing, &stamps);
 	if (!result)
-		result = write_round(closing, &stamped);
+		result = write_round(closing, &stamps);
 	if (!result)
 		count_round(closing);
+	authority_result_free(&stamps.first);
+	authority_result_free(&stamps.second);
 	return result;
 }
 

