@@ -311,6 +311,9 @@ static int stage(struct staging *staging, struct unsealed_chain *chains, size_t 
 		arena_alloc(&staging->arena, sealing->block_segments * sizeof *staging->segments);
 	if (!staging->segments)
 		return ERR_NO_MEMORY;
+	*ret_taken = 0;
+	if (!result && staging->round.blocks >= (int64_t)sealing->round_blocks)
+		return OK; /* the proofs of more would be too long */
 	if (!result)
 		result = gather(staging, chains, count, ret_taken, ret_backlog);
 	if (result || staging->count == 0)

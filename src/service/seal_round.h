@@ -28,8 +28,8 @@ void sealing_begin_pass(struct sealing *sealing);
 /* Stages of these chains, in order, as much as one block holds (*ret_segments of them); the chains
  * move on as far as they are staged. *ret_taken of them were begun; 0: the same are to be gone
  * through again, without one that is set apart now. *ret_backlog is set when one of them has more
- * to seal. ERR_REFUSED when another node was faster. A chain that is broken is left out, tried
- * again after a pause that grows, and fails no round. */
+ * to seal. Nothing is taken while the round is full. ERR_REFUSED when another node was faster. A
+ * chain that is broken is left out, tried again after a pause that grows, and fails no round. */
 int seal_stage(struct sealing *sealing, struct unsealed_chain *chains, size_t count,
                size_t *ret_taken, size_t *ret_segments, bool *ret_backlog, struct error *error)
 	MUST_CHECK;

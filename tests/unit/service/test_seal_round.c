@@ -267,6 +267,65 @@ static void many_blocks_make_one_round(void **state)
 	assert_int_equal(last, 1);
 }
 
+/* More blocks than a round can have would make it one that nobody can close. */
+static void a_full_round_takes_no_more(void **state)
+{
+	struct unsealed_chain chain;
+	struct sealing sealing = new_sealer();
+	size_t count, taken, segments;
+	bool backlog = false, staged, full;
+	for (int i = 0; i < 4; i++) {
+		register_in(0, 1);
+		assert_int_equal(stage_one(), 1);
+	}
+	assert_int_equal(sealing_room(&sealing, &staged, &full, &error), OK);
+	assert_true(full);
+	register_in(0, 1);
+	assert_int_equal(store_list_unsealed(office.service.store, 0, 0, 1, &chain, &count, &error),
+	                 OK);
+	assert_int_equal(seal_stage(&sealing, &chain, 1, &taken, &segments, &backlog, &error), OK);
+	assert_int_equal(taken, 0);
+	assert_int_equal(segments, 0);
+	assert_int_equal(staged_now().blocks, 4);
+	sealing_free(&sealing);
+	close_staged();
+	assert_int_equal(sealed_of(0), 4);
+	assert_int_equal(stage_one(), 1);
+	close_staged();
+	expect_unbroken(0);
+}
+
+/* What was received in a future that a wrong clock showed is taken back once the clock is right,
+ * and with it what was staged behind it; nothing before. */
+static void what_no_authority_will_date_is_taken_back(void **state)
+{
+	struct round_block block = {.round = 1, .number = 1, .events = 2};
+	struct segment_record segment = {.segment_id = "seg_future"};
+	struct unsealed_chain chain;
+	size_t count, failed;
+	register_in(0, 2);
+	assert_int_equal(stage_one(), 1);
+	register_in(0, 2);
+	assert_int_equal(store_list_unsealed(office.service.store, 0, 0, 1, &chain, &count, &error),
+	                 OK);
+	segment.account = chain.account;
+	segment.chain = chain.chain;
+	segment.number = 2;
+	segment.first_sequence = 3;
+	segment.last_sequence = 4;
+	segment.document = slice_of("{}");
+	segment.nodes = slice_of("n");
+	block.latest_received_at_us = clock_now_us() + US_PER_DAY;
+	assert_int_equal(store_stage_block(office.service.store, &block, &segment, 1, &failed, &error),
+	                 OK);
+	close_staged();
+	assert_int_equal(sealed_of(0), 2);
+	assert_int_equal(stage_one(), 1);
+	close_staged();
+	assert_int_equal(sealed_of(0), 4);
+	expect_unbroken(0);
+}
+
 /* Two that seal at once: what one has not seen, its timestamp must not seem to cover. */
 static void a_block_that_comes_between_keeps_the_round_from_being_written(void **state)
 {
@@ -363,6 +422,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(many_blocks_make_one_round, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
 			a_block_that_comes_between_keeps_the_round_from_being_written, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_full_round_takes_no_more, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(what_no_authority_will_date_is_taken_back, set_up,
+	                                    tear_down),
 		cmocka_unit_test_setup_teardown(a_round_waits_for_its_authority, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_certifications_wait_for_is_known, set_up, tear_down),
 	};

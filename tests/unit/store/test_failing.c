@@ -213,6 +213,8 @@ static void seal(void)
 	assert_int_equal(staged.blocks, 0);
 	struct round_block block = {.round = round.round, .events = 1};
 	IN_TURN(store_stage_block(sample.store, &block, &segment, 1, &failed, &error));
+	IN_TURN(store_unstage_block(sample.store, round.round, 0, &error));
+	IN_TURN(store_stage_block(sample.store, &block, &segment, 1, &failed, &error));
 	struct slice roots;
 	IN_TURN(store_read_block(sample.store, round.round, 0, &arena, &roots, &block.events, &error));
 	assert_true(slice_equal(roots, slice_make(&segment.root, SHA256_SIZE)));
