@@ -632,6 +632,118 @@ static void what_is_being_written_is_awaited(void **state)
 	assert_int_equal(store_await_writes(fixture->sample.store, NULL), OK);
 }
 
+static int64_t sealed_of(struct fixture *fixture)
+{
+	struct chain_head head;
+	assert_int_equal(store_get_chain(fixture->sample.store, fixture->sample.account,
+	                                 fixture->sample.live_chain, &head, NULL),
+	                 OK);
+	return head.sealed_sequence;
+}
+
+static size_t list_unsealed(struct fixture *fixture, struct unsealed_chain *ret_chain)
+{
+	size_t count;
+	assert_int_equal(store_list_unsealed(fixture->sample.store, 0, 0, 1, ret_chain, &count, NULL),
+	                 OK);
+	return count;
+}
+
+/* Stages the next `events` of the chain, as block `number` of round 1. */
+static int stage(struct fixture *fixture, int64_t number, int64_t events)
+{
+	struct unsealed_chain chain;
+	size_t failed;
+	assert_int_equal(list_unsealed(fixture, &chain), 1);
+	struct round_block block = {
+		.round = 1, .number = number, .events = events, .latest_received_at_us = NOW + number};
+	struct segment_record segment = {.account = chain.account,
+	                                 .chain = chain.chain,
+	                                 .number = chain.sealed_segment + 1,
+	                                 .first_sequence = chain.sealed_sequence + 1,
+	                                 .last_sequence = chain.sealed_sequence + events,
+	                                 .root = sha256_of(&number, sizeof number),
+	                                 .document = slice_of("document"),
+	                                 .nodes = slice_of("nodes")};
+	segment.seal_hash = sha256_of("document", 8);
+	snprintf(segment.segment_id, ID_SIZE, "seg_%lld", (long long)segment.number);
+	return store_stage_block(fixture->sample.store, &block, &segment, 1, &failed, NULL);
+}
+
+/* Blocks of a round count only when the round is written, and can be taken back until then. */
+static void rounds_are_written_in_blocks(void **state)
+{
+	struct fixture *fixture = *state;
+	struct store *store = fixture->sample.store;
+	struct unsealed_chain chain;
+	struct staged_round staged;
+	struct slice roots;
+	int64_t events;
+	sample_register(&fixture->sample, MODE_LIVE, 5);
+	assert_int_equal(stage(fixture, 1, 2), ERR_REFUSED); /* not the first */
+	assert_int_equal(stage(fixture, 0, 2), OK);
+	assert_int_equal(stage(fixture, 0, 2), ERR_REFUSED);
+	assert_int_equal(stage(fixture, 1, 2), OK);
+	assert_int_equal(stage(fixture, 2, 1), OK);
+	assert_int_equal(list_unsealed(fixture, &chain), 0);
+	assert_int_equal(sealed_of(fixture), 0);
+	assert_int_equal(store_get_staged_round(store, &staged, NULL), OK);
+	assert_int_equal(staged.round, 1);
+	assert_int_equal(staged.blocks, 3);
+	assert_int_equal(staged.latest_received_at_us, NOW + 2);
+	assert_false(staged.has_previous);
+
+	assert_int_equal(store_unstage_block(store, 1, 1, NULL), ERR_REFUSED); /* not the last */
+	assert_int_equal(store_unstage_block(store, 1, 2, NULL), OK);
+	assert_int_equal(store_unstage_block(store, 1, 1, NULL), OK);
+	assert_int_equal(list_unsealed(fixture, &chain), 1);
+	assert_int_equal(chain.sealed_sequence, 2);
+	assert_int_equal(chain.sealed_segment, 1);
+	struct sha256 document = sha256_of("document", 8);
+	assert_true(sha256_equal(&chain.seal_hash, &document));
+	assert_int_equal(stage(fixture, 1, 3), OK);
+	assert_int_equal(store_read_block(store, 1, 1, &fixture->arena, &roots, &events, NULL), OK);
+	assert_int_equal(roots.size, SHA256_SIZE);
+	assert_int_equal(events, 3);
+	assert_int_equal(store_read_block(store, 1, 2, &fixture->arena, &roots, &events, NULL),
+	                 ERR_NOT_FOUND);
+
+	struct sha256 blocks[2] = {sha256_of("a", 1), sha256_of("b", 1)};
+	struct round_token second = {.authority = "b",
+	                             .kind = "qualified",
+	                             .sealed_at_us = NOW + 7,
+	                             .request = slice_of("r"),
+	                             .response_head = slice_of("h"),
+	                             .token = slice_of("second")};
+	struct round_record round = {.round = 1,
+	                             .authority = "a",
+	                             .kind = "development",
+	                             .sealed_at_us = NOW + 9,
+	                             .request = slice_of("r"),
+	                             .response_head = slice_of("h"),
+	                             .token = slice_of("t"),
+	                             .blocks = slice_make(blocks, sizeof *blocks),
+	                             .second = &second};
+	assert_int_equal(store_write_round(store, &round, NULL),
+	                 ERR_REFUSED); /* one block is missing */
+	assert_int_equal(sealed_of(fixture), 0);
+	round.blocks = slice_make(blocks, sizeof blocks);
+	assert_int_equal(store_write_round(store, &round, NULL), OK);
+	assert_int_equal(sealed_of(fixture), 5);
+	assert_int_equal(store_write_round(store, &round, NULL), ERR_REFUSED);
+	assert_int_equal(store_unstage_block(store, 1, 1, NULL), ERR_REFUSED);
+	struct round_record read;
+	struct round_token token;
+	assert_int_equal(store_get_round(store, 1, &fixture->arena, &read, NULL), OK);
+	assert_true(slice_equal(read.blocks, round.blocks));
+	assert_int_equal(store_get_second_token(store, 1, &fixture->arena, &token, NULL), OK);
+	assert_true(slice_is(token.token, "second"));
+	assert_string_equal(token.kind, "qualified");
+	assert_int_equal(token.sealed_at_us, NOW + 7);
+	assert_int_equal(store_get_second_token(store, 2, &fixture->arena, &token, NULL),
+	                 ERR_NOT_FOUND);
+}
+
 int main(int argc, char **argv)
 {
 	server_url = argc > 2 ? argv[1] : NULL;
@@ -653,6 +765,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(a_failed_batch_leaves_nothing, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_backup_goes_on, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(half_a_backup_does_not_come_back, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(rounds_are_written_in_blocks, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(sums_are_read_as_they_are, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_is_being_written_is_awaited, set_up, tear_down),
 	};

@@ -25,6 +25,7 @@ static struct {
 	void (*hashes)(struct sha256 *hashes, size_t count);
 	int segment_result, round_result, hashes_result;
 } altered;
+static int second_result = ERR_NOT_FOUND; /* of asking for a second timestamp */
 
 int __real_store_get_segment(struct store *store, int64_t account, int64_t chain, int64_t number,
                              struct arena *arena, struct segment_record *ret, struct error *error);
@@ -112,6 +113,7 @@ static int close_group(void **state)
 static int set_up(void **state)
 {
 	memset(&altered, 0, sizeof altered);
+	second_result = ERR_NOT_FOUND;
 	return 0;
 }
 
@@ -474,6 +476,49 @@ static void timestamps_are_verified(void **state)
 	}
 }
 
+/* The round's own token stands for a second authority's, which is over the same root. */
+static void (*alter_second)(struct round_token *token);
+int __wrap_store_get_second_token(struct store *store, int64_t round, struct arena *arena,
+                                  struct round_token *ret, struct error *error);
+int __wrap_store_get_second_token(struct store *store, int64_t round, struct arena *arena,
+                                  struct round_token *ret, struct error *error)
+{
+	struct round_record record;
+	if (second_result)
+		return second_result;
+	assert_int_equal(__real_store_get_round(store, round, arena, &record, error), OK);
+	*ret = (struct round_token){.token = record.token, .sealed_at_us = record.sealed_at_us};
+	if (alter_second)
+		alter_second(ret);
+	return OK;
+}
+
+static void date_second_later(struct round_token *token)
+{
+	token->sealed_at_us++;
+}
+
+static void flip_second(struct round_token *token)
+{
+	flip(token->token, token->token.size - 1);
+}
+
+static void second_timestamps_are_verified(void **state)
+{
+	struct checked_segment before = {0};
+	struct error error;
+	second_result = OK;
+	assert_int_equal(check(&first, 1, &before), OK);
+	alter_second = date_second_later;
+	expect_fault(&first, 1, "the second timestamp of its round is not valid");
+	alter_second = flip_second;
+	expect_fault(&first, 1, "the second timestamp of its round is not valid");
+	alter_second = NULL;
+	second_result = ERR_UNAVAILABLE;
+	before = (struct checked_segment){0};
+	assert_int_equal(check_of(&first, 1, &before, &error), ERR_UNAVAILABLE);
+}
+
 /* One that was found valid; and only for segments of the same round. */
 static void a_timestamp_is_verified_once(void **state)
 {
@@ -536,6 +581,7 @@ int main(void)
 		cmocka_unit_test_setup(impossible_ranges_are_not_read, set_up),
 		cmocka_unit_test_setup(paths_lead_to_the_rounds_root, set_up),
 		cmocka_unit_test_setup(timestamps_are_verified, set_up),
+		cmocka_unit_test_setup(second_timestamps_are_verified, set_up),
 		cmocka_unit_test_setup(a_timestamp_is_verified_once, set_up),
 		cmocka_unit_test_setup(after_a_fault_the_next_is_checked, set_up),
 		cmocka_unit_test_setup(what_cannot_be_checked_is_no_fault, set_up),
