@@ -19,6 +19,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	EVIDENCE_RECORD_AUTO struct evidence_record *record = NULL;
 	ARENA_AUTO struct arena arena;
 	BUF_AUTO struct buf again;
+	arena_init(&arena, (size_t)16 << 20);
+	buf_init(&again, EVIDENCE_RECORD_MAX);
 	struct error error = {0};
 	struct slice der = slice_make(data, size);
 	int result = evidence_record_parse(der, &record, &error);
@@ -27,7 +29,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		require(!record, "a refusal gives nothing");
 		return 0;
 	}
-	buf_init(&again, EVIDENCE_RECORD_MAX);
 	require(evidence_record_write(record, &again) == 0 && slice_equal(buf_slice(&again), der),
 	        "it is written as it was read");
 	struct digest digests[DIGEST_ALGORITHM_COUNT];
@@ -35,7 +36,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		digests[i] = digest_by((enum digest_algorithm)i, "event", 5);
 	struct evidence_question question = {.at_us = TIME_NONE};
 	struct evidence_facts facts;
-	arena_init(&arena, (size_t)16 << 20);
 	result = evidence_record_verify(record, digests, &question, &arena, &facts, &error);
 	require(result == ERR_INVALID_EVIDENCE || result == OK, "it is valid or not");
 	require(result == OK ? facts.stamp_count >= facts.chain_count && !facts.trusted

@@ -67,13 +67,13 @@ int file_read_whole(const char *path, struct buf *out, struct error *error)
 	return result ? result : buf_check(out);
 }
 
-int file_digest(int file, const char *path, uint64_t *ret_size_bytes, struct sha256 *ret_digest,
-                struct error *error)
+int file_digest_by(enum digest_algorithm algorithm, int file, const char *path,
+                   uint64_t *ret_size_bytes, struct digest *ret_digest, struct error *error)
 {
 	char portion[DIGEST_PORTION];
 	uint64_t size_bytes = 0;
 	ssize_t size;
-	struct digest_stream *digest = digest_begin();
+	struct digest_stream *digest = digest_begin_by(algorithm);
 	if (!digest)
 		return error_cause(error, ERR_NO_MEMORY, "digesting %s", path);
 	while ((size = read_some(file, portion, sizeof portion)) > 0) {
@@ -86,8 +86,18 @@ int file_digest(int file, const char *path, uint64_t *ret_size_bytes, struct sha
 		return result;
 	}
 	*ret_size_bytes = size_bytes;
-	*ret_digest = digest_end(digest);
+	*ret_digest = digest_end_by(digest);
 	return OK;
+}
+
+int file_digest(int file, const char *path, uint64_t *ret_size_bytes, struct sha256 *ret_digest,
+                struct error *error)
+{
+	struct digest digest;
+	int result = file_digest_by(DIGEST_SHA256, file, path, ret_size_bytes, &digest, error);
+	if (!result)
+		memcpy(ret_digest->bytes, digest.bytes, SHA256_SIZE);
+	return result;
 }
 
 bool file_write_all(int file, struct slice content)

@@ -29,6 +29,10 @@ int file_read_whole(const char *path, struct buf *out, struct error *error) MUST
 /* Size and SHA-256 of an open file, from where it stands to its end; `path` is for the cause. */
 int file_digest(int file, const char *path, uint64_t *ret_size_bytes, struct sha256 *ret_digest,
                 struct error *error) MUST_CHECK;
+/* The same by another algorithm. */
+int file_digest_by(enum digest_algorithm algorithm, int file, const char *path,
+                   uint64_t *ret_size_bytes, struct digest *ret_digest, struct error *error)
+	MUST_CHECK;
 /* Writes where the file stands, however many pieces it takes. False and errno. */
 bool file_write_all(int file, struct slice content) MUST_CHECK;
 /* Opens a lock file (made 0600, never a symbolic link), locked as long as it stays open.

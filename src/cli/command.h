@@ -59,6 +59,11 @@ int command_fail(const struct command_line *line, const struct error *error);
 int command_misused(const struct command_line *line, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
+/* How far a long check has come, on standard error; the context is a bool that is set: something is
+ * shown. */
+int command_show_progress(void *context, const char *path, uint64_t done, uint64_t total);
+void command_hide_progress(bool shown);
+
 /* Loads the settings; tells problems, and unless `serving` warnings too. 0, or the exit code. The
  * config is to be freed in any case. */
 int command_settings(const struct command_line *line, const struct config_sources *sources,
@@ -79,6 +84,7 @@ int command_config_print(const struct command_line *line);
 int command_dev(const struct command_line *line);
 int command_init(const struct command_line *line);
 int command_migrate(const struct command_line *line);
+int command_proof(const struct command_line *line);
 int command_restore(const struct command_line *line);
 int command_serve(const struct command_line *line);
 int command_verify(const struct command_line *line);
@@ -87,6 +93,7 @@ int command_version(const struct command_line *line);
 extern const struct option accept_rollback_options[];
 extern const struct option dev_options[];
 extern const struct option migrate_options[];
+extern const struct option proof_options[];
 extern const struct option verify_options[];
 
 /* Prints a JSON document for people: lists as tables of `columns` (NULL: no list). */

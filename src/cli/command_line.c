@@ -61,6 +61,8 @@ static int parse_option(struct command_line *line, const struct option *options,
 {
 	if (strcmp(word, "-h") == 0)
 		word = "--help";
+	if (strcmp(word, "-o") == 0 && find_option(options, "output", strlen("output")))
+		word = "--output";
 	if (word[1] != '-')
 		return command_misused(line, "'%s' is not an option here. See --help.", word);
 	const char *name = word + 2;
@@ -189,4 +191,20 @@ int command_settings(const struct command_line *line, const struct config_source
 	if (ret_config->warnings.size && !sources->serving)
 		fputs(ret_config->warnings.data, stderr);
 	return 0;
+}
+
+/* ---- progress ---- */
+
+int command_show_progress(void *context, const char *path, uint64_t done, uint64_t total)
+{
+	if (total)
+		fprintf(stderr, "\r%3u %%  %s", (unsigned)(done * 100 / total), path);
+	*(bool *)context = true;
+	return 0;
+}
+
+void command_hide_progress(bool shown)
+{
+	if (shown)
+		fputs("\r\033[K", stderr);
 }

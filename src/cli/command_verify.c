@@ -33,14 +33,6 @@ static void question_cleanup(struct question *question)
 	buf_free(&question->timestamp_roots);
 }
 
-static int show_progress(void *context, const char *path, uint64_t done, uint64_t total)
-{
-	if (total)
-		fprintf(stderr, "\r%3u %%  %s", (unsigned)(done * 100 / total), path);
-	*(bool *)context = true;
-	return 0;
-}
-
 /* What both options name; NULL data when neither is given. */
 static int read_roots(const struct command_line *line, const char *own, struct buf *text,
                       struct slice *ret_roots, struct error *error)
@@ -91,15 +83,14 @@ int command_verify(const struct command_line *line)
 	struct verify_result result;
 	struct error error = {0};
 	if (!line->json && isatty(STDERR_FILENO)) {
-		question.options.progress = show_progress;
+		question.options.progress = command_show_progress;
 		question.options.progress_context = &shown;
 	}
 	int code = read_question(line, &question, &error);
 	if (!code)
 		code = verify_paths(line->arguments, line->argument_count, &question.roots,
 		                    &question.options, &result, &error);
-	if (shown)
-		fputs("\r\033[K", stderr);
+	command_hide_progress(shown);
 	if (code) {
 		error.code = code;
 		command_fail(line, &error);

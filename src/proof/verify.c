@@ -17,6 +17,7 @@
 #define RUN_ARENA_MAX ((size_t)64 << 20)
 #define RECEIPT_ARENA_MAX ((size_t)512 << 20)
 #define ROOTS_MAX ((size_t)4 << 20)
+#define RECORD_SIZE_MIN 512 /* of an evidence record: a token alone has more */
 #define PROGRESS_STEP_US (US_PER_SECOND / 5)
 
 /* U+2028 to 202E, U+2066 to 2069, U+200E, U+200F and U+061C end a line or turn its direction
@@ -128,6 +129,14 @@ int verify_canonical(struct slice found, const struct buf *canonical, struct err
 	                   i);
 }
 
+/* A SEQUENCE that begins with the version 1 and a SEQUENCE, and is too large for the timestamp
+ * request that does so too. */
+static bool is_record(const char *head, uint64_t size)
+{
+	const char *inside = head + 2 + (head[1] & 0x80 ? head[1] & 0x07 : 0);
+	return size >= RECORD_SIZE_MIN && head[0] == 0x30 && memcmp(inside, "\2\1\1\x30", 4) == 0;
+}
+
 /* The first and last bytes, each with room for a damaged one, tell what a file is. */
 static enum input_kind recognize(const char *head, size_t size, const char *tail)
 {
@@ -169,9 +178,8 @@ static int open_input(struct run *run, struct input *input)
 	if (result < 0)
 		return verify_add_error(run, input->path, "", result, &error);
 	input->kind = recognize(head, size, tail);
-	if (input->kind == INPUT_OTHER)
-		verify_add(run, VERIFY_UNCHECKED, input->path, "",
-		           "this is neither an evidence archive, nor a content part, nor a report");
+	if (input->kind == INPUT_OTHER && is_record(head, (uint64_t)facts.st_size))
+		input->kind = INPUT_RECORD;
 	return 0;
 }
 
@@ -282,6 +290,25 @@ static void judge_part(struct run *run, const struct input *part)
 	           part->head.certification_id);
 }
 
+/* A file that can only be here for a record to cover it, judged after all records were read. */
+static void judge_other(struct run *run, const struct input *input)
+{
+	bool record_given = false, record_unread = false;
+	for (size_t i = 0; i < run->input_count; i++) {
+		record_given |= run->inputs[i].kind == INPUT_RECORD;
+		record_unread |= run->inputs[i].kind == INPUT_RECORD && run->inputs[i].unread;
+	}
+	if (input->covered || input->unread)
+		return;
+	if (record_given && !record_unread)
+		verify_add(run, VERIFY_WRONG, input->path, "",
+		           "no evidence record that was given covers it");
+	else
+		verify_add(run, VERIFY_UNCHECKED, input->path, "",
+		           "this is neither an evidence archive, nor a content part, nor a report, and no "
+		           "evidence record could be read that might cover it");
+}
+
 int verify_read_roots(const char *path, struct buf *out, struct error *error)
 {
 	struct stat facts;
@@ -318,9 +345,9 @@ static int pass_unread(struct input *input, int status)
 static int check_all(struct run *run)
 {
 	/* Parts first, so that an archive can follow their content; reports last, as they name it. */
-	static const enum input_kind order[] = {INPUT_PART, INPUT_ARCHIVE, INPUT_REPORT};
+	static const enum input_kind order[] = {INPUT_PART, INPUT_ARCHIVE, INPUT_REPORT, INPUT_RECORD};
 	static int (*const checks[])(struct run *, struct input *) = {verify_part, verify_archive,
-	                                                              verify_report};
+	                                                              verify_report, verify_record};
 	int result = verify_receipts_load(run);
 	for (size_t i = 0; i < run->input_count && !result; i++)
 		result = pass_unread(&run->inputs[i], open_input(run, &run->inputs[i]));
@@ -333,6 +360,8 @@ static int check_all(struct run *run)
 	for (size_t i = 0; i < run->input_count && !result; i++)
 		if (run->inputs[i].kind == INPUT_PART)
 			judge_part(run, &run->inputs[i]);
+		else if (run->inputs[i].kind == INPUT_OTHER)
+			judge_other(run, &run->inputs[i]);
 	if (!result)
 		verify_points_conclude(run);
 	if (!result)

@@ -1,9 +1,12 @@
-/* The offline verifier: evidence archives, content parts and PDF reports, from the bytes up.
+/* The offline verifier: evidence archives, content parts, PDF reports and evidence records, from
+ * the bytes up.
  *
  * It needs no service and writes nothing. Files are recognized by content. Given together, an
  * archive binds its content parts (by SHA-256) and reports (by the SHA-256 and the verification
- * code they name). Memory does not grow with the number of events. Every limit of the format is
- * enforced, so a hostile file is refused and not followed. One thread. */
+ * code they name), and an evidence record (RFC 4998) covers whichever of the other files it is of;
+ * a file of no other kind is valid when a record covers it. Memory does not grow with the number of
+ * events. Every limit of the format is enforced, so a hostile file is refused and not followed. One
+ * thread. */
 #ifndef PROOF_VERIFY_H
 #define PROOF_VERIFY_H
 
@@ -15,6 +18,7 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "seal/evidence_record.h"
 #include "seal/trust.h"
 
 #define VERIFY_FINDINGS_MAX 1000 /* kept; further ones are counted */
@@ -63,8 +67,21 @@ struct verify_delay {
 	const char *path; /* of the archive, as given */
 };
 
+/* A valid evidence record. */
+struct verify_covered {
+	const char *path; /* as given */
+	struct verify_covered *next;
+};
+struct verify_record {
+	const char *path; /* as given */
+	struct verify_covered *covers;
+	struct evidence_facts facts;
+	struct verify_record *next;
+};
+
 struct verify_counts {
 	uint64_t events, segments, timestamps, files, parts, reports;
+	uint64_t records;  /* evidence records */
 	uint64_t receipts; /* compared with the event that they are of */
 };
 
@@ -77,6 +94,7 @@ struct verify_result {
 	struct verify_identities signers;     /* of archives and reports */
 	struct verify_identities authorities; /* of timestamps */
 	struct verify_delay longest_delay;
+	struct verify_record *records, *last_record;
 	struct verify_counts checked;
 };
 
@@ -108,10 +126,11 @@ int verify_read_roots(const char *path, struct buf *out, struct error *error) MU
 int verify_exit_code(const struct verify_result *result);
 /* For people (findings in English, the summary in English and Spanish), or one JSON document:
  * {"authorities":[{"first_gen_time","issuer","last_gen_time","not_after","not_before","sha256",
- * "subject","timestamps"}],"checked":{…},
- * "could_not_check","findings":[{"path","what","where"}],"longest_delay":{"gen_time",
- * "microseconds","path","received_at","sequence"}|null,"signers":[…],"trusted","valid",
- * "warnings":[…]}; `findings` holds what is wrong or could not be checked. */
+ * "subject","timestamps"}],"checked":{…},"could_not_check","evidence_records":[{"covers":[path],
+ * "exists_since","path","timestamps":[{"algorithm","authority","chain","gen_time","number"}],
+ * "valid_until"}],"findings":[{"path","what","where"}],"longest_delay":{"gen_time","microseconds",
+ * "path","received_at","sequence"}|null,"signers":[…],"trusted","valid","warnings":[…]};
+ * `findings` holds what is wrong or could not be checked. */
 void verify_print(const struct verify_result *result, bool json, FILE *out);
 void verify_result_free(struct verify_result *result); /* NULL-safe */
 

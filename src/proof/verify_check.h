@@ -7,7 +7,7 @@
 
 #define VERIFY_SPAN_SIZE 32
 
-enum input_kind { INPUT_OTHER, INPUT_ARCHIVE, INPUT_PART, INPUT_REPORT };
+enum input_kind { INPUT_OTHER, INPUT_ARCHIVE, INPUT_PART, INPUT_REPORT, INPUT_RECORD };
 
 struct input {
 	const char *path;
@@ -17,6 +17,7 @@ struct input {
 	bool unread;    /* it could not be read to its end: what was not met in it may be there */
 	bool bound;     /* a part: an archive among the inputs lists it; a report: names one of them */
 	bool described; /* the facts below could be read */
+	bool covered;   /* an evidence record among the inputs is of it */
 	/* Of an archive. */
 	struct archive_manifest manifest; /* without its lists */
 	int64_t signed_at_us;             /* of the signature's timestamp; TIME_NONE: it has none */
@@ -156,6 +157,7 @@ int verify_open_zip(const struct input *input, struct zip_reader **ret_zip, stru
  * recorded. */
 int verify_archive(struct run *run, struct input *input) MUST_CHECK;
 int verify_part(struct run *run, struct input *input) MUST_CHECK;
+int verify_record(struct run *run, struct input *input) MUST_CHECK;
 
 /* The chain of an archive's events, its segments and rounds, and the content parts given. */
 struct chain_input {

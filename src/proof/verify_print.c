@@ -59,6 +59,36 @@ static void print_delay(const struct verify_delay *delay, struct json_writer *wr
 	json_end_object(writer);
 }
 
+static void print_records(const struct verify_result *result, struct json_writer *writer)
+{
+	json_begin_array(writer, "evidence_records");
+	for (const struct verify_record *at = result->records; at; at = at->next) {
+		json_begin_object(writer, NULL);
+		json_begin_array(writer, "covers");
+		for (const struct verify_covered *covered = at->covers; covered; covered = covered->next)
+			json_text(writer, NULL, covered->path);
+		json_end_array(writer);
+		json_time(writer, "exists_since", at->facts.exists_since_us);
+		json_text(writer, "path", at->path);
+		json_begin_array(writer, "timestamps");
+		for (size_t i = 0; i < at->facts.stamp_count; i++) {
+			const struct evidence_stamp *stamp = &at->facts.stamps[i];
+			json_begin_object(writer, NULL);
+			json_text(writer, "algorithm",
+			          digest_algorithm_text(stamp->timestamp.imprint.algorithm));
+			json_text(writer, "authority", stamp->timestamp.authority.subject);
+			json_integer(writer, "chain", (int64_t)stamp->chain);
+			json_time(writer, "gen_time", stamp->timestamp.gen_time_us);
+			json_integer(writer, "number", (int64_t)stamp->number);
+			json_end_object(writer);
+		}
+		json_end_array(writer);
+		json_time(writer, "valid_until", at->facts.valid_until_us);
+		json_end_object(writer);
+	}
+	json_end_array(writer);
+}
+
 static void print_json(const struct verify_result *result, FILE *out)
 {
 	BUF_AUTO struct buf text;
@@ -69,6 +99,7 @@ static void print_json(const struct verify_result *result, FILE *out)
 	print_identities(&result->authorities, &writer, "authorities");
 	json_begin_object(&writer, "checked");
 	json_integer(&writer, "events", (int64_t)counts->events);
+	json_integer(&writer, "evidence_records", (int64_t)counts->records);
 	json_integer(&writer, "files", (int64_t)counts->files);
 	json_integer(&writer, "parts", (int64_t)counts->parts);
 	json_integer(&writer, "receipts", (int64_t)counts->receipts);
@@ -77,6 +108,7 @@ static void print_json(const struct verify_result *result, FILE *out)
 	json_integer(&writer, "timestamps", (int64_t)counts->timestamps);
 	json_end_object(&writer);
 	json_boolean(&writer, "could_not_check", verify_exit_code(result) == 2);
+	print_records(result, &writer);
 	print_findings(result, &writer, "findings", false);
 	print_delay(&result->longest_delay, &writer);
 	print_identities(&result->signers, &writer, "signers");
@@ -105,6 +137,21 @@ static void tell_identities(const struct verify_identities *list, const char *la
 	}
 }
 
+static void tell_records(const struct verify_result *result, FILE *out)
+{
+	for (const struct verify_record *at = result->records; at; at = at->next) {
+		char since[TIME_TEXT_SIZE], until[TIME_TEXT_SIZE];
+		time_format(at->facts.exists_since_us, since);
+		time_format(at->facts.valid_until_us, until);
+		fprintf(out, "evidence record %s:\n", at->path);
+		for (const struct verify_covered *covered = at->covers; covered; covered = covered->next)
+			fprintf(out, "    %s existed at %s\n", covered->path, since);
+		fprintf(out,
+		        "    renewed %zu times, %zu of them with a new digest; to be renewed again by %s\n",
+		        at->facts.stamp_count - 1, at->facts.chain_count - 1, until);
+	}
+}
+
 static void print_text(const struct verify_result *result, FILE *out)
 {
 	static const char *const labels[] = {"warning", "not checked", "NOT VALID"};
@@ -116,6 +163,7 @@ static void print_text(const struct verify_result *result, FILE *out)
 	uint64_t all = result->wrong + result->unchecked + result->warnings;
 	if (all > result->kept)
 		fprintf(out, "… %" PRIu64 " more findings\n", all - result->kept);
+	tell_records(result, out);
 	tell_identities(&result->signers, "signed by", out);
 	tell_identities(&result->authorities, "time given by", out);
 	const struct verify_delay *delay = &result->longest_delay;
@@ -129,6 +177,8 @@ static void print_text(const struct verify_result *result, FILE *out)
 	if (counts->receipts > 0)
 		fprintf(out, "receipts compared with the events that they are of: %" PRIu64 "\n",
 		        counts->receipts);
+	if (counts->records > 0)
+		fprintf(out, "evidence records checked: %" PRIu64 "\n", counts->records);
 	fprintf(out,
 	        "%s: %" PRIu64 " events, %" PRIu64 " segments, %" PRIu64 " timestamps, %" PRIu64
 	        " files, %" PRIu64 " content parts and %" PRIu64 " reports checked.%s\n",

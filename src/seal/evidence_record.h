@@ -109,6 +109,9 @@ struct evidence_facts {
 	bool trusted;            /* each token's path leads to the roots */
 };
 
+/* Whether it is of that data object: whether its first archive timestamp covers it. */
+bool evidence_record_covers(const struct evidence_record *record,
+                            const struct digest data[DIGEST_ALGORITHM_COUNT]);
 /* `data` holds the data object's digest by each algorithm that the record uses, at that
  * algorithm's place. The cause says which archive timestamp is wrong. ERR_VALIDATION for unusable
  * roots. */

@@ -54,6 +54,18 @@ static bool find_root(const ArchiveTimeStamp *stamp, const struct digest *leaf,
 	return true;
 }
 
+bool evidence_record_covers(const struct evidence_record *record,
+                            const struct digest data[DIGEST_ALGORITHM_COUNT])
+{
+	const ArchiveTimeStamp *stamp = sk_ArchiveTimeStamp_value(evidence_chain(record, 0), 0);
+	const struct digest *leaf = &data[record->algorithms[0]];
+	struct digest root, imprint;
+	if (stamp->reduced_hashtree)
+		return find_root(stamp, leaf, &root);
+	return timestamp_token_imprint(archive_timestamp_token(stamp), &imprint, NULL) == OK &&
+	       digest_equal(&imprint, leaf);
+}
+
 static const char *not_covered(int chain, int number)
 {
 	return number > 0  ? "it does not cover the timestamp before it"

@@ -84,8 +84,8 @@ def verify(*paths, trust=None, expected=0, options=()):
     done = run(*arguments)
     assert done.returncode == expected, (done.returncode, done.stdout, done.stderr)
     result = json.loads(done.stdout)
-    assert set(result) == {"authorities", "checked", "could_not_check", "findings",
-                           "longest_delay", "signers", "trusted", "valid", "warnings"}
+    assert set(result) == {"authorities", "checked", "could_not_check", "evidence_records",
+                           "findings", "longest_delay", "signers", "trusted", "valid", "warnings"}
     for someone in result["signers"] + result["authorities"]:
         assert set(someone) - {"first_gen_time", "last_gen_time", "timestamps"} == {
             "issuer", "not_after", "not_before", "sha256", "subject"}

@@ -1,11 +1,13 @@
-"""The evidence record of an event (RFC 4998), checked without any of the service's code."""
+"""The evidence record of an event (RFC 4998), from the interface and out of an archive, checked
+without any of the service's code."""
 
 import base64
 import hashlib
+import json
 
 import pytest
 
-import client as _  # finds tests/support
+from client import run  # finds tests/support, too
 import check_record
 import evidence
 
@@ -96,3 +98,83 @@ def test_a_pending_event_has_none_yet(start):
     channel.live.certified(seq_from=1, seq_to=1)  # which seals it
     answer = channel.live.get(path(event)).expect(200)
     check_record.Record(answer.body).verify(record_bytes(channel.live, event), service.data / "trust.pem")
+
+
+# ---- constancia proof, constancia verify ----
+
+@pytest.fixture(scope="module")
+def archive(sealed, tmp_path_factory):
+    """Of events 3 to 9, which begin and end within segments."""
+    record = sealed.live.certified(seq_from=3, seq_to=9)
+    path = tmp_path_factory.mktemp("archive") / "evidence.zip"
+    path.write_bytes(sealed.live.download(record["evidence_url"]).expect(200).body)
+    return path
+
+
+def proof(*words, expected=0):
+    done = run("proof", *words)
+    assert done.returncode == expected, (done.returncode, done.stdout, done.stderr)
+    return done
+
+
+def test_the_archive_has_the_same_records(sealed, archive, tmp_path):
+    output, data = tmp_path / "event.ers", tmp_path / "event.json"
+    for event in sealed.events[2:9]:
+        done = proof(event["event_id"], archive, "-o", output, "--record", data, "--json")
+        assert output.read_bytes() == sealed.live.get(path(event)).expect(200).body
+        assert data.read_bytes() == record_bytes(sealed.live, event)
+        assert json.loads(done.stdout) == {
+            "authority": event["proof"]["round"]["authority"],
+            "bytes": output.stat().st_size, "chain_hash": event["chain_hash"],
+            "event_id": event["event_id"], "gen_time": event["timestamp"]["sealed_at"],
+            "output": str(output), "received_at": event["received_at"], "record": str(data),
+            "segment_id": event["timestamp"]["reference"], "sequence": event["sequence"],
+            "sha256": hashlib.sha256(output.read_bytes()).hexdigest()}
+
+
+def test_what_an_archive_does_not_hold(sealed, archive, channel, tmp_path):
+    output = tmp_path / "event.ers"
+    outside = sealed.events[0]["event_id"]
+    assert "holds events 3 to 9" in proof(outside, archive, "-o", output, expected=2).stderr
+    done = proof(outside, archive, "-o", output, "--json", expected=2)
+    assert json.loads(done.stderr)["code"] == "not_found"
+    assert "--output" in proof(outside, archive, expected=2).stderr
+    proof(outside, tmp_path / "nothing.zip", "-o", output, expected=2)
+    event = channel.test.register().expect(201).json
+    record = channel.test.certified(seq_from=1, seq_to=1)
+    test = tmp_path / "test.zip"
+    test.write_bytes(channel.test.download(record["evidence_url"]).expect(200).body)
+    done = proof(event["event_id"], test, "-o", output, expected=2)
+    assert "a test archive" in done.stderr
+    damaged = tmp_path / "damaged.zip"
+    damaged.write_bytes(archive.read_bytes()[:-1])
+    proof(sealed.events[3]["event_id"], damaged, "-o", output, expected=1)
+    assert not output.exists()
+
+
+def verify(*paths, expected=0, trust=None):
+    done = run("verify", *paths, "--json", *(["--trust", trust] if trust else []))
+    assert done.returncode == expected, (done.returncode, done.stdout, done.stderr)
+    return json.loads(done.stdout)
+
+
+def test_a_record_is_verified_with_what_it_covers(sealed, archive, tmp_path):
+    event = sealed.events[4]
+    output, data = tmp_path / "event.ers", tmp_path / "event.json"
+    proof(event["event_id"], archive, "-o", output, "--record", data)
+    trust = sealed.service.data / "trust.pem"
+    result = verify(output, data, archive, trust=trust)
+    assert result["trusted"] is True
+    assert result["checked"]["evidence_records"] == 1
+    (record,) = result["evidence_records"]
+    assert record["path"] == str(output) and record["covers"] == [str(data)]
+    assert record["exists_since"] == event["timestamp"]["sealed_at"]
+    assert record["valid_until"] == max(each["not_after"] for each in result["authorities"])
+    (stamp,) = record["timestamps"]
+    assert (stamp["chain"], stamp["number"], stamp["algorithm"]) == (1, 1, "SHA-256")
+    assert verify(output, data)["trusted"] is False
+    verify(output, expected=2)
+    verify(data, expected=2)
+    data.write_bytes(data.read_bytes().replace(b'"v":1', b'"v":2'))
+    result = verify(output, data, expected=1)
+    assert any("no evidence record" in finding["what"] for finding in result["findings"])

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "ledger/ledger.h"
 #include "seal/timestamp.h"
 #include "test_archive_fixture.h"
 
@@ -21,7 +22,7 @@ struct maker {
 	struct buf genesis;
 	struct sha256 *hashes; /* [0]: the genesis document, [i]: event i */
 	struct buf scratch;
-	char event_id[40], client_ref[64], content[128];
+	char event_id[ID_SIZE], client_ref[64], content[128];
 	struct archive *archive;
 };
 
@@ -162,7 +163,7 @@ static size_t config_of(const struct maker *maker, int64_t sequence)
 static void event_of(struct maker *maker, int64_t sequence, struct event_facts *event)
 {
 	enum fixture_fault fault = maker->plan->fault;
-	snprintf(maker->event_id, sizeof maker->event_id, "evt_%018" PRId64, sequence);
+	event_id_make(FIXTURE_CHANNEL, maker->plan->mode, sequence, maker->event_id);
 	snprintf(maker->client_ref, sizeof maker->client_ref, "order \"%" PRId64 "\" ñ\\", sequence);
 	*event = (struct event_facts){
 		.channel_id = FIXTURE_CHANNEL,

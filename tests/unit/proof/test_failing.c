@@ -13,6 +13,8 @@
 #include <unistd.h>
 
 #include "failing.h"
+#include "ledger/ledger.h"
+#include "proof/extract.h"
 #include "proof/pdf_sign.h"
 #include "proof/report.h"
 #include "test_archive_fixture.h"
@@ -101,6 +103,48 @@ static void verify_in_turn(const char *const *paths, size_t count, int verdict, 
 	assert_int_equal(wrong, 0);
 }
 
+/* Takes the record of event 3 out of the archive. */
+static int extract(struct arena *arena, struct extracted *extracted, struct error *error)
+{
+	char event_id[ID_SIZE];
+	event_id_make(FIXTURE_CHANNEL, MODE_LIVE, 3, event_id);
+	arena_init(arena, (size_t)16 << 20);
+	return extract_record(&(struct extraction){first.path, event_id, NULL, NULL}, arena, extracted,
+	                      error);
+}
+
+static void a_record_with_what_it_covers(void **state)
+{
+	ARENA_AUTO struct arena arena;
+	struct extracted extracted;
+	char record[FIXTURE_PATH_SIZE], data[FIXTURE_PATH_SIZE];
+	int wrong = 0;
+	(void)state;
+	for (int at = 1;; at++) {
+		struct error error = {0};
+		failing_arm(ALL, at);
+		int result = extract(&arena, &extracted, &error);
+		const char *failed = failing_disarm();
+		if (!failed) {
+			assert_int_equal(result, 0);
+			assert_true(at > 40);
+			break;
+		}
+		bool good = result == 0 || result == ERR_NO_MEMORY || result == ERR_IO;
+		if (!good)
+			print_error("call %d, %s: %d %s\n", at, failed, result, error.cause);
+		wrong += !good;
+		arena_free(&arena);
+	}
+	assert_int_equal(wrong, 0);
+	snprintf(record, sizeof record, "%s/event.ers", fixture.directory);
+	snprintf(data, sizeof data, "%s/event.json", fixture.directory);
+	fixture_write(record, extracted.record);
+	fixture_write(data, extracted.event);
+	const char *paths[] = {record, data};
+	verify_in_turn(paths, 2, 0, 40);
+}
+
 static void a_chain_of_archives_with_content(void **state)
 {
 	(void)state;
@@ -181,6 +225,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_chain_of_archives_with_content),
+		cmocka_unit_test(a_record_with_what_it_covers),
 		cmocka_unit_test(a_report),
 		cmocka_unit_test(an_archive_that_was_altered),
 		cmocka_unit_test(a_file_that_is_replaced_meanwhile_is_not_checked),

@@ -1,0 +1,97 @@
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/durable.h"
+#include "base/json.h"
+#include "cli/command.h"
+#include "proof/extract.h"
+
+#define MEMORY_MAX ((size_t)16 << 20)
+
+const struct option proof_options[] = {
+	{"output", "FILE", "where the evidence record goes; -o for short (required)"},
+	{"record", "FILE", "where the event's record goes, which the evidence record covers"},
+	{0},
+};
+
+static void print_json(const struct command_line *line, const struct extracted *extracted)
+{
+	BUF_AUTO struct buf text;
+	buf_init(&text, (size_t)1 << 20);
+	struct json_writer writer = {.out = &text};
+	struct sha256 event = sha256_of(extracted->event.data, extracted->event.size);
+	struct sha256 record = sha256_of(extracted->record.data, extracted->record.size);
+	json_begin_object(&writer, NULL);
+	json_text(&writer, "authority", extracted->authority);
+	json_integer(&writer, "bytes", (int64_t)extracted->record.size);
+	json_hex(&writer, "chain_hash", event.bytes, SHA256_SIZE);
+	json_text(&writer, "event_id", line->arguments[0]);
+	json_time(&writer, "gen_time", extracted->gen_time_us);
+	json_text(&writer, "output", command_option(line, "output"));
+	json_time(&writer, "received_at", extracted->received_at_us);
+	json_text(&writer, "record", command_option(line, "record"));
+	json_text(&writer, "segment_id", extracted->segment_id);
+	json_integer(&writer, "sequence", extracted->sequence);
+	json_hex(&writer, "sha256", record.bytes, SHA256_SIZE);
+	json_end_object(&writer);
+	printf("%s\n", buf_check(&text) ? "" : text.data);
+}
+
+static void print_text(const struct command_line *line, const struct extracted *extracted)
+{
+	const char *record = command_option(line, "record");
+	char received[TIME_TEXT_SIZE], given[TIME_TEXT_SIZE];
+	time_format(extracted->received_at_us, received);
+	time_format(extracted->gen_time_us, given);
+	printf(
+		"%s: the evidence record of event %lld, received at %s, with the timestamp of %s by %s\n",
+		command_option(line, "output"), (long long)extracted->sequence, received, given,
+		extracted->authority);
+	if (record)
+		printf("%s: the event's record, which it covers\n", record);
+}
+
+static int write_files(const struct command_line *line, const struct extracted *extracted,
+                       struct error *error)
+{
+	const char *record = command_option(line, "record");
+	int result = durable_replace(command_option(line, "output"), 0644, extracted->record, error);
+	if (!result && record)
+		result = durable_replace(record, 0644, extracted->event, error);
+	return result;
+}
+
+/* As verify: 1 for what is not valid, 2 for what could not be done. */
+static int fail(const struct command_line *line, struct error *error, int result)
+{
+	error->code = result;
+	command_fail(line, error);
+	return result == ERR_INVALID_EVIDENCE ? 1 : 2;
+}
+
+int command_proof(const struct command_line *line)
+{
+	ARENA_AUTO struct arena arena;
+	struct extraction extraction = {.event_id = line->arguments[0], .archive = line->arguments[1]};
+	struct extracted extracted;
+	struct error error = {0};
+	bool shown = false;
+	if (!command_option(line, "output"))
+		return command_misused(line, "--output FILE is missing. See --help.");
+	arena_init(&arena, MEMORY_MAX);
+	if (!line->json && isatty(STDERR_FILENO)) {
+		extraction.progress = command_show_progress;
+		extraction.progress_context = &shown;
+	}
+	int result = extract_record(&extraction, &arena, &extracted, &error);
+	command_hide_progress(shown);
+	if (!result)
+		result = write_files(line, &extracted, &error);
+	if (result)
+		return fail(line, &error, result);
+	if (line->json)
+		print_json(line, &extracted);
+	else
+		print_text(line, &extracted);
+	return 0;
+}

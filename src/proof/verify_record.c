@@ -1,0 +1,132 @@
+/* Evidence records, and which of the files given each is of. */
+#include <errno.h>
+
+#include "base/file.h"
+#include "proof/verify_check.h"
+
+/* ERR_IO when the file is not the one that was looked at first. */
+static int load(const struct input *input, struct buf *out, struct error *error)
+{
+	int result = file_read_whole(input->path, out, error);
+	if (result && out->full)
+		return error_cause(error, ERR_INVALID_EVIDENCE, "it is larger than any evidence record");
+	struct sha256 sum = sha256_of(out->data, out->size);
+	if (!result && !sha256_equal(&sum, &input->sum.sha256))
+		result = error_cause(error, ERR_IO, "it was changed while it was being checked");
+	return result;
+}
+
+static int digest_file(const struct input *input, enum digest_algorithm algorithm,
+                       struct digest *ret_digest, struct error *error)
+{
+	struct stat facts;
+	uint64_t size;
+	DESCRIPTOR_AUTO int fd = file_open_to_read(input->path, 0, &facts);
+	if (fd < 0)
+		return file_fail(error, "opening", input->path);
+	struct zip_identity identity = zip_identity(&facts);
+	if (memcmp(&identity, &input->identity, sizeof identity) != 0)
+		return error_cause(error, ERR_IO, "it was changed while it was being checked");
+	return file_digest_by(algorithm, fd, input->path, &size, ret_digest, error);
+}
+
+/* By each algorithm that the record needs. */
+static int digest_data(const struct input *input, const struct evidence_record *record,
+                       struct digest digests[DIGEST_ALGORITHM_COUNT], struct error *error)
+{
+	int result = OK;
+	digests[DIGEST_SHA256] = digest_of_sha256(&input->sum.sha256);
+	for (int i = DIGEST_SHA256 + 1; i < DIGEST_ALGORITHM_COUNT && !result; i++)
+		if (evidence_record_uses(record, (enum digest_algorithm)i))
+			result = digest_file(input, (enum digest_algorithm)i, &digests[i], error);
+	return result;
+}
+
+static int note_record(struct run *run, const struct input *input,
+                       const struct evidence_facts *facts, struct verify_record **ret_record)
+{
+	int result = OK;
+	for (size_t i = 0; i < facts->stamp_count && !result; i++)
+		result = verify_note_timestamp(run, &facts->stamps[i].timestamp);
+	struct verify_record *made = result ? NULL : arena_alloc(&run->result->arena, sizeof *made);
+	if (!made)
+		return ERR_NO_MEMORY;
+	*made = (struct verify_record){.path = input->path, .facts = *facts};
+	if (run->result->last_record)
+		run->result->last_record->next = made;
+	else
+		run->result->records = made;
+	run->result->last_record = made;
+	*ret_record = made;
+	return OK;
+}
+
+static int note_covered(struct run *run, struct verify_record *record, struct input *data)
+{
+	struct verify_covered *covered = arena_alloc(&run->result->arena, sizeof *covered);
+	if (!covered)
+		return ERR_NO_MEMORY;
+	covered->path = data->path;
+	struct verify_covered **end = &record->covers;
+	while (*end)
+		end = &(*end)->next;
+	*end = covered;
+	data->covered = true;
+	return OK;
+}
+
+/* 1 when the record is of that file and valid for it, 0 when it is of others. */
+static int check_data(struct run *run, const struct input *input,
+                      const struct evidence_record *record, struct input *data,
+                      struct verify_record **noted, struct error *error)
+{
+	struct digest digests[DIGEST_ALGORITHM_COUNT] = {0};
+	int result = digest_data(data, record, digests, error);
+	if (result || !evidence_record_covers(record, digests))
+		return result;
+	data->covered = true;
+	struct evidence_question question = {run->roots->timestamps, clock_now_us()};
+	struct evidence_facts facts;
+	result = evidence_record_verify(record, digests, &question, &run->result->arena, &facts, error);
+	if (!result && !*noted)
+		result = note_record(run, input, &facts, noted);
+	if (!result)
+		result = note_covered(run, *noted, data);
+	return result ? result : 1;
+}
+
+static int check_inputs(struct run *run, struct input *input, const struct evidence_record *record)
+{
+	struct verify_record *noted = NULL;
+	bool covers = false;
+	for (size_t i = 0; i < run->input_count; i++) {
+		struct input *data = &run->inputs[i];
+		struct error error = {0};
+		if (data->kind == INPUT_RECORD || data->unread)
+			continue;
+		int result = check_data(run, input, record, data, &noted, &error);
+		covers |= result == 1 || result == ERR_INVALID_EVIDENCE;
+		if (result < 0)
+			result = verify_add_error(run, input->path, "", result, &error);
+		if (result < 0)
+			return result;
+	}
+	if (!covers)
+		verify_add(run, VERIFY_UNCHECKED, input->path, "",
+		           "the data object that this evidence record covers was not given");
+	return OK;
+}
+
+int verify_record(struct run *run, struct input *input)
+{
+	EVIDENCE_RECORD_AUTO struct evidence_record *record = NULL;
+	BUF_AUTO struct buf der;
+	struct error error = {0};
+	buf_init(&der, EVIDENCE_RECORD_MAX);
+	run->result->checked.records++;
+	int result = load(input, &der, &error);
+	if (!result)
+		result = evidence_record_parse(buf_slice(&der), &record, &error);
+	return result ? verify_add_error(run, input->path, "", result, &error)
+	              : check_inputs(run, input, record);
+}

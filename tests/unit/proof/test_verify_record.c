@@ -1,0 +1,222 @@
+/* The verifier with evidence records beside what they are of. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/json.h"
+#include "ledger/ledger.h"
+#include "proof/extract.h"
+#include "seal/evidence_record.h"
+#include "seal/signer.h"
+#include "test_archive_fixture.h"
+
+static struct fixture fixture;
+static struct fixture_archive archive;
+static char record[FIXTURE_PATH_SIZE], data[FIXTURE_PATH_SIZE];             /* of event 8 */
+static char other_record[FIXTURE_PATH_SIZE], other_data[FIXTURE_PATH_SIZE]; /* of event 14 */
+static char altered[FIXTURE_PATH_SIZE];
+static struct buf record_der;
+
+static void extract(int64_t sequence, const char *record_path, const char *data_path)
+{
+	ARENA_AUTO struct arena arena;
+	struct extracted extracted;
+	char event_id[ID_SIZE];
+	event_id_make(FIXTURE_CHANNEL, MODE_LIVE, sequence, event_id);
+	arena_init(&arena, (size_t)16 << 20);
+	assert_int_equal(extract_record(&(struct extraction){archive.path, event_id, NULL, NULL},
+	                                &arena, &extracted, NULL),
+	                 0);
+	fixture_write(record_path, extracted.record);
+	fixture_write(data_path, extracted.event);
+}
+
+static int set_up(void **state)
+{
+	static const struct fixture_plan plan = {MODE_LIVE, 20, 7, 14, 5, false, 0, FAULT_NONE};
+	(void)state;
+	fixture_open(&fixture);
+	assert_int_equal(fixture_make(&fixture, "archive", &plan, &archive), 0);
+	snprintf(record, sizeof record, "%s/event.ers", fixture.directory);
+	snprintf(data, sizeof data, "%s/event.json", fixture.directory);
+	snprintf(other_record, sizeof other_record, "%s/other.ers", fixture.directory);
+	snprintf(other_data, sizeof other_data, "%s/other.json", fixture.directory);
+	snprintf(altered, sizeof altered, "%s/altered", fixture.directory);
+	extract(8, record, data);
+	extract(14, other_record, other_data);
+	buf_init(&record_der, EVIDENCE_RECORD_MAX);
+	fixture_read(record, &record_der);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	buf_free(&record_der);
+	fixture_close(&fixture);
+	return 0;
+}
+
+static void check(const char *const *paths, size_t count, int exit_code,
+                  struct verify_result *result)
+{
+	fixture_verify(paths, count, &fixture.roots, result);
+	if (verify_exit_code(result) != exit_code) {
+		verify_print(result, false, stderr);
+		fail_msg("the exit code is not %d", exit_code);
+	}
+}
+
+#define CHECK(exit_code, result, ...)                                                              \
+	check((const char *const[]){__VA_ARGS__},                                                      \
+	      sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *), exit_code, result)
+
+static void test_covered(void **state)
+{
+	struct verify_result result;
+	(void)state;
+	CHECK(0, &result, record, data);
+	assert_true(result.trusted);
+	assert_int_equal(result.checked.records, 1);
+	assert_int_equal(result.checked.timestamps, 1);
+	assert_non_null(result.records);
+	assert_null(result.records->next);
+	assert_string_equal(result.records->path, record);
+	assert_string_equal(result.records->covers->path, data);
+	assert_int_equal(result.authorities.count, 1);
+	assert_int_equal(result.records->facts.valid_until_us,
+	                 result.authorities.first->certificate.not_after_us);
+	verify_result_free(&result);
+
+	CHECK(0, &result, other_data, data, record, archive.path, other_record);
+	assert_string_equal(result.records->covers->path, data);
+	assert_string_equal(result.records->next->covers->path, other_data);
+	verify_result_free(&result);
+}
+
+static void test_not_covered(void **state)
+{
+	struct verify_result result;
+	BUF_AUTO struct buf content;
+	(void)state;
+	buf_init(&content, (size_t)1 << 20);
+	fixture_read(data, &content);
+	content.data[content.size / 2] ^= 1;
+	fixture_write(altered, buf_slice(&content));
+	CHECK(1, &result, record, altered);
+	assert_true(fixture_finds(&result, VERIFY_WRONG, "", "no evidence record that was given"));
+	assert_true(fixture_finds(&result, VERIFY_UNCHECKED, "", "was not given"));
+	assert_null(result.records);
+	verify_result_free(&result);
+	CHECK(1, &result, record, data, altered);
+	verify_result_free(&result);
+	CHECK(1, &result, record, other_data);
+	verify_result_free(&result);
+	CHECK(2, &result, record);
+	assert_true(fixture_finds(&result, VERIFY_UNCHECKED, "", "was not given"));
+	verify_result_free(&result);
+	CHECK(2, &result, record, archive.path);
+	verify_result_free(&result);
+	CHECK(2, &result, data);
+	assert_true(fixture_finds(&result, VERIFY_UNCHECKED, "", "nor a report"));
+	verify_result_free(&result);
+}
+
+static void test_damaged(void **state)
+{
+	struct verify_result result;
+	(void)state;
+	for (size_t at = 0; at < record_der.size; at += 11) {
+		record_der.data[at] ^= 1;
+		fixture_write(altered, buf_slice(&record_der));
+		record_der.data[at] ^= 1;
+		const char *paths[] = {altered, data};
+		fixture_verify(paths, 2, &fixture.roots, &result);
+		if (verify_exit_code(&result) == 0)
+			fail_msg("byte %zu was altered, and it is valid", at);
+		if (at > 8)
+			assert_int_equal(verify_exit_code(&result), 1);
+		verify_result_free(&result);
+	}
+	fixture_write(altered, slice_make(record_der.data, record_der.size - 1));
+	CHECK(1, &result, altered, data);
+	verify_result_free(&result);
+}
+
+static void test_other_roots(void **state)
+{
+	struct verify_result result;
+	const char *paths[] = {record, data};
+	struct trust_roots none = {0};
+	(void)state;
+	fixture_verify(paths, 2, &none, &result);
+	assert_int_equal(verify_exit_code(&result), 0);
+	assert_false(result.trusted);
+	verify_result_free(&result);
+}
+
+static int stamp(void *context, const struct digest *imprint, struct buf *token,
+                 struct error *error)
+{
+	BUF_AUTO struct buf request, response;
+	struct timestamp_facts facts;
+	(void)context;
+	buf_init(&request, TIMESTAMP_REQUEST_MAX);
+	buf_init(&response, TIMESTAMP_RESPONSE_MAX);
+	int result = timestamp_request_over(imprint, NULL, &request, error);
+	if (!result)
+		result = signer_timestamp(fixture.signer, buf_slice(&request), &response, error);
+	return result ? result
+	              : timestamp_verify_response(buf_slice(&request), buf_slice(&response),
+	                                          fixture.roots.timestamps, token, &facts, error);
+}
+
+/* A record that covers the archive itself, renewed once. */
+static void test_of_an_archive(void **state)
+{
+	EVIDENCE_RECORD_AUTO struct evidence_record *made = NULL;
+	struct tree_proof proof = {.leaf = archive.sum.sha256};
+	struct verify_result result;
+	BUF_AUTO struct buf token, der, text;
+	(void)state;
+	buf_init(&token, TIMESTAMP_RESPONSE_MAX);
+	buf_init(&der, EVIDENCE_RECORD_MAX);
+	struct digest leaf = digest_of_sha256(&proof.leaf);
+	assert_int_equal(stamp(NULL, &leaf, &token, NULL), 0);
+	assert_int_equal(evidence_record_create(&proof, buf_slice(&token), &made, NULL), 0);
+	assert_int_equal(
+		evidence_records_renew(&(struct evidence_renewal){made, NULL}, 1, stamp, NULL, NULL), 0);
+	assert_int_equal(evidence_record_write(made, &der), 0);
+	fixture_write(altered, buf_slice(&der));
+	CHECK(0, &result, altered, archive.path);
+	assert_int_equal(result.records->facts.stamp_count, 2);
+
+	char printed[FIXTURE_PATH_SIZE];
+	snprintf(printed, sizeof printed, "%s/printed", fixture.directory);
+	FILE *out = fopen(printed, "w");
+	assert_non_null(out);
+	verify_print(&result, true, out);
+	verify_print(&result, false, out);
+	fclose(out);
+	buf_init(&text, (size_t)1 << 20);
+	fixture_read(printed, &text);
+	assert_non_null(strstr(text.data, "\"evidence_records\":[{\"covers\":[\""));
+	assert_non_null(strstr(text.data, "\"number\":2}],\"valid_until\":\""));
+	assert_non_null(strstr(text.data, "renewed 1 times, 0 of them with a new digest"));
+	verify_result_free(&result);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_covered),       cmocka_unit_test(test_not_covered),
+		cmocka_unit_test(test_damaged),       cmocka_unit_test(test_other_roots),
+		cmocka_unit_test(test_of_an_archive),
+	};
+	return cmocka_run_group_tests(tests, set_up, tear_down);
+}
