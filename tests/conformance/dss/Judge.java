@@ -1,13 +1,16 @@
 import eu.europa.esig.dss.diagnostic.DiagnosticData;
+import eu.europa.esig.dss.diagnostic.EvidenceRecordWrapper;
 import eu.europa.esig.dss.diagnostic.SignatureWrapper;
 import eu.europa.esig.dss.diagnostic.TimestampWrapper;
 import eu.europa.esig.dss.diagnostic.jaxb.XmlDigestMatcher;
 import eu.europa.esig.dss.diagnostic.jaxb.XmlSignatureScope;
 import eu.europa.esig.dss.enumerations.ASiCContainerType;
 import eu.europa.esig.dss.enumerations.DigestMatcherType;
+import eu.europa.esig.dss.enumerations.EvidenceRecordTypeEnum;
 import eu.europa.esig.dss.enumerations.Indication;
 import eu.europa.esig.dss.enumerations.SignatureLevel;
 import eu.europa.esig.dss.enumerations.SignatureScopeType;
+import eu.europa.esig.dss.enumerations.SubIndication;
 import eu.europa.esig.dss.model.DSSDocument;
 import eu.europa.esig.dss.model.FileDocument;
 import eu.europa.esig.dss.model.x509.CertificateToken;
@@ -31,15 +34,18 @@ import java.util.List;
 import java.util.Set;
 import java.util.TreeSet;
 import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import java.util.zip.ZipFile;
 
 /**
  * Has the European Commission's Digital Signature Service judge reports and evidence archives.
  *
  * <p>usage: Judge TRUST.pem (signed|stamped|altered) [LIST.crl...] FILE...
+ * <br>or: Judge TRUST.pem (record|foreign) [LIST.crl...] RECORD-N.ers...
  *
  * <p>Of a signed file level B is expected, of a stamped one level T, and of an altered one that it
- * is refused. With revocation lists DSS's own policy has to be satisfied; without any, the same
+ * is refused. An evidence record with N archive timestamps has to cover the event.json beside it;
+ * a foreign one is refused with it. With revocation lists DSS's own policy has to be satisfied; without any, the same
  * policy but for its rules about revocation data. Prints a line "ok ..." or "FAIL ..." for each
  * check, with DSS's words indented below.
  */
@@ -73,7 +79,7 @@ public final class Judge {
 	}
 
 	/** policy null: DSS's own. */
-	private Reports validate(File file, byte[] policy) {
+	private Reports validate(File file, byte[] policy, File... detached) {
 		CommonCertificateVerifier verifier = new CommonCertificateVerifier();
 		verifier.setTrustedCertSources(roots);
 		verifier.setCrlSource(
@@ -81,6 +87,9 @@ public final class Judge {
 		SignedDocumentValidator validator =
 			SignedDocumentValidator.fromDocument(new FileDocument(file));
 		validator.setCertificateVerifier(verifier);
+		if (detached.length > 0)
+			validator.setDetachedContents(
+				Stream.of(detached).map(FileDocument::new).collect(Collectors.toList()));
 		return policy == null ? validator.validateDocument()
 			: validator.validateDocument(new ByteArrayInputStream(policy));
 	}
@@ -136,13 +145,7 @@ public final class Judge {
 		references(signature.getDigestMatchers(), faults);
 		List<TimestampWrapper> stamps = signature.getSignatureTimestamps();
 		require(stamps.size() == (stamped ? 1 : 0), faults, stamps.size() + " timestamps");
-		for (TimestampWrapper stamp : stamps) {
-			require(stamp.isSignatureIntact() && stamp.isSignatureValid(), faults,
-				"the timestamp's signature is not valid");
-			require(stamp.isMessageImprintDataFound() && stamp.isMessageImprintDataIntact(),
-				faults, "the timestamp's imprint is another");
-			require(stamp.isTrustedChain(), faults, "the timestamp's chain is not trusted");
-		}
+		stamps.forEach(stamp -> stamp(stamp, faults));
 		return faults;
 	}
 
@@ -204,6 +207,72 @@ public final class Judge {
 			+ "else " + own + ")" : ": TOTAL_PASSED by DSS's own policy"), faults);
 	}
 
+	private static void stamp(TimestampWrapper stamp, List<String> faults) {
+		require(stamp.isSignatureIntact() && stamp.isSignatureValid(), faults,
+			"the timestamp's signature is not valid");
+		require(stamp.isMessageImprintDataFound() && stamp.isMessageImprintDataIntact(),
+			faults, "the timestamp's imprint is another");
+		require(stamp.isTrustedChain(), faults, "the timestamp's chain is not trusted");
+	}
+
+	private static File data(File record) {
+		return new File(record.getParentFile(), "event.json");
+	}
+
+	/** The hashes beside the event's in the tree are of objects that DSS cannot know. */
+	private static List<String> covered(EvidenceRecordWrapper record) {
+		List<String> faults = new ArrayList<>();
+		List<XmlDigestMatcher> own = record.getDigestMatchers().stream()
+			.filter(each -> each.getType() == DigestMatcherType.EVIDENCE_RECORD_ARCHIVE_OBJECT)
+			.collect(Collectors.toList());
+		references(own, faults);
+		require(own.size() == 1 && "event.json".equals(own.get(0).getDocumentName()), faults,
+			own.size() + " data objects");
+		record.getTimestampList().forEach(stamp -> stamp(stamp, faults));
+		return faults;
+	}
+
+	private void record(File file, String name) {
+		Reports strict = validate(file, null, data(file));
+		List<EvidenceRecordWrapper> records = strict.getDiagnosticData().getEvidenceRecords();
+		if (records.size() != 1) {
+			check(name + ": one evidence record", List.of(records.size() + " found"));
+			return;
+		}
+		EvidenceRecordWrapper record = records.get(0);
+		int wanted = Integer.parseInt(file.getName().replaceAll("[^0-9]", ""));
+		List<String> faults = new ArrayList<>();
+		require(record.getEvidenceRecordType() == EvidenceRecordTypeEnum.ASN1_EVIDENCE_RECORD,
+			faults, "its type is " + record.getEvidenceRecordType());
+		require(record.getTimestampList().size() == wanted, faults,
+			record.getTimestampList().size() + " timestamps");
+		require(record.isStructuralValidationValid(), faults,
+			String.join("; ", record.getStructuralValidationMessages()));
+		check(name + ": RFC 4998, " + wanted + " timestamps", faults);
+		check(name + ": it covers event.json, timestamps intact, chains trusted", covered(record));
+		SimpleReport report = strict.getSimpleReport();
+		String own = words(report, record.getId());
+		if (revocationLists.isEmpty())
+			report = validate(file, lenientPolicy, data(file)).getSimpleReport();
+		List<String> refused = new ArrayList<>();
+		require(report.getIndication(record.getId()) == Indication.PASSED, refused,
+			words(report, record.getId()));
+		for (TimestampWrapper stamp : record.getTimestampList())
+			require(report.getIndication(stamp.getId()) == Indication.PASSED, refused,
+				"timestamp: " + words(report, stamp.getId()));
+		check(name + (revocationLists.isEmpty() ? ": PASSED if revocation may be unknown (else "
+			+ own + ")" : ": PASSED by DSS's own policy"), refused);
+	}
+
+	private void foreign(File file, String name) {
+		List<String> faults = new ArrayList<>();
+		SimpleReport report = validate(file, lenientPolicy, data(file)).getSimpleReport();
+		String id = report.getFirstEvidenceRecordId();
+		require(id != null && report.getSubIndication(id) == SubIndication.SIGNED_DATA_NOT_FOUND,
+			faults, words(report, id));
+		check(name + ": refused (" + words(report, id) + ")", faults);
+	}
+
 	private void altered(File file, String name) {
 		List<String> faults = new ArrayList<>();
 		String how;
@@ -230,6 +299,10 @@ public final class Judge {
 				judge.revocationLists.add(new FileDocument(file));
 			else if (arguments[1].equals("altered"))
 				judge.altered(file, name);
+			else if (arguments[1].equals("record"))
+				judge.record(file, name);
+			else if (arguments[1].equals("foreign"))
+				judge.foreign(file, name);
 			else
 				judge.genuine(file, name, arguments[1].equals("stamped"));
 		}
