@@ -10,7 +10,9 @@
 
 #include "base/digest.h"
 #include "base/durable.h"
+#include "base/file.h"
 #include "seal/certificate.h"
+#include "seal/responder.h"
 
 #define DAY_SECONDS 86400L
 #define ROOT_DAYS 7300
@@ -26,6 +28,13 @@ struct extension {
 	const char *value;
 };
 
+const struct development_names development_names[DEVELOPMENT_KINDS] = {
+	[DEVELOPMENT_REPORT] = {"report-root.pem", "report.pem", "report-responder.pem",
+                            "report-former-roots.pem"},
+	[DEVELOPMENT_TIMESTAMP] = {"timestamp-root.pem", "timestamp.pem", "timestamp-responder.pem",
+                               "timestamp-former-roots.pem"},
+};
+
 static const struct extension root_extensions[] = {
 	{NID_basic_constraints, "critical,CA:TRUE"},
 	{NID_key_usage, "critical,keyCertSign,cRLSign"},
@@ -39,13 +48,29 @@ static const struct extension report_extensions[] = {
 	{NID_key_usage, "critical,digitalSignature,nonRepudiation"},
 	{NID_subject_key_identifier, "hash"},
 	{NID_authority_key_identifier, "keyid:always"},
+	{NID_info_access, "OCSP;URI:" RESPONDER_URL},
 	{0, NULL},
 };
 
 static const struct extension timestamp_extensions[] = {
-	{NID_basic_constraints, "critical,CA:FALSE"},   {NID_key_usage, "critical,digitalSignature"},
-	{NID_ext_key_usage, "critical,timeStamping"},   {NID_subject_key_identifier, "hash"},
-	{NID_authority_key_identifier, "keyid:always"}, {0, NULL},
+	{NID_basic_constraints, "critical,CA:FALSE"},
+	{NID_key_usage, "critical,digitalSignature"},
+	{NID_ext_key_usage, "critical,timeStamping"},
+	{NID_subject_key_identifier, "hash"},
+	{NID_authority_key_identifier, "keyid:always"},
+	{NID_info_access, "OCSP;URI:" RESPONDER_URL},
+	{0, NULL},
+};
+
+/* Whoever has its key has the signer's, too: that it was not revoked need not be asked. */
+static const struct extension responder_extensions[] = {
+	{NID_basic_constraints, "critical,CA:FALSE"},
+	{NID_key_usage, "critical,digitalSignature"},
+	{NID_ext_key_usage, "OCSPSigning"},
+	{NID_id_pkix_OCSP_noCheck, "NULL"},
+	{NID_subject_key_identifier, "hash"},
+	{NID_authority_key_identifier, "keyid:always"},
+	{0, NULL},
 };
 
 static void issued_cleanup(struct issued *issued)
@@ -139,33 +164,83 @@ static bool exists(const char *directory, const char *name)
 	       access(path, F_OK) == 0;
 }
 
-/* The signer's file comes last: as long as it is missing nothing was signed, and both are made
- * anew. */
-static int create_pair(const char *directory, const char *root_name, const char *root_subject,
-                       const char *name, const char *subject, const struct extension *extensions,
+/* 0 also when it is absent. */
+static int append_file(const char *directory, const char *name, struct buf *out,
                        struct error *error)
+{
+	char path[PATH_MAX];
+
+	if (!exists(directory, name))
+		return OK;
+	snprintf(path, sizeof path, "%s/%s", directory, name);
+	return file_read_whole(path, out, error);
+}
+
+int development_former_roots(const char *directory, const struct development_names *names,
+                             struct buf *out, struct error *error)
+{
+	return append_file(directory, names->former_roots, out, error);
+}
+
+/* A root whose key is gone cannot certify a responder: another takes its place. */
+static int lay_root_aside(const char *directory, const struct development_names *names,
+                          struct error *error)
+{
+	BUF_AUTO struct buf roots;
+	char path[PATH_MAX];
+
+	buf_init(&roots, PEM_FILE_MAX);
+	int result = development_former_roots(directory, names, &roots, error);
+	if (result == 0)
+		result = append_file(directory, names->root, &roots, error);
+	if (result == 0)
+		result = buf_check(&roots);
+	if (result != 0)
+		return result;
+	if ((size_t)snprintf(path, sizeof path, "%s/%s", directory, names->former_roots) >= sizeof path)
+		return error_cause(error, ERR_IO, "path too long");
+	return durable_replace(path, 0600, buf_slice(&roots), error);
+}
+
+/* The responder's file comes last: as long as it is missing nothing was signed by these, and all
+ * are made anew. */
+static int create(const char *directory, const struct development_names *names,
+                  const char *const subjects[3], const struct extension *extensions,
+                  struct error *error)
 {
 	__attribute__((cleanup(issued_cleanup))) struct issued root = {0};
 	__attribute__((cleanup(issued_cleanup))) struct issued signer = {0};
+	__attribute__((cleanup(issued_cleanup))) struct issued responder = {0};
+	int result = OK;
 
-	if (exists(directory, name))
-		return 0;
-	if (!issue(root_subject, ROOT_DAYS, root_extensions, NULL, &root) ||
-	    !issue(subject, SIGNER_DAYS, extensions, &root, &signer))
+	if (exists(directory, names->signer) && exists(directory, names->responder))
+		return OK;
+	if (!issue(subjects[0], ROOT_DAYS, root_extensions, NULL, &root) ||
+	    !issue(subjects[1], SIGNER_DAYS, extensions, &root, &signer) ||
+	    !issue(subjects[2], SIGNER_DAYS, responder_extensions, &root, &responder))
 		return error_cause(error, ERR_INTERNAL, "cannot make certificates: %s", openssl_reason());
-	int result = write_pem(directory, root_name, root.certificate, NULL, error);
+	if (exists(directory, names->signer))
+		result = lay_root_aside(directory, names, error);
 	if (result == 0)
-		result = write_pem(directory, name, signer.certificate, signer.key, error);
-	return result;
+		result = write_pem(directory, names->root, root.certificate, NULL, error);
+	if (result == 0)
+		result = write_pem(directory, names->signer, signer.certificate, signer.key, error);
+	return result ? result
+	              : write_pem(directory, names->responder, responder.certificate, responder.key,
+	                          error);
 }
 
 int development_create(const char *directory, struct error *error)
 {
-	int result = create_pair(directory, "report-root.pem", "Development report root", "report.pem",
-	                         "Development report signer", report_extensions, error);
-	if (result == 0)
-		result = create_pair(directory, "timestamp-root.pem", "Development timestamp root",
-		                     "timestamp.pem", "Development timestamp authority",
-		                     timestamp_extensions, error);
-	return result;
+	static const char *const report[] = {"Development report root", "Development report signer",
+	                                     "Development report OCSP responder"};
+	static const char *const timestamp[] = {"Development timestamp root",
+	                                        "Development timestamp authority",
+	                                        "Development timestamp OCSP responder"};
+	int result =
+		create(directory, &development_names[DEVELOPMENT_REPORT], report, report_extensions, error);
+
+	return result ? result
+	              : create(directory, &development_names[DEVELOPMENT_TIMESTAMP], timestamp,
+	                       timestamp_extensions, error);
 }

@@ -135,6 +135,11 @@ int signer_timestamp(struct signer *signer, struct slice request, struct buf *ou
 	return ask(signer, SIGNER_REQUEST_TIMESTAMP, 0, request, out, error);
 }
 
+int signer_ocsp(struct signer *signer, struct slice request, struct buf *out, struct error *error)
+{
+	return ask(signer, SIGNER_REQUEST_OCSP, 0, request, out, error);
+}
+
 /* `mark` NULL: none is sent. */
 static int ask_mark(struct signer *signer, enum signer_request kind, const char *store_id,
                     const struct signer_mark *mark, struct slice reason, struct buf *out,

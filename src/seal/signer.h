@@ -36,8 +36,9 @@ enum { SIGNER_NO_KEY = -1, SIGNER_PRESENT, SIGNER_NEXT, SIGNER_KEYS };
 
 struct signer_options {
 	const char *directory; /* for the log, and the development keys; is created, mode 0700 */
-	/* Makes what is missing and then loads it, each file mode 0600: report-root.pem, report.pem
-	 * (certificate and key), timestamp-root.pem, timestamp.pem (certificate and key). */
+	/* Makes what is missing and then loads it, each file mode 0600: for reports and for timestamps
+	 * a root, a certificate with its key, and those of the root's OCSP responder (development.h).
+	 */
 	bool development;
 	/* A real deployment: the key that signs reports and archives, and the one to come. */
 	struct key_source key, next;
@@ -70,6 +71,11 @@ int signer_sign(struct signer *signer, enum signer_purpose purpose, struct slice
 /* The embedded development timestamp authority: DER request in, DER response appended. */
 int signer_timestamp(struct signer *signer, struct slice request, struct buf *out,
                      struct error *error) MUST_CHECK;
+
+/* The development authorities' OCSP responder: DER request about one certificate in, DER response
+ * appended. */
+int signer_ocsp(struct signer *signer, struct slice request, struct buf *out, struct error *error)
+	MUST_CHECK;
 
 /* How far a store had come: its last sealed round; 0 with zeros: none. Stores are named by their
  * id, SIGNER_STORE_ID_SIZE hex digits; the log of a signing process remembers SIGNER_STORES_MAX of

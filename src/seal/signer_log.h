@@ -5,6 +5,7 @@
  *   time      when it was written
  *   purpose   "report", "archive", "timestamp": something was signed; sha256 is the digest of the
  *             signed attributes, of a timestamp its imprint
+ *             "ocsp": the development responder answered; sha256 is the digest of the ResponseData
  *             "round": a store was seen at this round; store, round, sha256: the round's root
  *             "rollback_accepted": the same, and from here on it counts although the store had been
  *             further; reason

@@ -17,6 +17,7 @@
 #include "base/confine.h"
 #include "seal/certificate.h"
 #include "seal/development.h"
+#include "seal/responder.h"
 #include "seal/key.h"
 #include "seal/key_driver.h"
 #include "seal/signer_attributes.h"
@@ -38,7 +39,8 @@ struct process {
 	struct key *keys[SIGNER_KEYS]; /* NULL: there is none */
 	int in_force;                  /* an index, or SIGNER_NO_KEY */
 	struct stamper timestamp;
-	struct buf roots; /* PEM */
+	struct responder responder; /* zeroed: no embedded authority */
+	struct buf roots;           /* PEM */
 	struct buf timestamp_roots;
 	struct signer_log log;
 	struct signer_marks marks;
@@ -142,7 +144,15 @@ static int load_development(struct process *process, const char *directory, stru
 	int result = development_create(directory, error);
 	if (result == 0)
 		result = key_open(&source, &process->keys[SIGNER_PRESENT], error);
-	return result == 0 ? load_stamper(directory, process, error) : result;
+	if (result == 0)
+		result = load_stamper(directory, process, error);
+	if (result == 0)
+		result = development_former_roots(directory, &development_names[DEVELOPMENT_REPORT],
+		                                  &process->roots, error);
+	if (result == 0)
+		result = development_former_roots(directory, &development_names[DEVELOPMENT_TIMESTAMP],
+		                                  &process->timestamp_roots, error);
+	return result == 0 ? responder_load(directory, &process->responder, error) : result;
 }
 
 static int open_named(const struct key_source *source, const char *setting, struct key **ret_key,
@@ -398,6 +408,15 @@ static struct answer answer_timestamp(struct process *process, struct slice requ
 	return size > 0 ? done : refusal("no timestamp could be made");
 }
 
+static struct answer answer_ocsp(struct process *process, struct slice request, struct buf *out)
+{
+	struct sha256 told;
+
+	if (responder_answer(&process->responder, request, out, &told, NULL) != 0)
+		return refusal("no embedded authority answers that");
+	return record_signature(process, "ocsp", &told);
+}
+
 static struct answer answer_mark(struct process *process, enum signer_request kind,
                                  struct slice payload, struct buf *out)
 {
@@ -456,6 +475,7 @@ static struct answer decide(struct process *process, struct slice packet, struct
 	case SIGNER_REQUEST_SIGN: return answer_sign(process, (uint8_t)packet.data[1], payload, out);
 	case SIGNER_REQUEST_USE: return answer_use(process, payload);
 	case SIGNER_REQUEST_TIMESTAMP: return answer_timestamp(process, payload, out);
+	case SIGNER_REQUEST_OCSP: return answer_ocsp(process, payload, out);
 	case SIGNER_REQUEST_GET_MARK:
 	case SIGNER_REQUEST_SET_MARK:
 	case SIGNER_REQUEST_ACCEPT_MARK: return answer_mark(process, kind, payload, out);

@@ -21,6 +21,7 @@ enum signer_request {
 	SIGNER_REQUEST_GET_MARK, /* the store's id alone; answered by a struct signer_mark */
 	SIGNER_REQUEST_SET_MARK,
 	SIGNER_REQUEST_ACCEPT_MARK,
+	SIGNER_REQUEST_OCSP,
 	SIGNER_REQUEST_USE,
 };
 enum signer_outcome {

@@ -73,13 +73,18 @@ static pid_t child_pid(void)
 
 static void test_files(void **state)
 {
-	static const char *const names[] = {"report-root.pem", "report.pem", "timestamp-root.pem",
-	                                    "timestamp.pem", "signer.log"};
+	static const char *const names[] = {"report-root.pem",
+	                                    "report.pem",
+	                                    "report-responder.pem",
+	                                    "timestamp-root.pem",
+	                                    "timestamp.pem",
+	                                    "timestamp-responder.pem",
+	                                    "signer.log"};
 	struct signer *signer = development_signer();
 	struct stat stat_of;
 	size_t count = 0;
 
-	for (size_t i = 0; i < 5; i++) {
+	for (size_t i = 0; i < 7; i++) {
 		char name[64];
 		snprintf(name, sizeof name, "signer/%s", names[i]);
 		assert_int_equal(stat(scratch_path(name), &stat_of), 0);
@@ -91,7 +96,7 @@ static void test_files(void **state)
 	while (readdir(directory))
 		count++;
 	closedir(directory);
-	assert_int_equal(count, 2 + 5);
+	assert_int_equal(count, 2 + 7);
 	scratch_write("trust.pem", signer_trust(signer));
 	scratch_write("chain.pem", signer_certificates(signer));
 	assert_int_equal(scratch_run("test $(grep -c BEGIN trust.pem) = 2"), 0);

@@ -1,0 +1,288 @@
+#include "seal/revocation_client.h"
+
+#include <openssl/x509v3.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/thread.h"
+#include "net/http.h"
+#include "seal/certificate.h"
+#include "seal/responder.h"
+#include "seal/revocation_cache.h"
+#include "seal/revocation_data.h"
+
+#define TIMEOUT_DEFAULT_MS 10000
+#define TIMEOUTS_OF_A_PATH 3
+#define CLOCKS_APART_US (300 * US_PER_SECOND)
+
+struct revocation_client {
+	struct signer *signer;
+	struct address_guard guard;
+	int timeout_ms;
+	struct revocation_cache *cache;
+};
+
+/* What is wanted about one certificate. */
+struct wanted {
+	struct revocation_client *client;
+	X509 *certificate;
+	X509 *issuer;
+	int64_t time_us;
+	int64_t deadline_us; /* monotonic */
+	struct validation_set *set;
+	char *cause; /* REVOCATION_CAUSE_SIZE: why it could not be had */
+};
+
+struct revocation_client *revocation_client_create(const struct revocation_client_options *options)
+{
+	struct revocation_client *client = calloc(1, sizeof *client);
+
+	if (!client)
+		return NULL;
+	client->signer = options->signer;
+	client->guard = options->guard;
+	client->timeout_ms = options->timeout_ms > 0 ? options->timeout_ms : TIMEOUT_DEFAULT_MS;
+	client->cache = revocation_cache_create();
+	if (!client->cache) {
+		free(client);
+		return NULL;
+	}
+	return client;
+}
+
+void revocation_client_free(struct revocation_client *client)
+{
+	if (!client)
+		return;
+	revocation_cache_free(client->cache);
+	free(client);
+}
+
+/* ---- one question ---- */
+
+static int ask(const struct wanted *wanted, const struct revocation_question *question,
+               struct buf *out, struct error *error)
+{
+	const struct revocation_client *client = wanted->client;
+	HTTP_ANSWER_AUTO struct http_answer answer = {0};
+	bool list = question->request.size == 0;
+	int64_t left_ms = (wanted->deadline_us - clock_monotonic_us()) / 1000;
+
+	if (!list && client->signer && strcmp(question->url, RESPONDER_URL) == 0)
+		return signer_ocsp(client->signer, question->request, out, error);
+	if (left_ms <= 0)
+		return error_cause(error, ERR_NETWORK, "no time is left to ask");
+	struct http_request request = {
+		.method = list ? "GET" : "POST",
+		.url = question->url,
+		.content_type = list ? NULL : "application/ocsp-request",
+		.body = question->request,
+		.timeout_ms = left_ms < client->timeout_ms ? (int)left_ms : client->timeout_ms,
+		.answer_limit = list ? REVOCATION_CRL_MAX : REVOCATION_OCSP_MAX,
+		.allow_http = true, /* the answer is signed */
+		.guard = &client->guard,
+	};
+	int result = http_send(&request, &answer, error);
+	if (result == ERR_TOO_LARGE)
+		return error_cause(error, ERR_NETWORK, "more than %zu bytes", request.answer_limit);
+	if (result != 0)
+		return result;
+	if (answer.status != 200)
+		return error_cause(error, ERR_NETWORK, "HTTP status %d", answer.status);
+	buf_add_slice(out, buf_slice(&answer.body));
+	return buf_check(out);
+}
+
+static int get_responder_list(const struct wanted *wanted, X509 *responder, struct error *error);
+
+/* Whether it is verified and of use now. */
+static int check(const struct wanted *wanted, struct slice der, bool list,
+                 struct revocation_facts *ret_facts, struct error *error)
+{
+	int64_t now_us = clock_now_us();
+	X509 *responder = NULL;
+	int result =
+		list ? revocation_check_crl(der, wanted->certificate, wanted->issuer, ret_facts, error)
+			 : revocation_check_ocsp(der, wanted->certificate, wanted->issuer, ret_facts,
+	                                 &responder, error);
+
+	if (result == 0 && ret_facts->status == REVOCATION_STATUS_NONE)
+		result = error_cause(error, ERR_NOT_FOUND, "it does not know the certificate");
+	if (result == 0 && ret_facts->issued_us > now_us + CLOCKS_APART_US)
+		result = error_cause(error, ERR_INVALID_EVIDENCE, "it was issued in the future");
+	if (result == 0 && ret_facts->next_us != TIME_NONE && ret_facts->next_us < now_us)
+		result = error_cause(error, ERR_INVALID_EVIDENCE, "it is not current any more");
+	if (result == 0 && responder)
+		result = get_responder_list(wanted, responder, error);
+	X509_free(responder);
+	return result;
+}
+
+static int add(const struct wanted *wanted, struct slice der, bool list, struct error *error)
+{
+	return validation_add(wanted->set, list ? VALIDATION_CRL : VALIDATION_OCSP, der, error);
+}
+
+/* The fault is none of the place's. */
+static bool is_ours(int result)
+{
+	return result == ERR_NO_MEMORY || result == ERR_TOO_LARGE;
+}
+
+static int ask_and_check(const struct wanted *wanted, const struct revocation_question *question,
+                         struct buf *der, struct error *error)
+{
+	struct revocation_cache *cache = wanted->client->cache;
+	bool list = question->request.size == 0;
+	struct revocation_facts facts;
+	char reason[REVOCATION_CAUSE_SIZE];
+
+	if (revocation_cache_is_left_alone(cache, question->url, reason))
+		return error_cause(error, ERR_NETWORK, "%s", reason);
+	int result = ask(wanted, question, der, error);
+	if (result == 0)
+		result = check(wanted, buf_slice(der), list, &facts, error);
+	if (result == 0) {
+		revocation_cache_note_success(cache, question->url);
+		revocation_cache_put(cache, question, buf_slice(der), &facts, clock_now_us());
+	} else if (!is_ours(result)) {
+		revocation_cache_note_failure(cache, question->url, error_reason(error, result));
+	}
+	return result;
+}
+
+/* Puts into the set what one place gives. What is kept and still current does, where nothing newer
+ * comes. */
+static int get(const struct wanted *wanted, const struct revocation_question *question,
+               struct error *error)
+{
+	BUF_AUTO struct buf kept;
+	BUF_AUTO struct buf der;
+	bool list = question->request.size == 0;
+	struct revocation_facts facts;
+	int result = ERR_NETWORK;
+
+	buf_init(&kept, REVOCATION_CRL_MAX);
+	buf_init(&der, REVOCATION_CRL_MAX);
+	enum revocation_kept state = revocation_cache_get(wanted->client->cache, question,
+	                                                  wanted->time_us, clock_now_us(), &kept);
+	if (state != REVOCATION_KEPT_FRESH) {
+		result = ask_and_check(wanted, question, &der, error);
+		if (result == 0)
+			return add(wanted, buf_slice(&der), list, error);
+	}
+	if (state != REVOCATION_KEPT_NOTHING) {
+		result = check(wanted, buf_slice(&kept), list, &facts, error);
+		if (result == 0)
+			result = add(wanted, buf_slice(&kept), list, error);
+	}
+	return result;
+}
+
+/* ---- one certificate ---- */
+
+/* The first that gives something; else the first one's reason is kept, unless there is one. */
+static int try_each(const struct wanted *wanted, const struct revocation_urls *urls,
+                    struct slice request, bool *ret_got)
+{
+	for (size_t i = 0; i < urls->count && !*ret_got; i++) {
+		struct revocation_question question = {urls->urls[i], request};
+		struct error error = {0};
+		int result = get(wanted, &question, &error);
+		*ret_got = result == 0;
+		if (is_ours(result))
+			return result;
+		if (result && wanted->cause[0] == '\0')
+			snprintf(wanted->cause, REVOCATION_CAUSE_SIZE, "%s: %s", question.url,
+			         error_reason(&error, result));
+	}
+	return OK;
+}
+
+static int get_responder_list(const struct wanted *wanted, X509 *responder, struct error *error)
+{
+	struct wanted about = *wanted;
+	char cause[REVOCATION_CAUSE_SIZE] = "";
+	struct revocation_sources *sources = malloc(sizeof *sources);
+	bool got = false;
+
+	about.certificate = responder;
+	about.cause = cause;
+	int result = sources ? revocation_sources(responder, sources, error) : ERR_NO_MEMORY;
+	if (result == 0)
+		result = try_each(&about, &sources->crl, slice_make(NULL, 0), &got);
+	free(sources);
+	if (result == 0 && !got)
+		result = error_cause(error, ERR_INVALID_EVIDENCE, "of the responder itself: %s",
+		                     cause[0] ? cause : "nothing is published");
+	return result;
+}
+
+static int get_any(const struct wanted *wanted, struct error *error)
+{
+	BUF_AUTO struct buf request;
+	struct revocation_sources *sources = malloc(sizeof *sources);
+	bool got = false;
+
+	buf_init(&request, 4096);
+	int result = sources ? revocation_sources(wanted->certificate, sources, error) : ERR_NO_MEMORY;
+	if (result == 0 && sources->ocsp.count > 0)
+		result = revocation_ocsp_request(wanted->certificate, wanted->issuer, &request, error);
+	if (result == 0 && sources->ocsp.count > 0)
+		result = try_each(wanted, &sources->ocsp, buf_slice(&request), &got);
+	if (result == 0 && !got)
+		result = try_each(wanted, &sources->crl, slice_make(NULL, 0), &got);
+	free(sources);
+	if (got)
+		wanted->cause[0] = '\0';
+	return result;
+}
+
+static int add_certificate(struct validation_set *set, X509 *certificate, struct error *error)
+{
+	unsigned char *der = NULL;
+	int size = i2d_X509(certificate, &der);
+	int result =
+		size > 0 ? validation_add(set, VALIDATION_CERTIFICATE, slice_make(der, (size_t)size), error)
+				 : ERR_NO_MEMORY;
+
+	OPENSSL_free(der);
+	return result;
+}
+
+/* ---- a path ---- */
+
+int revocation_fetch(struct revocation_client *client, struct slice path_pem,
+                     const struct revocation_moment *at, struct validation_set *set,
+                     struct revocation_verdict ret_verdicts[REVOCATION_PATH_MAX], size_t *ret_count,
+                     struct error *error)
+{
+	CERTIFICATES_AUTO STACK_OF(X509) *path = NULL;
+	char causes[REVOCATION_PATH_MAX][REVOCATION_CAUSE_SIZE] = {0};
+	size_t count = 0;
+
+	thread_may_wait();
+	int64_t deadline_us =
+		clock_monotonic_us() + client->timeout_ms * INT64_C(1000) * TIMEOUTS_OF_A_PATH;
+	/* Whether it is a path shows before anybody is asked. */
+	int result = revocation_judge(path_pem, set, at, ret_verdicts, &count, error);
+	if (result == 0)
+		result = certificates_read(path_pem, &path, error);
+	for (size_t i = 0; result == 0 && i < count; i++) {
+		struct wanted wanted = {
+			client, sk_X509_value(path, (int)i), NULL, at->time_us, deadline_us, set, causes[i]};
+		result = add_certificate(set, wanted.certificate, error);
+		wanted.issuer = i + 1 < count ? sk_X509_value(path, (int)i + 1) : NULL;
+		if (result == 0 && wanted.issuer && ret_verdicts[i].outcome != REVOCATION_GOOD_AFTER)
+			result = get_any(&wanted, error);
+	}
+	if (result == 0)
+		result = revocation_judge(path_pem, set, at, ret_verdicts, &count, error);
+	for (size_t i = 0; result == 0 && i < count; i++)
+		if (!revocation_suffices(ret_verdicts[i].outcome) && causes[i][0])
+			memcpy(ret_verdicts[i].cause, causes[i], REVOCATION_CAUSE_SIZE);
+	if (result == 0)
+		*ret_count = count;
+	return result;
+}

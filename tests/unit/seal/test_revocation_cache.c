@@ -1,0 +1,150 @@
+#include "support.h"
+
+#include "base/clock.h"
+#include "seal/revocation_cache.h"
+#include "seal/revocation_client.h"
+
+#define HOUR_US (3600 * US_PER_SECOND)
+
+static const struct revocation_question list = {.url = "http://a.example/"};
+static int64_t monotonic_us;
+int64_t __wrap_clock_monotonic_us(void);
+
+int64_t __wrap_clock_monotonic_us(void)
+{
+	return monotonic_us;
+}
+
+static enum revocation_kept get(struct revocation_cache *cache,
+                                const struct revocation_question *question, int64_t time_us,
+                                int64_t now_us)
+{
+	BUF_AUTO struct buf out;
+
+	buf_init(&out, REVOCATION_KEPT_BYTES_MAX);
+	enum revocation_kept kept = revocation_cache_get(cache, question, time_us, now_us, &out);
+	assert_true((out.size > 0) == (kept != REVOCATION_KEPT_NOTHING));
+	return kept;
+}
+
+static void test_made_in_advance(void **state)
+{
+	struct revocation_cache *cache = revocation_cache_create();
+	struct revocation_facts facts = {.issued_us = 0, .next_us = 64 * HOUR_US};
+	struct revocation_question other = {.url = list.url, .request = {"x", 1}};
+
+	(void)state;
+	revocation_cache_put(cache, &list, slice_of("list"), &facts, HOUR_US);
+	assert_int_equal(get(cache, &other, 0, HOUR_US), REVOCATION_KEPT_NOTHING);
+	assert_int_equal(get(cache, &list, 0, 60 * HOUR_US), REVOCATION_KEPT_FRESH);
+	assert_int_equal(get(cache, &list, 1, 2 * HOUR_US), REVOCATION_KEPT_FRESH);
+	/* A thirty-second part of its life after it came. */
+	assert_int_equal(get(cache, &list, 1, 3 * HOUR_US - 1), REVOCATION_KEPT_FRESH);
+	assert_int_equal(get(cache, &list, 1, 3 * HOUR_US), REVOCATION_KEPT_OLDER);
+	assert_int_equal(get(cache, &list, 1, 64 * HOUR_US - 1), REVOCATION_KEPT_OLDER);
+	assert_int_equal(get(cache, &list, 0, 64 * HOUR_US), REVOCATION_KEPT_NOTHING);
+	assert_int_equal(get(cache, &list, 0, HOUR_US - 1), REVOCATION_KEPT_NOTHING);
+	/* A minute at least. */
+	facts.issued_us = HOUR_US - 20 * US_PER_SECOND;
+	facts.next_us = HOUR_US + 600 * US_PER_SECOND;
+	revocation_cache_put(cache, &list, slice_of("list"), &facts, HOUR_US);
+	assert_int_equal(get(cache, &list, HOUR_US, HOUR_US + 60 * US_PER_SECOND - 1),
+	                 REVOCATION_KEPT_FRESH);
+	assert_int_equal(get(cache, &list, HOUR_US, HOUR_US + 60 * US_PER_SECOND),
+	                 REVOCATION_KEPT_OLDER);
+	revocation_cache_free(cache);
+}
+
+static void test_made_when_asked(void **state)
+{
+	struct revocation_cache *cache = revocation_cache_create();
+	struct revocation_facts facts = {.issued_us = 0, .next_us = 64 * HOUR_US};
+
+	(void)state;
+	revocation_cache_put(cache, &list, slice_of("answer"), &facts, US_PER_SECOND);
+	assert_int_equal(get(cache, &list, 0, US_PER_SECOND), REVOCATION_KEPT_FRESH);
+	assert_int_equal(get(cache, &list, 1, US_PER_SECOND), REVOCATION_KEPT_OLDER);
+	/* Without an end it is of no use later. */
+	facts.next_us = TIME_NONE;
+	revocation_cache_put(cache, &list, slice_of("answer"), &facts, US_PER_SECOND);
+	assert_int_equal(get(cache, &list, 0, US_PER_SECOND), REVOCATION_KEPT_NOTHING);
+	revocation_cache_free(cache);
+}
+
+/* The longest unused goes, and bytes are bounded as well as objects. */
+static void test_bounds(void **state)
+{
+	struct revocation_cache *cache = revocation_cache_create();
+	struct revocation_facts facts = {.issued_us = 0, .next_us = HOUR_US};
+	struct revocation_question question = list;
+	size_t big = REVOCATION_KEPT_BYTES_MAX - 2;
+	char *block = calloc(1, REVOCATION_KEPT_BYTES_MAX + 1);
+
+	(void)state;
+	for (unsigned i = 0; i <= REVOCATION_KEPT_MAX; i++) {
+		question.request = slice_make(&i, sizeof i);
+		revocation_cache_put(cache, &question, slice_of("x"), &facts, 0);
+		unsigned first = 0;
+		question.request = slice_make(&first, sizeof first);
+		assert_int_equal(get(cache, &question, 0, 0), REVOCATION_KEPT_FRESH);
+	}
+	unsigned second = 1;
+	question.request = slice_make(&second, sizeof second);
+	assert_int_equal(get(cache, &question, 0, 0), REVOCATION_KEPT_NOTHING);
+	second = 2;
+	assert_int_equal(get(cache, &question, 0, 0), REVOCATION_KEPT_FRESH);
+	revocation_cache_put(cache, &list, slice_make(block, big), &facts, 0);
+	assert_int_equal(get(cache, &list, 0, 0), REVOCATION_KEPT_FRESH);
+	assert_int_equal(get(cache, &question, 0, 0), REVOCATION_KEPT_FRESH);
+	second = 3;
+	assert_int_equal(get(cache, &question, 0, 0), REVOCATION_KEPT_NOTHING);
+	/* Too large for all of it: what was there stays. */
+	question.request = slice_of("large");
+	revocation_cache_put(cache, &question, slice_make(block, REVOCATION_KEPT_BYTES_MAX + 1), &facts,
+	                     0);
+	assert_int_equal(get(cache, &question, 0, 0), REVOCATION_KEPT_NOTHING);
+	assert_int_equal(get(cache, &list, 0, 0), REVOCATION_KEPT_FRESH);
+	free(block);
+	revocation_cache_free(cache);
+}
+
+static void test_places(void **state)
+{
+	struct revocation_cache *cache = revocation_cache_create();
+	char reason[REVOCATION_CAUSE_SIZE];
+	char url[64];
+
+	(void)state;
+	monotonic_us = HOUR_US;
+	assert_false(revocation_cache_is_left_alone(cache, "u", reason));
+	revocation_cache_note_failure(cache, "u", "first");
+	revocation_cache_note_failure(cache, "u", "second");
+	assert_true(revocation_cache_is_left_alone(cache, "u", reason));
+	assert_string_equal(reason, "second");
+	assert_false(revocation_cache_is_left_alone(cache, "v", reason));
+	monotonic_us += 5 * US_PER_SECOND;
+	assert_false(revocation_cache_is_left_alone(cache, "u", reason));
+	revocation_cache_note_failure(cache, "u", "third");
+	monotonic_us += 10 * US_PER_SECOND - 1;
+	assert_true(revocation_cache_is_left_alone(cache, "u", reason));
+	revocation_cache_note_success(cache, "u");
+	assert_false(revocation_cache_is_left_alone(cache, "u", reason));
+	for (int i = 0; i < 3 * REVOCATION_KEPT_MAX; i++) {
+		snprintf(url, sizeof url, "%d", i);
+		revocation_cache_note_failure(cache, url, "many");
+		assert_true(revocation_cache_is_left_alone(cache, url, reason));
+	}
+	revocation_cache_free(cache);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_made_in_advance),
+		cmocka_unit_test(test_made_when_asked),
+		cmocka_unit_test(test_bounds),
+		cmocka_unit_test(test_places),
+	};
+
+	return cmocka_run_group_tests_name("revocation_cache", tests, NULL, NULL);
+}
