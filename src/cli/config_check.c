@@ -231,6 +231,8 @@ static void check_authorities(const struct check *check, bool serving)
 	check_networks(check, "tsa.allow_networks", settings->tsa_allow_networks);
 	check_duration(check, "tsa.timeout", settings->tsa_timeout, 100000, "100ms");
 	check_duration(check, "tsa.time_bound", settings->tsa_time_bound, 1000000, "1s");
+	check_networks(check, "revocation.allow_networks", settings->revocation_allow_networks);
+	check_duration(check, "revocation.timeout", settings->revocation_timeout, 100000, "100ms");
 }
 
 static void check_readable(const struct check *check, const char *setting, const char *path)

@@ -18,6 +18,7 @@
 #include "jobs/jobs.h"
 #include "proof/renderer.h"
 #include "seal/authority.h"
+#include "seal/revocation_client.h"
 #include "seal/signer.h"
 #include "service/admin_socket.h"
 #include "service/history.h"
@@ -35,6 +36,7 @@ struct node {
 	int lock_file;
 	struct signer *signer;
 	struct authorities *authorities;
+	struct revocation_client *revocation;
 	struct renderer renderer;
 	struct service service;
 	bool service_open;
@@ -100,6 +102,20 @@ static int create_authorities(struct node *node, struct error *error)
 	int code =
 		network_list_parse(slice_of(settings->tsa_allow_networks), &options.guard.allowed, error);
 	return code ? code : authorities_create(&options, &node->authorities, error);
+}
+
+static int create_revocation_client(struct node *node, struct error *error)
+{
+	struct revocation_client_options options = {
+		.signer = node->signer,
+		.timeout_ms = (int)(node->settings->revocation_timeout / 1000),
+	};
+	int code = network_list_parse(slice_of(node->settings->revocation_allow_networks),
+	                              &options.guard.allowed, error);
+	if (code)
+		return code;
+	node->revocation = revocation_client_create(&options);
+	return node->revocation ? OK : ERR_NO_MEMORY;
 }
 
 /* ---- starting ---- */
@@ -192,6 +208,8 @@ int node_open(const struct settings *settings, bool create, struct node **ret_no
 	if (!code)
 		code = create_authorities(node, error);
 	if (!code)
+		code = create_revocation_client(node, error);
+	if (!code)
 		code = service_open(settings, create, &node->service, error);
 	node->service_open = !code;
 	if (code) {
@@ -201,6 +219,7 @@ int node_open(const struct settings *settings, bool create, struct node **ret_no
 	node->service.signer = node->signer;
 	node->service.renderer = &node->renderer;
 	node->service.authorities = node->authorities;
+	node->service.revocation = node->revocation;
 	node->admin = (struct admin){.settings = settings,
 	                             .store = node->service.store,
 	                             .content = node->service.content,
@@ -346,6 +365,7 @@ void node_close(struct node *node)
 	if (node->service_open)
 		service_close(&node->service);
 	authorities_free(node->authorities);
+	revocation_client_free(node->revocation);
 	renderer_close(&node->renderer);
 	signer_stop(node->signer);
 	if (node->lock_file >= 0)

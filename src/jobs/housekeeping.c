@@ -109,6 +109,7 @@ int64_t housekeeping_run(void *context, const atomic_bool *stopping)
 	look_at_balances(housekeeping->service, stopping);
 	forget_notices(housekeeping->service);
 	forget_mails(housekeeping->service);
+	validation_tell(&housekeeping->teller, housekeeping->service, stopping);
 	sweep(housekeeping, stopping); /* the longest: nothing else waits for it */
 	return INTERVAL_US;
 }

@@ -5,6 +5,7 @@
 #include "jobs/jobs.h"
 #include "jobs/keeper.h"
 #include "jobs/job_thread.h"
+#include "seal/authority.h"
 #include "service/seal_round.h"
 
 /* One account never holds all of them. */
@@ -54,9 +55,20 @@ struct topup {
 void topup_init(struct topup *topup, struct service *service, const char *node, int number);
 job_thread_run_function topup_run;
 
+/* ---- validation.c: which level signatures and timestamps can have ---- */
+#define VALIDATION_TOLD_MAX (1 + AUTHORITIES_MAX)
+struct validation_teller {
+	struct sha256 told[VALIDATION_TOLD_MAX]; /* digest of what was last said; zeros: nothing */
+};
+/* Says it in the log, of the signer and of each authority, when it is known and whenever it is not
+ * as before. Asks for what it has to know. */
+void validation_tell(struct validation_teller *teller, const struct service *service,
+                     const atomic_bool *stopping);
+
 /* ---- housekeeping.c ---- */
 struct housekeeping {
 	struct service *service;
+	struct validation_teller teller;
 	struct keeper *keeper;
 	char holder[HOLDER_SIZE];
 };

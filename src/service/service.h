@@ -42,8 +42,9 @@ struct service {
 	const struct settings *settings;
 	struct store *store;
 	struct content_store *content;
-	struct signer *signer;           /* the process that holds the keys */
-	struct authorities *authorities; /* used by the sealer and for signature timestamps */
+	struct signer *signer;                /* the process that holds the keys */
+	struct authorities *authorities;      /* used by the sealer and for signature timestamps */
+	struct revocation_client *revocation; /* NULL: nobody is asked */
 	struct payment_provider *payments;
 	const struct renderer *renderer; /* of reports */
 	struct registrar *registrar;
@@ -60,8 +61,8 @@ struct service {
 };
 
 /* Opens store, content and payment provider by the settings, makes the installation's secrets and
- * starts the registrar. The caller gives a zeroed service, and signer, authorities and renderer,
- * which stay his, before anything is asked of it. On failure all is closed again. */
+ * starts the registrar. The caller gives a zeroed service, and signer, authorities, revocation and
+ * renderer, which stay his, before anything is asked of it. On failure all is closed again. */
 int service_open(const struct settings *settings, bool create, struct service *ret_service,
                  struct error *error) MUST_CHECK;
 /* Ends the registrar after it has answered what waits, and closes what service_open opened. */

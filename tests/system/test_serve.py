@@ -54,9 +54,14 @@ def test_init_then_serve_then_sigterm(tmp_path):
         process.send_signal(signal.SIGTERM)
         assert process.wait(40) == 0
     log.seek(0)
-    events = [json.loads(line)["event"] for line in log]
+    lines = [json.loads(line) for line in log]
+    events = [line["event"] for line in lines]
     assert "receipts_not_replicated" in events
     assert "development_timestamp_authority" in events
+    # The development certificates have a responder of their own.
+    (told,) = [line for line in lines if line["event"] == "validation_data"]
+    assert (told["of"], told["level"]) == ("signer", "LTA")
+    assert "validation_data_missing" not in events
 
 
 def test_a_log_that_nobody_reads_stops_nothing(tmp_path):

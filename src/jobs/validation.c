@@ -1,0 +1,69 @@
+/* Signatures and timestamps can be validated for ever (ETSI's levels LT and LTA) when everything
+ * about their certificates stands beside them: of each below a root, that it was not revoked. Where
+ * an authority publishes nothing about that, what is issued ends at level T: it can be validated as
+ * long as others answer for it. An operator is told which it is before anybody relies on it. */
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "jobs/internal.h"
+#include "seal/revocation_client.h"
+#include "seal/signer.h"
+
+static bool is_new(struct sha256 *told, const char *subject, const char *outcome,
+                   const char *reason)
+{
+	char text[SUBJECT_SIZE + REVOCATION_CAUSE_SIZE + 64];
+	int size = snprintf(text, sizeof text, "%s\n%s\n%s", subject, outcome, reason);
+	struct sha256 digest = sha256_of(text, (size_t)size);
+
+	if (sha256_equal(told, &digest))
+		return false;
+	*told = digest;
+	return true;
+}
+
+static void tell(struct sha256 *told, const char *of, const struct revocation_verdict *verdicts,
+                 size_t count)
+{
+	const struct revocation_verdict *lack = revocation_lack(verdicts, count);
+	const char *subject = (lack ? lack : &verdicts[0])->certificate.subject;
+	const char *outcome = lack ? revocation_outcome_text(lack->outcome) : "complete";
+	const char *reason = lack ? lack->cause : "";
+
+	if (!is_new(told, subject, outcome, reason))
+		return;
+	if (!lack)
+		log_info("validation_data", "of", of, "certificate", subject, "level", "LTA");
+	else if (lack->outcome == REVOCATION_REVOKED)
+		log_error("certificate_revoked", "of", of, "certificate", subject, "consequence",
+		          "nothing that is signed with it is valid");
+	else
+		log_warning("validation_data_missing", "of", of, "certificate", subject, "outcome", outcome,
+		            "reason", reason, "level", "T");
+}
+
+static void look(struct sha256 *told, const struct service *service, const char *of,
+                 struct slice path)
+{
+	struct revocation_verdict verdicts[REVOCATION_PATH_MAX];
+	/* A whole second: what is said now counts as said afterwards. */
+	struct revocation_moment at = {.time_us = clock_now_us() - US_PER_SECOND};
+	VALIDATION_AUTO struct validation_set set = {0};
+	struct error error = {0};
+	size_t count = 0;
+	int result = revocation_fetch(service->revocation, path, &at, &set, verdicts, &count, &error);
+
+	if (result == 0)
+		tell(told, of, verdicts, count);
+	else if (is_new(told, of, "failed", error_reason(&error, result)))
+		log_warning("validation_data_unknown", "of", of, "cause", error_reason(&error, result));
+}
+
+void validation_tell(struct validation_teller *teller, const struct service *service,
+                     const atomic_bool *stopping)
+{
+	if (!service->revocation || !service->signer || atomic_load(stopping))
+		return;
+	look(&teller->told[0], service, "signer", signer_certificates(service->signer));
+}
