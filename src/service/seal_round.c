@@ -45,6 +45,7 @@ struct closing {
 	struct sealing *sealing;
 	struct error *error;
 	struct staged_round round;
+	int64_t damaged;       /* number of a block that cannot be read, once one was met */
 	struct sha256 *blocks; /* their roots */
 	struct sha256 root;
 	int64_t segments, events;
@@ -376,9 +377,11 @@ static int read_blocks(struct closing *closing)
 		                          closing->error);
 		if (!result)
 			result = round_tree_root(roots, ROUND_BLOCK_LEAVES_MAX, &closing->blocks[i]);
-		if (result == ERR_NOT_FOUND || result == ERR_INVALID_EVIDENCE)
+		if (result == ERR_NOT_FOUND || result == ERR_INVALID_EVIDENCE) {
+			closing->damaged = i;
 			return error_cause(closing->error, ERR_CORRUPT, "round %lld: block %lld is damaged",
 			                   (long long)closing->round.round, (long long)i);
+		}
 		closing->segments += (int64_t)(roots.size / SHA256_SIZE);
 		closing->events += events;
 	}
@@ -548,29 +551,44 @@ static int close_round(struct closing *closing)
 	return result;
 }
 
-/* What a clock that ran ahead let be staged, and no authority will ever give a time for, as it was
- * received in the future: once the clock is right it is taken back, and staged again as far as its
- * time has come. */
-static int take_back_the_future(struct closing *closing)
+/* Nothing is lost: its events are staged again, in another round or in this one. */
+static int take_back_last(struct closing *closing)
 {
 	struct store *store = closing->sealing->service->store;
+	char round[24], block[24];
+	snprintf(round, sizeof round, "%" PRId64, closing->round.round);
+	snprintf(block, sizeof block, "%" PRId64, closing->round.blocks - 1);
+	log_warning("block_taken_back", "round", round, "block", block);
+	int result =
+		store_unstage_block(store, closing->round.round, closing->round.blocks - 1, closing->error);
+	return result ? result : store_get_staged_round(store, &closing->round, closing->error);
+}
+
+/* What a clock that ran ahead let be staged, and no authority will ever give a time for, as it was
+ * received in the future: once the clock is right it is staged again as far as its time has come.
+ */
+static int take_back_the_future(struct closing *closing)
+{
 	int result = OK;
-	while (!result && closing->round.blocks > 0 && earliest_us(&closing->round) > clock_now_us()) {
-		char round[24], block[24];
-		snprintf(round, sizeof round, "%" PRId64, closing->round.round);
-		snprintf(block, sizeof block, "%" PRId64, closing->round.blocks - 1);
-		log_warning("block_taken_back", "round", round, "block", block);
-		result = store_unstage_block(store, closing->round.round, closing->round.blocks - 1,
-		                             closing->error);
-		if (!result)
-			result = store_get_staged_round(store, &closing->round, closing->error);
-	}
+	while (!result && closing->round.blocks > 0 && earliest_us(&closing->round) > clock_now_us())
+		result = take_back_last(closing);
 	return result;
+}
+
+/* A block that cannot be read would keep everything from being sealed for good. */
+static void take_back_damage(struct closing *closing)
+{
+	struct error *met = closing->error, unused = {0};
+	int result = OK;
+	closing->error = &unused;
+	while (!result && closing->round.blocks > closing->damaged)
+		result = take_back_last(closing);
+	closing->error = met;
 }
 
 int seal_close(struct sealing *sealing, struct error *error)
 {
-	struct closing closing = {.sealing = sealing, .error = error};
+	struct closing closing = {.sealing = sealing, .error = error, .damaged = INT64_MAX};
 	int result = store_get_staged_round(sealing->service->store, &closing.round, error);
 	if (!result)
 		result = take_back_the_future(&closing);
@@ -584,5 +602,7 @@ int seal_close(struct sealing *sealing, struct error *error)
 		return ERR_NO_MEMORY;
 	result = close_round(&closing);
 	free(closing.blocks);
+	if (result == ERR_CORRUPT)
+		take_back_damage(&closing);
 	return result;
 }

@@ -15,6 +15,7 @@
 #include "service/check_segment.h"
 #include "service/seal_round.h"
 #include "service/stored_segment.h"
+#include "store/internal.h"
 
 #define CHANNELS 7
 #define STEPS 160
@@ -326,6 +327,31 @@ static void what_no_authority_will_date_is_taken_back(void **state)
 	expect_unbroken(0);
 }
 
+/* It is told, and staged again from what is there; what was staged behind it, too. */
+static void a_damaged_block_does_not_stop_sealing(void **state)
+{
+	for (size_t i = 0; i < 3; i++) {
+		register_in(i, 2);
+		assert_int_equal(stage_one(), 1);
+	}
+	struct db_connection *writer = db_take_writer(office.service.store->db);
+	assert_int_equal(db_begin(writer, &error), OK);
+	assert_int_equal(
+		db_run(writer, "UPDATE round_blocks SET roots = x'00' WHERE block = 1", &error), OK);
+	assert_int_equal(db_commit(writer, &error), OK);
+	db_give(writer);
+	struct sealing sealing = new_sealer();
+	assert_int_equal(seal_close(&sealing, &error), ERR_CORRUPT);
+	assert_non_null(strstr(error.cause, "block 1 is damaged"));
+	sealing_free(&sealing);
+	assert_int_equal(staged_now().blocks, 1);
+	while (stage_one() > 0)
+		;
+	close_staged();
+	for (size_t i = 0; i < 3; i++)
+		expect_unbroken(i);
+}
+
 /* Two that seal at once: what one has not seen, its timestamp must not seem to cover. */
 static void a_block_that_comes_between_keeps_the_round_from_being_written(void **state)
 {
@@ -425,6 +451,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_full_round_takes_no_more, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_no_authority_will_date_is_taken_back, set_up,
 	                                    tear_down),
+		cmocka_unit_test_setup_teardown(a_damaged_block_does_not_stop_sealing, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_round_waits_for_its_authority, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_certifications_wait_for_is_known, set_up, tear_down),
 	};
