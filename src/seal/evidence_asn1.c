@@ -293,19 +293,18 @@ int evidence_record_parse(struct slice der, struct evidence_record **ret_record,
 	const unsigned char *position = (const unsigned char *)der.data;
 	if (der.size == 0 || der.size > EVIDENCE_RECORD_MAX)
 		return invalid(error, "the evidence record is empty or too large");
-	EVIDENCE_RECORD_AUTO struct evidence_record *record = calloc(1, sizeof *record);
+	struct evidence_record *record = calloc(1, sizeof *record);
 	if (!record)
 		return ERR_NO_MEMORY;
 	ERR_clear_error();
 	record->asn1 = d2i_EvidenceRecord(NULL, &position, (long)der.size);
-	if (!record->asn1)
-		return openssl_refused(error, "the evidence record does not parse");
-	int result = check_encoding(record, der, error);
+	int result = record->asn1 ? check_encoding(record, der, error)
+	                          : openssl_refused(error, "the evidence record does not parse");
 	if (!result)
 		result = check_form(record, error);
-	if (!result) {
+	if (!result)
 		*ret_record = record;
-		record = NULL;
-	}
+	else
+		evidence_record_free(record);
 	return result;
 }

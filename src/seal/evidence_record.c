@@ -122,15 +122,17 @@ int evidence_record_create(const struct tree_proof *proof, struct slice token,
 	int result = check_token(&path, token, error);
 	if (result)
 		return result;
-	EVIDENCE_RECORD_AUTO struct evidence_record *record = calloc(1, sizeof *record);
-	if (!record || !(record->asn1 = EvidenceRecord_new()) ||
-	    ASN1_INTEGER_set_int64(record->asn1->version, 1) != 1)
+	struct evidence_record *record = calloc(1, sizeof *record);
+	if (!record)
 		return ERR_NO_MEMORY;
-	result = begin_chain(record, &path, token);
-	if (!result) {
+	record->asn1 = EvidenceRecord_new();
+	result = record->asn1 && ASN1_INTEGER_set_int64(record->asn1->version, 1) == 1
+	             ? begin_chain(record, &path, token)
+	             : ERR_NO_MEMORY;
+	if (!result)
 		*ret_record = record;
-		record = NULL;
-	}
+	else
+		evidence_record_free(record);
 	return result;
 }
 
@@ -194,7 +196,7 @@ struct renewal_tree {
 	size_t counts[LEVELS_MAX];
 };
 
-static void renewal_tree_cleanup(struct renewal_tree *tree)
+static void renewal_tree_free(struct renewal_tree *tree)
 {
 	for (size_t i = 0; i < LEVELS_MAX; i++)
 		free(tree->levels[i]);
@@ -248,7 +250,7 @@ static void find_path(const struct renewal_tree *tree, size_t index, struct evid
 int evidence_records_renew(const struct evidence_renewal *renewals, size_t count,
                            evidence_stamper stamper, void *context, struct error *error)
 {
-	__attribute__((cleanup(renewal_tree_cleanup))) struct renewal_tree tree = {0};
+	struct renewal_tree tree = {0};
 	BUF_AUTO struct buf token;
 	buf_init(&token, TIMESTAMP_RESPONSE_MAX);
 	assert(count >= 1 && count <= EVIDENCE_RENEWED_MAX);
@@ -263,5 +265,6 @@ int evidence_records_renew(const struct evidence_renewal *renewals, size_t count
 		result = evidence_record_renew(renewals[i].record, renewals[i].data, &path,
 		                               buf_slice(&token), error);
 	}
+	renewal_tree_free(&tree);
 	return result;
 }
