@@ -408,6 +408,53 @@ static void test_no_room(void **state)
 	assert_valid(record, start_us);
 }
 
+/* ---- as others read it ---- */
+
+static void write_record(const struct evidence_record *record)
+{
+	BUF_AUTO struct buf der;
+
+	buf_init(&der, EVIDENCE_RECORD_MAX);
+	assert_int_equal(evidence_record_write(record, &der), 0);
+	scratch_write("record.ers", buf_slice(&der));
+}
+
+/* The verifier of the tests, which has the rules from the page alone. */
+static void assert_others_agree(const struct evidence_record *record, int64_t at_us, int expected)
+{
+	const char *script = getenv("CONSTANCIA_CHECK_RECORD");
+
+	write_record(record);
+	assert_int_equal(scratch_run("python3 '%s' --trust trust.pem --at %lld record.ers data",
+	                             script ? script : "", (long long)(at_us / US_PER_SECOND)),
+	                 expected);
+}
+
+/* Three chains of two archive timestamps each, all renewed together with others. */
+static void test_others_agree(void **state)
+{
+	EVIDENCE_RECORD_AUTO struct evidence_record *record = create_sample();
+	EVIDENCE_RECORD_AUTO struct evidence_record *other = create_sample();
+	struct digest data[] = {data_by(DIGEST_SHA384), data_by(DIGEST_SHA512)};
+	struct moment moment = {&first, start_us};
+
+	(void)state;
+	scratch_write("data", slice_of(DATA));
+	scratch_write("trust.pem", buf_slice(&trust));
+	assert_others_agree(record, start_us + 9 * MINUTE, 0);
+	assert_others_agree(record, start_us + 11 * MINUTE, 1);
+	for (int i = 0; i < 5; i++) {
+		const struct digest *by = i % 2 ? &data[i / 2] : NULL;
+		struct evidence_renewal both[] = {{other, by}, {record, by}};
+		moment.at_us += MINUTE;
+		assert_int_equal(evidence_records_renew(both, 2, stamp, &moment, NULL), 0);
+	}
+	assert_valid(record, start_us + 9 * MINUTE);
+	assert_others_agree(record, start_us + 9 * MINUTE, 0);
+	scratch_write("data", slice_of("another"));
+	assert_others_agree(record, start_us + 9 * MINUTE, 1);
+}
+
 /* ---- what is lost, exchanged or damaged ---- */
 
 /* Five archive timestamps in two chains: 3 and 2. */
@@ -668,6 +715,7 @@ int main(void)
 		cmocka_unit_test(test_renewed_together),
 		cmocka_unit_test(test_renewal_refused),
 		cmocka_unit_test(test_no_room),
+		cmocka_unit_test_setup_teardown(test_others_agree, scratch_begin, scratch_end),
 		cmocka_unit_test(test_one_generation_lost),
 		cmocka_unit_test(test_exchanged),
 		cmocka_unit_test(test_every_flipped_byte),
