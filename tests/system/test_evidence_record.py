@@ -139,6 +139,10 @@ def test_what_an_archive_does_not_hold(sealed, archive, channel, tmp_path):
     done = proof(outside, archive, "-o", output, "--json", expected=2)
     assert json.loads(done.stderr)["code"] == "not_found"
     assert "--output" in proof(outside, archive, expected=2).stderr
+    held = sealed.events[3]["event_id"]
+    for words in (["-o", archive], ["-o", output, "--record", output],
+                  ["-o", output, "--record", archive]):
+        assert "different files" in proof(held, archive, *words, expected=2).stderr
     proof(outside, tmp_path / "nothing.zip", "-o", output, expected=2)
     event = channel.test.register().expect(201).json
     record = channel.test.certified(seq_from=1, seq_to=1)

@@ -53,6 +53,18 @@ static void test_values_may_look_like_options(void **state)
 	assert_true(line.help);
 }
 
+/* -o is for the commands that have an --output. */
+static void test_output_has_a_short_form(void **state)
+{
+	static const struct option with_output[] = {{"output", "FILE", ""}, {0}};
+	assert_int_equal(PARSE("-o", "file"), 2);
+	free(line.arguments);
+	line = (struct command_line){.command = "test"};
+	assert_int_equal(command_line_parse(&line, with_output, 3, (char *[]){"a", "-o", "file"}), 0);
+	assert_string_equal(command_option(&line, "output"), "file");
+	assert_int_equal(line.argument_count, 1);
+}
+
 static void test_misuse_is_refused(void **state)
 {
 	assert_int_equal(PARSE("--bogus"), 2);
@@ -80,6 +92,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_options_and_arguments_mix),
 		cmocka_unit_test(test_values_may_look_like_options),
+		cmocka_unit_test(test_output_has_a_short_form),
 		cmocka_unit_test(test_misuse_is_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, tear_down);
