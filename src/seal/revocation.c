@@ -168,31 +168,29 @@ static int judge(X509 *certificate, X509 *issuer, const struct validation_set *s
 	return result;
 }
 
+static int check_issue(X509 *issuer, X509 *certificate, struct error *error)
+{
+	ERR_clear_error();
+	if (X509_check_issued(issuer, certificate) == X509_V_OK &&
+	    X509_verify(certificate, X509_get0_pubkey(issuer)) == 1)
+		return OK;
+	return openssl_refused(error, "a certificate of the path is not of the next one's issue");
+}
+
 static int judge_topmost(X509 *certificate, struct revocation_verdict *verdict, struct error *error)
 {
 	int result = begin(certificate, verdict, error);
 
 	if (result)
 		return result;
-	ERR_clear_error();
-	if (X509_self_signed(certificate, 1) == 1) {
+	if (X509_get_extension_flags(certificate) & EXFLAG_SS) {
 		verdict->outcome = REVOCATION_NOT_NEEDED;
 		verdict->cause[0] = '\0';
-	} else {
-		verdict->outcome = REVOCATION_MISSING;
-		explain(verdict, "the certificate of its issuer is not known");
+		return check_issue(certificate, certificate, error);
 	}
-	ERR_clear_error();
+	verdict->outcome = REVOCATION_MISSING;
+	explain(verdict, "the certificate of its issuer is not known");
 	return OK;
-}
-
-static bool issued(X509 *issuer, X509 *certificate)
-{
-	ERR_clear_error();
-	bool issued = X509_check_issued(issuer, certificate) == X509_V_OK &&
-	              X509_verify(certificate, X509_get0_pubkey(issuer)) == 1;
-	ERR_clear_error();
-	return issued;
 }
 
 int revocation_judge(struct slice path_pem, const struct validation_set *set,
@@ -209,11 +207,8 @@ int revocation_judge(struct slice path_pem, const struct validation_set *set,
 	for (int i = 0; result == 0 && i + 1 < count; i++) {
 		X509 *certificate = sk_X509_value(path, i);
 		X509 *issuer = sk_X509_value(path, i + 1);
-		if (!issued(issuer, certificate))
-			result =
-				error_cause(error, ERR_INVALID_EVIDENCE,
-			                "certificate %d of the path is not of the next one's issue", i + 1);
-		else
+		result = check_issue(issuer, certificate, error);
+		if (result == 0)
 			result = judge(certificate, issuer, set, at, false, &ret_verdicts[i], error);
 	}
 	if (result == 0)

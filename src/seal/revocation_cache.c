@@ -111,8 +111,10 @@ static struct entry *find_room(struct revocation_cache *cache, size_t size)
 
 static enum revocation_kept state_of(const struct entry *entry, int64_t time_us, int64_t now_us)
 {
-	/* A clock that was set back does not know how long it was. */
-	if (entry->next_us == TIME_NONE || now_us >= entry->next_us || now_us < entry->came_us)
+	/* A clock that was set back does not know how long it was; of another thread it may be a little
+	 * behind. */
+	if (entry->next_us == TIME_NONE || now_us >= entry->next_us ||
+	    now_us < entry->came_us - US_PER_SECOND)
 		return REVOCATION_KEPT_NOTHING;
 	if (entry->issued_us >= time_us)
 		return REVOCATION_KEPT_FRESH;

@@ -21,7 +21,7 @@ static void points_cleanup(CRL_DIST_POINTS **points)
 
 static int refuse(struct error *error, const char *reason)
 {
-	return error_cause(error, ERR_INVALID_EVIDENCE, "the CRL %s", reason);
+	return revocation_refuse(error, "the CRL", reason);
 }
 
 static int parse(struct slice der, X509_CRL **ret_crl, struct error *error)
@@ -76,19 +76,22 @@ static bool share_a_name(const GENERAL_NAMES *names, const GENERAL_NAMES *others
 }
 
 /* RFC 5280 section 6.3.3 (b)(2)(i). */
-static bool is_of_point(const DIST_POINT_NAME *name, const X509 *certificate)
+static int check_point(const DIST_POINT_NAME *name, const X509 *certificate, struct error *error)
 {
+	int critical;
 	__attribute__((cleanup(points_cleanup))) CRL_DIST_POINTS *points =
-		X509_get_ext_d2i(certificate, NID_crl_distribution_points, NULL, NULL);
+		X509_get_ext_d2i(certificate, NID_crl_distribution_points, &critical, NULL);
 
+	if (!points && critical != -1)
+		return openssl_refused(error, "the certificate's CRL distribution points");
 	if (name->type != 0)
-		return false;
+		return refuse(error, "is of a distribution point without a full name");
 	for (int i = 0; i < sk_DIST_POINT_num(points); i++) {
 		const DIST_POINT_NAME *own = sk_DIST_POINT_value(points, i)->distpoint;
 		if (own && own->type == 0 && share_a_name(name->name.fullname, own->name.fullname))
-			return true;
+			return OK;
 	}
-	return false;
+	return refuse(error, "is of another distribution point");
 }
 
 static int check_scope(X509_CRL *crl, X509 *certificate, struct error *error)
@@ -107,9 +110,7 @@ static int check_scope(X509_CRL *crl, X509 *certificate, struct error *error)
 	if (point->onlyattr > 0 || (point->onlyuser > 0 && authority) ||
 	    (point->onlyCA > 0 && !authority))
 		return refuse(error, "is for other kinds of certificates");
-	if (point->distpoint && !is_of_point(point->distpoint, certificate))
-		return refuse(error, "is of another distribution point");
-	return OK;
+	return point->distpoint ? check_point(point->distpoint, certificate, error) : OK;
 }
 
 static int check_signature(X509_CRL *crl, X509 *issuer, struct error *error)
@@ -162,7 +163,7 @@ static int read_entry(X509_CRL *crl, X509 *certificate, struct revocation_facts 
 	if (invalid && certificate_time(invalid, &invalid_us) && invalid_us < facts->revoked_us)
 		facts->revoked_us = invalid_us;
 	ASN1_GENERALIZEDTIME_free(invalid);
-	return read ? OK : refuse(error, "has an entry that cannot be read");
+	return read ? OK : openssl_refused(error, "the CRL has an entry that cannot be read");
 }
 
 int revocation_check_crl(struct slice der, X509 *certificate, X509 *issuer,

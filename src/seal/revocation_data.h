@@ -72,6 +72,8 @@ int revocation_ocsp_request(const X509 *certificate, const X509 *issuer, struct 
 
 /* ---- revocation_sign.c: what is common to both ---- */
 
+/* ERR_INVALID_EVIDENCE with both as the cause, or ERR_NO_MEMORY if it was OpenSSL that had none. */
+int revocation_refuse(struct error *error, const char *what, const char *reason) MUST_CHECK;
 /* Whether key and algorithm of a signature are strong enough. */
 bool revocation_well_signed(const X509_ALGOR *algorithm, EVP_PKEY *key);
 /* Whether the certificate was valid at the time. */

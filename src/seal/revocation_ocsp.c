@@ -21,7 +21,7 @@ static void basic_cleanup(OCSP_BASICRESP **basic)
 
 static int refuse(struct error *error, const char *reason)
 {
-	return error_cause(error, ERR_INVALID_EVIDENCE, "the OCSP answer %s", reason);
+	return revocation_refuse(error, "the OCSP answer", reason);
 }
 
 int revocation_ocsp_request(const X509 *certificate, const X509 *issuer, struct buf *out,
@@ -45,14 +45,14 @@ int revocation_ocsp_request(const X509 *certificate, const X509 *issuer, struct 
 	return size > 0 ? buf_check(out) : error_cause(error, ERR_NO_MEMORY, "an OCSP request");
 }
 
-static bool is_encoded_as(const OCSP_RESPONSE *response, struct slice der)
+static int check_encoding(const OCSP_RESPONSE *response, struct slice der, struct error *error)
 {
 	unsigned char *again = NULL;
 	int size = i2d_OCSP_RESPONSE(response, &again);
 	bool same = size > 0 && slice_equal(slice_make(again, (size_t)size), der);
 
 	OPENSSL_free(again);
-	return same;
+	return same ? OK : openssl_refused(error, "the OCSP answer is not DER");
 }
 
 static int parse(struct slice der, OCSP_BASICRESP **ret_basic, struct error *error)
@@ -65,8 +65,9 @@ static int parse(struct slice der, OCSP_BASICRESP **ret_basic, struct error *err
 		d2i_OCSP_RESPONSE(NULL, &position, (long)der.size);
 	if (!response)
 		return openssl_refused(error, "the OCSP answer does not parse");
-	if (!is_encoded_as(response, der))
-		return refuse(error, "is not DER");
+	int result = check_encoding(response, der, error);
+	if (result)
+		return result;
 	int status = OCSP_response_status(response);
 	if (status != OCSP_RESPONSE_STATUS_SUCCESSFUL)
 		return error_cause(error, ERR_INVALID_EVIDENCE, "the OCSP responder says %s",
@@ -75,15 +76,20 @@ static int parse(struct slice der, OCSP_BASICRESP **ret_basic, struct error *err
 	return *ret_basic ? OK : openssl_refused(error, "the OCSP answer is not a basic one");
 }
 
-/* Whether it was signed with the certificate's key, and names it as the responder. */
-static bool is_signed_by(OCSP_BASICRESP *basic, X509 *certificate)
+/* Whether it was signed with the certificate's key, and names it as the responder: 1, 0, or
+ * ERR_NO_MEMORY. */
+static int is_signed_by(OCSP_BASICRESP *basic, X509 *certificate)
 {
 	STACK_OF(X509) *one = sk_X509_new_null();
-	bool by = one && sk_X509_push(one, certificate) > 0 &&
-	          OCSP_basic_verify(basic, one, NULL, OCSP_NOINTERN | OCSP_NOVERIFY) == 1;
 
+	if (!one || sk_X509_push(one, certificate) <= 0) {
+		sk_X509_free(one);
+		return ERR_NO_MEMORY;
+	}
+	ERR_clear_error();
+	bool by = OCSP_basic_verify(basic, one, NULL, OCSP_NOINTERN | OCSP_NOVERIFY) == 1;
 	sk_X509_free(one);
-	return by;
+	return by || openssl_refused(NULL, "") != ERR_NO_MEMORY ? by : ERR_NO_MEMORY;
 }
 
 /* RFC 6960 section 4.2.2.2: of the same issuer's own making, for this purpose. */
@@ -108,20 +114,26 @@ static int find_responder(OCSP_BASICRESP *basic, X509 *issuer, X509 **ret_respon
 {
 	const STACK_OF(X509) *inside = OCSP_resp_get0_certs(basic);
 
-	if (is_signed_by(basic, issuer)) {
+	int signed_by = is_signed_by(basic, issuer);
+	if (signed_by == 1)
 		*ret_responder = issuer;
-		return OK;
-	}
+	if (signed_by != 0)
+		return signed_by == 1 ? OK : signed_by;
 	for (int i = 0; i < sk_X509_num(inside) && i < CERTIFICATES_TRIED_MAX; i++) {
 		X509 *candidate = sk_X509_value(inside, i);
-		if (!is_signed_by(basic, candidate))
+		signed_by = is_signed_by(basic, candidate);
+		if (signed_by < 0)
+			return signed_by;
+		if (signed_by == 0)
 			continue;
 		*ret_responder = candidate;
+		ERR_clear_error();
 		return may_respond(candidate, issuer)
 		           ? OK
-		           : refuse(error, "is of a responder that the issuer did not certify for it");
+		           : openssl_refused(error, "the OCSP answer is of a responder that the issuer did "
+		                                    "not certify for it");
 	}
-	return openssl_refused(error, "the OCSP answer is signed by nobody who may");
+	return refuse(error, "is signed by nobody who may");
 }
 
 static int check_signature(OCSP_BASICRESP *basic, X509 *issuer, int64_t produced_us,

@@ -27,6 +27,13 @@ static int pss_digest(const X509_ALGOR *algorithm)
 	return digest;
 }
 
+int revocation_refuse(struct error *error, const char *what, const char *reason)
+{
+	return openssl_refused(NULL, what) == ERR_NO_MEMORY
+	           ? ERR_NO_MEMORY
+	           : error_cause(error, ERR_INVALID_EVIDENCE, "%s %s", what, reason);
+}
+
 bool revocation_well_signed(const X509_ALGOR *algorithm, EVP_PKEY *key)
 {
 	const ASN1_OBJECT *object;

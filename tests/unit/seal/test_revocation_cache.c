@@ -43,7 +43,8 @@ static void test_made_in_advance(void **state)
 	assert_int_equal(get(cache, &list, 1, 3 * HOUR_US), REVOCATION_KEPT_OLDER);
 	assert_int_equal(get(cache, &list, 1, 64 * HOUR_US - 1), REVOCATION_KEPT_OLDER);
 	assert_int_equal(get(cache, &list, 0, 64 * HOUR_US), REVOCATION_KEPT_NOTHING);
-	assert_int_equal(get(cache, &list, 0, HOUR_US - 1), REVOCATION_KEPT_NOTHING);
+	assert_int_equal(get(cache, &list, 0, HOUR_US - 1), REVOCATION_KEPT_FRESH);
+	assert_int_equal(get(cache, &list, 0, HOUR_US - 2 * US_PER_SECOND), REVOCATION_KEPT_NOTHING);
 	/* A minute at least. */
 	facts.issued_us = HOUR_US - 20 * US_PER_SECOND;
 	facts.next_us = HOUR_US + 600 * US_PER_SECOND;
