@@ -692,6 +692,13 @@ static void test_path(void **state)
 	pki_path(&pem, (const struct pki_identity *[]){&leaf, &other}, 2);
 	assert_int_equal(revocation_judge(buf_slice(&pem), &set, &at, verdicts, &count, &error),
 	                 ERR_INVALID_EVIDENCE);
+	struct pki_identity alone =
+		pki_issue(&(struct pki_certificate){.name = "Alone", .extensions = pki_leaf});
+	buf_clear(&pem);
+	pki_path(&pem, (const struct pki_identity *[]){&alone}, 1);
+	assert_int_equal(revocation_judge(buf_slice(&pem), &set, &at, verdicts, &count, &error), 0);
+	assert_int_equal(verdicts[0].outcome, REVOCATION_NOT_NEEDED);
+	pki_free(&alone);
 	assert_int_equal(revocation_judge(slice_of("none"), &set, &at, verdicts, &count, &error),
 	                 ERR_VALIDATION);
 }
