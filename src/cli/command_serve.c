@@ -44,8 +44,9 @@ int command_init(const struct command_line *line)
 }
 
 /* What an operator must know about this deployment's promises. */
-static void warn_of_promises(const struct settings *settings, struct service *service)
+static void warn_of_promises(const struct settings *settings, struct node *node)
 {
+	struct service *service = node_service(node);
 	const char *promise = store_promise(service->store);
 	if (strcmp(promise, "replicated") != 0)
 		log_warning("receipts_not_replicated", "promise", promise, "meaning",
@@ -57,6 +58,9 @@ static void warn_of_promises(const struct settings *settings, struct service *se
 	if (!*settings->signer_key)
 		log_warning("development_signing_key", "meaning",
 		            "reports are signed with a key that no one vouches for; set signer.key");
+	else if (!node_knows_root(node))
+		log_warning("signer_root_unknown", "meaning",
+		            "signer.chain does not go up to a root: trust.pem lacks it");
 	if (!renderer_can_be_fenced())
 		log_warning("reports_drawn_unfenced", "meaning",
 		            "without the kernel's Landlock the process that draws reports may read what "
@@ -105,7 +109,7 @@ int command_serve(const struct command_line *line)
 		node_close(node);
 		return error_exit_code(code);
 	}
-	warn_of_promises(&config.settings, node_service(node));
+	warn_of_promises(&config.settings, node);
 	char port[8], admin_port[8];
 	snprintf(port, sizeof port, "%u", node_port(node));
 	snprintf(admin_port, sizeof admin_port, "%u", node_monitor_port(node));

@@ -251,6 +251,12 @@ static void check_signer(const struct check *check, bool serving)
 		      "must be given: signer.chain and signer.passphrase_file belong to it");
 	if (on_token && !*settings->signer_chain)
 		fault(check, "signer.chain", "must be given with a pkcs11: key");
+	if (!*settings->signer_key && *settings->signer_next_key)
+		fault(check, "signer.key", "must be given: signer.next_key comes after it");
+	if (!*settings->signer_next_key &&
+	    (*settings->signer_next_chain || *settings->signer_next_passphrase_file))
+		fault(check, "signer.next_key",
+		      "must be given: signer.next_chain and signer.next_passphrase_file belong to it");
 	if (serving && !on_token)
 		check_readable(check, "signer.key", settings->signer_key);
 	if (serving)

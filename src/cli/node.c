@@ -20,9 +20,11 @@
 #include "seal/authority.h"
 #include "seal/revocation_client.h"
 #include "seal/signer.h"
+#include "seal/trust.h"
 #include "service/admin_socket.h"
 #include "service/history.h"
 #include "service/service.h"
+#include "service/signers.h"
 
 #define DRAIN_US (20 * US_PER_SECOND)
 #define END_BY_FORCE_S 29
@@ -138,12 +140,18 @@ static void prepare_process(struct node *node)
 static struct signer_options signer_options_of(const struct settings *settings)
 {
 	bool development = !*settings->signer_key;
+	bool next = *settings->signer_next_key != '\0';
 	return (struct signer_options){
 		.directory = settings->signer_directory,
 		.development = development,
 		.key = {.key = development ? NULL : settings->signer_key,
 	            .chain = settings->signer_chain,
 	            .passphrase = settings->signer_passphrase_file},
+		.next = {.key = next ? settings->signer_next_key : NULL,
+	             .chain = settings->signer_next_chain,
+	             .passphrase = *settings->signer_next_passphrase_file
+	                               ? settings->signer_next_passphrase_file
+	                               : settings->signer_passphrase_file},
 	};
 }
 
@@ -224,6 +232,11 @@ int node_open(const struct settings *settings, bool create, struct node **ret_no
 	                             .store = node->service.store,
 	                             .content = node->service.content,
 	                             .service = &node->service};
+	code = signers_join(&node->service, error);
+	if (code) {
+		node_close(node);
+		return code;
+	}
 	*ret_node = node;
 	return OK;
 }
@@ -301,12 +314,21 @@ int node_write_trust(struct node *node, struct error *error)
 	buf_init(&roots, TRUST_MAX);
 	buf_add_slice(&roots, signer_trust(node->signer));
 	authorities_trust(node->authorities, &roots);
-	int code = buf_check(&roots);
+	int code = signers_add_roots(node->service.store, &roots, error);
+	if (!code)
+		code = buf_check(&roots);
 	if (code)
 		return code;
 	char path[PATH_MAX];
 	snprintf(path, sizeof path, "%s/trust.pem", node->settings->service_data_dir);
 	return durable_replace(path, 0644, buf_slice(&roots), error);
+}
+
+bool node_knows_root(const struct node *node)
+{
+	BUF_AUTO struct buf roots;
+	buf_init(&roots, TRUST_MAX);
+	return !trust_add_roots(signer_certificates(node->signer), &roots, NULL) && roots.size > 0;
 }
 
 /* ---- running and ending ---- */

@@ -1,6 +1,9 @@
 /* The operator's listener: /livez, /readyz, /metrics. Stores are asked by a worker; when they do
  * not answer in time, the pages say so and everything else. */
+#include <stdio.h>
+
 #include "http/internal.h"
+#include "service/signers.h"
 #include "store/notices/deliveries.h"
 
 #define SEAL_LATE_ROUNDS 5 /* sealing is called late after so many intervals */
@@ -72,6 +75,26 @@ static void warn_of_chains(const struct counters *counters, const struct gauges 
 		          "live registrations there are refused");
 }
 
+/* Registration goes on without a key, and so does what is issued already. */
+static void warn_of_signers(const struct service *service, struct json_writer *writer)
+{
+	struct expiring items[EXPIRING_MAX];
+	struct error error = {0};
+	size_t count = service_list_expiring(service, items);
+	char text[2 * SUBJECT_SIZE], until[TIME_TEXT_SIZE];
+	if (signers_check(service, &error)) {
+		snprintf(text, sizeof text, "certifications wait: %s", error.cause);
+		json_text(writer, NULL, text);
+	}
+	for (size_t i = 0; i < count; i++) {
+		if (!items[i].near)
+			continue;
+		time_format(items[i].until_us, until);
+		snprintf(text, sizeof text, "%s (%s) ends on %s", items[i].what, items[i].subject, until);
+		json_text(writer, NULL, text);
+	}
+}
+
 static int write_ready(struct http_server *server, const struct state *state, struct buf *out)
 {
 	const struct counters *counters = &server->service->counters;
@@ -102,6 +125,7 @@ static int write_ready(struct http_server *server, const struct state *state, st
 	if (!clock && !gauges.clock_synchronized)
 		json_text(&writer, NULL, "the system clock is not synchronized; seals say so");
 	warn_of_chains(counters, &gauges, &writer);
+	warn_of_signers(server->service, &writer);
 	if (state->content)
 		json_text(&writer, NULL, reason(&state->content_error));
 	json_end_array(&writer);

@@ -14,6 +14,7 @@ const struct route public_routes[] = {
 	{"/v1/certifications", {&operation_list_certifications, &operation_certify}, "GET, HEAD, POST"},
 	{"/v1/certifications/{}", {&operation_get_certification}, GET_ONLY},
 	{"/v1/downloads/{}/{}", {&operation_download}, GET_ONLY},
+	{"/v1/signers", {&operation_get_signers}, GET_ONLY},
 	{"/v1/openapi.yaml", {&operation_openapi}, GET_ONLY},
 	{"/verify", {&operation_verify}, GET_ONLY},
 	{"/verify/{}", {&operation_verify_code}, GET_ONLY},

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "jobs/internal.h"
 #include "service/issue_attempt.h"
+#include "service/signers.h"
 
 #define POLL_US US_PER_SECOND
 #define OVERDUE_INTERVAL_US (60 * US_PER_SECOND)
@@ -118,7 +119,8 @@ int64_t issuer_run(void *context, const atomic_bool *stopping)
 	fail_overdue(issuer, stopping);
 	ARENA_AUTO struct arena arena;
 	arena_init(&arena, JOB_MEMORY_MAX);
-	while (!atomic_load(stopping)) {
+	/* What this node cannot sign waits, or another node takes it. */
+	while (!atomic_load(stopping) && !signers_check(issuer->service, NULL)) {
 		arena_reset(&arena);
 		struct issuing job = {.issuer = issuer, .stopping = stopping};
 		struct error error = {0};

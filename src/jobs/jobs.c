@@ -12,6 +12,7 @@
 #include "jobs/deliverer.h"
 #include "jobs/internal.h"
 #include "jobs/mailer.h"
+#include "service/signers.h"
 
 struct jobs {
 	struct service *service;
@@ -77,6 +78,10 @@ static int64_t look_around(void *context, const atomic_bool *stopping)
 	int result = service_refresh_links(jobs->service, &error);
 	if (result)
 		log_warning("link_secrets_not_read", "cause", error_reason(&error, result));
+	result = signers_follow(jobs->service, &error);
+	if (result)
+		log_warning("signer_not_followed", "cause", error_reason(&error, result));
+	service_watch_expiry(jobs->service);
 	int64_t now_us = clock_monotonic_us();
 	if (service_watch_clock(jobs->service) &&
 	    now_us >= jobs->clock_asked_us + CLOCK_ASKED_EVERY_US) {

@@ -199,7 +199,11 @@ static int check_times(const struct process *process, struct error *error)
 
 	if (result == ERR_UNAVAILABLE && next && key_check_time(next, now_us, NULL) == 0)
 		return OK;
-	return result == ERR_UNAVAILABLE ? ERR_REFUSED : result;
+	if (result != ERR_UNAVAILABLE)
+		return result;
+	char cause[ERROR_CAUSE_MAX];
+	snprintf(cause, sizeof cause, "%s", error->cause);
+	return error_cause(error, ERR_REFUSED, "signer.key: %s", cause);
 }
 
 static int load(struct process *process, const struct signer_options *options, struct error *error)

@@ -6,6 +6,7 @@
 
 #include "base/buf.h"
 #include "base/digest.h"
+#include "base/error.h"
 
 #define SUBJECT_SIZE 512
 
@@ -23,5 +24,11 @@ struct certificate_facts {
 	int64_t not_before_us;
 	int64_t not_after_us;
 };
+
+/* Of the first certificate of a PEM text. ERR_VALIDATION: there is none. */
+int trust_describe(struct slice pem, struct certificate_facts *ret_facts, struct error *error)
+	MUST_CHECK;
+/* Appends those certificates of a PEM text that are roots, unless they stand in `out`. */
+int trust_add_roots(struct slice pem, struct buf *out, struct error *error) MUST_CHECK;
 
 #endif

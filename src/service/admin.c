@@ -15,7 +15,7 @@
 static const struct admin_operation *const groups[] = {
 	admin_account_operations, admin_channel_operations,  admin_limit_operations,
 	admin_webhook_operations, admin_purchase_operations, admin_evidence_operations,
-	admin_store_operations,
+	admin_signer_operations,  admin_store_operations,
 };
 
 const struct admin_operation *admin_operation_at(size_t index)

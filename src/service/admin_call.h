@@ -73,6 +73,7 @@ extern const struct admin_operation admin_limit_operations[];
 extern const struct admin_operation admin_webhook_operations[];
 extern const struct admin_operation admin_purchase_operations[];
 extern const struct admin_operation admin_evidence_operations[];
+extern const struct admin_operation admin_signer_operations[];
 extern const struct admin_operation admin_store_operations[];
 
 #endif

@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "base/schedule.h"
+#include "service/signers.h"
 
 #define PAUSE_FIRST_US (2 * US_PER_SECOND)
 #define PAUSE_MAX_US (600 * US_PER_SECOND)
@@ -116,7 +117,9 @@ void issue_failed(const struct issue_attempt *attempt, int result, const struct 
 	         error_reason(error, result));
 	bool own_failure = is_own_failure(result);
 	bool may_pass = own_failure ? !is_settled(attempt) : is_transient(result);
-	if (!may_pass || is_old(attempt)) {
+	/* What for want of a key was not signed waits for one. */
+	bool lacks_key = signers_check(attempt->service, NULL) != 0;
+	if (!lacks_key && (!may_pass || is_old(attempt))) {
 		int failed = fail(attempt->service, certification, attempt->holder, cause);
 		if (!failed || failed == ERR_REFUSED)
 			return;

@@ -7,6 +7,7 @@
 #include "service/keys.h"
 #include "service/links.h"
 #include "service/registrar.h"
+#include "service/signers.h"
 
 static int open_payments(const struct settings *settings, struct payment_provider **ret,
                          struct error *error)
@@ -105,4 +106,8 @@ void service_read_gauges(struct service *service, struct gauges *ret)
 	ret->clock_synchronized = clock.synchronized;
 	ret->clock_max_error_us = clock.max_error_us;
 	ret->clock_ahead_us = service_clock_ahead_us(service);
+	ret->signer_can_sign = signers_check(service, NULL) == 0;
+	const struct signer_key *key =
+		service->signer ? signer_get_key(service->signer, signer_in_force(service->signer)) : NULL;
+	ret->signer_expires_us = key ? key->valid_until_us : 0;
 }

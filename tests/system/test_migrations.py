@@ -10,7 +10,8 @@ import subprocess
 import pytest
 
 from client import BINARY
-from program import clean_environment
+from pki import Pki
+from program import clean_environment, flags
 from postgres import Cluster, ROLE
 
 SCHEMA = pathlib.Path(__file__).resolve().parents[2] / "src" / "store" / "schema"
@@ -107,9 +108,11 @@ def test_many_move_it_at_once_and_each_step_is_taken_once(old):
 def test_many_nodes_prepare_one_empty_store(cluster, tmp_path):
     database = cluster.create_database()
     url = cluster.url(database)
+    pki = Pki(tmp_path / "pki")
+    keys = flags({**pki.signer("common"), "tsa.url": "http://127.0.0.1:9/", "tsa.roots": pki.root})
     started = [subprocess.Popen(
         [BINARY, "init", f"--set=store.url={url}", f"--set=service.data_dir={tmp_path}/{number}",
-         "--set=store.require_replicas=0", "--set=tsa.url=embedded:"], stdout=subprocess.PIPE,
+         "--set=store.require_replicas=0", *keys], stdout=subprocess.PIPE,
         stderr=subprocess.PIPE, text=True, env=clean_environment()) for number in range(PROCESSES)]
     for process in started:
         _, err = process.communicate(timeout=120)

@@ -7,6 +7,7 @@ import pytest
 from client import eventually, fresh
 from fleet import Fleet, at_once, gapless, register_everywhere
 from nodes import SetClock, clock_behind
+from pki import Pki
 
 pytestmark = pytest.mark.postgresql
 LAG_SECONDS = 20
@@ -378,7 +379,10 @@ def test_a_clock_ahead_by_less_than_the_bound_holds_nobody_back(hasty):
 # ---- the schema ----
 
 def test_nodes_that_prepare_the_store_at_once_do_not_hinder_each_other(tmp_path):
+    pki = Pki(tmp_path / "pki")
     fleet = Fleet(tmp_path, count=0)
+    fleet.settings |= {**pki.signer("common"), "tsa.url": "http://127.0.0.1:9/",
+                       "tsa.roots": str(pki.root)}
     try:
         nodes = [fleet.node_class(fleet, f"node{n}") for n in range(4)]
         done = at_once([lambda node=node: node.run("init") for node in nodes])

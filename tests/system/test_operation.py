@@ -454,6 +454,9 @@ def test_a_backup_taken_while_serving_can_be_brought_back(start, tmp_path):
     done = run("store", "restore", tmp_path / "backup", "--json", *restored.chosen())
     assert done.returncode == 0, done.stderr
     assert restored.admin("store", "check")
+    assert "another node's development key" in run(*restored.serving(), *restored.chosen()).stderr
+    shutil.copytree(service.data / "signer", restored.data / "signer", dirs_exist_ok=True,
+                    ignore=shutil.ignore_patterns("signer.log"))
     restored.start()
     try:
         client = Client(restored, channel.live.key)

@@ -1,0 +1,262 @@
+"""An operator's own signing keys: what is refused, what waits, and how one follows another."""
+
+import contextlib
+import json
+import time
+
+import pytest
+
+from client import NotStarted, Service, eventually, run
+from fleet import Fleet
+from pki import DAY, Pki, as_next
+
+# Test certifications are signed like live ones, and need no timestamp authority.
+NO_AUTHORITY = {"tsa.url": "http://127.0.0.1:9/", "tsa.allow_networks": "127.0.0.0/8"}
+
+
+@pytest.fixture(scope="module")
+def pki(tmp_path_factory):
+    return Pki(tmp_path_factory.mktemp("pki"))
+
+
+class Operators(Service):
+    """A service with keys that an operator gave it."""
+
+    def __init__(self, directory, pki, signer, **more):
+        super().__init__(directory, **more)
+        self.settings |= {**NO_AUTHORITY, "tsa.roots": str(pki.root), **signer}
+        self.rate_free()
+
+    def rate_free(self):
+        self.settings |= {"rate.live": "100000", "rate.test": "100000"}
+
+    def change(self, **settings):
+        """Ends, and starts with other settings; None takes one away."""
+        assert self.stop() == 0
+        self.set(settings)
+        return self.start()
+
+    def set(self, settings):
+        for name, value in settings.items():
+            self.settings.pop(name, None)
+            if value is not None:
+                self.settings[name] = value
+
+    def refused(self):
+        """What a start says that ends at once."""
+        with pytest.raises(NotStarted, match="ended with 1"):
+            self.start()
+        return self.log_tail(3)
+
+    def test_client(self):
+        from client import Client
+        return Client(self, self.ready["channels"]["content"]["test_key"])
+
+    def certify(self, name):
+        """Certifies one more event; who signed it."""
+        client = self.test_client()
+        sequence = client.register({"n": name}, name).expect(201).json["sequence"]
+        record = client.certified(seq_from=sequence, seq_to=sequence)
+        assert record["status"] == "completed", record
+        archive = self.data.parent / f"{name}.zip"
+        archive.write_bytes(client.download(record["evidence_url"]).expect(200).body)
+        client.close()
+        return self.verify(archive)
+
+    def verify(self, archive):
+        done = run("verify", archive, "--json", "--trust-signer", self.data / "trust.pem")
+        told = json.loads(done.stdout)
+        assert done.returncode == 0 and told["trusted"], told
+        (signer,) = told["signers"]
+        return signer["sha256"]
+
+    def published(self):
+        from client import Client
+        return Client(self).get("/v1/signers").expect(200).json["data"]
+
+    def warnings(self):
+        status, text = self.monitor("/readyz")
+        assert status == 200, text
+        return " ".join(json.loads(text)["warnings"])
+
+
+@contextlib.contextmanager
+def operators(directory, pki, signer, **more):
+    service = Operators(directory, pki, signer, **more)
+    with contextlib.ExitStack() as ending:
+        ending.callback(service.discard)
+        yield service
+
+
+# ---- what is refused ----
+
+def check(service):
+    return run("config", "check", *service.chosen())
+
+
+@pytest.mark.parametrize("what, why", [
+    ({"ends": -60}, "has expired on"),
+    ({"begins": DAY}, "is not valid before"),
+    ({"curve": "P-224"}, "a curve weaker than P-256"),
+    ({"extensions": "web"}, "is not for signing documents"),
+    ({"extensions": "authority"}, "is of a key that may not sign"),
+])
+def test_what_is_not_fit_is_refused_at_start_and_by_config_check(tmp_path, what, why):
+    pki = Pki(tmp_path / "pki")
+    with operators(tmp_path, pki, pki.signer("bad", **what)) as service:
+        assert why in service.refused()
+        done = check(service)
+        assert done.returncode == 1 and why in done.stderr and "signer.key" in done.stderr
+
+
+def test_a_key_that_others_may_read_or_of_another_certificate_is_refused(tmp_path, pki):
+    mine, other = pki.signer("mine"), pki.signer("other")
+    with operators(tmp_path, pki, {**mine, "signer.chain": other["signer.chain"]}) as service:
+        assert "is not of the key" in service.refused()
+        assert "is not of the key" in check(service).stderr
+        service.set(mine)
+        pki.path("mine.key").chmod(0o640)
+        assert "others than its owner" in service.refused()
+        assert "others than its owner" in check(service).stderr
+        pki.path("mine.key").chmod(0o600)
+        done = check(service)
+        assert done.returncode == 0, done.stderr
+        service.start()
+        assert service.certify("a") == pki.sha256("mine")
+
+
+def test_the_next_key_is_looked_at_too(tmp_path, pki):
+    bad = as_next(pki.signer("no-next", extensions="web"))
+    with operators(tmp_path, pki, {**pki.signer("present"), **bad}) as service:
+        assert "signer.next_key" in service.refused()
+        assert "signer.next_key" in check(service).stderr
+
+
+# ---- the end of a certificate ----
+
+def test_certifications_wait_while_the_certificate_has_expired(tmp_path, pki):
+    with operators(tmp_path, pki, pki.signer("short", ends=25)) as service:
+        service.start()
+        assert "ends on" in service.warnings(), "warned 30 days before"
+        (line,) = service.logged(lambda line: line.get("event") == "certificate_ends")
+        assert "CN=short" in line["subject"]
+        assert service.metric("signer_can_sign") == 1
+        assert service.metric("signer_expires_timestamp_seconds") < time.time() + 60
+        eventually(lambda: "certifications wait" in service.warnings(), "it has expired")
+        assert service.metric("signer_can_sign") == 0
+        client = service.test_client()
+        event = client.register({"a": 1}, "meanwhile").expect(201).json
+        accepted = client.certify(seq_from=1, seq_to=event["sequence"]).expect(202).json
+        waiting = accepted["certification_id"]
+        time.sleep(3)
+        assert client.certification(waiting)["status"] == "processing"
+        shown = service.admin("certification", "show", waiting)
+        assert shown["attempts"] == 0
+        # The next one, and what waited is issued.
+        assert service.stop() == 0
+        service.set(as_next(pki.signer("longer")))
+        service.start()
+        client = service.test_client()
+        assert client.settled(waiting)["status"] == "completed"
+        assert [record["sha256"] for record in service.published()] == [
+            pki.sha256("short"), pki.sha256("longer")]
+        assert "certificate's end was near" in service.published()[0]["reason"]
+
+
+# ---- one after the other ----
+
+def test_the_next_key_is_taken_while_serving_and_old_evidence_stays_valid(tmp_path, pki):
+    first, second = pki.signer("first"), pki.signer("second")
+    with operators(tmp_path, pki, {**first, **as_next(second)}) as service:
+        service.start()
+        assert service.certify("a") == pki.sha256("first")
+        told = service.admin("signer", "rotate", "--reason", "as every year")["data"]
+        assert [item["sha256"] for item in told] == [pki.sha256("first"), pki.sha256("second")]
+        assert service.certify("b") == pki.sha256("second")
+        assert service.verify(tmp_path / "a.zip") == pki.sha256("first")
+        assert run("signer", "rotate", *service.chosen()).returncode == 1, "there is no other"
+        # The history is published without a key, and in a backup.
+        former, present = service.published()
+        assert former["reason"] == "as every year" and former["used_until"] == present["used_from"]
+        assert present["used_until"] is None and not present["development"]
+        assert former["certificates"].count("BEGIN CERTIFICATE") == 3
+        # What is next becomes present with the settings, at leisure.
+        service.change(**second, **{name: None for name in as_next(second)})
+        assert service.certify("c") == pki.sha256("second")
+        # The former one never comes back.
+        assert service.stop() == 0
+        service.set(first)
+        assert "this node's signing key is another" in service.refused()
+        service.set(second)
+        lines = [json.loads(line) for line in
+                 (service.data / "signer" / "signer.log").read_text().splitlines()]
+        assert [line["sha256"] for line in lines if line["purpose"] == "key_taken"] == [
+            pki.sha256("second")]
+
+
+def test_another_key_in_place_of_the_present_one_is_refused(tmp_path, pki):
+    with operators(tmp_path, pki, pki.signer("one")) as service:
+        service.start()
+        assert service.stop() == 0
+        service.set(pki.signer("two"))
+        assert pki.sha256("one") in service.refused()
+
+
+def test_from_development_to_an_operators_key_and_not_back(tmp_path, pki):
+    with contextlib.ExitStack() as ending:
+        service = Operators(tmp_path, pki, {})
+        ending.callback(service.discard)
+        service.set({name: None for name in (*NO_AUTHORITY, "tsa.roots")})
+        service.start()
+        assert service.published()[0]["development"] is True
+        assert service.stop() == 0
+        service.set({**NO_AUTHORITY, "tsa.roots": str(pki.root), **pki.signer("real")})
+        said = service.refused()
+        assert "signer end --reason" in said
+        service.admin("signer", "end", "--reason", "going live")
+        service.start()
+        assert service.certify("a") == pki.sha256("real")
+        assert [item["reason"] for item in service.published()] == ["going live", None]
+        assert service.stop() == 0
+        service.set({name: None for name in ("signer.key", "signer.chain", *NO_AUTHORITY)})
+        assert "set signer.key" in service.refused()
+        service.admin("signer", "end", "--reason", "try to go back")
+        assert "set signer.key" in service.refused()
+
+
+@pytest.mark.postgresql
+def test_nodes_have_one_signer(tmp_path, pki):
+    first, second = pki.signer("fleet1"), as_next(pki.signer("fleet2"))
+    common = {**NO_AUTHORITY, "tsa.roots": str(pki.root), **first, **second}
+    with Fleet(tmp_path, **{name.replace(".", "__"): value for name, value in common.items()}) as fleet:
+        one, two = fleet.nodes
+
+        def in_force(node):
+            return json.loads(node.client(None).get("/v1/signers").expect(200).body)["data"][-1]
+        assert in_force(one)["sha256"] == in_force(two)["sha256"] == pki.sha256("fleet1")
+        one.admin("signer", "rotate")
+        for node in fleet.nodes:
+            eventually(lambda node=node: any(line.get("event") == "signer_taken"
+                                             for line in node.log_lines()), "both have taken it")
+        # A node without the next key says so, and goes on registering.
+        assert two.stop() == 0
+        for name in second:
+            two.settings.pop(name)
+        assert pki.sha256("fleet2") in two.run("serve").stderr
+        # A node without a configured key does not join.
+        for name in (*first, *NO_AUTHORITY, "tsa.roots"):
+            two.settings.pop(name)
+        two.settings["tsa.url"] = "embedded:"
+        done = two.run("serve")
+        assert done.returncode == 1 and "only a development key" in done.stderr + done.stdout
+
+
+@pytest.mark.postgresql
+def test_a_development_key_is_not_two_nodes(tmp_path):
+    with Fleet(tmp_path) as fleet:
+        node = fleet.nodes[1]
+        assert node.stop() == 0
+        for path in (tmp_path / node.name / "signer").glob("*.pem"):
+            path.unlink()
+        done = node.run("serve")
+        assert done.returncode == 1 and "another node's development key" in done.stderr
