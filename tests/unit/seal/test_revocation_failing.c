@@ -70,7 +70,9 @@ static int judge(const struct buf *der, enum validation_kind kind, enum revocati
 	if (result == 0)
 		result = revocation_judge(buf_slice(&path), &set, &at, verdicts, &count, NULL);
 	if (result == 0) {
-		if (verdicts[0].outcome != expected) fail_msg("%s after %s: %s", revocation_outcome_text(verdicts[0].outcome), failing_disarm(), verdicts[0].cause);
+		if (verdicts[0].outcome != expected)
+			fail_msg("%s after %s: %s", revocation_outcome_text(verdicts[0].outcome),
+			         failing_disarm(), verdicts[0].cause);
 		assert_int_equal(verdicts[1].outcome, REVOCATION_NOT_NEEDED);
 	}
 	return result;

@@ -73,13 +73,10 @@ static pid_t child_pid(void)
 
 static void test_files(void **state)
 {
-	static const char *const names[] = {"report-root.pem",
-	                                    "report.pem",
-	                                    "report-responder.pem",
-	                                    "timestamp-root.pem",
-	                                    "timestamp.pem",
-	                                    "timestamp-responder.pem",
-	                                    "signer.log"};
+	static const char *const names[] = {
+		"report-root.pem",    "report.pem",    "report-responder.pem",
+		"timestamp-root.pem", "timestamp.pem", "timestamp-responder.pem",
+		"signer.log"};
 	struct signer *signer = development_signer();
 	struct stat stat_of;
 	size_t count = 0;
