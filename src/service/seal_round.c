@@ -133,6 +133,7 @@ static int add_segment(struct staging *staging, struct unsealed_chain *chain)
 		.number = chain->sealed_segment + 1,
 		.first_sequence = chain->sealed_sequence + 1,
 		.last_sequence = chain->sealed_sequence + count,
+		.previous_seal_hash = chain->seal_hash,
 	};
 	make_segment_id(chain->channel_id, segment->number, segment->segment_id);
 	/* The event before the first, the events, and room for the document's digest. */
@@ -512,6 +513,7 @@ static int write_round(struct closing *closing, const struct stamps *stamps)
 		.token = buf_slice(&first->token),
 		.token_hash = sha256_of(first->token.data, first->token.size),
 		.blocks = blocks_of(closing),
+		.staged_changes = closing->round.changes,
 		.second = stamps->count > 1 ? &other : NULL,
 	};
 	int result = cut_response(first, &record.response_head, closing->error);

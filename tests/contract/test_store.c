@@ -662,6 +662,7 @@ static int stage(struct fixture *fixture, int64_t number, int64_t events)
 	                                 .number = chain.sealed_segment + 1,
 	                                 .first_sequence = chain.sealed_sequence + 1,
 	                                 .last_sequence = chain.sealed_sequence + events,
+	                                 .previous_seal_hash = chain.seal_hash,
 	                                 .root = sha256_of(&number, sizeof number),
 	                                 .document = slice_of("document"),
 	                                 .nodes = slice_of("nodes")};
@@ -722,8 +723,14 @@ static void rounds_are_written_in_blocks(void **state)
 	                             .request = slice_of("r"),
 	                             .response_head = slice_of("h"),
 	                             .token = slice_of("t"),
-	                             .blocks = slice_make(blocks, sizeof *blocks),
+	                             .blocks = slice_make(blocks, sizeof blocks),
+	                             .staged_changes = staged.changes,
 	                             .second = &second};
+	assert_int_equal(store_write_round(store, &round, NULL),
+	                 ERR_REFUSED); /* a block was replaced */
+	assert_int_equal(store_get_staged_round(store, &staged, NULL), OK);
+	round.staged_changes = staged.changes;
+	round.blocks = slice_make(blocks, sizeof *blocks);
 	assert_int_equal(store_write_round(store, &round, NULL),
 	                 ERR_REFUSED); /* one block is missing */
 	assert_int_equal(sealed_of(fixture), 0);

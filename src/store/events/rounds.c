@@ -14,7 +14,8 @@ static int move_chain_on(struct db_connection *connection, const struct segment_
 					" sealed_before = CASE WHEN sealed_round = $7 THEN sealed_before"
 					" ELSE sealed_sequence END, sealed_round = $7"
 					" WHERE account = $1 AND chain = $2 AND sealed_sequence = $6 - 1"
-					" AND sealed_segment = $4 - 1 AND last_sequence >= $3");
+					" AND sealed_segment = $4 - 1 AND last_sequence >= $3"
+					" AND ($4 = 1 OR seal_hash = $8)");
 	db_bind_integer(query, segment->account);
 	db_bind_integer(query, segment->chain);
 	db_bind_integer(query, segment->last_sequence);
@@ -22,6 +23,7 @@ static int move_chain_on(struct db_connection *connection, const struct segment_
 	db_bind_blob(query, &segment->seal_hash, sizeof segment->seal_hash);
 	db_bind_integer(query, segment->first_sequence);
 	db_bind_integer(query, round);
+	db_bind_blob(query, &segment->previous_seal_hash, sizeof segment->previous_seal_hash);
 	int64_t changes = 0;
 	int result = db_execute(query, &changes, error);
 	if (!result && changes != 1)
@@ -71,7 +73,8 @@ static int take_staged(struct db_connection *connection, int64_t round, int64_t 
                        int64_t next_round, int64_t next_blocks, struct error *error)
 {
 	struct db_query *query =
-		db_query(connection, "UPDATE staged_round SET round = $3, blocks = $4"
+		db_query(connection, "UPDATE staged_round SET round = $3, blocks = $4,"
+	                         " changes = changes + 1"
 	                         " WHERE (round = $1 AND blocks = $2) OR ($2 = 0 AND round < $1)");
 	db_bind_integer(query, round);
 	db_bind_integer(query, blocks);
@@ -82,6 +85,31 @@ static int take_staged(struct db_connection *connection, int64_t round, int64_t 
 	if (!result && changes != 1)
 		return error_cause(error, ERR_REFUSED, "round %lld has not %lld blocks staged",
 		                   (long long)round, (long long)blocks);
+	return result;
+}
+
+static int read_changes(struct db_connection *connection, int64_t *ret_changes, struct error *error)
+{
+	struct db_query *query = db_query(connection, "SELECT changes FROM staged_round");
+	bool found = db_step(query);
+	if (found)
+		*ret_changes = db_integer(query, 0);
+	int result = db_end(query, error);
+	if (!result && !found)
+		return error_cause(error, ERR_CORRUPT, "the row of the staged round is missing");
+	return result;
+}
+
+/* The blocks may have been taken back, and as many others staged in their place. One change is that
+ * of this transaction, which keeps all others out. */
+static int check_changes(struct db_connection *connection, const struct round_record *round,
+                         struct error *error)
+{
+	int64_t changes = 0;
+	int result = read_changes(connection, &changes, error);
+	if (!result && changes != round->staged_changes + 1)
+		return error_cause(error, ERR_REFUSED, "round %lld: what is staged was changed",
+		                   (long long)round->round);
 	return result;
 }
 
@@ -323,6 +351,8 @@ int store_write_round(struct store *store, const struct round_record *round, str
 		return result;
 	result = take_staged(connection, round->round, blocks, round->round + 1, 0, error);
 	if (!result)
+		result = check_changes(connection, round, error);
+	if (!result)
 		result = insert_round(connection, round, error);
 	if (!result && round->second)
 		result = insert_second(connection, round->round, round->second, error);
@@ -358,6 +388,8 @@ int store_get_staged_round(struct store *store, struct staged_round *ret, struct
 		}
 		result = db_end(query, error);
 	}
+	if (!result)
+		result = read_changes(connection, &staged.changes, error);
 	result = end_read(connection, result);
 	if (!result)
 		*ret = staged;

@@ -51,7 +51,8 @@ struct staged_round {
 	bool has_previous;
 	struct sha256 previous_token_hash; /* of the round before */
 	int64_t blocks;                    /* staged */
-	int64_t latest_received_at_us;     /* of its events; TIME_NONE: none are staged */
+	int64_t changes; /* how often that was changed: while this is the same, so are the blocks */
+	int64_t latest_received_at_us; /* of its events; TIME_NONE: none are staged */
 };
 
 /* One more timestamp of a round. */
@@ -72,7 +73,8 @@ struct round_record {
 	struct slice response_head; /* DER of the response up to the token, with which it ends */
 	struct slice token;         /* DER */
 	struct sha256 token_hash;
-	struct slice blocks; /* the roots of its blocks, hash by hash; empty: a round of before */
+	struct slice blocks;    /* the roots of its blocks, hash by hash; empty: a round of before */
+	int64_t staged_changes; /* only given: of the staged round when these were read */
 	const struct round_token *second; /* only given, not read back; NULL: none */
 };
 #define SEGMENT_HAS_PATH (-1)
@@ -85,9 +87,10 @@ struct segment_record {
 	int64_t last_sequence;
 	int64_t round;
 	struct sha256 root;
-	struct sha256 seal_hash; /* only given, not read back: the digest of the document */
-	struct slice document;   /* the seal document, canonical */
-	struct slice nodes;      /* of its tree: seal/segment.h */
+	/* Only given, not read back: the digest of the document, and of the one before (number > 1). */
+	struct sha256 seal_hash, previous_seal_hash;
+	struct slice document; /* the seal document, canonical */
+	struct slice nodes;    /* of its tree: seal/segment.h */
 	/* Only read: block * ROUND_BLOCK_SEGMENTS_MAX + place in the block; or SEGMENT_HAS_PATH, and
 	 * the path is its own, as in rounds of before. */
 	int64_t place;
@@ -99,8 +102,8 @@ int store_get_staged_round(struct store *store, struct staged_round *ret, struct
 /* Stages one more block of 1 to ROUND_BLOCK_SEGMENTS_MAX segments and moves their chains' marks on,
  * in one durable transaction. Segments of one chain stand in order. ERR_REFUSED when another sealer
  * was faster: the block is not the next one of the next round, or a segment does not continue its
- * chain. On any error nothing is written, and *ret_failed is the place of the segment that could
- * not be; `count` when it was none of them. */
+ * chain, from the very segment that it names. On any error nothing is written, and *ret_failed is
+ * the place of the segment that could not be; `count` when it was none of them. */
 int store_stage_block(struct store *store, const struct round_block *block,
                       const struct segment_record *segments, size_t count, size_t *ret_failed,
                       struct error *error) MUST_CHECK;
@@ -112,7 +115,7 @@ int store_unstage_block(struct store *store, int64_t round, int64_t number, stru
 int store_read_block(struct store *store, int64_t round, int64_t number, struct arena *arena,
                      struct slice *ret_roots, int64_t *ret_events, struct error *error) MUST_CHECK;
 /* Writes the round, which seals what is staged, durably. ERR_REFUSED when it is not the next one,
- * or not exactly as many blocks are staged as it has. */
+ * or what is staged was changed since. */
 int store_write_round(struct store *store, const struct round_record *round, struct error *error)
 	MUST_CHECK;
 

@@ -312,6 +312,7 @@ static void what_no_authority_will_date_is_taken_back(void **state)
 	segment.account = chain.account;
 	segment.chain = chain.chain;
 	segment.number = 2;
+	segment.previous_seal_hash = chain.seal_hash;
 	segment.first_sequence = 3;
 	segment.last_sequence = 4;
 	segment.document = slice_of("{}");
@@ -389,6 +390,36 @@ static void a_block_that_comes_between_keeps_the_round_from_being_written(void *
 	expect_unbroken(1);
 }
 
+/* Nor what was staged in the place of what it has seen, by a node whose clock says otherwise. */
+static void a_block_that_was_replaced_keeps_the_round_from_being_written(void **state)
+{
+	register_in(0, 3);
+	assert_int_equal(stage_one(), 1);
+	struct staged_round seen = staged_now();
+	ARENA_AUTO struct arena arena;
+	arena_init(&arena, 1 << 20);
+	struct round_record round = {.round = seen.round,
+	                             .root = sha256_of("root", 4),
+	                             .authority = "a",
+	                             .kind = "development",
+	                             .request = slice_of("r"),
+	                             .response_head = slice_of("h"),
+	                             .token = slice_of("t"),
+	                             .staged_changes = seen.changes};
+	int64_t events;
+	assert_int_equal(store_read_block(office.service.store, seen.round, 0, &arena, &round.blocks,
+	                                  &events, &error),
+	                 OK);
+	assert_int_equal(store_unstage_block(office.service.store, seen.round, 0, &error), OK);
+	register_in(0, 1);
+	assert_int_equal(stage_one(), 1);
+	assert_int_equal(staged_now().blocks, seen.blocks);
+	assert_int_equal(store_write_round(office.service.store, &round, &error), ERR_REFUSED);
+	assert_int_equal(sealed_of(0), 0);
+	close_staged();
+	expect_unbroken(0);
+}
+
 /* While no authority answers nothing is lost, and the round that was staged comes first. */
 static void a_round_waits_for_its_authority(void **state)
 {
@@ -452,6 +483,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(what_no_authority_will_date_is_taken_back, set_up,
 	                                    tear_down),
 		cmocka_unit_test_setup_teardown(a_damaged_block_does_not_stop_sealing, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			a_block_that_was_replaced_keeps_the_round_from_being_written, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_round_waits_for_its_authority, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_certifications_wait_for_is_known, set_up, tear_down),
 	};

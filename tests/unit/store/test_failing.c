@@ -227,6 +227,8 @@ static void seal(void)
 	                             .response_head = slice_of("h"),
 	                             .token = slice_of("t")};
 	round.blocks = roots;
+	IN_TURN(store_get_staged_round(sample.store, &staged, &error));
+	round.staged_changes = staged.changes;
 	round.second = &second;
 	IN_TURN(store_write_round(sample.store, &round, &error));
 	IN_TURN(store_get_second_token(sample.store, round.round, &arena, &second, &error));

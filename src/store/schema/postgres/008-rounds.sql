@@ -10,13 +10,16 @@ CREATE TABLE round_blocks (       -- global, as seal_rounds
 	latest_received_at BIGINT NOT NULL,
 	PRIMARY KEY (round, block)
 );
--- One row: the round to come and how many blocks of it are staged. Whoever adds one, or writes the
--- round, changes it, so that a round has exactly the blocks that its timestamp covers.
+-- One row: the round to come and how many blocks of it are staged. Whoever adds one, takes one back
+-- or writes the round changes it, and counts that, so that a round has exactly the blocks that its
+-- timestamp covers: as many others in their place are not the same.
 CREATE TABLE staged_round (       -- global
 	round BIGINT PRIMARY KEY,
-	blocks BIGINT NOT NULL
+	blocks BIGINT NOT NULL,
+	changes BIGINT NOT NULL
 );
-INSERT INTO staged_round (round, blocks) SELECT COALESCE(MAX(round), 0) + 1, 0 FROM seal_rounds;
+INSERT INTO staged_round (round, blocks, changes)
+	SELECT COALESCE(MAX(round), 0) + 1, 0, 0 FROM seal_rounds;
 CREATE TABLE round_tokens (       -- the second timestamps of rounds that have two; global
 	round BIGINT PRIMARY KEY,
 	authority TEXT COLLATE "C" NOT NULL,

@@ -51,6 +51,7 @@ static struct segment_record make_segment(const struct unsealed_chain *chain, in
 		.last_sequence = chain->sealed_sequence + count,
 		.root = sha256_of("segment", 7),
 		.seal_hash = sha256_of("document", 8),
+		.previous_seal_hash = sha256_of("document", 8),
 		.document = slice_of("document"),
 		.nodes = slice_of("0123456789abcdef0123456789abcdef"),
 	};
@@ -208,6 +209,10 @@ static void test_fence(void **state)
 	struct sha256 token_hash;
 	assert_int_equal(store_last_round(sample.store, &last, &token_hash, &error), OK);
 	assert_int_equal(last, 1);
+	segment = make_segment(&chain, 3);
+	segment.previous_seal_hash = sha256_of("another", 7); /* of a segment that was taken back */
+	assert_int_equal(sample_write_round(&sample, &round, &segment, 1, &failed, &error),
+	                 ERR_REFUSED);
 	segment = make_segment(&chain, 3);
 	assert_int_equal(sample_write_round(&sample, &round, &segment, 1, &failed, &error), OK);
 }
