@@ -371,6 +371,23 @@ static void what_a_certification_waits_for_is_sealed_first(void **state)
 		assert_int_equal(round_of(&many[i]), 2);
 }
 
+/* Nor are these more than one round takes, however many: a round with more could never be closed.
+ */
+static void certifications_overfill_no_round(void **state)
+{
+	char id[ID_SIZE];
+	register_in_many();
+	for (int i = 0; i < MANY; i++) {
+		office.sample = many[i];
+		office_use_channel(&office);
+		office_request(&office, MODE_LIVE, 1, 2, id);
+	}
+	seal_in_small_blocks(4);
+	assert_int_equal(last_round(), 2);
+	for (int i = 0; i < MANY; i++)
+		assert_int_equal(round_of(&many[i]), i < 8 ? 1 : 2);
+}
+
 /* While no authority answers, pass after pass adds nothing to what is staged. */
 static void an_outage_makes_no_more_segments(void **state)
 {
@@ -405,6 +422,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_pass_takes_one_timestamp, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_a_certification_waits_for_is_sealed_first, set_up,
 	                                    tear_down),
+		cmocka_unit_test_setup_teardown(certifications_overfill_no_round, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(an_outage_makes_no_more_segments, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_is_ahead_of_the_clock_stays_pending, set_up,
 	                                    tear_down),
