@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import shlex
 import time
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from client import NotStarted, Service, eventually, run
 from fleet import Fleet
 from pki import DAY, Pki, as_next
+from program import ROOT
 
 # Test certifications are signed like live ones, and need no timestamp authority.
 NO_AUTHORITY = {"tsa.url": "http://127.0.0.1:9/", "tsa.allow_networks": "127.0.0.0/8"}
@@ -222,6 +224,56 @@ def test_from_development_to_an_operators_key_and_not_back(tmp_path, pki):
         assert "set signer.key" in service.refused()
         service.admin("signer", "end", "--reason", "try to go back")
         assert "set signer.key" in service.refused()
+
+
+# ---- what the pages say ----
+
+def command_of(page, service):
+    """The one command that a page of docs/ has, run as it stands there."""
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    (line,) = [line.strip() for line in text.splitlines() if line.strip().startswith("constancia signer")]
+    words = shlex.split(line)[1:]
+    service.admin(*words)
+    return words[-1]
+
+
+def test_a_lost_key(tmp_path, pki):
+    with operators(tmp_path, pki, pki.signer("lost")) as service:
+        service.start()
+        service.certify("a")
+        assert service.stop() == 0
+        pki.path("lost.key").unlink()
+        with pytest.raises(NotStarted, match="cannot be read"):
+            service.start()
+        found = pki.signer("found")
+        service.set(found)
+        assert check(service).returncode == 0
+        reason = command_of("lost-key.md", service)
+        service.start()
+        assert service.certify("b") == pki.sha256("found")
+        assert service.verify(tmp_path / "a.zip") == pki.sha256("lost")
+        assert [item["reason"] for item in service.published()] == [reason, None]
+        assert "certifications wait" not in service.warnings()
+
+
+def test_a_stolen_key(tmp_path, pki):
+    stolen = pki.signer("stolen")
+    with operators(tmp_path, pki, stolen) as service:
+        service.start()
+        service.certify("a")
+        reason = command_of("stolen-key.md", service)
+        assert "certifications wait" in service.warnings()
+        client = service.test_client()
+        sequence = client.register({"b": 1}, "b").expect(201).json["sequence"]
+        waiting = client.certify(seq_from=1, seq_to=sequence).expect(202).json["certification_id"]
+        assert service.admin("store", "check")["valid"] is True
+        assert service.stop() == 0
+        assert "does not come into force again" in service.refused()
+        service.set(pki.signer("safe"))
+        service.start()
+        assert service.test_client().settled(waiting)["status"] == "completed"
+        assert [item["reason"] for item in service.published()] == [reason, None]
+        assert service.verify(tmp_path / "a.zip") == pki.sha256("stolen")
 
 
 @pytest.mark.postgresql
