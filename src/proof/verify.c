@@ -379,6 +379,11 @@ static void conclude(struct run *run)
 		           " timestamps are coarse: their authorities state an accuracy of up to "
 		           "%s only",
 		           run->coarse_timestamps, span);
+	if (run->vague_timestamps > 0)
+		verify_add(run, VERIFY_WARNING, "", "",
+		           "%" PRIu64 " timestamps state no accuracy: how far their time may be off, only "
+		           "the authority's policy can say",
+		           run->vague_timestamps);
 	if (run->development)
 		verify_add(run, VERIFY_WARNING, "", "",
 		           "timestamps come from a development authority: they have no probative value");

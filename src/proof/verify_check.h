@@ -41,6 +41,7 @@ struct run {
 	int64_t next_progress_us;
 	bool development, non_qualified;        /* such timestamps were seen */
 	bool unknown_signer, unknown_authority; /* some led to no root */
+	uint64_t vague_timestamps;              /* without an accuracy */
 	uint64_t coarse_timestamps;             /* beyond VERIFY_ACCURACY_MAX_US */
 	int64_t coarsest_us;
 	uint64_t signatures;

@@ -52,6 +52,7 @@ int verify_note_timestamp(struct run *run, const struct timestamp_facts *facts)
 	run->signatures++;
 	run->result->checked.timestamps++;
 	run->unknown_authority |= !facts->trusted;
+	run->vague_timestamps += facts->accuracy_us == TIMESTAMP_ACCURACY_UNKNOWN;
 	run->coarse_timestamps += facts->accuracy_us > VERIFY_ACCURACY_MAX_US;
 	if (facts->accuracy_us > run->coarsest_us)
 		run->coarsest_us = facts->accuracy_us;

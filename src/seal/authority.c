@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <strings.h>
 
 #include "base/arena.h"
 #include "base/clock.h"
@@ -10,6 +11,7 @@
 #include "base/schedule.h"
 #include "net/http.h"
 #include "seal/certificate.h"
+#include "seal/issuers.h"
 
 #define TIMEOUT_DEFAULT_MS 10000
 #define TIME_BOUND_DEFAULT_US (60 * US_PER_SECOND)
@@ -39,6 +41,7 @@ struct authorities {
 	int timeout_ms;
 	int64_t time_bound_us;
 	int64_t latest_us; /* our clock at the creation, less clock_boot_us */
+	struct issuers *issuers;
 	size_t count;
 	struct authority items[AUTHORITIES_MAX];
 };
@@ -103,6 +106,11 @@ static int load_roots(const struct authorities *authorities, struct authority *a
 	return certificates_read(buf_slice(&authority->roots), &certificates, error);
 }
 
+static bool has_credentials(const struct authority_options *options)
+{
+	return options->user || options->bearer || options->client_certificate;
+}
+
 static int add_authority(struct authorities *authorities, const struct authority_options *options,
                          struct error *error)
 {
@@ -122,6 +130,9 @@ static int add_authority(struct authorities *authorities, const struct authority
 	else if (http_url_check(slice_of(options->url), true, "tsa.url", error) != 0 ||
 	         strlen(options->url) >= AUTHORITY_REASON_SIZE)
 		return error_cause(error, ERR_VALIDATION, "%s: not a usable URL", authority->options.name);
+	else if (has_credentials(options) && strncasecmp(options->url, "https://", 8) != 0)
+		return error_cause(error, ERR_VALIDATION, "%s: credentials need https://",
+		                   authority->options.name);
 	return load_roots(authorities, authority, error);
 }
 
@@ -141,7 +152,8 @@ int authorities_create(const struct authorities_options *options,
 	authorities->timeout_ms = options->timeout_ms > 0 ? options->timeout_ms : TIMEOUT_DEFAULT_MS;
 	authorities->time_bound_us =
 		options->time_bound_us > 0 ? options->time_bound_us : TIME_BOUND_DEFAULT_US;
-	int result = 0;
+	authorities->issuers = issuers_create(&options->guard, authorities->timeout_ms);
+	int result = authorities->issuers ? 0 : ERR_NO_MEMORY;
 	for (size_t i = 0; result == 0 && i < options->count; i++)
 		result = add_authority(authorities, &options->authorities[i], error);
 	if (result != 0) {
@@ -158,6 +170,7 @@ void authorities_free(struct authorities *authorities)
 		return;
 	for (size_t i = 0; i < authorities->count; i++)
 		buf_free(&authorities->items[i].roots);
+	issuers_free(authorities->issuers);
 	arena_free(&authorities->arena);
 	pthread_mutex_destroy(&authorities->mutex);
 	free(authorities);
@@ -170,6 +183,7 @@ void authority_result_free(struct authority_result *result)
 	buf_free(&result->request);
 	buf_free(&result->response);
 	buf_free(&result->token);
+	buf_free(&result->path);
 }
 
 static int send_request(const struct authorities *authorities, const struct authority *authority,
@@ -199,8 +213,11 @@ static int send_request(const struct authorities *authorities, const struct auth
 	int result = http_send(&request, &answer, error);
 	if (result != 0)
 		return result;
+	if (answer.status == 401 || answer.status == 403)
+		return error_cause(error, ERR_AUTHORITY, "HTTP %d: it does not take the credentials given",
+		                   answer.status);
 	if (answer.status != 200)
-		return error_cause(error, ERR_AUTHORITY, "HTTP status %d", answer.status);
+		return error_cause(error, ERR_AUTHORITY, "HTTP %d", answer.status);
 	buf_add_slice(out, buf_slice(&answer.body));
 	return buf_check(out);
 }
@@ -253,6 +270,26 @@ static int check_time(struct authorities *authorities, struct authority *authori
 	return OK;
 }
 
+/* Takes the answer apart, and completes the path to a root. */
+static int check_response(const struct authorities *authorities, const struct authority *authority,
+                          struct authority_result *result, struct error *error)
+{
+	BUF_AUTO struct buf known;
+	struct slice roots = buf_slice(&authority->roots);
+	struct slice token;
+	int code = 0;
+
+	buf_init(&known, TIMESTAMP_PATH_MAX);
+	if (timestamp_response_token(buf_slice(&result->response), &token, NULL) == 0)
+		code = issuers_complete(authorities->issuers, token, roots, &known, error);
+	if (code != 0)
+		return code;
+	struct timestamp_path path = {.known = buf_slice(&known), .complete = &result->path};
+	code = timestamp_verify_response(buf_slice(&result->request), buf_slice(&result->response),
+	                                 roots, &path, &result->token, &result->facts, error);
+	return code ? code : timestamp_response_end_with_token(&result->response, error);
+}
+
 /* One try: fills everything but what is known beforehand. */
 static int try_authority(struct authorities *authorities, struct authority *authority,
                          const struct sha256 *imprint, int64_t earliest_us,
@@ -262,14 +299,13 @@ static int try_authority(struct authorities *authorities, struct authority *auth
 	buf_init(&result->request, TIMESTAMP_REQUEST_MAX);
 	buf_init(&result->response, TIMESTAMP_RESPONSE_MAX);
 	buf_init(&result->token, TIMESTAMP_RESPONSE_MAX);
+	buf_init(&result->path, TIMESTAMP_PATH_MAX);
 	int code = timestamp_request(imprint, authority->options.policy, &result->request, error);
 	if (code == 0)
 		code = send_request(authorities, authority, buf_slice(&result->request), &result->response,
 		                    error);
 	if (code == 0)
-		code = timestamp_verify_response(buf_slice(&result->request), buf_slice(&result->response),
-		                                 buf_slice(&authority->roots), &result->token,
-		                                 &result->facts, error);
+		code = check_response(authorities, authority, result, error);
 	return code ? code
 	            : check_time(authorities, authority, result->facts.gen_time_us, asked_us,
 	                         earliest_us, error);

@@ -2,8 +2,9 @@
  *
  * An authority that fails is left alone for a while: 5 s, then twice as long each time, 5 minutes
  * at most, until it gives a good answer. Every try has a fresh nonce; every answer is verified in
- * full (seal/timestamp.h) before it counts, and has to agree with our clock. Thread safe; calls run
- * side by side. */
+ * full (seal/timestamp.h) before it counts, and has to agree with our clock. An authority that
+ * sends its own certificate alone is right: those above are fetched from where it says
+ * (seal/issuers.h). Thread safe; calls run side by side. */
 #ifndef SEAL_AUTHORITY_H
 #define SEAL_AUTHORITY_H
 
@@ -33,14 +34,16 @@ struct authority_options {
 	const char *name; /* NULL: the URL */
 	const char *url;  /* http://, https://, or "embedded:" (always of kind development) */
 	enum authority_kind kind;
-	const char *roots_path; /* PEM roots of its timestamps; not for embedded */
-	const char *policy;     /* dotted OID to ask for and insist on; NULL: any */
-	const char *user;       /* Basic */
+	/* PEM: the roots of its timestamps, and what else their paths lead over; not for embedded. */
+	const char *roots_path;
+	const char *policy; /* dotted OID to ask for and insist on; NULL: any */
+	/* Credentials, over https:// alone: Basic or a bearer token, and a certificate. */
+	const char *user;
 	const char *password;
 	const char *bearer;
-	const char *client_certificate;
+	const char *client_certificate; /* PEM files, only together */
 	const char *client_key;
-	const char *tls_roots_path; /* NULL: the system's */
+	const char *tls_roots_path; /* PEM; NULL: the system's */
 };
 
 struct authorities_options {
@@ -54,7 +57,8 @@ struct authorities_options {
 
 struct authorities;
 
-/* Loads roots. 0, ERR_VALIDATION (cause: which setting), ERR_IO, ERR_NO_MEMORY. */
+/* Loads roots. 0, ERR_VALIDATION (cause: which setting; credentials that would go over plain HTTP,
+ * too), ERR_IO, ERR_NO_MEMORY. */
 int authorities_create(const struct authorities_options *options,
                        struct authorities **ret_authorities, struct error *error) MUST_CHECK;
 void authorities_free(struct authorities *authorities); /* NULL-safe */
@@ -65,8 +69,9 @@ struct authority_result {
 	enum authority_kind kind;
 	struct timestamp_facts facts;
 	struct buf request;  /* DER */
-	struct buf response; /* DER */
-	struct buf token;    /* DER, the bytes as they stand in the response */
+	struct buf response; /* DER or BER */
+	struct buf token;    /* the bytes as they came; the response ends with them */
+	struct buf path;     /* its certificate, its issuers', the root's: struct timestamp_path */
 };
 void authority_result_free(struct authority_result *result); /* NULL-safe, also when zeroed */
 #define AUTHORITY_RESULT_AUTO __attribute__((cleanup(authority_result_free)))
@@ -104,7 +109,7 @@ int64_t authorities_latest_now_us(struct authorities *authorities);
  * was wrong. */
 void authorities_ask_time(struct authorities *authorities, int64_t bound_us);
 
-/* Appends all their roots as PEM: what a verifier has to trust. */
+/* Appends what their roots_path hold, as PEM: the roots that a verifier has to trust. */
 void authorities_trust(const struct authorities *authorities, struct buf *out);
 
 #endif

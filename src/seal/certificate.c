@@ -101,6 +101,44 @@ int certificates_write(const STACK_OF(X509) * certificates, struct buf *out)
 	return result;
 }
 
+int certificates_read_der(struct slice der, STACK_OF(X509) * *ret_certificates, struct error *error)
+{
+	CERTIFICATES_AUTO STACK_OF(X509) *certificates = sk_X509_new_null();
+	const unsigned char *position = (const unsigned char *)der.data;
+	const unsigned char *end = position + der.size;
+
+	if (!certificates)
+		return ERR_NO_MEMORY;
+	ERR_clear_error();
+	while (position < end) {
+		X509 *certificate = sk_X509_num(certificates) < CERTIFICATES_MAX
+		                        ? d2i_X509(NULL, &position, end - position)
+		                        : NULL;
+		if (!certificate)
+			return openssl_refused(error, "not 1 to 64 certificates in DER");
+		if (!sk_X509_push(certificates, certificate)) {
+			X509_free(certificate);
+			return ERR_NO_MEMORY;
+		}
+	}
+	*ret_certificates = certificates;
+	certificates = NULL;
+	return 0;
+}
+
+int certificates_write_der(const STACK_OF(X509) * certificates, struct buf *out)
+{
+	for (int i = 0; i < sk_X509_num(certificates); i++) {
+		unsigned char *der = NULL;
+		int size = i2d_X509(sk_X509_value(certificates, i), &der);
+		if (size <= 0)
+			return ERR_NO_MEMORY;
+		buf_add(out, der, (size_t)size);
+		OPENSSL_free(der);
+	}
+	return buf_check(out);
+}
+
 bool certificate_name(const X509_NAME *name, char *text, size_t text_size)
 {
 	unsigned long flags = XN_FLAG_RFC2253 & ~(unsigned long)ASN1_STRFLGS_ESC_MSB;
@@ -149,8 +187,7 @@ int certificate_describe(const X509 *certificate, struct certificate_facts *ret_
 	return 0;
 }
 
-/* By name or, with a name altered, still by key identifier. */
-static bool claims_self_issue(X509 *certificate)
+bool certificate_claims_self_issue(X509 *certificate)
 {
 	const ASN1_OCTET_STRING *own = X509_get0_subject_key_id(certificate);
 	const ASN1_OCTET_STRING *issuer = X509_get0_authority_key_id(certificate);
@@ -160,42 +197,96 @@ static bool claims_self_issue(X509 *certificate)
 	       (own && issuer && ASN1_OCTET_STRING_cmp(own, issuer) == 0);
 }
 
+/* 0, whatever it finds, or ERR_NO_MEMORY. */
+static int verify_by(X509 *certificate, X509 *issuer, bool *ret_verified)
+{
+	ERR_clear_error();
+	*ret_verified = X509_verify(certificate, X509_get0_pubkey(issuer)) == 1;
+	int result = !*ret_verified && lacked_memory() ? ERR_NO_MEMORY : 0;
+	ERR_clear_error();
+	return result;
+}
+
+int certificate_find_issuer(X509 *certificate, const STACK_OF(X509) * among, X509 **ret_issuer)
+{
+	X509 *issuer = NULL;
+	int result = 0;
+
+	for (int i = 0; result == 0 && !issuer && i < sk_X509_num(among); i++) {
+		X509 *candidate = sk_X509_value(among, i);
+		bool verified;
+		if (candidate == certificate || X509_check_issued(candidate, certificate) != X509_V_OK)
+			continue;
+		result = verify_by(certificate, candidate, &verified);
+		if (result == 0 && verified)
+			issuer = candidate;
+	}
+	*ret_issuer = issuer;
+	return result;
+}
+
 /* The certificate where the chain of issuers inside ends. */
-static X509 *topmost(X509 *signer, STACK_OF(X509) * inside)
+static int find_topmost(X509 *signer, STACK_OF(X509) * inside, X509 **ret_top)
 {
 	X509 *top = signer;
+	int result = 0;
 
-	for (int steps = 0; steps < sk_X509_num(inside); steps++) {
+	for (int steps = 0; result == 0 && steps < sk_X509_num(inside); steps++) {
 		X509 *next = NULL;
-		for (int i = 0; !next && i < sk_X509_num(inside); i++) {
-			X509 *candidate = sk_X509_value(inside, i);
-			if (candidate != top && X509_check_issued(candidate, top) == X509_V_OK)
-				next = candidate;
-		}
-		if (!next || claims_self_issue(top))
+		if (!certificate_claims_self_issue(top))
+			result = certificate_find_issuer(top, inside, &next);
+		if (!next)
 			break;
 		top = next;
 	}
-	return top;
+	*ret_top = top;
+	return result;
 }
 
-static int check_self_signature(X509 *top, struct error *error)
+static int check_self_signature(X509 *certificate, STACK_OF(X509) * inside,
+                                const STACK_OF(X509) * roots, struct error *error)
 {
-	if (!claims_self_issue(top) || X509_verify(top, X509_get0_pubkey(top)) == 1)
-		return 0;
-	return openssl_refused(error, "the topmost certificate's signature");
+	bool verified;
+	int result = verify_by(certificate, certificate, &verified);
+
+	for (int i = 0; result == 0 && !verified && i < sk_X509_num(inside); i++)
+		result = verify_by(certificate, sk_X509_value(inside, i), &verified);
+	for (int i = 0; result == 0 && !verified && roots && i < sk_X509_num(roots); i++)
+		result = verify_by(certificate, sk_X509_value(roots, i), &verified);
+	if (result != 0 || verified)
+		return result;
+	return error_cause(error, ERR_INVALID_EVIDENCE,
+	                   "a self-issued certificate's signature is not its own");
 }
 
-static bool all_on_path(STACK_OF(X509) * inside, STACK_OF(X509) * path)
+/* One that is not on the path proves nothing, but one that is damaged is a sign of damage. */
+static int check_self_signatures(STACK_OF(X509) * inside, const STACK_OF(X509) * roots,
+                                 struct error *error)
 {
-	for (int i = 0; i < sk_X509_num(inside); i++) {
-		bool found = false;
-		for (int j = 0; !found && j < sk_X509_num(path); j++)
-			found = X509_cmp(sk_X509_value(inside, i), sk_X509_value(path, j)) == 0;
-		if (!found)
-			return false;
-	}
-	return true;
+	int result = 0;
+
+	for (int i = 0; result == 0 && i < sk_X509_num(inside); i++)
+		if (certificate_claims_self_issue(sk_X509_value(inside, i)))
+			result = check_self_signature(sk_X509_value(inside, i), inside, roots, error);
+	return result;
+}
+
+static bool is_on_path(const X509 *certificate, const STACK_OF(X509) * path)
+{
+	for (int i = 0; i < sk_X509_num(path); i++)
+		if (X509_cmp(certificate, sk_X509_value(path, i)) == 0)
+			return true;
+	return false;
+}
+
+static int check_inside(const STACK_OF(X509) * inside, const STACK_OF(X509) * path,
+                        enum path_purpose purpose, struct error *error)
+{
+	for (int i = 0; purpose == PATH_SIGNATURE && i < sk_X509_num(inside); i++)
+		if (!is_on_path(sk_X509_value(inside, i), path))
+			return error_cause(error, ERR_INVALID_EVIDENCE,
+			                   "a certificate inside is not on the verified path");
+	return certificate_check_issuers(path, purpose, error);
 }
 
 static bool set_up(X509_STORE_CTX *context, X509_STORE *store, X509 *signer,
@@ -248,13 +339,14 @@ int certificate_path(X509 *signer, STACK_OF(X509) * inside, const STACK_OF(X509)
                      enum path_purpose purpose, int64_t time_us, STACK_OF(X509) * *ret_path,
                      struct error *error)
 {
-	X509 *top = roots ? NULL : topmost(signer, inside);
+	X509 *top = NULL;
 
 	ERR_clear_error();
 	int result = certificate_check_signer(signer, purpose, error);
-
-	if (result == 0 && top)
-		result = check_self_signature(top, error);
+	if (result == 0 && !roots)
+		result = find_topmost(signer, inside, &top);
+	if (result == 0)
+		result = check_self_signatures(inside, roots, error);
 	if (result != 0)
 		return result;
 	X509_STORE *store = make_store(roots, top);
@@ -266,14 +358,7 @@ int certificate_path(X509 *signer, STACK_OF(X509) * inside, const STACK_OF(X509)
 		result = tell_path_error(context, signer, error);
 	} else {
 		CERTIFICATES_AUTO STACK_OF(X509) *path = X509_STORE_CTX_get1_chain(context);
-		if (!path) {
-			result = ERR_NO_MEMORY;
-		} else if (!all_on_path(inside, path)) {
-			result = error_cause(error, ERR_INVALID_EVIDENCE,
-			                     "a certificate inside is not on the verified path");
-		} else {
-			result = certificate_check_issuers(path, purpose, error);
-		}
+		result = path ? check_inside(inside, path, purpose, error) : ERR_NO_MEMORY;
 		if (result == 0) {
 			*ret_path = path;
 			path = NULL;

@@ -31,6 +31,10 @@ int certificates_read(struct slice pem, STACK_OF(X509) * *ret_certificates, stru
 /* As PEM, appended. 0 or ERR_NO_MEMORY. */
 int certificate_write(const X509 *certificate, struct buf *out) MUST_CHECK;
 int certificates_write(const STACK_OF(X509) * certificates, struct buf *out) MUST_CHECK;
+/* The same in DER, one behind the other. ERR_INVALID_EVIDENCE: something else stands there. */
+int certificates_read_der(struct slice der, STACK_OF(X509) * *ret_certificates, struct error *error)
+	MUST_CHECK;
+int certificates_write_der(const STACK_OF(X509) * certificates, struct buf *out) MUST_CHECK;
 
 /* RFC 2253, UTF-8, cut at a character's end. false, and "": it could not be written. */
 bool certificate_name(const X509_NAME *name, char *text, size_t size);
@@ -39,6 +43,13 @@ bool certificate_time(const ASN1_TIME *time, int64_t *ret_us) MUST_CHECK;
 /* 0, ERR_NO_MEMORY, or ERR_INVALID_EVIDENCE: its times or names cannot be read. */
 int certificate_describe(const X509 *certificate, struct certificate_facts *ret_facts,
                          struct error *error) MUST_CHECK;
+
+/* Who issued the certificate, of `among`: names, key identifiers, and the signature; NULL: none of
+ * them. 0 or ERR_NO_MEMORY. */
+int certificate_find_issuer(X509 *certificate, const STACK_OF(X509) * among, X509 **ret_issuer)
+	MUST_CHECK;
+/* By name or, with a name altered, still by key identifier. */
+bool certificate_claims_self_issue(X509 *certificate);
 
 enum path_purpose { PATH_SIGNATURE, PATH_TIMESTAMP };
 
@@ -51,9 +62,10 @@ int certificate_check_issuers(const STACK_OF(X509) * path, enum path_purpose pur
 
 /* Builds and verifies the path of `signer`: names, times, path lengths and name constraints, keys
  * and digests by OpenSSL's security level 2, and the purpose. roots NULL: up to the topmost of
- * `inside`, which must carry its own signature if it claims to be self-issued. Every certificate of
- * `inside` must be on the path. time_us TIME_NONE: now with roots, no time without. The path is the
- * caller's. */
+ * `inside`. Whatever of `inside` claims to be self-issued must be signed by itself or,
+ * where a key was changed, by another one. For a
+ * signature every certificate of `inside` must be on the path; an authority may have put others
+ * into its token. time_us TIME_NONE: now with roots, no time without. The path is the caller's. */
 int certificate_path(X509 *signer, STACK_OF(X509) * inside, const STACK_OF(X509) * roots,
                      enum path_purpose purpose, int64_t time_us, STACK_OF(X509) * *ret_path,
                      struct error *error) MUST_CHECK;

@@ -293,8 +293,8 @@ int cms_verify(struct slice cms, const struct sha256 *digest, const struct trust
 		result = certificates_read(roots->signers, &signer_roots, error);
 	if (result == 0)
 		result = signed_content_verify_path(
-			content, signer, signer_roots, PATH_SIGNATURE,
-			facts.has_timestamp ? facts.timestamp.gen_time_us : TIME_NONE, error);
+			content, signer, NULL, signer_roots, PATH_SIGNATURE,
+			facts.has_timestamp ? facts.timestamp.gen_time_us : TIME_NONE, NULL, error);
 	if (result != 0)
 		return result;
 	result = certificate_describe(signer, &facts.signer, error);

@@ -3,9 +3,13 @@
 #include <openssl/err.h>
 #include <openssl/ess.h>
 #include <openssl/evp.h>
+#include <openssl/rsa.h>
+
+#include "seal/ber.h"
 
 #define SIGNED_DATA_CERTIFICATES_MAX 16
 #define SIGNED_DATA_ATTRIBUTES_MAX 16
+#define RSA_BYTES_MAX 2048
 
 ASN1_SEQUENCE(SignerInfo) =
 	{
@@ -32,6 +36,7 @@ ASN1_SEQUENCE(SignerInfo) =
 			ASN1_SET_OF(SignedData, digest_algorithms, X509_ALGOR),
 			ASN1_SIMPLE(SignedData, encapsulated, EncapsulatedContent),
 			ASN1_IMP_SEQUENCE_OF(SignedData, certificates, X509, 0),
+			ASN1_IMP_SET_OF_OPT(SignedData, revocations, ASN1_ANY, 1),
 			ASN1_SET_OF(SignedData, signers, SignerInfo),
 } ASN1_SEQUENCE_END(SignedData)
 
@@ -96,7 +101,7 @@ static int check_encoding(const SignedContent *content, struct slice der, struct
 	return 0;
 }
 
-int signed_content_parse(struct slice der, SignedContent **ret_content, struct error *error)
+static int parse(struct slice der, SignedContent **ret_content, struct error *error)
 {
 	const unsigned char *position = (const unsigned char *)der.data;
 
@@ -106,9 +111,6 @@ int signed_content_parse(struct slice der, SignedContent **ret_content, struct e
 	SIGNED_CONTENT_AUTO SignedContent *content = d2i_SignedContent(NULL, &position, (long)der.size);
 	if (!content)
 		return openssl_refused(error, "the signed data does not parse");
-	int result = check_encoding(content, der, error);
-	if (result != 0)
-		return result;
 	if (OBJ_obj2nid(content->type) != NID_pkcs7_signed)
 		return invalid(error, "not a SignedData");
 	if (sk_SignerInfo_num(content->data->signers) != 1)
@@ -119,6 +121,67 @@ int signed_content_parse(struct slice der, SignedContent **ret_content, struct e
 	*ret_content = content;
 	content = NULL;
 	return 0;
+}
+
+int signed_content_parse(struct slice der, SignedContent **ret_content, struct error *error)
+{
+	SIGNED_CONTENT_AUTO SignedContent *content = NULL;
+
+	int result = parse(der, &content, error);
+	if (result == 0)
+		result = check_encoding(content, der, error);
+	if (result != 0)
+		return result;
+	if (content->data->revocations)
+		return invalid(error, "the signed data has revocation data inside");
+	*ret_content = content;
+	content = NULL;
+	return 0;
+}
+
+/* OpenSSL's parser lets more pass than BER does. */
+static int check_ber(const SignedContent *content, struct slice ber, struct error *error)
+{
+	BUF_AUTO struct buf again;
+	BUF_AUTO struct buf one;
+	BUF_AUTO struct buf other;
+
+	buf_init(&again, SIGNED_DATA_SIZE_MAX);
+	buf_init(&one, SIGNED_DATA_SIZE_MAX);
+	buf_init(&other, SIGNED_DATA_SIZE_MAX);
+	int result = signed_content_write(content, &again);
+	if (result == 0)
+		result = ber_to_der(buf_slice(&again), BER_ORDER_SORTED, &one);
+	if (result == 0)
+		result = ber_to_der(ber, BER_ORDER_SORTED, &other);
+	if (result == ERR_NO_MEMORY && !again.full && !one.full && !other.full)
+		return result;
+	if (result != 0 || !slice_equal(buf_slice(&one), buf_slice(&other)))
+		return invalid(error, "the signed data is not BER");
+	return 0;
+}
+
+int signed_content_parse_ber(struct slice ber, SignedContent **ret_content, struct error *error)
+{
+	SIGNED_CONTENT_AUTO SignedContent *content = NULL;
+	BUF_AUTO struct buf der;
+
+	if (ber.size == 0 || ber.size > SIGNED_DATA_SIZE_MAX)
+		return invalid(error, "the signed data is empty or too large");
+	/* What was signed is DER (RFC 5652 section 5.4), whatever it was sent as. */
+	buf_init(&der, SIGNED_DATA_SIZE_MAX);
+	int result = ber_to_der(ber, BER_ORDER_KEPT, &der);
+	if (result == ERR_INVALID_EVIDENCE || der.full)
+		return invalid(error, "the signed data does not parse, or something trails it");
+	if (result == 0)
+		result = parse(buf_slice(&der), &content, error);
+	if (result == 0)
+		result = check_ber(content, ber, error);
+	if (result == 0) {
+		*ret_content = content;
+		content = NULL;
+	}
+	return result;
 }
 
 /* "Absent or NULL" (RFC 5754 section 2, RFC 3279 section 2.2.1). */
@@ -148,6 +211,41 @@ static const EVP_MD *accepted_digest(int nid)
 	}
 }
 
+/* RFC 4055 section 3.1, with one digest for everything. OpenSSL takes negative sizes of the salt
+ * for orders of its own: with one of them the signature would say less than it could. */
+static bool read_pss(const X509_ALGOR *algorithm, int digest_nid, int *ret_salt_size)
+{
+	const void *value;
+	int type;
+	X509_ALGOR_get0(NULL, &type, &value, algorithm);
+	if (type != V_ASN1_SEQUENCE)
+		return false;
+	const ASN1_STRING *sequence = value;
+	const unsigned char *position = ASN1_STRING_get0_data(sequence);
+	RSA_PSS_PARAMS *pss = d2i_RSA_PSS_PARAMS(NULL, &position, ASN1_STRING_length(sequence));
+	int64_t salt_size = 20, trailer = 1;
+	/* What is left out stands for SHA-1. */
+	bool fits = pss && pss->hashAlgorithm && pss->maskGenAlgorithm &&
+	            algorithm_nid(pss->hashAlgorithm) == digest_nid &&
+	            without_parameters(pss->hashAlgorithm) &&
+	            algorithm_nid(pss->maskGenAlgorithm) == NID_mgf1;
+	if (fits) {
+		X509_ALGOR_get0(NULL, &type, &value, pss->maskGenAlgorithm);
+		X509_ALGOR *mask =
+			type == V_ASN1_SEQUENCE ? ASN1_item_unpack(value, ASN1_ITEM_rptr(X509_ALGOR)) : NULL;
+		fits = mask && algorithm_nid(mask) == digest_nid && without_parameters(mask);
+		X509_ALGOR_free(mask);
+	}
+	if (fits && pss->saltLength)
+		fits = ASN1_INTEGER_get_int64(&salt_size, pss->saltLength) == 1 && salt_size >= 0 &&
+		       salt_size <= RSA_BYTES_MAX;
+	if (fits && pss->trailerField)
+		fits = ASN1_INTEGER_get_int64(&trailer, pss->trailerField) == 1 && trailer == 1;
+	RSA_PSS_PARAMS_free(pss);
+	*ret_salt_size = (int)salt_size;
+	return fits;
+}
+
 /* The signature algorithm must say what really was done: verification alone would not notice. */
 static bool algorithm_fits(const X509_ALGOR *algorithm, int digest_nid, const EVP_PKEY *key)
 {
@@ -156,6 +254,11 @@ static bool algorithm_fits(const X509_ALGOR *algorithm, int digest_nid, const EV
 	int said_digest = NID_undef;
 	int said_key = NID_undef;
 
+	if (nid == NID_rsassaPss) {
+		int salt_size;
+		return (key_nid == EVP_PKEY_RSA || key_nid == EVP_PKEY_RSA_PSS) &&
+		       read_pss(algorithm, digest_nid, &salt_size);
+	}
 	if (!without_parameters(algorithm))
 		return false;
 	if (nid == NID_rsaEncryption)
@@ -266,6 +369,23 @@ static int check_attributes(const SignedContent *content, struct slice digest, s
 	return 0;
 }
 
+/* Ready to verify by the algorithm that algorithm_fits found to fit. */
+static bool start_verifying(EVP_MD_CTX *context, const SignerInfo *signer, const EVP_MD *digest,
+                            EVP_PKEY *key)
+{
+	EVP_PKEY_CTX *options;
+	int salt_size;
+
+	if (EVP_DigestVerifyInit(context, &options, digest, NULL, key) != 1)
+		return false;
+	if (algorithm_nid(signer->signature_algorithm) != NID_rsassaPss)
+		return true;
+	return read_pss(signer->signature_algorithm, EVP_MD_get_type(digest), &salt_size) &&
+	       EVP_PKEY_CTX_set_rsa_padding(options, RSA_PKCS1_PSS_PADDING) == 1 &&
+	       EVP_PKEY_CTX_set_rsa_mgf1_md(options, digest) == 1 &&
+	       EVP_PKEY_CTX_set_rsa_pss_saltlen(options, salt_size) == 1;
+}
+
 static int check_signature(const SignerInfo *signer, const EVP_MD *digest, EVP_PKEY *key,
                            struct error *error)
 {
@@ -278,7 +398,7 @@ static int check_signature(const SignerInfo *signer, const EVP_MD *digest, EVP_P
 	int result = signed_attributes_write(signer->signed_attributes, &attributes);
 	if (result == 0 && !context)
 		result = ERR_NO_MEMORY;
-	if (result == 0 && EVP_DigestVerifyInit(context, NULL, digest, NULL, key) == 1)
+	if (result == 0 && start_verifying(context, signer, digest, key))
 		verified = EVP_DigestVerify(context, ASN1_STRING_get0_data(signer->signature),
 		                            (size_t)ASN1_STRING_length(signer->signature),
 		                            (const unsigned char *)attributes.data, attributes.size);
@@ -303,7 +423,10 @@ int signed_content_verify(const SignedContent *content, int type_nid, const stru
 	if (!key)
 		return invalid(error, "the signer's certificate is not inside, or has no usable key");
 	int digest_nid = algorithm_nid(signer->digest_algorithm);
-	if (!algorithm_fits(signer->signature_algorithm, digest_nid, key))
+	/* Our own are in few forms: RSA-PSS is none of them. */
+	bool is_foreign = type_nid != NID_pkcs7_data;
+	if (!algorithm_fits(signer->signature_algorithm, digest_nid, key) ||
+	    (!is_foreign && algorithm_nid(signer->signature_algorithm) == NID_rsassaPss))
 		return invalid(error, "signature algorithm not accepted");
 	const EVP_MD *algorithm = accepted_digest(digest_nid);
 	if (detached) {
@@ -353,14 +476,25 @@ static int check_signing_certificate(const SignerInfo *signer, const STACK_OF(X5
 }
 
 int signed_content_verify_path(const SignedContent *content, X509 *signer,
-                               const STACK_OF(X509) * roots, enum path_purpose purpose,
-                               int64_t time_us, struct error *error)
+                               const STACK_OF(X509) * beside, const STACK_OF(X509) * roots,
+                               enum path_purpose purpose, int64_t time_us,
+                               STACK_OF(X509) * *ret_path, struct error *error)
 {
 	CERTIFICATES_AUTO STACK_OF(X509) *path = NULL;
+	STACK_OF(X509) *known = sk_X509_dup(content->data->certificates);
+	int result = known ? 0 : ERR_NO_MEMORY;
 
-	int result = certificate_path(signer, content->data->certificates, roots, purpose, time_us,
-	                              &path, error);
+	for (int i = 0; result == 0 && beside && i < sk_X509_num(beside); i++)
+		if (!sk_X509_push(known, sk_X509_value(beside, i)))
+			result = ERR_NO_MEMORY;
+	if (result == 0)
+		result = certificate_path(signer, known, roots, purpose, time_us, &path, error);
+	sk_X509_free(known);
 	if (result == 0)
 		result = check_signing_certificate(signed_content_signer(content), path, purpose, error);
+	if (result == 0 && ret_path) {
+		*ret_path = path;
+		path = NULL;
+	}
 	return result;
 }

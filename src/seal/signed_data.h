@@ -1,5 +1,5 @@
-/* CMS SignedData (RFC 5652) in the one shape that timestamp tokens and our signatures have: DER,
- * X.509 certificates, one signer named by issuer and serial number. Inside src/seal only.
+/* CMS SignedData (RFC 5652) in the one shape that timestamp tokens and our signatures have: X.509
+ * certificates, one signer named by issuer and serial number. Inside src/seal only.
  *
  * OpenSSL's own CMS and PKCS#7 types hide version fields and accept much more, so the structure is
  * declared here with its templates; whatever else a SignedData may hold does not parse. */
@@ -39,6 +39,7 @@ typedef struct {
 	STACK_OF(X509_ALGOR) * digest_algorithms;
 	EncapsulatedContent *encapsulated;
 	STACK_OF(X509) * certificates;
+	STACK_OF(ASN1_TYPE) * revocations; /* NULL: none; as they stand, nobody looks inside */
 	STACK_OF(SignerInfo) * signers;
 } SignedData;
 
@@ -54,8 +55,11 @@ static inline void signed_content_cleanup(SignedContent **content)
 }
 #define SIGNED_CONTENT_AUTO __attribute__((cleanup(signed_content_cleanup)))
 
-/* Strict: DER to the last byte, and the form described above. */
+/* Our own: DER to the last byte, the form described above, nothing about revocation. */
 int signed_content_parse(struct slice der, SignedContent **ret_content, struct error *error)
+	MUST_CHECK;
+/* Others': BER, to the last byte. */
+int signed_content_parse_ber(struct slice ber, SignedContent **ret_content, struct error *error)
 	MUST_CHECK;
 /* Appends the DER. */
 int signed_content_write(const SignedContent *content, struct buf *out);
@@ -75,9 +79,11 @@ STACK_OF(X509_ATTRIBUTE) * signed_attributes_read(struct slice der);
 int signed_content_verify(const SignedContent *content, int type_nid, const struct sha256 *detached,
                           X509 **ret_signer, struct error *error) MUST_CHECK;
 
-/* Checks the path (certificate_path), and the signing-certificate attribute against it. */
+/* Checks the path (certificate_path), over the certificates inside and `beside` (NULL: none), and
+ * the signing-certificate attribute against it. The path is the caller's; ret_path may be NULL. */
 int signed_content_verify_path(const SignedContent *content, X509 *signer,
-                               const STACK_OF(X509) * roots, enum path_purpose purpose,
-                               int64_t time_us, struct error *error) MUST_CHECK;
+                               const STACK_OF(X509) * beside, const STACK_OF(X509) * roots,
+                               enum path_purpose purpose, int64_t time_us,
+                               STACK_OF(X509) * *ret_path, struct error *error) MUST_CHECK;
 
 #endif

@@ -4,6 +4,7 @@
 #include <openssl/ts.h>
 #include <time.h>
 
+#include "seal/ber.h"
 #include "seal/signed_data.h"
 
 #define NONCE_SIZE 16
@@ -135,8 +136,9 @@ static bool read_accuracy(TS_TST_INFO *info, int64_t *ret_us)
 	TS_ACCURACY *accuracy = TS_TST_INFO_get_accuracy(info);
 	int64_t sum_us = 0;
 
+	*ret_us = TIMESTAMP_ACCURACY_UNKNOWN;
 	if (!accuracy)
-		return false;
+		return true;
 	const ASN1_INTEGER *seconds = TS_ACCURACY_get_seconds(accuracy);
 	const ASN1_INTEGER *millis = TS_ACCURACY_get_millis(accuracy);
 	const ASN1_INTEGER *micros = TS_ACCURACY_get_micros(accuracy);
@@ -181,7 +183,7 @@ static int read_facts(TS_TST_INFO *info, struct timestamp_facts *facts, struct e
 	if (!read_gen_time(TS_TST_INFO_get_time(info), &facts->gen_time_us))
 		return openssl_refused(error, "the time is malformed");
 	if (!read_accuracy(info, &facts->accuracy_us))
-		return invalid(error, "the accuracy is missing or malformed");
+		return invalid(error, "the accuracy is malformed");
 	if (ASN1_STRING_type(serial) != V_ASN1_INTEGER || serial_size < 1 ||
 	    (size_t)serial_size * 2 >= sizeof facts->serial)
 		return invalid(error, "the serial number is negative or too long");
@@ -208,35 +210,51 @@ static int parse_info(const ASN1_OCTET_STRING *content, TS_TST_INFO **ret_info, 
 	return openssl_refused(error, "the TSTInfo does not parse");
 }
 
+static int verify_authority(const SignedContent *content, X509 *signer, struct slice roots_pem,
+                            const struct timestamp_path *along, int64_t time_us,
+                            struct error *error)
+{
+	CERTIFICATES_AUTO STACK_OF(X509) *roots = NULL;
+	CERTIFICATES_AUTO STACK_OF(X509) *known = NULL;
+	CERTIFICATES_AUTO STACK_OF(X509) *path = NULL;
+	int result = 0;
+
+	if (roots_pem.data)
+		result = certificates_read(roots_pem, &roots, error);
+	if (result == 0 && along && along->known.size > 0)
+		result = certificates_read_der(along->known, &known, error);
+	if (result == 0)
+		result = signed_content_verify_path(content, signer, known, roots, PATH_TIMESTAMP, time_us,
+		                                    &path, error);
+	if (result == 0 && along && along->complete)
+		result = certificates_write_der(path, along->complete);
+	return result;
+}
+
 /* All that a token says by itself; the TSTInfo is the caller's. */
-static int verify_token(struct slice token, struct slice roots_pem, int64_t judged_us,
+static int verify_token(struct slice token, struct slice roots_pem,
+                        const struct timestamp_path *along, int64_t judged_us,
                         TS_TST_INFO **ret_info, struct timestamp_facts *ret_facts,
                         struct error *error)
 {
-	CERTIFICATES_AUTO STACK_OF(X509) *roots = NULL;
 	SIGNED_CONTENT_AUTO SignedContent *content = NULL;
 	__attribute__((cleanup(info_cleanup))) TS_TST_INFO *info = NULL;
 	struct timestamp_facts facts = {.trusted = roots_pem.data != NULL};
+	struct timestamp_path again = {.known = along ? along->known : slice_make(NULL, 0)};
 	X509 *signer;
 
-	int result = signed_content_parse(token, &content, error);
+	int result = signed_content_parse_ber(token, &content, error);
 	if (result == 0)
 		result = signed_content_verify(content, NID_id_smime_ct_TSTInfo, NULL, &signer, error);
 	if (result != 0)
 		return result;
-	if (signed_content_signer(content)->unsigned_attributes)
-		return invalid(error, "the token has unsigned attributes");
 	result = parse_info(content->data->encapsulated->content, &info, error);
 	if (result == 0)
 		result = read_facts(info, &facts, error);
-	if (result == 0 && roots_pem.data)
-		result = certificates_read(roots_pem, &roots, error);
 	if (result == 0)
-		result = signed_content_verify_path(content, signer, roots, PATH_TIMESTAMP,
-		                                    facts.gen_time_us, error);
+		result = verify_authority(content, signer, roots_pem, along, facts.gen_time_us, error);
 	if (result == 0 && judged_us > facts.gen_time_us)
-		result =
-			signed_content_verify_path(content, signer, roots, PATH_TIMESTAMP, judged_us, error);
+		result = verify_authority(content, signer, roots_pem, &again, judged_us, error);
 	if (result == 0)
 		result = certificate_describe(signer, &facts.authority, error);
 	if (result != 0)
@@ -247,14 +265,14 @@ static int verify_token(struct slice token, struct slice roots_pem, int64_t judg
 	return 0;
 }
 
-int timestamp_verify_token_at(struct slice token, const struct digest *imprint,
-                              struct slice roots_pem, int64_t judged_us,
-                              struct timestamp_facts *ret_facts, struct error *error)
+static int verify_over(struct slice token, const struct digest *imprint, struct slice roots_pem,
+                       const struct timestamp_path *path, int64_t judged_us,
+                       struct timestamp_facts *ret_facts, struct error *error)
 {
 	__attribute__((cleanup(info_cleanup))) TS_TST_INFO *info = NULL;
 	struct timestamp_facts facts;
 
-	int result = verify_token(token, roots_pem, judged_us, &info, &facts, error);
+	int result = verify_token(token, roots_pem, path, judged_us, &info, &facts, error);
 	if (result != 0)
 		return result;
 	if (!digest_equal(&facts.imprint, imprint))
@@ -263,11 +281,25 @@ int timestamp_verify_token_at(struct slice token, const struct digest *imprint,
 	return 0;
 }
 
+int timestamp_verify_token_along(struct slice token, const struct sha256 *imprint,
+                                 struct slice roots_pem, const struct timestamp_path *path,
+                                 struct timestamp_facts *ret_facts, struct error *error)
+{
+	struct digest digest = digest_of_sha256(imprint);
+	return verify_over(token, &digest, roots_pem, path, TIME_NONE, ret_facts, error);
+}
+
+int timestamp_verify_token_at(struct slice token, const struct digest *imprint,
+                              struct slice roots_pem, int64_t judged_us,
+                              struct timestamp_facts *ret_facts, struct error *error)
+{
+	return verify_over(token, imprint, roots_pem, NULL, judged_us, ret_facts, error);
+}
+
 int timestamp_verify_token(struct slice token, const struct sha256 *imprint, struct slice roots_pem,
                            struct timestamp_facts *ret_facts, struct error *error)
 {
-	struct digest digest = digest_of_sha256(imprint);
-	return timestamp_verify_token_at(token, &digest, roots_pem, TIME_NONE, ret_facts, error);
+	return timestamp_verify_token_along(token, imprint, roots_pem, NULL, ret_facts, error);
 }
 
 int timestamp_token_imprint(struct slice token, struct digest *ret_imprint, struct error *error)
@@ -275,7 +307,7 @@ int timestamp_token_imprint(struct slice token, struct digest *ret_imprint, stru
 	SIGNED_CONTENT_AUTO SignedContent *content = NULL;
 	__attribute__((cleanup(info_cleanup))) TS_TST_INFO *info = NULL;
 
-	int result = signed_content_parse(token, &content, error);
+	int result = signed_content_parse_ber(token, &content, error);
 	if (result != 0)
 		return result;
 	const EncapsulatedContent *inside = content->data->encapsulated;
@@ -287,42 +319,101 @@ int timestamp_token_imprint(struct slice token, struct digest *ret_imprint, stru
 	return result;
 }
 
-/* The element that begins at *position; moves past it. */
-static bool next_element(const unsigned char **position, const unsigned char *end, int wanted_tag,
-                         struct slice *ret_element, struct slice *ret_inside)
+static bool holds(const STACK_OF(X509) * certificates, const X509 *wanted)
 {
-	const unsigned char *start = *position;
-	const unsigned char *inside = start;
-	long size;
-	int tag, class;
+	for (int i = 0; i < sk_X509_num(certificates); i++)
+		if (X509_cmp(sk_X509_value(certificates, i), wanted) == 0)
+			return true;
+	return false;
+}
 
-	int form = ASN1_get_object(&inside, &size, &tag, &class, end - start);
-	ERR_clear_error();
-	if (form != V_ASN1_CONSTRUCTED || tag != wanted_tag || class != V_ASN1_UNIVERSAL)
+int timestamp_token_complete(struct slice token, struct slice certificates, struct buf *out,
+                             struct error *error)
+{
+	SIGNED_CONTENT_AUTO SignedContent *content = NULL;
+	CERTIFICATES_AUTO STACK_OF(X509) *more = NULL;
+
+	int result = signed_content_parse_ber(token, &content, error);
+	if (result == 0)
+		result = certificates_read_der(certificates, &more, error);
+	if (result != 0)
+		return result;
+	STACK_OF(X509) *inside = content->data->certificates;
+	for (int i = 0; i < sk_X509_num(more); i++) {
+		X509 *certificate = sk_X509_value(more, i);
+		if (holds(inside, certificate))
+			continue;
+		if (!X509_up_ref(certificate))
+			return ERR_NO_MEMORY;
+		if (!sk_X509_push(inside, certificate)) {
+			X509_free(certificate);
+			return ERR_NO_MEMORY;
+		}
+	}
+	return signed_content_write(content, out);
+}
+
+bool timestamp_next_certificate(struct slice *rest, struct slice *ret_der)
+{
+	struct ber_element element;
+
+	if (!ber_next(rest, &element) || element.identifier != BER_SEQUENCE)
 		return false;
-	*position = inside + size;
-	*ret_inside = slice_make(inside, (size_t)size);
-	*ret_element = slice_make(start, (size_t)(*position - start));
+	*ret_der = element.whole;
 	return true;
+}
+
+static int cut_response(struct slice response, struct ber_element *ret_status,
+                        struct ber_element *ret_token, struct error *error)
+{
+	struct ber_element whole;
+
+	if (response.size > TIMESTAMP_RESPONSE_MAX || !ber_next(&response, &whole) ||
+	    whole.identifier != BER_SEQUENCE || response.size > 0 ||
+	    !ber_next(&whole.inside, ret_status) || ret_status->identifier != BER_SEQUENCE)
+		return invalid(error, "the response does not parse");
+	if (whole.inside.size == 0)
+		*ret_token = (struct ber_element){0};
+	else if (!ber_next(&whole.inside, ret_token) || ret_token->identifier != BER_SEQUENCE ||
+	         whole.inside.size > 0)
+		return invalid(error, "what follows the response's status is no token");
+	return 0;
 }
 
 /* Cuts the token out as it stands, since encoding a parsed one could change its bytes. */
 int timestamp_response_token(struct slice response, struct slice *ret_token, struct error *error)
 {
-	const unsigned char *position = (const unsigned char *)response.data;
-	const unsigned char *end = position + response.size;
-	struct slice element, inside, token;
+	struct ber_element status, token;
 
-	if (response.size > TIMESTAMP_RESPONSE_MAX ||
-	    !next_element(&position, end, V_ASN1_SEQUENCE, &element, &inside) || position != end)
-		return invalid(error, "not a DER timestamp response");
-	position = (const unsigned char *)inside.data;
-	if (!next_element(&position, end, V_ASN1_SEQUENCE, &element, &inside))
-		return invalid(error, "not a DER timestamp response");
-	if (!next_element(&position, end, V_ASN1_SEQUENCE, &token, &inside) || position != end)
+	int result = cut_response(response, &status, &token, error);
+	if (result == 0 && !token.whole.data)
 		return invalid(error, "the response has no token");
-	*ret_token = token;
-	return 0;
+	if (result == 0)
+		*ret_token = token.whole;
+	return result;
+}
+
+int timestamp_response_end_with_token(struct buf *response, struct error *error)
+{
+	struct ber_element status, token;
+	unsigned char header[8];
+	unsigned char *end = header;
+
+	int result = cut_response(buf_slice(response), &status, &token, error);
+	if (result == 0 && !token.whole.data)
+		return invalid(error, "the response has no token");
+	if (result != 0 || token.whole.data + token.whole.size == response->data + response->size)
+		return result;
+	BUF_AUTO struct buf anew;
+	buf_init(&anew, TIMESTAMP_RESPONSE_MAX);
+	ASN1_put_object(&end, 1, (int)(status.whole.size + token.whole.size), V_ASN1_SEQUENCE,
+	                V_ASN1_UNIVERSAL);
+	buf_add(&anew, header, (size_t)(end - header));
+	buf_add_slice(&anew, status.whole);
+	buf_add_slice(&anew, token.whole);
+	buf_clear(response);
+	buf_add_slice(response, buf_slice(&anew));
+	return buf_check(&anew) ? buf_check(&anew) : buf_check(response);
 }
 
 /* The authority's own words, made safe for a log. */
@@ -342,20 +433,24 @@ static void status_text(const TS_STATUS_INFO *status, char text[128])
 
 static int check_status(struct slice response, struct error *error)
 {
-	const unsigned char *position = (const unsigned char *)response.data;
+	struct ber_element element, token;
 	int64_t status = -1;
 	char text[128];
 
-	if (response.size == 0 || response.size > TIMESTAMP_RESPONSE_MAX)
-		return invalid(error, "the response is empty or too large");
+	int result = cut_response(response, &element, &token, error);
+	if (result != 0)
+		return result;
+	const unsigned char *position = (const unsigned char *)element.whole.data;
+	const unsigned char *end = position + element.whole.size;
 	ERR_clear_error();
-	TS_RESP *parsed = d2i_TS_RESP(NULL, &position, (long)response.size);
-	if (!parsed)
-		return openssl_refused(error, "the response does not parse");
-	const TS_STATUS_INFO *info = TS_RESP_get_status_info(parsed);
+	TS_STATUS_INFO *info = d2i_TS_STATUS_INFO(NULL, &position, (long)element.whole.size);
+	if (!info || position != end) {
+		TS_STATUS_INFO_free(info);
+		return openssl_refused(error, "the response's status does not parse");
+	}
 	bool read = ASN1_INTEGER_get_int64(&status, TS_STATUS_INFO_get0_status(info)) == 1;
 	status_text(info, text);
-	TS_RESP_free(parsed);
+	TS_STATUS_INFO_free(info);
 	if (read && (status == TS_STATUS_GRANTED || status == TS_STATUS_GRANTED_WITH_MODS))
 		return 0;
 	return error_cause(error, ERR_INVALID_EVIDENCE, "not granted: status %lld %s",
@@ -390,8 +485,8 @@ static int compare_with_request(struct slice request, TS_TST_INFO *info,
 }
 
 int timestamp_verify_response(struct slice request, struct slice response, struct slice roots_pem,
-                              struct buf *token, struct timestamp_facts *ret_facts,
-                              struct error *error)
+                              const struct timestamp_path *path, struct buf *token,
+                              struct timestamp_facts *ret_facts, struct error *error)
 {
 	__attribute__((cleanup(info_cleanup))) TS_TST_INFO *info = NULL;
 	struct timestamp_facts facts;
@@ -403,7 +498,7 @@ int timestamp_verify_response(struct slice request, struct slice response, struc
 	if (result == 0)
 		result = timestamp_response_token(response, &found, error);
 	if (result == 0)
-		result = verify_token(found, roots_pem, TIME_NONE, &info, &facts, error);
+		result = verify_token(found, roots_pem, path, TIME_NONE, &info, &facts, error);
 	if (result == 0)
 		result = compare_with_request(request, info, &facts, error);
 	if (result != 0)

@@ -93,16 +93,17 @@ static int load_configurations(struct issue_work *work, struct error *error)
 	return OK;
 }
 
-/* A timestamp for a signature: only live documents have one. */
+/* A timestamp for a signature: only live documents have one. Whatever validates it and is known now
+ * goes inside, for a signature has no place beside. */
 static int stamp(void *context, const struct sha256 *imprint, struct buf *out, struct error *error)
 {
 	struct issue_work *work = context;
 	AUTHORITY_RESULT_AUTO struct authority_result stamped = {0};
 	int result = authorities_timestamp(work->service->authorities, imprint, TIME_NONE, &stamped,
 	                                   NULL, error);
-	if (!result)
-		buf_add_slice(out, buf_slice(&stamped.token));
-	return result;
+	return result ? result
+	              : timestamp_token_complete(buf_slice(&stamped.token), buf_slice(&stamped.path),
+	                                         out, error);
 }
 
 static int load(struct issue_work *work, struct error *error)

@@ -46,7 +46,8 @@ static int make_timestamp(void *context, const struct sha256 *imprint, struct bu
 		result = signer_timestamp(signer, buf_slice(&request), &response, error);
 	return result ? result
 	              : timestamp_verify_response(buf_slice(&request), buf_slice(&response),
-	                                          signer_timestamp_roots(signer), out, &facts, error);
+	                                          signer_timestamp_roots(signer), NULL, out, &facts,
+	                                          error);
 }
 
 static void render_and_sign(enum language language)

@@ -173,7 +173,7 @@ static int stamp(void *context, const struct digest *imprint, struct buf *token,
 		result = signer_timestamp(fixture.signer, buf_slice(&request), &response, error);
 	return result ? result
 	              : timestamp_verify_response(buf_slice(&request), buf_slice(&response),
-	                                          fixture.roots.timestamps, token, &facts, error);
+	                                          fixture.roots.timestamps, NULL, token, &facts, error);
 }
 
 /* A record that covers the archive itself, renewed once. */

@@ -223,7 +223,7 @@ static void test_every_misbehaviour(void **state)
 		{"untrusted", "certificate path"},
 		{"rejected", "not granted: status 2 not today"},
 		{"garbage", "does not parse"},
-		{"error", "HTTP status 500"},
+		{"error", "HTTP 500"},
 		{"close", "mpty reply"},
 		{"silent", "imed out"},
 		{"endless_header", ""}, /* libcurl calls it a lack of memory */
@@ -294,7 +294,7 @@ static void test_left_alone(void **state)
 		struct authority_failures failures;
 		assert_int_equal(stamp(authorities, &result, &failures, NULL), 0);
 		assert_true(failures.items[0].left_alone);
-		assert_string_equal(failures.items[0].reason, "HTTP status 500");
+		assert_string_equal(failures.items[0].reason, "HTTP 500");
 		assert_int_equal(count_of(&first), asked);
 		stands_at_us++;
 	}

@@ -31,7 +31,8 @@ static int give_timestamp(void *context, const struct sha256 *imprint, struct bu
 		result = signer_timestamp(context, buf_slice(&asked), &answer, error);
 	return result ? result
 	              : timestamp_verify_response(buf_slice(&asked), buf_slice(&answer),
-	                                          signer_timestamp_roots(context), out, &facts, error);
+	                                          signer_timestamp_roots(context), NULL, out, &facts,
+	                                          error);
 }
 
 static int create(struct signer *by, struct buf *out, struct error *error)
@@ -134,7 +135,7 @@ static int run_response(struct error *error)
 
 	buf_init(&token, TIMESTAMP_RESPONSE_MAX);
 	return timestamp_verify_response(buf_slice(&request), buf_slice(&response),
-	                                 signer_timestamp_roots(signer), &token, &facts, error);
+	                                 signer_timestamp_roots(signer), NULL, &token, &facts, error);
 }
 
 static int run_certificates(struct error *error)

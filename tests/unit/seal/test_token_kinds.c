@@ -1,0 +1,478 @@
+/* The kinds of tokens that the standards leave to an authority, made by openssl with its keys, and
+ * what stands right beside each of them and is refused. */
+#include "support.h"
+
+#include <openssl/pem.h>
+#include <openssl/ts.h>
+
+#include "base/clock.h"
+#include "seal/signed_data.h"
+#include "seal/timestamp.h"
+
+static struct sha256 imprint;
+
+/* A PKI: a root, an intermediate below it, and somebody else's root and leaf. */
+static int make_authorities(void **state)
+{
+	static const char config[] =
+		"[req]\ndistinguished_name=dn\n[dn]\n[ca]\nbasicConstraints=critical,CA:TRUE\n"
+		"keyUsage=critical,keyCertSign,cRLSign\nsubjectKeyIdentifier=hash\n"
+		"authorityKeyIdentifier=keyid:always\n"
+		"[leaf]\nextendedKeyUsage=critical,timeStamping\nsubjectKeyIdentifier=hash\n"
+		"authorityKeyIdentifier=keyid:always\n[list]\ndatabase=index\ndefault_md=sha256\n"
+		"default_crl_days=9\n";
+
+	static const char keys[] =
+		"for bits in 256 384 521; do openssl genpkey -algorithm EC -pkeyopt "
+		"ec_paramgen_curve:P-$bits -out p$bits.key || exit 1; done; "
+		"openssl genpkey -algorithm RSA -pkeyopt rsa_keygen_bits:3072 -out rsa.key && "
+		"openssl genpkey -algorithm RSA-PSS -pkeyopt rsa_keygen_bits:3072 -out pss.key && "
+		"openssl genpkey -algorithm RSA -pkeyopt rsa_keygen_bits:1024 -out weak.key";
+
+	scratch_begin(state);
+	if (scratch_run("%s", keys) != 0)
+		return -1;
+	imprint = sha256_of("kinds", 5);
+	scratch_write("openssl.cnf", slice_of(config));
+	return scratch_run(
+		"ec='ec -pkeyopt ec_paramgen_curve:P-256'; req='openssl req -config openssl.cnf -nodes'; "
+		"sign='openssl x509 -req -days 9 -extfile openssl.cnf'; : >index; "
+		"$req -x509 -newkey $ec -extensions ca -keyout root.key -out root.pem -subj /CN=Root -days "
+		"9 && "
+		"$req -x509 -newkey $ec -extensions ca -keyout other.key -out other.pem -subj /CN=Other "
+		"-days 9 && "
+		"$req -new -newkey $ec -keyout middle.key -out middle.csr -subj /CN=Middle && "
+		"$sign -in middle.csr -CA root.pem -CAkey root.key -set_serial 2 -extensions ca -out "
+		"middle.pem && "
+		"$req -new -newkey $ec -keyout stranger.key -out stranger.csr -subj /CN=Stranger && "
+		"$sign -in stranger.csr -CA other.pem -CAkey other.key -set_serial 3 -extensions leaf -out "
+		"stranger.pem && "
+		"openssl ca -config openssl.cnf -name list -gencrl -cert root.pem -keyfile root.key -out "
+		"list.pem && openssl crl -in list.pem -outform DER -out list.der && "
+		"cat middle.pem root.pem >path.pem && cat path.pem stranger.pem other.pem >many.pem");
+}
+
+static void write_info(bool with_accuracy)
+{
+	TS_TST_INFO *info = TS_TST_INFO_new();
+	TS_MSG_IMPRINT *message = TS_MSG_IMPRINT_new();
+	TS_ACCURACY *accuracy = TS_ACCURACY_new();
+	X509_ALGOR *algorithm = X509_ALGOR_new();
+	ASN1_INTEGER *number = ASN1_INTEGER_new();
+	ASN1_OBJECT *policy = OBJ_txt2obj("1.2.3.4", 1);
+	/* So that the certificates made for it are valid already. */
+	ASN1_GENERALIZEDTIME *later = ASN1_GENERALIZEDTIME_adj(NULL, time(NULL), 0, 60);
+	unsigned char *der = NULL;
+
+	X509_ALGOR_set0(algorithm, OBJ_nid2obj(NID_sha256), V_ASN1_NULL, NULL);
+	TS_MSG_IMPRINT_set_algo(message, algorithm);
+	TS_MSG_IMPRINT_set_msg(message, imprint.bytes, SHA256_SIZE);
+	ASN1_INTEGER_set(number, 5);
+	TS_ACCURACY_set_seconds(accuracy, number);
+	TS_TST_INFO_set_version(info, 1);
+	TS_TST_INFO_set_policy_id(info, policy);
+	TS_TST_INFO_set_msg_imprint(info, message);
+	TS_TST_INFO_set_serial(info, number);
+	TS_TST_INFO_set_time(info, later);
+	if (with_accuracy)
+		TS_TST_INFO_set_accuracy(info, accuracy);
+	int size = i2d_TS_TST_INFO(info, &der);
+	assert_true(size > 0);
+	scratch_write("info.der", slice_make(der, (size_t)size));
+	OPENSSL_free(der);
+	ASN1_GENERALIZEDTIME_free(later);
+	ASN1_OBJECT_free(policy);
+	ASN1_INTEGER_free(number);
+	X509_ALGOR_free(algorithm);
+	TS_ACCURACY_free(accuracy);
+	TS_MSG_IMPRINT_free(message);
+	TS_TST_INFO_free(info);
+}
+
+#define P256 "p256.key"
+#define P384 "p384.key"
+#define P521 "p521.key"
+#define RSA "rsa.key"
+#define PSS "-keyopt rsa_padding_mode:pss"
+
+/* Signed by a leaf below the intermediate, with these certificates beside its own. */
+static void make_token(const char *key, const char *options, const char *certificates,
+                       struct buf *out)
+{
+	int status =
+		scratch_run("openssl req -config openssl.cnf -new -key %s -out "
+	                "leaf.csr -subj /CN=Leaf && "
+	                "openssl x509 -req -days 9 -extfile openssl.cnf -in leaf.csr -CA middle.pem "
+	                "-CAkey middle.key -set_serial 7 -extensions leaf -out leaf.pem && "
+	                "openssl cms -sign -binary -nodetach -outform DER -econtent_type "
+	                "1.2.840.113549.1.9.16.1.4 -nosmimecap -cades -signer leaf.pem -inkey %s "
+	                "-in info.der -out made.tst %s %s",
+	                key, key, certificates, options);
+	if (status != 0)
+		fail_msg("openssl: %s %s", key, options);
+	scratch_read("made.tst", out);
+}
+
+/* The certificates of a PEM file in DER, one behind the other. */
+static void read_der(const char *name, struct buf *out)
+{
+	FILE *file = fopen(scratch_path(name), "r");
+	X509 *certificate;
+
+	assert_non_null(file);
+	buf_clear(out);
+	while ((certificate = PEM_read_X509(file, NULL, NULL, NULL))) {
+		unsigned char *der = NULL;
+		int size = i2d_X509(certificate, &der);
+		buf_add(out, der, (size_t)size);
+		OPENSSL_free(der);
+		X509_free(certificate);
+	}
+	fclose(file);
+	assert_true(out->size > 0);
+}
+
+static int verify(struct slice token, const char *known, struct buf *complete,
+                  struct timestamp_facts *facts, struct error *error)
+{
+	BUF_AUTO struct buf roots;
+	BUF_AUTO struct buf beside;
+
+	buf_init(&roots, 65536);
+	buf_init(&beside, 65536);
+	scratch_read("root.pem", &roots);
+	if (known)
+		read_der(known, &beside);
+	struct timestamp_path path = {buf_slice(&beside), complete};
+	return timestamp_verify_token_along(token, &imprint, buf_slice(&roots), &path, facts, error);
+}
+
+static void assert_refused(int result, const struct error *error, const char *cause)
+{
+	if (result != ERR_INVALID_EVIDENCE)
+		fail_msg("%d, where it should be refused for '%s'", result, cause);
+	if (!strstr(error->cause, cause))
+		fail_msg("refused, but not for '%s': %s", cause, error->cause);
+}
+
+static void test_algorithms(void **state)
+{
+	static const struct {
+		const char *key, *options;
+		const char *cause; /* NULL: accepted */
+	} cases[] = {
+		{P256, "-md sha256", NULL},
+		{P384, "-md sha384", NULL},
+		{P521, "-md sha512", NULL},
+		{P256, "-md sha512", NULL},
+		{RSA, "-md sha384", NULL},
+		{RSA, "-md sha512", NULL},
+		{RSA, "-md sha256 " PSS, NULL},
+		{RSA, "-md sha384 " PSS, NULL},
+		{RSA, "-md sha512 " PSS " -keyopt rsa_pss_saltlen:20", NULL},
+		{RSA, "-md sha256 " PSS " -keyopt rsa_pss_saltlen:0", NULL},
+		{"pss.key", "-md sha256 " PSS, NULL},
+		{P256, "-md sha256 -stream", NULL}, /* BER, of indefinite lengths */
+		/* OpenSSL says "rsaEncryption" then, and signs otherwise. */
+		{"pss.key", "-md sha256", "signature algorithm"},
+		{P256, "-md sha1", "digest algorithm"},
+		{P256, "-md sha224", "digest algorithm"},
+
+		{RSA, "-md sha1 " PSS, "digest algorithm"},
+		{RSA, "-md sha256 " PSS " -keyopt rsa_mgf1_md:sha1", "signature algorithm"},
+		{RSA, "-md sha256 " PSS " -keyopt rsa_mgf1_md:sha512", "signature algorithm"},
+		{"weak.key", "-md sha256", "certificate path"},
+		{"weak.key", "-md sha256 " PSS, "certificate path"},
+	};
+	BUF_AUTO struct buf made;
+
+	buf_init(&made, TIMESTAMP_RESPONSE_MAX);
+	write_info(true);
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct timestamp_facts facts;
+		struct error error = {0};
+		make_token(cases[i].key, cases[i].options, "-certfile path.pem", &made);
+		int result = verify(buf_slice(&made), NULL, NULL, &facts, &error);
+		if (cases[i].cause)
+			assert_refused(result, &error, cases[i].cause);
+		else if (result != 0)
+			fail_msg("%s %s: %s", cases[i].key, cases[i].options, error.cause);
+		else
+			assert_int_equal(facts.accuracy_us, 5 * US_PER_SECOND);
+	}
+}
+
+static void test_no_accuracy(void **state)
+{
+	struct timestamp_facts facts;
+	BUF_AUTO struct buf made;
+
+	buf_init(&made, TIMESTAMP_RESPONSE_MAX);
+	write_info(false);
+	make_token(P256, "", "-certfile path.pem", &made);
+	assert_int_equal(verify(buf_slice(&made), NULL, NULL, &facts, NULL), 0);
+	assert_int_equal(facts.accuracy_us, TIMESTAMP_ACCURACY_UNKNOWN);
+}
+
+static void test_two_signers(void **state)
+{
+	struct timestamp_facts facts;
+	struct error error = {0};
+	BUF_AUTO struct buf made;
+
+	buf_init(&made, TIMESTAMP_RESPONSE_MAX);
+	write_info(true);
+	make_token(P256, "-signer stranger.pem -inkey stranger.key", "-certfile path.pem", &made);
+	assert_refused(verify(buf_slice(&made), NULL, NULL, &facts, &error), &error, "one signer");
+}
+
+/* Whatever certificates stand beside the path: they neither help nor hurt. */
+static void test_certificates(void **state)
+{
+	static const struct {
+		const char *inside, *known;
+		const char *cause;
+	} cases[] = {
+		{"-certfile path.pem", NULL, NULL},
+		{"-certfile middle.pem", NULL, NULL},
+		{"-certfile many.pem", NULL, NULL},
+		{"", "middle.pem", NULL},
+		{"", "many.pem", NULL},
+		{"-certfile middle.pem", "other.pem", NULL},
+		{"", NULL, "certificate path"},
+		{"", "other.pem", "certificate path"},
+		{"-certfile other.pem", "stranger.pem", "certificate path"},
+	};
+	BUF_AUTO struct buf made;
+	BUF_AUTO struct buf complete;
+	BUF_AUTO struct buf wanted;
+
+	buf_init(&made, TIMESTAMP_RESPONSE_MAX);
+	buf_init(&complete, 65536);
+	buf_init(&wanted, 65536);
+	write_info(true);
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct timestamp_facts facts;
+		struct error error = {0};
+		buf_clear(&complete);
+		make_token(P256, "", cases[i].inside, &made);
+		int result = verify(buf_slice(&made), cases[i].known, &complete, &facts, &error);
+		if (cases[i].cause) {
+			assert_refused(result, &error, cases[i].cause);
+			assert_int_equal(complete.size, 0);
+			continue;
+		}
+		if (result != 0)
+			fail_msg("case %zu: %s", i, error.cause);
+		assert_int_equal(scratch_run("cat leaf.pem path.pem >whole.pem"), 0);
+		read_der("whole.pem", &wanted);
+		assert_true(slice_equal(buf_slice(&complete), buf_slice(&wanted)));
+		struct slice rest = buf_slice(&complete), one;
+		for (size_t n = 0; n < 3; n++)
+			assert_true(timestamp_next_certificate(&rest, &one));
+		assert_false(timestamp_next_certificate(&rest, &one));
+	}
+}
+
+/* A root that was damaged is a sign of damage, even where the trusted one stands in for it. */
+static void test_damaged_certificate(void **state)
+{
+	SIGNED_CONTENT_AUTO SignedContent *content = NULL;
+	struct timestamp_facts facts;
+	struct error error = {0};
+	BUF_AUTO struct buf made;
+
+	buf_init(&made, TIMESTAMP_RESPONSE_MAX);
+	write_info(true);
+	make_token(P256, "", "-certfile many.pem", &made);
+	char *found = NULL;
+	for (size_t i = 0; i + 5 < made.size; i++)
+		if (memcmp(made.data + i, "Other", 5) == 0)
+			found = made.data + i; /* the last is the root's own name */
+	assert_non_null(found);
+	*found ^= 1;
+	assert_refused(verify(buf_slice(&made), NULL, NULL, &facts, &error), &error, "self-issued");
+}
+
+/* What a token may have after it was signed: it is accepted, and its path is the same. */
+static void test_unsigned(void **state)
+{
+	SIGNED_CONTENT_AUTO SignedContent *content = NULL;
+	struct timestamp_facts facts;
+	BUF_AUTO struct buf made;
+	BUF_AUTO struct buf list;
+	ASN1_TYPE *revocation = ASN1_TYPE_new();
+	ASN1_STRING *der = ASN1_STRING_new();
+
+	buf_init(&made, TIMESTAMP_RESPONSE_MAX);
+	buf_init(&list, 65536);
+	write_info(true);
+	make_token(P256, "", "-certfile path.pem", &made);
+	assert_int_equal(signed_content_parse(buf_slice(&made), &content, NULL), 0);
+	SignerInfo *signer = signed_content_signer(content);
+	for (int i = 0; i < 2; i++)
+		X509at_add1_attr_by_OBJ(&signer->unsigned_attributes,
+		                        OBJ_nid2obj(i ? NID_pkcs9_unstructuredName : NID_friendlyName),
+		                        V_ASN1_UTF8STRING, (const unsigned char *)"x", 1);
+	scratch_read("list.der", &list);
+	ASN1_STRING_set(der, list.data, (int)list.size);
+	ASN1_TYPE_set(revocation, V_ASN1_SEQUENCE, der);
+	content->data->revocations = sk_ASN1_TYPE_new_null();
+	sk_ASN1_TYPE_push(content->data->revocations, revocation);
+	buf_clear(&made);
+	assert_int_equal(signed_content_write(content, &made), 0);
+	assert_int_equal(verify(buf_slice(&made), NULL, NULL, &facts, NULL), 0);
+	scratch_write("more.tst", buf_slice(&made));
+	char hex[65];
+	hex_encode(imprint.bytes, SHA256_SIZE, hex);
+	assert_int_equal(scratch_run("openssl cms -cmsout -print -inform DER -in more.tst | "
+	                             "grep -q 'CN *= *Root'"),
+	                 0);
+}
+
+/* RSA-PSS's parameters are not signed themselves. For OpenSSL -1 is "as long as the digest", -2
+ * "any". */
+static void test_pss_parameters(void **state)
+{
+	static const struct {
+		const char *from, *to;
+		size_t size;
+		const char *cause;
+	} cases[] = {
+		{"\xa2\x03\x02\x01\x20", "\xa2\x03\x02\x01\xff", 5, "signature algorithm"},
+		{"\xa2\x03\x02\x01\x20", "\xa2\x03\x02\x01\xfe", 5, "signature algorithm"},
+		{"\xa2\x03\x02\x01\x20", "\xa2\x03\x02\x01\x1f", 5, "does not fit"},
+	};
+	struct timestamp_facts facts;
+	BUF_AUTO struct buf made;
+
+	buf_init(&made, TIMESTAMP_RESPONSE_MAX);
+	write_info(true);
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct error error = {0};
+		make_token(RSA, "-md sha256 " PSS " -keyopt rsa_pss_saltlen:32", "-certfile path.pem",
+		           &made);
+		assert_int_equal(verify(buf_slice(&made), NULL, NULL, &facts, NULL), 0);
+		char *found = memmem(made.data, made.size, cases[i].from, cases[i].size);
+		assert_non_null(found);
+		memcpy(found, cases[i].to, cases[i].size);
+		assert_refused(verify(buf_slice(&made), NULL, NULL, &facts, &error), &error,
+		               cases[i].cause);
+	}
+}
+
+/* As many as can be had in the time there is: an altered one is never taken. A certificate beside
+ * the path that is not self-issued may be any: it is left out here, as nothing is said by it. */
+static void test_flipped_bits(void **state)
+{
+	static const struct {
+		const char *key, *options, *inside;
+	} cases[] = {
+		{P384, "-md sha384", "-certfile path.pem"},
+		{RSA, "-md sha256 " PSS, "-certfile path.pem"},
+		{P256, "-md sha256 -stream", "-certfile path.pem"},
+	};
+	BUF_AUTO struct buf made;
+
+	buf_init(&made, TIMESTAMP_RESPONSE_MAX);
+	write_info(false);
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct timestamp_facts facts;
+		make_token(cases[i].key, cases[i].options, cases[i].inside, &made);
+		for (size_t at = 0; at < made.size; at++) {
+			char bit = (char)(1 << (at + i) % 8);
+			made.data[at] ^= bit;
+			if (verify(buf_slice(&made), NULL, NULL, &facts, NULL) != ERR_INVALID_EVIDENCE)
+				fail_msg("case %zu: a bit of byte %zu flipped, and taken", i, at);
+			made.data[at] ^= bit;
+		}
+	}
+}
+
+/* Of a response in BER everything behind the token goes, and what is signed stays as it came. */
+static void test_response_ends_with_token(void **state)
+{
+	BUF_AUTO struct buf made;
+	BUF_AUTO struct buf response;
+	struct slice token;
+
+	buf_init(&made, TIMESTAMP_RESPONSE_MAX);
+	buf_init(&response, TIMESTAMP_RESPONSE_MAX);
+	write_info(true);
+	make_token(P256, "-stream", "-certfile path.pem", &made);
+	assert_int_equal((unsigned char)made.data[1], 0x80);
+	buf_add(&response, "\x30\x80\x30\x80\x02\x01\x00\x00\x00", 9);
+	buf_add_slice(&response, buf_slice(&made));
+	buf_add(&response, "\0\0", 2);
+	assert_int_equal(timestamp_response_token(buf_slice(&response), &token, NULL), 0);
+	assert_true(slice_equal(token, buf_slice(&made)));
+	assert_int_equal(timestamp_response_end_with_token(&response, NULL), 0);
+	assert_true(response.size > made.size);
+	assert_memory_equal(response.data + response.size - made.size, made.data, made.size);
+	assert_int_equal(timestamp_response_token(buf_slice(&response), &token, NULL), 0);
+	assert_true(slice_equal(token, buf_slice(&made)));
+	scratch_write("reply.tsr", buf_slice(&response));
+	assert_int_equal(scratch_run("openssl ts -reply -in reply.tsr -text | grep -q 'Granted'"), 0);
+	/* One that ends with it is left as it is. */
+	size_t size = response.size;
+	assert_int_equal(timestamp_response_end_with_token(&response, NULL), 0);
+	assert_int_equal(response.size, size);
+	buf_add(&response, "\0\0", 2);
+	assert_int_equal(timestamp_response_token(buf_slice(&response), &token, NULL),
+	                 ERR_INVALID_EVIDENCE);
+}
+
+/* With the path inside and in DER, for those who look nowhere else: openssl needs the root alone.
+ */
+static void test_completed(void **state)
+{
+	struct timestamp_facts facts;
+	BUF_AUTO struct buf made;
+	BUF_AUTO struct buf path;
+	BUF_AUTO struct buf complete;
+	BUF_AUTO struct buf again;
+	char hex[65];
+
+	buf_init(&made, TIMESTAMP_RESPONSE_MAX);
+	buf_init(&path, 65536);
+	buf_init(&complete, TIMESTAMP_RESPONSE_MAX);
+	buf_init(&again, TIMESTAMP_RESPONSE_MAX);
+	write_info(true);
+	make_token(P256, "-stream", "", &made);
+	hex_encode(imprint.bytes, SHA256_SIZE, hex);
+	assert_int_equal(scratch_run("openssl ts -verify -token_in -in made.tst -digest %s -CAfile "
+	                             "root.pem",
+	                             hex),
+	                 1);
+	assert_int_equal(verify(buf_slice(&made), "middle.pem", &path, &facts, NULL), 0);
+	assert_int_equal(timestamp_token_complete(buf_slice(&made), buf_slice(&path), &complete, NULL),
+	                 0);
+	assert_int_equal(verify(buf_slice(&complete), NULL, NULL, &facts, NULL), 0);
+	scratch_write("complete.tst", buf_slice(&complete));
+	assert_int_equal(scratch_run("openssl ts -verify -token_in -in complete.tst -digest %s -CAfile "
+	                             "root.pem",
+	                             hex),
+	                 0);
+	assert_int_equal(timestamp_token_complete(buf_slice(&complete), buf_slice(&path), &again, NULL),
+	                 0);
+	assert_true(slice_equal(buf_slice(&complete), buf_slice(&again)));
+	assert_int_equal(timestamp_token_complete(slice_of("0"), buf_slice(&path), &again, NULL),
+	                 ERR_INVALID_EVIDENCE);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_algorithms),
+		cmocka_unit_test(test_no_accuracy),
+		cmocka_unit_test(test_two_signers),
+		cmocka_unit_test(test_certificates),
+		cmocka_unit_test(test_damaged_certificate),
+		cmocka_unit_test(test_unsigned),
+		cmocka_unit_test(test_pss_parameters),
+		cmocka_unit_test(test_flipped_bits),
+		cmocka_unit_test(test_response_ends_with_token),
+		cmocka_unit_test(test_completed),
+	};
+	return cmocka_run_group_tests(tests, make_authorities, scratch_end);
+}
