@@ -2,6 +2,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -162,7 +164,9 @@ static void check_content(const struct check *check, bool serving)
 static void check_count(const struct check *check, const char *setting, const char *list,
                         unsigned authorities)
 {
-	unsigned count = count_items(list);
+	unsigned count = 1;
+	for (const char *at = list; *at; at++)
+		count += *at == ',';
 	if (count > 1 && count != authorities)
 		fault(check, setting, "must have one value for all authorities, or one for each");
 }
@@ -193,6 +197,83 @@ static void check_tokens(const struct check *check, bool serving, unsigned autho
 		fault(check, "tsa.url", "must not list an authority twice with tsa.tokens = 2");
 }
 
+/* The value of a list for one authority: its own, or the only one; size 0: none. */
+static struct slice item_of(const char *list, unsigned index)
+{
+	bool single = !strchr(list, ',');
+	struct slice item = slice_make("", 0);
+	for (unsigned i = 0; i <= index && next_item(&list, &item) && !single; i++)
+		if (i < index)
+			item = slice_make("", 0);
+	return item;
+}
+
+/* The two together or none. */
+static void check_pair(const struct check *check, const char *one, struct slice first,
+                       const char *other, struct slice second)
+{
+	char what[128];
+	if (!first.size == !second.size)
+		return;
+	snprintf(what, sizeof what, "must be given too: %s and %s belong together", one, other);
+	fault(check, first.size ? other : one, what);
+}
+
+/* Which files of a list are regular ones that this process may read. */
+static void check_file(const struct check *check, const char *setting, struct slice path,
+                       bool is_secret)
+{
+	char text[4096];
+	struct stat facts;
+	if (!path.size)
+		return;
+	int size = snprintf(text, sizeof text, "%.*s", (int)path.size, path.data);
+	if (size >= (int)sizeof text || stat(text, &facts) != 0 || !S_ISREG(facts.st_mode) ||
+	    access(text, R_OK) != 0)
+		fault(check, setting, "cannot be read");
+	else if (is_secret && facts.st_mode & (S_IRWXG | S_IRWXO))
+		fault(check, setting, "must be open to its owner alone: mode 0600 or 0400");
+}
+
+static void check_credentials(const struct check *check, bool serving, struct slice url,
+                              unsigned count, unsigned index)
+{
+	const struct settings *settings = check->settings;
+	struct slice user = item_of(settings->tsa_user, index);
+	struct slice password = item_of(settings->tsa_password, index);
+	struct slice token = item_of(settings->tsa_token, index);
+	struct slice certificate = item_of(settings->tsa_client_certificate, index);
+	struct slice key = item_of(settings->tsa_client_key, index);
+	if (count == 1) {
+		password = slice_of(settings->tsa_password);
+		token = slice_of(settings->tsa_token);
+	}
+	check_pair(check, "tsa.user", user, "tsa.password", password);
+	check_pair(check, "tsa.client_certificate", certificate, "tsa.client_key", key);
+	if (user.size && token.size)
+		fault(check, "tsa.token", "must be empty where tsa.user is given: one of them is sent");
+	if ((user.size || password.size || token.size || certificate.size) &&
+	    !slice_is(url, AUTHORITY_EMBEDDED_URL) && strncasecmp(url.data, "https://", 8) != 0)
+		fault(check, "tsa.url", "must be https://… where credentials are sent");
+	if (!serving)
+		return;
+	check_file(check, "tsa.roots", item_of(settings->tsa_roots, index), false);
+	check_file(check, "tsa.client_certificate", certificate, false);
+	check_file(check, "tsa.client_key", key, true);
+	check_file(check, "tsa.tls_roots", item_of(settings->tsa_tls_roots, index), false);
+}
+
+/* A secret that several have is no secret of any. */
+static void warn_of_shared(const struct check *check, const char *setting, const char *list,
+                           unsigned count)
+{
+	if (count > 1 && *list && !strchr(list, ','))
+		check->warning(
+			check->context, setting,
+			"is one value, which goes to every authority; a list with empty elements gives "
+			"it to its own alone");
+}
+
 static void check_authorities(const struct check *check, bool serving)
 {
 	const struct settings *settings = check->settings;
@@ -200,7 +281,8 @@ static void check_authorities(const struct check *check, bool serving)
 	const char *rest = settings->tsa_url;
 	struct slice item;
 	bool remote = false, embedded = false;
-	while (next_item(&rest, &item)) {
+	for (unsigned i = 0; next_item(&rest, &item); i++) {
+		check_credentials(check, serving, item, count, i);
 		if (slice_is(item, AUTHORITY_EMBEDDED_URL)) {
 			embedded = true;
 			continue;
@@ -228,6 +310,16 @@ static void check_authorities(const struct check *check, bool serving)
 	check_count(check, "tsa.roots", settings->tsa_roots, count);
 	check_count(check, "tsa.policy", settings->tsa_policy, count);
 	check_tokens(check, serving, count);
+	check_count(check, "tsa.user", settings->tsa_user, count);
+	check_count(check, "tsa.client_certificate", settings->tsa_client_certificate, count);
+	check_count(check, "tsa.client_key", settings->tsa_client_key, count);
+	check_count(check, "tsa.tls_roots", settings->tsa_tls_roots, count);
+	if (count > 1) {
+		check_count(check, "tsa.password", settings->tsa_password, count);
+		check_count(check, "tsa.token", settings->tsa_token, count);
+	}
+	warn_of_shared(check, "tsa.password", settings->tsa_password, count);
+	warn_of_shared(check, "tsa.token", settings->tsa_token, count);
 	check_networks(check, "tsa.allow_networks", settings->tsa_allow_networks);
 	check_duration(check, "tsa.timeout", settings->tsa_timeout, 100000, "100ms");
 	check_duration(check, "tsa.time_bound", settings->tsa_time_bound, 1000000, "1s");

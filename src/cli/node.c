@@ -68,6 +68,12 @@ static const char *list_item(struct arena *arena, const char *list, size_t index
 	return size ? arena_copy(arena, list, size) : NULL;
 }
 
+/* A secret of one authority alone is no list. */
+static const char *secret_item(struct arena *arena, const char *list, size_t count, size_t index)
+{
+	return count == 1 && *list ? list : list_item(arena, list, index);
+}
+
 static size_t list_count(const char *list)
 {
 	size_t count = *list != '\0';
@@ -97,6 +103,12 @@ static int create_authorities(struct node *node, struct error *error)
 			options.count == 1 ? settings->tsa_url : list_item(&arena, settings->tsa_url, i);
 		items[i].roots_path = list_item(&arena, settings->tsa_roots, i);
 		items[i].policy = list_item(&arena, settings->tsa_policy, i);
+		items[i].user = list_item(&arena, settings->tsa_user, i);
+		items[i].password = secret_item(&arena, settings->tsa_password, options.count, i);
+		items[i].bearer = secret_item(&arena, settings->tsa_token, options.count, i);
+		items[i].client_certificate = list_item(&arena, settings->tsa_client_certificate, i);
+		items[i].client_key = list_item(&arena, settings->tsa_client_key, i);
+		items[i].tls_roots_path = list_item(&arena, settings->tsa_tls_roots, i);
 		items[i].kind = AUTHORITY_NON_QUALIFIED;
 		if (!items[i].url || (kind && !authority_kind_parse(slice_of(kind), &items[i].kind)))
 			return error_cause(error, ERR_VALIDATION, "tsa.url or tsa.kind");

@@ -10,9 +10,17 @@ Makes its certificates in DIR unless they are there (root.pem is what clients tr
     PUT  /mode    sets the mode, as plain text; 204, or 400 for an unknown one
     GET  /mode    the mode
     GET  /count   how many timestamp queries have come in
+    GET  /middle.crt   the intermediate certificate, DER
+    GET  /middle.p7c   the same as PKCS#7
 
 Modes:
     good            a good timestamp
+    no_accuracy     a good one that states no accuracy
+    ber             a good one in BER, of indefinite lengths, as is the response around it
+    alone           a good one with the authority's own certificate alone, which an intermediate
+                    issued: GET /middle.crt has that one's
+    alone_lost      the same, and GET /middle.crt answers 404
+    alone_wrong     the same, and GET /middle.crt has another's certificate
     late[:SECONDS]  a good one after SECONDS (default 5)
     wrong_imprint   over another digest
     wrong_nonce     with another nonce
@@ -45,7 +53,7 @@ import time
 POLICY = "2.25.1"
 OTHER_POLICY = "2.25.2"
 TST_INFO = "1.2.840.113549.1.9.16.1.4"
-MODES = {"good", "late", "wrong_imprint", "wrong_nonce", "wrong_policy", "wrong_usage",
+MODES = {"good", "no_accuracy", "ber", "alone", "alone_lost", "alone_wrong", "late", "wrong_imprint", "wrong_nonce", "wrong_policy", "wrong_usage",
          "wrong_time", "ahead", "untrusted", "rejected", "garbage", "error", "close", "silent",
          "endless_header"}
 
@@ -65,6 +73,17 @@ keyUsage = critical, digitalSignature
 extendedKeyUsage = critical, timeStamping, emailProtection
 subjectKeyIdentifier = hash
 authorityKeyIdentifier = keyid:always
+[middle]
+basicConstraints = critical, CA:TRUE
+keyUsage = critical, keyCertSign
+subjectKeyIdentifier = hash
+authorityKeyIdentifier = keyid:always
+[alone]
+keyUsage = critical, digitalSignature
+extendedKeyUsage = critical, timeStamping
+subjectKeyIdentifier = hash
+authorityKeyIdentifier = keyid:always
+authorityInfoAccess = caIssuers;URI:ldap://nowhere.example/, caIssuers;URI:@MIDDLE@
 [req]
 distinguished_name = dn
 [dn]
@@ -90,6 +109,7 @@ class Certificates:
         self.make("good", "good", "root")
         self.make("wrong_usage", "wrong_usage", "root")
         self.make("untrusted", "good", "other_root")
+        self.make("middle", "middle", "root")
         open(self.path("ready"), "w", encoding="ascii").close()
 
     def path(self, name):
@@ -107,12 +127,25 @@ class Certificates:
             "-set_serial", str(secrets.randbits(100) + 1), "-sha256",
             "-extfile", config, "-extensions", extensions, *signed_by)
 
-    def sign(self, content, name):
+    def make_alone(self, url):
+        """The authority below the intermediate, which says where that one's certificate is."""
+        with open(self.path("openssl.cnf"), "w", encoding="ascii") as file:
+            file.write(EXTENSIONS.replace("@MIDDLE@", url))
+        self.make("alone", "alone", "middle")
+
+    def middle(self, form, mode):
+        pem = self.path("other_root.pem" if mode == "alone_wrong" else "middle.pem")
+        words = (["crl2pkcs7", "-nocrl", "-certfile", pem] if form == "p7c"
+                 else ["x509", "-in", pem])
+        return run("openssl", *words, "-outform", "DER").stdout
+
+    def sign(self, content, name, ber=False):
         root = "other_root" if name == "untrusted" else "root"
+        more = [] if name == "alone" else ["-certfile", self.path(root + ".pem")]
         return run("openssl", "cms", "-sign", "-binary", "-nodetach", "-outform", "DER",
                    "-econtent_type", TST_INFO, "-cades", "-nosmimecap", "-md", "sha256",
                    "-signer", self.path(name + ".pem"), "-inkey", self.path(name + ".key"),
-                   "-certfile", self.path(root + ".pem"), input=content).stdout
+                   *more, *(["-stream"] if ber else []), input=content).stdout
 
 
 def tlv(tag, content):
@@ -183,10 +216,15 @@ def answer(certificates, der, mode, argument=""):
     now = time.time() + {"wrong_time": 7200, "ahead": float(argument or 0)}.get(mode, 0)
     text = time.strftime("%Y%m%d%H%M%S", time.gmtime(now)) + f".{int(now * 1000) % 1000:03}"
     gen_time = text.rstrip("0").rstrip(".") if "." in text else text
-    accuracy = tlv(0x30, integer(1) + tlv(0x80, b"\x01\xf4"))
+    accuracy = tlv(0x30, integer(1) + tlv(0x80, b"\x01\xf4")) if mode != "no_accuracy" else b""
     info = tlv(0x30, integer(1) + policy + query["imprint"] + integer(secrets.randbits(64)) +
                tlv(0x18, (gen_time + "Z").encode()) + accuracy + query["nonce"])
     signer = mode if mode in ("wrong_usage", "untrusted") else "good"
+    if mode.startswith("alone"):
+        signer = "alone"
+    if mode == "ber":
+        return (b"\x30\x80\x30\x80" + integer(0) + b"\0\0" +
+                certificates.sign(info, signer, ber=True) + b"\0\0")
     return tlv(0x30, tlv(0x30, integer(0)) + certificates.sign(info, signer))
 
 
@@ -209,6 +247,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.reply(200, self.server.mode.encode())
         elif self.path == "/count":
             self.reply(200, str(self.server.count).encode())
+        elif self.path in ("/middle.crt", "/middle.p7c") and self.server.mode != "alone_lost":
+            self.server.fetched += 1
+            self.reply(200, self.server.certificates.middle(self.path[-3:], self.server.mode),
+                       "application/pkix-cert")
         else:
             self.reply(404)
 
@@ -266,7 +308,10 @@ def main():
     server.certificates = Certificates(options.directory)
     server.mode = options.mode
     server.count = 0
+    server.fetched = 0
     server.lock = threading.Lock()
+    if os.path.exists(server.certificates.path("middle.pem")):
+        server.certificates.make_alone(f"http://127.0.0.1:{server.server_address[1]}/middle.crt")
     if options.port_file:
         with open(options.port_file + ".new", "w", encoding="ascii") as file:
             file.write(f"{server.server_address[1]}\n")

@@ -16,14 +16,14 @@ import evidence
 from client import eventually, run
 from nodes import clock_behind
 
-SUPPORT = pathlib.Path(__file__).resolve().parents[1] / "support" / "timestamp_authority.py"
+SUPPORT = pathlib.Path(__file__).resolve().parents[1] / "support"
 BAD = ["late:30", "wrong_imprint", "wrong_nonce", "wrong_policy", "wrong_usage", "wrong_time",
        "untrusted", "rejected", "garbage", "error", "close", "silent"]
 PATIENCE = 90  # an authority that failed is left alone for a while
 
 
-def load():
-    spec = importlib.util.spec_from_file_location("timestamp_authority", SUPPORT)
+def load(name="timestamp_authority"):
+    spec = importlib.util.spec_from_file_location(name, SUPPORT / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -41,7 +41,7 @@ def stand_in(tmp_path_factory):
         server.certificates, server.mode = certificates, mode
         if own:
             server.certificates = module.Certificates(str(tmp_path_factory.mktemp("own")))
-        server.count, server.lock = 0, threading.Lock()
+        server.count, server.fetched, server.lock = 0, 0, threading.Lock()
         server.url = f"http://127.0.0.1:{server.server_address[1]}/"
         server.roots = server.certificates.path("root.pem")
         threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -264,6 +264,162 @@ def test_the_stand_in_itself_answers_as_its_mode_says(stand_in):
     connection = http.client.HTTPConnection("127.0.0.1", server.server_address[1])
     connection.request("POST", "/", b"0\x00")
     assert connection.getresponse().status == 500
+
+
+# ---- credentials ----
+
+USER, PASSWORD, TOKEN = "registry", "correct-horse, battery", "eyJhbGciOi.J9.opaque-token"
+
+
+@pytest.fixture(scope="module")
+def demanding(stand_in, tmp_path_factory):
+    """Makes proxies with TLS that demand something, before one good authority."""
+    module = load("demanding_proxy")
+    certificates = module.Certificates(str(tmp_path_factory.mktemp("proxy")))
+    running = []
+
+    def make(**demands):
+        behind = stand_in()
+        proxy = module.Server(certificates, behind.url, **demands)
+        proxy.behind, proxy.roots = behind, behind.roots
+        proxy.certificates = certificates
+        threading.Thread(target=proxy.serve_forever, daemon=True).start()
+        running.append(proxy)
+        return proxy
+    yield make
+    for server in running:
+        server.shutdown()
+        server.server_close()
+
+
+def with_credentials(proxy, **more):
+    given = {"tsa__tls_roots": proxy.certificates.path("root.pem"), **more}
+    return settings(proxy, tsa__timeout="10s", **given)
+
+
+KINDS = {
+    "basic": ({"basic": f"{USER}:{PASSWORD}"},
+              {"tsa__user": USER, "tsa__password": PASSWORD}),
+    "bearer": ({"bearer": TOKEN}, {"tsa__token": TOKEN}),
+    "certificate": ({"mutual": True}, {"tsa__client_certificate": "client.pem",
+                                       "tsa__client_key": "client.key"}),
+    "both": ({"mutual": True, "bearer": TOKEN},
+             {"tsa__client_certificate": "client.pem", "tsa__client_key": "client.key",
+              "tsa__token": TOKEN}),
+}
+
+
+def given_files(proxy, given):
+    return {name: proxy.certificates.path(value) if "client" in name else value
+            for name, value in given.items()}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_authority_that_demands_credentials_gets_them(start, demanding, tmp_path, kind):
+    demands, given = KINDS[kind]
+    proxy = demanding(**demands)
+    service = start(**with_credentials(proxy, **given_files(proxy, given)))
+    channel = service.new_channel()
+    event = channel.live.sealed(channel.live.register().expect(201).json["event_id"])
+    evidence.check_proof(event, event["proof"], config_of(channel.live), proxy.roots, tmp_path)
+    assert proxy.behind.count >= 1
+    log = service.log.read_text()
+    shown = service.run("config", "print").stdout
+    assert "not shown" in shown or kind == "certificate"
+    for secret in (PASSWORD, TOKEN):
+        assert secret not in log and secret not in shown
+
+
+@pytest.mark.parametrize("kind", ["basic", "bearer"])
+def test_wrong_credentials_are_told_plainly(start, demanding, kind):
+    proxy = demanding(**KINDS[kind][0])
+    wrong = ({"tsa__user": USER, "tsa__password": "wrong-horse"} if kind == "basic"
+             else {"tsa__token": "wrong-token"})
+    service = start(**with_credentials(proxy, **wrong))
+    channel = service.new_channel()
+    event = channel.live.register().expect(201).json
+    told = service.logged(lambda line: line["event"] == "authority_failed")[0]
+    assert told["reason"].startswith("HTTP 401"), told
+    assert proxy.behind.count == 0 and proxy.seen
+    log = service.log.read_text()
+    assert "wrong-horse" not in log and "wrong-token" not in log
+    check_pending(channel, event)
+
+
+def test_who_is_not_the_one_meant_gets_nothing(start, demanding):
+    """A server whose certificate leads to no root given, and a client with another's certificate."""
+    proxy = demanding(mutual=True, bearer=TOKEN)
+    path = proxy.certificates.path
+    stranger = {"tsa__client_certificate": path("stranger.pem"),
+                "tsa__client_key": path("stranger.key"), "tsa__token": TOKEN}
+    untrusting = {"tsa__tls_roots": path("stranger_root.pem"), "tsa__token": TOKEN,
+                  "tsa__client_certificate": path("client.pem"),
+                  "tsa__client_key": path("client.key")}
+    for given in (stranger, untrusting):
+        service = start(**with_credentials(proxy, **given))
+        channel = service.new_channel()
+        channel.live.register().expect(201)
+        told = service.logged(lambda line: line["event"] == "authority_failed")[0]
+        assert "HTTP" not in told["reason"], told
+        assert TOKEN not in service.log.read_text()
+    assert proxy.behind.count == 0 and not proxy.seen, "no token went to either"
+
+
+# ---- what the standards leave to an authority ----
+
+@pytest.mark.parametrize("mode", ["no_accuracy", "ber"])
+def test_tokens_as_the_standards_allow_them_seal(start, stand_in, tmp_path, mode):
+    server = stand_in(mode)
+    service = start(**settings(server, tsa__timeout="10s"))
+    channel = service.new_channel()
+    event = channel.live.sealed(channel.live.register().expect(201).json["event_id"])
+    evidence.check_proof(event, event["proof"], config_of(channel.live), server.roots, tmp_path)
+    done = channel.live.certified(seq_from=1, seq_to=1)
+    words = judged(service, channel.live, done, tmp_path, server.roots)
+    assert ("state no accuracy" in words) == (mode == "no_accuracy"), words
+
+
+def judged(service, live, done, tmp_path, roots):
+    """What constancia verify says of the archive and a report, with that root for timestamps."""
+    archive, report = tmp_path / "evidence.zip", tmp_path / "report.pdf"
+    archive.write_bytes(live.download(done["evidence_url"]).expect(200).body)
+    report.write_bytes(live.download(done["report_url"]).expect(200).body)
+    checked = run("verify", "--trust-signer", service.data / "trust.pem", "--trust-timestamps",
+                  roots, archive, report)
+    words = checked.stdout + checked.stderr
+    assert checked.returncode == 0, words
+    return words
+
+
+ALONE = {"tsa__timeout": "10s"}
+
+
+@pytest.mark.parametrize("mode, why", [("alone_lost", "HTTP 404"),
+                                       ("alone_wrong", "another certificate")])
+def test_what_cannot_be_completed_is_refused_and_says_what_is_missing(start, stand_in, mode, why):
+    server = stand_in(mode)
+    server.certificates.make_alone(f"{server.url}middle.crt")
+    service = start(**settings(server, **ALONE))
+    channel = service.new_channel()
+    event = channel.live.register().expect(201).json
+    reason = service.logged(lambda line: line["event"] == "authority_failed")[0]["reason"]
+    assert "CN=Timestamp alone,O=Stand-in was issued by CN=Timestamp middle" in reason, reason
+    assert why in reason and "/middle.crt" in reason, reason
+    check_pending(channel, event)
+    server.mode = "alone"
+    eventually(lambda: channel.live.event(event["event_id"])["timestamp"]["type"] == "batch",
+               "it is sealed", PATIENCE)
+
+
+def test_addresses_that_are_not_allowed_are_not_asked(start, stand_in):
+    """A certificate may say any address: those that are guarded stay so."""
+    server = stand_in("alone")
+    server.certificates.make_alone("http://169.254.169.254/latest/meta-data")
+    service = start(**settings(server, **ALONE))
+    channel = service.new_channel()
+    channel.live.register().expect(201)
+    reason = service.logged(lambda line: line["event"] == "authority_failed")[0]["reason"]
+    assert "169.254.169.254" in reason and "metadata" in reason, reason
 
 
 def test_nobody_is_answered_any_more_once_the_background_work_ends(start, stand_in):

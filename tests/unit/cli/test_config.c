@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -113,7 +114,7 @@ static void test_long_lines_and_lists(void **state)
 	unlink(path);
 
 	sources.file = write_file("[tsa]\nurl =\n  https://a.example,\n  https://b.example\n"
-	                          "kind = qualified\nroots = /tmp/roots.pem\n");
+	                          "kind = qualified\nroots = /etc/passwd\n");
 	sources.serving = true;
 	struct config config;
 	int result = config_load(&sources, &config);
@@ -221,6 +222,35 @@ static void test_meanings_together_are_checked(void **state)
 	     false,
 	     "tsa.url: must not list an authority twice"},
 		{{"tsa.divergence_bound=1ms"}, false, "tsa.divergence_bound: must be"},
+		{{"tsa.url=https://a", "tsa.roots=/nowhere"}, true, "tsa.roots: cannot be read"},
+		{{"tsa.url=https://a", "tsa.user=x"}, false, "tsa.password: must be given too"},
+		{{"tsa.url=https://a", "tsa.password=x"}, false, "tsa.user: must be given too"},
+		{{"tsa.url=https://a", "tsa.client_certificate=/c"},
+	     false,
+	     "tsa.client_key: must be given too"},
+		{{"tsa.url=https://a", "tsa.client_key=/k"},
+	     false,
+	     "tsa.client_certificate: must be given too"},
+		{{"tsa.url=https://a", "tsa.user=x", "tsa.password=y", "tsa.token=z"},
+	     false,
+	     "tsa.token: must be empty where tsa.user is given"},
+		{{"tsa.url=https://a,https://b", "tsa.user=x,", "tsa.password=,y"},
+	     false,
+	     "tsa.password: must be given too"},
+		{{"tsa.url=https://a,https://b,https://c", "tsa.token=,y"},
+	     false,
+	     "tsa.token: must have one value for all authorities, or one for each"},
+		{{"tsa.url=http://a", "tsa.token=x"}, false, "tsa.url: must be https://"},
+		{{"tsa.url=https://a,http://b", "tsa.token=x"}, false, "tsa.url: must be https://"},
+		{{"tsa.url=http://a", "tsa.user=x", "tsa.password=y"}, false, "tsa.url: must be https://"},
+		{{"tsa.url=http://a", "tsa.client_certificate=/c", "tsa.client_key=/k"},
+	     false,
+	     "tsa.url: must be https://"},
+		{{"tsa.url=https://a", "tsa.client_certificate=/nowhere", "tsa.client_key=/nowhere"},
+	     true,
+	     "tsa.client_key: cannot be read"},
+		{{"tsa.url=https://a", "tsa.tls_roots=/nowhere"}, true, "tsa.tls_roots: cannot be read"},
+		{{"tsa.url=https://a", "tsa.tls_roots=/"}, true, "tsa.tls_roots: cannot be read"},
 		{{"signer.key=/nowhere/key", "signer.chain=/nowhere/chain"},
 	     true,
 	     "signer.key: cannot be read"},
@@ -240,6 +270,57 @@ static void test_meanings_together_are_checked(void **state)
 			sources.sets[sources.set_count] = cases[i].sets[sources.set_count];
 		assert_problem(&sources, cases[i].expected);
 	}
+}
+
+/* What is sent to one authority alone, commas and all; and a key that others can read. */
+static void test_credentials(void **state)
+{
+	char key[] = "/tmp/constancia-key-XXXXXX";
+	char set_certificate[64], set_key[64];
+	int file = mkstemp(key);
+	struct config config;
+	assert_true(file >= 0);
+	snprintf(set_certificate, sizeof set_certificate, "tsa.client_certificate=%s", key);
+	snprintf(set_key, sizeof set_key, "tsa.client_key=%s", key);
+	struct config_sources sources = {
+		.sets = {"tsa.url=https://a, http://b", "tsa.user=me,", "tsa.password=hush,"},
+		.set_count = 3,
+	};
+	assert_int_equal(config_load(&sources, &config), OK);
+	assert_int_equal(config.warnings.size, 0);
+	config_free(&config);
+	sources = (struct config_sources){
+		.sets = {"tsa.url=https://a,https://b", "tsa.token=hush"},
+		.set_count = 2,
+	};
+	assert_int_equal(config_load(&sources, &config), OK);
+	assert_non_null(strstr(config.warnings.data, "tsa.token: is one value, which goes to every"));
+	config_free(&config);
+	sources = (struct config_sources){
+		.sets = {"tsa.url=https://a", "tsa.user=me", "tsa.password=hush,hush"},
+		.set_count = 3,
+	};
+	BUF_AUTO struct buf shown;
+	buf_init(&shown, 65536);
+	assert_int_equal(config_load(&sources, &config), OK);
+	config_print(&config, &shown);
+	config_print_json(&config, &shown);
+	assert_null(strstr(shown.data, "hush"));
+	config_free(&config);
+	for (int mode = 0600; mode <= 0640; mode += 040) {
+		assert_int_equal(fchmod(file, (mode_t)mode), 0);
+		sources = (struct config_sources){
+			.sets = {"tsa.url=https://a", set_certificate, set_key, "rate.live=0"},
+			.set_count = 4,
+			.serving = true,
+		};
+		assert_int_equal(config_load(&sources, &config), ERR_USAGE);
+		assert_true(!strstr(config.problems.data ? config.problems.data : "", "mode 0600") ==
+		            (mode == 0600));
+		config_free(&config);
+	}
+	close(file);
+	unlink(key);
 }
 
 static void test_environment(void **state)
@@ -347,6 +428,7 @@ int main(void)
 		cmocka_unit_test(test_long_lines_and_lists),
 		cmocka_unit_test(test_meanings_are_checked),
 		cmocka_unit_test(test_meanings_together_are_checked),
+		cmocka_unit_test(test_credentials),
 		cmocka_unit_test(test_environment),
 		cmocka_unit_test(test_what_is_unwise_is_told),
 		cmocka_unit_test(test_printed_file_reads_back),
