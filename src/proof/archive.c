@@ -9,7 +9,15 @@
 #define CONFIGS_MAX ARCHIVE_ENTRIES_MAX
 
 /* What may come next; a call of an earlier phase is refused. */
-enum phase { PHASE_CONFIGS, PHASE_EVENTS, PHASE_LEAVES, PHASE_SEALS, PHASE_ROUNDS, PHASE_CLOSED };
+enum phase {
+	PHASE_CONFIGS,
+	PHASE_EVENTS,
+	PHASE_LEAVES,
+	PHASE_SEALS,
+	PHASE_ROUNDS,
+	PHASE_OBJECTS,
+	PHASE_CLOSED
+};
 
 struct archive {
 	struct zip_writer *zip;
@@ -33,6 +41,8 @@ struct archive {
 
 	struct buf text;
 	struct sha256 chain_hash; /* of the last event */
+	struct sha256 last_object;
+	size_t object_count, object_bytes;
 };
 
 /* Every public call ends here: after a failure only archive_free is left. */
@@ -294,6 +304,25 @@ int archive_add_round(struct archive *archive, const struct archive_round *round
 	return add_line(archive, STREAM_ROUNDS, error);
 }
 
+int archive_add_object(struct archive *archive, const struct archive_object *object,
+                       struct error *error)
+{
+	int result = enter(archive, PHASE_OBJECTS, error);
+	if (result < 0)
+		return result;
+	struct sha256 sha256 = sha256_of(object->der.data, object->der.size);
+	if (archive->object_count > 0 && memcmp(&archive->last_object, &sha256, sizeof sha256) >= 0)
+		return settle(archive, error_cause(error, ERR_USAGE, "archive: objects out of order"));
+	archive->last_object = sha256;
+	archive->object_bytes += object->der.size;
+	if (++archive->object_count > ARCHIVE_OBJECTS_MAX ||
+	    archive->object_bytes > ARCHIVE_OBJECTS_BYTES_MAX)
+		return settle(archive, error_cause(error, ERR_TOO_LARGE, "archive: too many objects"));
+	buf_clear(&archive->text);
+	archive_object_line(object, &sha256, &archive->text);
+	return add_line(archive, STREAM_VALIDATION, error);
+}
+
 /* The ASiCManifest, which names the manifest first, and its signature. */
 static int add_signature(struct archive *archive, const struct zip_sum *manifest_sum,
                          const struct cms_signing *signing, struct error *error)
@@ -319,6 +348,13 @@ static int add_signature(struct archive *archive, const struct zip_sum *manifest
 	return result;
 }
 
+static bool stands_at_its_end(const struct archive *archive)
+{
+	return archive->manifest.facts.mode == MODE_LIVE
+	           ? archive->stream == STREAM_ROUNDS || archive->stream == STREAM_VALIDATION
+	           : archive->stream == STREAM_EVENTS;
+}
+
 int archive_finish(struct archive *archive, const struct cms_signing *signing,
                    struct zip_sum *ret_sum, struct error *error)
 {
@@ -327,8 +363,7 @@ int archive_finish(struct archive *archive, const struct cms_signing *signing,
 		return result;
 	const struct archive_facts *facts = &archive->manifest.facts;
 	if (archive->manifest.event_count != facts->last_sequence - facts->first_sequence + 1 ||
-	    archive->stream != (facts->mode == MODE_LIVE ? STREAM_ROUNDS : STREAM_EVENTS) ||
-	    (facts->mode == MODE_LIVE && !signing->timestamp))
+	    !stands_at_its_end(archive) || (facts->mode == MODE_LIVE && !signing->timestamp))
 		return settle(archive, error_cause(error, ERR_CORRUPT,
 		                                   "the archive was not given its whole range and seals"));
 	result = close_stream(archive, error);

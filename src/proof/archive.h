@@ -5,7 +5,8 @@
  *   range, ascending), archive_add_leaf (ascending: the events that the first and the last segment
  *   hold outside the range), archive_add_segment (ascending), archive_add_round (ascending in time:
  *   for each round of those segments once, and before it the round that preceded it, whatever
- *   chains that one covered, as far as there was one), archive_finish.
+ *   chains that one covered, as far as there was one), archive_add_object (ascending by SHA-256:
+ *   each that a token names, once), archive_finish.
  * A test archive has no leaves, segments and rounds. Content parts are made before (part.h).
  * After any failure the archive can only be freed; archive_free removes an unfinished file.
  * docs/evidence-format.md describes the files. One thread at a time. */
@@ -21,6 +22,9 @@
 
 #define ARCHIVE_VERSION 2 /* of what is written; version 1 is read for ever */
 #define ARCHIVE_TOKENS_MAX 2
+#define ARCHIVE_TOKEN_OBJECTS_MAX 64 /* of each kind that a token may name */
+#define ARCHIVE_OBJECTS_MAX 4096     /* of an archive, and of at most as many bytes in all: */
+#define ARCHIVE_OBJECTS_BYTES_MAX ((size_t)32 << 20)
 #define ARCHIVE_ENTRIES_MAX 20000u
 #define ARCHIVE_LINES_PER_FILE 100000 /* of events, leaves, seals or rounds */
 #define ARCHIVE_LINE_MAX (256 * 1024) /* bytes of one line, its end not counted */
@@ -56,8 +60,18 @@ struct archive_token {
 	const char *authority;
 	enum authority_kind kind;
 	struct slice request; /* DER; empty: null */
-	struct slice token;   /* DER of the TimeStampToken (a CMS ContentInfo) */
+	struct slice token;   /* the TimeStampToken (a CMS ContentInfo), DER or BER */
 	int64_t gen_time_us;
+	/* What validates it and is not inside it; ascending. Version 1 has none. */
+	const struct sha256 *certificates;
+	size_t certificate_count;
+	const struct sha256 *revocations; /* CRLs and OCSP answers */
+	size_t revocation_count;
+};
+enum archive_object_kind { OBJECT_CERTIFICATE, OBJECT_CRL, OBJECT_OCSP };
+struct archive_object {
+	enum archive_object_kind kind;
+	struct slice der;
 };
 struct archive_round {
 	const char *round_id;
@@ -84,6 +98,9 @@ int archive_add_segment(struct archive *archive, const struct archive_segment *s
                         struct error *error) MUST_CHECK;
 int archive_add_round(struct archive *archive, const struct archive_round *round,
                       struct error *error) MUST_CHECK;
+/* ERR_USAGE when it is out of order; ERR_TOO_LARGE. */
+int archive_add_object(struct archive *archive, const struct archive_object *object,
+                       struct error *error) MUST_CHECK;
 /* Writes the manifest, has it signed (with a timestamp, unless in test mode), syncs and closes.
  * ERR_CORRUPT when the range was not given whole. */
 int archive_finish(struct archive *archive, const struct cms_signing *signing,

@@ -8,7 +8,7 @@
 
 const char *archive_stream_text(enum archive_stream stream)
 {
-	static const char *const texts[] = {"events", "leaves", "seals", "rounds"};
+	static const char *const texts[] = {"events", "leaves", "seals", "rounds", "validation"};
 	return texts[stream];
 }
 
@@ -59,10 +59,22 @@ void archive_segment_line(const struct archive_segment *segment, struct buf *out
 	json_end_object(&writer);
 }
 
+static void json_hashes(struct json_writer *writer, const char *name, const struct sha256 *hashes,
+                        size_t count)
+{
+	json_begin_array(writer, name);
+	for (size_t i = 0; i < count; i++)
+		json_hash(writer, NULL, &hashes[i]);
+	json_end_array(writer);
+}
+
 /* The members before "root", which stands between in version 1. */
-static void token_head(const struct archive_token *token, struct json_writer *writer)
+static void token_head(const struct archive_token *token, int64_t version,
+                       struct json_writer *writer)
 {
 	json_text(writer, "authority", token->authority);
+	if (version > 1)
+		json_hashes(writer, "certificates", token->certificates, token->certificate_count);
 	json_time(writer, "gen_time", token->gen_time_us);
 	json_text(writer, "kind", authority_kind_text(token->kind));
 	if (token->request.size > 0)
@@ -76,8 +88,10 @@ static void round_tokens(const struct archive_round *round, struct json_writer *
 	json_begin_array(writer, "tokens");
 	for (size_t i = 0; i < round->token_count; i++) {
 		json_begin_object(writer, NULL);
-		token_head(&round->tokens[i], writer);
-		json_base64(writer, "token", round->tokens[i].token);
+		const struct archive_token *token = &round->tokens[i];
+		token_head(token, ARCHIVE_VERSION, writer);
+		json_hashes(writer, "revocations", token->revocations, token->revocation_count);
+		json_base64(writer, "token", token->token);
 		json_end_object(writer);
 	}
 	json_end_array(writer);
@@ -88,7 +102,7 @@ void archive_round_line(const struct archive_round *round, int64_t version, stru
 	struct json_writer writer = {.out = out};
 	json_begin_object(&writer, NULL);
 	if (version == 1)
-		token_head(&round->tokens[0], &writer);
+		token_head(&round->tokens[0], version, &writer);
 	else
 		json_time(&writer, "gen_time", round->tokens[0].gen_time_us);
 	json_hash(&writer, "root", &round->root);
@@ -97,6 +111,23 @@ void archive_round_line(const struct archive_round *round, int64_t version, stru
 		json_base64(&writer, "token", round->tokens[0].token);
 	else
 		round_tokens(round, &writer);
+	json_end_object(&writer);
+}
+
+const char *const archive_object_kinds[] = {
+	[OBJECT_CERTIFICATE] = "certificate",
+	[OBJECT_CRL] = "crl",
+	[OBJECT_OCSP] = "ocsp",
+};
+
+void archive_object_line(const struct archive_object *object, const struct sha256 *sha256,
+                         struct buf *out)
+{
+	struct json_writer writer = {.out = out};
+	json_begin_object(&writer, NULL);
+	json_base64(&writer, "der", object->der);
+	json_text(&writer, "kind", archive_object_kinds[object->kind]);
+	json_hash(&writer, "sha256", sha256);
 	json_end_object(&writer);
 }
 

@@ -17,11 +17,19 @@
 #define ARCHIVE_LEEME_NAME "LEEME.txt"
 #define ARCHIVE_GENESIS_NAME "genesis.json"
 
+extern const char *const archive_object_kinds[]; /* by enum archive_object_kind */
 extern const char archive_readme[];
 extern const char archive_leeme[];
 
-/* The four kinds of streams; the files of one are "events/events-000001.ndjson.gz" and so on. */
-enum archive_stream { STREAM_EVENTS, STREAM_LEAVES, STREAM_SEALS, STREAM_ROUNDS, STREAM_COUNT };
+/* The five kinds of streams; the files of one are "events/events-000001.ndjson.gz" and so on. */
+enum archive_stream {
+	STREAM_EVENTS,
+	STREAM_LEAVES,
+	STREAM_SEALS,
+	STREAM_ROUNDS,
+	STREAM_VALIDATION, /* not in version 1 */
+	STREAM_COUNT
+};
 const char *archive_stream_text(enum archive_stream stream);
 /* The path of its file `number`, from 1. */
 void archive_stream_path(enum archive_stream stream, uint32_t number, char path[ZIP_NAME_MAX + 1]);
@@ -32,6 +40,10 @@ void archive_leaf_line(int64_t sequence, const struct sha256 *chain_hash, struct
 void archive_segment_line(const struct archive_segment *segment, struct buf *out);
 /* In an archive of that version. */
 void archive_round_line(const struct archive_round *round, int64_t version, struct buf *out);
+
+/* Its SHA-256 is given too, as the reader answers it. */
+void archive_object_line(const struct archive_object *object, const struct sha256 *sha256,
+                         struct buf *out);
 
 int archive_read_event(struct arena *arena, struct slice line, struct event_facts *ret_event,
                        struct error *error) MUST_CHECK;
@@ -46,6 +58,9 @@ int archive_read_segment(struct arena *arena, struct slice line,
                          struct archive_segment *ret_segment, struct error *error) MUST_CHECK;
 int archive_read_round(struct arena *arena, struct slice line, int64_t version,
                        struct archive_round *ret_round, struct error *error) MUST_CHECK;
+/* The SHA-256 is what the line says. */
+int archive_read_object(struct arena *arena, struct slice line, struct archive_object *ret_object,
+                        struct sha256 *ret_sha256, struct error *error) MUST_CHECK;
 int archive_read_genesis(struct arena *arena, struct slice text, const char **ret_channel_id,
                          enum mode *ret_chain, int64_t *ret_created_at_us, struct error *error)
 	MUST_CHECK;

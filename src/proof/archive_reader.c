@@ -131,9 +131,39 @@ int archive_read_segment(struct arena *arena, struct slice line,
 	return seal.result;
 }
 
-static struct archive_token take_token(struct json_reader *reader)
+/* Ascending, so that there is one way to write them. */
+static const struct sha256 *take_hashes(struct json_reader *reader, const char *name,
+                                        size_t *ret_count)
+{
+	const struct json *array = json_take(reader, name, JSON_ARRAY);
+	if (array && array->count > ARCHIVE_TOKEN_OBJECTS_MAX)
+		json_refuse(reader, name);
+	if (reader->result)
+		return NULL;
+	struct sha256 *hashes = arena_alloc(reader->arena, (array->count + 1) * sizeof *hashes);
+	if (!hashes) {
+		reader->result = error_cause(reader->error, ERR_NO_MEMORY, "%s", name);
+		return NULL;
+	}
+	size_t count = 0;
+	for (const struct json *item = array->first; item; item = item->next, count++)
+		if (item->type != JSON_STRING ||
+		    !hex_decode(item->text, hashes[count].bytes, SHA256_SIZE) ||
+		    (count > 0 && memcmp(&hashes[count - 1], &hashes[count], SHA256_SIZE) >= 0)) {
+			json_refuse(reader, name);
+			return NULL;
+		}
+	*ret_count = count;
+	return hashes;
+}
+
+static struct archive_token take_token(struct json_reader *reader, int64_t version)
 {
 	struct archive_token token = {0};
+	if (version > 1) {
+		token.certificates = take_hashes(reader, "certificates", &token.certificate_count);
+		token.revocations = take_hashes(reader, "revocations", &token.revocation_count);
+	}
 	token.authority = json_take_text(reader, "authority");
 	token.gen_time_us = json_take_time(reader, "gen_time");
 	struct slice kind = json_take_slice(reader, "kind");
@@ -153,7 +183,7 @@ static void take_tokens(struct json_reader *reader, struct archive_round *round)
 	for (const struct json *item = array ? array->first : NULL; item && !reader->result;
 	     item = item->next) {
 		struct json_reader inner = json_reader_of(reader->arena, item, reader->error);
-		round->tokens[round->token_count++] = take_token(&inner);
+		round->tokens[round->token_count++] = take_token(&inner, ARCHIVE_VERSION);
 		reader->result = inner.result;
 	}
 }
@@ -164,7 +194,7 @@ int archive_read_round(struct arena *arena, struct slice line, int64_t version,
 	struct json_reader reader = json_reader_parse(arena, line, &line_limits, error);
 	struct archive_round round = {0};
 	if (version == 1) {
-		round.tokens[round.token_count++] = take_token(&reader);
+		round.tokens[round.token_count++] = take_token(&reader, version);
 	} else {
 		int64_t gen_time_us = json_take_time(&reader, "gen_time");
 		take_tokens(&reader, &round);
@@ -175,6 +205,28 @@ int archive_read_round(struct arena *arena, struct slice line, int64_t version,
 	round.round_id = json_take_text(&reader, "round_id");
 	if (!reader.result)
 		*ret_round = round;
+	return reader.result;
+}
+
+int archive_read_object(struct arena *arena, struct slice line, struct archive_object *ret_object,
+                        struct sha256 *ret_sha256, struct error *error)
+{
+	struct json_reader reader = json_reader_parse(arena, line, &line_limits, error);
+	struct archive_object object = {0};
+	object.der = json_take_base64(&reader, "der", ARCHIVE_LINE_MAX);
+	struct slice kind = json_take_slice(&reader, "kind");
+	bool known = false;
+	for (int i = OBJECT_CERTIFICATE; i <= OBJECT_OCSP && !reader.result && !known; i++) {
+		object.kind = (enum archive_object_kind)i;
+		known = slice_is(kind, archive_object_kinds[i]);
+	}
+	if (!known)
+		json_refuse(&reader, "kind");
+	struct sha256 sha256 = json_take_hash(&reader, "sha256");
+	if (!reader.result) {
+		*ret_object = object;
+		*ret_sha256 = sha256;
+	}
 	return reader.result;
 }
 

@@ -139,6 +139,8 @@ static int walk(struct chain *chain)
 		result = chain_finish_parts(chain);
 	if (!result)
 		result = check_ends(chain);
+	if (!result && chain->run->result->wrong == chain->wrong_before)
+		chain_check_objects(chain);
 	if (!result) {
 		check_totals(chain);
 		tell_times(chain);
@@ -167,10 +169,13 @@ int verify_chain(const struct chain_input *facts)
 	for (int i = 0; i < STREAM_COUNT && status == 0; i++)
 		status = line_stream_open(facts->zip, (enum archive_stream)i, &chain.streams[i], NULL);
 	if (status == 0)
+		status = chain_take_objects(&chain);
+	if (status == 0)
 		status = walk(&chain);
 	for (int i = 0; i < STREAM_COUNT; i++)
 		line_stream_free(chain.streams[i]);
 	chain_close_part(&chain);
+	chain_free_objects(&chain);
 	free(chain.leaves);
 	free(chain.config_used);
 	buf_free(&chain.scratch);

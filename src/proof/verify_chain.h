@@ -28,6 +28,14 @@ struct pair_state {
 	char subjects[ARCHIVE_TOKENS_MAX][SUBJECT_SIZE];
 };
 
+/* Of the stream that validates timestamps. */
+struct object_state {
+	struct sha256 sha256;
+	enum archive_object_kind kind;
+	struct slice der;
+	bool is_named; /* by a token */
+};
+
 struct chain {
 	const struct chain_input *facts;
 	struct run *run;
@@ -60,6 +68,10 @@ struct chain {
 	struct round_state round, previous_round;
 	struct pair_state pairs; /* of the rounds with two timestamps */
 
+	struct object_state *objects; /* in order of their SHA-256 */
+	size_t object_count, object_bytes;
+	struct arena object_arena;
+
 	size_t part; /* the content part that holds the next content event */
 	struct zip_reader *part_zip;
 	struct line_stream *part_index;
@@ -91,6 +103,17 @@ int chain_take_segment(struct chain *chain) MUST_CHECK;
 
 /* Warns of what the timestamps of one round say of each other. */
 void chain_tell_pairs(struct chain *chain);
+
+/* ---- verify_objects.c ---- */
+/* Reads all of them, before anything else; what is wrong is recorded. */
+int chain_take_objects(struct chain *chain) MUST_CHECK;
+/* Appends the certificates that a token names (struct timestamp_path's), and notes all that it
+ * names. ERR_INVALID_EVIDENCE: one is not there. */
+int chain_find_path(struct chain *chain, const struct archive_token *token, struct buf *out,
+                    struct error *error) MUST_CHECK;
+/* After all rounds: each of them was named. */
+void chain_check_objects(struct chain *chain);
+void chain_free_objects(struct chain *chain);
 
 /* ---- verify_chain_parts.c ---- */
 /* The event of content against the next line of its part's index. */

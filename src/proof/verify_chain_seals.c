@@ -9,8 +9,13 @@ static int check_token(struct chain *chain, const struct sha256 *root,
                        const struct archive_token *token, struct timestamp_facts *ret_facts,
                        struct error *error)
 {
-	int result =
-		timestamp_verify_token(token->token, root, chain->run->roots->timestamps, ret_facts, error);
+	BUF_AUTO struct buf known;
+	buf_init(&known, TIMESTAMP_PATH_MAX);
+	int result = chain_find_path(chain, token, &known, error);
+	struct timestamp_path path = {.known = buf_slice(&known)};
+	if (!result)
+		result = timestamp_verify_token_along(token->token, root, chain->run->roots->timestamps,
+		                                      &path, ret_facts, error);
 	if (!result)
 		result = verify_note_timestamp(chain->run, ret_facts);
 	if (result < 0)

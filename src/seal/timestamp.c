@@ -327,30 +327,44 @@ static bool holds(const STACK_OF(X509) * certificates, const X509 *wanted)
 	return false;
 }
 
+/* The token, and those of the certificates that are not inside it. */
+static int read_beside(struct slice token, struct slice path, SignedContent **ret_content,
+                       STACK_OF(X509) * *ret_beside, struct error *error)
+{
+	int result = signed_content_parse_ber(token, ret_content, error);
+	if (result == 0)
+		result = certificates_read_der(path, ret_beside, error);
+	for (int i = result == 0 ? sk_X509_num(*ret_beside) - 1 : -1; i >= 0; i--)
+		if (holds((*ret_content)->data->certificates, sk_X509_value(*ret_beside, i)))
+			X509_free(sk_X509_delete(*ret_beside, i));
+	return result;
+}
+
+int timestamp_path_beside(struct slice token, struct slice path, struct buf *out,
+                          struct error *error)
+{
+	SIGNED_CONTENT_AUTO SignedContent *content = NULL;
+	CERTIFICATES_AUTO STACK_OF(X509) *beside = NULL;
+
+	int result = read_beside(token, path, &content, &beside, error);
+	return result == 0 ? certificates_write_der(beside, out) : result;
+}
+
 int timestamp_token_complete(struct slice token, struct slice certificates, struct buf *out,
                              struct error *error)
 {
 	SIGNED_CONTENT_AUTO SignedContent *content = NULL;
-	CERTIFICATES_AUTO STACK_OF(X509) *more = NULL;
+	CERTIFICATES_AUTO STACK_OF(X509) *beside = NULL;
 
-	int result = signed_content_parse_ber(token, &content, error);
-	if (result == 0)
-		result = certificates_read_der(certificates, &more, error);
-	if (result != 0)
-		return result;
-	STACK_OF(X509) *inside = content->data->certificates;
-	for (int i = 0; i < sk_X509_num(more); i++) {
-		X509 *certificate = sk_X509_value(more, i);
-		if (holds(inside, certificate))
-			continue;
-		if (!X509_up_ref(certificate))
-			return ERR_NO_MEMORY;
-		if (!sk_X509_push(inside, certificate)) {
+	int result = read_beside(token, certificates, &content, &beside, error);
+	while (result == 0 && sk_X509_num(beside) > 0) {
+		X509 *certificate = sk_X509_shift(beside);
+		if (!sk_X509_push(content->data->certificates, certificate)) {
 			X509_free(certificate);
-			return ERR_NO_MEMORY;
+			result = ERR_NO_MEMORY;
 		}
 	}
-	return signed_content_write(content, out);
+	return result == 0 ? signed_content_write(content, out) : result;
 }
 
 bool timestamp_next_certificate(struct slice *rest, struct slice *ret_der)

@@ -87,6 +87,9 @@ int timestamp_verify_token_along(struct slice token, const struct sha256 *imprin
                                  struct slice roots_pem, const struct timestamp_path *path,
                                  struct timestamp_facts *ret_facts, struct error *error) MUST_CHECK;
 
+/* Appends those certificates of a path that are not inside the token. 0 or ERR_INVALID_EVIDENCE. */
+int timestamp_path_beside(struct slice token, struct slice path, struct buf *out,
+                          struct error *error) MUST_CHECK;
 /* Appends the token as DER with all of `certificates` (a path's) inside: for a place where nothing
  * stands beside it, and its bytes are not digested. What its authority signed is the same. 0 or
  * ERR_INVALID_EVIDENCE. */

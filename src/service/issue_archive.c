@@ -4,6 +4,7 @@
 
 #include "service/issue_work.h"
 #include "service/stored_segment.h"
+#include "service/token_path.h"
 
 #define STEP_MEMORY_MAX ((size_t)4 << 20)
 #define ROUND_ID_SIZE 32
@@ -16,6 +17,7 @@ struct archive_work {
 	int64_t first_segment, last_segment; /* numbers */
 	int64_t *seal_rounds;                /* of issue->seals */
 	int64_t last_round;                  /* written */
+	struct token_needs needs;
 	struct error *error;
 };
 
@@ -281,6 +283,9 @@ static int add_round(struct archive_work *work, int64_t number, bool covers, str
 		.token_count = 1,
 	};
 	result = add_second(work, number, covers, arena, &given);
+	for (size_t i = 0; i < given.token_count && !result; i++)
+		result = token_needs_add(&work->needs, work->issue->service->store, arena, &given.tokens[i],
+		                         work->error);
 	if (!result)
 		result = archive_add_round(work->archive, &given, work->error);
 	work->last_round = number;
@@ -337,7 +342,7 @@ static int fill(struct archive_work *work)
 		result = add_segments(work);
 	if (!result)
 		result = add_rounds(work);
-	return result;
+	return result ? result : token_needs_write(&work->needs, work->archive, work->error);
 }
 
 static int allocate(struct archive_work *work)
@@ -400,5 +405,6 @@ int issue_archive(struct issue_work *issue, struct error *error)
 	if (!result)
 		result = finish(&work);
 	archive_free(work.archive);
+	token_needs_free(&work.needs);
 	return result;
 }

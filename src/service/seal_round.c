@@ -9,6 +9,7 @@
 #include "seal/authority.h"
 #include "seal/round_tree.h"
 #include "seal/segment.h"
+#include "service/token_path.h"
 
 #define BLOCK_EVENTS_MAX (INT64_C(1) << 20)
 /* A chain that grows faster than it is sealed must not keep the others waiting. */
@@ -492,6 +493,15 @@ static int timestamp(struct closing *closing, struct stamps *stamps)
 	return OK;
 }
 
+static int keep_paths(struct closing *closing, const struct stamps *stamps)
+{
+	struct store *store = closing->sealing->service->store;
+	int result = token_path_keep(store, &stamps->first, closing->error);
+	if (!result && stamps->count > 1)
+		result = token_path_keep(store, &stamps->second, closing->error);
+	return result;
+}
+
 static int write_round(struct closing *closing, const struct stamps *stamps)
 {
 	const struct authority_result *first = &stamps->first, *second = &stamps->second;
@@ -544,6 +554,8 @@ static int close_round(struct closing *closing)
 		result = round_tree_root(blocks_of(closing), ROUND_BLOCKS_MAX, &closing->root);
 	if (!result)
 		result = timestamp(closing, &stamps);
+	if (!result)
+		result = keep_paths(closing, &stamps);
 	if (!result)
 		result = write_round(closing, &stamps);
 	if (!result)

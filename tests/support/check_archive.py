@@ -169,7 +169,7 @@ def check_manifest(entries):
             where, "files")
     expected = ["README.txt", "LEEME.txt", "genesis.json"]
     expected += [f"config/config-{c['version']:06}.json" for c in manifest["config_versions"]]
-    for stream in ("events", "leaves", "seals", "rounds"):
+    for stream in ("events", "leaves", "seals", "rounds", "validation"):
         number = 1
         while (name := f"{stream}/{stream}-{number:06}.ndjson.gz") in entries:
             expected.append(name)
@@ -220,16 +220,48 @@ def check_events(entries, manifest):
     return hashes, events
 
 
-def check_token(round_, given, trust):
+def check_objects(entries):
+    """Section 4.7. Answers the objects by their SHA-256."""
+    objects, before = {}, ""
+    for line in lines_of(entries, "validation"):
+        given = document(line, "der kind sha256", "validation")
+        require(given["kind"] in ("certificate", "crl", "ocsp"), "validation", "kind")
+        der = base64.b64decode(given["der"], validate=True)
+        require(sha256(der) == given["sha256"] > before, "validation", "sha256 or order")
+        objects[given["sha256"]] = (given["kind"], der)
+        before = given["sha256"]
+    return objects
+
+
+def pem(der):
+    text = base64.encodebytes(der).decode()
+    return f"-----BEGIN CERTIFICATE-----\n{text}-----END CERTIFICATE-----\n"
+
+
+def certificates_of(given, objects, where):
+    """What a token names, as PEM."""
+    for member, kinds in (("certificates", ("certificate",)), ("revocations", ("crl", "ocsp"))):
+        names = given.get(member, [])
+        require(names == sorted(set(names)) and all(HASH.fullmatch(name) for name in names), where,
+                member)
+        require(all(name in objects and objects[name][0] in kinds for name in names), where, member)
+    return "".join(pem(objects[name][1]) for name in given.get("certificates", []))
+
+
+def check_token(round_, given, objects, trust):
     require(TIME.fullmatch(given["gen_time"]), round_["round_id"], "gen_time of a token")
     require(given["kind"] in ("qualified", "non_qualified", "development"), "rounds", "kind")
     token = base64.b64decode(given["token"], validate=True)
-    with tempfile.NamedTemporaryFile() as file:
+    between = certificates_of(given, objects, round_["round_id"])
+    with tempfile.NamedTemporaryFile() as file, tempfile.NamedTemporaryFile("w") as path:
         file.write(token)
         file.flush()
+        path.write(between)
+        path.flush()
         if trust:
             good, text = openssl("ts", "-verify", "-token_in", "-in", file.name, "-digest",
-                                 round_["root"], "-CAfile", trust)
+                                 round_["root"], "-CAfile", trust,
+                                 *(["-untrusted", path.name] if between else []))
         else:
             good, text = openssl("cms", "-verify", "-noverify", "-inform", "DER", "-in", file.name,
                                  "-out", "/dev/null")
@@ -246,6 +278,7 @@ def check_token(round_, given, trust):
 
 
 TOKEN = "authority gen_time kind request token"
+TOKEN_2 = f"{TOKEN} certificates revocations"
 
 
 def read_round(line, version):
@@ -256,7 +289,7 @@ def read_round(line, version):
         return round_
     round_ = document(line, "gen_time root round_id tokens", "rounds")
     require(isinstance(round_["tokens"], list) and 1 <= len(round_["tokens"]) <= 2
-            and all(set(token) == set(TOKEN.split()) for token in round_["tokens"]),
+            and all(set(token) == set(TOKEN_2.split()) for token in round_["tokens"]),
             round_["round_id"], "tokens")
     require(round_["gen_time"] == round_["tokens"][0]["gen_time"], round_["round_id"], "gen_time")
     return round_
@@ -264,16 +297,21 @@ def read_round(line, version):
 
 def check_rounds(entries, version, trust):
     """Answers rounds by id, each with the round before and its token's hash."""
-    rounds, before = {}, None
+    rounds, before, named = {}, None, set()
+    objects = check_objects(entries) if version > 1 else {}
     for line in lines_of(entries, "rounds"):
         round_ = read_round(line, version)
         require(round_["round_id"] not in rounds, "rounds", "repeated")
-        round_["hash"] = [check_token(round_, token, trust) for token in round_["tokens"]][0]
+        round_["hash"] = [check_token(round_, token, objects, trust)
+                          for token in round_["tokens"]][0]
+        for token in round_["tokens"]:
+            named |= {*token.get("certificates", []), *token.get("revocations", [])}
         round_["before"] = before
         if before:
             require(time_of(before["gen_time"]) <= time_of(round_["gen_time"]) + TOLERANCE,
                     round_["round_id"], "before the round before")
         rounds[round_["round_id"]] = before = round_
+    require(named == set(objects), "validation", "an object that no token names")
     return rounds
 
 

@@ -388,10 +388,42 @@ def judged(service, live, done, tmp_path, roots):
                   roots, archive, report)
     words = checked.stdout + checked.stderr
     assert checked.returncode == 0, words
+    trust = tmp_path / "trust.pem"
+    trust.write_text((service.data / "trust.pem").read_text() + pathlib.Path(roots).read_text())
+    again = subprocess.run([SUPPORT / "check_archive.py", "--trust", trust, archive],
+                           capture_output=True, text=True)
+    assert again.returncode == 0, again.stderr
     return words
 
 
 ALONE = {"tsa__timeout": "10s"}
+
+
+@pytest.mark.parametrize("form", ["crt", "p7c"])
+def test_an_authority_that_sends_its_own_certificate_alone(start, stand_in, tmp_path, form):
+    """The path is completed when sealing: the evidence needs the root alone."""
+    server = stand_in("alone")
+    server.certificates.make_alone(f"{server.url}middle.{form}")
+    service = start(**settings(server, **ALONE))
+    channel = service.new_channel()
+    for n in range(2):
+        channel.live.sealed(channel.live.register({"n": n}).expect(201).json["event_id"])
+    assert server.fetched == 1, "what is known is not asked for again"
+    done = channel.live.certified(seq_from=1, seq_to=2)
+    judged(service, channel.live, done, tmp_path, server.roots)
+
+
+def test_given_intermediates_need_no_asking(start, stand_in, tmp_path):
+    server = stand_in("alone_lost")
+    server.certificates.make_alone(f"{server.url}middle.crt")
+    both = tmp_path / "both.pem"
+    both.write_text("".join(pathlib.Path(server.certificates.path(name)).read_text()
+                            for name in ("middle.pem", "root.pem")))
+    service = start(**settings(server, **ALONE, tsa__roots=both))
+    channel = service.new_channel()
+    channel.live.sealed(channel.live.register().expect(201).json["event_id"])
+    done = channel.live.certified(seq_from=1, seq_to=1)
+    judged(service, channel.live, done, tmp_path, server.roots)
 
 
 @pytest.mark.parametrize("mode, why", [("alone_lost", "HTTP 404"),

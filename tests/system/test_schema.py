@@ -104,7 +104,8 @@ def test_what_has_an_account_and_is_no_list_for_all_is_distributed(postgresql, d
     global_ones = {table for table, how in documented.items() if how == "reference"}
     assert global_ones == {"settings", "api_keys", "seal_rounds", "round_blocks", "staged_round",
                            "round_tokens", "leases", "certification_numbers",
-                           "rollbacks", "signers", "link_secrets"}
+                           "rollbacks", "signers", "link_secrets",
+                           "validation_objects", "token_validation"}
     for table in set(postgresql) - global_ones:
         assert postgresql[table].get("account") is True, f"{table}.account is NOT NULL"
 

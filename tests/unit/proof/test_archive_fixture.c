@@ -350,13 +350,25 @@ static int add_leaves(struct maker *maker, int64_t from, int64_t to)
 
 static int add_round(struct maker *maker, const struct round *round, const struct round *before)
 {
-	struct archive_token token = {"An authority", AUTHORITY_DEVELOPMENT, slice_of("request"),
-	                              buf_slice(&round->token), round->gen_time_us};
+	struct archive_token token = {
+		.authority = "An authority",
+		.kind = AUTHORITY_DEVELOPMENT,
+		.request = slice_of("request"),
+		.token = buf_slice(&round->token),
+		.gen_time_us = round->gen_time_us,
+	};
 	struct archive_round facts = {round->id, round->root, {token}, 1};
-	if (maker->fixture->second_stamp)
+	const struct fixture *fixture = maker->fixture;
+	if (fixture->second_stamp)
 		facts.tokens[facts.token_count++] = (struct archive_token){
-			"Another authority",       AUTHORITY_NON_QUALIFIED,   {0},
-			buf_slice(&round->second), round->second_gen_time_us,
+			.authority = "Another authority",
+			.kind = AUTHORITY_NON_QUALIFIED,
+			.token = buf_slice(&round->second),
+			.gen_time_us = round->second_gen_time_us,
+			.certificates = fixture->certificates,
+			.certificate_count = fixture->certificate_count,
+			.revocations = fixture->revocations,
+			.revocation_count = fixture->revocation_count,
 		};
 	if (maker->plan->fault == FAULT_ROUND_ROOT)
 		facts.root.bytes[9] ^= 1;
@@ -417,6 +429,8 @@ static int add_seals(struct maker *maker)
 	size_t ahead = plan->fault == FAULT_ROUND_EXTRA ? 2 : 1;
 	for (size_t i = begin >= ahead ? begin - ahead : 0; i <= end && !result; i++)
 		result = add_round(maker, &rounds[i], i > 0 ? &rounds[i - 1] : NULL);
+	for (size_t i = 0; i < maker->fixture->object_count && !result; i++)
+		result = archive_add_object(maker->archive, &maker->fixture->objects[i], NULL);
 	return result;
 }
 

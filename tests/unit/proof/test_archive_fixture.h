@@ -27,6 +27,11 @@ struct fixture {
 	/* Who else gives time for each round; NULL: nobody. */
 	cms_timestamp_function second_stamp;
 	void *second_context;
+	/* What its tokens name, and what the archive holds of that. */
+	struct sha256 certificates[4], revocations[4];
+	size_t certificate_count, revocation_count;
+	struct archive_object objects[4];
+	size_t object_count;
 };
 
 /* What is wrong with the facts themselves, behind right digests and signatures. */

@@ -126,7 +126,7 @@ int forger_stamp(void *context, const struct sha256 *imprint, struct buf *out, s
 	ASN1_OBJECT *policy = OBJ_txt2obj("1.2.3.4", 1);
 	STACK_OF(X509) *issuers = sk_X509_new_null();
 	const struct forger_holder *above = authority->holder->issuer;
-	for (; above && above->issuer; above = above->issuer)
+	for (; !authority->alone && above && above->issuer; above = above->issuer)
 		sk_X509_push(issuers, above->certificate);
 	BIO *bio = BIO_new_mem_buf(request.data, (int)request.size);
 	assert_true(TS_RESP_CTX_set_signer_cert(maker, authority->holder->certificate) &&

@@ -35,6 +35,7 @@ struct forger_authority {
 	const struct forger_holder *holder;
 	int64_t offset_us; /* of its clock */
 	int accuracy_seconds;
+	bool alone; /* it puts no issuer's certificate into its tokens */
 };
 int forger_stamp(void *context, const struct sha256 *imprint, struct buf *out, struct error *error);
 

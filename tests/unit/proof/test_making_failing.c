@@ -150,8 +150,15 @@ static int add_all(struct archive *archive, struct slice config, struct error *e
 	                             .clock = {true, 1, "ntp_adjtime"}};
 	struct tree_proof proof = {.count = 1};
 	struct archive_segment segment = {seal, &proof, "rnd_1"};
-	struct archive_token token = {"An authority", AUTHORITY_DEVELOPMENT, slice_of("request"),
-	                              slice_of("token"), 1};
+	struct archive_object object = {OBJECT_CERTIFICATE, slice_of("certificate")};
+	struct sha256 named = sha256_of("certificate", 11);
+	struct archive_token token = {.authority = "An authority",
+	                              .kind = AUTHORITY_DEVELOPMENT,
+	                              .request = slice_of("request"),
+	                              .token = slice_of("token"),
+	                              .gen_time_us = 1,
+	                              .certificates = &named,
+	                              .certificate_count = 1};
 	struct archive_round round = {"rnd_1", hash, {token, token}, 2};
 	int result = archive_add_config(archive, 1, config, error);
 	if (!result)
@@ -161,6 +168,8 @@ static int add_all(struct archive *archive, struct slice config, struct error *e
 	if (!result)
 		result = archive_add_segment(archive, &segment, error);
 	return result ? result : archive_add_round(archive, &round, error);
+	if (!result)
+		result = archive_add_object(archive, &object, error);
 }
 
 static int make_archive(struct error *error)

@@ -166,7 +166,8 @@ static void begin_own_time(struct clock_authority *own, int64_t offset_us)
 	};
 	forger_issue(&plans[0], NULL, &own->root);
 	forger_issue(&plans[1], &own->root, &own->holder);
-	own->authority = (struct forger_authority){&own->holder, offset_us, 1};
+	own->authority = (struct forger_authority){
+		.holder = &own->holder, .offset_us = offset_us, .accuracy_seconds = 1};
 	fixture_forget(&fixture);
 	fixture.stamp = forger_stamp;
 	fixture.stamp_context = &own->authority;

@@ -247,7 +247,7 @@ static void authorities_are_held_to_the_same(void **state)
 		struct fixture_archive made;
 		snprintf(name, sizeof name, "authority-%zu", i);
 		forger_issue(&cases[i].plan, &root, &holder);
-		struct forger_authority authority = {&holder, 0, 1};
+		struct forger_authority authority = {.holder = &holder, .accuracy_seconds = 1};
 		fixture.stamp = forger_stamp;
 		fixture.stamp_context = &authority;
 		make(name, &made);
@@ -276,7 +276,8 @@ static void paths_are_judged_as_of_the_timestamp(void **state)
 	forger_root(&above, &pem);
 	for (size_t i = 0; i < 2; i++)
 		forger_issue(&plans[i], &above, &holders[i]);
-	struct forger_authority authority = {&holders[0], -15 * US_PER_DAY, 1};
+	struct forger_authority authority = {
+		.holder = &holders[0], .offset_us = -15 * US_PER_DAY, .accuracy_seconds = 1};
 	fixture.stamp = forger_stamp;
 	fixture.stamp_context = &authority;
 	fixture.base_us -= 15 * US_PER_DAY;

@@ -1,0 +1,251 @@
+/* Archives with what validates their timestamps beside these: the second authority puts its own
+ * certificate alone into its tokens, and an intermediate issued that. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "proof/archive_lines.h"
+#include "test_archive_fixture.h"
+#include "test_forger.h"
+
+static struct fixture fixture;
+static struct forger_holder root, middle, holder;
+static struct forger_authority authority;
+static struct buf root_pem;
+static struct buf ders[2]; /* of the intermediate and the root */
+static struct trust_roots roots;
+
+static void write_der(X509 *certificate, struct buf *out)
+{
+	unsigned char *der = NULL;
+	int size = i2d_X509(certificate, &der);
+	assert_true(size > 0);
+	buf_init(out, 65536);
+	buf_add(out, der, (size_t)size);
+	OPENSSL_free(der);
+}
+
+static int set_up(void **state)
+{
+	static const struct forger_plan plans[] = {
+		{.name = "Another root",
+	     .extensions = {"basicConstraints=critical,CA:TRUE", "keyUsage=critical,keyCertSign"}},
+		{.name = "Intermediate",
+	     .extensions = {"basicConstraints=critical,CA:TRUE", "keyUsage=critical,keyCertSign"}},
+		{.name = "Another authority",
+	     .extensions = {"basicConstraints=critical,CA:FALSE", "keyUsage=critical,digitalSignature",
+	                    "extendedKeyUsage=critical,timeStamping"}},
+	};
+	fixture_open(&fixture);
+	forger_issue(&plans[0], NULL, &root);
+	forger_issue(&plans[1], &root, &middle);
+	forger_issue(&plans[2], &middle, &holder);
+	write_der(middle.certificate, &ders[0]);
+	write_der(root.certificate, &ders[1]);
+	buf_init(&root_pem, 65536);
+	buf_add_slice(&root_pem, fixture.roots.signers);
+	forger_root(&root, &root_pem);
+	fixture_write(fixture.trust, buf_slice(&root_pem));
+	roots = (struct trust_roots){buf_slice(&root_pem), buf_slice(&root_pem)};
+	authority = (struct forger_authority){.holder = &holder, .accuracy_seconds = 1, .alone = true};
+	fixture.second_stamp = forger_stamp;
+	fixture.second_context = &authority;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	forger_free(&holder);
+	forger_free(&middle);
+	forger_free(&root);
+	buf_free(&root_pem);
+	buf_free(&ders[0]);
+	buf_free(&ders[1]);
+	fixture_close(&fixture);
+	return 0;
+}
+
+/* The certificates in order of their SHA-256, named and held. */
+static void hold_both(void)
+{
+	struct sha256 hashes[2];
+	for (size_t i = 0; i < 2; i++)
+		hashes[i] = sha256_of(ders[i].data, ders[i].size);
+	bool turned = memcmp(&hashes[0], &hashes[1], SHA256_SIZE) > 0;
+	for (size_t i = 0; i < 2; i++) {
+		fixture.certificates[i] = hashes[i ^ turned];
+		fixture.objects[i] =
+			(struct archive_object){OBJECT_CERTIFICATE, buf_slice(&ders[i ^ turned])};
+	}
+	fixture.certificate_count = fixture.object_count = 2;
+	fixture.revocation_count = 0;
+}
+
+static int make(struct fixture_archive *made)
+{
+	static const struct fixture_plan plan = {MODE_LIVE, 20, 7, 14, 5, false, 0, FAULT_NONE};
+	fixture_forget(&fixture);
+	return fixture_make(&fixture, "objects", &plan, made);
+}
+
+static bool script_agrees(const struct fixture_archive *made)
+{
+	char command[1024];
+	const char *script = getenv("CONSTANCIA_CHECK_ARCHIVE");
+	snprintf(command, sizeof command, "python3 %s --trust %s %s >/dev/null 2>&1",
+	         script ? script : "false", fixture.trust, made->path);
+	return system(command) == 0;
+}
+
+/* Both verifiers come to that. */
+static void assert_found(const char *where, const char *what)
+{
+	struct fixture_archive made;
+	struct verify_result result;
+	assert_int_equal(make(&made), 0);
+	const char *path = made.path;
+	fixture_verify(&path, 1, &roots, &result);
+	if (verify_exit_code(&result) != (what != NULL) ||
+	    (what && !fixture_finds(&result, VERIFY_WRONG, where, what))) {
+		verify_print(&result, false, stderr);
+		fail_msg("not '%s'", what ? what : "valid");
+	}
+	verify_result_free(&result);
+	assert_int_equal(script_agrees(&made), what == NULL);
+}
+
+static void with_the_root_alone_it_is_valid(void **state)
+{
+	hold_both();
+	assert_found(NULL, NULL);
+}
+
+static void without_them_it_is_not(void **state)
+{
+	fixture.certificate_count = fixture.object_count = 0;
+	assert_found("rounds/rounds-000001.ndjson.gz line 1", "certificate path");
+}
+
+static void what_is_named_must_be_there(void **state)
+{
+	hold_both();
+	fixture.object_count = 1;
+	assert_found("rounds/rounds-000001.ndjson.gz line 1", "member 'certificates'");
+	hold_both();
+	fixture.revocations[0] = sha256_of("no list", 7);
+	fixture.revocation_count = 1;
+	assert_found("rounds/rounds-000001.ndjson.gz line 1", "member 'revocations'");
+}
+
+static void what_is_there_must_be_named(void **state)
+{
+	hold_both();
+	fixture.object_count = 0;
+	struct archive_object list = {OBJECT_CRL, slice_of("a list")};
+	struct sha256 hash = sha256_of("a list", 6);
+	for (size_t i = 0, placed = 0; i < 3; i++) {
+		bool now = !placed && (i == 2 || memcmp(&hash, &fixture.certificates[i], SHA256_SIZE) < 0);
+		size_t at = i - placed;
+		struct buf *der = at < 2 && sha256_of(ders[0].data, ders[0].size).bytes[0] ==
+		                                fixture.certificates[at].bytes[0]
+		                      ? &ders[0]
+		                      : &ders[1];
+		fixture.objects[fixture.object_count++] =
+			now ? list : (struct archive_object){OBJECT_CERTIFICATE, buf_slice(der)};
+		placed += now;
+	}
+	assert_found("validation", "no token names");
+	fixture.revocations[0] = hash;
+	fixture.revocation_count = 1;
+	assert_found(NULL, NULL);
+}
+
+static void a_kind_is_no_other(void **state)
+{
+	hold_both();
+	fixture.objects[0].kind = OBJECT_CRL;
+	assert_found("rounds/rounds-000001.ndjson.gz line 1", "member 'certificates'");
+}
+
+static void the_writer_keeps_their_order(void **state)
+{
+	struct fixture_archive made;
+	hold_both();
+	struct archive_object first = fixture.objects[0];
+	fixture.objects[0] = fixture.objects[1];
+	fixture.objects[1] = first;
+	assert_int_equal(make(&made), ERR_USAGE);
+	fixture.objects[0] = first;
+	fixture.objects[1] = first;
+	assert_int_equal(make(&made), ERR_USAGE);
+}
+
+static void the_readme_works_when_pasted(void **state)
+{
+	struct fixture_archive made;
+	hold_both();
+	assert_int_equal(make(&made), 0);
+	char command[2048];
+	snprintf(command, sizeof command,
+	         "cd %s && rm -rf hand && mkdir hand && cd hand && unzip -q ../objects.zip &&"
+	         " cp ../trust.pem trust-signer.pem && cp ../trust.pem trust-timestamps.pem &&"
+	         " sed -n '/^# 1/,/^$/p' README.txt >paste && bash paste >out 2>&1;"
+	         " grep -c '^Verification: OK' out | grep -qx 6 &&"
+	         " ! grep -E 'WRONG|FAILED|^[<>]|rror' out",
+	         fixture.directory);
+	assert_int_equal(system(command), 0);
+}
+
+#define ZEROS "0000000000000000000000000000000000000000000000000000000000000000"
+
+static void lines(void **state)
+{
+	static const struct {
+		const char *text;
+		bool good;
+	} cases[] = {
+		{"{\"der\":\"AAEC\",\"kind\":\"certificate\",\"sha256\":\"" ZEROS "\"}", true},
+		{"{\"der\":\"AAEC\",\"kind\":\"crl\",\"sha256\":\"" ZEROS "\"}", true},
+		{"{\"der\":\"AAEC\",\"kind\":\"ocsp\",\"sha256\":\"" ZEROS "\"}", true},
+		{"{\"der\":\"AAEC\",\"kind\":\"key\",\"sha256\":\"" ZEROS "\"}", false},
+		{"{\"der\":\"AA!C\",\"kind\":\"crl\",\"sha256\":\"" ZEROS "\"}", false},
+		{"{\"der\":\"AAEC\",\"kind\":\"crl\",\"sha256\":\"00\"}", false},
+		{"{\"der\":\"AAEC\",\"kind\":\"crl\"}", false},
+		{"{\"der\":null,\"kind\":\"crl\",\"sha256\":\"" ZEROS "\"}", false},
+	};
+	ARENA_AUTO struct arena arena;
+	arena_init(&arena, 1 << 20);
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct archive_object object;
+		struct sha256 sha256;
+		struct slice text = slice_of(cases[i].text);
+		int result = archive_read_object(&arena, text, &object, &sha256, NULL);
+		assert_int_equal(result, cases[i].good ? OK : ERR_INVALID_EVIDENCE);
+		if (!cases[i].good)
+			continue;
+		BUF_AUTO struct buf again;
+		buf_init(&again, 4096);
+		archive_object_line(&object, &sha256, &again);
+		assert_true(slice_equal(buf_slice(&again), text));
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(with_the_root_alone_it_is_valid),
+		cmocka_unit_test(without_them_it_is_not),
+		cmocka_unit_test(what_is_named_must_be_there),
+		cmocka_unit_test(what_is_there_must_be_named),
+		cmocka_unit_test(a_kind_is_no_other),
+		cmocka_unit_test(the_writer_keeps_their_order),
+		cmocka_unit_test(the_readme_works_when_pasted),
+		cmocka_unit_test(lines),
+	};
+	return cmocka_run_group_tests(tests, set_up, tear_down);
+}
