@@ -33,7 +33,8 @@ def hashes(blob):
 
 
 def make_old(path):
-    """Takes back what the step added; each segment gets the path that it would have had."""
+    """Takes back what the step and those behind it added; each segment gets the path that it would
+    have had."""
     with contextlib.closing(sqlite3.connect(path)) as store:
         blocks = {(round_, block): hashes(roots) for round_, block, roots in
                   store.execute("SELECT round, block, roots FROM round_blocks")}
@@ -47,6 +48,7 @@ def make_old(path):
                           (bytes.fromhex("".join(path_)), segment))
             count += 1
         store.executescript(f"""
+            DROP TABLE signers;
             DROP TABLE round_blocks;
             DROP TABLE staged_round;
             DROP TABLE round_tokens;
