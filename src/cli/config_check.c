@@ -14,6 +14,7 @@
 #include "net/mail.h"
 #include "payment/payment.h"
 #include "seal/authority.h"
+#include "seal/level.h"
 #include "service/webhook.h"
 
 struct check {
@@ -366,6 +367,9 @@ static void check_numbers(const struct check *check)
 	check_range(check, "certification.disk_reserve", settings->certification_disk_reserve, 0, 90);
 	check_range(check, "certification.open_per_account", settings->certification_open_per_account,
 	            0, 1000000000);
+	enum level level;
+	if (*settings->certification_level && !level_parse(settings->certification_level, &level))
+		fault(check, "certification.level", "must be empty, B, T, LT or LTA");
 	check_range(check, "certification.fee", settings->certification_fee, 0, 1000000000);
 	check_range(check, "account.unpaid_limit", settings->account_unpaid_limit, 0, 1000000000);
 	check_range(check, "http.body_memory", settings->http_body_memory, 1, 1000000);

@@ -11,7 +11,6 @@
 
 #define DICTIONARY_MAX 65536
 #define TRAILER_MAX 512
-#define OBJECTS_MAX 8388607 /* as many as PDF readers have to take */
 
 static int refused(struct error *error, const char *why)
 {
@@ -44,7 +43,7 @@ static int take_reference(const char **text)
 	if (**text < '1' || **text > '9')
 		return 0;
 	long id = strtol(*text, &end, 10);
-	if (id > OBJECTS_MAX || strncmp(end, " 0 R ", 5) != 0)
+	if (id > PDF_OBJECTS_MAX || strncmp(end, " 0 R ", 5) != 0)
 		return 0;
 	*text = end + 5;
 	return (int)id;
@@ -189,8 +188,9 @@ static int read_objects(int file, struct pdf_base *base, struct error *error)
 	int result = read_dictionary(file, base, base->catalog_id, &dictionary, error);
 	if (result)
 		return result;
-	if (find_member(dictionary.data, "AcroForm"))
-		return refused(error, "has a form already");
+	if (find_member(dictionary.data, "AcroForm") || find_member(dictionary.data, "DSS") ||
+	    find_member(dictionary.data, "Extensions"))
+		return refused(error, "has a form, validation data or extensions already");
 	int pages_id = find_reference(dictionary.data, "Pages");
 	buf_add_slice(&base->catalog, opened(dictionary.data));
 	result = read_dictionary(file, base, pages_id, &dictionary, error);

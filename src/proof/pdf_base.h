@@ -13,12 +13,16 @@
 #include "base/error.h"
 
 #define PDF_IDENTIFIER_DIGITS 32
+#define PDF_OBJECTS_MAX 8388607 /* as many as PDF readers have to take */
 
 struct pdf_base {
 	int catalog_id;
 	int page_id; /* of the first page */
 	int next_id; /* the first free object number */
 	int info_id; /* 0: none */
+	/* The signature's widget and the dictionary of validation data, once there; 0: not yet. */
+	int signature_id;
+	int validation_id;
 	int64_t cross_reference_at;
 	int64_t size_bytes;
 	struct buf catalog; /* "<< … " without the closing brackets */

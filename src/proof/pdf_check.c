@@ -6,74 +6,18 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "proof/pdf_lasting.h"
+#include "proof/pdf_read.h"
 #include "proof/pdf_sign.h"
 #include "proof/pdf_sign_form.h"
 #include "proof/report_finish.h"
 
 #define DIGITS ((size_t)2 * PDF_CMS_SIZE_MAX)
+#define PATH_SIZE_MAX ((size_t)256 << 10)
 
 static int invalid(struct error *error, const char *why)
 {
 	return error_cause(error, ERR_INVALID_EVIDENCE, "the report %s", why);
-}
-
-/* What is still to be read, from the front. */
-static bool take(struct slice *rest, const char *expected)
-{
-	size_t size = strlen(expected);
-	if (rest->size < size || memcmp(rest->data, expected, size) != 0)
-		return false;
-	*rest = slice_make(rest->data + size, rest->size - size);
-	return true;
-}
-
-/* A decimal number without sign or superfluous zeros. */
-static bool take_number(struct slice *rest, int64_t *ret_number)
-{
-	int64_t number = 0;
-	size_t count = 0;
-	while (count < rest->size && count < 18 && rest->data[count] >= '0' && rest->data[count] <= '9')
-		number = number * 10 + (rest->data[count++] - '0');
-	if (count == 0 || (count > 1 && rest->data[0] == '0'))
-		return false;
-	*rest = slice_make(rest->data + count, rest->size - count);
-	*ret_number = number;
-	return true;
-}
-
-static struct slice from(struct slice file, int64_t at)
-{
-	if (at < 0 || (uint64_t)at > file.size)
-		return slice_make(file.data + file.size, 0);
-	return slice_make(file.data + at, file.size - (size_t)at);
-}
-
-/* The position of the signature's object: the last entry of the last cross-reference table. */
-static bool find_signature(struct slice file, int64_t *ret_at)
-{
-	size_t end_size = file.size < 40 ? file.size : 40;
-	struct slice end = from(file, (int64_t)(file.size - end_size));
-	const char *mark = memmem(end.data, end.size, "startxref\n", 10);
-	if (!mark)
-		return false;
-	int64_t table_at;
-	struct slice rest = from(end, mark - end.data);
-	if (!take(&rest, "startxref\n") || !take_number(&rest, &table_at) ||
-	    !take(&rest, "\n%%EOF\n") || rest.size != 0)
-		return false;
-	struct slice table = from(file, table_at);
-	const char *trailer = memmem(table.data, table.size < 1024 ? table.size : 1024, "trailer\n", 8);
-	if (!take(&table, "xref\n") || !trailer || trailer - table.data < PDF_FORM_ENTRY_SIZE)
-		return false;
-	char entry[PDF_FORM_ENTRY_SIZE + 1] = {0};
-	char written[PDF_FORM_ENTRY_SIZE + 16];
-	memcpy(entry, trailer - PDF_FORM_ENTRY_SIZE, PDF_FORM_ENTRY_SIZE);
-	int64_t at = strtoll(entry, NULL, 10);
-	snprintf(written, sizeof(written), PDF_FORM_ENTRY, (long long)at);
-	if (strcmp(written, entry) != 0)
-		return false;
-	*ret_at = at;
-	return true;
 }
 
 static bool take_date(struct slice *rest, int64_t *ret_us)
@@ -89,7 +33,7 @@ static bool take_date(struct slice *rest, int64_t *ret_us)
 	if (time_parse(slice_of(iso), "M", &time_us, NULL))
 		return false;
 	pdf_date(time_us, written);
-	if (!take(rest, written))
+	if (!pdf_take(rest, written))
 		return false;
 	*ret_us = time_us;
 	return true;
@@ -105,21 +49,22 @@ static int locate(struct slice file, size_t *ret_contents_at, int64_t *ret_time_
 	int64_t resumes;
 	int64_t after;
 	struct slice begin = file;
-	if (!take(&begin, "%PDF-1.7\n"))
+	if (!pdf_take(&begin, "%PDF-1.7\n"))
 		return invalid(error, "is not a PDF file of the expected version");
-	if (!find_signature(file, &at))
+	if (!pdf_last_object(file, &at))
 		return invalid(error, "does not end as a signed report does");
-	struct slice rest = from(file, at);
-	if (!take_number(&rest, &object_id) || !take(&rest, " 0 obj\n" PDF_FORM_BEGIN) ||
-	    !take_date(&rest, ret_time_us) || !take(&rest, PDF_FORM_RANGE))
+	struct slice rest = pdf_from(file, at);
+	if (!pdf_take_number(&rest, &object_id) || !pdf_take(&rest, " 0 obj\n" PDF_FORM_BEGIN) ||
+	    !take_date(&rest, ret_time_us) || !pdf_take(&rest, PDF_FORM_RANGE))
 		return invalid(error, "has no signature of the expected form");
 	struct slice range = rest;
-	if (!take_number(&rest, &before) || !take(&rest, " ") || !take_number(&rest, &resumes) ||
-	    !take(&rest, " ") || !take_number(&rest, &after))
+	if (!pdf_take_number(&rest, &before) || !pdf_take(&rest, " ") ||
+	    !pdf_take_number(&rest, &resumes) || !pdf_take(&rest, " ") ||
+	    !pdf_take_number(&rest, &after))
 		return invalid(error, "has a malformed byte range");
-	while (take(&rest, " "))
+	while (pdf_take(&rest, " "))
 		;
-	if (rest.data - range.data != PDF_FORM_RANGE_SIZE || !take(&rest, PDF_FORM_CONTENTS))
+	if (rest.data - range.data != PDF_FORM_RANGE_SIZE || !pdf_take(&rest, PDF_FORM_CONTENTS))
 		return invalid(error, "has a malformed byte range");
 	size_t contents = (size_t)(rest.data - file.data);
 	if (rest.size < DIGITS + 2 || rest.data[0] != '<' || rest.data[DIGITS + 1] != '>')
@@ -127,8 +72,8 @@ static int locate(struct slice file, size_t *ret_contents_at, int64_t *ret_time_
 	if ((uint64_t)before != contents || (uint64_t)resumes != contents + DIGITS + 2 ||
 	    (uint64_t)after != file.size - (size_t)resumes)
 		return invalid(error, "has bytes that the signature does not cover");
-	rest = from(file, resumes);
-	if (!take(&rest, PDF_FORM_END "xref\n"))
+	rest = pdf_from(file, resumes);
+	if (!pdf_take(&rest, PDF_FORM_END "xref\n"))
 		return invalid(error, "goes on in an unexpected way behind the signature");
 	*ret_contents_at = contents + 1;
 	return OK;
@@ -152,12 +97,11 @@ static int read_cms(struct slice digits, char *cms, size_t *ret_size, struct err
 	return OK;
 }
 
-static int check_signature(struct slice file, size_t contents_at, const struct trust_roots *roots,
-                           struct cms_facts *ret_facts, struct error *error)
+/* What stands at the place of a signature, and the digest of all around it. */
+static int read_covered(struct slice file, size_t contents_at, char *cms, size_t *ret_size,
+                        struct sha256 *ret_covered, struct error *error)
 {
-	char cms[PDF_CMS_SIZE_MAX];
-	size_t size = 0;
-	int result = read_cms(slice_make(file.data + contents_at, DIGITS), cms, &size, error);
+	int result = read_cms(slice_make(file.data + contents_at, DIGITS), cms, ret_size, error);
 	if (result)
 		return result;
 	struct digest_stream *digest = digest_begin();
@@ -166,8 +110,20 @@ static int check_signature(struct slice file, size_t contents_at, const struct t
 	size_t resumes = contents_at + DIGITS + 1;
 	digest_add(digest, file.data, contents_at - 1);
 	digest_add(digest, file.data + resumes, file.size - resumes);
-	struct sha256 covered = digest_end(digest);
-	result = cms_verify(slice_make(cms, size), &covered, roots, ret_facts, error);
+	*ret_covered = digest_end(digest);
+	return OK;
+}
+
+static int check_signature(struct slice file, size_t contents_at, const struct trust_roots *roots,
+                           struct cms_paths *paths, struct cms_facts *ret_facts,
+                           struct error *error)
+{
+	char cms[PDF_CMS_SIZE_MAX];
+	size_t size = 0;
+	struct sha256 covered;
+	int result = read_covered(file, contents_at, cms, &size, &covered, error);
+	if (!result)
+		result = cms_verify_along(slice_make(cms, size), &covered, roots, paths, ret_facts, error);
 	if (!result && ret_facts->signing_time_us != TIME_NONE)
 		result = invalid(error, "has a signing-time attribute, which no PAdES signature may have");
 	return result;
@@ -180,7 +136,7 @@ static struct slice after_only(struct slice text, const char *wanted)
 	const char *found = text.size < size ? NULL : memmem(text.data, text.size, wanted, size);
 	if (!found)
 		return (struct slice){0};
-	struct slice rest = from(text, found - text.data + (int64_t)size);
+	struct slice rest = pdf_from(text, found - text.data + (int64_t)size);
 	if (rest.size >= size && memmem(rest.data, rest.size, wanted, size))
 		return (struct slice){0};
 	return rest;
@@ -218,7 +174,7 @@ static bool text_property(struct slice packet, const char *name, char text[PDF_T
 static bool number_property(struct slice packet, const char *name, int64_t *ret_number)
 {
 	struct slice value;
-	return property(packet, name, &value) && take_number(&value, ret_number) && value.size == 0;
+	return property(packet, name, &value) && pdf_take_number(&value, ret_number) && value.size == 0;
 }
 
 static bool digest_property(struct slice packet, const char *name, struct sha256 *ret_digest)
@@ -269,18 +225,96 @@ int pdf_read_binding(struct slice file, struct pdf_binding *ret_binding, struct 
 	return OK;
 }
 
+/* ---- how long it lasts ---- */
+
+struct paths {
+	struct cms_paths signature;
+	struct buf timestamp;
+};
+
+static void paths_free(struct paths *paths)
+{
+	buf_free(&paths->signature.signer);
+	buf_free(&paths->signature.authority);
+	buf_free(&paths->timestamp);
+}
+#define PATHS_AUTO __attribute__((cleanup(paths_free)))
+
+static int check_timestamp(struct slice file, const struct pdf_parts *parts, struct slice roots,
+                           struct buf *path, struct timestamp_facts *ret_facts, struct error *error)
+{
+	char token[PDF_CMS_SIZE_MAX];
+	size_t size = 0;
+	struct sha256 covered;
+	struct timestamp_path along = {.complete = path};
+	int result = read_covered(file, parts->contents_at, token, &size, &covered, error);
+	return result ? result
+	              : timestamp_verify_token_along(slice_make(token, size), &covered, roots, &along,
+	                                             ret_facts, error);
+}
+
+/* A report with validation data and a document timestamp. */
+static int check_lasting(struct slice file, const struct pdf_parts *parts,
+                         const struct trust_roots *roots, struct paths *paths,
+                         struct pdf_facts *facts, struct error *error)
+{
+	int result = check_timestamp(file, parts, roots->timestamps, &paths->timestamp,
+	                             &facts->document_timestamp, error);
+	if (result)
+		return result;
+	facts->has_document_timestamp = true;
+	if (!facts->signature.has_timestamp)
+		return invalid(error, "has a document timestamp, but a signature without a timestamp");
+	if (facts->document_timestamp.gen_time_us <
+	    facts->signature.timestamp.gen_time_us - PDF_CLOCK_TOLERANCE_US)
+		return invalid(error, "has a document timestamp from before its signature's");
+	struct level_proof proof = {
+		.signer = buf_slice(&paths->signature.signer),
+		.authority = buf_slice(&paths->signature.authority),
+		.signed_us = facts->signature.timestamp.gen_time_us,
+		.last = buf_slice(&paths->timestamp),
+		.last_us = facts->document_timestamp.gen_time_us,
+	};
+	return level_judge(&proof, &parts->set, &facts->level, facts->level_cause, error);
+}
+
+static struct slice as_signed(struct slice file, const struct pdf_parts *parts)
+{
+	return parts->contents_at ? slice_make(file.data, parts->signed_size) : file;
+}
+
+static int check_parts(struct slice file, const struct pdf_parts *parts,
+                       const struct trust_roots *roots, struct pdf_facts *facts,
+                       struct error *error)
+{
+	PATHS_AUTO struct paths paths;
+	struct slice report = as_signed(file, parts);
+	size_t contents_at = 0;
+	buf_init(&paths.signature.signer, PATH_SIZE_MAX);
+	buf_init(&paths.signature.authority, PATH_SIZE_MAX);
+	buf_init(&paths.timestamp, PATH_SIZE_MAX);
+	int result = locate(report, &contents_at, &facts->signing_time_us, error);
+	if (!result)
+		result =
+			check_signature(report, contents_at, roots, &paths.signature, &facts->signature, error);
+	if (result)
+		return result;
+	facts->level = facts->signature.has_timestamp ? LEVEL_T : LEVEL_B;
+	return parts->contents_at ? check_lasting(file, parts, roots, &paths, facts, error) : OK;
+}
+
 int pdf_check(struct slice file, const struct trust_roots *roots, struct pdf_facts *ret_facts,
               struct error *error)
 {
 	struct pdf_facts facts = {0};
-	size_t contents_at = 0;
+	struct pdf_parts parts __attribute__((cleanup(pdf_parts_free))) = {0};
 	if (file.size > (uint64_t)PDF_SIZE_MAX)
 		return invalid(error, "is too large");
-	int result = locate(file, &contents_at, &facts.signing_time_us, error);
+	int result = pdf_is_lasting(file) ? pdf_take_apart(file, &parts, error) : OK;
 	if (!result)
-		result = check_signature(file, contents_at, roots, &facts.signature, error);
+		result = check_parts(file, &parts, roots, &facts, error);
 	if (!result)
-		result = pdf_read_binding(file, &facts.binding, error);
+		result = pdf_read_binding(as_signed(file, &parts), &facts.binding, error);
 	if (!result && facts.binding.chain == MODE_LIVE && !facts.signature.has_timestamp)
 		result = invalid(error, "has a signature without a timestamp");
 	if (result)

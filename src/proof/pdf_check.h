@@ -1,8 +1,11 @@
 /* Checks a signed report with nothing but the file: for `constancia verify`.
  *
- * Strict on purpose: only the form that pdf_sign.h writes is taken. The signature covers every byte
- * of the file but the hexadecimal digits of /Contents; those must be lower case, hold exactly one
- * DER value and be filled up with the digit 0. No general PDF parser is involved, so a hostile file
+ * Strict on purpose: only the two forms that pdf_sign.h writes are taken. The signature (B-T), or
+ * the document timestamp (B-LTA), covers every byte of the file but the hexadecimal digits of its
+ * /Contents; those must be lower case, hold exactly one DER value and be filled up with the digit
+ * 0. In a report of level B-LTA whatever the signature does not cover is validation data and the
+ * timestamp, as they would be written, so that nothing that is read or shown can be changed by it.
+ * No general PDF parser is involved, so a hostile file
  * meets little code. Other PDF files belong to a PAdES validator.
  *
  * Thread safe. */
@@ -16,9 +19,13 @@
 #include "base/error.h"
 #include "ledger/record.h"
 #include "seal/cms.h"
+#include "seal/level.h"
 
 #define PDF_SIZE_MAX (INT64_C(64) << 20)
 #define PDF_TEXT_SIZE 128
+/* How much earlier the document timestamp may be than the signature's, which is of another clock.
+ */
+#define PDF_CLOCK_TOLERANCE_US (300 * US_PER_SECOND)
 
 /* What the report says of itself in its metadata, so that it can be bound to an archive. */
 struct pdf_binding {
@@ -39,6 +46,12 @@ struct pdf_facts {
 	struct pdf_binding binding;
 	int64_t signing_time_us;    /* /M: the signer's own statement */
 	struct cms_facts signature; /* who signed, its timestamp, trusted or not */
+	bool has_document_timestamp;
+	struct timestamp_facts document_timestamp; /* has its own `trusted` */
+	/* What the signature has reached by what is inside; the cause, unless "", says why it is not
+	 * more though there is validation data. */
+	enum level level;
+	char level_cause[LEVEL_CAUSE_SIZE];
 };
 
 /* Reads what a report, signed or not, says of itself; nothing is checked but its form. 0 or

@@ -1,5 +1,7 @@
 /* PAdES baseline B-T (ETSI EN 319 142-1) on a report that report.h rendered: an incremental update
- * with an invisible signature field. Everything before it stays byte for byte.
+ * with an invisible signature field. Where what validates it can be had, B-LTA: a second update
+ * with that (/DSS), and a third one with a document timestamp. Everything before each stays byte
+ * for byte.
  *
  * The key and the authority stay behind the functions in struct cms_signing. The base file must
  * have the form that report.h gives it (pdf_base.h). Memory is constant. Thread safe. */
@@ -11,19 +13,34 @@
 #include "base/digest.h"
 #include "base/error.h"
 #include "seal/cms.h"
+#include "seal/validation.h"
 
 #define PDF_CMS_SIZE_MAX 32768 /* bytes reserved for the CMS; twice as many hexadecimal digits */
+
+#define PDF_VALIDATION_SIZE_MAX                                                                    \
+	((size_t)8 << 20) /* of all that a report has for its validation                               \
+	                   */
 
 struct pdf_signed {
 	struct sha256 digest; /* of the whole signed file */
 	int64_t size_bytes;
 };
 
+/* What makes a signature last. It must have a timestamp. */
+struct pdf_lasting {
+	/* Called once the signature is made: puts into the empty set all that validates it and its
+	 * timestamp; leaves it empty where that cannot be had, so that the level stays B-T. 0 or
+	 * ERR_*, which ends the signing. */
+	int (*collect)(void *context, struct validation_set *set, struct error *error);
+	void *context;
+};
+
 /* Signs base_path into signed_path (another file; created or replaced, synced; removed again on
- * failure). time_us becomes /M. 0, what the callbacks answered, ERR_REFUSED when the base file is
- * of another form, ERR_IO, ERR_NO_SPACE, ERR_NO_MEMORY. */
+ * failure). time_us becomes /M; lasting NULL: B-T, or B without timestamps. 0, what the callbacks
+ * answered, ERR_REFUSED when the base file is of another form, ERR_TOO_LARGE when the set is larger
+ * than PDF_VALIDATION_SIZE_MAX, ERR_IO, ERR_NO_SPACE, ERR_NO_MEMORY. */
 int pdf_sign(const char *base_path, const char *signed_path, int64_t time_us,
-             const struct cms_signing *signing, struct pdf_signed *ret_signed, struct error *error)
-	MUST_CHECK;
+             const struct cms_signing *signing, const struct pdf_lasting *lasting,
+             struct pdf_signed *ret_signed, struct error *error) MUST_CHECK;
 
 #endif

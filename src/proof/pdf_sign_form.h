@@ -6,13 +6,20 @@
  *   N 0 obj LF PDF_FORM_BEGIN date PDF_FORM_RANGE a SP b SP c SP* PDF_FORM_CONTENTS
  *   '<' 2 * PDF_CMS_SIZE_MAX digits '>' PDF_FORM_END
  *   xref … its entry last … trailer … startxref … %%EOF LF
- * Bytes 0 to a, and c bytes from b, are signed: all but '<', the digits and '>'. */
+ * Bytes 0 to a, and c bytes from b, are signed: all but '<', the digits and '>'. The document
+ * timestamp of a later update has the same form from " /ByteRange" on. */
 #ifndef PROOF_PDF_SIGN_FORM_H
 #define PROOF_PDF_SIGN_FORM_H
 
 #include <stdint.h>
 
 #define PDF_FORM_BEGIN "<< /Type /Sig /Filter /Adobe.PPKLite /SubFilter /ETSI.CAdES.detached /M ("
+#define PDF_FORM_TIMESTAMP_BEGIN                                                                   \
+	"<< /Type /DocTimeStamp /Filter /Adobe.PPKLite /SubFilter /ETSI.RFC3161 /ByteRange [0 "
+#define PDF_FORM_DSS_BEGIN "<< /Type /DSS"
+#define PDF_FORM_STREAM_BEGIN "<< /Length "
+#define PDF_FORM_STREAM_DATA " >>\nstream\n"
+#define PDF_FORM_STREAM_END "\nendstream\nendobj\n"
 #define PDF_FORM_RANGE ") /ByteRange [0 "
 #define PDF_FORM_RANGE_SIZE 36 /* the three numbers, filled up with spaces */
 #define PDF_FORM_CONTENTS "] /Contents "

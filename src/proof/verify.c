@@ -253,6 +253,15 @@ static void bind_report(struct run *run, struct input *report, const struct pdf_
 		           digest);
 }
 
+/* The end of the newest certificate that vouches for the signature. */
+static int64_t report_until(const struct pdf_facts *facts)
+{
+	if (facts->has_document_timestamp)
+		return facts->document_timestamp.authority.not_after_us;
+	return facts->signature.has_timestamp ? facts->signature.timestamp.authority.not_after_us
+	                                      : facts->signature.signer.not_after_us;
+}
+
 static int verify_report(struct run *run, struct input *input)
 {
 	struct error error = {0};
@@ -265,7 +274,13 @@ static int verify_report(struct run *run, struct input *input)
 		verify_stated_time(run, input->path, "signature", "its date of signature",
 		                   facts.signing_time_us, facts.signature.timestamp.gen_time_us);
 	bind_report(run, input, &facts.binding);
-	return verify_note_signature(run, input->path, "signature", &facts.signature);
+	if (facts.level_cause[0])
+		verify_add(run, VERIFY_WARNING, input->path, "signature",
+		           "what would validate it for long is not all inside: %s", facts.level_cause);
+	status = verify_note_signature(run, input->path, "signature", &facts.signature);
+	if (!status && facts.has_document_timestamp)
+		status = verify_note_timestamp(run, &facts.document_timestamp);
+	return status ? status : verify_note_level(run, input->path, facts.level, report_until(&facts));
 }
 
 /* A part that no archive lists, judged after all archives were read. */

@@ -19,6 +19,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "seal/evidence_record.h"
+#include "seal/level.h"
 #include "seal/trust.h"
 
 #define VERIFY_FINDINGS_MAX 1000 /* kept; further ones are counted */
@@ -59,6 +60,15 @@ struct verify_identities {
 	size_t count;
 };
 
+/* What a valid signature of a report or an archive has reached, by what is inside. */
+struct verify_level {
+	const char *path; /* as given */
+	enum level level;
+	int64_t until_us; /* when the newest certificate ends that vouches for it: of the last
+	                     timestamp's authority, or of the signer where there is none */
+	struct verify_level *next;
+};
+
 /* From an event's received_at, which the service states, to the timestamp that proves the event. */
 struct verify_delay {
 	int64_t sequence; /* 0: there is no timestamped event */
@@ -93,6 +103,7 @@ struct verify_result {
 	bool trusted; /* every signer and authority leads to a root that was given for its kind */
 	struct verify_identities signers;     /* of archives and reports */
 	struct verify_identities authorities; /* of timestamps */
+	struct verify_level *first_level, *last_level;
 	struct verify_delay longest_delay;
 	struct verify_record *records, *last_record;
 	struct verify_counts checked;
@@ -129,8 +140,9 @@ int verify_exit_code(const struct verify_result *result);
  * "subject","timestamps"}],"checked":{…},"could_not_check","evidence_records":[{"covers":[path],
  * "exists_since","path","timestamps":[{"algorithm","authority","chain","gen_time","number"}],
  * "valid_until"}],"findings":[{"path","what","where"}],"longest_delay":{"gen_time","microseconds",
- * "path","received_at","sequence"}|null,"signers":[…],"trusted","valid","warnings":[…]};
- * `findings` holds what is wrong or could not be checked. */
+ * "path","received_at","sequence"}|null,"signatures":[{"checkable_until","level","path"}],
+ * "signers":[…],"trusted","valid","warnings":[…]}; `findings` holds what is wrong or could not be
+ * checked. */
 void verify_print(const struct verify_result *result, bool json, FILE *out);
 void verify_result_free(struct verify_result *result); /* NULL-safe */
 

@@ -251,7 +251,12 @@ static int check_signature(struct archive_check *check)
 	}
 	if (!facts.has_timestamp && check->has_manifest && check->manifest.facts.mode == MODE_LIVE)
 		wrong(check, ARCHIVE_SIGNATURE_NAME, "the signature of a live archive needs a timestamp");
-	return verify_note_signature(check->run, check->input->path, ARCHIVE_SIGNATURE_NAME, &facts);
+	result = verify_note_signature(check->run, check->input->path, ARCHIVE_SIGNATURE_NAME, &facts);
+	return result ? result
+	              : verify_note_level(check->run, check->input->path,
+	                                  facts.has_timestamp ? LEVEL_T : LEVEL_B,
+	                                  facts.has_timestamp ? facts.timestamp.authority.not_after_us
+	                                                      : facts.signer.not_after_us);
 }
 
 static int load_document(struct archive_check *check, const char *name, struct buf *text,

@@ -68,6 +68,11 @@ int verify_note_signature(struct run *run, const char *path, const char *where,
                           const struct cms_facts *facts) MUST_CHECK;
 int verify_note_timestamp(struct run *run, const struct timestamp_facts *facts) MUST_CHECK;
 
+/* Notes what a valid signature has reached, and until when that can be checked. 0 or
+ * ERR_NO_MEMORY. */
+int verify_note_level(struct run *run, const char *path, enum level level, int64_t until_us)
+	MUST_CHECK;
+
 /* "61 s", "30 h", "12 days". */
 void verify_span(int64_t span_us, char text[VERIFY_SPAN_SIZE]);
 /* Compares a time that the signer states ("issued_at") with the timestamp over his signature. */

@@ -44,6 +44,21 @@ static void print_identities(const struct verify_identities *list, struct json_w
 	json_end_array(writer);
 }
 
+static void print_levels(const struct verify_result *result, struct json_writer *writer)
+{
+	char level[8];
+	json_begin_array(writer, "signatures");
+	for (const struct verify_level *at = result->first_level; at; at = at->next) {
+		snprintf(level, sizeof level, "B-%s", level_text(at->level));
+		json_begin_object(writer, NULL);
+		json_time(writer, "checkable_until", at->until_us);
+		json_text(writer, "level", level);
+		json_text(writer, "path", at->path);
+		json_end_object(writer);
+	}
+	json_end_array(writer);
+}
+
 static void print_delay(const struct verify_delay *delay, struct json_writer *writer)
 {
 	if (!delay->sequence) {
@@ -111,6 +126,7 @@ static void print_json(const struct verify_result *result, FILE *out)
 	print_records(result, &writer);
 	print_findings(result, &writer, "findings", false);
 	print_delay(&result->longest_delay, &writer);
+	print_levels(result, &writer);
 	print_identities(&result->signers, &writer, "signers");
 	json_boolean(&writer, "trusted", result->trusted);
 	json_boolean(&writer, "valid", verify_exit_code(result) == 0);
@@ -152,6 +168,16 @@ static void tell_records(const struct verify_result *result, FILE *out)
 	}
 }
 
+static void tell_levels(const struct verify_result *result, FILE *out)
+{
+	char until[TIME_TEXT_SIZE];
+	for (const struct verify_level *at = result->first_level; at; at = at->next) {
+		time_format(at->until_us, until);
+		fprintf(out, "%s: its signature is of level B-%s and can be checked until %.10s\n",
+		        at->path, level_text(at->level), until);
+	}
+}
+
 static void print_text(const struct verify_result *result, FILE *out)
 {
 	static const char *const labels[] = {"warning", "not checked", "NOT VALID"};
@@ -166,6 +192,7 @@ static void print_text(const struct verify_result *result, FILE *out)
 	tell_records(result, out);
 	tell_identities(&result->signers, "signed by", out);
 	tell_identities(&result->authorities, "time given by", out);
+	tell_levels(result, out);
 	const struct verify_delay *delay = &result->longest_delay;
 	char span[VERIFY_SPAN_SIZE];
 	verify_span(delay->gen_time_us - delay->received_at_us, span);

@@ -83,3 +83,20 @@ int verify_note_signature(struct run *run, const char *path, const char *where,
 	return status == 0 && facts->has_timestamp ? verify_note_timestamp(run, &facts->timestamp)
 	                                           : status;
 }
+
+int verify_note_level(struct run *run, const char *path, enum level level, int64_t until_us)
+{
+	struct verify_result *result = run->result;
+	struct verify_level *item = arena_alloc(&result->arena, sizeof *item);
+	char *shown = arena_text(&result->arena, path);
+	if (!item || !shown)
+		return ERR_NO_MEMORY;
+	verify_make_visible(shown);
+	*item = (struct verify_level){shown, level, until_us, NULL};
+	if (result->last_level)
+		result->last_level->next = item;
+	else
+		result->first_level = item;
+	result->last_level = item;
+	return 0;
+}

@@ -233,7 +233,7 @@ static int read_timestamp(const SignerInfo *signer, struct slice *ret_token, str
 	return 0;
 }
 
-static int verify_timestamp(const SignerInfo *signer, struct slice roots_pem,
+static int verify_timestamp(const SignerInfo *signer, struct slice roots_pem, struct buf *path,
                             struct cms_facts *facts, struct error *error)
 {
 	struct slice token;
@@ -244,7 +244,9 @@ static int verify_timestamp(const SignerInfo *signer, struct slice roots_pem,
 	struct sha256 imprint = sha256_of(ASN1_STRING_get0_data(signer->signature),
 	                                  (size_t)ASN1_STRING_length(signer->signature));
 	facts->has_timestamp = true;
-	return timestamp_verify_token(token, &imprint, roots_pem, &facts->timestamp, error);
+	struct timestamp_path along = {.complete = path};
+	return timestamp_verify_token_along(token, &imprint, roots_pem, &along, &facts->timestamp,
+	                                    error);
 }
 
 /* Only as make_time writes it. */
@@ -272,11 +274,12 @@ static int read_signing_time(const SignerInfo *signer, int64_t *ret_us, struct e
 	return 0;
 }
 
-int cms_verify(struct slice cms, const struct sha256 *digest, const struct trust_roots *roots,
-               struct cms_facts *ret_facts, struct error *error)
+int cms_verify_along(struct slice cms, const struct sha256 *digest, const struct trust_roots *roots,
+                     struct cms_paths *paths, struct cms_facts *ret_facts, struct error *error)
 {
 	SIGNED_CONTENT_AUTO SignedContent *content = NULL;
 	CERTIFICATES_AUTO STACK_OF(X509) *signer_roots = NULL;
+	CERTIFICATES_AUTO STACK_OF(X509) *path = NULL;
 	struct cms_facts facts = {.trusted = roots->signers.data != NULL};
 	X509 *signer;
 
@@ -288,19 +291,27 @@ int cms_verify(struct slice cms, const struct sha256 *digest, const struct trust
 	SignerInfo *info = signed_content_signer(content);
 	result = read_signing_time(info, &facts.signing_time_us, error);
 	if (result == 0)
-		result = verify_timestamp(info, roots->timestamps, &facts, error);
+		result = verify_timestamp(info, roots->timestamps, paths ? &paths->authority : NULL, &facts,
+		                          error);
 	if (result == 0 && roots->signers.data)
 		result = certificates_read(roots->signers, &signer_roots, error);
 	if (result == 0)
 		result = signed_content_verify_path(
 			content, signer, NULL, signer_roots, PATH_SIGNATURE,
-			facts.has_timestamp ? facts.timestamp.gen_time_us : TIME_NONE, NULL, error);
-	if (result != 0)
-		return result;
-	result = certificate_describe(signer, &facts.signer, error);
+			facts.has_timestamp ? facts.timestamp.gen_time_us : TIME_NONE, &path, error);
+	if (result == 0 && paths)
+		result = certificates_write_der(path, &paths->signer);
+	if (result == 0)
+		result = certificate_describe(signer, &facts.signer, error);
 	if (result == 0)
 		*ret_facts = facts;
 	return result;
+}
+
+int cms_verify(struct slice cms, const struct sha256 *digest, const struct trust_roots *roots,
+               struct cms_facts *ret_facts, struct error *error)
+{
+	return cms_verify_along(cms, digest, roots, NULL, ret_facts, error);
 }
 
 size_t cms_size(struct slice padded)

@@ -59,6 +59,17 @@ struct cms_facts {
 int cms_verify(struct slice cms, const struct sha256 *digest, const struct trust_roots *roots,
                struct cms_facts *ret_facts, struct error *error) MUST_CHECK;
 
+/* Where the paths went that were verified, as struct timestamp_path has them: for who judges them
+ * further. */
+struct cms_paths {
+	struct buf signer;
+	struct buf authority; /* of the signature's timestamp; stays empty without one */
+};
+/* The same, and appends to the paths. */
+int cms_verify_along(struct slice cms, const struct sha256 *digest, const struct trust_roots *roots,
+                     struct cms_paths *paths, struct cms_facts *ret_facts, struct error *error)
+	MUST_CHECK;
+
 /* Size of the DER element that `padded` (a PDF's /Contents) begins with; 0 when it is none. What
  * follows is for the caller to judge. */
 size_t cms_size(struct slice padded);

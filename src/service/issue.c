@@ -11,6 +11,7 @@
 #include "service/issue_work.h"
 
 #define PROGRESS_INTERVAL_US (US_PER_SECOND / 2)
+#define AUTHORITY_PATH_MAX ((size_t)256 << 10)
 #define FILE_CONTENT_MAX ((size_t)10485760)
 /* Where the steps end, in permille. */
 enum {
@@ -93,19 +94,6 @@ static int load_configurations(struct issue_work *work, struct error *error)
 	return OK;
 }
 
-/* A timestamp for a signature: only live documents have one. Whatever validates it and is known now
- * goes inside, for a signature has no place beside. */
-static int stamp(void *context, const struct sha256 *imprint, struct buf *out, struct error *error)
-{
-	struct issue_work *work = context;
-	AUTHORITY_RESULT_AUTO struct authority_result stamped = {0};
-	int result = authorities_timestamp(work->service->authorities, imprint, TIME_NONE, &stamped,
-	                                   NULL, error);
-	return result ? result
-	              : timestamp_token_complete(buf_slice(&stamped.token), buf_slice(&stamped.path),
-	                                         out, error);
-}
-
 static int load(struct issue_work *work, struct error *error)
 {
 	struct service *service = work->service;
@@ -115,7 +103,7 @@ static int load(struct issue_work *work, struct error *error)
 		.certificates_pem = signer_certificates(service->signer),
 		.sign = cms_sign_with_signer,
 		.sign_context = &work->signer,
-		.timestamp = certification->mode == MODE_LIVE ? stamp : NULL,
+		.timestamp = certification->mode == MODE_LIVE ? issue_stamp : NULL,
 		.timestamp_context = work,
 	};
 	snprintf(work->archive_name, sizeof work->archive_name, "%s-evidence.zip",
@@ -309,9 +297,12 @@ static int make_report(struct issue_work *work, const struct report_facts *facts
 	issue_path(work, document->name, path);
 	int result = renderer_draw(work->service->renderer, facts, language, unsigned_path, error);
 	struct pdf_signed made;
+	struct pdf_lasting lasting = {issue_collect, work};
 	work->signer.purpose = SIGNER_REPORT;
 	if (!result)
-		result = pdf_sign(unsigned_path, path, work->issued_at_us, &work->signing, &made, error);
+		result = pdf_sign(unsigned_path, path, work->issued_at_us, &work->signing,
+		                  work->signing.timestamp && work->service->revocation ? &lasting : NULL,
+		                  &made, error);
 	if (!result) {
 		document->size_bytes = made.size_bytes;
 		document->sha256 = made.digest;
@@ -416,9 +407,11 @@ int issue_certification(struct service *service, const struct certification *cer
 		.arena = arena,
 		.issued_at_us = clock_now_us(),
 	};
+	buf_init(&work.authority_path, AUTHORITY_PATH_MAX);
 	int result = issue_take_space(&work, error);
 	if (!result)
 		result = issue(&work, ret_result, error);
 	issue_give_space(&work);
+	buf_free(&work.authority_path);
 	return result;
 }

@@ -4,6 +4,7 @@
 
 #include "proof/archive.h"
 #include "proof/report.h"
+#include "seal/level.h"
 #include "service/issue.h"
 
 #define ISSUE_PATH_MAX 4096
@@ -33,6 +34,10 @@ struct issue_work {
 	struct cms_signing signing;
 	struct cms_signer signer;
 
+	/* Of the last timestamp that was given, for what validates it. */
+	struct buf authority_path;
+	int64_t stamped_us;
+
 	/* Left by the archive for the reports. */
 	char archive_name[DOCUMENT_NAME_SIZE];
 	struct zip_sum archive_sum;
@@ -61,6 +66,14 @@ int issue_each_event(struct issue_work *work, bool with_content,
 
 /* Writes the evidence archive (issue_archive.c). */
 int issue_archive(struct issue_work *work, struct error *error) MUST_CHECK;
+
+/* A timestamp for a signature: only live documents have one (issue_lasting.c). A
+ * cms_timestamp_function. */
+int issue_stamp(void *context, const struct sha256 *imprint, struct buf *out, struct error *error)
+	MUST_CHECK;
+/* What validates the signature just made and its timestamp, where it can be had: the collect of
+ * struct pdf_lasting. ERR_UNAVAILABLE when less would be reached than certification.level wants. */
+int issue_collect(void *context, struct validation_set *set, struct error *error) MUST_CHECK;
 
 /* Room on the disks, of the working directory and of content where that is a directory, over the
  * reserve that registration keeps on each (issue_space.c). Takes as much as the

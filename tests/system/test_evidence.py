@@ -85,7 +85,8 @@ def verify(*paths, trust=None, expected=0, options=()):
     assert done.returncode == expected, (done.returncode, done.stdout, done.stderr)
     result = json.loads(done.stdout)
     assert set(result) == {"authorities", "checked", "could_not_check", "evidence_records",
-                           "findings", "longest_delay", "signers", "trusted", "valid", "warnings"}
+                           "findings", "longest_delay", "signatures", "signers", "trusted",
+                           "valid", "warnings"}
     for someone in result["signers"] + result["authorities"]:
         assert set(someone) - {"first_gen_time", "last_gen_time", "timestamps"} == {
             "issuer", "not_after", "not_before", "sha256", "subject"}
@@ -108,6 +109,15 @@ def test_everything_together_is_valid_and_trusted_under_the_roots(live):
     assert result["checked"]["parts"] == len(live.parts) == 1
     assert result["checked"]["segments"] >= 2
     assert result["checked"]["timestamps"] >= 2
+    ends = {authority["not_after"] for authority in result["authorities"]}
+    levels = {signature["path"]: signature["level"] for signature in result["signatures"]}
+    assert levels == {str(live.archive): "B-T", **{str(r): "B-LTA" for r in live.reports.values()}}
+    assert all(signature["checkable_until"] in ends for signature in result["signatures"])
+
+
+def test_a_report_of_the_test_chain_is_of_level_b(test):
+    result = verify(*test.reports.values(), trust=test.trust)
+    assert {signature["level"] for signature in result["signatures"]} == {"B-B"}
 
 
 def test_without_roots_it_is_valid_with_a_warning_that_says_what_was_not_established(live):
@@ -473,14 +483,16 @@ def text_of(path):
     return re.sub(r"\s+", " ", done.stdout.decode())
 
 
-def test_pdfsig_finds_one_good_signature_over_the_whole_report(live, test, tmp_path):
-    for delivery in (live, test):
+def test_pdfsig_finds_one_good_signature_and_the_whole_report_covered(live, test, tmp_path):
+    """Of a document timestamp it tells what it covers, and verifies none."""
+    for delivery, found in ((live, 2), (test, 1)):
         for report in delivery.reports.values():
             done = subprocess.run(["pdfsig", "-nocert", report], capture_output=True, text=True,
                                   check=False, env={**os.environ, "HOME": str(tmp_path)})
-            assert done.stdout.count("Signature #") == 1, done.stdout + done.stderr
+            assert done.stdout.count("Signature #") == found, done.stdout + done.stderr
             assert "Signature Validation: Signature is Valid." in done.stdout, done.stdout
-            assert "Total document signed" in done.stdout
+            assert done.stdout.count("Total document signed") == 1, done.stdout
+            assert "Total document signed" in done.stdout[done.stdout.index(f"#{found}"):]
             assert "ETSI.CAdES.detached" in done.stdout
 
 

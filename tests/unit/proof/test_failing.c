@@ -51,7 +51,7 @@ static void make_report(void)
 	snprintf(base, sizeof base, "%s/base.pdf", fixture.directory);
 	snprintf(report, sizeof report, "%s/report.pdf", fixture.directory);
 	assert_int_equal(tools_render(facts, LANGUAGE_ENGLISH, base, NULL), 0);
-	assert_int_equal(pdf_sign(base, report, clock_now_us(), &signing, &made, NULL), 0);
+	assert_int_equal(pdf_sign(base, report, clock_now_us(), &signing, NULL, &made, NULL), 0);
 }
 
 static int set_up(void **state)

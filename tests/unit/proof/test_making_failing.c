@@ -235,7 +235,7 @@ static int sign_report(struct error *error)
 	struct pdf_signed made;
 	char base[FIXTURE_PATH_SIZE];
 	snprintf(base, sizeof base, "%s/base.pdf", fixture.directory);
-	return pdf_sign(base, signed_path, fixture.base_us, &signing, &made, error);
+	return pdf_sign(base, signed_path, fixture.base_us, &signing, NULL, &made, error);
 }
 
 static void a_signature_of_a_report(void **state)

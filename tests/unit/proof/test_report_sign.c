@@ -54,7 +54,7 @@ static void render_and_sign(enum language language)
 {
 	struct error error = {0};
 	if (tools_render(&sample.facts, language, base_path, &error) ||
-	    pdf_sign(base_path, signed_path, SIGNED_AT_US, &signing, &last_signed, &error))
+	    pdf_sign(base_path, signed_path, SIGNED_AT_US, &signing, NULL, &last_signed, &error))
 		fail_msg("%s", error.cause);
 	buf_free(&signed_file);
 	tools_read(signed_path, &signed_file);
@@ -344,21 +344,25 @@ static void leaves_nothing_when_it_cannot_sign(void **state)
 	render_and_sign(LANGUAGE_ENGLISH);
 	struct cms_signing refusing = signing;
 	refusing.sign = refuse;
-	assert_int_equal(pdf_sign(base_path, other_path, SIGNED_AT_US, &refusing, &last_signed, &error),
-	                 ERR_UNAVAILABLE);
+	assert_int_equal(
+		pdf_sign(base_path, other_path, SIGNED_AT_US, &refusing, NULL, &last_signed, &error),
+		ERR_UNAVAILABLE);
 	assert_int_equal(access(other_path, F_OK), -1);
 	/* Signed already, cut short, no PDF at all, not there. */
 	assert_int_equal(
-		pdf_sign(signed_path, other_path, SIGNED_AT_US, &signing, &last_signed, &error),
+		pdf_sign(signed_path, other_path, SIGNED_AT_US, &signing, NULL, &last_signed, &error),
 		ERR_REFUSED);
 	tools_write(base_path, slice_make(signed_file.data, 20000));
-	assert_int_equal(pdf_sign(base_path, other_path, SIGNED_AT_US, &signing, &last_signed, &error),
-	                 ERR_REFUSED);
-	tools_write(base_path, slice_of("hello"));
-	assert_int_equal(pdf_sign(base_path, other_path, SIGNED_AT_US, &signing, &last_signed, &error),
-	                 ERR_REFUSED);
 	assert_int_equal(
-		pdf_sign("/nonexistent", other_path, SIGNED_AT_US, &signing, &last_signed, &error), ERR_IO);
+		pdf_sign(base_path, other_path, SIGNED_AT_US, &signing, NULL, &last_signed, &error),
+		ERR_REFUSED);
+	tools_write(base_path, slice_of("hello"));
+	assert_int_equal(
+		pdf_sign(base_path, other_path, SIGNED_AT_US, &signing, NULL, &last_signed, &error),
+		ERR_REFUSED);
+	assert_int_equal(
+		pdf_sign("/nonexistent", other_path, SIGNED_AT_US, &signing, NULL, &last_signed, &error),
+		ERR_IO);
 	assert_int_equal(access(other_path, F_OK), -1);
 }
 

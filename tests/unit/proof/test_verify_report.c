@@ -45,7 +45,7 @@ static void make_report(const struct sample *sample, const char *path)
 	struct error error = {0};
 	snprintf(base, sizeof base, "%s/base.pdf", fixture.directory);
 	if (tools_render(&sample->facts, LANGUAGE_ENGLISH, base, &error) < 0 ||
-	    pdf_sign(base, path, clock_now_us(), &signing, &made, &error))
+	    pdf_sign(base, path, clock_now_us(), &signing, NULL, &made, &error))
 		fail_msg("report: %s %s", error.english, error.cause);
 }
 

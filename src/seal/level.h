@@ -1,0 +1,62 @@
+/* How long a signature can be checked: the levels of a baseline signature (ETSI EN 319 122-1 and
+ * EN 319 142-1, clause 6). Pure. Thread safe. */
+#ifndef SEAL_LEVEL_H
+#define SEAL_LEVEL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/error.h"
+
+struct validation_set;
+
+enum level {
+	LEVEL_B,   /* a signature */
+	LEVEL_T,   /* with a timestamp over it */
+	LEVEL_LT,  /* with all that validates both */
+	LEVEL_LTA, /* with a timestamp over all of that */
+};
+
+/* "B", "T", "LT", "LTA". */
+const char *level_text(enum level level);
+bool level_parse(const char *text, enum level *ret_level);
+
+/* A signature that was verified, with its timestamps. Paths are DER: a certificate, its issuers',
+ * the root's, one after the other. */
+struct level_proof {
+	struct slice signer;    /* path */
+	struct slice authority; /* path, of the timestamp over the signature */
+	int64_t signed_us;      /* its time */
+	struct slice last;      /* path, of the timestamp over all; size 0: there is none */
+	int64_t last_us;        /* its time */
+};
+
+#define LEVEL_CAUSE_SIZE ERROR_CAUSE_MAX
+
+/* Judges a signature that has a timestamp by what is in the set: LEVEL_T with the cause when some
+ * of it is missing, else LEVEL_LT or, with a last timestamp, LEVEL_LTA. What the last timestamp's
+ * own authority lacks is for the next one to bring. 0, ERR_INVALID_EVIDENCE when a certificate was
+ * revoked, or ERR_NO_MEMORY. */
+int level_judge(const struct level_proof *proof, const struct validation_set *set,
+                enum level *ret_level, char ret_cause[LEVEL_CAUSE_SIZE], struct error *error)
+	MUST_CHECK;
+
+struct revocation_client;
+
+/* What is to be validated, before anything was collected for it. */
+struct level_wanted {
+	struct slice signer_pem; /* the signer's certificate and its issuers', up to the root */
+	struct slice authority;  /* path, of the timestamp over the signature */
+	int64_t signed_us;       /* its time */
+};
+
+/* Gets into the empty set all that validates a signature and its timestamp, from where their
+ * certificates name it (revocation_client.h): may wait. LEVEL_LT; or LEVEL_T with the cause where
+ * some of it cannot be had: the set is then empty again. 0, ERR_INVALID_EVIDENCE when a certificate
+ * was revoked, ERR_TOO_LARGE, ERR_NO_MEMORY. */
+int level_collect(struct revocation_client *client, const struct level_wanted *wanted,
+                  struct validation_set *set, enum level *ret_level,
+                  char ret_cause[LEVEL_CAUSE_SIZE], struct error *error) MUST_CHECK;
+
+#endif
