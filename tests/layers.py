@@ -52,11 +52,13 @@ PUBLIC = {
 
 def headers_of_others(root):
     """(where, folder, folder of the header, header) of each include."""
-    for path in sorted(root.glob("src/**/*.[ch]")):
+    for path in sorted(root.glob("src/**/*")):
+        if path.suffix not in (".c", ".h", ".cc"):
+            continue
         folder = path.relative_to(root / "src").parts[0]
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-            match = re.match(r'\s*#include "([a-z]+)/([a-z0-9_./]+)"', line)
-            if match and match[1] != folder:
+            match = re.match(r'\s*#\s*include\s*["<](?:\.\./)*([a-z]+)/([a-z0-9_./]+)[">]', line)
+            if match and match[1] in MAY_INCLUDE and match[1] != folder:
                 yield f"{path}:{number}", folder, match[1], match[2]
 
 
@@ -94,14 +96,34 @@ def wrong_arrows(root):
     page = root / "docs" / "architecture.md"
     picture = re.search(r"```mermaid\n(.*?)```", page.read_text(encoding="utf-8"), re.S)
     drawn = set()
-    for line in picture[1].splitlines() if picture else ():
+    for line in picture[1].splitlines()[1:] if picture else ():
         arrow = re.fullmatch(r"\s*(\w+) --> (\w+(?: & \w+)*)", line)
         if arrow:
             drawn |= {(arrow[1], other) for other in arrow[2].split(" & ")}
+        else:
+            yield f"{page}: '{line.strip()}' in the picture is not understood"
     for folder, other in sorted(needed - drawn):
         yield f"{page}: the picture lacks {folder} --> {other}"
     for folder, other in sorted(drawn - needed):
         yield f"{page}: the picture has {folder} --> {other}, which is not so, or follows from others"
+
+
+def wrong_rows(root):
+    """The page's table says of each folder what MAY_INCLUDE says, in an order that has what it may
+    use above it."""
+    page = root / "docs" / "architecture.md"
+    above = []
+    text = page.read_text(encoding="utf-8")
+    for folder, words in re.findall(r"^\| `(\w+)` \|.*\| ([^|]+) \|$", text, re.M):
+        listed, _, but = words.partition("all above")
+        said = {name for name in listed.split(", ") if name and name != "nothing"}
+        if words.startswith("all above"):
+            said = set(above) - set(but.removeprefix(" but ").split(", "))
+        if said != MAY_INCLUDE.get(folder) or not said <= set(above):
+            yield f"{page}: the table says that {folder} may use: {words}"
+        above.append(folder)
+    for folder in sorted(MAY_INCLUDE.keys() - set(above)):
+        yield f"{page}: the table lacks {folder}"
 
 
 def folders_of_src(path):
@@ -141,6 +163,7 @@ def main():
     found = [f"src/{name} has no list of what it may include" for name in folders ^ MAY_INCLUDE.keys()]
     found += faults(root)
     found += wrong_arrows(root)
+    found += wrong_rows(root)
     found += misplaced_tests(root)
     print("\n".join(found))
     print(f"{len(folders) - bool(found)} passed, {len(found)} failed")
