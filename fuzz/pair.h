@@ -36,10 +36,10 @@ static inline void pair_free(struct pair *pair)
 static inline void pair_require(int result, const struct revocation_facts *facts, const char *what)
 {
 	bool revoked = facts->status == REVOCATION_STATUS_REVOKED;
-	bool good = result == 0 ? facts->reason >= REVOCATION_REASON_NONE && facts->reason != 1234 &&
-	                              facts->issued_us != TIME_NONE &&
-	                              (facts->revoked_us != TIME_NONE) == revoked
-	                        : memcmp(facts, &untouched, sizeof untouched) == 0;
+	bool good = !result ? facts->reason >= REVOCATION_REASON_NONE && facts->reason != 1234 &&
+	                          facts->issued_us != TIME_NONE &&
+	                          (facts->revoked_us != TIME_NONE) == revoked
+	                    : memcmp(facts, &untouched, sizeof untouched) == 0;
 
 	if (good)
 		return;

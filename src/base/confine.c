@@ -89,18 +89,18 @@ int confine_calls(const struct confine_call *calls, size_t count, struct error *
 	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(EPERM));
 	int result = filter ? 0 : -ENOMEM;
 
-	for (size_t i = 0; result == 0 && i < sizeof basic_calls / sizeof *basic_calls; i++)
+	for (size_t i = 0; !result && i < sizeof basic_calls / sizeof *basic_calls; i++)
 		result = allow(filter, &basic_calls[i]);
-	for (size_t i = 0; result == 0 && i < count; i++)
+	for (size_t i = 0; !result && i < count; i++)
 		result = allow(filter, &calls[i]);
 	/* Its flags cannot be looked at; a libc that misses it takes clone. */
-	if (result == 0)
+	if (!result)
 		result = seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
-	if (result == 0)
+	if (!result)
 		result = seccomp_load(filter); /* sets no_new_privs, too */
 	if (filter)
 		seccomp_release(filter);
-	if (result == 0)
+	if (!result)
 		return OK;
 	return error_cause(error, ERR_REFUSED, "seccomp: %s", strerror(-result));
 }

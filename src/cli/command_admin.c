@@ -25,9 +25,9 @@ static int add_argument(const struct admin_parameter *parameter, const char *val
 	char whole[PATH_MAX];
 	if (parameter->kind == ADMIN_PATH)
 		value = absolute_path(value, whole);
-	int code = admin_check_value(parameter, slice_of(value), error);
-	if (code)
-		return code;
+	int result = admin_check_value(parameter, slice_of(value), error);
+	if (result)
+		return result;
 	if (parameter->kind == ADMIN_INTEGER)
 		json_integer(writer, parameter->name, strtoll(value, NULL, 10));
 	else if (parameter->kind == ADMIN_SWITCH)
@@ -53,9 +53,9 @@ static int gather(const struct command_line *line, const struct admin_operation 
 			value = line->arguments[used++];
 		if (!value && at->required)
 			return error_set(error, ERR_USAGE, MSG_ADMIN_MISSING, label, NULL);
-		int code = value ? add_argument(at, value, writer, error) : OK;
-		if (code)
-			return code;
+		int result = value ? add_argument(at, value, writer, error) : OK;
+		if (result)
+			return result;
 	}
 	json_end_object(writer);
 	if (used < line->argument_count)

@@ -135,12 +135,12 @@ static int tell_ready(const struct command_line *line, const struct settings *se
 	BUF_AUTO struct buf text;
 	buf_init(&text, (size_t)64 * 1024);
 	ready_document(settings, node, demo, &text);
-	int code = buf_check(&text);
+	int result = buf_check(&text);
 	const char *path = command_option(line, "ready-file");
-	if (!code && path)
-		code = durable_replace(path, 0600, buf_slice(&text), error);
-	if (code)
-		return code;
+	if (!result && path)
+		result = durable_replace(path, 0600, buf_slice(&text), error);
+	if (result)
+		return result;
 	if (line->json)
 		fputs(text.data, stdout);
 	else
@@ -169,20 +169,20 @@ int command_dev(const struct command_line *line)
 	if (exit_code)
 		return exit_code;
 	serving_log(&config);
-	int code = settle_addresses(&config, &error);
-	if (!code)
-		code = node_open(&config.settings, true, &node, &error);
-	if (!code)
-		code = node_check_history(node, &error);
-	if (!code)
-		code = node_write_trust(node, &error);
-	if (!code)
-		code = demo_prepare(node_admin(node), &demo, &error);
-	if (!code)
-		code = node_listen(node, &error);
-	if (!code)
-		code = tell_ready(line, &config.settings, node, &demo, &error);
-	exit_code = code ? fail(line, code, &error) : node_wait(node);
+	int result = settle_addresses(&config, &error);
+	if (!result)
+		result = node_open(&config.settings, true, &node, &error);
+	if (!result)
+		result = node_check_history(node, &error);
+	if (!result)
+		result = node_write_trust(node, &error);
+	if (!result)
+		result = demo_prepare(node_admin(node), &demo, &error);
+	if (!result)
+		result = node_listen(node, &error);
+	if (!result)
+		result = tell_ready(line, &config.settings, node, &demo, &error);
+	exit_code = result ? fail(line, result, &error) : node_wait(node);
 	node_close(node);
 	explicit_bzero(&demo, sizeof demo);
 	return exit_code;

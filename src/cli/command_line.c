@@ -177,15 +177,15 @@ int command_misused(const struct command_line *line, const char *format, ...)
 int command_settings(const struct command_line *line, const struct config_sources *sources,
                      struct config *ret_config)
 {
-	int code = config_load(sources, ret_config);
-	if (code == ERR_USAGE) {
+	int result = config_load(sources, ret_config);
+	if (result == ERR_USAGE) {
 		char *problems = ret_config->problems.data;
 		problems[ret_config->problems.size - 1] = '\0'; /* the last line feed */
-		tell(line, error_code_text(code), problems, NULL);
-		return error_exit_code(code);
+		tell(line, error_code_text(result), problems, NULL);
+		return error_exit_code(result);
 	}
-	if (code) {
-		struct error error = {.code = code};
+	if (result) {
+		struct error error = {.code = result};
 		return command_fail(line, &error);
 	}
 	if (ret_config->warnings.size && !sources->serving)

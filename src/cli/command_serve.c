@@ -26,14 +26,14 @@ int command_init(const struct command_line *line)
 	int exit_code = command_settings(line, &sources, &config);
 	if (exit_code)
 		return exit_code;
-	int code = node_open(&config.settings, true, &node, &error);
-	if (!code)
-		code = node_check_history(node, &error);
-	if (!code)
-		code = node_write_trust(node, &error);
+	int result = node_open(&config.settings, true, &node, &error);
+	if (!result)
+		result = node_check_history(node, &error);
+	if (!result)
+		result = node_write_trust(node, &error);
 	node_close(node);
-	if (code)
-		return fail(line, code, &error);
+	if (result)
+		return fail(line, result, &error);
 	char store[1024];
 	db_shown_url(config.settings.store_url, store, sizeof store);
 	if (line->json)
@@ -96,18 +96,18 @@ int command_serve(const struct command_line *line)
 	if (exit_code)
 		return exit_code;
 	serving_log(&config);
-	int code = node_open(&config.settings, false, &node, &error);
-	if (!code)
-		code = node_check_history(node, &error);
-	if (!code)
-		code = node_write_trust(node, &error);
-	if (!code)
-		code = node_listen(node, &error);
-	if (code) {
+	int result = node_open(&config.settings, false, &node, &error);
+	if (!result)
+		result = node_check_history(node, &error);
+	if (!result)
+		result = node_write_trust(node, &error);
+	if (!result)
+		result = node_listen(node, &error);
+	if (result) {
 		log_error("not_started", "message", error_message(&error, LANGUAGE_ENGLISH), "cause",
 		          error.cause);
 		node_close(node);
-		return error_exit_code(code);
+		return error_exit_code(result);
 	}
 	warn_of_promises(&config.settings, node);
 	char port[8], admin_port[8];

@@ -65,11 +65,11 @@ int command_migrate(const struct command_line *line)
 	if (exit_code)
 		return exit_code;
 	struct db_options options = settings_store(&config.settings, false);
-	int code = store_migrate(&options, dry_run, &steps, &error);
-	if (!code)
-		code = buf_check(&steps);
-	if (code)
-		return fail(line, code, &error);
+	int result = store_migrate(&options, dry_run, &steps, &error);
+	if (!result)
+		result = buf_check(&steps);
+	if (result)
+		return fail(line, result, &error);
 	print_steps(line, &steps, !dry_run && steps.size);
 	return 0;
 }
@@ -85,14 +85,14 @@ int command_restore(const struct command_line *line)
 		return exit_code;
 	if (!realpath(line->arguments[0], directory))
 		return command_misused(line, "%s: %s.", line->arguments[0], strerror(errno));
-	int code = durable_make_directory(config.settings.service_data_dir, &error);
-	if (code)
-		return fail(line, code, &error);
+	int result = durable_make_directory(config.settings.service_data_dir, &error);
+	if (result)
+		return fail(line, result, &error);
 	struct content_options content = settings_content(&config.settings, true);
 	struct db_options store = settings_store(&config.settings, false);
-	code = backup_restore(directory, &store, &content, &facts, &error);
-	if (code)
-		return fail(line, code, &error);
+	result = backup_restore(directory, &store, &content, &facts, &error);
+	if (result)
+		return fail(line, result, &error);
 	char time[TIME_TEXT_SIZE];
 	time_format(facts.created_at_us, time);
 	if (line->json)
@@ -124,15 +124,15 @@ int command_accept_rollback(const struct command_line *line)
 	const char *reason = command_option(line, "reason");
 	if (!reason)
 		return command_misused(line, "--reason is missing. See --help.");
-	int code = admin_check_value(&parameter, slice_of(reason), &error);
-	if (code)
-		return fail(line, code, &error);
+	int result = admin_check_value(&parameter, slice_of(reason), &error);
+	if (result)
+		return fail(line, result, &error);
 	int exit_code = command_settings(line, &line->sources, &config);
 	if (exit_code)
 		return exit_code;
-	code = node_accept_rollback(&config.settings, slice_of(reason), &history, &error);
-	if (code)
-		return fail(line, code, &error);
+	result = node_accept_rollback(&config.settings, slice_of(reason), &history, &error);
+	if (result)
+		return fail(line, result, &error);
 	print_accepted(line, &history);
 	return 0;
 }

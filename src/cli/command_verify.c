@@ -38,14 +38,14 @@ static int read_roots(const struct command_line *line, const char *own, struct b
                       struct slice *ret_roots, struct error *error)
 {
 	const char *paths[] = {command_option(line, "trust"), command_option(line, own)};
-	int code = 0;
+	int result = 0;
 	buf_init(text, ROOTS_MAX);
-	for (size_t i = 0; i < 2 && !code; i++)
+	for (size_t i = 0; i < 2 && !result; i++)
 		if (paths[i])
-			code = verify_read_roots(paths[i], text, error);
-	if (!code && (paths[0] || paths[1]))
+			result = verify_read_roots(paths[i], text, error);
+	if (!result && (paths[0] || paths[1]))
 		*ret_roots = buf_slice(text);
-	return code;
+	return result;
 }
 
 static int read_pins(const struct command_line *line, struct question *question,
@@ -66,14 +66,14 @@ static int read_pins(const struct command_line *line, struct question *question,
 static int read_question(const struct command_line *line, struct question *question,
                          struct error *error)
 {
-	int code =
+	int result =
 		read_roots(line, "trust-signer", &question->signer_roots, &question->roots.signers, error);
-	if (!code)
-		code = read_roots(line, "trust-timestamps", &question->timestamp_roots,
-		                  &question->roots.timestamps, error);
+	if (!result)
+		result = read_roots(line, "trust-timestamps", &question->timestamp_roots,
+		                    &question->roots.timestamps, error);
 	question->options.receipts = question->receipts;
 	question->options.receipt_count = command_options(line, "receipt", question->receipts);
-	return code ? code : read_pins(line, question, error);
+	return result ? result : read_pins(line, question, error);
 }
 
 int command_verify(const struct command_line *line)

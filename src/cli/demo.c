@@ -75,9 +75,9 @@ static int write_keys(const struct admin *admin, const struct demo *demo, struct
 	demo_members(demo, &writer);
 	json_end_object(&writer);
 	buf_add_byte(&text, '\n');
-	int code = buf_check(&text);
-	if (code)
-		return code;
+	int result = buf_check(&text);
+	if (result)
+		return result;
 	char path[PATH_MAX];
 	keys_path(admin, path);
 	return durable_replace(path, 0600, buf_slice(&text), error);
@@ -102,18 +102,18 @@ static int run(struct admin *admin, const char *operation, struct arena *arena,
 			json_text(&writer, arguments[0], arguments[1]);
 	json_end_object(&writer);
 	struct json *json;
-	int code = buf_check(&given);
-	if (!code)
-		code = json_parse(arena, buf_slice(&given), NULL, &json, error);
-	if (!code)
-		code = admin_run(admin, admin_find(slice_of(operation)), json, &answer, error);
+	int result = buf_check(&given);
+	if (!result)
+		result = json_parse(arena, buf_slice(&given), NULL, &json, error);
+	if (!result)
+		result = admin_run(admin, admin_find(slice_of(operation)), json, &answer, error);
 	/* The answer's tree may point into its text. */
-	const char *kept = code ? NULL : arena_copy(arena, answer.data, answer.size);
-	if (!code && !kept)
-		code = ERR_NO_MEMORY;
-	if (!code)
-		code = json_parse(arena, slice_make(kept, answer.size), NULL, ret_answer, error);
-	return code;
+	const char *kept = result ? NULL : arena_copy(arena, answer.data, answer.size);
+	if (!result && !kept)
+		result = ERR_NO_MEMORY;
+	if (!result)
+		result = json_parse(arena, slice_make(kept, answer.size), NULL, ret_answer, error);
+	return result;
 }
 
 /* Without its own file, the account is the first of that name. */
@@ -121,24 +121,24 @@ static int find_account(struct admin *admin, struct arena *arena, struct demo *d
                         struct error *error)
 {
 	struct account_list list;
-	int code =
+	int result =
 		store_list_accounts(admin->store, slice_of(""), 100, clock_now_us(), arena, &list, error);
 	bool known = false;
-	for (size_t i = 0; !code && i < list.count; i++)
+	for (size_t i = 0; !result && i < list.count; i++)
 		known |= strcmp(list.items[i].account_id, demo->account_id) == 0;
 	if (!known)
 		*demo = (struct demo){0};
-	for (size_t i = 0; !code && !known && i < list.count && !*demo->account_id; i++)
+	for (size_t i = 0; !result && !known && i < list.count && !*demo->account_id; i++)
 		if (strcmp(list.items[i].name, ACCOUNT_NAME) == 0)
 			memcpy(demo->account_id, list.items[i].account_id, ID_SIZE);
-	if (code || *demo->account_id)
-		return code;
+	if (result || *demo->account_id)
+		return result;
 	struct json *answer;
 	const char *const arguments[] = {"name", ACCOUNT_NAME, "credits", DEMO_CREDITS, NULL};
-	code = run(admin, "account create", arena, arguments, &answer, error);
-	if (!code)
+	result = run(admin, "account create", arena, arguments, &answer, error);
+	if (!result)
 		copy_text(answer, "account_id", demo->account_id, ID_SIZE);
-	return code;
+	return result;
 }
 
 static int find_channel(struct admin *admin, struct arena *arena, enum modality modality,
@@ -146,27 +146,27 @@ static int find_channel(struct admin *admin, struct arena *arena, enum modality 
 {
 	char *channel_id = demo->channels[modality].channel_id;
 	struct channel_list list;
-	int code = store_list_channels(admin->store, slice_of(demo->account_id), slice_of(""), 100,
-	                               arena, &list, error);
+	int result = store_list_channels(admin->store, slice_of(demo->account_id), slice_of(""), 100,
+	                                 arena, &list, error);
 	bool known = false;
-	for (size_t i = 0; !code && i < list.count; i++)
+	for (size_t i = 0; !result && i < list.count; i++)
 		known |= strcmp(list.items[i].channel_id, channel_id) == 0;
-	for (size_t i = 0; !code && !known && i < list.count; i++)
+	for (size_t i = 0; !result && !known && i < list.count; i++)
 		if (list.items[i].modality == modality) {
 			memcpy(channel_id, list.items[i].channel_id, ID_SIZE);
 			known = true;
 		}
-	if (code || known)
-		return code;
+	if (result || known)
+		return result;
 	struct json *answer;
 	const char *const arguments[] = {
 		"account",   demo->account_id,        "name",     channel_names[modality],
 		"declarant", "Example Company, S.L.", "modality", modality_text(modality),
 		NULL};
-	code = run(admin, "channel create", arena, arguments, &answer, error);
-	if (!code)
+	result = run(admin, "channel create", arena, arguments, &answer, error);
+	if (!result)
 		copy_text(answer, "channel_id", channel_id, ID_SIZE);
-	return code;
+	return result;
 }
 
 static int find_key(struct admin *admin, struct arena *arena, enum modality modality,
@@ -175,21 +175,21 @@ static int find_key(struct admin *admin, struct arena *arena, enum modality moda
 	char *key = demo->channels[modality].keys[mode];
 	struct key_identity identity;
 	struct sha256 digest = sha256_of(key, strlen(key));
-	int code = *key ? store_find_key(admin->store, &digest, &identity, error) : ERR_NOT_FOUND;
-	if (!code && !identity.revoked &&
+	int result = *key ? store_find_key(admin->store, &digest, &identity, error) : ERR_NOT_FOUND;
+	if (!result && !identity.revoked &&
 	    strcmp(identity.channel_id, demo->channels[modality].channel_id) == 0)
 		return OK;
-	if (code && code != ERR_NOT_FOUND)
-		return code;
+	if (result && result != ERR_NOT_FOUND)
+		return result;
 	error_clear(error);
 	struct json *answer;
 	const char *const arguments[] = {
 		"channel", demo->channels[modality].channel_id, "mode", mode_text(mode), "name", "demo",
 		NULL};
-	code = run(admin, "key create", arena, arguments, &answer, error);
-	if (!code)
+	result = run(admin, "key create", arena, arguments, &answer, error);
+	if (!result)
 		copy_text(answer, "key", key, KEY_TEXT_MAX);
-	return code;
+	return result;
 }
 
 int demo_prepare(struct admin *admin, struct demo *ret_demo, struct error *error)
@@ -198,17 +198,17 @@ int demo_prepare(struct admin *admin, struct demo *ret_demo, struct error *error
 	arena_init(&arena, (size_t)16 << 20);
 	struct demo demo = {0};
 	read_keys(admin, &demo);
-	int code = find_account(admin, &arena, &demo, error);
-	for (int i = 0; !code && i < DEMO_CHANNELS; i++) {
+	int result = find_account(admin, &arena, &demo, error);
+	for (int i = 0; !result && i < DEMO_CHANNELS; i++) {
 		enum modality modality = (enum modality)i;
-		code = find_channel(admin, &arena, modality, &demo, error);
-		for (int mode = MODE_LIVE; !code && mode <= MODE_TEST; mode++)
-			code = find_key(admin, &arena, modality, (enum mode)mode, &demo, error);
+		result = find_channel(admin, &arena, modality, &demo, error);
+		for (int mode = MODE_LIVE; !result && mode <= MODE_TEST; mode++)
+			result = find_key(admin, &arena, modality, (enum mode)mode, &demo, error);
 	}
-	if (!code)
-		code = write_keys(admin, &demo, error);
-	if (!code)
+	if (!result)
+		result = write_keys(admin, &demo, error);
+	if (!result)
 		*ret_demo = demo;
 	explicit_bzero(&demo, sizeof demo);
-	return code;
+	return result;
 }

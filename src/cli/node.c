@@ -113,9 +113,9 @@ static int create_authorities(struct node *node, struct error *error)
 		if (!items[i].url || (kind && !authority_kind_parse(slice_of(kind), &items[i].kind)))
 			return error_cause(error, ERR_VALIDATION, "tsa.url or tsa.kind");
 	}
-	int code =
+	int result =
 		network_list_parse(slice_of(settings->tsa_allow_networks), &options.guard.allowed, error);
-	return code ? code : authorities_create(&options, &node->authorities, error);
+	return result ? result : authorities_create(&options, &node->authorities, error);
 }
 
 static int create_revocation_client(struct node *node, struct error *error)
@@ -124,10 +124,10 @@ static int create_revocation_client(struct node *node, struct error *error)
 		.signer = node->signer,
 		.timeout_ms = (int)(node->settings->revocation_timeout / 1000),
 	};
-	int code = network_list_parse(slice_of(node->settings->revocation_allow_networks),
-	                              &options.guard.allowed, error);
-	if (code)
-		return code;
+	int result = network_list_parse(slice_of(node->settings->revocation_allow_networks),
+	                                &options.guard.allowed, error);
+	if (result)
+		return result;
 	node->revocation = revocation_client_create(&options);
 	return node->revocation ? OK : ERR_NO_MEMORY;
 }
@@ -212,29 +212,30 @@ int node_open(const struct settings *settings, bool create, struct node **ret_no
 	node->lock_file = -1;
 	node->renderer.program = -1;
 	prepare_process(node);
-	int code = OK;
+	int result = OK;
 	if (!create && access(settings->service_data_dir, F_OK) != 0)
-		code = error_set(error, ERR_NOT_FOUND, MSG_STORE_ABSENT, settings->service_data_dir, NULL);
-	if (!code)
-		code = durable_make_directory(settings->service_data_dir, error);
-	if (!code)
-		code = lock_directory(node, error);
-	if (!code)
-		code = start_signer(node, error);
-	if (!code)
+		result =
+			error_set(error, ERR_NOT_FOUND, MSG_STORE_ABSENT, settings->service_data_dir, NULL);
+	if (!result)
+		result = durable_make_directory(settings->service_data_dir, error);
+	if (!result)
+		result = lock_directory(node, error);
+	if (!result)
+		result = start_signer(node, error);
+	if (!result)
 		log_start(); /* after the signer: a forked process has no such thread */
-	if (!code)
-		code = renderer_find(&node->renderer, error);
-	if (!code)
-		code = create_authorities(node, error);
-	if (!code)
-		code = create_revocation_client(node, error);
-	if (!code)
-		code = service_open(settings, create, &node->service, error);
-	node->service_open = !code;
-	if (code) {
+	if (!result)
+		result = renderer_find(&node->renderer, error);
+	if (!result)
+		result = create_authorities(node, error);
+	if (!result)
+		result = create_revocation_client(node, error);
+	if (!result)
+		result = service_open(settings, create, &node->service, error);
+	node->service_open = !result;
+	if (result) {
 		node_close(node);
-		return code;
+		return result;
 	}
 	node->service.signer = node->signer;
 	node->service.renderer = &node->renderer;
@@ -244,10 +245,10 @@ int node_open(const struct settings *settings, bool create, struct node **ret_no
 	                             .store = node->service.store,
 	                             .content = node->service.content,
 	                             .service = &node->service};
-	code = signers_join(&node->service, error);
-	if (code) {
+	result = signers_join(&node->service, error);
+	if (result) {
 		node_close(node);
-		return code;
+		return result;
 	}
 	*ret_node = node;
 	return OK;
@@ -256,14 +257,14 @@ int node_open(const struct settings *settings, bool create, struct node **ret_no
 int node_check_history(struct node *node, struct error *error)
 {
 	struct history history;
-	int code = history_check(node->service.store, node->signer, &history, error);
-	if (!code && history.known.round == 0 && history.found.round > 0) {
+	int result = history_check(node->service.store, node->signer, &history, error);
+	if (!result && history.known.round == 0 && history.found.round > 0) {
 		char round[24];
 		snprintf(round, sizeof round, "%lld", (long long)history.found.round);
 		log_warning("store_taken_as_found", "round", round, "meaning",
 		            "this node has never seen the store: whether it went back cannot be told");
 	}
-	return code == ERR_NO_SPACE ? OK : code; /* the mark lags until there is room */
+	return result == ERR_NO_SPACE ? OK : result; /* the mark lags until there is room */
 }
 
 int node_accept_rollback(const struct settings *settings, struct slice reason,
@@ -278,26 +279,26 @@ int node_accept_rollback(const struct settings *settings, struct slice reason,
 	node->renderer.program = -1;
 	prepare_process(node);
 	struct db_options options = settings_store(settings, false);
-	int code = lock_directory(node, error);
-	if (!code)
-		code = start_signer(node, error);
-	if (!code)
-		code = store_open(&options, &store, error);
-	if (!code)
-		code = history_accept(store, node->signer, settings->service_data_dir, reason, ret_history,
-		                      error);
+	int result = lock_directory(node, error);
+	if (!result)
+		result = start_signer(node, error);
+	if (!result)
+		result = store_open(&options, &store, error);
+	if (!result)
+		result = history_accept(store, node->signer, settings->service_data_dir, reason,
+		                        ret_history, error);
 	store_close(store);
 	node_close(node);
-	return code;
+	return result;
 }
 
 int node_listen(struct node *node, struct error *error)
 {
-	int code = jobs_start(&node->service, &node->jobs, error);
-	if (!code)
-		code = admin_server_start(&node->admin, node->settings->service_admin_socket,
-		                          &node->admin_server, error);
-	return code ? code : http_start(&node->service, &node->http, error);
+	int result = jobs_start(&node->service, &node->jobs, error);
+	if (!result)
+		result = admin_server_start(&node->admin, node->settings->service_admin_socket,
+		                            &node->admin_server, error);
+	return result ? result : http_start(&node->service, &node->http, error);
 }
 
 struct service *node_service(struct node *node)
@@ -326,11 +327,11 @@ int node_write_trust(struct node *node, struct error *error)
 	buf_init(&roots, TRUST_MAX);
 	buf_add_slice(&roots, signer_trust(node->signer));
 	authorities_trust(node->authorities, &roots);
-	int code = signers_add_roots(node->service.store, &roots, error);
-	if (!code)
-		code = buf_check(&roots);
-	if (code)
-		return code;
+	int result = signers_add_roots(node->service.store, &roots, error);
+	if (!result)
+		result = buf_check(&roots);
+	if (result)
+		return result;
 	char path[PATH_MAX];
 	snprintf(path, sizeof path, "%s/trust.pem", node->settings->service_data_dir);
 	return durable_replace(path, 0644, buf_slice(&roots), error);

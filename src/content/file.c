@@ -51,8 +51,8 @@ struct file_reader {
 
 static int fail(struct error *error, const char *what, int number)
 {
-	int code = number == ENOENT || number == ENOTDIR ? ERR_NOT_FOUND : file_code(number);
-	return error_cause(error, code, "content: %s: %s", what, strerrordesc_np(number));
+	int result = number == ENOENT || number == ENOTDIR ? ERR_NOT_FOUND : file_code(number);
+	return error_cause(error, result, "content: %s: %s", what, strerrordesc_np(number));
 }
 
 static bool is_settled(const struct file_store *store, const char *path)
@@ -127,11 +127,11 @@ static int walk(struct file_store *store, const char *name, bool make, const cha
 /* A place that is none, or not ours, is a wrong setting; anything else is told as what it is. */
 static int cannot_open(const char *place, struct error *error)
 {
-	int code = errno == ENOENT || errno == ENOTDIR || errno == EACCES || errno == EPERM ||
-	                   errno == EROFS || errno == ELOOP || errno == ENAMETOOLONG
-	               ? ERR_VALIDATION
-	               : file_code(errno);
-	return error_set(error, code, MSG_CONTENT_DIRECTORY, place, strerrordesc_np(errno), NULL);
+	int result = errno == ENOENT || errno == ENOTDIR || errno == EACCES || errno == EPERM ||
+	                     errno == EROFS || errno == ELOOP || errno == ENAMETOOLONG
+	                 ? ERR_VALIDATION
+	                 : file_code(errno);
+	return error_set(error, result, MSG_CONTENT_DIRECTORY, place, strerrordesc_np(errno), NULL);
 }
 
 static int open_root(const struct content_options *options, const char *place, int *ret_root,
@@ -149,9 +149,9 @@ static int file_open(const struct content_options *options, const char *place,
                      struct content_store **ret_store, struct error *error)
 {
 	DESCRIPTOR_AUTO int root = -1;
-	int code = open_root(options, place, &root, error);
-	if (code)
-		return code;
+	int result = open_root(options, place, &root, error);
+	if (result)
+		return result;
 	DESCRIPTOR_AUTO int incoming = make_directory(root, INCOMING);
 	if (incoming < 0)
 		return cannot_open(place, error);

@@ -70,7 +70,7 @@ static int close_staged(struct pass *pass)
 		return result;
 	result = seal_close(&sealer->sealing, pass->error);
 	kept_lease_rest(&sealer->lease);
-	pass->refused = result != OK;
+	pass->refused = result;
 	if (!result)
 		result = check_history(sealer, pass->error);
 	/* Certifications that wait for it need not wait for the whole pass. */

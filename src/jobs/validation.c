@@ -54,7 +54,7 @@ static void look(struct sha256 *told, const struct service *service, const char 
 	size_t count = 0;
 	int result = revocation_fetch(service->revocation, path, &at, &set, verdicts, &count, &error);
 
-	if (result == 0)
+	if (!result)
 		tell(told, of, verdicts, count);
 	else if (is_new(told, of, "failed", error_reason(&error, result)))
 		log_warning("validation_data_unknown", "of", of, "cause", error_reason(&error, result));

@@ -163,9 +163,9 @@ static int add_headers(struct http_transfer *transfer, struct error *error)
 	/* libcurl 7.88 signs headers that are left out in this way as if they were sent. */
 	bool is_signed = request->aws_sigv4 != NULL;
 	int result = is_signed && !request->content_type ? 0 : add_header(transfer, type, error);
-	if (result == 0 && !is_signed)
+	if (!result && !is_signed)
 		result = add_header(transfer, "Expect:", error);
-	for (size_t i = 0; result == 0 && i < request->header_count; i++)
+	for (size_t i = 0; !result && i < request->header_count; i++)
 		result = add_header(transfer, request->headers[i], error);
 	return result;
 }
@@ -272,7 +272,7 @@ int transfer_prepare(struct http_transfer *transfer, const struct http_request *
 	if (!transfer->easy)
 		return ERR_NO_MEMORY;
 	int result = add_headers(transfer, error);
-	if (result != 0)
+	if (result)
 		return result;
 	if (set_options(transfer) != CURLE_OK)
 		return error_cause(error, ERR_NO_MEMORY, "libcurl does not take an option");
@@ -335,7 +335,7 @@ int http_send(const struct http_request *request, struct http_answer *ret_answer
 	thread_may_wait();
 
 	int result = transfer_prepare(&transfer, request, error);
-	if (result == 0) {
+	if (!result) {
 		CURLcode code = curl_easy_perform(transfer.easy);
 		result = transfer_finish(&transfer, code, ret_answer, error);
 	}

@@ -182,9 +182,9 @@ int payment_read_notice(const struct payment_provider *provider, struct slice si
 		return error_cause(error, ERR_NOT_FOUND, "%s sends no notices", provider->driver->name);
 	if (body.size > PAYMENT_NOTICE_SIZE_MAX)
 		return error_cause(error, ERR_VALIDATION, "notice of %zu bytes", body.size);
-	int code =
+	int result =
 		provider->driver->read_notice(provider->state, signature, body, now_us, &notice, error);
-	if (!code)
+	if (!result)
 		*ret_notice = notice;
-	return code;
+	return result;
 }

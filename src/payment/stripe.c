@@ -476,12 +476,12 @@ static int stripe_read_notice(const void *state, struct slice signature, struct 
 {
 	const struct stripe *stripe = state;
 	int64_t sent_us = 0;
-	int code =
+	int result =
 		stripe_check_signature(stripe->webhook_secrets, signature, body, now_us, &sent_us, error);
-	if (!code)
-		code = stripe_read_event(body, notice, error);
+	if (!result)
+		result = stripe_read_event(body, notice, error);
 	notice->sent_us = sent_us;
-	return code;
+	return result;
 }
 
 const struct payment_driver payment_stripe = {

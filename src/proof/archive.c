@@ -194,12 +194,12 @@ static int close_stream(struct archive *archive, struct error *error)
 		return 0;
 	archive->stream_open = false;
 	struct zip_sum sum;
-	int status = pump(archive, slice_of(""), Z_FINISH, error);
-	if (status == 0)
-		status = zip_entry_end(archive->zip, &sum, error);
+	int result = pump(archive, slice_of(""), Z_FINISH, error);
+	if (!result)
+		result = zip_entry_end(archive->zip, &sum, error);
 	char path[ZIP_NAME_MAX + 1];
 	archive_stream_path(archive->stream, archive->file_number, path);
-	return status < 0 ? status : list_file(archive, path, &sum, error);
+	return result < 0 ? result : list_file(archive, path, &sum, error);
 }
 
 static int open_stream(struct archive *archive, enum archive_stream stream, struct error *error)
@@ -225,16 +225,16 @@ static int open_stream(struct archive *archive, enum archive_stream stream, stru
 static int add_line(struct archive *archive, enum archive_stream stream, struct error *error)
 {
 	buf_add_byte(&archive->text, '\n');
-	int status = check_text(archive, error);
-	if (status == 0 && archive->text.size > ARCHIVE_LINE_MAX)
-		status = error_cause(error, ERR_TOO_LARGE, "archive: a line of %s is too long",
+	int result = check_text(archive, error);
+	if (!result && archive->text.size > ARCHIVE_LINE_MAX)
+		result = error_cause(error, ERR_TOO_LARGE, "archive: a line of %s is too long",
 		                     archive_stream_text(stream));
-	if (status == 0)
-		status = open_stream(archive, stream, error);
-	if (status == 0)
-		status = pump(archive, buf_slice(&archive->text), Z_NO_FLUSH, error);
+	if (!result)
+		result = open_stream(archive, stream, error);
+	if (!result)
+		result = pump(archive, buf_slice(&archive->text), Z_NO_FLUSH, error);
 	archive->lines++;
-	return settle(archive, status);
+	return settle(archive, result);
 }
 
 int archive_add_event(struct archive *archive, const struct event_facts *event, struct error *error)

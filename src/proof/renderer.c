@@ -86,15 +86,15 @@ static int read_failure(int told, struct error *error)
 {
 	static const int known[] = {ERR_VALIDATION, ERR_IO, ERR_NO_SPACE, ERR_NO_MEMORY, ERR_INTERNAL};
 	char text[ERROR_CAUSE_MAX / 2] = "";
-	int code = 0, used = 0;
+	int result = 0, used = 0;
 	ssize_t size = read(told, text, sizeof text - 1);
 	for (ssize_t i = 0; i < size; i++)
 		if (text[i] < ' ' || text[i] > '~')
 			text[i] = '?';
-	if (sscanf(text, "%d %n", &code, &used) >= 1)
+	if (sscanf(text, "%d %n", &result, &used) >= 1)
 		for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-			if (code == known[i])
-				return error_cause(error, code, "renderer: %s", text + used);
+			if (result == known[i])
+				return error_cause(error, result, "renderer: %s", text + used);
 	return error_cause(error, ERR_INTERNAL, "renderer: %s", text);
 }
 

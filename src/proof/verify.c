@@ -267,9 +267,9 @@ static int verify_report(struct run *run, struct input *input)
 	struct error error = {0};
 	struct pdf_facts facts;
 	run->result->checked.reports++;
-	int status = pdf_check_file(input->path, run->roots, &facts, &error);
-	if (status < 0)
-		return verify_add_error(run, input->path, "", status, &error);
+	int result = pdf_check_file(input->path, run->roots, &facts, &error);
+	if (result < 0)
+		return verify_add_error(run, input->path, "", result, &error);
 	if (facts.signature.has_timestamp)
 		verify_stated_time(run, input->path, "signature", "its date of signature",
 		                   facts.signing_time_us, facts.signature.timestamp.gen_time_us);
@@ -277,10 +277,10 @@ static int verify_report(struct run *run, struct input *input)
 	if (facts.level_cause[0])
 		verify_add(run, VERIFY_WARNING, input->path, "signature",
 		           "what would validate it for long is not all inside: %s", facts.level_cause);
-	status = verify_note_signature(run, input->path, "signature", &facts.signature);
-	if (!status && facts.has_document_timestamp)
-		status = verify_note_timestamp(run, &facts.document_timestamp);
-	return status ? status : verify_note_level(run, input->path, facts.level, report_until(&facts));
+	result = verify_note_signature(run, input->path, "signature", &facts.signature);
+	if (!result && facts.has_document_timestamp)
+		result = verify_note_timestamp(run, &facts.document_timestamp);
+	return result ? result : verify_note_level(run, input->path, facts.level, report_until(&facts));
 }
 
 /* A part that no archive lists, judged after all archives were read. */

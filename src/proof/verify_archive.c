@@ -52,17 +52,17 @@ static int sum_entries(struct archive_check *check)
 	for (uint32_t i = 0; i < check->count && !verify_stopped(check->run); i++) {
 		struct error error = {0};
 		char name[ZIP_NAME_MAX + 1];
-		int status = zip_entry_sum(check->zip, zip_at(check->zip, i), &check->sums[i], &error);
-		check->summed[i] = status == 0;
-		status = note(check, name_of(check, i, name), status, &error);
-		if (status < 0)
-			return status;
+		int result = zip_entry_sum(check->zip, zip_at(check->zip, i), &check->sums[i], &error);
+		check->summed[i] = !result;
+		result = note(check, name_of(check, i, name), result, &error);
+		if (result < 0)
+			return result;
 		check->run->result->checked.files++;
 		done += zip_at(check->zip, i)->size;
-		status =
+		result =
 			verify_progress(check->run, check->input->path, done, check->input->sum.size_bytes);
-		if (status < 0)
-			return status;
+		if (result < 0)
+			return result;
 	}
 	return 0;
 }

@@ -41,10 +41,10 @@ static int check_ends(struct chain *chain)
 	bool damaged = chain->run->result->wrong > chain->wrong_before;
 	for (int i = 0; i < STREAM_COUNT && !damaged; i++) {
 		enum archive_stream stream = (enum archive_stream)i;
-		int status = chain_next_line(chain, stream, &line);
-		if (status < 0)
-			return status;
-		if (status == 1)
+		int result = chain_next_line(chain, stream, &line);
+		if (result < 0)
+			return result;
+		if (result == 1)
 			chain_wrong_at(chain, stream, NULL, "no line may follow here");
 	}
 	return 0;
@@ -165,13 +165,13 @@ int verify_chain(const struct chain_input *facts)
 	buf_init(&chain.scratch, ARCHIVE_LINE_MAX);
 	chain.leaves = calloc(SEGMENT_EVENTS_MAX + 1, sizeof *chain.leaves);
 	chain.config_used = calloc(facts->manifest->config_count + 1, sizeof *chain.config_used);
-	int status = chain.leaves && chain.config_used ? 0 : ERR_NO_MEMORY;
-	for (int i = 0; i < STREAM_COUNT && status == 0; i++)
-		status = line_stream_open(facts->zip, (enum archive_stream)i, &chain.streams[i], NULL);
-	if (status == 0)
-		status = chain_take_objects(&chain);
-	if (status == 0)
-		status = walk(&chain);
+	int result = chain.leaves && chain.config_used ? 0 : ERR_NO_MEMORY;
+	for (int i = 0; i < STREAM_COUNT && !result; i++)
+		result = line_stream_open(facts->zip, (enum archive_stream)i, &chain.streams[i], NULL);
+	if (!result)
+		result = chain_take_objects(&chain);
+	if (!result)
+		result = walk(&chain);
 	for (int i = 0; i < STREAM_COUNT; i++)
 		line_stream_free(chain.streams[i]);
 	chain_close_part(&chain);
@@ -181,5 +181,5 @@ int verify_chain(const struct chain_input *facts)
 	buf_free(&chain.scratch);
 	arena_free(&chain.arena);
 	arena_free(&chain.seal_arena);
-	return status;
+	return result;
 }

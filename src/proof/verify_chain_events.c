@@ -103,18 +103,18 @@ static int read_event(struct chain *chain, struct slice line, const struct sha25
 int chain_take_event(struct chain *chain)
 {
 	struct slice line;
-	int status = chain->events_ended ? 0 : chain_next_line(chain, STREAM_EVENTS, &line);
-	if (status <= 0) {
+	int result = chain->events_ended ? 0 : chain_next_line(chain, STREAM_EVENTS, &line);
+	if (result <= 0) {
 		chain->events_ended = true;
-		return status;
+		return result;
 	}
 	struct sha256 hash = sha256_of(line.data, line.size);
 	struct error error = {0};
-	status = read_event(chain, line, &hash, &error);
-	if (status < 0)
-		status = chain_note(chain, STREAM_EVENTS, status, &error);
+	result = read_event(chain, line, &hash, &error);
+	if (result < 0)
+		result = chain_note(chain, STREAM_EVENTS, result, &error);
 	verify_point_event(chain->run, chain->facts->input, chain->next_sequence, &hash,
-	                   status == 0 ? chain->received_at_us : TIME_NONE);
+	                   !result ? chain->received_at_us : TIME_NONE);
 	if (chain->events == 0 && !sha256_equal(&hash, &chain->manifest->first_chain_hash))
 		wrong_event(chain, chain->next_sequence, "(the whole line)",
 		            "its SHA-256 is not the manifest's first_chain_hash");
@@ -122,10 +122,10 @@ int chain_take_event(struct chain *chain)
 	chain->events++;
 	chain->next_sequence++;
 	chain->run->result->checked.events++;
-	if (status == 0 && chain->events % EVENTS_PER_PROGRESS == 0)
-		status = verify_progress(chain->run, chain->facts->input->path, chain->events,
+	if (!result && chain->events % EVENTS_PER_PROGRESS == 0)
+		result = verify_progress(chain->run, chain->facts->input->path, chain->events,
 		                         (uint64_t)chain->manifest->event_count);
-	return status < 0 ? status : 1;
+	return result < 0 ? result : 1;
 }
 
 int chain_take_leaf(struct chain *chain, int64_t sequence)

@@ -293,22 +293,22 @@ static int check_segment(struct chain *chain, const struct archive_segment *segm
 	chain->segments++;
 	chain->unsynchronized_segments += !seal->clock.synchronized;
 	chain->segment_received_at_us = TIME_NONE;
-	int status = collect(chain, seal);
-	if (status <= 0)
-		return status;
+	int result = collect(chain, seal);
+	if (result <= 0)
+		return result;
 	if (!sha256_equal(&seal->chain_hash_last, &chain->chain_hash))
 		chain_wrong_at(chain, STREAM_SEALS, "seal.chain_hash_last",
 		               "it is not the chain hash of the segment's last event");
 	struct sha256 root;
-	status = compute_root(chain, seal, &root);
-	if (status == 0)
-		status = find_round(chain, segment->round_id);
-	if (status < 0)
-		return status;
-	if (status == 1)
+	result = compute_root(chain, seal, &root);
+	if (!result)
+		result = find_round(chain, segment->round_id);
+	if (result < 0)
+		return result;
+	if (result == 1)
 		check_round(chain, segment, &root);
 	verify_point_seal(chain->run, chain->facts->input, seal->first_sequence, seal->last_sequence,
-	                  &chain->seal_hash, status == 1 ? &chain->round.token_hash : NULL);
+	                  &chain->seal_hash, result == 1 ? &chain->round.token_hash : NULL);
 	chain->segment_seen = true;
 	chain->next_segment_sequence = seal->last_sequence + 1;
 	chain->run->result->checked.segments++;

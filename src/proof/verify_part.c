@@ -79,27 +79,27 @@ static int check_entries(struct part_check *check)
 	struct slice line;
 	for (;;) {
 		struct error error = {0};
-		int status = line_stream_next(check->index, &line, &error);
-		if (status == 0)
+		int result = line_stream_next(check->index, &line, &error);
+		if (!result)
 			break;
-		bool broken = status < 0;
+		bool broken = result < 0;
 		if (!broken && entry + 1 >= count)
-			status =
+			result =
 				error_cause(&error, ERR_INVALID_EVIDENCE, "the ZIP holds no entry for this line");
 		else if (!broken)
-			status = check_entry(check, line, zip_at(check->zip, entry), &error);
-		if (status < 0) {
+			result = check_entry(check, line, zip_at(check->zip, entry), &error);
+		if (result < 0) {
 			const char *where = line_stream_where(check->index);
-			int fatal = verify_add_error(run, path, where, status, &error);
+			int fatal = verify_add_error(run, path, where, result, &error);
 			if (fatal < 0)
 				return fatal;
 			if (broken || ++bad >= FINDINGS_MAX)
 				return 0;
 		}
 		run->result->checked.files++;
-		status = verify_progress(run, path, entry, count);
-		if (status < 0)
-			return status;
+		result = verify_progress(run, path, entry, count);
+		if (result < 0)
+			return result;
 		entry++;
 	}
 	if (entry + 1 != count)
@@ -138,21 +138,21 @@ int verify_part(struct run *run, struct input *input)
 		           (unsigned long long)PART_BYTES_MAX);
 		return 0;
 	}
-	int status = verify_open_zip(input, &check.zip, &error);
-	if (status < 0)
-		return verify_add_error(run, input->path, "", status, &error);
+	int result = verify_open_zip(input, &check.zip, &error);
+	if (result < 0)
+		return verify_add_error(run, input->path, "", result, &error);
 	if (zip_count(check.zip) > PART_ENTRIES_MAX)
 		verify_add(run, VERIFY_WRONG, input->path, "", "a content part has at most %u entries",
 		           PART_ENTRIES_MAX);
 	arena_init(&check.arena, 1 << 20);
 	buf_init(&check.scratch, PART_INDEX_LINE_MAX);
-	status = read_head(&check, &error);
-	if (status < 0)
-		status = verify_add_error(run, input->path, PART_HEAD_NAME, status, &error);
-	if (status == 0)
-		status = check_index(&check);
+	result = read_head(&check, &error);
+	if (result < 0)
+		result = verify_add_error(run, input->path, PART_HEAD_NAME, result, &error);
+	if (!result)
+		result = check_index(&check);
 	arena_free(&check.arena);
 	buf_free(&check.scratch);
 	zip_reader_free(check.zip);
-	return status;
+	return result;
 }

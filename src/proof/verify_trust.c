@@ -79,9 +79,8 @@ int verify_note_signature(struct run *run, const char *path, const char *where,
 		           "it was signed by %s, who is none of the signers asked for",
 		           facts->signer.subject);
 	struct verify_identity *item;
-	int status = note(run, &run->result->signers, &facts->signer, &item);
-	return status == 0 && facts->has_timestamp ? verify_note_timestamp(run, &facts->timestamp)
-	                                           : status;
+	int result = note(run, &run->result->signers, &facts->signer, &item);
+	return !result && facts->has_timestamp ? verify_note_timestamp(run, &facts->timestamp) : result;
 }
 
 int verify_note_level(struct run *run, const char *path, enum level level, int64_t until_us)

@@ -33,8 +33,8 @@ struct zip_writer {
 
 static int io_error(struct error *error, const char *action, const char *path)
 {
-	int code = errno == ENOSPC || errno == EDQUOT ? ERR_NO_SPACE : ERR_IO;
-	return error_cause(error, code, "%s %s: %s", action, path, strerror(errno));
+	int result = errno == ENOSPC || errno == EDQUOT ? ERR_NO_SPACE : ERR_IO;
+	return error_cause(error, result, "%s %s: %s", action, path, strerror(errno));
 }
 
 static int write_at(struct zip_writer *writer, const void *data, size_t size, uint64_t offset,

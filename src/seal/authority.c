@@ -97,7 +97,7 @@ static int load_roots(const struct authorities *authorities, struct authority *a
 		if (!authority->options.roots_path)
 			return error_cause(error, ERR_VALIDATION, "%s: no roots", authority->options.name);
 		int result = file_read_whole(authority->options.roots_path, &authority->roots, error);
-		if (result != 0)
+		if (result)
 			return result;
 	}
 	if (buf_check(&authority->roots) != 0)
@@ -154,9 +154,9 @@ int authorities_create(const struct authorities_options *options,
 		options->time_bound_us > 0 ? options->time_bound_us : TIME_BOUND_DEFAULT_US;
 	authorities->issuers = issuers_create(&options->guard, authorities->timeout_ms);
 	int result = authorities->issuers ? 0 : ERR_NO_MEMORY;
-	for (size_t i = 0; result == 0 && i < options->count; i++)
+	for (size_t i = 0; !result && i < options->count; i++)
 		result = add_authority(authorities, &options->authorities[i], error);
-	if (result != 0) {
+	if (result) {
 		authorities_free(authorities);
 		return result;
 	}
@@ -211,7 +211,7 @@ static int send_request(const struct authorities *authorities, const struct auth
 		.guard = &authorities->guard,
 	};
 	int result = http_send(&request, &answer, error);
-	if (result != 0)
+	if (result)
 		return result;
 	if (answer.status == 401 || answer.status == 403)
 		return error_cause(error, ERR_AUTHORITY, "HTTP %d: it does not take the credentials given",

@@ -158,7 +158,7 @@ static int write_element(const struct ber_element *element, enum ber_order order
 	if (depth == BER_DEPTH_MAX)
 		return ERR_INVALID_EVIDENCE;
 	buf_init(&inside, element->whole.size * 2 + 16);
-	while (result == 0 && rest.size > 0) {
+	while (!result && rest.size > 0) {
 		struct ber_element part;
 		if (!ber_next(&rest, &part))
 			return ERR_INVALID_EVIDENCE;
@@ -170,10 +170,10 @@ static int write_element(const struct ber_element *element, enum ber_order order
 			return ERR_INVALID_EVIDENCE; /* pieces of pieces nobody makes */
 		}
 	}
-	if (result == 0)
+	if (!result)
 		result = buf_check(&inside);
 	write_header(is_string ? OCTET_STRING : element->identifier, inside.size, out);
-	if (result == 0 && order == BER_ORDER_SORTED && is_set)
+	if (!result && order == BER_ORDER_SORTED && is_set)
 		return write_sorted(buf_slice(&inside), out);
 	buf_add_slice(out, buf_slice(&inside));
 	return result ? result : buf_check(out);

@@ -96,7 +96,7 @@ int certificates_write(const STACK_OF(X509) * certificates, struct buf *out)
 {
 	int result = buf_check(out);
 
-	for (int i = 0; result == 0 && i < sk_X509_num(certificates); i++)
+	for (int i = 0; !result && i < sk_X509_num(certificates); i++)
 		result = certificate_write(sk_X509_value(certificates, i), out);
 	return result;
 }
@@ -212,13 +212,13 @@ int certificate_find_issuer(X509 *certificate, const STACK_OF(X509) * among, X50
 	X509 *issuer = NULL;
 	int result = 0;
 
-	for (int i = 0; result == 0 && !issuer && i < sk_X509_num(among); i++) {
+	for (int i = 0; !result && !issuer && i < sk_X509_num(among); i++) {
 		X509 *candidate = sk_X509_value(among, i);
 		bool verified;
 		if (candidate == certificate || X509_check_issued(candidate, certificate) != X509_V_OK)
 			continue;
 		result = verify_by(certificate, candidate, &verified);
-		if (result == 0 && verified)
+		if (!result && verified)
 			issuer = candidate;
 	}
 	*ret_issuer = issuer;
@@ -231,7 +231,7 @@ static int find_topmost(X509 *signer, STACK_OF(X509) * inside, X509 **ret_top)
 	X509 *top = signer;
 	int result = 0;
 
-	for (int steps = 0; result == 0 && steps < sk_X509_num(inside); steps++) {
+	for (int steps = 0; !result && steps < sk_X509_num(inside); steps++) {
 		X509 *next = NULL;
 		if (!certificate_claims_self_issue(top))
 			result = certificate_find_issuer(top, inside, &next);
@@ -249,11 +249,11 @@ static int check_self_signature(X509 *certificate, STACK_OF(X509) * inside,
 	bool verified;
 	int result = verify_by(certificate, certificate, &verified);
 
-	for (int i = 0; result == 0 && !verified && i < sk_X509_num(inside); i++)
+	for (int i = 0; !result && !verified && i < sk_X509_num(inside); i++)
 		result = verify_by(certificate, sk_X509_value(inside, i), &verified);
-	for (int i = 0; result == 0 && !verified && roots && i < sk_X509_num(roots); i++)
+	for (int i = 0; !result && !verified && roots && i < sk_X509_num(roots); i++)
 		result = verify_by(certificate, sk_X509_value(roots, i), &verified);
-	if (result != 0 || verified)
+	if (result || verified)
 		return result;
 	return error_cause(error, ERR_INVALID_EVIDENCE,
 	                   "a self-issued certificate's signature is not its own");
@@ -265,7 +265,7 @@ static int check_self_signatures(STACK_OF(X509) * inside, const STACK_OF(X509) *
 {
 	int result = 0;
 
-	for (int i = 0; result == 0 && i < sk_X509_num(inside); i++)
+	for (int i = 0; !result && i < sk_X509_num(inside); i++)
 		if (certificate_claims_self_issue(sk_X509_value(inside, i)))
 			result = check_self_signature(sk_X509_value(inside, i), inside, roots, error);
 	return result;
@@ -343,11 +343,11 @@ int certificate_path(X509 *signer, STACK_OF(X509) * inside, const STACK_OF(X509)
 
 	ERR_clear_error();
 	int result = certificate_check_signer(signer, purpose, error);
-	if (result == 0 && !roots)
+	if (!result && !roots)
 		result = find_topmost(signer, inside, &top);
-	if (result == 0)
+	if (!result)
 		result = check_self_signatures(inside, roots, error);
-	if (result != 0)
+	if (result)
 		return result;
 	X509_STORE *store = make_store(roots, top);
 	X509_STORE_CTX *context = X509_STORE_CTX_new();
@@ -359,7 +359,7 @@ int certificate_path(X509 *signer, STACK_OF(X509) * inside, const STACK_OF(X509)
 	} else {
 		CERTIFICATES_AUTO STACK_OF(X509) *path = X509_STORE_CTX_get1_chain(context);
 		result = path ? check_inside(inside, path, purpose, error) : ERR_NO_MEMORY;
-		if (result == 0) {
+		if (!result) {
 			*ret_path = path;
 			path = NULL;
 		}

@@ -164,11 +164,11 @@ static int sign_attributes(SignerInfo *signer, const struct cms_signing *signing
 	buf_init(&attributes, SIGNER_BYTES_MAX);
 	buf_init(&signature, 4096);
 	int result = signed_attributes_write(signer->signed_attributes, &attributes);
-	if (result == 0)
+	if (!result)
 		result = signing->sign(signing->sign_context, buf_slice(&attributes), &signature, error);
-	if (result == 0)
+	if (!result)
 		result = buf_check(&signature);
-	if (result == 0 && ASN1_STRING_set(signer->signature, signature.data, (int)signature.size) != 1)
+	if (!result && ASN1_STRING_set(signer->signature, signature.data, (int)signature.size) != 1)
 		result = ERR_NO_MEMORY;
 	return result;
 }
@@ -182,11 +182,11 @@ static int add_timestamp(SignerInfo *signer, const struct cms_signing *signing, 
 
 	buf_init(&token, TIMESTAMP_RESPONSE_MAX);
 	int result = signing->timestamp(signing->timestamp_context, &imprint, &token, error);
-	if (result == 0)
+	if (!result)
 		result = buf_check(&token);
-	if (result == 0 && !X509at_add1_attr_by_NID(&signer->unsigned_attributes,
-	                                            NID_id_smime_aa_timeStampToken, V_ASN1_SEQUENCE,
-	                                            (const unsigned char *)token.data, (int)token.size))
+	if (!result && !X509at_add1_attr_by_NID(&signer->unsigned_attributes,
+	                                        NID_id_smime_aa_timeStampToken, V_ASN1_SEQUENCE,
+	                                        (const unsigned char *)token.data, (int)token.size))
 		result = ERR_NO_MEMORY;
 	return result;
 }
@@ -197,7 +197,7 @@ int cms_create(const struct sha256 *digest, int64_t signing_time_us,
 	CERTIFICATES_AUTO STACK_OF(X509) *certificates = NULL;
 
 	int result = certificates_read(signing->certificates_pem, &certificates, error);
-	if (result != 0)
+	if (result)
 		return result == ERR_VALIDATION ? ERR_REFUSED : result;
 	SIGNED_CONTENT_AUTO SignedContent *content =
 		make_content(digest, signing_time_us, &certificates);
@@ -207,9 +207,9 @@ int cms_create(const struct sha256 *digest, int64_t signing_time_us,
 		return error_cause(error, ERR_REFUSED, "no signature can be made with this certificate");
 	SignerInfo *signer = signed_content_signer(content);
 	result = sign_attributes(signer, signing, error);
-	if (result == 0 && signing->timestamp)
+	if (!result && signing->timestamp)
 		result = add_timestamp(signer, signing, error);
-	return result == 0 ? signed_content_write(content, out) : result;
+	return !result ? signed_content_write(content, out) : result;
 }
 
 /* None, or the one signature-time-stamp. */
@@ -239,7 +239,7 @@ static int verify_timestamp(const SignerInfo *signer, struct slice roots_pem, st
 	struct slice token;
 
 	int result = read_timestamp(signer, &token, error);
-	if (result != 0 || !token.data)
+	if (result || !token.data)
 		return result;
 	struct sha256 imprint = sha256_of(ASN1_STRING_get0_data(signer->signature),
 	                                  (size_t)ASN1_STRING_length(signer->signature));
@@ -284,26 +284,26 @@ int cms_verify_along(struct slice cms, const struct sha256 *digest, const struct
 	X509 *signer;
 
 	int result = signed_content_parse(cms, &content, error);
-	if (result == 0)
+	if (!result)
 		result = signed_content_verify(content, NID_pkcs7_data, digest, &signer, error);
-	if (result != 0)
+	if (result)
 		return result;
 	SignerInfo *info = signed_content_signer(content);
 	result = read_signing_time(info, &facts.signing_time_us, error);
-	if (result == 0)
+	if (!result)
 		result = verify_timestamp(info, roots->timestamps, paths ? &paths->authority : NULL, &facts,
 		                          error);
-	if (result == 0 && roots->signers.data)
+	if (!result && roots->signers.data)
 		result = certificates_read(roots->signers, &signer_roots, error);
-	if (result == 0)
+	if (!result)
 		result = signed_content_verify_path(
 			content, signer, NULL, signer_roots, PATH_SIGNATURE,
 			facts.has_timestamp ? facts.timestamp.gen_time_us : TIME_NONE, &path, error);
-	if (result == 0 && paths)
+	if (!result && paths)
 		result = certificates_write_der(path, &paths->signer);
-	if (result == 0)
+	if (!result)
 		result = certificate_describe(signer, &facts.signer, error);
-	if (result == 0)
+	if (!result)
 		*ret_facts = facts;
 	return result;
 }

@@ -191,11 +191,11 @@ static int lay_root_aside(const char *directory, const struct development_names 
 
 	buf_init(&roots, PEM_FILE_MAX);
 	int result = development_former_roots(directory, names, &roots, error);
-	if (result == 0)
+	if (!result)
 		result = append_file(directory, names->root, &roots, error);
-	if (result == 0)
+	if (!result)
 		result = buf_check(&roots);
-	if (result != 0)
+	if (result)
 		return result;
 	if ((size_t)snprintf(path, sizeof path, "%s/%s", directory, names->former_roots) >= sizeof path)
 		return error_cause(error, ERR_IO, "path too long");
@@ -221,9 +221,9 @@ static int create(const char *directory, const struct development_names *names,
 		return error_cause(error, ERR_INTERNAL, "cannot make certificates: %s", openssl_reason());
 	if (exists(directory, names->signer))
 		result = lay_root_aside(directory, names, error);
-	if (result == 0)
+	if (!result)
 		result = write_pem(directory, names->root, root.certificate, NULL, error);
-	if (result == 0)
+	if (!result)
 		result = write_pem(directory, names->signer, signer.certificate, signer.key, error);
 	return result ? result
 	              : write_pem(directory, names->responder, responder.certificate, responder.key,

@@ -95,7 +95,7 @@ int issuers_read(struct slice answer, struct buf *out, struct error *error)
 		           : result;
 	}
 	int result = certificates_read(answer, &certificates, error);
-	return result == 0 ? certificates_write(certificates, out) : result;
+	return !result ? certificates_write(certificates, out) : result;
 }
 
 /* ---- one issuer ---- */
@@ -154,22 +154,22 @@ static int fetch(const struct issuers *issuers, const char *url, X509 *below,
 
 	buf_init(&pem, PEM_FILE_MAX);
 	int result = http_url_check(slice_of(url), true, "caIssuers", &error);
-	if (result == 0)
+	if (!result)
 		result = http_send(&request, &answer, &error);
-	if (result == 0 && answer.status != 200)
+	if (!result && answer.status != 200)
 		result = error_cause(&error, ERR_NETWORK, "HTTP %d", answer.status);
-	if (result == 0)
+	if (!result)
 		result = issuers_read(buf_slice(&answer.body), &pem, &error);
-	if (result == 0)
+	if (!result)
 		result = certificates_read(buf_slice(&pem), &certificates, &error);
-	if (result == 0)
+	if (!result)
 		result = certificate_find_issuer(below, certificates, ret_issuer);
-	if (result == 0 && *ret_issuer)
+	if (!result && *ret_issuer)
 		return take_reference(*ret_issuer, known);
 	if (result == ERR_NO_MEMORY)
 		return result;
 	snprintf(reason, REASON_SIZE, "; %.200s: %.160s", url,
-	         result == 0    ? "another certificate"
+	         !result        ? "another certificate"
 	         : *error.cause ? error.cause
 	                        : error_general_message(result, LANGUAGE_ENGLISH));
 	return 0;
@@ -196,8 +196,8 @@ static int look_elsewhere(struct issuers *issuers, X509 *below, STACK_OF(X509) *
 
 	ERR_clear_error();
 	snprintf(reason, REASON_SIZE, "; and it does not say where it can be had");
-	for (int i = 0, tried = 0; result == 0 && !*ret_issuer && tried < ADDRESSES_MAX &&
-	                           i < sk_ACCESS_DESCRIPTION_num(places);
+	for (int i = 0, tried = 0;
+	     !result && !*ret_issuer && tried < ADDRESSES_MAX && i < sk_ACCESS_DESCRIPTION_num(places);
 	     i++) {
 		char url[HTTP_URL_MAX + 1];
 		if (!uri_of(sk_ACCESS_DESCRIPTION_value(places, i), url))
@@ -206,7 +206,7 @@ static int look_elsewhere(struct issuers *issuers, X509 *below, STACK_OF(X509) *
 		result = fetch(issuers, url, below, known, ret_issuer, reason);
 	}
 	AUTHORITY_INFO_ACCESS_free(places);
-	if (result == 0 && *ret_issuer)
+	if (!result && *ret_issuer)
 		result = keep(issuers, *ret_issuer);
 	return result;
 }
@@ -232,20 +232,20 @@ static int climb(struct issuers *issuers, X509 *signer, const STACK_OF(X509) * i
 	X509 *top = signer;
 	int result = 0;
 
-	for (int steps = 0; result == 0 && !certificate_claims_self_issue(top); steps++) {
+	for (int steps = 0; !result && !certificate_claims_self_issue(top); steps++) {
 		char reason[REASON_SIZE] = "";
 		X509 *issuer = NULL;
 		if (steps == PATH_MAX_LENGTH)
 			return error_cause(error, ERR_INVALID_EVIDENCE,
 			                   "more than %d certificates above the authority's", PATH_MAX_LENGTH);
 		result = certificate_find_issuer(top, roots, &issuer);
-		if (result == 0 && !issuer)
+		if (!result && !issuer)
 			result = certificate_find_issuer(top, inside, &issuer);
-		if (result == 0 && !issuer)
+		if (!result && !issuer)
 			result = find_kept(issuers, top, known, &issuer);
-		if (result == 0 && !issuer)
+		if (!result && !issuer)
 			result = look_elsewhere(issuers, top, known, &issuer, reason);
-		if (result == 0 && !issuer)
+		if (!result && !issuer)
 			result = tell_missing(top, reason, error);
 		top = issuer;
 	}
@@ -263,11 +263,11 @@ int issuers_complete(struct issuers *issuers, struct slice token, struct slice r
 	if (!found)
 		return ERR_NO_MEMORY;
 	int result = signed_content_parse_ber(token, &content, error);
-	if (result == 0)
+	if (!result)
 		result = signed_content_verify(content, NID_id_smime_ct_TSTInfo, NULL, &signer, error);
-	if (result == 0)
+	if (!result)
 		result = certificates_read(roots_pem, &roots, error);
-	if (result == 0)
+	if (!result)
 		result = climb(issuers, signer, content->data->certificates, roots, found, error);
-	return result == 0 ? certificates_write_der(found, known) : result;
+	return !result ? certificates_write_der(found, known) : result;
 }

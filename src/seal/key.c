@@ -89,12 +89,12 @@ int key_read_passphrase(const char *path, char passphrase[KEY_PASSPHRASE_MAX + 1
 
 	buf_init(&text, KEY_PASSPHRASE_MAX + 2);
 	int result = secret_path(path, found, error);
-	if (result == 0)
+	if (!result)
 		result = key_read_secret(found, &text, error);
-	size_t size = result == 0 && text.data ? strcspn(text.data, "\r\n") : 0;
-	if (result == 0 && (size == 0 || size > KEY_PASSPHRASE_MAX))
+	size_t size = !result && text.data ? strcspn(text.data, "\r\n") : 0;
+	if (!result && (size == 0 || size > KEY_PASSPHRASE_MAX))
 		result = error_cause(error, ERR_REFUSED, "%s: its first line is no passphrase", found);
-	if (result == 0)
+	if (!result)
 		snprintf(passphrase, KEY_PASSPHRASE_MAX + 1, "%.*s", (int)size, text.data);
 	if (text.data)
 		OPENSSL_cleanse(text.data, text.size);
@@ -110,7 +110,7 @@ static int read_certificates(const char *path, STACK_OF(X509) * *ret, struct err
 
 	buf_init(&pem, PEM_FILE_MAX);
 	int result = file_read_whole(path, &pem, error);
-	if (result == 0)
+	if (!result)
 		result = certificates_read(buf_slice(&pem), ret, error);
 	if (result == ERR_VALIDATION)
 		return error_cause(error, ERR_REFUSED, "%s: no certificates", path);
@@ -122,7 +122,7 @@ static int add_root(const char *path, STACK_OF(X509) * certificates, struct erro
 	CERTIFICATES_AUTO STACK_OF(X509) *more = NULL;
 
 	int result = path ? read_certificates(path, &more, error) : OK;
-	while (result == 0 && more && sk_X509_num(more) > 0) {
+	while (!result && more && sk_X509_num(more) > 0) {
 		X509 *certificate = sk_X509_value(more, 0);
 		if (!sk_X509_push(certificates, certificate))
 			return ERR_NO_MEMORY;
@@ -157,7 +157,7 @@ static int order(struct key *key, struct error *error)
 
 	int result = certificate_path(sk_X509_value(key->certificates, 0), key->certificates, NULL,
 	                              PATH_SIGNATURE, TIME_NONE, &path, error);
-	if (result == 0) {
+	if (!result) {
 		certificates_cleanup(&key->certificates);
 		key->certificates = path;
 	}
@@ -212,7 +212,7 @@ int key_check_time(const struct key *key, int64_t now_us, struct error *error)
 		struct certificate_facts facts;
 		char text[TIME_TEXT_SIZE];
 		int result = certificate_describe(sk_X509_value(key->certificates, i), &facts, error);
-		if (result != 0)
+		if (result)
 			return result;
 		bool early = now_us < facts.not_before_us;
 		if (!early && now_us <= facts.not_after_us)
@@ -265,9 +265,9 @@ int key_sign(struct key *key, struct slice bytes, struct buf *out, struct error 
 
 	buf_init(&signature, SIGNATURE_MAX);
 	int result = key->driver->sign(key->handle, bytes, &signature, error);
-	if (result == 0)
+	if (!result)
 		result = buf_check(&signature);
-	if (result != 0)
+	if (result)
 		return result;
 	if (!verifies(key, bytes, buf_slice(&signature)))
 		return error_cause(error, ERR_UNAVAILABLE,
@@ -303,7 +303,7 @@ static int try_it(struct key *key, const struct key_source *source, struct error
 	int result = key->driver->sign(key->handle, slice_of(trial), &signature, error);
 	if (result == ERR_UNAVAILABLE)
 		return ERR_REFUSED;
-	if (result == 0 && !verifies(key, slice_of(trial), buf_slice(&signature)))
+	if (!result && !verifies(key, slice_of(trial), buf_slice(&signature)))
 		return error_cause(error, ERR_REFUSED, "the first certificate is not of the key in %.200s",
 		                   source->key);
 	return result;
@@ -315,25 +315,25 @@ int key_open(const struct key_source *source, struct key **ret_key, struct error
 	bool locked = source->passphrase && *source->passphrase;
 	STACK_OF(X509) *own = NULL;
 	int result = locked ? key_read_passphrase(source->passphrase, passphrase, error) : OK;
-	struct key *key = result == 0 ? calloc(1, sizeof *key) : NULL;
+	struct key *key = !result ? calloc(1, sizeof *key) : NULL;
 
-	if (result == 0 && !key)
+	if (!result && !key)
 		result = ERR_NO_MEMORY;
-	if (result == 0) {
+	if (!result) {
 		key->driver = find_driver(source->key);
 		result = key->driver->open(source, locked ? passphrase : NULL, &key->handle, &own, error);
 	}
 	OPENSSL_cleanse(passphrase, sizeof passphrase);
-	if (result == 0)
+	if (!result)
 		result = gather(source, own, key, error);
-	if (result == 0)
+	if (!result)
 		result = check_strength(source, sk_X509_value(key->certificates, 0), error);
-	if (result == 0)
+	if (!result)
 		result = try_it(key, source, error);
-	if (result == 0)
+	if (!result)
 		result = order(key, error);
 	ERR_clear_error();
-	if (result != 0) {
+	if (result) {
 		key_close(key);
 		return result;
 	}

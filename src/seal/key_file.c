@@ -109,12 +109,12 @@ static int open_key(const struct key_source *source, const char *passphrase, voi
 
 	buf_init(&content, PEM_FILE_MAX);
 	int result = key_read_secret(source->key, &content, error);
-	if (result == 0)
+	if (!result)
 		result = read_key(source, buf_slice(&content), passphrase, &key, ret_certificates, error);
 	if (content.data)
 		OPENSSL_cleanse(content.data, content.size);
 	buf_free(&content);
-	if (result != 0)
+	if (result)
 		EVP_PKEY_free(key);
 	else
 		*ret_handle = key;

@@ -148,12 +148,12 @@ static int find(struct token_key *handle, struct error *error)
 		return error_cause(error, ERR_UNAVAILABLE, "%s tells no tokens: %s",
 		                   handle->uri.module_path, openssl_reason());
 	int result = find_slot(handle, &slot, error);
-	if (result == 0 && PKCS11_open_session(slot, 0) != 0)
+	if (!result && PKCS11_open_session(slot, 0) != 0)
 		result = error_cause(error, ERR_UNAVAILABLE, "token %s opens no session: %s",
 		                     slot->token->label, openssl_reason());
-	if (result == 0)
+	if (!result)
 		result = log_in(handle, slot, error);
-	if (result == 0)
+	if (!result)
 		result = find_key(handle, slot->token, error);
 	return result;
 }
@@ -193,15 +193,15 @@ static int open_key(const struct key_source *source, const char *passphrase, voi
 	if (!handle)
 		return ERR_NO_MEMORY;
 	int result = key_uri_parse(source->key, &handle->uri, error);
-	if (result == 0 && *handle->uri.pin_source)
+	if (!result && *handle->uri.pin_source)
 		result = key_read_passphrase(handle->uri.pin_source, handle->pin, error);
-	else if (result == 0 && passphrase)
+	else if (!result && passphrase)
 		memcpy(handle->pin, passphrase, strlen(passphrase) + 1);
-	if (result == 0)
+	if (!result)
 		result = load_module(handle, error);
-	if (result == 0)
+	if (!result)
 		result = find(handle, error);
-	if (result != 0) {
+	if (result) {
 		close_key(handle);
 		return result == ERR_UNAVAILABLE ? ERR_REFUSED : result;
 	}
@@ -216,7 +216,7 @@ static int sign(void *opened, struct slice bytes, struct buf *out, struct error 
 	if (handle->key && key_sign_evp(handle->key, bytes, out))
 		return OK;
 	int result = find(handle, error);
-	if (result == 0 && !key_sign_evp(handle->key, bytes, out))
+	if (!result && !key_sign_evp(handle->key, bytes, out))
 		result =
 			error_cause(error, ERR_UNAVAILABLE, "the token does not sign: %s", openssl_reason());
 	return result == ERR_REFUSED ? ERR_UNAVAILABLE : result;

@@ -109,16 +109,16 @@ int key_uri_parse(const char *text, struct key_uri *ret_uri, struct error *error
 	struct slice rest = slice_make(path, question ? (size_t)(question - path) : strlen(path));
 	int result = OK;
 
-	while (result == 0 && next_attribute(&rest, ';', &attribute))
+	while (!result && next_attribute(&rest, ';', &attribute))
 		result = take_path_attribute(&uri, &attribute, error);
 	rest = slice_of(question ? question + 1 : "");
-	while (result == 0 && next_attribute(&rest, '&', &attribute))
+	while (!result && next_attribute(&rest, '&', &attribute))
 		result = take_query_attribute(&uri, &attribute, error);
-	if (result == 0 && !*uri.module_path)
+	if (!result && !*uri.module_path)
 		result = error_cause(error, ERR_REFUSED, "pkcs11: URI: module-path is missing");
-	if (result == 0 && !uri.object.given && !uri.id.given)
+	if (!result && !uri.object.given && !uri.id.given)
 		result = error_cause(error, ERR_REFUSED, "pkcs11: URI: it names no key: object or id");
-	if (result == 0)
+	if (!result)
 		*ret_uri = uri;
 	return result;
 }

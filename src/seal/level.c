@@ -60,11 +60,11 @@ static int judge(struct slice path, const struct validation_set *set,
 
 	buf_init(&pem, PEM_FILE_MAX);
 	int result = verdicts ? path_to_pem(path, &pem, error) : ERR_NO_MEMORY;
-	if (result == 0)
+	if (!result)
 		result = revocation_judge(buf_slice(&pem), set, at, verdicts, &count, error);
-	if (result == 0)
+	if (!result)
 		result = conclude(verdicts, count, ret_suffices, cause, error);
-	*ret_is_rooted = result == 0 && verdicts[count - 1].outcome == REVOCATION_NOT_NEEDED;
+	*ret_is_rooted = !result && verdicts[count - 1].outcome == REVOCATION_NOT_NEEDED;
 	free(verdicts);
 	return result == ERR_VALIDATION ? ERR_INVALID_EVIDENCE : result;
 }
@@ -82,16 +82,16 @@ int level_judge(const struct level_proof *proof, const struct validation_set *se
 	bool signer_suffices = false, authority_suffices = false, last_suffices = false, rooted = false;
 
 	int result = judge(proof->signer, set, &signature, &signer_suffices, &rooted, causes[0], error);
-	if (result == 0)
+	if (!result)
 		result =
 			judge(proof->authority, set, &first, &authority_suffices, &rooted, causes[1], error);
-	if (result == 0 && lasts)
+	if (!result && lasts)
 		result = judge(proof->last, set, &last, &last_suffices, &rooted, causes[2], error);
 	/* Nothing is over it, so nothing else would show that a certificate of it was changed. */
-	if (result == 0 && lasts && !rooted)
+	if (!result && lasts && !rooted)
 		result = error_cause(error, ERR_INVALID_EVIDENCE,
 		                     "the path of the last timestamp does not end with a root");
-	if (result != 0)
+	if (result)
 		return result;
 	*ret_level = LEVEL_T;
 	ret_cause[0] = '\0';
@@ -111,7 +111,7 @@ static int collect(struct revocation_client *client, struct slice path_pem,
 	int result = verdicts ? revocation_fetch(client, path_pem, at, set, verdicts, &count, error)
 	                      : ERR_NO_MEMORY;
 
-	if (result == 0)
+	if (!result)
 		result = conclude(verdicts, count, ret_suffices, cause, error);
 	free(verdicts);
 	return result;
@@ -129,11 +129,11 @@ int level_collect(struct revocation_client *client, const struct level_wanted *w
 	buf_init(&pem, PEM_FILE_MAX);
 	ret_cause[0] = '\0';
 	int result = path_to_pem(wanted->authority, &pem, error);
-	if (result == 0)
+	if (!result)
 		result = collect(client, wanted->signer_pem, &signature, set, &suffices, ret_cause, error);
-	if (result == 0 && suffices)
+	if (!result && suffices)
 		result = collect(client, buf_slice(&pem), &first, set, &suffices, ret_cause, error);
-	*ret_level = result == 0 && suffices ? LEVEL_LT : LEVEL_T;
+	*ret_level = !result && suffices ? LEVEL_LT : LEVEL_T;
 	if (*ret_level != LEVEL_LT)
 		validation_free(set);
 	return result == ERR_VALIDATION ? ERR_INVALID_EVIDENCE : result;

@@ -42,7 +42,7 @@ static int load(const char *directory, const char *name, X509 **ret_certificate,
 
 	buf_init(&pem, PEM_FILE_MAX);
 	int result = read_file(directory, name, &pem, error);
-	BIO *bio = result == 0 ? BIO_new_mem_buf(pem.data, (int)pem.size) : NULL;
+	BIO *bio = !result ? BIO_new_mem_buf(pem.data, (int)pem.size) : NULL;
 	*ret_certificate = bio ? PEM_read_bio_X509(bio, NULL, NULL, NULL) : NULL;
 	if (*ret_certificate && ret_key)
 		*ret_key = PEM_read_bio_PrivateKey(bio, NULL, NULL, "");
@@ -50,7 +50,7 @@ static int load(const char *directory, const char *name, X509 **ret_certificate,
 	if (pem.data)
 		OPENSSL_cleanse(pem.data, pem.size);
 	buf_free(&pem);
-	if (result == 0 && (!*ret_certificate || (ret_key && !*ret_key)))
+	if (!result && (!*ret_certificate || (ret_key && !*ret_key)))
 		result = error_cause(error, ERR_REFUSED, "%s/%s: %s", directory, name, openssl_reason());
 	return result;
 }
@@ -60,7 +60,7 @@ static int load_pair(const char *directory, const struct development_names *name
 {
 	int result = load(directory, names->root, &pair->issuer, NULL, error);
 
-	if (result == 0)
+	if (!result)
 		result = load(directory, names->signer, &pair->subject, NULL, error);
 	return result ? result
 	              : load(directory, names->responder, &pair->certificate, &pair->key, error);
@@ -77,9 +77,9 @@ static int try_pair(const struct responder *responder, const struct responder_pa
 	buf_init(&request, RESPONDER_REQUEST_MAX);
 	buf_init(&answer, REVOCATION_OCSP_MAX);
 	int result = revocation_ocsp_request(pair->subject, pair->issuer, &request, error);
-	if (result == 0)
+	if (!result)
 		result = responder_answer(responder, buf_slice(&request), &answer, &ignored, error);
-	if (result == 0)
+	if (!result)
 		result = revocation_check_ocsp(buf_slice(&answer), pair->subject, pair->issuer, &facts,
 		                               NULL, error);
 	return result == ERR_INVALID_EVIDENCE ? ERR_REFUSED : result;
@@ -89,9 +89,9 @@ int responder_load(const char *directory, struct responder *ret_responder, struc
 {
 	int result = OK;
 
-	for (size_t i = 0; result == 0 && i < DEVELOPMENT_KINDS; i++)
+	for (size_t i = 0; !result && i < DEVELOPMENT_KINDS; i++)
 		result = load_pair(directory, &development_names[i], &ret_responder->pairs[i], error);
-	for (size_t i = 0; result == 0 && i < DEVELOPMENT_KINDS; i++)
+	for (size_t i = 0; !result && i < DEVELOPMENT_KINDS; i++)
 		result = try_pair(ret_responder, &ret_responder->pairs[i], error);
 	return result;
 }

@@ -103,7 +103,7 @@ static int consider_responder(X509 *responder, X509 *issuer, const struct valida
 	struct revocation_verdict verdict;
 	int result = judge(responder, issuer, set, at, true, &verdict, error);
 
-	if (result == 0)
+	if (!result)
 		*ret_good = revocation_suffices(verdict.outcome);
 	return result;
 }
@@ -121,13 +121,13 @@ static int consider_object(const struct validation_object *object, X509 *certifi
 			? revocation_check_crl(object->der, certificate, issuer, &facts, &reason)
 			: revocation_check_ocsp(object->der, certificate, issuer, &facts, &responder, &reason);
 
-	if (result == 0 && responder) {
+	if (!result && responder) {
 		result = consider_responder(responder, issuer, set, at, &counts, error);
-		if (result == 0 && !counts && knows_nothing(verdict))
+		if (!result && !counts && knows_nothing(verdict))
 			explain(verdict, "whether the OCSP responder itself was revoked is not known");
 	}
 	X509_free(responder);
-	if (result == 0 && counts)
+	if (!result && counts)
 		consider(&facts, at, &object->sha256, verdict);
 	if (result == ERR_INVALID_EVIDENCE && knows_nothing(verdict))
 		explain(verdict, reason.cause);
@@ -144,7 +144,7 @@ static int begin(X509 *certificate, struct revocation_verdict *verdict, struct e
 	                                       .revoked_us = TIME_NONE,
 	                                       .reason = REVOCATION_REASON_NONE};
 	int result = sources ? revocation_sources(certificate, sources, error) : ERR_NO_MEMORY;
-	if (result == 0 && sources->ocsp.count + sources->crl.count == 0) {
+	if (!result && sources->ocsp.count + sources->crl.count == 0) {
 		verdict->outcome = REVOCATION_UNPUBLISHED;
 		explain(verdict, sources->others > 0
 		                     ? "the certificate names no place of HTTP for revocation data"
@@ -160,7 +160,7 @@ static int judge(X509 *certificate, X509 *issuer, const struct validation_set *s
 {
 	int result = begin(certificate, verdict, error);
 
-	for (size_t i = 0; result == 0 && i < set->count; i++) {
+	for (size_t i = 0; !result && i < set->count; i++) {
 		const struct validation_object *object = &set->objects[i];
 		if (object->kind == VALIDATION_CRL || (object->kind == VALIDATION_OCSP && !lists_alone))
 			result = consider_object(object, certificate, issuer, set, at, verdict, error);
@@ -201,20 +201,20 @@ int revocation_judge(struct slice path_pem, const struct validation_set *set,
 {
 	CERTIFICATES_AUTO STACK_OF(X509) *path = NULL;
 	int result = certificates_read(path_pem, &path, error);
-	int count = result == 0 ? sk_X509_num(path) : 0;
+	int count = !result ? sk_X509_num(path) : 0;
 
 	if (count > REVOCATION_PATH_MAX)
 		result = error_cause(error, ERR_VALIDATION, "a path of %d certificates", count);
-	for (int i = 0; result == 0 && i + 1 < count; i++) {
+	for (int i = 0; !result && i + 1 < count; i++) {
 		X509 *certificate = sk_X509_value(path, i);
 		X509 *issuer = sk_X509_value(path, i + 1);
 		result = check_issue(issuer, certificate, error);
-		if (result == 0)
+		if (!result)
 			result = judge(certificate, issuer, set, at, false, &ret_verdicts[i], error);
 	}
-	if (result == 0)
+	if (!result)
 		result = judge_topmost(sk_X509_value(path, count - 1), &ret_verdicts[count - 1], error);
-	if (result == 0)
+	if (!result)
 		*ret_count = (size_t)count;
 	return result;
 }

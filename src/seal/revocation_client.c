@@ -86,7 +86,7 @@ static int ask(const struct wanted *wanted, const struct revocation_question *qu
 	int result = http_send(&request, &answer, error);
 	if (result == ERR_TOO_LARGE)
 		return error_cause(error, ERR_NETWORK, "more than %zu bytes", request.answer_limit);
-	if (result != 0)
+	if (result)
 		return result;
 	if (answer.status != 200)
 		return error_cause(error, ERR_NETWORK, "HTTP status %d", answer.status);
@@ -107,13 +107,13 @@ static int check(const struct wanted *wanted, struct slice der, bool list,
 			 : revocation_check_ocsp(der, wanted->certificate, wanted->issuer, ret_facts,
 	                                 &responder, error);
 
-	if (result == 0 && ret_facts->status == REVOCATION_STATUS_NONE)
+	if (!result && ret_facts->status == REVOCATION_STATUS_NONE)
 		result = error_cause(error, ERR_NOT_FOUND, "it does not know the certificate");
-	if (result == 0 && ret_facts->issued_us > now_us + CLOCKS_APART_US)
+	if (!result && ret_facts->issued_us > now_us + CLOCKS_APART_US)
 		result = error_cause(error, ERR_INVALID_EVIDENCE, "it was issued in the future");
-	if (result == 0 && ret_facts->next_us != TIME_NONE && ret_facts->next_us < now_us)
+	if (!result && ret_facts->next_us != TIME_NONE && ret_facts->next_us < now_us)
 		result = error_cause(error, ERR_INVALID_EVIDENCE, "it is not current any more");
-	if (result == 0 && responder)
+	if (!result && responder)
 		result = get_responder_list(wanted, responder, error);
 	X509_free(responder);
 	return result;
@@ -141,9 +141,9 @@ static int ask_and_check(const struct wanted *wanted, const struct revocation_qu
 	if (revocation_cache_is_left_alone(cache, question->url, reason))
 		return error_cause(error, ERR_NETWORK, "%s", reason);
 	int result = ask(wanted, question, der, error);
-	if (result == 0)
+	if (!result)
 		result = check(wanted, buf_slice(der), list, &facts, error);
-	if (result == 0) {
+	if (!result) {
 		revocation_cache_note_success(cache, question->url);
 		revocation_cache_put(cache, question, buf_slice(der), &facts, clock_now_us());
 	} else if (!is_ours(result)) {
@@ -169,12 +169,12 @@ static int get(const struct wanted *wanted, const struct revocation_question *qu
 	                                                  wanted->time_us, clock_now_us(), &kept);
 	if (state != REVOCATION_KEPT_FRESH) {
 		result = ask_and_check(wanted, question, &der, error);
-		if (result == 0)
+		if (!result)
 			return add(wanted, buf_slice(&der), list, error);
 	}
 	if (state != REVOCATION_KEPT_NOTHING) {
 		result = check(wanted, buf_slice(&kept), list, &facts, error);
-		if (result == 0)
+		if (!result)
 			result = add(wanted, buf_slice(&kept), list, error);
 	}
 	return result;
@@ -190,7 +190,7 @@ static int try_each(const struct wanted *wanted, const struct revocation_urls *u
 		struct revocation_question question = {urls->urls[i], request};
 		struct error error = {0};
 		int result = get(wanted, &question, &error);
-		*ret_got = result == 0;
+		*ret_got = !result;
 		if (is_ours(result))
 			return result;
 		if (result && wanted->cause[0] == '\0')
@@ -210,10 +210,10 @@ static int get_responder_list(const struct wanted *wanted, X509 *responder, stru
 	about.certificate = responder;
 	about.cause = cause;
 	int result = sources ? revocation_sources(responder, sources, error) : ERR_NO_MEMORY;
-	if (result == 0)
+	if (!result)
 		result = try_each(&about, &sources->crl, slice_make(NULL, 0), &got);
 	free(sources);
-	if (result == 0 && !got)
+	if (!result && !got)
 		result = error_cause(error, ERR_INVALID_EVIDENCE, "of the responder itself: %s",
 		                     cause[0] ? cause : "nothing is published");
 	return result;
@@ -227,11 +227,11 @@ static int get_any(const struct wanted *wanted, struct error *error)
 
 	buf_init(&request, 4096);
 	int result = sources ? revocation_sources(wanted->certificate, sources, error) : ERR_NO_MEMORY;
-	if (result == 0 && sources->ocsp.count > 0)
+	if (!result && sources->ocsp.count > 0)
 		result = revocation_ocsp_request(wanted->certificate, wanted->issuer, &request, error);
-	if (result == 0 && sources->ocsp.count > 0)
+	if (!result && sources->ocsp.count > 0)
 		result = try_each(wanted, &sources->ocsp, buf_slice(&request), &got);
-	if (result == 0 && !got)
+	if (!result && !got)
 		result = try_each(wanted, &sources->crl, slice_make(NULL, 0), &got);
 	free(sources);
 	if (got)
@@ -267,22 +267,22 @@ int revocation_fetch(struct revocation_client *client, struct slice path_pem,
 		clock_monotonic_us() + client->timeout_ms * INT64_C(1000) * TIMEOUTS_OF_A_PATH;
 	/* Whether it is a path shows before anybody is asked. */
 	int result = revocation_judge(path_pem, set, at, ret_verdicts, &count, error);
-	if (result == 0)
+	if (!result)
 		result = certificates_read(path_pem, &path, error);
-	for (size_t i = 0; result == 0 && i < count; i++) {
+	for (size_t i = 0; !result && i < count; i++) {
 		struct wanted wanted = {
 			client, sk_X509_value(path, (int)i), NULL, at->time_us, deadline_us, set, causes[i]};
 		result = add_certificate(set, wanted.certificate, error);
 		wanted.issuer = i + 1 < count ? sk_X509_value(path, (int)i + 1) : NULL;
-		if (result == 0 && wanted.issuer && ret_verdicts[i].outcome != REVOCATION_GOOD_AFTER)
+		if (!result && wanted.issuer && ret_verdicts[i].outcome != REVOCATION_GOOD_AFTER)
 			result = get_any(&wanted, error);
 	}
-	if (result == 0)
+	if (!result)
 		result = revocation_judge(path_pem, set, at, ret_verdicts, &count, error);
-	for (size_t i = 0; result == 0 && i < count; i++)
+	for (size_t i = 0; !result && i < count; i++)
 		if (!revocation_suffices(ret_verdicts[i].outcome) && causes[i][0])
 			memcpy(ret_verdicts[i].cause, causes[i], REVOCATION_CAUSE_SIZE);
-	if (result == 0)
+	if (!result)
 		*ret_count = count;
 	return result;
 }

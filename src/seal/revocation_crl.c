@@ -174,23 +174,22 @@ int revocation_check_crl(struct slice der, X509 *certificate, X509 *issuer,
 
 	ERR_clear_error();
 	int result = parse(der, &crl, error);
-	if (result == 0 &&
-	    X509_NAME_cmp(X509_CRL_get_issuer(crl), X509_get_issuer_name(certificate)) != 0)
+	if (!result && X509_NAME_cmp(X509_CRL_get_issuer(crl), X509_get_issuer_name(certificate)) != 0)
 		result = error_cause(error, ERR_NOT_FOUND, "the CRL is of another issuer");
-	if (result == 0)
+	if (!result)
 		result = check_signature(crl, issuer, error);
-	if (result == 0)
+	if (!result)
 		result = check_critical(crl, error);
-	if (result == 0)
+	if (!result)
 		result = check_scope(crl, certificate, error);
-	if (result == 0)
+	if (!result)
 		result = read_times(crl, &facts, error);
-	if (result == 0 && !revocation_valid_at(issuer, facts.issued_us))
+	if (!result && !revocation_valid_at(issuer, facts.issued_us))
 		result = refuse(error, "was issued while its issuer's certificate was not valid");
-	if (result == 0)
+	if (!result)
 		result = read_entry(crl, certificate, &facts, error);
 	ERR_clear_error();
-	if (result == 0)
+	if (!result)
 		*ret_facts = facts;
 	return result;
 }

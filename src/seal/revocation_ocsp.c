@@ -253,13 +253,13 @@ int revocation_check_ocsp(struct slice der, X509 *certificate, X509 *issuer,
 
 	ERR_clear_error();
 	int result = parse(der, &basic, error);
-	if (result == 0)
+	if (!result)
 		result = find_single(basic, certificate, issuer, &single, error);
-	if (result == 0 && !certificate_time(OCSP_resp_get0_produced_at(basic), &produced_us))
+	if (!result && !certificate_time(OCSP_resp_get0_produced_at(basic), &produced_us))
 		result = refuse(error, "does not say when it was made");
-	if (result == 0)
+	if (!result)
 		result = check_signature(basic, issuer, produced_us, &responder, error);
-	if (result == 0)
+	if (!result)
 		result = read_single(single, produced_us, &facts, error);
 	ERR_clear_error();
 	if (result)

@@ -108,7 +108,7 @@ struct sha256 seal_document_digest(const struct seal_document *document, struct 
 	buf_clear(scratch);
 	seal_document_write(document, scratch);
 	int result = buf_check(scratch);
-	assert(result == 0); /* a digest of half a document must never be sealed */
+	assert(!result); /* a digest of half a document must never be sealed */
 	return sha256_of(scratch->data, scratch->size);
 }
 

@@ -94,9 +94,9 @@ static int check_encoding(const SignedContent *content, struct slice der, struct
 
 	buf_init(&again, der.size);
 	int result = signed_content_write(content, &again);
-	if (result != 0 && !again.full)
+	if (result && !again.full)
 		return result;
-	if (result != 0 || !slice_equal(buf_slice(&again), der))
+	if (result || !slice_equal(buf_slice(&again), der))
 		return invalid(error, "the signed data is not DER, or something trails it");
 	return 0;
 }
@@ -128,9 +128,9 @@ int signed_content_parse(struct slice der, SignedContent **ret_content, struct e
 	SIGNED_CONTENT_AUTO SignedContent *content = NULL;
 
 	int result = parse(der, &content, error);
-	if (result == 0)
+	if (!result)
 		result = check_encoding(content, der, error);
-	if (result != 0)
+	if (result)
 		return result;
 	if (content->data->revocations)
 		return invalid(error, "the signed data has revocation data inside");
@@ -150,13 +150,13 @@ static int check_ber(const SignedContent *content, struct slice ber, struct erro
 	buf_init(&one, SIGNED_DATA_SIZE_MAX);
 	buf_init(&other, SIGNED_DATA_SIZE_MAX);
 	int result = signed_content_write(content, &again);
-	if (result == 0)
+	if (!result)
 		result = ber_to_der(buf_slice(&again), BER_ORDER_SORTED, &one);
-	if (result == 0)
+	if (!result)
 		result = ber_to_der(ber, BER_ORDER_SORTED, &other);
 	if (result == ERR_NO_MEMORY && !again.full && !one.full && !other.full)
 		return result;
-	if (result != 0 || !slice_equal(buf_slice(&one), buf_slice(&other)))
+	if (result || !slice_equal(buf_slice(&one), buf_slice(&other)))
 		return invalid(error, "the signed data is not BER");
 	return 0;
 }
@@ -173,11 +173,11 @@ int signed_content_parse_ber(struct slice ber, SignedContent **ret_content, stru
 	int result = ber_to_der(ber, BER_ORDER_KEPT, &der);
 	if (result == ERR_INVALID_EVIDENCE || der.full)
 		return invalid(error, "the signed data does not parse, or something trails it");
-	if (result == 0)
+	if (!result)
 		result = parse(buf_slice(&der), &content, error);
-	if (result == 0)
+	if (!result)
 		result = check_ber(content, ber, error);
-	if (result == 0) {
+	if (!result) {
 		*ret_content = content;
 		content = NULL;
 	}
@@ -354,7 +354,7 @@ static int check_attributes(const SignedContent *content, struct slice digest, s
 	const STACK_OF(X509_ATTRIBUTE) *attributes = signed_content_signer(content)->signed_attributes;
 	int result = check_attribute_form(attributes, error);
 
-	if (result != 0)
+	if (result)
 		return result;
 	const ASN1_TYPE *type = attribute_value(attributes, NID_pkcs9_contentType);
 	if (!type || type->type != V_ASN1_OBJECT ||
@@ -396,14 +396,14 @@ static int check_signature(const SignerInfo *signer, const EVP_MD *digest, EVP_P
 	buf_init(&attributes, SIGNED_DATA_SIZE_MAX);
 	ERR_clear_error();
 	int result = signed_attributes_write(signer->signed_attributes, &attributes);
-	if (result == 0 && !context)
+	if (!result && !context)
 		result = ERR_NO_MEMORY;
-	if (result == 0 && start_verifying(context, signer, digest, key))
+	if (!result && start_verifying(context, signer, digest, key))
 		verified = EVP_DigestVerify(context, ASN1_STRING_get0_data(signer->signature),
 		                            (size_t)ASN1_STRING_length(signer->signature),
 		                            (const unsigned char *)attributes.data, attributes.size);
 	EVP_MD_CTX_free(context);
-	if (result == 0 && verified != 1)
+	if (!result && verified != 1)
 		result = openssl_refused(error, "the signature does not fit the signed attributes");
 	return result;
 }
@@ -416,7 +416,7 @@ int signed_content_verify(const SignedContent *content, int type_nid, const stru
 	unsigned int size = SHA256_SIZE;
 
 	int result = check_form(content, type_nid, detached != NULL, error);
-	if (result != 0)
+	if (result)
 		return result;
 	X509 *certificate = find_signer(content);
 	EVP_PKEY *key = certificate ? X509_get0_pubkey(certificate) : NULL;
@@ -438,9 +438,9 @@ int signed_content_verify(const SignedContent *content, int type_nid, const stru
 			return ERR_NO_MEMORY;
 	}
 	result = check_attributes(content, slice_make(digest, size), error);
-	if (result == 0)
+	if (!result)
 		result = check_signature(signer, algorithm, key, error);
-	if (result == 0)
+	if (!result)
 		*ret_signer = certificate;
 	return result;
 }
@@ -484,15 +484,15 @@ int signed_content_verify_path(const SignedContent *content, X509 *signer,
 	STACK_OF(X509) *known = sk_X509_dup(content->data->certificates);
 	int result = known ? 0 : ERR_NO_MEMORY;
 
-	for (int i = 0; result == 0 && beside && i < sk_X509_num(beside); i++)
+	for (int i = 0; !result && beside && i < sk_X509_num(beside); i++)
 		if (!sk_X509_push(known, sk_X509_value(beside, i)))
 			result = ERR_NO_MEMORY;
-	if (result == 0)
+	if (!result)
 		result = certificate_path(signer, known, roots, purpose, time_us, &path, error);
 	sk_X509_free(known);
-	if (result == 0)
+	if (!result)
 		result = check_signing_certificate(signed_content_signer(content), path, purpose, error);
-	if (result == 0 && ret_path) {
+	if (!result && ret_path) {
 		*ret_path = path;
 		path = NULL;
 	}

@@ -78,7 +78,7 @@ static int receive(struct signer *signer, int timeout_ms, struct buf *out, struc
 	char *packet = signer->packet;
 
 	int result = wait_readable(signer, timeout_ms, error);
-	if (result == 0) {
+	if (!result) {
 		ssize_t size = recv(signer->socket, packet, SIGNER_PACKET_MAX, 0);
 		if (size < SIGNER_ANSWER_HEAD_SIZE) {
 			result = broken(signer, error, size < 0 ? strerror(errno) : "it has ended");
@@ -164,9 +164,9 @@ int signer_get_mark(struct signer *signer, const char *store_id, struct signer_m
 	buf_init(&out, SIGNER_PACKET_MAX);
 	int result =
 		ask_mark(signer, SIGNER_REQUEST_GET_MARK, store_id, NULL, slice_make(NULL, 0), &out, error);
-	if (result == 0 && out.size != sizeof *ret_mark)
+	if (!result && out.size != sizeof *ret_mark)
 		result = error_cause(error, ERR_INTERNAL, "signer process: not a mark");
-	if (result == 0)
+	if (!result)
 		memcpy(ret_mark, out.data, sizeof *ret_mark);
 	return result;
 }
@@ -227,10 +227,10 @@ static int describe(struct slice pem, struct signer_key *ret_key, struct error *
 		.certificates = pem, .valid_from_us = INT64_MIN, .valid_until_us = INT64_MAX};
 
 	int result = certificates_read(pem, &certificates, error);
-	for (int i = 0; result == 0 && i < sk_X509_num(certificates); i++) {
+	for (int i = 0; !result && i < sk_X509_num(certificates); i++) {
 		struct certificate_facts facts;
 		result = certificate_describe(sk_X509_value(certificates, i), &facts, error);
-		if (result != 0)
+		if (result)
 			break;
 		if (i == 0)
 			key.certificate = facts;
@@ -239,7 +239,7 @@ static int describe(struct slice pem, struct signer_key *ret_key, struct error *
 		if (facts.not_after_us < key.valid_until_us)
 			key.valid_until_us = facts.not_after_us;
 	}
-	if (result == 0)
+	if (!result)
 		*ret_key = key;
 	return result;
 }
@@ -249,14 +249,14 @@ static int hear(struct signer *signer, struct error *error)
 {
 	int result = OK;
 
-	for (int i = 0; result == 0 && i < SIGNER_KEYS; i++) {
+	for (int i = 0; !result && i < SIGNER_KEYS; i++) {
 		result = receive(signer, START_TIMEOUT_MS, &signer->certificates[i], error);
-		if (result == 0 && signer->certificates[i].size > 0)
+		if (!result && signer->certificates[i].size > 0)
 			result = describe(buf_slice(&signer->certificates[i]), &signer->keys[i], error);
 	}
-	if (result == 0)
+	if (!result)
 		result = receive(signer, START_TIMEOUT_MS, &signer->trust, error);
-	if (result == 0)
+	if (!result)
 		result = receive(signer, START_TIMEOUT_MS, &signer->timestamp_roots, error);
 	return result;
 }
@@ -265,7 +265,7 @@ int signer_start(const struct signer_options *options, struct signer **ret_signe
                  struct error *error)
 {
 	int result = check_options(options, error);
-	if (result != 0)
+	if (result)
 		return result;
 	struct signer *signer = calloc(1, sizeof *signer);
 	if (!signer)
@@ -279,9 +279,9 @@ int signer_start(const struct signer_options *options, struct signer **ret_signe
 	buf_init(&signer->trust, SIGNER_PACKET_MAX);
 	buf_init(&signer->timestamp_roots, SIGNER_PACKET_MAX);
 	result = fork_child(signer, options, error);
-	if (result == 0)
+	if (!result)
 		result = hear(signer, error);
-	if (result != 0) {
+	if (result) {
 		signer_stop(signer);
 		return result;
 	}
@@ -296,7 +296,7 @@ int signer_try(const struct signer_options *options, struct error *error)
 
 	trial.trial = true;
 	int result = signer_start(&trial, &signer, error);
-	if (result == 0)
+	if (!result)
 		signer_stop(signer);
 	return result;
 }
@@ -353,7 +353,7 @@ int signer_use(struct signer *signer, int index, struct error *error)
 
 	buf_init(&out, SIGNER_PACKET_MAX);
 	int result = ask(signer, SIGNER_REQUEST_USE, 0, slice_make(&number, 1), &out, error);
-	if (result == 0)
+	if (!result)
 		atomic_store(&signer->in_force, index);
 	return result;
 }

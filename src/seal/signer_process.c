@@ -108,25 +108,25 @@ static int load_stamper(const char *directory, struct process *process, struct e
 
 	buf_init(&pem, PEM_FILE_MAX);
 	int result = read_pem(directory, "timestamp.pem", path, &pem, error);
-	BIO *bio = result == 0 ? BIO_new_mem_buf(pem.data, (int)pem.size) : NULL;
+	BIO *bio = !result ? BIO_new_mem_buf(pem.data, (int)pem.size) : NULL;
 	stamper->key = bio ? PEM_read_bio_PrivateKey(bio, NULL, NULL, "") : NULL;
 	BIO_free(bio);
-	if (result == 0)
+	if (!result)
 		result = certificates_read(buf_slice(&pem), &stamper->certificates, error);
 	if (pem.data)
 		OPENSSL_cleanse(pem.data, pem.size);
 	buf_clear(&pem);
-	if (result == 0 && !stamper->key)
+	if (!result && !stamper->key)
 		result = error_cause(error, ERR_REFUSED, "%s: no usable private key: %s", path,
 		                     openssl_reason());
-	if (result == 0)
+	if (!result)
 		result = read_pem(directory, "timestamp-root.pem", path, &pem, error);
 	CERTIFICATES_AUTO STACK_OF(X509) *root = NULL;
-	if (result == 0)
+	if (!result)
 		result = certificates_read(buf_slice(&pem), &root, error);
-	if (result == 0)
+	if (!result)
 		result = certificates_write(root, &process->timestamp_roots);
-	while (result == 0 && sk_X509_num(root) > 0)
+	while (!result && sk_X509_num(root) > 0)
 		if (!sk_X509_push(stamper->certificates, sk_X509_shift(root)))
 			result = ERR_NO_MEMORY;
 	buf_free(&pem);
@@ -142,17 +142,17 @@ static int load_development(struct process *process, const char *directory, stru
 	    snprintf(root, sizeof root, "%s/report-root.pem", directory) >= PATH_MAX)
 		return error_cause(error, ERR_IO, "path too long");
 	int result = development_create(directory, error);
-	if (result == 0)
+	if (!result)
 		result = key_open(&source, &process->keys[SIGNER_PRESENT], error);
-	if (result == 0)
+	if (!result)
 		result = load_stamper(directory, process, error);
-	if (result == 0)
+	if (!result)
 		result = development_former_roots(directory, &development_names[DEVELOPMENT_REPORT],
 		                                  &process->roots, error);
-	if (result == 0)
+	if (!result)
 		result = development_former_roots(directory, &development_names[DEVELOPMENT_TIMESTAMP],
 		                                  &process->timestamp_roots, error);
-	return result == 0 ? responder_load(directory, &process->responder, error) : result;
+	return !result ? responder_load(directory, &process->responder, error) : result;
 }
 
 static int open_named(const struct key_source *source, const char *setting, struct key **ret_key,
@@ -161,7 +161,7 @@ static int open_named(const struct key_source *source, const char *setting, stru
 	char cause[ERROR_CAUSE_MAX];
 	int result = key_open(source, ret_key, error);
 
-	if (result == OK)
+	if (!result)
 		return OK;
 	snprintf(cause, sizeof cause, "%s", error->cause);
 	return error_cause(error, result, "%s: %s", setting, cause);
@@ -172,7 +172,7 @@ static int load_given(struct process *process, const struct signer_options *opti
 {
 	int result = open_named(&options->key, "signer.key", &process->keys[SIGNER_PRESENT], error);
 
-	if (result == 0 && options->next.key)
+	if (!result && options->next.key)
 		result = open_named(&options->next, "signer.next_key", &process->keys[SIGNER_NEXT], error);
 	return result;
 }
@@ -181,13 +181,13 @@ static int keep_roots(struct process *process)
 {
 	int result = OK;
 
-	for (int i = 0; result == 0 && i < SIGNER_KEYS; i++) {
+	for (int i = 0; !result && i < SIGNER_KEYS; i++) {
 		X509 *root = process->keys[i] ? key_root(process->keys[i]) : NULL;
 		if (root)
 			result = certificate_write(root, &process->roots);
 	}
 	buf_add_slice(&process->roots, buf_slice(&process->timestamp_roots));
-	return result == 0 ? buf_check(&process->roots) : result;
+	return !result ? buf_check(&process->roots) : result;
 }
 
 /* The next one's time may still come, and after a change the present one's may be over. */
@@ -210,9 +210,9 @@ static int load(struct process *process, const struct signer_options *options, s
 {
 	int result = options->development ? load_development(process, options->directory, error)
 	                                  : load_given(process, options, error);
-	if (result == 0)
+	if (!result)
 		result = check_times(process, error);
-	return result == 0 ? keep_roots(process) : result;
+	return !result ? keep_roots(process) : result;
 }
 
 /* What libraries read from files at their first use they read now; the signing keys were tried when
@@ -517,12 +517,12 @@ static int prepare(struct process *process, const struct signer_options *options
                    struct error *error)
 {
 	int result = load(process, options, error);
-	if (result == 0)
+	if (!result)
 		result = try_stamper(process, error);
-	if (result == 0 && !options->trial)
+	if (!result && !options->trial)
 		result = signer_log_open(options->directory, signer_marks_learn, &process->marks,
 		                         &process->log, error);
-	return result == 0 ? signer_process_confine(process->keys, error) : result;
+	return !result ? signer_process_confine(process->keys, error) : result;
 }
 
 int signer_process_run(int socket, pid_t parent, const struct signer_options *options)
@@ -535,9 +535,9 @@ int signer_process_run(int socket, pid_t parent, const struct signer_options *op
 	buf_init(&process.roots, PEM_FILE_MAX);
 	buf_init(&process.timestamp_roots, PEM_FILE_MAX);
 	int result = isolate(&socket, parent, &error);
-	if (result == 0)
+	if (!result)
 		result = prepare(&process, options, &error);
-	if (result != 0) {
+	if (result) {
 		send_answer(socket, refusal(error.cause[0] ? error.cause : "out of memory"),
 		            slice_make(NULL, 0));
 		return 1;

@@ -221,12 +221,12 @@ static int verify_authority(const SignedContent *content, X509 *signer, struct s
 
 	if (roots_pem.data)
 		result = certificates_read(roots_pem, &roots, error);
-	if (result == 0 && along && along->known.size > 0)
+	if (!result && along && along->known.size > 0)
 		result = certificates_read_der(along->known, &known, error);
-	if (result == 0)
+	if (!result)
 		result = signed_content_verify_path(content, signer, known, roots, PATH_TIMESTAMP, time_us,
 		                                    &path, error);
-	if (result == 0 && along && along->complete)
+	if (!result && along && along->complete)
 		result = certificates_write_der(path, along->complete);
 	return result;
 }
@@ -244,20 +244,20 @@ static int verify_token(struct slice token, struct slice roots_pem,
 	X509 *signer;
 
 	int result = signed_content_parse_ber(token, &content, error);
-	if (result == 0)
+	if (!result)
 		result = signed_content_verify(content, NID_id_smime_ct_TSTInfo, NULL, &signer, error);
-	if (result != 0)
+	if (result)
 		return result;
 	result = parse_info(content->data->encapsulated->content, &info, error);
-	if (result == 0)
+	if (!result)
 		result = read_facts(info, &facts, error);
-	if (result == 0)
+	if (!result)
 		result = verify_authority(content, signer, roots_pem, along, facts.gen_time_us, error);
-	if (result == 0 && judged_us > facts.gen_time_us)
+	if (!result && judged_us > facts.gen_time_us)
 		result = verify_authority(content, signer, roots_pem, &again, judged_us, error);
-	if (result == 0)
+	if (!result)
 		result = certificate_describe(signer, &facts.authority, error);
-	if (result != 0)
+	if (result)
 		return result;
 	*ret_facts = facts;
 	*ret_info = info;
@@ -273,7 +273,7 @@ static int verify_over(struct slice token, const struct digest *imprint, struct 
 	struct timestamp_facts facts;
 
 	int result = verify_token(token, roots_pem, path, judged_us, &info, &facts, error);
-	if (result != 0)
+	if (result)
 		return result;
 	if (!digest_equal(&facts.imprint, imprint))
 		return invalid(error, "the timestamp is over something else");
@@ -308,13 +308,13 @@ int timestamp_token_imprint(struct slice token, struct digest *ret_imprint, stru
 	__attribute__((cleanup(info_cleanup))) TS_TST_INFO *info = NULL;
 
 	int result = signed_content_parse_ber(token, &content, error);
-	if (result != 0)
+	if (result)
 		return result;
 	const EncapsulatedContent *inside = content->data->encapsulated;
 	if (OBJ_obj2nid(inside->type) != NID_id_smime_ct_TSTInfo || !inside->content)
 		return invalid(error, "it is no timestamp token");
 	result = parse_info(inside->content, &info, error);
-	if (result == 0 && !read_imprint(TS_TST_INFO_get_msg_imprint(info), ret_imprint))
+	if (!result && !read_imprint(TS_TST_INFO_get_msg_imprint(info), ret_imprint))
 		result = invalid(error, "the imprint is not a SHA-2 digest");
 	return result;
 }
@@ -332,9 +332,9 @@ static int read_beside(struct slice token, struct slice path, SignedContent **re
                        STACK_OF(X509) * *ret_beside, struct error *error)
 {
 	int result = signed_content_parse_ber(token, ret_content, error);
-	if (result == 0)
+	if (!result)
 		result = certificates_read_der(path, ret_beside, error);
-	for (int i = result == 0 ? sk_X509_num(*ret_beside) - 1 : -1; i >= 0; i--)
+	for (int i = !result ? sk_X509_num(*ret_beside) - 1 : -1; i >= 0; i--)
 		if (holds((*ret_content)->data->certificates, sk_X509_value(*ret_beside, i)))
 			X509_free(sk_X509_delete(*ret_beside, i));
 	return result;
@@ -347,7 +347,7 @@ int timestamp_path_beside(struct slice token, struct slice path, struct buf *out
 	CERTIFICATES_AUTO STACK_OF(X509) *beside = NULL;
 
 	int result = read_beside(token, path, &content, &beside, error);
-	return result == 0 ? certificates_write_der(beside, out) : result;
+	return !result ? certificates_write_der(beside, out) : result;
 }
 
 int timestamp_token_complete(struct slice token, struct slice certificates, struct buf *out,
@@ -357,14 +357,14 @@ int timestamp_token_complete(struct slice token, struct slice certificates, stru
 	CERTIFICATES_AUTO STACK_OF(X509) *beside = NULL;
 
 	int result = read_beside(token, certificates, &content, &beside, error);
-	while (result == 0 && sk_X509_num(beside) > 0) {
+	while (!result && sk_X509_num(beside) > 0) {
 		X509 *certificate = sk_X509_shift(beside);
 		if (!sk_X509_push(content->data->certificates, certificate)) {
 			X509_free(certificate);
 			result = ERR_NO_MEMORY;
 		}
 	}
-	return result == 0 ? signed_content_write(content, out) : result;
+	return !result ? signed_content_write(content, out) : result;
 }
 
 bool timestamp_next_certificate(struct slice *rest, struct slice *ret_der)
@@ -400,9 +400,9 @@ int timestamp_response_token(struct slice response, struct slice *ret_token, str
 	struct ber_element status, token;
 
 	int result = cut_response(response, &status, &token, error);
-	if (result == 0 && !token.whole.data)
+	if (!result && !token.whole.data)
 		return invalid(error, "the response has no token");
-	if (result == 0)
+	if (!result)
 		*ret_token = token.whole;
 	return result;
 }
@@ -414,9 +414,9 @@ int timestamp_response_end_with_token(struct buf *response, struct error *error)
 	unsigned char *end = header;
 
 	int result = cut_response(buf_slice(response), &status, &token, error);
-	if (result == 0 && !token.whole.data)
+	if (!result && !token.whole.data)
 		return invalid(error, "the response has no token");
-	if (result != 0 || token.whole.data + token.whole.size == response->data + response->size)
+	if (result || token.whole.data + token.whole.size == response->data + response->size)
 		return result;
 	BUF_AUTO struct buf anew;
 	buf_init(&anew, TIMESTAMP_RESPONSE_MAX);
@@ -452,7 +452,7 @@ static int check_status(struct slice response, struct error *error)
 	char text[128];
 
 	int result = cut_response(response, &element, &token, error);
-	if (result != 0)
+	if (result)
 		return result;
 	const unsigned char *position = (const unsigned char *)element.whole.data;
 	const unsigned char *end = position + element.whole.size;
@@ -509,19 +509,19 @@ int timestamp_verify_response(struct slice request, struct slice response, struc
 	if (!roots_pem.data)
 		return error_cause(error, ERR_VALIDATION, "no roots");
 	int result = check_status(response, error);
-	if (result == 0)
+	if (!result)
 		result = timestamp_response_token(response, &found, error);
-	if (result == 0)
+	if (!result)
 		result = verify_token(found, roots_pem, path, TIME_NONE, &info, &facts, error);
-	if (result == 0)
+	if (!result)
 		result = compare_with_request(request, info, &facts, error);
-	if (result != 0)
+	if (result)
 		return result;
 	if (token) {
 		buf_add_slice(token, found);
 		result = buf_check(token);
 	}
-	if (result == 0)
+	if (!result)
 		*ret_facts = facts;
 	return result;
 }

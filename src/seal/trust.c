@@ -17,7 +17,7 @@ int trust_add_roots(struct slice pem, struct buf *out, struct error *error)
 	CERTIFICATES_AUTO STACK_OF(X509) *certificates = NULL;
 	int result = certificates_read(pem, &certificates, error);
 
-	for (int i = 0; result == 0 && i < sk_X509_num(certificates); i++) {
+	for (int i = 0; !result && i < sk_X509_num(certificates); i++) {
 		X509 *certificate = sk_X509_value(certificates, i);
 		BUF_AUTO struct buf text;
 		buf_init(&text, PEM_FILE_MAX);
@@ -25,7 +25,7 @@ int trust_add_roots(struct slice pem, struct buf *out, struct error *error)
 			continue;
 		result = certificate_write(certificate, &text);
 		struct slice present = buf_slice(out);
-		if (result == 0 && !memmem(present.data, present.size, text.data, text.size))
+		if (!result && !memmem(present.data, present.size, text.data, text.size))
 			buf_add_slice(out, buf_slice(&text));
 	}
 	return result ? result : buf_check(out);

@@ -74,7 +74,7 @@ int validation_add_all(struct validation_set *set, const struct validation_set *
 {
 	int result = OK;
 
-	for (size_t i = 0; result == OK && i < other->count; i++)
+	for (size_t i = 0; !result && i < other->count; i++)
 		result = validation_add(set, other->objects[i].kind, other->objects[i].der, error);
 	return result;
 }

@@ -178,9 +178,9 @@ static int read_argument(const struct admin_operation *operation, const struct j
 		if (!slice_is(json->name, parameter->name))
 			continue;
 		struct slice text = value_text(parameter, json);
-		int code = admin_check_value(parameter, text, error);
-		if (code)
-			return code;
+		int result = admin_check_value(parameter, text, error);
+		if (result)
+			return result;
 		values[i] = (struct admin_value){true, arena_copy(arena, text.data, text.size), 0};
 		if (!values[i].text)
 			return ERR_NO_MEMORY;
@@ -200,9 +200,9 @@ static int read_arguments(const struct admin_operation *operation, const struct 
 	if (arguments && arguments->type != JSON_OBJECT)
 		return error_set(error, ERR_USAGE, MSG_ADMIN_BAD_REQUEST, NULL);
 	for (const struct json *at = arguments ? arguments->first : NULL; at; at = at->next) {
-		int code = read_argument(operation, at, arena, values, error);
-		if (code)
-			return code;
+		int result = read_argument(operation, at, arena, values, error);
+		if (result)
+			return result;
 	}
 	for (size_t i = 0; operation->parameters[i].name; i++) {
 		if (!operation->parameters[i].required || values[i].given)
@@ -254,18 +254,18 @@ int admin_run(struct admin *admin, const struct admin_operation *operation,
 	arena_init(&arena, CALL_MEMORY_MAX);
 	buf_init(&answer, ADMIN_RESULT_MAX);
 	struct admin_value values[ADMIN_PARAMETERS_MAX] = {0};
-	int code = read_arguments(operation, arguments, &arena, values, error);
-	if (code)
-		return code;
+	int result = read_arguments(operation, arguments, &arena, values, error);
+	if (result)
+		return result;
 	struct admin_call call = {admin, operation, values, &arena, store_now_us(admin->store)};
 	struct json_writer writer = {.out = &answer};
-	code = operation->run(&call, &writer, error);
+	result = operation->run(&call, &writer, error);
 	if (operation->changes && admin->service)
 		service_forget_keys(admin->service);
-	if (!code)
-		code = buf_check(&answer);
-	if (code)
-		return code;
+	if (!result)
+		result = buf_check(&answer);
+	if (result)
+		return result;
 	buf_add_slice(out, buf_slice(&answer));
 	return buf_check(out);
 }

@@ -33,10 +33,10 @@ static int show_account(const struct admin_call *call, struct slice account_id,
                         struct json_writer *out, struct error *error)
 {
 	struct account_record account;
-	int code = store_find_account(call->admin->store, account_id, call->now_us, call->arena,
-	                              &account, error);
-	if (code)
-		return code;
+	int result = store_find_account(call->admin->store, account_id, call->now_us, call->arena,
+	                                &account, error);
+	if (result)
+		return result;
 	json_begin_object(out, NULL);
 	account_members(out, &account);
 	json_end_object(out);
@@ -60,9 +60,9 @@ static int check_email(const char *email, struct error *error)
 static int run_create(const struct admin_call *call, struct json_writer *out, struct error *error)
 {
 	const char *email = admin_text(call, "email");
-	int code = check_email(email, error);
-	if (code)
-		return code;
+	int result = check_email(email, error);
+	if (result)
+		return result;
 	struct account_record given = {
 		.name = admin_text(call, "name"),
 		.email = email && *email ? email : NULL,
@@ -72,19 +72,19 @@ static int run_create(const struct admin_call *call, struct json_writer *out, st
 			admin_integer(call, "unpaid_limit", call->admin->settings->account_unpaid_limit),
 	};
 	char account_id[ID_SIZE];
-	code = store_create_account(call->admin->store, &given, admin_integer(call, "credits", 0),
-	                            call->now_us, account_id, error);
-	return code ? code : show_account(call, slice_of(account_id), out, error);
+	result = store_create_account(call->admin->store, &given, admin_integer(call, "credits", 0),
+	                              call->now_us, account_id, error);
+	return result ? result : show_account(call, slice_of(account_id), out, error);
 }
 
 static int run_list(const struct admin_call *call, struct json_writer *out, struct error *error)
 {
 	struct account_list list;
-	int code = store_list_accounts(call->admin->store, admin_slice(call, "after"),
-	                               admin_integer(call, "limit", ADMIN_LIST_DEFAULT), call->now_us,
-	                               call->arena, &list, error);
-	if (code)
-		return code;
+	int result = store_list_accounts(call->admin->store, admin_slice(call, "after"),
+	                                 admin_integer(call, "limit", ADMIN_LIST_DEFAULT), call->now_us,
+	                                 call->arena, &list, error);
+	if (result)
+		return result;
 	list_begin(out);
 	for (size_t i = 0; i < list.count; i++) {
 		json_begin_object(out, NULL);
@@ -104,15 +104,15 @@ static int change(const struct admin_call *call, const struct account_change *ch
                   struct json_writer *out, struct error *error)
 {
 	struct slice account_id = admin_slice(call, "account");
-	int code = store_change_account(call->admin->store, account_id, change, call->now_us, error);
-	return code ? code : show_account(call, account_id, out, error);
+	int result = store_change_account(call->admin->store, account_id, change, call->now_us, error);
+	return result ? result : show_account(call, account_id, out, error);
 }
 
 static int run_set(const struct admin_call *call, struct json_writer *out, struct error *error)
 {
-	int code = check_email(admin_text(call, "email"), error);
-	if (code)
-		return code;
+	int result = check_email(admin_text(call, "email"), error);
+	if (result)
+		return result;
 	if (!admin_given(call, "name") && !admin_given(call, "email") &&
 	    !admin_given(call, "language") && !admin_given(call, "rate") &&
 	    !admin_given(call, "unpaid_limit"))
@@ -171,10 +171,10 @@ static int run_credits_add(const struct admin_call *call, struct json_writer *ou
 	if (revert && movement.credits > 0)
 		return error_set(error, ERR_USAGE, MSG_ADMIN_REVERT_SIGN, NULL);
 	struct credit_outcome outcome;
-	int code = store_move_credits(call->admin->store, admin_slice(call, "account"), &movement,
-	                              call->now_us, &outcome, error);
-	if (code)
-		return code;
+	int result = store_move_credits(call->admin->store, admin_slice(call, "account"), &movement,
+	                                call->now_us, &outcome, error);
+	if (result)
+		return result;
 	json_begin_object(out, NULL);
 	json_text(out, "account_id", admin_text(call, "account"));
 	json_integer(out, "credits", movement.credits);
@@ -190,11 +190,11 @@ static int run_credits_list(const struct admin_call *call, struct json_writer *o
                             struct error *error)
 {
 	struct credit_list list;
-	int code = store_list_credits(
+	int result = store_list_credits(
 		call->admin->store, admin_slice(call, "account"), admin_integer(call, "before", 0),
 		admin_integer(call, "limit", ADMIN_LIST_DEFAULT), call->arena, &list, error);
-	if (code)
-		return code;
+	if (result)
+		return result;
 	list_begin(out);
 	for (size_t i = 0; i < list.count; i++) {
 		const struct credit_record *item = &list.items[i];
@@ -226,10 +226,10 @@ static int run_threshold_create(const struct admin_call *call, struct json_write
 {
 	char threshold_id[ID_SIZE];
 	int64_t credits = admin_integer(call, "credits", 0);
-	int code = store_create_threshold(call->admin->store, admin_slice(call, "account"), credits,
-	                                  threshold_id, error);
-	if (code)
-		return code;
+	int result = store_create_threshold(call->admin->store, admin_slice(call, "account"), credits,
+	                                    threshold_id, error);
+	if (result)
+		return result;
 	json_begin_object(out, NULL);
 	json_text(out, "threshold_id", threshold_id);
 	json_text(out, "account_id", admin_text(call, "account"));
@@ -242,11 +242,11 @@ static int run_threshold_list(const struct admin_call *call, struct json_writer 
                               struct error *error)
 {
 	struct threshold_list list;
-	int code = store_list_thresholds(
+	int result = store_list_thresholds(
 		call->admin->store, admin_slice(call, "account"), admin_slice(call, "after"),
 		admin_integer(call, "limit", ADMIN_LIST_DEFAULT), call->arena, &list, error);
-	if (code)
-		return code;
+	if (result)
+		return result;
 	list_begin(out);
 	for (size_t i = 0; i < list.count; i++) {
 		json_begin_object(out, NULL);
@@ -263,9 +263,9 @@ static int run_threshold_list(const struct admin_call *call, struct json_writer 
 static int run_threshold_delete(const struct admin_call *call, struct json_writer *out,
                                 struct error *error)
 {
-	int code = store_delete_threshold(call->admin->store, admin_slice(call, "threshold"), error);
-	if (code)
-		return code;
+	int result = store_delete_threshold(call->admin->store, admin_slice(call, "threshold"), error);
+	if (result)
+		return result;
 	json_begin_object(out, NULL);
 	json_text(out, "threshold_id", admin_text(call, "threshold"));
 	json_boolean(out, "deleted", true);

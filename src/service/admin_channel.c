@@ -41,12 +41,12 @@ static int show_channel(const struct admin_call *call, struct slice channel_id, 
 {
 	struct channel_record record;
 	struct channel channel;
-	int code = store_find_channel(call->admin->store, channel_id, call->arena, &record, error);
-	if (!code)
-		code = store_get_channel(call->admin->store, record.account, record.channel, call->arena,
-		                         &channel, error);
-	if (code)
-		return code;
+	int result = store_find_channel(call->admin->store, channel_id, call->arena, &record, error);
+	if (!result)
+		result = store_get_channel(call->admin->store, record.account, record.channel, call->arena,
+		                           &channel, error);
+	if (result)
+		return result;
 	json_begin_object(out, NULL);
 	channel_members(out, &record);
 	if (changed >= 0)
@@ -75,19 +75,19 @@ static int run_create(const struct admin_call *call, struct json_writer *out, st
 	(void)modality_parse(admin_slice(call, "modality"), &config.modality);
 	char channel_id[ID_SIZE];
 	/* A configuration is evidence, so it has the time that events have. */
-	int code = store_create_channel(call->admin->store, admin_slice(call, "account"), &config,
-	                                clock_now_us(), channel_id, error);
-	return code ? code : show_channel(call, slice_of(channel_id), -1, out, error);
+	int result = store_create_channel(call->admin->store, admin_slice(call, "account"), &config,
+	                                  clock_now_us(), channel_id, error);
+	return result ? result : show_channel(call, slice_of(channel_id), -1, out, error);
 }
 
 static int run_list(const struct admin_call *call, struct json_writer *out, struct error *error)
 {
 	struct channel_list list;
-	int code = store_list_channels(
+	int result = store_list_channels(
 		call->admin->store, admin_slice(call, "account"), admin_slice(call, "after"),
 		admin_integer(call, "limit", ADMIN_LIST_DEFAULT), call->arena, &list, error);
-	if (code)
-		return code;
+	if (result)
+		return result;
 	list_begin(out);
 	for (size_t i = 0; i < list.count; i++) {
 		json_begin_object(out, NULL);
@@ -122,17 +122,17 @@ static int run_configure(const struct admin_call *call, struct json_writer *out,
 	int64_t version;
 	bool changed;
 	struct slice channel_id = admin_slice(call, "channel");
-	int code = store_configure_channel(call->admin->store, channel_id, &change, clock_now_us(),
-	                                   &version, &changed, error);
-	return code ? code : show_channel(call, channel_id, changed, out, error);
+	int result = store_configure_channel(call->admin->store, channel_id, &change, clock_now_us(),
+	                                     &version, &changed, error);
+	return result ? result : show_channel(call, channel_id, changed, out, error);
 }
 
 static int suspend(const struct admin_call *call, bool suspended, struct json_writer *out,
                    struct error *error)
 {
 	struct slice channel_id = admin_slice(call, "channel");
-	int code = store_suspend_channel(call->admin->store, channel_id, suspended, error);
-	return code ? code : show_channel(call, channel_id, -1, out, error);
+	int result = store_suspend_channel(call->admin->store, channel_id, suspended, error);
+	return result ? result : show_channel(call, channel_id, -1, out, error);
 }
 
 static int run_suspend(const struct admin_call *call, struct json_writer *out, struct error *error)
@@ -157,9 +157,9 @@ static int run_key_create(const struct admin_call *call, struct json_writer *out
 	key_generate(call->admin->settings->service_prefix, mode, key);
 	struct sha256 hash = sha256_of(key, strlen(key));
 	memcpy(last_four, key + strlen(key) - 4, sizeof last_four);
-	int code = store_create_key(call->admin->store, admin_slice(call, "channel"), mode, name, &hash,
-	                            last_four, call->now_us, key_id, error);
-	if (!code) {
+	int result = store_create_key(call->admin->store, admin_slice(call, "channel"), mode, name,
+	                              &hash, last_four, call->now_us, key_id, error);
+	if (!result) {
 		json_begin_object(out, NULL);
 		json_text(out, "key_id", key_id);
 		json_text(out, "channel_id", admin_text(call, "channel"));
@@ -171,18 +171,18 @@ static int run_key_create(const struct admin_call *call, struct json_writer *out
 		json_end_object(out);
 	}
 	explicit_bzero(key, sizeof key);
-	return code;
+	return result;
 }
 
 static int run_key_list(const struct admin_call *call, struct json_writer *out, struct error *error)
 {
 	struct key_list list;
-	int code = store_list_keys(call->admin->store, admin_slice(call, "account"),
-	                           admin_slice(call, "channel"), admin_slice(call, "after"),
-	                           admin_integer(call, "limit", ADMIN_LIST_DEFAULT), call->arena, &list,
-	                           error);
-	if (code)
-		return code;
+	int result = store_list_keys(call->admin->store, admin_slice(call, "account"),
+	                             admin_slice(call, "channel"), admin_slice(call, "after"),
+	                             admin_integer(call, "limit", ADMIN_LIST_DEFAULT), call->arena,
+	                             &list, error);
+	if (result)
+		return result;
 	list_begin(out);
 	for (size_t i = 0; i < list.count; i++) {
 		const struct key_record *item = &list.items[i];
@@ -205,10 +205,10 @@ static int run_key_revoke(const struct admin_call *call, struct json_writer *out
                           struct error *error)
 {
 	int64_t revoked_at_us;
-	int code = store_revoke_key(call->admin->store, admin_slice(call, "key"), call->now_us,
-	                            &revoked_at_us, error);
-	if (code)
-		return code;
+	int result = store_revoke_key(call->admin->store, admin_slice(call, "key"), call->now_us,
+	                              &revoked_at_us, error);
+	if (result)
+		return result;
 	json_begin_object(out, NULL);
 	json_text(out, "key_id", admin_text(call, "key"));
 	json_time(out, "revoked_at", revoked_at_us);

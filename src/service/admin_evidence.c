@@ -36,10 +36,10 @@ static int document_array(const struct admin_call *call, const struct certificat
 {
 	struct document *documents;
 	size_t count;
-	int code = store_list_documents(call->admin->store, item->account, item->certification,
-	                                call->arena, &documents, &count, error);
-	if (code)
-		return code;
+	int result = store_list_documents(call->admin->store, item->account, item->certification,
+	                                  call->arena, &documents, &count, error);
+	if (result)
+		return result;
 	json_begin_array(out, "files");
 	for (size_t i = 0; i < count; i++) {
 		json_begin_object(out, NULL);
@@ -59,39 +59,39 @@ static int show_certification(const struct admin_call *call, struct slice id,
 {
 	int64_t account, chain;
 	struct certification item;
-	int code = store_locate_certification(call->admin->store, id, &account, &chain, error);
-	if (!code)
-		code = store_find_certification(call->admin->store, account, chain, id, call->arena, &item,
-		                                error);
-	if (code)
-		return code;
+	int result = store_locate_certification(call->admin->store, id, &account, &chain, error);
+	if (!result)
+		result = store_find_certification(call->admin->store, account, chain, id, call->arena,
+		                                  &item, error);
+	if (result)
+		return result;
 	json_begin_object(out, NULL);
 	certification_members(out, &item);
-	code = document_array(call, &item, out, error);
+	result = document_array(call, &item, out, error);
 	json_end_object(out);
-	return code;
+	return result;
 }
 
 static int run_list(const struct admin_call *call, struct json_writer *out, struct error *error)
 {
 	struct channel_record channel;
-	int code = store_find_channel(call->admin->store, admin_slice(call, "channel"), call->arena,
-	                              &channel, error);
-	if (code)
-		return code;
+	int result = store_find_channel(call->admin->store, admin_slice(call, "channel"), call->arena,
+	                                &channel, error);
+	if (result)
+		return result;
 	enum certification_status status;
 	bool filtered = certification_status_parse(admin_slice(call, "status"), &status);
 	bool test = slice_is(admin_slice(call, "mode"), "test");
 	struct certification *items;
 	size_t count;
 	bool more;
-	code =
+	result =
 		store_list_certifications(call->admin->store, channel.account, channel.channel * 2 + test,
 	                              filtered ? (int)status : -1, admin_integer(call, "before", 0),
 	                              admin_integer(call, "limit", ADMIN_LIST_DEFAULT), call->arena,
 	                              &items, &count, &more, error);
-	if (code)
-		return code;
+	if (result)
+		return result;
 	list_begin(out);
 	for (size_t i = 0; i < count; i++) {
 		json_begin_object(out, NULL);
@@ -110,9 +110,9 @@ static int run_show(const struct admin_call *call, struct json_writer *out, stru
 static int run_retry(const struct admin_call *call, struct json_writer *out, struct error *error)
 {
 	struct slice id = admin_slice(call, "certification");
-	int code = store_retry_certification(call->admin->store, id, call->now_us, error);
-	if (code)
-		return code;
+	int result = store_retry_certification(call->admin->store, id, call->now_us, error);
+	if (result)
+		return result;
 	service_wake(call->admin->service, WAKE_ISSUER);
 	return show_certification(call, id, out, error);
 }
@@ -136,11 +136,11 @@ static int run_segment_list(const struct admin_call *call, struct json_writer *o
                             struct error *error)
 {
 	struct segment_list list;
-	int code = store_list_segments(
+	int result = store_list_segments(
 		call->admin->store, admin_slice(call, "channel"), admin_integer(call, "before", 0),
 		admin_integer(call, "limit", ADMIN_LIST_DEFAULT), call->arena, &list, error);
-	if (code)
-		return code;
+	if (result)
+		return result;
 	list_begin(out);
 	for (size_t i = 0; i < list.count; i++) {
 		json_begin_object(out, NULL);
@@ -155,10 +155,10 @@ static int run_segment_show(const struct admin_call *call, struct json_writer *o
                             struct error *error)
 {
 	struct segment_summary segment;
-	int code = store_inspect_segment(call->admin->store, admin_slice(call, "segment"), call->arena,
-	                                 &segment, error);
-	if (code)
-		return code;
+	int result = store_inspect_segment(call->admin->store, admin_slice(call, "segment"),
+	                                   call->arena, &segment, error);
+	if (result)
+		return result;
 	json_begin_object(out, NULL);
 	segment_members(out, &segment);
 	json_raw(out, "seal_document", slice_of(segment.document));

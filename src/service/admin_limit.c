@@ -12,11 +12,11 @@ static int run_create(const struct admin_call *call, struct json_writer *out, st
 	(void)period_parse(admin_slice(call, "period"), &period);
 	bool block = slice_is(admin_slice(call, "action"), "block");
 	char limit_id[ID_SIZE];
-	int code = store_create_limit(call->admin->store, admin_slice(call, "channel"),
-	                              admin_slice(call, "key"), period, admin_integer(call, "max", 0),
-	                              block, call->now_us, limit_id, error);
-	if (code)
-		return code;
+	int result = store_create_limit(call->admin->store, admin_slice(call, "channel"),
+	                                admin_slice(call, "key"), period, admin_integer(call, "max", 0),
+	                                block, call->now_us, limit_id, error);
+	if (result)
+		return result;
 	json_begin_object(out, NULL);
 	json_text(out, "limit_id", limit_id);
 	json_text(out, "scope", admin_given(call, "key") ? "key" : "channel");
@@ -32,12 +32,12 @@ static int run_create(const struct admin_call *call, struct json_writer *out, st
 static int run_list(const struct admin_call *call, struct json_writer *out, struct error *error)
 {
 	struct limit_list list;
-	int code = store_list_limits(call->admin->store, admin_slice(call, "account"),
-	                             admin_slice(call, "channel"), admin_slice(call, "after"),
-	                             admin_integer(call, "limit", ADMIN_LIST_DEFAULT), call->now_us,
-	                             call->arena, &list, error);
-	if (code)
-		return code;
+	int result = store_list_limits(call->admin->store, admin_slice(call, "account"),
+	                               admin_slice(call, "channel"), admin_slice(call, "after"),
+	                               admin_integer(call, "limit", ADMIN_LIST_DEFAULT), call->now_us,
+	                               call->arena, &list, error);
+	if (result)
+		return result;
 	list_begin(out);
 	for (size_t i = 0; i < list.count; i++) {
 		const struct limit_record *item = &list.items[i];
@@ -60,9 +60,9 @@ static int run_list(const struct admin_call *call, struct json_writer *out, stru
 
 static int run_delete(const struct admin_call *call, struct json_writer *out, struct error *error)
 {
-	int code = store_delete_limit(call->admin->store, admin_slice(call, "limit"), error);
-	if (code)
-		return code;
+	int result = store_delete_limit(call->admin->store, admin_slice(call, "limit"), error);
+	if (result)
+		return result;
 	json_begin_object(out, NULL);
 	json_text(out, "limit_id", admin_text(call, "limit"));
 	json_boolean(out, "deleted", true);

@@ -59,10 +59,10 @@ static int check_region(const struct admin_call *call, struct error *error)
 static int show_billing(const struct admin_call *call, struct json_writer *out, struct error *error)
 {
 	struct billing billing;
-	int code = store_get_billing(call->admin->store, admin_slice(call, "account"), call->arena,
-	                             &billing, error);
-	if (code)
-		return code;
+	int result = store_get_billing(call->admin->store, admin_slice(call, "account"), call->arena,
+	                               &billing, error);
+	if (result)
+		return result;
 	const char *region = billing.has_region ? region_text(billing.region) : NULL;
 	json_begin_object(out, NULL);
 	json_text(out, "account_id", admin_text(call, "account"));
@@ -86,17 +86,17 @@ static int run_billing(const struct admin_call *call, struct json_writer *out, s
 		.customer = admin_text(call, "customer"),
 		.payment_method = admin_text(call, "payment_method"),
 	};
-	int code = check_country(call, error);
-	if (!code)
-		code = check_region(call, error);
-	if (!code && admin_given(call, "tax_rate"))
-		code = read_amount(call, "tax_rate", 0, TAX_RATE_MAX, &change.tax_rate, error);
+	int result = check_country(call, error);
+	if (!result)
+		result = check_region(call, error);
+	if (!result && admin_given(call, "tax_rate"))
+		result = read_amount(call, "tax_rate", 0, TAX_RATE_MAX, &change.tax_rate, error);
 	bool changes = change.country || change.region || change.tax_rate >= 0 || change.customer ||
 	               change.payment_method;
-	if (!code && changes)
-		code =
+	if (!result && changes)
+		result =
 			store_change_billing(call->admin->store, admin_slice(call, "account"), &change, error);
-	return code ? code : show_billing(call, out, error);
+	return result ? result : show_billing(call, out, error);
 }
 
 /* ---- packs ---- */
@@ -118,9 +118,9 @@ static int show_pack(const struct admin_call *call, struct slice pack_id, struct
                      struct error *error)
 {
 	struct pack_record pack;
-	int code = store_find_pack(call->admin->store, pack_id, call->arena, &pack, error);
-	if (code)
-		return code;
+	int result = store_find_pack(call->admin->store, pack_id, call->arena, &pack, error);
+	if (result)
+		return result;
 	json_begin_object(out, NULL);
 	pack_members(out, &pack);
 	json_end_object(out);
@@ -139,21 +139,21 @@ static int run_pack_create(const struct admin_call *call, struct json_writer *ou
 		memcpy(given.account_id, admin_text(call, "account"),
 		       admin_slice(call, "account").size + 1);
 	char pack_id[ID_SIZE];
-	int code = read_amount(call, "price", 1, AMOUNT_MAX, &given.amount_minor, error);
-	if (!code)
-		code = store_create_pack(call->admin->store, &given, call->now_us, pack_id, error);
-	return code ? code : show_pack(call, slice_of(pack_id), out, error);
+	int result = read_amount(call, "price", 1, AMOUNT_MAX, &given.amount_minor, error);
+	if (!result)
+		result = store_create_pack(call->admin->store, &given, call->now_us, pack_id, error);
+	return result ? result : show_pack(call, slice_of(pack_id), out, error);
 }
 
 static int run_pack_list(const struct admin_call *call, struct json_writer *out,
                          struct error *error)
 {
 	struct pack_list list;
-	int code = store_list_packs(
+	int result = store_list_packs(
 		call->admin->store, admin_slice(call, "account"), admin_slice(call, "after"),
 		admin_integer(call, "limit", ADMIN_LIST_DEFAULT), call->arena, &list, error);
-	if (code)
-		return code;
+	if (result)
+		return result;
 	list_begin(out);
 	for (size_t i = 0; i < list.count; i++) {
 		json_begin_object(out, NULL);
@@ -174,11 +174,11 @@ static int withdraw(const struct admin_call *call, bool withdrawn, struct json_w
                     struct error *error)
 {
 	int64_t turned_off = 0;
-	int code = store_withdraw_pack(call->admin->store, admin_slice(call, "pack"), withdrawn,
-	                               call->now_us, &turned_off, error);
-	if (!code && turned_off && call->admin->service)
+	int result = store_withdraw_pack(call->admin->store, admin_slice(call, "pack"), withdrawn,
+	                                 call->now_us, &turned_off, error);
+	if (!result && turned_off && call->admin->service)
 		atomic_fetch_add(&call->admin->service->counters.topups_failed, 1);
-	return code ? code : show_pack(call, admin_slice(call, "pack"), out, error);
+	return result ? result : show_pack(call, admin_slice(call, "pack"), out, error);
 }
 
 static int run_pack_withdraw(const struct admin_call *call, struct json_writer *out,
@@ -237,9 +237,9 @@ static int show_purchase(const struct admin_call *call, struct slice sale_id,
                          struct error *error)
 {
 	struct purchase_record purchase;
-	int code = store_find_purchase(call->admin->store, sale_id, call->arena, &purchase, error);
-	if (code)
-		return code;
+	int result = store_find_purchase(call->admin->store, sale_id, call->arena, &purchase, error);
+	if (result)
+		return result;
 	json_begin_object(out, NULL);
 	purchase_members(out, &purchase);
 	if (outcome) {
@@ -256,12 +256,12 @@ static int run_purchase_create(const struct admin_call *call, struct json_writer
                                struct error *error)
 {
 	char sale_id[ID_SIZE];
-	int code = store_create_purchase(
+	int result = store_create_purchase(
 		call->admin->store, admin_slice(call, "account"), admin_slice(call, "pack"),
 		call->admin->settings->payment_provider, call->now_us, sale_id, error);
-	if (!code && call->admin->service)
-		code = service_make_payment_page(call->admin->service, slice_of(sale_id), error);
-	return code ? code : show_purchase(call, slice_of(sale_id), NULL, out, error);
+	if (!result && call->admin->service)
+		result = service_make_payment_page(call->admin->service, slice_of(sale_id), error);
+	return result ? result : show_purchase(call, slice_of(sale_id), NULL, out, error);
 }
 
 static int run_purchase_list(const struct admin_call *call, struct json_writer *out,
@@ -270,11 +270,11 @@ static int run_purchase_list(const struct admin_call *call, struct json_writer *
 	enum purchase_state wanted;
 	int state = purchase_state_parse(admin_slice(call, "state"), &wanted) ? (int)wanted : -1;
 	struct purchase_list list;
-	int code = store_list_purchases(
+	int result = store_list_purchases(
 		call->admin->store, admin_slice(call, "account"), state, admin_slice(call, "after"),
 		admin_integer(call, "limit", ADMIN_LIST_DEFAULT), call->arena, &list, error);
-	if (code)
-		return code;
+	if (result)
+		return result;
 	list_begin(out);
 	for (size_t i = 0; i < list.count; i++) {
 		json_begin_object(out, NULL);
@@ -297,9 +297,9 @@ static int act(const struct admin_call *call, enum purchase_act what, struct jso
 	struct slice sale_id = admin_slice(call, "sale");
 	struct purchase_order order = {.act = what, .sale_id = sale_id};
 	struct purchase_outcome outcome;
-	int code = store_act_on_purchase(call->admin->store, &order, call->now_us, &outcome, error);
-	if (code)
-		return code;
+	int result = store_act_on_purchase(call->admin->store, &order, call->now_us, &outcome, error);
+	if (result)
+		return result;
 	if (call->admin->service)
 		service_count_purchase(call->admin->service, &outcome);
 	return show_purchase(call, sale_id, &outcome, out, error);
@@ -329,14 +329,14 @@ static int run_purchase_refund(const struct admin_call *call, struct json_writer
 {
 	struct slice sale_id = admin_slice(call, "sale");
 	struct purchase_record purchase;
-	int code = store_find_purchase(call->admin->store, sale_id, call->arena, &purchase, error);
-	if (code)
-		return code;
+	int result = store_find_purchase(call->admin->store, sale_id, call->arena, &purchase, error);
+	if (result)
+		return result;
 	if (purchase.state != PURCHASE_PAID || !purchase.reference)
 		return act(call, PURCHASE_REFUND, out, error);
-	code = store_ask_for_refund(call->admin->store, sale_id, call->now_us, error);
-	if (code)
-		return code;
+	result = store_ask_for_refund(call->admin->store, sale_id, call->now_us, error);
+	if (result)
+		return result;
 	service_wake(call->admin->service, WAKE_TOPUP);
 	return show_purchase(call, sale_id, NULL, out, error);
 }
@@ -346,10 +346,10 @@ static int run_purchase_refund(const struct admin_call *call, struct json_writer
 static int show_topup(const struct admin_call *call, struct json_writer *out, struct error *error)
 {
 	struct topup_record topup;
-	int code = store_get_topup(call->admin->store, admin_slice(call, "account"), call->now_us,
-	                           call->arena, &topup, error);
-	if (code)
-		return code;
+	int result = store_get_topup(call->admin->store, admin_slice(call, "account"), call->now_us,
+	                             call->arena, &topup, error);
+	if (result)
+		return result;
 	json_begin_object(out, NULL);
 	json_text(out, "account_id", topup.account_id);
 	json_boolean(out, "enabled", topup.enabled);
@@ -367,12 +367,12 @@ static int show_topup(const struct admin_call *call, struct json_writer *out, st
 static int run_topup_set(const struct admin_call *call, struct json_writer *out,
                          struct error *error)
 {
-	int code = store_set_topup(call->admin->store, admin_slice(call, "account"),
-	                           admin_slice(call, "pack"), admin_integer(call, "threshold", 0),
-	                           admin_integer(call, "daily_max", TOPUP_DAILY_DEFAULT), error);
-	if (!code)
+	int result = store_set_topup(call->admin->store, admin_slice(call, "account"),
+	                             admin_slice(call, "pack"), admin_integer(call, "threshold", 0),
+	                             admin_integer(call, "daily_max", TOPUP_DAILY_DEFAULT), error);
+	if (!result)
 		service_wake(call->admin->service, WAKE_TOPUP);
-	return code ? code : show_topup(call, out, error);
+	return result ? result : show_topup(call, out, error);
 }
 
 static int run_topup_show(const struct admin_call *call, struct json_writer *out,
@@ -384,10 +384,10 @@ static int run_topup_show(const struct admin_call *call, struct json_writer *out
 static int switch_topup(const struct admin_call *call, bool on, struct json_writer *out,
                         struct error *error)
 {
-	int code = store_switch_topup(call->admin->store, admin_slice(call, "account"), on, error);
-	if (!code)
+	int result = store_switch_topup(call->admin->store, admin_slice(call, "account"), on, error);
+	if (!result)
 		service_wake(call->admin->service, WAKE_TOPUP);
-	return code ? code : show_topup(call, out, error);
+	return result ? result : show_topup(call, out, error);
 }
 
 static int run_topup_on(const struct admin_call *call, struct json_writer *out, struct error *error)

@@ -136,9 +136,9 @@ static int execute(struct exchange *exchange, struct slice line, struct buf *ans
 	struct json *request;
 	struct slice name;
 	static const struct json_limits limits = {.depth_max = 4, .value_max = 100};
-	int code = json_parse(&arena, line, &limits, &request, error);
-	if (code)
-		return code;
+	int result = json_parse(&arena, line, &limits, &request, error);
+	if (result)
+		return result;
 	if (!json_get_text(request, "operation", &name))
 		return error_set(error, ERR_USAGE, MSG_ADMIN_BAD_REQUEST, NULL);
 	const struct admin_operation *operation = admin_find(name);
@@ -147,14 +147,14 @@ static int execute(struct exchange *exchange, struct slice line, struct buf *ans
 		return error_set(error, ERR_USAGE, MSG_ADMIN_UNKNOWN_OPERATION, text ? text : "", NULL);
 	}
 	buf_add_text(answer, "{\"result\":");
-	code = admin_run(exchange->server->admin, operation, json_member(request, "arguments"), answer,
-	                 error);
+	result = admin_run(exchange->server->admin, operation, json_member(request, "arguments"),
+	                   answer, error);
 	buf_add_byte(answer, '}');
 	char uid[24];
 	snprintf(uid, sizeof uid, "%lu", (unsigned long)exchange->uid);
 	log_info("administration", "operation", operation->name, "uid", uid, "outcome",
-	         code ? error_code_text(code) : "done");
-	return code ? code : buf_check(answer);
+	         result ? error_code_text(result) : "done");
+	return result ? result : buf_check(answer);
 }
 
 /* What the caller still sends is read away: closing over it would take the answer from him. */
@@ -192,17 +192,17 @@ static void *exchange_run(void *argument)
 	buf_init(&line, ADMIN_REQUEST_MAX);
 	buf_init(&answer, ANSWER_MAX);
 	struct error error = {0};
-	int code = OK;
+	int result = OK;
 	if (exchange->uid != geteuid() && exchange->uid != 0)
-		code = error_set(&error, ERR_REFUSED, MSG_ADMIN_PEER, NULL);
+		result = error_set(&error, ERR_REFUSED, MSG_ADMIN_PEER, NULL);
 	else
-		code = read_line(exchange->connection, &line, REQUEST_TIME_MS);
-	if (code == ERR_USAGE)
-		error_set(&error, code, MSG_ADMIN_BAD_REQUEST, NULL);
-	else if (!code)
-		code = execute(exchange, buf_slice(&line), &answer, &error);
-	if (code) {
-		error.code = code;
+		result = read_line(exchange->connection, &line, REQUEST_TIME_MS);
+	if (result == ERR_USAGE)
+		error_set(&error, result, MSG_ADMIN_BAD_REQUEST, NULL);
+	else if (!result)
+		result = execute(exchange, buf_slice(&line), &answer, &error);
+	if (result) {
+		error.code = result;
 		buf_clear(&answer);
 		error_answer(&error, &answer);
 	}
@@ -275,9 +275,9 @@ static int listen_on(const char *path, int *ret_listener, struct error *error)
 {
 	struct sockaddr_un address;
 	DESCRIPTOR_AUTO int directory = -1;
-	int code = socket_address(path, &address, &directory, error);
-	if (code)
-		return code;
+	int result = socket_address(path, &address, &directory, error);
+	if (result)
+		return result;
 	struct stat there;
 	if (lstat(path, &there) == 0 && S_ISSOCK(there.st_mode))
 		(void)unlink(path);
@@ -314,16 +314,16 @@ int admin_server_start(struct admin *admin, const char *path, struct admin_serve
 		.admin = admin, .path = strdup(path), .listener = -1, .wake = {-1, -1}};
 	pthread_mutex_init(&server->mutex, NULL);
 	pthread_cond_init(&server->ended, NULL);
-	int code = server->path ? OK : ERR_NO_MEMORY;
-	if (!code && pipe2(server->wake, O_CLOEXEC) != 0)
-		code = error_cause(error, ERR_IO, "pipe: %s", strerror(errno));
-	if (!code)
-		code = listen_on(path, &server->listener, error);
-	if (!code && pthread_create(&server->thread, NULL, server_run, server) != 0)
-		code = error_cause(error, ERR_NO_MEMORY, "a thread for the administration");
-	if (code) {
+	int result = server->path ? OK : ERR_NO_MEMORY;
+	if (!result && pipe2(server->wake, O_CLOEXEC) != 0)
+		result = error_cause(error, ERR_IO, "pipe: %s", strerror(errno));
+	if (!result)
+		result = listen_on(path, &server->listener, error);
+	if (!result && pthread_create(&server->thread, NULL, server_run, server) != 0)
+		result = error_cause(error, ERR_NO_MEMORY, "a thread for the administration");
+	if (result) {
 		server_free(server);
-		return code;
+		return result;
 	}
 	*ret_server = server;
 	return OK;
@@ -358,23 +358,23 @@ int admin_exchange(const char *path, struct slice request, struct buf *answer, s
 		return error_set(error, ERR_REFUSED, MSG_ADMIN_PEER, NULL);
 	if (access(path, F_OK) != 0)
 		return error_set(error, ERR_NOT_FOUND, MSG_ADMIN_NO_SERVICE, path, NULL);
-	int code = socket_address(path, &address, &directory, error);
-	if (code)
-		return code;
+	int result = socket_address(path, &address, &directory, error);
+	if (result)
+		return result;
 	DESCRIPTOR_AUTO int connection = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	int failed =
 		connection < 0 || connect(connection, (struct sockaddr *)&address, sizeof address) != 0;
 	int reason = errno;
 	if (failed && reason == ECONNREFUSED)
-		code = error_set(error, ERR_NOT_FOUND, MSG_ADMIN_NO_SERVICE, path, NULL);
+		result = error_set(error, ERR_NOT_FOUND, MSG_ADMIN_NO_SERVICE, path, NULL);
 	else if (failed && reason == EACCES)
-		code = error_set(error, ERR_REFUSED, MSG_ADMIN_PEER, NULL);
+		result = error_set(error, ERR_REFUSED, MSG_ADMIN_PEER, NULL);
 	else if (failed)
-		code = error_cause(error, ERR_IO, "administration socket %s: %s", path, strerror(reason));
+		result = error_cause(error, ERR_IO, "administration socket %s: %s", path, strerror(reason));
 	else if (!send_all(connection, request.data, request.size) || !send_all(connection, "\n", 1) ||
 	         read_line(connection, answer, -1))
-		code = error_cause(error, ERR_UNAVAILABLE,
-		                   "the service ended the exchange before it answered; look whether the "
-		                   "operation took place before you repeat it");
-	return code;
+		result = error_cause(error, ERR_UNAVAILABLE,
+		                     "the service ended the exchange before it answered; look whether the "
+		                     "operation took place before you repeat it");
+	return result;
 }

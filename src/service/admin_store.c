@@ -39,14 +39,14 @@ static int compare_object(struct check *check, const char *name, int64_t size_by
 {
 	struct content_reader *reader;
 	uint64_t size;
-	int code =
+	int result =
 		content_read_begin(check->call->admin->content, name, 0, &reader, &size, check->error);
-	if (code == ERR_NOT_FOUND) {
+	if (result == ERR_NOT_FOUND) {
 		snprintf(text, PROBLEM_SIZE_MAX, "object %s is missing", name);
 		return ERR_CORRUPT;
 	}
-	if (code)
-		return code;
+	if (result)
+		return result;
 	check->objects++;
 	struct digest_stream *digest = digest_begin();
 	if (!digest) {
@@ -75,37 +75,38 @@ static int check_event_content(void *context, const struct event *event)
 {
 	struct check *check = context;
 	char text[PROBLEM_SIZE_MAX], problem[PROBLEM_SIZE_MAX + ID_SIZE + 16];
-	int code = compare_object(check, event->content_object, event->content_bytes,
-	                          event->declaration.hash, text);
-	if (code == ERR_CORRUPT) {
+	int result = compare_object(check, event->content_object, event->content_bytes,
+	                            event->declaration.hash, text);
+	if (result == ERR_CORRUPT) {
 		snprintf(problem, sizeof problem, "event %s: %s", event->event_id, text);
 		tell_problem(check, problem);
 	}
-	return code;
+	return result;
 }
 
 static int check_one_segment(void *context, int64_t account, int64_t chain, int64_t number)
 {
 	struct check *check = context;
 	struct error error = {0};
-	int code =
+	int result =
 		check_segment(check->call->admin->store, account, chain, number, &check->segment, &error);
-	if (code == ERR_CORRUPT || code == ERR_NOT_FOUND) {
-		tell_problem(check, error_reason(&error, code));
+	if (result == ERR_CORRUPT || result == ERR_NOT_FOUND) {
+		tell_problem(check, error_reason(&error, result));
 		return ERR_CORRUPT;
 	}
-	if (code && check->error)
+	if (result && check->error)
 		*check->error = error;
-	return code;
+	return result;
 }
 
 static int check_issued(void *context, const struct named_object *object)
 {
 	struct check *check = context;
 	char text[PROBLEM_SIZE_MAX], problem[PROBLEM_SIZE_MAX + ID_SIZE + 24];
-	int code = compare_object(check, object->name, object->size_bytes, object->sha256.bytes, text);
-	if (code != ERR_CORRUPT)
-		return code;
+	int result =
+		compare_object(check, object->name, object->size_bytes, object->sha256.bytes, text);
+	if (result != ERR_CORRUPT)
+		return result;
 	snprintf(problem, sizeof problem, "certification %s: %s", object->owner, text);
 	tell_problem(check, problem);
 	return OK;
@@ -119,11 +120,11 @@ static int check_all(struct check *check, struct check_report *report)
 	                                  .content = content ? check_event_content : NULL,
 	                                  .segment = check_one_segment,
 	                                  .context = check};
-	int code = store_check(store, &listener, report, check->error);
-	if ((code && code != ERR_CORRUPT) || !content)
-		return code;
+	int result = store_check(store, &listener, report, check->error);
+	if ((result && result != ERR_CORRUPT) || !content)
+		return result;
 	int issued = store_list_objects(store, OBJECTS_ISSUED, check_issued, check, check->error);
-	return issued ? issued : code;
+	return issued ? issued : result;
 }
 
 /* The chain of what this node's signing process signed. */
@@ -132,13 +133,13 @@ static int check_signer_log(struct check *check, int64_t *ret_lines)
 	const char *directory = check->call->admin->settings->signer_directory;
 	struct signer_log_facts facts = {0};
 	struct error error = {0};
-	int code = signer_log_check(directory, NULL, NULL, &facts, &error);
+	int result = signer_log_check(directory, NULL, NULL, &facts, &error);
 	*ret_lines = facts.lines;
-	if (code == ERR_CORRUPT)
+	if (result == ERR_CORRUPT)
 		tell_problem(check, error.cause);
-	else if (code && code != ERR_NOT_FOUND) {
+	else if (result && result != ERR_NOT_FOUND) {
 		*check->error = error;
-		return code;
+		return result;
 	}
 	return OK;
 }
@@ -152,15 +153,15 @@ static int run_check(const struct admin_call *call, struct json_writer *out, str
 	json_begin_object(out, NULL);
 	json_begin_array(out, "problems");
 	int64_t lines = 0;
-	int code = check_all(&check, &report);
+	int result = check_all(&check, &report);
 	free(check.chunk);
-	if (code && code != ERR_CORRUPT)
-		return code;
+	if (result && result != ERR_CORRUPT)
+		return result;
 	int log_code = check_signer_log(&check, &lines);
 	if (log_code)
 		return log_code;
 	json_end_array(out);
-	json_boolean(out, "valid", !code && check.problems == 0);
+	json_boolean(out, "valid", !result && check.problems == 0);
 	json_integer(out, "problem_count", check.problems);
 	json_integer(out, "accounts", report.accounts);
 	json_integer(out, "chains", report.chains);
@@ -180,10 +181,10 @@ static int run_backup(const struct admin_call *call, struct json_writer *out, st
 {
 	bool content = !admin_given(call, "no_content");
 	struct backup_facts facts;
-	int code = backup_make(call->admin->store, content ? call->admin->content : NULL,
-	                       admin_text(call, "directory"), call->now_us, &facts, error);
-	if (code)
-		return code;
+	int result = backup_make(call->admin->store, content ? call->admin->content : NULL,
+	                         admin_text(call, "directory"), call->now_us, &facts, error);
+	if (result)
+		return result;
 	json_begin_object(out, NULL);
 	json_text(out, "directory", admin_text(call, "directory"));
 	json_time(out, "created_at", facts.created_at_us);
@@ -207,12 +208,12 @@ static int run_rotate_link_secret(const struct admin_call *call, struct json_wri
 	bool at_once = admin_given(call, "now");
 	const struct settings *settings = call->admin->settings;
 	struct service *service = call->admin->service;
-	int code = store_rotate_link_secret(call->admin->store, LINKS_SPREAD_US,
-	                                    settings->certification_link_lifetime, at_once, error);
-	if (!code && service)
-		code = service_refresh_links(service, error);
-	if (code)
-		return code;
+	int result = store_rotate_link_secret(call->admin->store, LINKS_SPREAD_US,
+	                                      settings->certification_link_lifetime, at_once, error);
+	if (!result && service)
+		result = service_refresh_links(service, error);
+	if (result)
+		return result;
 	json_begin_object(out, NULL);
 	json_boolean(out, "rotated", true);
 	json_boolean(out, "former_links_valid", !at_once);

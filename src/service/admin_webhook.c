@@ -61,11 +61,11 @@ static int secret_of(const struct admin_call *call, const struct webhook_record 
                      int64_t version, char secret[WEBHOOK_SECRET_SIZE], struct error *error)
 {
 	struct sha256 installation;
-	int code = store_get_secret(call->admin->store, WEBHOOK_SECRET_NAME, &installation, error);
-	if (!code)
+	int result = store_get_secret(call->admin->store, WEBHOOK_SECRET_NAME, &installation, error);
+	if (!result)
 		webhook_secret(&installation, record->endpoint_id, version, secret);
 	explicit_bzero(&installation, sizeof installation);
-	return code;
+	return result;
 }
 
 /* The one time that a secret is shown is when it is made. */
@@ -74,11 +74,11 @@ static int show(const struct admin_call *call, struct slice endpoint_id, bool wi
 {
 	struct webhook_record record;
 	char secret[WEBHOOK_SECRET_SIZE];
-	int code = find(call, endpoint_id, &record, error);
-	if (!code && with_secret)
-		code = secret_of(call, &record, record.secret_version, secret, error);
-	if (code)
-		return code;
+	int result = find(call, endpoint_id, &record, error);
+	if (!result && with_secret)
+		result = secret_of(call, &record, record.secret_version, secret, error);
+	if (result)
+		return result;
 	json_begin_object(out, NULL);
 	webhook_members(call, &record, out);
 	if (with_secret)
@@ -96,11 +96,11 @@ static int run_show(const struct admin_call *call, struct json_writer *out, stru
 static int run_list(const struct admin_call *call, struct json_writer *out, struct error *error)
 {
 	struct webhook_list list;
-	int code = store_list_webhooks(
+	int result = store_list_webhooks(
 		call->admin->store, admin_slice(call, "account"), admin_slice(call, "after"),
 		admin_integer(call, "limit", ADMIN_LIST_DEFAULT), call->arena, &list, error);
-	if (code)
-		return code;
+	if (result)
+		return result;
 	list_begin(out);
 	for (size_t i = 0; i < list.count; i++) {
 		json_begin_object(out, NULL);
@@ -124,14 +124,14 @@ static int run_create(const struct admin_call *call, struct json_writer *out, st
 	BUF_AUTO struct buf types;
 	buf_init(&types, TYPES_MAX);
 	char endpoint_id[ID_SIZE];
-	int code = check_url(call, error);
-	if (!code && admin_given(call, "types"))
-		code = webhook_types_check(admin_slice(call, "types"), &types, error);
-	if (!code)
-		code = store_create_webhook(call->admin->store, admin_slice(call, "account"),
-		                            admin_text(call, "url"), types.data, call->now_us, endpoint_id,
-		                            error);
-	return code ? code : show(call, slice_of(endpoint_id), true, out, error);
+	int result = check_url(call, error);
+	if (!result && admin_given(call, "types"))
+		result = webhook_types_check(admin_slice(call, "types"), &types, error);
+	if (!result)
+		result = store_create_webhook(call->admin->store, admin_slice(call, "account"),
+		                              admin_text(call, "url"), types.data, call->now_us,
+		                              endpoint_id, error);
+	return result ? result : show(call, slice_of(endpoint_id), true, out, error);
 }
 
 static int run_update(const struct admin_call *call, struct json_writer *out, struct error *error)
@@ -142,22 +142,22 @@ static int run_update(const struct admin_call *call, struct json_writer *out, st
 	buf_init(&types, TYPES_MAX);
 	buf_add_text(&types, ""); /* "": every type, unlike NULL */
 	struct slice endpoint_id = admin_slice(call, "endpoint");
-	int code = admin_given(call, "url") ? check_url(call, error) : OK;
-	if (!code && admin_given(call, "types"))
-		code = webhook_types_check(admin_slice(call, "types"), &types, error);
-	if (!code)
-		code =
+	int result = admin_given(call, "url") ? check_url(call, error) : OK;
+	if (!result && admin_given(call, "types"))
+		result = webhook_types_check(admin_slice(call, "types"), &types, error);
+	if (!result)
+		result =
 			store_change_webhook(call->admin->store, endpoint_id, admin_text(call, "url"),
 		                         admin_given(call, "types") ? buf_slice(&types).data : NULL, error);
-	return code ? code : show(call, endpoint_id, false, out, error);
+	return result ? result : show(call, endpoint_id, false, out, error);
 }
 
 static int run_delete(const struct admin_call *call, struct json_writer *out, struct error *error)
 {
-	int code = store_delete_webhook(call->admin->store, admin_slice(call, "endpoint"), call->now_us,
-	                                error);
-	if (code)
-		return code;
+	int result = store_delete_webhook(call->admin->store, admin_slice(call, "endpoint"),
+	                                  call->now_us, error);
+	if (result)
+		return result;
 	json_begin_object(out, NULL);
 	json_text(out, "endpoint_id", admin_text(call, "endpoint"));
 	json_boolean(out, "deleted", true);
@@ -169,22 +169,22 @@ static int run_rotate(const struct admin_call *call, struct json_writer *out, st
 {
 	struct slice endpoint_id = admin_slice(call, "endpoint");
 	int64_t until_us = store_now_us(call->admin->store) + WEBHOOK_OVERLAP_US;
-	int code = store_rotate_webhook(call->admin->store, endpoint_id, until_us, error);
-	return code ? code : show(call, endpoint_id, true, out, error);
+	int result = store_rotate_webhook(call->admin->store, endpoint_id, until_us, error);
+	return result ? result : show(call, endpoint_id, true, out, error);
 }
 
 static int run_enable(const struct admin_call *call, struct json_writer *out, struct error *error)
 {
 	struct slice endpoint_id = admin_slice(call, "endpoint");
-	int code = store_enable_webhook(call->admin->store, endpoint_id, true, call->now_us, error);
-	return code ? code : show(call, endpoint_id, false, out, error);
+	int result = store_enable_webhook(call->admin->store, endpoint_id, true, call->now_us, error);
+	return result ? result : show(call, endpoint_id, false, out, error);
 }
 
 static int run_disable(const struct admin_call *call, struct json_writer *out, struct error *error)
 {
 	struct slice endpoint_id = admin_slice(call, "endpoint");
-	int code = store_enable_webhook(call->admin->store, endpoint_id, false, call->now_us, error);
-	return code ? code : show(call, endpoint_id, false, out, error);
+	int result = store_enable_webhook(call->admin->store, endpoint_id, false, call->now_us, error);
+	return result ? result : show(call, endpoint_id, false, out, error);
 }
 
 /* ---- the log ---- */
@@ -244,12 +244,12 @@ static int run_deliveries(const struct admin_call *call, struct json_writer *out
                           struct error *error)
 {
 	struct delivery_list list;
-	int code = store_list_deliveries(call->admin->store, admin_slice(call, "endpoint"),
-	                                 admin_text(call, "status"), admin_integer(call, "before", 0),
-	                                 admin_integer(call, "limit", ADMIN_LIST_DEFAULT), call->arena,
-	                                 &list, error);
-	if (code)
-		return code;
+	int result = store_list_deliveries(call->admin->store, admin_slice(call, "endpoint"),
+	                                   admin_text(call, "status"), admin_integer(call, "before", 0),
+	                                   admin_integer(call, "limit", ADMIN_LIST_DEFAULT),
+	                                   call->arena, &list, error);
+	if (result)
+		return result;
 	list_begin(out);
 	for (size_t i = 0; i < list.count; i++) {
 		json_begin_object(out, NULL);
@@ -263,10 +263,10 @@ static int run_deliveries(const struct admin_call *call, struct json_writer *out
 static int run_attempts(const struct admin_call *call, struct json_writer *out, struct error *error)
 {
 	struct attempt_list list;
-	int code = store_list_attempts(call->admin->store, admin_slice(call, "endpoint"),
-	                               admin_slice(call, "notice"), call->arena, &list, error);
-	if (code)
-		return code;
+	int result = store_list_attempts(call->admin->store, admin_slice(call, "endpoint"),
+	                                 admin_slice(call, "notice"), call->arena, &list, error);
+	if (result)
+		return result;
 	list_begin(out);
 	for (size_t i = 0; i < list.count; i++) {
 		json_begin_object(out, NULL);
@@ -280,10 +280,10 @@ static int run_attempts(const struct admin_call *call, struct json_writer *out, 
 
 static int run_replay(const struct admin_call *call, struct json_writer *out, struct error *error)
 {
-	int code = store_replay_notice(call->admin->store, admin_slice(call, "notice"),
-	                               admin_slice(call, "endpoint"), call->now_us, error);
-	if (code)
-		return code;
+	int result = store_replay_notice(call->admin->store, admin_slice(call, "notice"),
+	                                 admin_slice(call, "endpoint"), call->now_us, error);
+	if (result)
+		return result;
 	json_begin_object(out, NULL);
 	json_text(out, "notice_id", admin_text(call, "notice"));
 	json_text(out, "endpoint_id", admin_text(call, "endpoint"));
@@ -298,10 +298,10 @@ static int test_body(const struct admin_call *call, const struct webhook_record 
                      const char *notice_id, struct buf *out, struct error *error)
 {
 	struct account_record account;
-	int code = store_find_account(call->admin->store, slice_of(record->account_id), call->now_us,
-	                              call->arena, &account, error);
-	if (code)
-		return code;
+	int result = store_find_account(call->admin->store, slice_of(record->account_id), call->now_us,
+	                                call->arena, &account, error);
+	if (result)
+		return result;
 	struct error sentence = {0};
 	error_set(&sentence, OK, MSG_WEBHOOK_TEST, NULL);
 	BUF_AUTO struct buf data;
@@ -313,8 +313,8 @@ static int test_body(const struct admin_call *call, const struct webhook_record 
 	json_end_object(&writer);
 	webhook_envelope(notice_id, notice_type_text(NOTICE_WEBHOOK_TEST), call->now_us,
 	                 mode_text(MODE_LIVE), buf_slice(&data), out);
-	code = buf_check(&data);
-	return code ? code : buf_check(out);
+	result = buf_check(&data);
+	return result ? result : buf_check(out);
 }
 
 /* Makes the attempt and says how it went. */
@@ -364,18 +364,18 @@ static int run_test(const struct admin_call *call, struct json_writer *out, stru
 	char notice_id[ID_SIZE];
 	BUF_AUTO struct buf body;
 	buf_init(&body, BODY_MAX);
-	int code = find(call, admin_slice(call, "endpoint"), &record, error);
+	int result = find(call, admin_slice(call, "endpoint"), &record, error);
 	webhook_test_id(notice_id);
-	if (!code)
-		code = test_body(call, &record, notice_id, &body, error);
-	if (code)
-		return code;
+	if (!result)
+		result = test_body(call, &record, notice_id, &body, error);
+	if (result)
+		return result;
 	json_begin_object(out, NULL);
 	json_text(out, "endpoint_id", record.endpoint_id);
 	json_text(out, "notice_id", notice_id);
-	code = send_test(call, &record, notice_id, buf_slice(&body), out, error);
+	result = send_test(call, &record, notice_id, buf_slice(&body), out, error);
 	json_end_object(out);
-	return code;
+	return result;
 }
 
 /* ---- the table ---- */

@@ -28,9 +28,9 @@ static int prepare_directory(const char *path, struct error *error)
 {
 	if (*path != '/' || strlen(path) > DIRECTORY_MAX)
 		return error_set(error, ERR_USAGE, MSG_ADMIN_DIRECTORY_ABSOLUTE, NULL);
-	int code = durable_make_directory(path, error);
-	if (code)
-		return code;
+	int result = durable_make_directory(path, error);
+	if (result)
+		return result;
 	DIR *directory = opendir(path);
 	if (!directory)
 		return file_fail(error, "opening", path);
@@ -50,10 +50,10 @@ static int digest_file(const char *path, int64_t *ret_bytes, struct sha256 *ret_
 	DESCRIPTOR_AUTO int file = open(path, O_RDONLY | O_CLOEXEC);
 	if (file < 0)
 		return file_fail(error, "opening", path);
-	int code = file_digest(file, path, &bytes, ret_digest, error);
-	if (!code)
+	int result = file_digest(file, path, &bytes, ret_digest, error);
+	if (!result)
 		*ret_bytes = (int64_t)bytes;
-	return code;
+	return result;
 }
 
 /* ---- objects ---- */
@@ -74,11 +74,11 @@ static int is_there(struct content_store *content, const char *name, uint64_t si
 {
 	struct content_reader *reader = NULL;
 	uint64_t size_there = 0;
-	int code = content_read_begin(content, name, 0, &reader, &size_there, error);
-	*ret_there = !code && size_there == size;
-	if (!code)
+	int result = content_read_begin(content, name, 0, &reader, &size_there, error);
+	*ret_there = !result && size_there == size;
+	if (!result)
 		content_read_end(reader);
-	return code == ERR_NOT_FOUND ? OK : code;
+	return result == ERR_NOT_FOUND ? OK : result;
 }
 
 static int copy_object(void *context, const char *name)
@@ -89,35 +89,35 @@ static int copy_object(void *context, const char *name)
 	struct content_reader *reader;
 	struct content_writer *writer;
 	uint64_t size;
-	int code = content_read_begin(copy->from, name, 0, &reader, &size, copy->error);
-	if (code == ERR_NOT_FOUND) {
+	int result = content_read_begin(copy->from, name, 0, &reader, &size, copy->error);
+	if (result == ERR_NOT_FOUND) {
 		log_error("object_missing", "object", name);
 		copy->facts->content_missing++;
 		return OK;
 	}
-	if (code)
-		return code;
+	if (result)
+		return result;
 	bool there = false;
-	code = copy->keeps ? is_there(copy->to, name, size, &there, copy->error) : OK;
-	if (!code && !there)
-		code = content_write_begin(copy->to, &writer, copy->error);
-	if (code || there) {
+	result = copy->keeps ? is_there(copy->to, name, size, &there, copy->error) : OK;
+	if (!result && !there)
+		result = content_write_begin(copy->to, &writer, copy->error);
+	if (result || there) {
 		content_read_end(reader);
 		copy->facts->content_objects += there;
 		copy->facts->content_bytes += there ? (int64_t)size : 0;
-		return code;
+		return result;
 	}
 	int64_t got = 0, bytes = 0;
-	while (!code && (got = content_read(reader, copy->chunk, COPY_CHUNK, copy->error)) > 0) {
-		code = content_write(writer, copy->chunk, (size_t)got, copy->error);
+	while (!result && (got = content_read(reader, copy->chunk, COPY_CHUNK, copy->error)) > 0) {
+		result = content_write(writer, copy->chunk, (size_t)got, copy->error);
 		bytes += got;
 	}
-	if (!code && got < 0)
-		code = (int)got;
+	if (!result && got < 0)
+		result = (int)got;
 	content_read_end(reader);
-	if (code) {
+	if (result) {
 		content_write_abort(writer);
-		return code;
+		return result;
 	}
 	copy->facts->content_objects++;
 	copy->facts->content_bytes += bytes;
@@ -137,17 +137,17 @@ static int copy_objects(struct store *store, struct content_store *from, struct 
 	if (!copy.chunk)
 		return ERR_NO_MEMORY;
 	facts->content_objects = facts->content_missing = facts->content_bytes = 0;
-	int code;
+	int result;
 	if (store) {
-		code = store_list_objects(store, OBJECTS_OF_EVENTS, copy_named_object, &copy, error);
-		if (!code)
-			code = store_list_objects(store, OBJECTS_ISSUED, copy_named_object, &copy, error);
+		result = store_list_objects(store, OBJECTS_OF_EVENTS, copy_named_object, &copy, error);
+		if (!result)
+			result = store_list_objects(store, OBJECTS_ISSUED, copy_named_object, &copy, error);
 	} else {
 		struct content_range all = {.area = "", .since_us = INT64_MIN, .before_us = INT64_MAX};
-		code = content_list(from, &all, copy_object, &copy, error);
+		result = content_list(from, &all, copy_object, &copy, error);
 	}
 	free(copy.chunk);
-	return code;
+	return result;
 }
 
 /* ---- manifest ---- */
@@ -171,9 +171,9 @@ static int write_manifest(const char *directory, const struct backup_facts *fact
 	json_integer(&writer, "v", BACKUP_FORMAT);
 	json_end_object(&writer);
 	buf_add_byte(&text, '\n');
-	int code = buf_check(&text);
-	if (code)
-		return code;
+	int result = buf_check(&text);
+	if (result)
+		return result;
 	char path[PATH_MAX];
 	snprintf(path, sizeof path, "%s/backup.json", directory);
 	return durable_replace(path, 0600, buf_slice(&text), error);
@@ -189,12 +189,12 @@ static int read_manifest(const char *directory, struct backup_facts *ret, struct
 	snprintf(path, sizeof path, "%s/backup.json", directory);
 	buf_init(&text, MANIFEST_MAX);
 	arena_init(&arena, MANIFEST_MAX);
-	int code = file_read_whole(path, &text, &why);
-	if (code)
-		return error_cause(error, code, "this is no whole backup: %s", why.cause);
-	code = json_parse(&arena, buf_slice(&text), NULL, &json, error);
-	if (code)
-		return code;
+	int result = file_read_whole(path, &text, &why);
+	if (result)
+		return error_cause(error, result, "this is no whole backup: %s", why.cause);
+	result = json_parse(&arena, buf_slice(&text), NULL, &json, error);
+	if (result)
+		return result;
 	struct slice digest, created, store_file = slice_of(FIRST_STORE_FILE);
 	struct slice installation = slice_of("");
 	int64_t version;
@@ -223,51 +223,51 @@ static int backup_content(struct store *store, struct content_store *content, co
 	char url[PATH_MAX];
 	snprintf(url, sizeof url, "file:%s/content", directory);
 	struct content_store *copy;
-	int code = content_open(url, true, &copy, error);
-	if (code)
-		return code;
-	code = copy_objects(store, content, copy, facts, error);
+	int result = content_open(url, true, &copy, error);
+	if (result)
+		return result;
+	result = copy_objects(store, content, copy, facts, error);
 	content_close(copy);
-	return code;
+	return result;
 }
 
 int backup_make(struct store *store, struct content_store *content, const char *directory,
                 int64_t now_us, struct backup_facts *ret, struct error *error)
 {
-	int code = prepare_directory(directory, error);
-	if (code)
-		return code;
+	int result = prepare_directory(directory, error);
+	if (result)
+		return result;
 	struct backup_facts facts = {.created_at_us = now_us, .content_objects = -1};
 	char path[PATH_MAX];
 	snprintf(facts.store_file, sizeof facts.store_file, "%s", store_backup_name(store));
 	snprintf(path, sizeof path, "%s/%s", directory, facts.store_file);
-	code = store_get_installation(store, facts.installation, error);
-	if (!code)
-		code = store_backup(store, path, error);
-	if (!code && chmod(path, 0600) != 0)
-		code = file_fail(error, "restricting", path);
-	if (!code)
-		code = durable_sync(path, error);
-	if (!code)
-		code = digest_file(path, &facts.store_bytes, &facts.store_sha256, error);
+	result = store_get_installation(store, facts.installation, error);
+	if (!result)
+		result = store_backup(store, path, error);
+	if (!result && chmod(path, 0600) != 0)
+		result = file_fail(error, "restricting", path);
+	if (!result)
+		result = durable_sync(path, error);
+	if (!result)
+		result = digest_file(path, &facts.store_bytes, &facts.store_sha256, error);
 	/* Rows are only added, so the store of now names all that its copy names. */
-	if (!code && content)
-		code = backup_content(store, content, directory, &facts, error);
-	if (!code)
-		code = write_manifest(directory, &facts, error);
-	if (!code)
+	if (!result && content)
+		result = backup_content(store, content, directory, &facts, error);
+	if (!result)
+		result = write_manifest(directory, &facts, error);
+	if (!result)
 		*ret = facts;
-	return code;
+	return result;
 }
 
 static int check_store_file(const char *path, const struct backup_facts *facts, struct error *error)
 {
 	int64_t bytes;
 	struct sha256 digest;
-	int code = digest_file(path, &bytes, &digest, error);
-	if (!code && (bytes != facts->store_bytes || !sha256_equal(&digest, &facts->store_sha256)))
-		code = error_cause(error, ERR_CORRUPT, "%s does not match its manifest", path);
-	return code;
+	int result = digest_file(path, &bytes, &digest, error);
+	if (!result && (bytes != facts->store_bytes || !sha256_equal(&digest, &facts->store_sha256)))
+		result = error_cause(error, ERR_CORRUPT, "%s does not match its manifest", path);
+	return result;
 }
 
 static int restore_content(const char *directory, const struct content_options *content,
@@ -277,30 +277,30 @@ static int restore_content(const char *directory, const struct content_options *
 	snprintf(url, sizeof url, "file:%s/content", directory);
 	struct content_store *from = NULL, *to = NULL;
 	struct backup_facts counted = {0};
-	int code = content_open(url, false, &from, error);
-	if (!code)
-		code = content_open_with(content, &to, error);
-	if (!code)
-		code = content_check_claim(to, facts->installation, error);
-	if (!code)
-		code = copy_objects(NULL, from, to, &counted, error);
-	if (!code && counted.content_objects < facts->content_objects)
-		code = error_cause(error, ERR_CORRUPT, "the backup has %lld objects, its manifest %lld",
-		                   (long long)counted.content_objects, (long long)facts->content_objects);
+	int result = content_open(url, false, &from, error);
+	if (!result)
+		result = content_open_with(content, &to, error);
+	if (!result)
+		result = content_check_claim(to, facts->installation, error);
+	if (!result)
+		result = copy_objects(NULL, from, to, &counted, error);
+	if (!result && counted.content_objects < facts->content_objects)
+		result = error_cause(error, ERR_CORRUPT, "the backup has %lld objects, its manifest %lld",
+		                     (long long)counted.content_objects, (long long)facts->content_objects);
 	if (to)
 		content_close(to);
 	if (from)
 		content_close(from);
-	return code;
+	return result;
 }
 
 /* Nothing is changed before all of the backup that can be wrong was looked at. */
 static int check_backup(const char *path, const struct db_options *store,
                         const struct backup_facts *facts, struct error *error)
 {
-	int code = db_check_vacant(store, error);
-	if (code)
-		return code;
+	int result = db_check_vacant(store, error);
+	if (result)
+		return result;
 	char shown[256];
 	const char *wanted = db_backup_name_of(store->url);
 	db_shown_url(store->url, shown, sizeof shown);
@@ -317,19 +317,19 @@ int backup_restore(const char *directory, const struct db_options *store,
 	if (strlen(directory) > DIRECTORY_MAX)
 		return error_set(error, ERR_USAGE, MSG_ADMIN_DIRECTORY_ABSOLUTE, NULL);
 	struct backup_facts facts = {0};
-	int code = read_manifest(directory, &facts, error);
-	if (code)
-		return code;
+	int result = read_manifest(directory, &facts, error);
+	if (result)
+		return result;
 	char path[PATH_MAX];
 	snprintf(path, sizeof path, "%s/%s", directory, facts.store_file);
-	code = check_backup(path, store, &facts, error);
-	if (!code && facts.content_objects >= 0)
-		code = restore_content(directory, content, &facts, error);
-	if (!code)
-		code = db_restore(store, path, error);
-	if (!code)
-		code = store_migrate(store, false, NULL, error);
-	if (!code)
+	result = check_backup(path, store, &facts, error);
+	if (!result && facts.content_objects >= 0)
+		result = restore_content(directory, content, &facts, error);
+	if (!result)
+		result = db_restore(store, path, error);
+	if (!result)
+		result = store_migrate(store, false, NULL, error);
+	if (!result)
 		*ret = facts;
-	return code;
+	return result;
 }

@@ -34,7 +34,7 @@ int clock_gettime(clockid_t clock, struct timespec *time)
 	if (!real_clock_gettime)
 		prepare();
 	int result = real_clock_gettime(clock, time);
-	if (result == 0 && (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE))
+	if (!result && (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE))
 		time->tv_sec -= *lag_seconds;
 	return result;
 }

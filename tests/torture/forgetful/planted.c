@@ -55,7 +55,7 @@ int syncfs(int descriptor)
 	if (planted("sync"))
 		return 0;
 	int result = call("syncfs", descriptor);
-	if (result == 0 && fsetxattr(descriptor, SYNCFS_ATTRIBUTE, "", 0, 0) != 0 && errno != ENOTSUP)
+	if (!result && fsetxattr(descriptor, SYNCFS_ATTRIBUTE, "", 0, 0) != 0 && errno != ENOTSUP)
 		return -1;
 	return result;
 }

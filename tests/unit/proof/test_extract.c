@@ -129,11 +129,11 @@ static void test_faults(void **state)
 		for (int64_t sequence = 2; sequence <= 19; sequence++) {
 			struct extracted extracted;
 			int result = extract(made.path, MODE_LIVE, sequence, &extracted);
-			if (result == 0)
+			if (!result)
 				assert_covers(&extracted, fixture.roots.timestamps);
 			else
 				assert_int_equal(result, ERR_INVALID_EVIDENCE);
-			refused += result != 0;
+			refused += result;
 		}
 		if (refused == 0)
 			fail_msg("fault %d is not noticed", (int)faults[i]);
@@ -159,11 +159,11 @@ static void test_damaged(void **state)
 		content.data[at] ^= 0x10;
 		arena_reset(&arena);
 		int result = extract(damaged, MODE_LIVE, 5, &extracted);
-		assert_true(result == 0 || result == ERR_INVALID_EVIDENCE || result == ERR_NOT_FOUND ||
+		assert_true(!result || result == ERR_INVALID_EVIDENCE || result == ERR_NOT_FOUND ||
 		            result == ERR_REFUSED);
-		taken += result == 0;
-		refused += result != 0;
-		if (result == 0) {
+		taken += !result;
+		refused += result;
+		if (!result) {
 			EVIDENCE_RECORD_AUTO struct evidence_record *record = NULL;
 			struct digest digests[DIGEST_ALGORITHM_COUNT] = {
 				digest_by(DIGEST_SHA256, extracted.event.data, extracted.event.size)};

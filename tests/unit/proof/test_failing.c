@@ -130,7 +130,7 @@ static void a_record_with_what_it_covers(void **state)
 			assert_true(at > 40);
 			break;
 		}
-		bool good = result == 0 || result == ERR_NO_MEMORY || result == ERR_IO;
+		bool good = !result || result == ERR_NO_MEMORY || result == ERR_IO;
 		if (!good)
 			print_error("call %d, %s: %d %s\n", at, failed, result, error.cause);
 		wrong += !good;

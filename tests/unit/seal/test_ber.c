@@ -69,7 +69,7 @@ static int to_der(const char *hex, enum ber_order order, char text[256])
 	buf_init(&out, 1024);
 	int result = ber_to_der(bytes_of(hex, bytes), order, &out);
 	*text = 0;
-	if (result == 0)
+	if (!result)
 		hex_encode((const unsigned char *)out.data, out.size, text);
 	return result;
 }

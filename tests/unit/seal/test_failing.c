@@ -212,12 +212,12 @@ static int run_record(struct error *error)
 
 	buf_init(&der, EVIDENCE_RECORD_MAX);
 	int result = make_record(&record, error);
-	if (result == 0)
+	if (!result)
 		result = evidence_records_renew(&(struct evidence_renewal){record, NULL}, 1, give_renewal,
 		                                NULL, error);
-	if (result == 0)
+	if (!result)
 		result = evidence_record_write(record, &der);
-	if (result == 0)
+	if (!result)
 		assert_true(slice_equal(buf_slice(&der), buf_slice(&record_der)));
 	return result;
 }
@@ -314,7 +314,7 @@ static void test_signing_process(void **state)
 		result = create(other, &out, &error);
 		if (!result)
 			assert_int_equal(verify(buf_slice(&out), other, NULL), 0);
-		failed |= result != 0;
+		failed |= result;
 		signer_stop(other);
 		assert_true(failed || at > 40);
 	}

@@ -148,11 +148,11 @@ static int give_timestamp(void *context, const struct sha256 *imprint, struct bu
 	buf_init(&request, TIMESTAMP_REQUEST_MAX);
 	buf_init(&response, TIMESTAMP_RESPONSE_MAX);
 	int result = timestamp_request(imprint, NULL, &request, error);
-	if (result == 0)
+	if (!result)
 		result = signer_timestamp(context, buf_slice(&request), &response, error);
-	if (result == 0)
+	if (!result)
 		result = timestamp_response_token(buf_slice(&response), &token, error);
-	if (result == 0)
+	if (!result)
 		buf_add_slice(out, token);
 	return result;
 }

@@ -67,9 +67,9 @@ static int judge(const struct buf *der, enum validation_kind kind, enum revocati
 	size_t count = 0;
 	int result = validation_add(&set, kind, buf_slice(der), NULL);
 
-	if (result == 0)
+	if (!result)
 		result = revocation_judge(buf_slice(&path), &set, &at, verdicts, &count, NULL);
-	if (result == 0) {
+	if (!result) {
 		if (verdicts[0].outcome != expected)
 			fail_msg("%s after %s: %s", revocation_outcome_text(verdicts[0].outcome),
 			         failing_disarm(), verdicts[0].cause);
@@ -108,7 +108,7 @@ static void in_turn(int (*run)(void), int calls_min)
 			assert_int_equal(result, 0);
 			break;
 		}
-		if (result != 0 && result != ERR_NO_MEMORY)
+		if (result && result != ERR_NO_MEMORY)
 			fail_msg("call %d, %s: %d", at, failed, result);
 	}
 	assert_true(at > calls_min);

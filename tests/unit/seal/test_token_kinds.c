@@ -195,7 +195,7 @@ static void test_algorithms(void **state)
 		int result = verify(buf_slice(&made), NULL, NULL, &facts, &error);
 		if (cases[i].cause)
 			assert_refused(result, &error, cases[i].cause);
-		else if (result != 0)
+		else if (result)
 			fail_msg("%s %s: %s", cases[i].key, cases[i].options, error.cause);
 		else
 			assert_int_equal(facts.accuracy_us, 5 * US_PER_SECOND);
@@ -262,7 +262,7 @@ static void test_certificates(void **state)
 			assert_int_equal(complete.size, 0);
 			continue;
 		}
-		if (result != 0)
+		if (result)
 			fail_msg("case %zu: %s", i, error.cause);
 		assert_int_equal(scratch_run("cat leaf.pem path.pem >whole.pem"), 0);
 		read_der("whole.pem", &wanted);

@@ -115,14 +115,14 @@ static void the_services_faults_are_told(void **state)
 		BUF_AUTO struct buf answer;
 		buf_init(&answer, ADMIN_RESULT_MAX);
 		failing_arm_others(KINDS | FAILING_PARTS | FAILING_SQLITE, at);
-		int code = admin_exchange(short_path, slice_of(LIST), &answer, &error);
+		int result = admin_exchange(short_path, slice_of(LIST), &answer, &error);
 		const char *failed = failing_disarm();
-		if (code && code != ERR_UNAVAILABLE && code != ERR_IO)
-			fail_msg("call %d, %s: %d", at, failed ? failed : "none", code);
-		bool good = !code && strstr(answer.data, "{\"result\":{\"data\":[{\"account_id\"");
+		if (result && result != ERR_UNAVAILABLE && result != ERR_IO)
+			fail_msg("call %d, %s: %d", at, failed ? failed : "none", result);
+		bool good = !result && strstr(answer.data, "{\"result\":{\"data\":[{\"account_id\"");
 		bool named =
-			!code && strstr(answer.data, "\"code\":\"temporarily_unavailable\",\"exit\":2");
-		if (!failed ? !good : !code && !good && !named)
+			!result && strstr(answer.data, "\"code\":\"temporarily_unavailable\",\"exit\":2");
+		if (!failed ? !good : !result && !good && !named)
 			fail_msg("call %d, %s: %s", at, failed ? failed : "none", answer.data);
 		told += named;
 		if (!failed)
