@@ -1,17 +1,15 @@
 """Several nodes of the service on one store: each a `constancia serve` with a data directory, ports
 and a signing process of its own; the store, the content and the keys that sign are common."""
 
-import glob
 import os
 import pathlib
-import shutil
 import struct
 import subprocess
 import urllib.error
 import urllib.request
 
 from ports import reserve_port
-from program import PATIENCE, NotStarted, Program
+from program import PATIENCE, NotStarted, Program, copy_keys
 
 
 class SetClock:
@@ -104,11 +102,8 @@ class Deployment:
             if done.returncode:
                 raise NotStarted(f"init: exit {done.returncode}: {done.stderr}")
         else:
-            signer = os.path.join(node.data, "signer")
-            os.makedirs(signer, mode=0o700)
-            os.chmod(node.data, 0o700)
-            for key in glob.glob(os.path.join(self.nodes[0].data, "signer", "*.pem")):
-                shutil.copy2(key, signer)
+            os.makedirs(node.data, mode=0o700, exist_ok=True)
+            copy_keys(self.nodes[0].data, node.data)
         self.nodes.append(node)
         return node
 

@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import pathlib
+import shutil
 import signal
 import socket
 import subprocess
@@ -15,6 +16,13 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 BINARY = os.environ.get("CONSTANCIA", str(ROOT / "build" / "constancia"))
 PATIENCE = 60  # seconds until what must come in the end counts as not coming
 STOP_PATIENCE = 40
+
+
+def copy_keys(data, to):
+    """The keys that a development service made in its directory, for another directory. The log of
+    what they signed stays where it is."""
+    shutil.copytree(pathlib.Path(data, "signer"), pathlib.Path(to, "signer"), dirs_exist_ok=True,
+                    ignore=shutil.ignore_patterns("signer.log"))
 
 
 class NotStarted(Exception):

@@ -2,6 +2,7 @@
 what it holds stays proven, and what comes is sealed behind it."""
 
 import contextlib
+import re
 import sqlite3
 
 import pytest
@@ -9,10 +10,12 @@ import pytest
 import evidence
 import stores
 from client import Service, run
+from program import ROOT
 
 pytestmark = pytest.mark.skipif(stores.KIND != "sqlite", reason="the file is changed by hand")
 
-STEP_BEFORE = "007-own-failures"
+STEP_BEFORE, STEP = "007-own-failures", "008-rounds"
+STEPS = ROOT / "src" / "store" / "schema" / "sqlite"
 BLOCK = 1024
 
 
@@ -35,6 +38,9 @@ def hashes(blob):
 def make_old(path):
     """Takes back what the step and those behind it added; each segment gets the path that it would
     have had."""
+    later = "".join(f"DROP TABLE {table};" for step in sorted(STEPS.glob("*.sql"))
+                    if step.stem > STEP for table in re.findall(r"CREATE TABLE (\w+)",
+                                                                step.read_text(encoding="utf-8")))
     with contextlib.closing(sqlite3.connect(path)) as store:
         blocks = {(round_, block): hashes(roots) for round_, block, roots in
                   store.execute("SELECT round, block, roots FROM round_blocks")}
@@ -48,7 +54,7 @@ def make_old(path):
                           (bytes.fromhex("".join(path_)), segment))
             count += 1
         store.executescript(f"""
-            DROP TABLE signers;
+            {later}
             DROP TABLE round_blocks;
             DROP TABLE staged_round;
             DROP TABLE round_tokens;

@@ -17,6 +17,7 @@ import pytest
 
 from client import (BINARY, CHANNEL, CONFIG, TIME, Client, Refused, Service, eventually, free_port,
                     run)
+from program import copy_keys
 
 
 # ---- starting and the ready file ----
@@ -455,8 +456,7 @@ def test_a_backup_taken_while_serving_can_be_brought_back(start, tmp_path):
     assert done.returncode == 0, done.stderr
     assert restored.admin("store", "check")
     assert "another node's development key" in run(*restored.serving(), *restored.chosen()).stderr
-    shutil.copytree(service.data / "signer", restored.data / "signer", dirs_exist_ok=True,
-                    ignore=shutil.ignore_patterns("signer.log"))
+    copy_keys(service.data, restored.data)
     restored.start()
     try:
         client = Client(restored, channel.live.key)

@@ -17,6 +17,7 @@ import stores
 from client import Service, eventually, run
 from fleet import Fleet
 from postgres import Cluster
+from program import copy_keys
 
 DAY = 86400
 DIGITS = "0123456789abcdefghijklmnopqrstuv"
@@ -183,13 +184,17 @@ def copy_database(original, make):
     if stores.KIND == "sqlite":
         copy = make("copy")
         copy.data.mkdir(mode=0o700)
+        copy_keys(original.data, copy.data)
         for path in original.data.glob("constancia.db*"):
             shutil.copy2(path, copy.data)
         return copy
     name = f"{original.store.database}_copy"
     original.store.cluster.primary.query(
         f"CREATE DATABASE {name} TEMPLATE {original.store.database}", "postgres")
-    return make("copy", store__url=original.store.cluster.url(name))
+    copy = make("copy", store__url=original.store.cluster.url(name))
+    copy.data.mkdir(mode=0o700, exist_ok=True)
+    copy_keys(original.data, copy.data)
+    return copy
 
 
 def sweep_token(content):
@@ -268,5 +273,6 @@ def test_a_restore_leaves_anothers_place_alone(services, content, tmp_path):
     done = run("store", "restore", backup, *restored.chosen())
     assert done.returncode == 0, done.stderr
     assert len([name for name in content.names() if name.startswith("event/")]) == 1
+    copy_keys(saved.data, restored.data)
     restored.start()
     assert restored.admin("store", "check")["valid"] is True
