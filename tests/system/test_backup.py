@@ -12,7 +12,7 @@ import pytest
 
 from client import eventually
 from fleet import Fleet, FleetNode, gapless
-from program import clean_environment
+from program import clean_environment, copy_keys
 from postgres import Cluster
 
 pytestmark = pytest.mark.postgresql
@@ -130,6 +130,7 @@ def test_a_backup_under_load_comes_back_on_another_cluster(fleet, another, taken
     assert done.returncode == 0, done.stderr
     assert restored.node.admin("store", "check")["valid"] is True
     another.primary.wait_for_standbys()
+    copy_keys(fleet.nodes[0].data, restored.node.data)
     with restored:
         client = restored.node.client(channel.live_key["key"])
         for receipt in before:

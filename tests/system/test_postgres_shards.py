@@ -18,8 +18,9 @@ PARTITIONS = 32
 HERE = "shards"  # in the name of every partition
 
 # Tables that belong to no account, or are found without one. Everything else is partitioned.
-GLOBAL_TABLES = {"settings", "api_keys", "seal_rounds", "round_blocks", "staged_round", "round_tokens", "leases",
-                 "certification_numbers", "rollbacks", "signers", "link_secrets"}
+GLOBAL_TABLES = {"settings", "api_keys", "seal_rounds", "round_blocks", "staged_round", "round_tokens",
+                 "validation_objects", "token_validation", "leases", "certification_numbers",
+                 "rollbacks", "signers", "link_secrets"}
 
 # What may look at several accounts' rows: polls for work and look-ups by a public identifier, none
 # of them on the way of a registration. Each: a name, and a pattern of the statement's text.
