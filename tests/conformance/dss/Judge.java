@@ -11,6 +11,7 @@ import eu.europa.esig.dss.enumerations.Indication;
 import eu.europa.esig.dss.enumerations.SignatureLevel;
 import eu.europa.esig.dss.enumerations.SignatureScopeType;
 import eu.europa.esig.dss.enumerations.SubIndication;
+import eu.europa.esig.dss.enumerations.TimestampType;
 import eu.europa.esig.dss.model.DSSDocument;
 import eu.europa.esig.dss.model.FileDocument;
 import eu.europa.esig.dss.model.x509.CertificateToken;
@@ -40,11 +41,11 @@ import java.util.zip.ZipFile;
 /**
  * Has the European Commission's Digital Signature Service judge reports and evidence archives.
  *
- * <p>usage: Judge TRUST.pem (signed|stamped|altered) [LIST.crl...] FILE...
+ * <p>usage: Judge TRUST.pem (signed|stamped|lasting|altered) [LIST.crl...] FILE...
  * <br>or: Judge TRUST.pem (record|foreign) [LIST.crl...] RECORD-N.ers...
  *
- * <p>Of a signed file level B is expected, of a stamped one level T, and of an altered one that it
- * is refused. An evidence record with N archive timestamps has to cover the event.json beside it;
+ * <p>Of a signed file level B is expected, of a stamped one level T, of a lasting one too, but LTA
+ * of a report, and of an altered one that it is refused. An evidence record with N archive timestamps has to cover the event.json beside it;
  * a foreign one is refused with it. With revocation lists DSS's own policy has to be satisfied; without any, the same
  * policy but for its rules about revocation data. Prints a line "ok ..." or "FAIL ..." for each
  * check, with DSS's words indented below.
@@ -119,10 +120,11 @@ public final class Judge {
 	}
 
 	private static List<String> format(DiagnosticData data, SignatureWrapper signature,
-			boolean archive, boolean stamped) {
+			boolean archive, boolean stamped, boolean lasting) {
 		List<String> faults = new ArrayList<>();
 		SignatureLevel level = archive
 			? stamped ? SignatureLevel.CAdES_BASELINE_T : SignatureLevel.CAdES_BASELINE_B
+			: lasting ? SignatureLevel.PAdES_BASELINE_LTA
 			: stamped ? SignatureLevel.PAdES_BASELINE_T : SignatureLevel.PAdES_BASELINE_B;
 		require(signature.getSignatureFormat() == level, faults,
 			"the format is " + signature.getSignatureFormat());
@@ -149,11 +151,18 @@ public final class Judge {
 		return faults;
 	}
 
-	private static List<String> coverage(File file, SignatureWrapper signature, boolean archive)
-			throws Exception {
+	/** What the signature does not cover of a lasting report its document timestamp does. */
+	private static List<String> coverage(File file, DiagnosticData data,
+			SignatureWrapper signature, boolean archive, boolean lasting) throws Exception {
 		List<String> faults = new ArrayList<>();
 		if (!archive) {
-			Set<SignatureScopeType> scopes = signature.getSignatureScopes().stream()
+			List<TimestampWrapper> last = data.getTimestampList().stream()
+				.filter(stamp -> stamp.getType() == TimestampType.DOCUMENT_TIMESTAMP)
+				.collect(Collectors.toList());
+			require(last.size() == (lasting ? 1 : 0), faults, last.size() + " document timestamps");
+			last.forEach(stamp -> stamp(stamp, faults));
+			Set<SignatureScopeType> scopes = (last.isEmpty() ? signature.getSignatureScopes()
+				: last.get(0).getTimestampScopes()).stream()
 				.map(XmlSignatureScope::getScope).collect(Collectors.toSet());
 			require(scopes.equals(Set.of(SignatureScopeType.FULL)), faults, "scopes " + scopes);
 			require(!signature.arePdfModificationsDetected(), faults, "modifications of the PDF");
@@ -179,8 +188,9 @@ public final class Judge {
 				.collect(Collectors.joining(" ", ": ", ""));
 	}
 
-	private void genuine(File file, String name, boolean stamped) throws Exception {
-		boolean archive = name.endsWith(".zip");
+	private void genuine(File file, String name, boolean stamped, boolean published)
+			throws Exception {
+		boolean archive = name.endsWith(".zip"), lasting = published && !archive;
 		Reports strict = validate(file, null);
 		DiagnosticData data = strict.getDiagnosticData();
 		if (data.getSignatures().size() != 1) {
@@ -190,11 +200,11 @@ public final class Judge {
 		SignatureWrapper signature = data.getSignatures().get(0);
 		check(name + ": " + signature.getSignatureFormat()
 			+ (archive ? " in " + data.getContainerType() : ""),
-			format(data, signature, archive, stamped));
+			format(data, signature, archive, stamped, lasting));
 		check(name + ": signature" + (stamped ? ", timestamp" : "") + " and "
 			+ signature.getDigestMatchers().size() + " references intact, chains trusted",
 			integrity(signature, stamped));
-		check(name + ": everything is covered", coverage(file, signature, archive));
+		check(name + ": everything is covered", coverage(file, data, signature, archive, lasting));
 
 		SimpleReport report = strict.getSimpleReport();
 		String own = words(report, signature.getId());
@@ -304,7 +314,8 @@ public final class Judge {
 			else if (arguments[1].equals("foreign"))
 				judge.foreign(file, name);
 			else
-				judge.genuine(file, name, arguments[1].equals("stamped"));
+				judge.genuine(file, name, !arguments[1].equals("signed"),
+					arguments[1].equals("lasting"));
 		}
 		System.exit(judge.failed ? 1 : 0);
 	}
