@@ -181,7 +181,7 @@ static void test_meanings_are_checked(void **state)
 static void test_meanings_together_are_checked(void **state)
 {
 	static const struct {
-		const char *sets[4];
+		const char *sets[5];
 		bool serving;
 		const char *expected;
 	} cases[] = {

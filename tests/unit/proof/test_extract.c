@@ -133,7 +133,7 @@ static void test_faults(void **state)
 				assert_covers(&extracted, fixture.roots.timestamps);
 			else
 				assert_int_equal(result, ERR_INVALID_EVIDENCE);
-			refused += result;
+			refused += result != 0;
 		}
 		if (refused == 0)
 			fail_msg("fault %d is not noticed", (int)faults[i]);
@@ -162,7 +162,7 @@ static void test_damaged(void **state)
 		assert_true(!result || result == ERR_INVALID_EVIDENCE || result == ERR_NOT_FOUND ||
 		            result == ERR_REFUSED);
 		taken += !result;
-		refused += result;
+		refused += result != 0;
 		if (!result) {
 			EVIDENCE_RECORD_AUTO struct evidence_record *record = NULL;
 			struct digest digests[DIGEST_ALGORITHM_COUNT] = {

@@ -363,7 +363,7 @@ static void attack(struct buf *der, enum validation_kind kind)
 		assert_true(bit > 0 || !result);
 		if (!result)
 			assert_memory_equal(&facts, &first, sizeof facts);
-		refused += result;
+		refused += result != 0;
 		if (bit > 0)
 			der->data[(bit - 1) / 8] ^= (char)(1 << (bit - 1) % 8);
 	}
