@@ -11,6 +11,6 @@
 void base64_encode(const void *data, size_t size, char *text);
 void buf_add_base64(struct buf *buf, struct slice bytes);
 /* With its padding or without. False: another character, or more than size_max bytes. */
-bool base64_decode(struct slice text, void *data, size_t size_max, size_t *ret_size);
+bool base64_decode(struct slice text, void *data, size_t size_max, size_t *ret_size) MUST_CHECK;
 
 #endif

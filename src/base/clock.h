@@ -30,7 +30,7 @@ int time_parse(struct slice text, const char *field, int64_t *ret_us, struct err
 	MUST_CHECK;
 
 /* A duration as people write it ("500ms", "60s", "5m", "2h", "7d"), in microseconds. */
-bool duration_parse(struct slice text, int64_t *ret_us);
+bool duration_parse(struct slice text, int64_t *ret_us) MUST_CHECK;
 
 /* UTC day "YYYY-MM-DD" and month "YYYY-MM", the first moment of the next day, and the year. */
 void time_day_key(int64_t time_us, char key[11]);

@@ -58,9 +58,9 @@ struct sha256 hmac_sha256(struct slice key, struct slice text);
 
 void hex_encode(const void *data, size_t size, char *text /* 2*size + NUL, lower case */);
 /* Either case; false when text is not exactly 2*size digits. */
-bool hex_decode(struct slice text, void *data, size_t size);
+bool hex_decode(struct slice text, void *data, size_t size) MUST_CHECK;
 /* The same in constant time; false at once when the sizes differ. */
-bool constant_time_equal(struct slice a, struct slice b);
+bool constant_time_equal(struct slice a, struct slice b) MUST_CHECK;
 /* From the system's random source; ends the process when there is none. */
 void random_bytes(void *data, size_t size);
 

@@ -47,7 +47,7 @@ void config_print(const struct config *config, struct buf *out);
 void config_print_json(const struct config *config, struct buf *out);
 
 /* "127.0.0.1:8080", "[::1]:0", "localhost:80": the port, -1 when it is not that. */
-int listen_port(const char *text);
+int listen_port(const char *text) MUST_CHECK;
 
 /* config_check.c: looks at the meaning of the settings, telling `problem` of each fault, and
  * `warning` of what can be used but had better be otherwise. */

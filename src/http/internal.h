@@ -101,6 +101,6 @@ void upload_free(struct upload *upload); /* NULL-safe */
 void work_submit(struct exchange *exchange);
 
 /* The page of error codes, made once. */
-int error_docs_make(struct http_server *server);
+int error_docs_make(struct http_server *server) MUST_CHECK;
 
 #endif

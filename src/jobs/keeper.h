@@ -23,7 +23,7 @@ int keeper_start(struct keeper **ret_keeper, struct error *error) MUST_CHECK;
 void keeper_end(struct keeper *keeper);
 /* From a lease just taken to its end; afterwards `renew` is not called, nor still running. The
  * number of the holding. */
-int keeper_hold(struct keeper *keeper, keeper_renew_function *renew, void *context);
+int keeper_hold(struct keeper *keeper, keeper_renew_function *renew, void *context) MUST_CHECK;
 void keeper_release(struct keeper *keeper, int holding);
 
 /* A lease that is renewed from when it was taken until it rests. Of its holder's thread, but for

@@ -21,7 +21,7 @@
 
 /* "10", "10.5" or "10.50", from 0 to `most` minor units: digits, and at most one point with one or
  * two digits behind it; no sign, no space, no leading zero but a single one. */
-bool amount_parse(struct slice text, int64_t most, int64_t *ret_minor);
+bool amount_parse(struct slice text, int64_t most, int64_t *ret_minor) MUST_CHECK;
 /* "10.50"; for 0 and above. */
 void amount_format(int64_t minor, char text[AMOUNT_TEXT_SIZE]);
 /* The tax on a net amount, a half cent rounded up. */

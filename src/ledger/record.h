@@ -33,7 +33,7 @@ const char *hash_algorithm_text(enum hash_algorithm algorithm); /* "sha-256", "s
 size_t hash_algorithm_size(enum hash_algorithm algorithm);      /* 32, 64 */
 bool modality_parse(struct slice text, enum modality *ret);
 bool mode_parse(struct slice text, enum mode *ret);
-bool hash_algorithm_parse(struct slice text, enum hash_algorithm *ret);
+bool hash_algorithm_parse(struct slice text, enum hash_algorithm *ret) MUST_CHECK;
 
 /* What a client declares about an event. */
 struct declaration {

@@ -27,7 +27,7 @@
 enum authority_kind { AUTHORITY_DEVELOPMENT, AUTHORITY_NON_QUALIFIED, AUTHORITY_QUALIFIED };
 
 const char *authority_kind_text(enum authority_kind kind); /* "development", … "qualified" */
-bool authority_kind_parse(struct slice text, enum authority_kind *ret_kind);
+bool authority_kind_parse(struct slice text, enum authority_kind *ret_kind) MUST_CHECK;
 
 /* Texts are copied. */
 struct authority_options {

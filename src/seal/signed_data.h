@@ -62,7 +62,7 @@ int signed_content_parse(struct slice der, SignedContent **ret_content, struct e
 int signed_content_parse_ber(struct slice ber, SignedContent **ret_content, struct error *error)
 	MUST_CHECK;
 /* Appends the DER. */
-int signed_content_write(const SignedContent *content, struct buf *out);
+int signed_content_write(const SignedContent *content, struct buf *out) MUST_CHECK;
 static inline SignerInfo *signed_content_signer(const SignedContent *content)
 {
 	return sk_SignerInfo_value(content->data->signers, 0);

@@ -58,7 +58,7 @@ int64_t issue_event_count(const struct issue_work *work);
 /* The path of a working file. */
 void issue_path(const struct issue_work *work, const char *name, char path[ISSUE_PATH_MAX]);
 /* Tells how far the step at hand is; not 0 stops the work. */
-int issue_progress(struct issue_work *work, int64_t done, int64_t total);
+int issue_progress(struct issue_work *work, int64_t done, int64_t total) MUST_CHECK;
 /* Every event of the range in order. */
 int issue_each_event(struct issue_work *work, bool with_content,
                      int (*each)(void *context, const struct event *event), void *context,
@@ -82,7 +82,7 @@ int issue_collect(void *context, struct validation_set *set, struct error *error
 int issue_take_space(struct issue_work *work, struct error *error) MUST_CHECK;
 void issue_give_space(struct issue_work *work);
 /* ERR_NO_SPACE once others have used up what was free, into the reserve. */
-int issue_watch_space(const struct issue_work *work);
+int issue_watch_space(const struct issue_work *work) MUST_CHECK;
 
 /* Gives the documents, which are whole in the directory, to the verifier (issue_verify.c): what it
  * does not find valid is never handed out. ERR_INVALID_EVIDENCE. */

@@ -6,7 +6,7 @@
 
 /* A new key: prefix_mode_ + 30 characters + checksum. */
 void key_generate(const char *prefix, enum mode mode, char text[KEY_TEXT_MAX]);
-bool key_well_formed(const char *prefix, struct slice key);
+bool key_well_formed(const char *prefix, struct slice key) MUST_CHECK;
 
 struct key_cache *key_cache_make(void);
 void key_cache_free(struct key_cache *cache);

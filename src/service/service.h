@@ -145,7 +145,7 @@ int certification_list(struct service *service, const struct key_identity *key, 
 int service_refresh_links(struct service *service, struct error *error) MUST_CHECK;
 /* False when altered or expired. */
 bool link_check(const struct service *service, const char *certification_id, const char *name,
-                struct slice expires, struct slice mac, int64_t now_us);
+                struct slice expires, struct slice mac, int64_t now_us) MUST_CHECK;
 /* The object in the content store behind an issued file, its type and size; ERR_NOT_FOUND. */
 struct issued_file {
 	char object[CONTENT_NAME_MAX];

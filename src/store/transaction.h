@@ -14,7 +14,7 @@ int end_write_of_one(struct db_connection *connection, struct db_query *query, s
 	MUST_CHECK;
 int begin_read(struct store *store, struct db_connection **ret_connection, struct error *error)
 	MUST_CHECK;
-int end_read(struct db_connection *connection, int code);
+int end_read(struct db_connection *connection, int code) MUST_CHECK;
 
 /* Columns as strings in the arena; `failed` once memory was short. */
 struct row {

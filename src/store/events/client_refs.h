@@ -34,7 +34,7 @@ int client_refs_find(struct client_refs *refs, struct db_connection *connection,
                      int64_t chain, int64_t ref_hash, int64_t *ret_sequences, size_t max,
                      size_t *ret_count, struct error *error) MUST_CHECK;
 int client_refs_add(struct client_refs *refs, int64_t account, int64_t chain, int64_t ref_hash,
-                    int64_t sequence);
+                    int64_t sequence) MUST_CHECK;
 /* Writes the additions and moves some entries on; once in every batch. */
 int client_refs_write(struct client_refs *refs, struct db_connection *connection,
                       struct error *error) MUST_CHECK;

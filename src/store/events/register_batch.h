@@ -103,7 +103,8 @@ extern const struct register_engine register_on_server;
 	"JOIN channel_configs ON channel_configs.account = chains.account "                            \
 	"AND channel_configs.channel = channels.channel "                                              \
 	"AND channel_configs.version = channels.config_version "
-int register_read_head(struct batch *batch, struct db_query *query, struct loaded_chain *ret);
+int register_read_head(struct batch *batch, struct db_query *query, struct loaded_chain *ret)
+	MUST_CHECK;
 /* ERR_CORRUPT: a head is missing, or says what none says. */
 int register_head_not_whole(int64_t chain, struct error *error) MUST_CHECK;
 
