@@ -35,6 +35,7 @@ from service import Client, Report, lasting
 from torture import RICH_CREDITS, POOR_CREDITS, POOR_UNPAID, Chain, Torture, Worker
 
 import s3_server
+from program import copy_keys
 
 SURVIVAL = (0, 0, 10, 50, 90, 100)  # percent of what was not synced
 LIFE = 30  # rounds of a store
@@ -157,6 +158,7 @@ class PowerCuts(Torture):
         self.service.end()
         restored = Machine(self.place, self.logs, fault=self.fault, data="restored",
                            content=self.content)
+        copy_keys(self.service.data, restored.data)
         try:
             restored.start()
             restored.admin("store", "check")

@@ -29,6 +29,7 @@ import forgetting
 import machine
 from machine import Machine, NotStarted
 from mixed_load import digests
+from program import copy_keys
 from service import ROOT, Client, Report, declare_file, declare_hash, declare_json, lasting
 
 SCHEMA = ROOT / "src" / "store" / "schema" / "sqlite"
@@ -114,6 +115,8 @@ class Step:
 
     def check_receipts(self, data="data"):
         service = Machine(self.place, self.logs, data=data, content=self.content)
+        if data == "restored":
+            copy_keys(os.path.join(self.prepared.directory, "data"), service.data)
         try:
             service.start()
             client = Client(service.port)
