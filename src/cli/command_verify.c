@@ -16,6 +16,7 @@ const struct option verify_options[] = {
 	{"receipt", "FILE...",
      "answers to registrations: the archives must hold exactly these events; "
      "may be repeated"},
+	{"at", "TIME", "judge as of a time (RFC 3339) instead of now"},
 	{0},
 };
 
@@ -63,6 +64,17 @@ static int read_pins(const struct command_line *line, struct question *question,
 	return 0;
 }
 
+static int read_time(const struct command_line *line, int64_t *ret_us, struct error *error)
+{
+	const char *text = command_option(line, "at");
+	if (!text)
+		return 0;
+	int result = time_parse(slice_of(text), "at", ret_us, error);
+	return result ? error_cause(error, ERR_USAGE,
+	                            "--at takes a time as RFC 3339 has it: 2026-01-02T03:04:05Z")
+	              : 0;
+}
+
 static int read_question(const struct command_line *line, struct question *question,
                          struct error *error)
 {
@@ -73,6 +85,8 @@ static int read_question(const struct command_line *line, struct question *quest
 		                    &question->roots.timestamps, error);
 	question->options.receipts = question->receipts;
 	question->options.receipt_count = command_options(line, "receipt", question->receipts);
+	if (!result)
+		result = read_time(line, &question->options.at_us, error);
 	return result ? result : read_pins(line, question, error);
 }
 

@@ -267,7 +267,7 @@ static int verify_report(struct run *run, struct input *input)
 	struct error error = {0};
 	struct pdf_facts facts;
 	run->result->checked.reports++;
-	int result = pdf_check_file(input->path, run->roots, &facts, &error);
+	int result = pdf_check_file(input->path, &run->roots, &facts, &error);
 	if (result < 0)
 		return verify_add_error(run, input->path, "", result, &error);
 	if (facts.signature.has_timestamp)
@@ -280,7 +280,13 @@ static int verify_report(struct run *run, struct input *input)
 	result = verify_note_signature(run, input->path, "signature", &facts.signature);
 	if (!result && facts.has_document_timestamp)
 		result = verify_note_timestamp(run, &facts.document_timestamp);
-	return result ? result : verify_note_level(run, input->path, facts.level, report_until(&facts));
+	struct reached reached = {
+		.level = facts.level,
+		.issued_us = facts.signature.has_timestamp ? facts.signature.timestamp.gen_time_us
+	                                               : facts.signing_time_us,
+		.until_us = report_until(&facts),
+	};
+	return result ? result : verify_note_level(run, input, &reached);
 }
 
 /* A part that no archive lists, judged after all archives were read. */
@@ -381,6 +387,8 @@ static int check_all(struct run *run)
 		verify_points_conclude(run);
 	if (!result)
 		verify_receipts_conclude(run);
+	if (!result)
+		verify_times_conclude(run);
 	return result;
 }
 
@@ -426,18 +434,21 @@ int verify_paths(const char *const *paths, size_t count, const struct trust_root
 		return error_cause(error, ERR_USAGE, "1 to %d files can be checked at once",
 		                   VERIFY_PATHS_MAX);
 	struct verify_result result = {0};
-	static const struct trust_roots none;
-	struct run run = {.result = &result,
-	                  .options = options,
-	                  .roots = roots ? roots : &none,
-	                  .input_count = count};
+	struct run run = {.result = &result, .options = options, .input_count = count};
+	result.at_us = options && options->at_us ? options->at_us : clock_now_us();
+	if (roots)
+		run.roots = *roots;
+	run.roots.at_us = result.at_us;
 	arena_init(&result.arena, RESULT_ARENA_MAX);
 	arena_init(&run.arena, RUN_ARENA_MAX);
 	arena_init(&run.receipt_arena, RECEIPT_ARENA_MAX);
 	run.inputs = calloc(count, sizeof *run.inputs);
 	int status = run.inputs ? 0 : ERR_NO_MEMORY;
 	for (size_t i = 0; i < count && status == 0; i++)
-		run.inputs[i] = (struct input){.path = paths[i], .signed_at_us = TIME_NONE};
+		run.inputs[i] = (struct input){.path = paths[i],
+		                               .covered_since_us = TIME_NONE,
+		                               .issued_us = TIME_NONE,
+		                               .signed_at_us = TIME_NONE};
 	if (status == 0)
 		status = check_all(&run);
 	if (status == 0)

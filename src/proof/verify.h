@@ -97,6 +97,7 @@ struct verify_counts {
 
 struct verify_result {
 	struct arena arena; /* holds the findings */
+	int64_t at_us;      /* what it was judged as of */
 	struct verify_finding *first, *last;
 	uint64_t wrong, unchecked, warnings; /* how many, also those beyond VERIFY_FINDINGS_MAX */
 	uint64_t kept;
@@ -118,6 +119,10 @@ struct verify_options {
 	 * of an event that no archive holds is unchecked. */
 	const char *const *receipts;
 	size_t receipt_count;
+	/* As of when everything is judged: the certificate of each file's newest timestamp must not
+	 * have ended by then, unless an evidence record shows that the file existed before; what was
+	 * issued later could not be checked. 0: now, and a certificate that has ended is warned of. */
+	int64_t at_us;
 	/* Called now and then, at most some times a second; NULL: never. Negative ends the check and is
 	 * given back. */
 	int (*progress)(void *context, const char *path, uint64_t done, uint64_t total);
@@ -136,7 +141,7 @@ int verify_read_roots(const char *path, struct buf *out, struct error *error) MU
 /* 0 valid, 1 not valid, 2 could not be checked. */
 int verify_exit_code(const struct verify_result *result);
 /* For people (findings in English, the summary in English and Spanish), or one JSON document:
- * {"authorities":[{"first_gen_time","issuer","last_gen_time","not_after","not_before","sha256",
+ * {"as_of","authorities":[{"first_gen_time","issuer","last_gen_time","not_after","not_before","sha256",
  * "subject","timestamps"}],"checked":{…},"could_not_check","evidence_records":[{"covers":[path],
  * "exists_since","path","timestamps":[{"algorithm","authority","chain","gen_time","number"}],
  * "valid_until"}],"findings":[{"path","what","where"}],"longest_delay":{"gen_time","microseconds",

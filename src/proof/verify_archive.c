@@ -237,7 +237,7 @@ static int check_signature(struct archive_check *check)
 		result = zip_entry_load(check->zip, entry, CMS_SIZE_MAX - 1, &der, &error);
 	if (!result)
 		result = cms_verify(buf_slice(&der), &check->sums[check->count - 2].sha256,
-		                    check->run->roots, &facts, &error);
+		                    &check->run->roots, &facts, &error);
 	if (result < 0)
 		return note(check, ARCHIVE_SIGNATURE_NAME, result, &error);
 	if (check->has_manifest &&
@@ -252,11 +252,11 @@ static int check_signature(struct archive_check *check)
 	if (!facts.has_timestamp && check->has_manifest && check->manifest.facts.mode == MODE_LIVE)
 		wrong(check, ARCHIVE_SIGNATURE_NAME, "the signature of a live archive needs a timestamp");
 	result = verify_note_signature(check->run, check->input->path, ARCHIVE_SIGNATURE_NAME, &facts);
-	return result ? result
-	              : verify_note_level(check->run, check->input->path,
-	                                  facts.has_timestamp ? LEVEL_T : LEVEL_B,
-	                                  facts.has_timestamp ? facts.timestamp.authority.not_after_us
-	                                                      : facts.signer.not_after_us);
+	struct reached reached = {LEVEL_B, facts.signing_time_us, facts.signer.not_after_us};
+	if (facts.has_timestamp)
+		reached = (struct reached){LEVEL_T, facts.timestamp.gen_time_us,
+		                           facts.timestamp.authority.not_after_us};
+	return result ? result : verify_note_level(check->run, check->input, &reached);
 }
 
 static int load_document(struct archive_check *check, const char *name, struct buf *text,

@@ -14,7 +14,7 @@ static int check_token(struct chain *chain, const struct sha256 *root,
 	int result = chain_find_path(chain, token, &known, error);
 	struct timestamp_path path = {.known = buf_slice(&known)};
 	if (!result)
-		result = timestamp_verify_token_along(token->token, root, chain->run->roots->timestamps,
+		result = timestamp_verify_token_along(token->token, root, chain->run->roots.timestamps,
 		                                      &path, ret_facts, error);
 	if (!result)
 		result = verify_note_timestamp(chain->run, ret_facts);

@@ -18,6 +18,10 @@ struct input {
 	bool bound;     /* a part: an archive among the inputs lists it; a report: names one of them */
 	bool described; /* the facts below could be read */
 	bool covered;   /* an evidence record among the inputs is of it */
+	int64_t covered_since_us; /* when a valid one shows that it existed; TIME_NONE: none does */
+	/* Of a valid signature of a report or an archive. */
+	int64_t issued_us; /* of its timestamp, or as the signer states; TIME_NONE: there is none */
+	int64_t until_us;  /* the end of the certificate that vouches last */
 	/* Of an archive. */
 	struct archive_manifest manifest; /* without its lists */
 	int64_t signed_at_us;             /* of the signature's timestamp; TIME_NONE: it has none */
@@ -28,7 +32,7 @@ struct input {
 struct run {
 	struct verify_result *result;
 	const struct verify_options *options;
-	const struct trust_roots *roots;
+	struct trust_roots roots;
 	struct input *inputs;
 	size_t input_count;
 	struct arena arena;   /* what the inputs point to */
@@ -43,6 +47,7 @@ struct run {
 	bool unknown_signer, unknown_authority; /* some led to no root */
 	uint64_t vague_timestamps;              /* without an accuracy */
 	uint64_t coarse_timestamps;             /* beyond VERIFY_ACCURACY_MAX_US */
+	uint64_t later_timestamps;              /* given after what everything is judged as of */
 	int64_t coarsest_us;
 	uint64_t signatures;
 };
@@ -68,10 +73,22 @@ int verify_note_signature(struct run *run, const char *path, const char *where,
                           const struct cms_facts *facts) MUST_CHECK;
 int verify_note_timestamp(struct run *run, const struct timestamp_facts *facts) MUST_CHECK;
 
-/* Notes what a valid signature has reached, and until when that can be checked. 0 or
- * ERR_NO_MEMORY. */
-int verify_note_level(struct run *run, const char *path, enum level level, int64_t until_us)
+/* Notes what a valid signature has reached, when it was made, and until when that can be checked. 0
+ * or ERR_NO_MEMORY. */
+struct reached {
+	enum level level;
+	int64_t issued_us;
+	int64_t until_us;
+};
+int verify_note_level(struct run *run, struct input *input, const struct reached *reached)
 	MUST_CHECK;
+
+/* ---- as of when (verify_times.c) ---- */
+
+/* Whether a time was asked for, and this is later. */
+bool verify_is_later(const struct run *run, int64_t time_us);
+/* After all inputs: which signatures can no longer be checked, or were not there yet. */
+void verify_times_conclude(struct run *run);
 
 /* "61 s", "30 h", "12 days". */
 void verify_span(int64_t span_us, char text[VERIFY_SPAN_SIZE]);

@@ -111,6 +111,7 @@ static void print_json(const struct verify_result *result, FILE *out)
 	struct json_writer writer = {.out = &text};
 	const struct verify_counts *counts = &result->checked;
 	json_begin_object(&writer, NULL);
+	json_time(&writer, "as_of", result->at_us);
 	print_identities(&result->authorities, &writer, "authorities");
 	json_begin_object(&writer, "checked");
 	json_integer(&writer, "events", (int64_t)counts->events);

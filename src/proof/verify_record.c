@@ -72,6 +72,9 @@ static int note_covered(struct run *run, struct verify_record *record, struct in
 		end = &(*end)->next;
 	*end = covered;
 	data->covered = true;
+	if (data->covered_since_us == TIME_NONE ||
+	    data->covered_since_us > record->facts.exists_since_us)
+		data->covered_since_us = record->facts.exists_since_us;
 	return OK;
 }
 
@@ -85,9 +88,12 @@ static int check_data(struct run *run, const struct input *input,
 	if (result || !evidence_record_covers(record, digests))
 		return result;
 	data->covered = true;
-	struct evidence_question question = {run->roots->timestamps, clock_now_us()};
+	struct evidence_question question = {run->roots.timestamps, run->result->at_us};
 	struct evidence_facts facts;
 	result = evidence_record_verify(record, digests, &question, &run->result->arena, &facts, error);
+	if (!result && verify_is_later(run, facts.exists_since_us))
+		return error_cause(error, ERR_NOT_FOUND,
+		                   "it shows nothing of the time asked for: its first timestamp is later");
 	if (!result && !*noted)
 		result = note_record(run, input, &facts, noted);
 	if (!result)

@@ -16,6 +16,50 @@ void verify_span(int64_t span_us, char text[VERIFY_SPAN_SIZE])
 	                               : "s");
 }
 
+bool verify_is_later(const struct run *run, int64_t time_us)
+{
+	return run->options && run->options->at_us && time_us > run->result->at_us;
+}
+
+/* A timestamp whose certificate has ended no longer tells a true time from one that was written
+ * with a key that came into other hands since. What was issued stays as valid as it was, but who
+ * asks for a time asks whether it can be checked then. */
+static void judge_end(struct run *run, const struct input *input)
+{
+	bool asked = run->options && run->options->at_us;
+	bool known_before =
+		input->covered_since_us != TIME_NONE && input->covered_since_us <= input->until_us;
+	char ended[TIME_TEXT_SIZE];
+	if (input->until_us >= run->result->at_us || known_before)
+		return;
+	time_format(input->until_us, ended);
+	verify_add(run, asked ? VERIFY_UNCHECKED : VERIFY_WARNING, input->path, "",
+	           "the certificate of its newest timestamp ended %s, and no evidence record that was "
+	           "given shows that the file existed before",
+	           ended);
+}
+
+void verify_times_conclude(struct run *run)
+{
+	char at[TIME_TEXT_SIZE], issued[TIME_TEXT_SIZE];
+	time_format(run->result->at_us, at);
+	for (size_t i = 0; i < run->input_count; i++) {
+		const struct input *input = &run->inputs[i];
+		if (input->issued_us == TIME_NONE)
+			continue;
+		time_format(input->issued_us, issued);
+		if (verify_is_later(run, input->issued_us))
+			verify_add(run, VERIFY_UNCHECKED, input->path, "",
+			           "it was issued %s: as of %s there was nothing to check", issued, at);
+		else
+			judge_end(run, input);
+	}
+	if (run->later_timestamps > 0)
+		verify_add(run, VERIFY_WARNING, "", "",
+		           "%" PRIu64 " timestamps were given after %s: each counts as of its own time",
+		           run->later_timestamps, at);
+}
+
 void verify_stated_time(struct run *run, const char *path, const char *where, const char *what,
                         int64_t stated_us, int64_t gen_time_us)
 {

@@ -53,6 +53,7 @@ int verify_note_timestamp(struct run *run, const struct timestamp_facts *facts)
 	run->result->checked.timestamps++;
 	run->unknown_authority |= !facts->trusted;
 	run->vague_timestamps += facts->accuracy_us == TIMESTAMP_ACCURACY_UNKNOWN;
+	run->later_timestamps += verify_is_later(run, facts->gen_time_us);
 	run->coarse_timestamps += facts->accuracy_us > VERIFY_ACCURACY_MAX_US;
 	if (facts->accuracy_us > run->coarsest_us)
 		run->coarsest_us = facts->accuracy_us;
@@ -83,15 +84,17 @@ int verify_note_signature(struct run *run, const char *path, const char *where,
 	return !result && facts->has_timestamp ? verify_note_timestamp(run, &facts->timestamp) : result;
 }
 
-int verify_note_level(struct run *run, const char *path, enum level level, int64_t until_us)
+int verify_note_level(struct run *run, struct input *input, const struct reached *reached)
 {
 	struct verify_result *result = run->result;
 	struct verify_level *item = arena_alloc(&result->arena, sizeof *item);
-	char *shown = arena_text(&result->arena, path);
+	char *shown = arena_text(&result->arena, input->path);
 	if (!item || !shown)
 		return ERR_NO_MEMORY;
 	verify_make_visible(shown);
-	*item = (struct verify_level){shown, level, until_us, NULL};
+	input->issued_us = reached->issued_us;
+	input->until_us = reached->until_us;
+	*item = (struct verify_level){shown, reached->level, reached->until_us, NULL};
 	if (result->last_level)
 		result->last_level->next = item;
 	else

@@ -296,9 +296,11 @@ int cms_verify_along(struct slice cms, const struct sha256 *digest, const struct
 	if (!result && roots->signers.data)
 		result = certificates_read(roots->signers, &signer_roots, error);
 	if (!result)
-		result = signed_content_verify_path(
-			content, signer, NULL, signer_roots, PATH_SIGNATURE,
-			facts.has_timestamp ? facts.timestamp.gen_time_us : TIME_NONE, &path, error);
+		result = signed_content_verify_path(content, signer, NULL, signer_roots, PATH_SIGNATURE,
+		                                    facts.has_timestamp ? facts.timestamp.gen_time_us
+		                                    : roots->at_us      ? roots->at_us
+		                                                        : TIME_NONE,
+		                                    &path, error);
 	if (!result && paths)
 		result = certificates_write_der(path, &paths->signer);
 	if (!result)

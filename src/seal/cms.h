@@ -52,9 +52,9 @@ struct cms_facts {
 };
 
 /* Verifies strictly; bytes after the DER are refused. Signer and timestamp must each chain to a
- * root of their own kind, the signer as of the timestamp's time or, without one, now. Where no
- * roots of a kind are given: against the certificates inside, integrity alone, `trusted` false. The
- * signer's certificate must be one for signing documents (certificate.h). 0 or
+ * root of their own kind, the signer as of the timestamp's time or, without one, as the roots say.
+ * Where no roots of a kind are given: against the certificates inside, integrity alone, `trusted`
+ * false. The signer's certificate must be one for signing documents (certificate.h). 0 or
  * ERR_INVALID_EVIDENCE, or ERR_VALIDATION for unusable roots, with the cause. */
 int cms_verify(struct slice cms, const struct sha256 *digest, const struct trust_roots *roots,
                struct cms_facts *ret_facts, struct error *error) MUST_CHECK;

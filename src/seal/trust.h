@@ -14,6 +14,7 @@
 struct trust_roots {
 	struct slice signers;    /* above the certificates that sign archives and reports */
 	struct slice timestamps; /* above those of the timestamp authorities */
+	int64_t at_us;           /* as of when a signature without a timestamp is judged; 0: now */
 };
 
 /* What a certificate says. */

@@ -39,8 +39,8 @@ void fixture_open(struct fixture *fixture)
 	fixture_write(fixture->trust, signer_trust(fixture->signer));
 	fixture->base_us = clock_now_us() - 100 * US_PER_SECOND;
 	strcpy(fixture->certification, FIXTURE_CERTIFICATION);
-	fixture->roots =
-		(struct trust_roots){signer_trust(fixture->signer), signer_trust(fixture->signer)};
+	fixture->roots = (struct trust_roots){.signers = signer_trust(fixture->signer),
+	                                      .timestamps = signer_trust(fixture->signer)};
 }
 
 struct round {

@@ -169,7 +169,8 @@ static int teardown(void **state)
 
 static void is_of_the_highest_level(void **state)
 {
-	struct trust_roots trusted = {buf_slice(&roots), buf_slice(&time_roots)};
+	struct trust_roots trusted = {.signers = buf_slice(&roots),
+	                              .timestamps = buf_slice(&time_roots)};
 	struct pdf_facts facts;
 	struct error error = {0};
 	collecting = WHOLE;

@@ -155,7 +155,8 @@ static void is_valid_for_our_check(void **state)
 	for (int language = LANGUAGE_ENGLISH; language <= LANGUAGE_SPANISH; language++) {
 		sample_ordinary(&sample, 12);
 		render_and_sign((enum language)language);
-		struct trust_roots roots = {signer_trust(signer), signer_trust(signer)};
+		struct trust_roots roots = {.signers = signer_trust(signer),
+		                            .timestamps = signer_trust(signer)};
 		struct pdf_facts facts;
 		struct error error = {0};
 		if (pdf_check_file(signed_path, &no_roots, &facts, &error))

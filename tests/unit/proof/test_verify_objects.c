@@ -51,7 +51,8 @@ static int set_up(void **state)
 	buf_add_slice(&root_pem, fixture.roots.signers);
 	forger_root(&root, &root_pem);
 	fixture_write(fixture.trust, buf_slice(&root_pem));
-	roots = (struct trust_roots){buf_slice(&root_pem), buf_slice(&root_pem)};
+	roots =
+		(struct trust_roots){.signers = buf_slice(&root_pem), .timestamps = buf_slice(&root_pem)};
 	authority = (struct forger_authority){.holder = &holder, .accuracy_seconds = 1, .alone = true};
 	fixture.second_stamp = forger_stamp;
 	fixture.second_context = &authority;

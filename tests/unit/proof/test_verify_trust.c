@@ -45,7 +45,8 @@ static int tear_down(void **state)
 /* The development roots and the forger's. */
 static struct trust_roots both_roots(void)
 {
-	return (struct trust_roots){buf_slice(&root_pem), buf_slice(&root_pem)};
+	return (struct trust_roots){.signers = buf_slice(&root_pem),
+	                            .timestamps = buf_slice(&root_pem)};
 }
 
 static void make(const char *name, struct fixture_archive *made)
@@ -197,8 +198,10 @@ static void path_lengths_count(void **state)
 		forger_issue(&plans[i], i ? &holders[i - 1] : NULL, &holders[i]);
 	forger_root(&holders[2], &pem);
 	make_signed("length", &holders[2], &made);
-	expect(&made, &(struct trust_roots){buf_slice(&pem), fixture.roots.timestamps},
-	       "META-INF/signature001.p7s", "path length");
+	expect(
+		&made,
+		&(struct trust_roots){.signers = buf_slice(&pem), .timestamps = fixture.roots.timestamps},
+		"META-INF/signature001.p7s", "path length");
 	for (size_t i = 0; i < 3; i++)
 		forger_free(&holders[i]);
 }
@@ -286,7 +289,7 @@ static void paths_are_judged_as_of_the_timestamp(void **state)
 	fixture.base_us += 15 * US_PER_DAY;
 	fixture.clock_offset_us = 0;
 	fixture.stamp = NULL;
-	struct trust_roots roots = {buf_slice(&pem), buf_slice(&pem)};
+	struct trust_roots roots = {.signers = buf_slice(&pem), .timestamps = buf_slice(&pem)};
 	expect(&made, &roots, "", NULL);
 	forger_free(&holders[0]);
 	forger_free(&holders[1]);
@@ -307,10 +310,13 @@ static void roots_are_kept_apart(void **state)
 	assert_int_equal(verify_read_roots(path, &timestamp, NULL), 0);
 	struct slice signers = buf_slice(&report), timestamps = buf_slice(&timestamp);
 	make("apart", &made);
-	expect(&made, &(struct trust_roots){signers, timestamps}, "", NULL);
-	expect(&made, &(struct trust_roots){timestamps, timestamps}, "META-INF/", "certificate path");
-	expect(&made, &(struct trust_roots){signers, signers}, "rounds/", "certificate path");
-	expect(&made, &(struct trust_roots){timestamps, signers}, "META-INF/", "certificate path");
+	expect(&made, &(struct trust_roots){.signers = signers, .timestamps = timestamps}, "", NULL);
+	expect(&made, &(struct trust_roots){.signers = timestamps, .timestamps = timestamps},
+	       "META-INF/", "certificate path");
+	expect(&made, &(struct trust_roots){.signers = signers, .timestamps = signers}, "rounds/",
+	       "certificate path");
+	expect(&made, &(struct trust_roots){.signers = timestamps, .timestamps = signers}, "META-INF/",
+	       "certificate path");
 
 	static const struct {
 		bool signers, timestamps;
@@ -318,8 +324,9 @@ static void roots_are_kept_apart(void **state)
 	} halves[] = {{true, false, "who gave the time was not established"},
 	              {false, true, "who signed was not established"}};
 	for (size_t i = 0; i < 2; i++) {
-		struct trust_roots half = {halves[i].signers ? signers : (struct slice){0},
-		                           halves[i].timestamps ? timestamps : (struct slice){0}};
+		struct trust_roots half = {.signers = halves[i].signers ? signers : (struct slice){0},
+		                           .timestamps =
+		                               halves[i].timestamps ? timestamps : (struct slice){0}};
 		struct verify_result result;
 		const char *one = made.path;
 		fixture_verify(&one, 1, &half, &result);

@@ -38,7 +38,7 @@ static void verify(const char *const *files, size_t count, struct verify_result 
 	BUF_AUTO struct buf pem;
 	buf_init(&pem, 65536);
 	fixture_read(trust, &pem);
-	struct trust_roots roots = {buf_slice(&pem), buf_slice(&pem)};
+	struct trust_roots roots = {.signers = buf_slice(&pem), .timestamps = buf_slice(&pem)};
 	struct verify_options options = {.receipts = &receipts, .receipt_count = 1};
 	assert_int_equal(verify_paths(files, count, &roots, &options, ret_result, NULL), OK);
 }

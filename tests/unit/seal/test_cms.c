@@ -17,7 +17,8 @@ static const char content[] = "what is signed\n";
 static int verify_with(struct slice cms, const struct sha256 *of, struct slice roots,
                        struct cms_facts *ret_facts, struct error *error)
 {
-	return cms_verify(cms, of, &(struct trust_roots){roots, roots}, ret_facts, error);
+	return cms_verify(cms, of, &(struct trust_roots){.signers = roots, .timestamps = roots},
+	                  ret_facts, error);
 }
 
 static int make_signer(void **state)

@@ -52,9 +52,10 @@ static int verify(struct slice signature, struct signer *by, struct error *error
 {
 	struct cms_facts facts;
 
-	int result =
-		cms_verify(signature, &digest, &(struct trust_roots){signer_trust(by), signer_trust(by)},
-	               &facts, error);
+	int result = cms_verify(
+		signature, &digest,
+		&(struct trust_roots){.signers = signer_trust(by), .timestamps = signer_trust(by)}, &facts,
+		error);
 	if (!result)
 		assert_true(facts.trusted && facts.has_timestamp && facts.signer.subject[0]);
 	return result;

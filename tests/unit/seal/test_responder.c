@@ -172,7 +172,8 @@ static void sign(struct signer *signer, const struct sha256 *digest, struct buf 
 
 static bool is_trusted(struct signer *signer, const struct buf *cms, const struct sha256 *digest)
 {
-	struct trust_roots roots = {signer_trust(signer), signer_timestamp_roots(signer)};
+	struct trust_roots roots = {.signers = signer_trust(signer),
+	                            .timestamps = signer_timestamp_roots(signer)};
 	struct cms_facts facts;
 
 	return cms_verify(buf_slice(cms), digest, &roots, &facts, NULL) == 0 && facts.trusted &&
