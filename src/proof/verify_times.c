@@ -28,9 +28,9 @@ static void judge_end(struct run *run, const struct input *input)
 {
 	bool asked = run->options && run->options->at_us;
 	bool known_before =
-		input->covered_since_us != TIME_NONE && input->covered_since_us <= input->until_us;
+		input->covered_since_us != TIME_NONE && input->covered_since_us < input->until_us;
 	char ended[TIME_TEXT_SIZE];
-	if (input->until_us >= run->result->at_us || known_before)
+	if (input->until_us > run->result->at_us || known_before)
 		return;
 	time_format(input->until_us, ended);
 	verify_add(run, asked ? VERIFY_UNCHECKED : VERIFY_WARNING, input->path, "",

@@ -182,3 +182,30 @@ def test_a_record_is_verified_with_what_it_covers(sealed, archive, tmp_path):
     data.write_bytes(data.read_bytes().replace(b'"v":1', b'"v":2'))
     result = verify(output, data, expected=1)
     assert any("no evidence record" in finding["what"] for finding in result["findings"])
+
+
+def test_evidence_is_judged_as_of_a_time(sealed, archive, tmp_path):
+    event = sealed.events[4]
+    output, data = tmp_path / "event.ers", tmp_path / "event.json"
+    proof(event["event_id"], archive, "-o", output, "--record", data)
+    trust = ["--trust", sealed.service.data / "trust.pem"]
+
+    def as_of(time, expected):
+        done = run("verify", output, data, archive, *trust, "--json", "--at", time)
+        assert done.returncode == expected, (done.returncode, done.stdout, done.stderr)
+        return json.loads(done.stdout)
+
+    now = as_of(verify(output, data)["as_of"], 0)
+    end = now["evidence_records"][0]["valid_until"]
+    year = int(end[:4])
+    last = end.replace(f"{year}-", f"{year - 1}-", 1).replace("-02-29T", "-02-28T")
+    assert as_of(last, 0)["as_of"] == last
+    as_of(end, 1)
+    ended = as_of("9998-01-01T00:00:00Z", 1)
+    assert any("expired" in finding["what"] for finding in ended["findings"])
+    assert any("ended" in finding["what"] for finding in ended["findings"])
+    before = as_of("2020-01-01T00:00:00+01:00", 2)
+    assert before["as_of"] == "2019-12-31T23:00:00.000000Z" and not before["evidence_records"]
+    assert any("it was issued" in finding["what"] for finding in before["findings"])
+    done = run("verify", archive, "--at", "yesterday")
+    assert done.returncode == 2 and "--at takes a time" in done.stderr
