@@ -4,6 +4,7 @@
 #include <ctype.h>
 #include <stdio.h>
 
+#include "base/base64.h"
 #include "base/clock.h"
 #include "http/header.h"
 
@@ -95,12 +96,10 @@ int query_time(const struct query *query, const char *name, int64_t *ret_us, str
 	return query_get(query, name, &text) ? time_parse(text, name, ret_us, error) : 0;
 }
 
-static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-
 #define POSITION_SIZE 8
 #define MAC_SIZE 16
 #define RAW_SIZE (POSITION_SIZE + MAC_SIZE) /* 24 bytes are 32 digits, with none left over */
-#define DIGITS (RAW_SIZE / 3 * 4)
+#define DIGITS BASE64_SIZE(RAW_SIZE)
 
 static void cursor_bytes(const struct sha256 *secret, struct slice binding, int64_t position,
                          uint8_t raw[RAW_SIZE])
@@ -116,34 +115,40 @@ static void cursor_bytes(const struct sha256 *secret, struct slice binding, int6
 	memcpy(raw + POSITION_SIZE, mac.bytes, MAC_SIZE);
 }
 
+/* To and from the digits that stand in an address as they are (RFC 4648 section 5). */
+static void swap_digits(char *text, size_t size, const char *from, const char *to)
+{
+	for (size_t i = 0; i < size; i++)
+		if (text[i] == from[0])
+			text[i] = to[0];
+		else if (text[i] == from[1])
+			text[i] = to[1];
+}
+
 void cursor_make(const struct sha256 *secret, struct slice binding, int64_t position,
                  char text[CURSOR_SIZE])
 {
 	uint8_t raw[RAW_SIZE];
 	cursor_bytes(secret, binding, position, raw);
-	char *out = text;
-	for (size_t i = 0; i < RAW_SIZE; i += 3) {
-		uint32_t group = (uint32_t)raw[i] << 16 | (uint32_t)raw[i + 1] << 8 | raw[i + 2];
-		for (int shift = 18; shift >= 0; shift -= 6)
-			*out++ = alphabet[group >> shift & 63];
-	}
-	*out = '\0';
+	base64_encode(raw, RAW_SIZE, text);
+	swap_digits(text, DIGITS, "+/", "-_");
 }
 
 int cursor_open(const struct sha256 *secret, struct slice binding, struct slice text,
                 int64_t *ret_position, struct error *error)
 {
-	char expected[CURSOR_SIZE];
+	char expected[CURSOR_SIZE], digits[DIGITS];
+	uint8_t raw[RAW_SIZE];
+	size_t size = 0;
 	uint64_t position = 0;
 	if (text.size != DIGITS)
 		return error_set(error, ERR_VALIDATION, MSG_HTTP_CURSOR, NULL);
-	for (size_t i = 0; i < 11; i++) { /* the position is the first 64 of these 66 bits */
-		const char *digit = text.data[i] ? strchr(alphabet, text.data[i]) : NULL;
-		if (!digit)
-			return error_set(error, ERR_VALIDATION, MSG_HTTP_CURSOR, NULL);
-		uint64_t value = (uint64_t)(digit - alphabet);
-		position = i < 10 ? position << 6 | value : position << 4 | value >> 2;
-	}
+	memcpy(digits, text.data, DIGITS);
+	swap_digits(digits, DIGITS, "-_", "+/");
+	if (!base64_decode(slice_make(digits, DIGITS), raw, RAW_SIZE, &size) || size != RAW_SIZE)
+		return error_set(error, ERR_VALIDATION, MSG_HTTP_CURSOR, NULL);
+	for (int i = 0; i < POSITION_SIZE; i++)
+		position = position << 8 | raw[i];
 	cursor_make(secret, binding, (int64_t)position, expected);
 	if (position > INT64_MAX || !constant_time_equal(text, slice_of(expected)))
 		return error_set(error, ERR_VALIDATION, MSG_HTTP_CURSOR, NULL);

@@ -19,13 +19,13 @@ struct sealer {
 	char holder[HOLDER_SIZE];
 	struct kept_lease lease;
 	int64_t not_before_us; /* monotonic: after a failure, whoever wakes it */
-	int64_t pause_us;      /* of the last failure; 0: none */
+	int64_t failures;      /* in a row */
 	/* Behind this chain the next pass begins, since at it too many broken ones ended the last; 0:
 	 * at the first. */
 	int64_t behind_account, behind_chain;
 };
 int sealer_init(struct sealer *sealer, struct service *service, const char *node,
-                struct keeper *keeper);
+                struct keeper *keeper) MUST_CHECK;
 void sealer_free(struct sealer *sealer);
 job_thread_run_function sealer_run;
 

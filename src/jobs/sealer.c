@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "base/log.h"
+#include "base/schedule.h"
 #include "jobs/internal.h"
 #include "seal/authority.h"
 #include "service/history.h"
@@ -241,14 +242,12 @@ int64_t sealer_run(void *context, const atomic_bool *stopping)
 		result = seal_all(sealer, stopping, &error);
 	if (!result || result == ERR_REFUSED) {
 		/* Refused: another node sealed the same; what is left comes with the next pass. */
-		sealer->pause_us = 0;
+		sealer->failures = 0;
 		return result ? PAUSE_FIRST_US : interval_us;
 	}
 	atomic_fetch_add(&sealer->service->counters.seal_failures, 1);
 	log_error("seal_failed", "error", error_code_text(result), "cause", error.cause);
-	sealer->pause_us = sealer->pause_us ? sealer->pause_us * 2 : PAUSE_FIRST_US;
-	if (sealer->pause_us > PAUSE_MAX_US)
-		sealer->pause_us = PAUSE_MAX_US;
-	sealer->not_before_us = clock_monotonic_us() + sealer->pause_us;
-	return sealer->pause_us;
+	int64_t pause_us = backoff_us(++sealer->failures, PAUSE_FIRST_US, PAUSE_MAX_US);
+	sealer->not_before_us = clock_monotonic_us() + pause_us;
+	return pause_us;
 }
