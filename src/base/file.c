@@ -115,6 +115,40 @@ bool file_write_all(int file, struct slice content)
 	return true;
 }
 
+bool file_write_at(int file, struct slice content, uint64_t offset)
+{
+	while (content.size > 0) {
+		ssize_t size = pwrite(file, content.data, content.size, (off_t)offset);
+		if (size < 0 && errno == EINTR)
+			continue;
+		if (size == 0)
+			errno = ENOSPC;
+		if (size <= 0)
+			return false;
+		content = slice_make(content.data + size, content.size - (size_t)size);
+		offset += (uint64_t)size;
+	}
+	return true;
+}
+
+bool file_read_at(int file, void *data, size_t size, uint64_t offset)
+{
+	char *to = data;
+	while (size > 0) {
+		ssize_t got = pread(file, to, size, (off_t)offset);
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got == 0)
+			errno = 0;
+		if (got <= 0)
+			return false;
+		to += got;
+		size -= (size_t)got;
+		offset += (uint64_t)got;
+	}
+	return true;
+}
+
 /* ---- locks ---- */
 
 int file_lock(const char *path, int *ret_file, struct error *error)

@@ -13,7 +13,7 @@ struct stat;
 #define DESCRIPTOR_AUTO __attribute__((cleanup(descriptor_close)))
 void descriptor_close(const int *descriptor);
 /* Takes it out of the variable, so that it stays open. */
-int descriptor_take(int *descriptor);
+int descriptor_take(int *descriptor) MUST_CHECK;
 
 /* What an errno means: ERR_NO_SPACE when there is no room, ERR_IO otherwise. */
 int file_code(int number);
@@ -35,6 +35,10 @@ int file_digest_by(enum digest_algorithm algorithm, int file, const char *path,
 	MUST_CHECK;
 /* Writes where the file stands, however many pieces it takes. False and errno. */
 bool file_write_all(int file, struct slice content) MUST_CHECK;
+/* The same at an offset; the file stands where it stood. */
+bool file_write_at(int file, struct slice content, uint64_t offset) MUST_CHECK;
+/* All of `size` bytes from an offset. False and errno, which is 0 when the file ends before. */
+bool file_read_at(int file, void *data, size_t size, uint64_t offset) MUST_CHECK;
 /* Opens a lock file (made 0600, never a symbolic link), locked as long as it stays open.
  * ERR_UNAVAILABLE: another has the lock. */
 int file_lock(const char *path, int *ret_file, struct error *error) MUST_CHECK;

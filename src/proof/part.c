@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "proof/archive_lines.h"
 #include "proof/zip_shape.h"
 
@@ -180,7 +181,7 @@ static int copy_file(struct part_writer *writer, int fd, uint64_t size, struct e
 	int result = 0;
 	for (uint64_t offset = 0; offset < size && !result;) {
 		size_t step = size - offset < sizeof chunk ? (size_t)(size - offset) : sizeof chunk;
-		if (!zip_read_at(fd, chunk, step, offset))
+		if (!file_read_at(fd, chunk, step, offset))
 			return error_cause(error, ERR_IO, "read content: %s", strerror(errno));
 		result = zip_entry_write(writer->zip, chunk, step, error);
 		offset += step;

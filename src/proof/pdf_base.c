@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "proof/pdf_sign_form.h"
 #include "proof/zip_shape.h"
 
@@ -19,7 +20,7 @@ static int refused(struct error *error, const char *why)
 
 static int read_at(int file, char *bytes, size_t size, int64_t at, struct error *error)
 {
-	if (!zip_read_at(file, bytes, size, (uint64_t)at))
+	if (!file_read_at(file, bytes, size, (uint64_t)at))
 		return error_cause(error, ERR_IO, "the file to sign: %s", strerror(errno));
 	bytes[size] = '\0';
 	return OK;

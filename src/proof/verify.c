@@ -166,9 +166,9 @@ static int open_input(struct run *run, struct input *input)
 	size_t size = 0;
 	if (!result) {
 		size = facts.st_size < (off_t)sizeof head ? (size_t)facts.st_size : sizeof head;
-		if (!zip_read_at(fd, head, size, 0) ||
+		if (!file_read_at(fd, head, size, 0) ||
 		    (size >= sizeof tail &&
-		     !zip_read_at(fd, tail, sizeof tail, (uint64_t)facts.st_size - sizeof tail)))
+		     !file_read_at(fd, tail, sizeof tail, (uint64_t)facts.st_size - sizeof tail)))
 			result = error_cause(&error, ERR_IO, "it cannot be read");
 	}
 	if (!result) {
@@ -343,7 +343,7 @@ int verify_read_roots(const char *path, struct buf *out, struct error *error)
 		char *to = buf_extend(out, (size_t)facts.st_size);
 		if (!to)
 			result = error_cause(error, ERR_NO_MEMORY, "trusted roots");
-		else if (!zip_read_at(fd, to, (size_t)facts.st_size, 0))
+		else if (!file_read_at(fd, to, (size_t)facts.st_size, 0))
 			result = error_cause(error, ERR_IO, "%s cannot be read", path);
 		else if (!memmem(to, (size_t)facts.st_size, "-----BEGIN CERTIFICATE-----", 27))
 			result = error_cause(error, ERR_IO, "%s holds no PEM certificate", path);

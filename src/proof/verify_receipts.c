@@ -44,7 +44,7 @@ static int load(const char *path, struct buf *out, struct error *error)
 		char *to = buf_extend(out, (size_t)facts.st_size);
 		if (!to)
 			result = ERR_NO_MEMORY;
-		else if (!zip_read_at(fd, to, (size_t)facts.st_size, 0))
+		else if (!file_read_at(fd, to, (size_t)facts.st_size, 0))
 			result = error_cause(error, ERR_IO, "it cannot be read");
 	}
 	return result;

@@ -5,6 +5,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "base/file.h"
 #include "proof/zip_shape.h"
 
 #define BUFFER_SIZE ((size_t)128 * 1024)
@@ -31,29 +32,13 @@ struct zip_writer {
 	struct buf directory;
 };
 
-static int io_error(struct error *error, const char *action, const char *path)
-{
-	int result = errno == ENOSPC || errno == EDQUOT ? ERR_NO_SPACE : ERR_IO;
-	return error_cause(error, result, "%s %s: %s", action, path, strerror(errno));
-}
-
 static int write_at(struct zip_writer *writer, const void *data, size_t size, uint64_t offset,
                     struct error *error)
 {
-	const uint8_t *from = data;
-	while (size > 0) {
-		ssize_t written = pwrite(writer->fd, from, size, (off_t)offset);
-		if (written < 0 && errno == EINTR)
-			continue;
-		if (written <= 0) {
-			writer->failed = true;
-			return io_error(error, "write", writer->path);
-		}
-		from += written;
-		size -= (size_t)written;
-		offset += (uint64_t)written;
-	}
-	return 0;
+	if (file_write_at(writer->fd, slice_make(data, size), offset))
+		return 0;
+	writer->failed = true;
+	return file_fail(error, "writing", writer->path);
 }
 
 static int flush(struct zip_writer *writer, struct error *error)
@@ -100,7 +85,7 @@ int zip_create(const char *path, uint64_t bytes_max, uint32_t entries_max,
 	}
 	writer->fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (writer->fd < 0) {
-		int result = io_error(error, "create", path);
+		int result = file_fail(error, "making", path);
 		zip_writer_free(writer);
 		return result;
 	}
@@ -227,7 +212,7 @@ int zip_finish(struct zip_writer *writer, struct zip_sum *ret_sum, struct error 
 	if (!result)
 		result = flush(writer, error);
 	if (!result && fsync(writer->fd) < 0)
-		result = io_error(error, "sync", writer->path);
+		result = file_fail(error, "syncing", writer->path);
 	if (!result)
 		result = zip_file_sum(writer->path, &sum, error);
 	if (!result && sum.size_bytes != writer->offset)

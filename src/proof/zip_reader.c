@@ -60,7 +60,7 @@ static int read_end(struct zip_reader *reader, uint64_t *ret_directory, struct e
 		                   "a file of %llu bytes is no ZIP of this format",
 		                   (unsigned long long)reader->size);
 	uint64_t end = reader->size - ZIP_END_SIZE;
-	if (!zip_read_at(reader->fd, found, sizeof found, end))
+	if (!file_read_at(reader->fd, found, sizeof found, end))
 		return read_error(error, end);
 	uint32_t count = get16(found + 10);
 	uint64_t size = get32(found + 12);
@@ -105,7 +105,7 @@ static int read_entry(struct zip_reader *reader, struct zip_entry *entry, const 
 	zip_local_header(entry, local_expected);
 	memcpy(local_expected + ZIP_LOCAL_SIZE, name.data, name_size);
 	size_t size = ZIP_LOCAL_SIZE + name_size;
-	if (!zip_read_at(reader->fd, local, size, position))
+	if (!file_read_at(reader->fd, local, size, position))
 		return read_error(error, position);
 	snprintf(what, sizeof what, "ZIP header of %.*s", (int)name.size, name.data);
 	if (memcmp(local, local_expected, size) != 0)
@@ -146,7 +146,7 @@ static int read_directory(struct zip_reader *reader, struct error *error)
 	reader->by_name = calloc((size_t)reader->count + 1, sizeof *reader->by_name);
 	if (!reader->directory || !reader->entries || !reader->by_name)
 		return error_cause(error, ERR_NO_MEMORY, "zip directory");
-	if (!zip_read_at(reader->fd, reader->directory, size, directory))
+	if (!file_read_at(reader->fd, reader->directory, size, directory))
 		return read_error(error, directory);
 	for (uint32_t i = 0; i < reader->count; i++) {
 		struct zip_entry *entry = &reader->entries[i];
@@ -235,7 +235,7 @@ int zip_read(struct zip_reader *reader, const struct zip_entry *entry, uint64_t 
 {
 	if (position > entry->size || size > entry->size - position)
 		return error_cause(error, ERR_INVALID_EVIDENCE, "reading beyond the entry");
-	if (!zip_read_at(reader->fd, data, size, entry->offset + position))
+	if (!file_read_at(reader->fd, data, size, entry->offset + position))
 		return read_error(error, entry->offset + position);
 	return 0;
 }

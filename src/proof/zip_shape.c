@@ -1,6 +1,3 @@
-#include <errno.h>
-#include <unistd.h>
-
 #include "proof/zip_shape.h"
 
 #define ZIP_DATE 0x0021u /* 1980-01-01 */
@@ -84,23 +81,4 @@ void zip_end_record(uint32_t entries, uint64_t directory_size, uint64_t director
 	to = put32(to, directory_size);
 	to = put32(to, directory_offset);
 	put16(to, 0); /* comment */
-}
-
-bool zip_read_at(int fd, void *data, size_t size, uint64_t offset)
-{
-	uint8_t *to = data;
-	while (size > 0) {
-		ssize_t got = pread(fd, to, size, (off_t)offset);
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got <= 0) {
-			if (got == 0)
-				errno = 0;
-			return false;
-		}
-		to += got;
-		size -= (size_t)got;
-		offset += (uint64_t)got;
-	}
-	return true;
 }

@@ -15,7 +15,5 @@ void zip_local_header(const struct zip_entry *entry, uint8_t header[ZIP_LOCAL_SI
 void zip_central_header(const struct zip_entry *entry, uint8_t header[ZIP_CENTRAL_SIZE]);
 void zip_end_record(uint32_t entries, uint64_t directory_size, uint64_t directory_offset,
                     uint8_t record[ZIP_END_SIZE]);
-/* pread until all is there; false with errno 0 when the file ends before. */
-bool zip_read_at(int fd, void *data, size_t size, uint64_t offset);
 
 #endif

@@ -115,10 +115,9 @@ static int read_all(struct reading *reading, int file, char *block)
 	for (;;) {
 		int64_t left = reading->file_size - reading->facts.size;
 		size_t wanted = left < BLOCK_SIZE ? (size_t)left : BLOCK_SIZE;
-		ssize_t size = pread(file, block, wanted, (off_t)reading->facts.size);
-		if (size < 0 || (size_t)size != wanted)
+		if (!file_read_at(file, block, wanted, (uint64_t)reading->facts.size))
 			return error_cause(reading->error, ERR_IO, "reading " SIGNER_LOG_NAME ": %s",
-			                   size < 0 ? strerror(errno) : "it became shorter");
+			                   errno ? strerror(errno) : "it became shorter");
 		size_t used = 0;
 		int result = take_lines(reading, slice_make(block, wanted), &used);
 		if (result)
@@ -198,20 +197,6 @@ static int lock(int file, const char *path, struct error *error)
 	return OK;
 }
 
-static int write_at(int file, struct slice bytes, int64_t offset)
-{
-	while (bytes.size > 0) {
-		ssize_t size = pwrite(file, bytes.data, bytes.size, (off_t)offset);
-		if (size < 0 && errno == EINTR)
-			continue;
-		if (size <= 0)
-			return file_code(size == 0 ? ENOSPC : errno);
-		bytes = slice_make(bytes.data + size, bytes.size - (size_t)size);
-		offset += size;
-	}
-	return OK;
-}
-
 /* Every line but the last was synced before the one behind it was begun. */
 static bool rewrite_tail(int file, int64_t size)
 {
@@ -219,8 +204,8 @@ static bool rewrite_tail(int file, int64_t size)
 	size_t wanted = size < TAIL_SIZE ? (size_t)size : TAIL_SIZE;
 	int64_t offset = size - (int64_t)wanted;
 
-	return pread(file, tail, wanted, (off_t)offset) == (ssize_t)wanted &&
-	       !write_at(file, slice_make(tail, wanted), offset);
+	return file_read_at(file, tail, wanted, (uint64_t)offset) &&
+	       file_write_at(file, slice_make(tail, wanted), (uint64_t)offset);
 }
 
 static int settle(struct signer_log *log, const struct signer_log_facts *facts,
@@ -294,8 +279,8 @@ int signer_log_add(struct signer_log *log, const struct signer_log_entry *entry,
 	buf_init(&line, SIGNER_LOG_LINE_MAX);
 	write_line(log, entry, reason, &line);
 	int result = buf_check(&line);
-	if (!result)
-		result = write_at(log->file, buf_slice(&line), log->size);
+	if (!result && !file_write_at(log->file, buf_slice(&line), (uint64_t)log->size))
+		result = file_code(errno);
 	/* A piece of a line would be cut off at the next start, but no line may follow it. */
 	if (result == ERR_NO_SPACE && ftruncate(log->file, (off_t)log->size) != 0)
 		result = ERR_IO;

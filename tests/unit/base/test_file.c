@@ -203,6 +203,38 @@ static void all_is_written_in_pieces_too(void **state)
 	assert_true(file_write_all(-1, slice_of("")));
 }
 
+static void what_lies_at_an_offset_is_written_and_read_whole(void **state)
+{
+	(void)state;
+	char path[100], *got = calloc(1, BIG);
+	assert_non_null(got);
+	snprintf(path, sizeof path, "%s/places", directory);
+	DESCRIPTOR_AUTO int file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	assert_true(file >= 0);
+	assert_true(file_write_at(file, slice_make(big, BIG), 7));
+	assert_true(file_write_at(file, slice_of("begun: "), 0));
+	assert_int_equal(lseek(file, 0, SEEK_CUR), 0);
+	assert_true(file_read_at(file, got, BIG, 7));
+	assert_memory_equal(got, big, BIG);
+	assert_true(file_read_at(file, got, 7, 0));
+	assert_memory_equal(got, "begun: ", 7);
+	assert_false(file_read_at(file, got, BIG, 8));
+	assert_int_equal(errno, 0); /* it ends before */
+	assert_int_equal(lseek(file, 0, SEEK_CUR), 0);
+	failing_arm(FAILING_FILES, 1);
+	assert_false(file_read_at(file, got, 1, 0));
+	assert_non_null(failing_disarm());
+	assert_int_not_equal(errno, 0);
+	failing_arm(FAILING_FILES, 1);
+	assert_false(file_write_at(file, slice_of("x"), 0));
+	assert_non_null(failing_disarm());
+	DESCRIPTOR_AUTO int full = open("/dev/full", O_WRONLY | O_CLOEXEC);
+	assert_false(file_write_at(full, slice_of("x"), 0));
+	assert_int_equal(errno, ENOSPC);
+	assert_true(file_write_at(-1, slice_of(""), 0) && file_read_at(-1, got, 0, 0));
+	free(got);
+}
+
 static void a_lock_has_one_holder(void **state)
 {
 	(void)state;
@@ -276,6 +308,7 @@ int main(void)
 		cmocka_unit_test(a_file_is_read_whole_or_not_at_all),
 		cmocka_unit_test(the_rest_of_a_file_is_digested),
 		cmocka_unit_test(all_is_written_in_pieces_too),
+		cmocka_unit_test(what_lies_at_an_offset_is_written_and_read_whole),
 		cmocka_unit_test(a_lock_has_one_holder),
 		cmocka_unit_test(trees_are_removed),
 		cmocka_unit_test(opening_waits_for_nobody),

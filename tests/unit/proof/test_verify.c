@@ -11,6 +11,7 @@
 #include <zlib.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/json.h"
 #include "proof/archive_lines.h"
 #include "proof/zip_shape.h"
@@ -309,7 +310,7 @@ static void repair_crc(int fd, const struct zip_entry *entry, uint64_t record)
 	for (uint64_t done = 0; done < entry->size;) {
 		size_t size =
 			entry->size - done < sizeof chunk ? (size_t)(entry->size - done) : sizeof chunk;
-		assert_true(zip_read_at(fd, chunk, size, entry->offset + done));
+		assert_true(file_read_at(fd, chunk, size, entry->offset + done));
 		crc = crc32_z(crc, chunk, size);
 		done += size;
 	}
