@@ -20,6 +20,7 @@ struct sealer {
 	struct kept_lease lease;
 	int64_t not_before_us; /* monotonic: after a failure, whoever wakes it */
 	int64_t failures;      /* in a row */
+	bool refused;          /* so ended the last pass */
 	/* Behind this chain the next pass begins, since at it too many broken ones ended the last; 0:
 	 * at the first. */
 	int64_t behind_account, behind_chain;

@@ -228,6 +228,15 @@ static void watch_clock(struct sealer *sealer)
 	service_watch_clock(service);
 }
 
+/* Refused: another node sealed the same, and what is left comes with the next pass; or a chain did
+ * not go on, which was set apart and told. What is refused again for neither reason is a fault. */
+static bool is_passing(struct sealer *sealer, int result)
+{
+	bool again = sealer->refused && !sealer->sealing.chain_failed;
+	sealer->refused = result == ERR_REFUSED;
+	return sealer->refused && !again;
+}
+
 int64_t sealer_run(void *context, const atomic_bool *stopping)
 {
 	struct sealer *sealer = context;
@@ -240,8 +249,7 @@ int64_t sealer_run(void *context, const atomic_bool *stopping)
 	int result = check_history(sealer, &error);
 	if (!result)
 		result = seal_all(sealer, stopping, &error);
-	if (!result || result == ERR_REFUSED) {
-		/* Refused: another node sealed the same; what is left comes with the next pass. */
+	if (is_passing(sealer, result) || !result) {
 		sealer->failures = 0;
 		return result ? PAUSE_FIRST_US : interval_us;
 	}

@@ -69,6 +69,7 @@ void sealing_free(struct sealing *sealing)
 void sealing_begin_pass(struct sealing *sealing)
 {
 	sealing->ahead_count = sealing->newly_apart = 0;
+	sealing->chain_failed = false;
 }
 
 bool sealing_doubts(const struct sealing *sealing)
@@ -170,6 +171,7 @@ static void set_apart(struct sealing *sealing, int64_t account, int64_t chain, c
                       int result, const struct error *error)
 {
 	sealing->newly_apart += !apart_has(&sealing->apart, account, chain);
+	sealing->chain_failed = true;
 	unsigned failures = apart_add(&sealing->apart, account, chain, clock_monotonic_us());
 	/* Refused once: another sealer may have been faster. */
 	if (!apart_tells(failures) || (result == ERR_REFUSED && failures == 1))
@@ -592,12 +594,14 @@ static int take_back_the_future(struct closing *closing)
 /* A block that cannot be read would keep everything from being sealed for good. */
 static void take_back_damage(struct closing *closing)
 {
-	struct error *met = closing->error, unused = {0};
+	struct error *met = closing->error, error = {0};
 	int result = OK;
-	closing->error = &unused;
+	closing->error = &error;
 	while (!result && closing->round.blocks > closing->damaged)
 		result = take_back_last(closing);
 	closing->error = met;
+	if (result)
+		log_error("block_not_taken_back", "error", error_code_text(result), "cause", error.cause);
 }
 
 int seal_close(struct sealing *sealing, struct error *error)

@@ -17,6 +17,7 @@ struct sealing {
 	struct sha256 *leaves; /* of one segment */
 	struct apart apart;    /* chains that cannot be sealed */
 	size_t newly_apart;    /* of them, in the pass under way */
+	bool chain_failed;     /* in the pass under way: one was set apart, anew or again */
 	size_t ahead_count;    /* chains too far ahead of the clock, of the pass under way */
 	int64_t told_ahead_us; /* monotonic; 0: never */
 };

@@ -274,6 +274,52 @@ static int check_chains(struct check *check, struct error *error)
 	return result;
 }
 
+/* ---- the round to come ---- */
+
+static void check_staged_blocks(struct check *check, int64_t round, int64_t blocks)
+{
+	int64_t last = number_of(
+		check->reader, "SELECT COALESCE(MAX(round), 0) FROM seal_rounds WHERE $1 = $1", 0, -1);
+	int64_t kept = number_of(check->reader,
+	                         "SELECT count(*) FROM round_blocks WHERE round = $1 AND block < $2",
+	                         round, blocks);
+	int64_t others = number_of(check->reader,
+	                           "SELECT count(*) FROM round_blocks WHERE round > $1 OR (round = $1"
+	                           " AND block >= $2)",
+	                           round, blocks);
+	if (round > last + 1)
+		problem(check, "round %lld is staged, but the last one is %lld", (long long)round,
+		        (long long)last);
+	if (round <= last && blocks > 0)
+		problem(check, "round %lld is written, but is staged, too", (long long)round);
+	if (kept != blocks)
+		problem(check, "round %lld: of %lld blocks that are staged only %lld are there",
+		        (long long)round, (long long)blocks, (long long)kept);
+	/* While a node of before the staged round seals, the row stays behind the rounds. */
+	if (others > 0 && round > last)
+		problem(check, "round %lld: %lld blocks are there that are not staged", (long long)round,
+		        (long long)others);
+}
+
+static int check_staged_round(struct check *check, struct error *error)
+{
+	struct db_connection *reader = take_reader(check);
+	int result = db_begin(reader, error);
+	struct db_query *query = db_query(reader, "SELECT round, blocks FROM staged_round");
+	bool found = db_step(query);
+	int64_t round = found ? db_integer(query, 0) : 0;
+	int64_t blocks = found ? db_integer(query, 1) : 0;
+	db_release(query);
+	if (found)
+		check_staged_blocks(check, round, blocks);
+	else
+		problem(check, "the row of the staged round is missing");
+	if (!result)
+		result = db_failure(reader);
+	give_reader(check);
+	return result;
+}
+
 /* ---- the index of client_refs ---- */
 
 /* Every event has one entry, in the tree or on its way there. */
@@ -436,6 +482,8 @@ int store_check(struct store *store, const struct check_listener *listener,
 	struct check check = {.store = store, .listener = listener};
 	buf_init(&check.record, EVENT_RECORD_MAX);
 	int result = check_chains(&check, error);
+	if (!result)
+		result = check_staged_round(&check, error);
 	if (!result && store->register_engine->count_client_refs)
 		result = check_client_refs(&check, error);
 	if (!result)

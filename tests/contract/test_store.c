@@ -751,6 +751,49 @@ static void rounds_are_written_in_blocks(void **state)
 	                 ERR_NOT_FOUND);
 }
 
+static void check_with(struct fixture *fixture, const char *sql, int expected)
+{
+	struct check_listener listener = {.problem = tell_problem};
+	struct check_report report = {0};
+	struct db_connection *writer = db_take_writer(fixture->sample.store->db);
+	assert_int_equal(db_run(writer, sql, NULL), OK);
+	db_give(writer);
+	assert_int_equal(store_check(fixture->sample.store, &listener, &report, NULL), expected);
+}
+
+/* Here each segment is as it was written; only whole blocks and the row of the round are looked at.
+ */
+static void the_staged_round_is_checked(void **state)
+{
+	static const char *const changes[][2] = {
+		{"UPDATE staged_round SET blocks = 1", "UPDATE staged_round SET blocks = 2"},
+		{"UPDATE staged_round SET blocks = 3", "UPDATE staged_round SET blocks = 2"},
+		{"UPDATE staged_round SET round = 2", "UPDATE staged_round SET round = 1"},
+		{"UPDATE staged_round SET round = 0", "UPDATE staged_round SET round = 1"},
+		{"UPDATE round_blocks SET round = 7 WHERE block = 1",
+	     "UPDATE round_blocks SET round = 1 WHERE block = 1"},
+		{"DELETE FROM staged_round",
+	     "INSERT INTO staged_round (round, blocks, changes) VALUES (1, 2, 2)"},
+		{"DELETE FROM round_blocks WHERE block = 0", NULL},
+	};
+	struct fixture *fixture = *state;
+	sample_register(&fixture->sample, MODE_LIVE, 5);
+	assert_int_equal(stage(fixture, 0, 2), OK);
+	assert_int_equal(stage(fixture, 1, 2), OK);
+	assert_clean(fixture);
+	for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
+		check_with(fixture, changes[i][0], ERR_CORRUPT);
+		if (changes[i][1])
+			check_with(fixture, changes[i][1], OK);
+	}
+	/* What is lost is staged again, and then all is well. */
+	assert_int_equal(store_unstage_block(fixture->sample.store, 1, 1, NULL), OK);
+	assert_int_equal(store_unstage_block(fixture->sample.store, 1, 0, NULL), OK);
+	assert_clean(fixture);
+	assert_int_equal(stage(fixture, 0, 4), OK);
+	assert_clean(fixture);
+}
+
 int main(int argc, char **argv)
 {
 	server_url = argc > 2 ? argv[1] : NULL;
@@ -773,6 +816,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(a_backup_goes_on, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(half_a_backup_does_not_come_back, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(rounds_are_written_in_blocks, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(the_staged_round_is_checked, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(sums_are_read_as_they_are, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_is_being_written_is_awaited, set_up, tear_down),
 	};

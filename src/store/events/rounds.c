@@ -88,12 +88,18 @@ static int take_staged(struct db_connection *connection, int64_t round, int64_t 
 	return result;
 }
 
-static int read_changes(struct db_connection *connection, int64_t *ret_changes, struct error *error)
+/* What the one row says: ret->round, ->blocks and ->changes. */
+static int read_staged_row(struct db_connection *connection, struct staged_round *ret,
+                           struct error *error)
 {
-	struct db_query *query = db_query(connection, "SELECT changes FROM staged_round");
+	struct db_query *query =
+		db_query(connection, "SELECT round, blocks, changes FROM staged_round");
 	bool found = db_step(query);
-	if (found)
-		*ret_changes = db_integer(query, 0);
+	if (found) {
+		ret->round = db_integer(query, 0);
+		ret->blocks = db_integer(query, 1);
+		ret->changes = db_integer(query, 2);
+	}
 	int result = db_end(query, error);
 	if (!result && !found)
 		return error_cause(error, ERR_CORRUPT, "the row of the staged round is missing");
@@ -105,9 +111,9 @@ static int read_changes(struct db_connection *connection, int64_t *ret_changes, 
 static int check_changes(struct db_connection *connection, const struct round_record *round,
                          struct error *error)
 {
-	int64_t changes = 0;
-	int result = read_changes(connection, &changes, error);
-	if (!result && changes != round->staged_changes + 1)
+	struct staged_round row = {0};
+	int result = read_staged_row(connection, &row, error);
+	if (!result && row.changes != round->staged_changes + 1)
 		return error_cause(error, ERR_REFUSED, "round %lld: what is staged was changed",
 		                   (long long)round->round);
 	return result;
@@ -255,20 +261,29 @@ static int unstage_segment(struct db_connection *connection, const struct staged
 	return result;
 }
 
+static int check_not_written(struct db_connection *connection, int64_t round, struct error *error)
+{
+	struct db_query *query = db_query(connection, "SELECT 1 FROM seal_rounds WHERE round = $1");
+	db_bind_integer(query, round);
+	bool found = db_step(query);
+	int result = db_end(query, error);
+	if (!result && found)
+		return error_cause(error, ERR_REFUSED, "round %lld is written", (long long)round);
+	return result;
+}
+
+/* Its row may be what is missing, and why it is taken back: the segments say what is staged. */
 static int delete_block(struct db_connection *connection, int64_t round, int64_t number,
                         struct error *error)
 {
+	int result = check_not_written(connection, round, error);
+	if (result)
+		return result;
 	struct db_query *query =
-		db_query(connection, "DELETE FROM round_blocks WHERE round = $1 AND block = $2"
-	                         " AND NOT EXISTS (SELECT 1 FROM seal_rounds WHERE round = $1)");
+		db_query(connection, "DELETE FROM round_blocks WHERE round = $1 AND block = $2");
 	db_bind_integer(query, round);
 	db_bind_integer(query, number);
-	int64_t changes = 0;
-	int result = db_execute(query, &changes, error);
-	if (!result && changes != 1)
-		return error_cause(error, ERR_REFUSED, "round %lld: block %lld is not staged",
-		                   (long long)round, (long long)number);
-	return result;
+	return db_execute(query, NULL, error);
 }
 
 int store_unstage_block(struct store *store, int64_t round, int64_t number, struct error *error)
@@ -361,35 +376,60 @@ int store_write_round(struct store *store, const struct round_record *round, str
 
 /* ---- reading ---- */
 
+static int read_last_round(struct db_connection *connection, int64_t *ret_round,
+                           struct sha256 *ret_token_hash, struct error *error)
+{
+	struct db_query *query = db_query(
+		connection, "SELECT round, token_hash FROM seal_rounds ORDER BY round DESC LIMIT 1");
+	*ret_round = 0;
+	if (db_step(query)) {
+		*ret_round = db_integer(query, 0);
+		*ret_token_hash = store_sha256(db_blob(query, 1));
+	}
+	return db_end(query, error);
+}
+
+/* A node of before the staged round wrote rounds and left the row as it was. */
+static int fit_to_last_round(struct staged_round *staged, int64_t last, struct error *error)
+{
+	if (staged->round > last + 1)
+		return error_cause(error, ERR_CORRUPT, "round %lld is staged, but the last one is %lld",
+		                   (long long)staged->round, (long long)last);
+	if (staged->round <= last)
+		staged->blocks = 0;
+	staged->round = last + 1;
+	staged->has_previous = last > 0;
+	return OK;
+}
+
+static int read_latest(struct db_connection *connection, struct staged_round *staged,
+                       struct error *error)
+{
+	struct db_query *query =
+		db_query(connection, "SELECT COALESCE(MAX(latest_received_at), 0) FROM round_blocks"
+	                         " WHERE round = $1 AND block < $2");
+	db_bind_integer(query, staged->round);
+	db_bind_integer(query, staged->blocks);
+	if (db_step(query))
+		staged->latest_received_at_us = db_integer(query, 0);
+	return db_end(query, error);
+}
+
 int store_get_staged_round(struct store *store, struct staged_round *ret, struct error *error)
 {
-	struct staged_round staged = {.round = 1, .latest_received_at_us = TIME_NONE};
+	struct staged_round staged = {.latest_received_at_us = TIME_NONE};
 	struct db_connection *connection;
+	int64_t last;
 	int result = begin_read(store, &connection, error);
 	if (result)
 		return result;
-	struct db_query *query = db_query(
-		connection, "SELECT round, token_hash FROM seal_rounds ORDER BY round DESC LIMIT 1");
-	if (db_step(query)) {
-		staged.round = db_integer(query, 0) + 1;
-		staged.has_previous = true;
-		staged.previous_token_hash = store_sha256(db_blob(query, 1));
-	}
-	result = db_end(query, error);
-	query = result ? NULL
-	               : db_query(connection, "SELECT COUNT(*), COALESCE(MAX(latest_received_at), 0)"
-	                                      " FROM round_blocks WHERE round = $1");
-	if (query) {
-		db_bind_integer(query, staged.round);
-		if (db_step(query)) {
-			staged.blocks = db_integer(query, 0);
-			if (staged.blocks > 0)
-				staged.latest_received_at_us = db_integer(query, 1);
-		}
-		result = db_end(query, error);
-	}
+	result = read_last_round(connection, &last, &staged.previous_token_hash, error);
 	if (!result)
-		result = read_changes(connection, &staged.changes, error);
+		result = read_staged_row(connection, &staged, error);
+	if (!result)
+		result = fit_to_last_round(&staged, last, error);
+	if (!result && staged.blocks > 0)
+		result = read_latest(connection, &staged, error);
 	result = end_read(connection, result);
 	if (!result)
 		*ret = staged;
@@ -430,15 +470,9 @@ int store_last_round(struct store *store, int64_t *ret_round, struct sha256 *ret
 	int result = begin_read(store, &connection, error);
 	if (result)
 		return result;
-	struct db_query *query = db_query(
-		connection, "SELECT round, token_hash FROM seal_rounds ORDER BY round DESC LIMIT 1");
-	int64_t round = 0;
+	int64_t round;
 	struct sha256 token_hash = {{0}};
-	if (db_step(query)) {
-		round = db_integer(query, 0);
-		token_hash = store_sha256(db_blob(query, 1));
-	}
-	result = end_read(connection, db_end(query, error));
+	result = end_read(connection, read_last_round(connection, &round, &token_hash, error));
 	if (!result) {
 		*ret_round = round;
 		*ret_token_hash = token_hash;

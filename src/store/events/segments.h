@@ -96,7 +96,8 @@ struct segment_record {
 	int64_t place;
 	struct slice path;
 };
-/* What the next round is, and how far it is staged. */
+/* What the next round is, and how far it is staged, whether or not its blocks are all there.
+ * ERR_CORRUPT when rounds are missing that were written. */
 int store_get_staged_round(struct store *store, struct staged_round *ret, struct error *error)
 	MUST_CHECK;
 /* Stages one more block of 1 to ROUND_BLOCK_SEGMENTS_MAX segments and moves their chains' marks on,
@@ -107,8 +108,8 @@ int store_get_staged_round(struct store *store, struct staged_round *ret, struct
 int store_stage_block(struct store *store, const struct round_block *block,
                       const struct segment_record *segments, size_t count, size_t *ret_failed,
                       struct error *error) MUST_CHECK;
-/* Takes back the last block that is staged, number `number`: its events are unsealed as before.
- * ERR_REFUSED when it is not the last, or its round is written. */
+/* Takes back the last block that is staged, number `number`, even one whose own row is missing: its
+ * events are unsealed as before. ERR_REFUSED when it is not the last, or its round is written. */
 int store_unstage_block(struct store *store, int64_t round, int64_t number, struct error *error)
 	MUST_CHECK;
 /* The roots of its segments, hash by hash, in the arena. ERR_NOT_FOUND. */

@@ -409,6 +409,33 @@ static void an_outage_makes_no_more_segments(void **state)
 		assert_int_equal(sealed_of(&many[i]), 5);
 }
 
+/* Once it is another node that was faster; what goes on for ever is a fault that must be seen. */
+static void a_refusal_that_repeats_is_told(void **state)
+{
+	struct counters *counters = &office.service.counters;
+	struct sealer sealer;
+	struct keeper *keeper;
+	assert_int_equal(keeper_start(&keeper, &error), OK);
+	assert_int_equal(sealer_init(&sealer, &office.service, "node", keeper), OK);
+	register_in(&first, 5, clock_now_us());
+	change("CREATE TRIGGER kept BEFORE UPDATE ON staged_round"
+	       " BEGIN SELECT RAISE(IGNORE); END");
+	run_once(&sealer);
+	assert_int_equal(atomic_load(&counters->seal_failures), 0);
+	assert_int_equal(sealer.not_before_us, 0);
+	for (int failures = 1; failures <= 3; failures++) {
+		run_once(&sealer);
+		assert_int_equal(atomic_load(&counters->seal_failures), failures);
+		assert_int_equal(sealer.failures, failures);
+	}
+	change("DROP TRIGGER kept");
+	run_once(&sealer);
+	assert_int_equal(sealed_of(&first), 5);
+	assert_int_equal(sealer.failures, 0);
+	sealer_free(&sealer);
+	keeper_end(keeper);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -424,6 +451,7 @@ int main(void)
 	                                    tear_down),
 		cmocka_unit_test_setup_teardown(certifications_overfill_no_round, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(an_outage_makes_no_more_segments, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_refusal_that_repeats_is_told, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_is_ahead_of_the_clock_stays_pending, set_up,
 	                                    tear_down),
 	};

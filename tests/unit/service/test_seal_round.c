@@ -328,29 +328,73 @@ static void what_no_authority_will_date_is_taken_back(void **state)
 	expect_unbroken(0);
 }
 
-/* It is told, and staged again from what is there; what was staged behind it, too. */
-static void a_damaged_block_does_not_stop_sealing(void **state)
+static void change(const char *sql)
 {
+	struct db_connection *writer = db_take_writer(office.service.store->db);
+	assert_int_equal(db_begin(writer, &error), OK);
+	assert_int_equal(db_run(writer, sql, &error), OK);
+	assert_int_equal(db_commit(writer, &error), OK);
+	db_give(writer);
+}
+
+/* It is told, and staged again from what is there; what was staged behind it, too. */
+static void expect_taken_back(const char *damage, int64_t block)
+{
+	char cause[64];
+	int64_t before;
+	struct sha256 token_hash;
+	assert_int_equal(store_last_round(office.service.store, &before, &token_hash, &error), OK);
 	for (size_t i = 0; i < 3; i++) {
 		register_in(i, 2);
 		assert_int_equal(stage_one(), 1);
 	}
-	struct db_connection *writer = db_take_writer(office.service.store->db);
-	assert_int_equal(db_begin(writer, &error), OK);
-	assert_int_equal(
-		db_run(writer, "UPDATE round_blocks SET roots = x'00' WHERE block = 1", &error), OK);
-	assert_int_equal(db_commit(writer, &error), OK);
-	db_give(writer);
+	change(damage);
+	assert_int_equal(staged_now().blocks, 3);
 	struct sealing sealing = new_sealer();
 	assert_int_equal(seal_close(&sealing, &error), ERR_CORRUPT);
-	assert_non_null(strstr(error.cause, "block 1 is damaged"));
+	snprintf(cause, sizeof cause, "block %" PRId64 " is damaged", block);
+	assert_non_null(strstr(error.cause, cause));
 	sealing_free(&sealing);
-	assert_int_equal(staged_now().blocks, 1);
+	assert_int_equal(staged_now().blocks, block);
 	while (stage_one() > 0)
 		;
 	close_staged();
-	for (size_t i = 0; i < 3; i++)
+	for (size_t i = 0; i < 3; i++) {
+		assert_int_equal(sealed_of(i), registered[i]);
 		expect_unbroken(i);
+	}
+	int64_t after;
+	assert_int_equal(store_last_round(office.service.store, &after, &token_hash, &error), OK);
+	assert_int_equal(after, before + 1);
+}
+
+static void a_damaged_block_does_not_stop_sealing(void **state)
+{
+	expect_taken_back("UPDATE round_blocks SET roots = x'00' WHERE block = 1", 1);
+}
+
+static void a_lost_block_does_not_stop_sealing(void **state)
+{
+	static const char of_the_next[] =
+		"DELETE FROM round_blocks WHERE round > (SELECT COALESCE(MAX(round), 0) FROM seal_rounds)";
+	char damage[200];
+	for (int block = 0; block < 3; block++) {
+		snprintf(damage, sizeof damage, "%s AND block = %d", of_the_next, block);
+		expect_taken_back(damage, block);
+	}
+	expect_taken_back(of_the_next, 0);
+}
+
+/* That none of its rounds is written anew in place of one that was lost. */
+static void a_lost_round_is_told(void **state)
+{
+	struct staged_round staged;
+	register_in(0, 1);
+	assert_int_equal(stage_one(), 1);
+	close_staged();
+	change("DELETE FROM seal_rounds");
+	assert_int_equal(store_get_staged_round(office.service.store, &staged, &error), ERR_CORRUPT);
+	assert_string_equal(error.cause, "round 2 is staged, but the last one is 0");
 }
 
 /* Two that seal at once: what one has not seen, its timestamp must not seem to cover. */
@@ -483,6 +527,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(what_no_authority_will_date_is_taken_back, set_up,
 	                                    tear_down),
 		cmocka_unit_test_setup_teardown(a_damaged_block_does_not_stop_sealing, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_lost_block_does_not_stop_sealing, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_lost_round_is_told, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
 			a_block_that_was_replaced_keeps_the_round_from_being_written, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_round_waits_for_its_authority, set_up, tear_down),
