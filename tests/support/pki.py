@@ -1,10 +1,12 @@
-"""An operator's authority for signing certificates, and keys wherever they are held. For tests alone;
-needs the `openssl` command."""
+"""An operator's certification authority, for keys that sign and for timestamp authorities; and keys
+wherever they are held. For tests alone; needs the `openssl` command, and `softhsm2-util` for tokens.
+"""
 
 import datetime
 import hashlib
 import os
 import pathlib
+import shutil
 import subprocess
 
 CONFIG = """
@@ -15,6 +17,12 @@ policy = any
 unique_subject = no
 rand_serial = yes
 database = $ENV::CA_DATABASE
+crlnumber = ${ENV::CA_DATABASE}.number
+crl_extensions = list
+default_md = sha256
+default_crl_days = 7
+[list]
+authorityKeyIdentifier = keyid:always
 [any]
 organizationName = optional
 commonName = supplied
@@ -23,12 +31,30 @@ distinguished_name = dn
 [dn]
 [authority]
 basicConstraints = critical, CA:TRUE
-keyUsage = critical, keyCertSign
+keyUsage = critical, keyCertSign, cRLSign
 subjectKeyIdentifier = hash
 authorityKeyIdentifier = keyid:always
+@LIST@
 [leaf]
 basicConstraints = critical, CA:FALSE
 keyUsage = critical, digitalSignature, nonRepudiation
+subjectKeyIdentifier = hash
+authorityKeyIdentifier = keyid:always
+@RESPONDER@
+@LIST@
+[timestamps]
+basicConstraints = critical, CA:FALSE
+keyUsage = critical, digitalSignature
+extendedKeyUsage = critical, timeStamping
+subjectKeyIdentifier = hash
+authorityKeyIdentifier = keyid:always
+@RESPONDER@
+@LIST@
+[responder]
+basicConstraints = critical, CA:FALSE
+keyUsage = critical, digitalSignature
+extendedKeyUsage = OCSPSigning
+noCheck = ignored
 subjectKeyIdentifier = hash
 authorityKeyIdentifier = keyid:always
 [web]
@@ -54,15 +80,17 @@ def moment(seconds):
 
 
 class Pki:
-    """A root, and an issuer under it."""
+    """A root, and issuers under it. With `url`, where a Publisher (publisher.py) of it listens, each
+    certificate says where its issuer's revocation list is and, unless it is an authority's, its
+    OCSP responder."""
 
-    def __init__(self, directory, name="An operator's root"):
+    def __init__(self, directory, name="An operator's root", url=None, kind="P-256"):
         self.directory = pathlib.Path(directory)
         self.directory.mkdir(parents=True, exist_ok=True)
-        self.config = self.directory / "openssl.cnf"
-        self.config.write_text(CONFIG)
+        self.url = url
+        self.kind = kind
         self.issue("root", "authority", None, name, ends=3650 * DAY)
-        self.issue("issuer", "authority", "root", "An issuer of seals", ends=3650 * DAY)
+        self.add_issuer("issuer", "An issuer of seals")
 
     def path(self, name):
         return self.directory / name
@@ -71,43 +99,168 @@ class Pki:
     def root(self):
         return self.path("root.pem")
 
-    def make_key(self, name, curve="P-256"):
+    def add_issuer(self, name, subject):
+        self.issue(name, "authority", "root", subject, ends=3650 * DAY)
+        if self.url:
+            self.issue(f"{name}-responder", "responder", name, f"{subject}: responder")
+
+    def make_key(self, name, kind):
+        """`kind` is a curve, or RSA-BITS."""
         key = self.path(name + ".key")
+        algorithm, _, bits = kind.partition("-")
+        options = (["RSA", "-pkeyopt", f"rsa_keygen_bits:{bits}"] if algorithm == "RSA"
+                   else ["EC", "-pkeyopt", f"ec_paramgen_curve:{kind}"])
         if not key.exists():
-            openssl("genpkey", "-algorithm", "EC", "-pkeyopt", f"ec_paramgen_curve:{curve}",
-                    "-out", key)
+            openssl("genpkey", "-algorithm", *options, "-out", key)
             os.chmod(key, 0o600)
         return key
 
-    def issue(self, name, extensions, issuer, subject, begins=-3600, ends=365 * DAY, curve="P-256"):
-        """NAME.key, unless it is there, and NAME.pem. Its times are seconds from now."""
-        key, request, made = self.make_key(name, curve), self.path(name + ".csr"), \
-            self.path(name + ".pem")
-        openssl("req", "-new", "-key", key, "-out", request, "-config", self.config,
-                "-subj", f"/O=Constancia tests/CN={subject}")
+    def configure(self, issuer):
+        """What certificates of that issuer say; the file's path."""
+        published = self.url and issuer
+        config = self.path("openssl.cnf")
+        config.write_text(CONFIG.replace(
+            "@LIST@", f"crlDistributionPoints = URI:{self.url}/{issuer}.crl" if published else ""
+        ).replace(
+            "@RESPONDER@", f"authorityInfoAccess = OCSP;URI:{self.url}/ocsp/{issuer},"
+            f"caIssuers;URI:{self.url}/{issuer}.crt" if published else ""))
+        return config
+
+    def database(self):
+        """Of all certificates that were issued, as `openssl ca` keeps it."""
         database = self.path("database")
-        database.touch()
-        above = ["-cert", self.path(issuer + ".pem"), "-keyfile", self.path(issuer + ".key")] \
-            if issuer else ["-selfsign", "-keyfile", key]
-        openssl("ca", "-batch", "-config", self.config, "-in", request, "-out", made, "-notext",
-                "-md", "sha256", "-outdir", self.directory,
-                "-startdate", moment(begins), "-enddate", moment(ends),
-                "-extensions", extensions, *above,
-                env={"CA_DATABASE": str(database)})
+        if not database.exists():
+            database.touch()
+            self.path("database.number").write_text("01\n")
+        return database
+
+    def by(self, issuer):
+        return ["-cert", self.path(issuer + ".pem"), "-keyfile", self.path(issuer + ".key")]
+
+    def ca(self, config, *words):
+        openssl("ca", "-batch", "-config", config, *words,
+                env={"CA_DATABASE": str(self.database())})
+
+    def issue(self, name, extensions, issuer, subject, begins=-3600, ends=365 * DAY, kind=None):
+        """NAME.key, unless it is there, and NAME.pem. Its times are seconds from now."""
+        key, request, made = self.make_key(name, kind or self.kind), self.path(name + ".csr"), \
+            self.path(name + ".pem")
+        config = self.configure(issuer)
+        openssl("req", "-utf8", "-new", "-key", key, "-out", request, "-config", config,
+                "-subj", f"/O=Constancia tests/CN={subject}")
+        self.ca(config, "-in", request, "-out", made, "-notext",
+                "-outdir", self.directory, "-startdate", moment(begins), "-enddate", moment(ends),
+                "-extensions", extensions,
+                *(self.by(issuer) if issuer else ["-selfsign", "-keyfile", key]))
         return made
 
-    def signer(self, name, **more):
-        """The settings of a key in PEM files: signer.key and signer.chain."""
-        more.setdefault("extensions", "leaf")
-        own = self.issue(name, issuer="issuer", subject=name, **more)
+    def revoke(self, name, issuer="issuer", reason="keyCompromise"):
+        self.ca(self.configure(issuer), "-revoke", self.path(name + ".pem"), "-crl_reason", reason,
+                *self.by(issuer))
+
+    def write_list(self, issuer):
+        """ISSUER.crl, a revocation list as of now."""
+        made = self.path(issuer + ".crl")
+        self.ca(self.configure(issuer), "-gencrl", "-out", made, *self.by(issuer))
+        return made
+
+    def chain(self, name, issuer="issuer"):
+        """NAME-chain.pem: its certificate, its issuer's and the root."""
         chain = self.path(name + "-chain.pem")
-        chain.write_bytes(b"".join(path.read_bytes()
-                                   for path in (own, self.path("issuer.pem"), self.root)))
-        return {"signer.key": str(self.path(name + ".key")), "signer.chain": str(chain)}
+        chain.write_bytes(b"".join(self.path(each + ".pem").read_bytes()
+                                   for each in (name, issuer, "root")))
+        return chain
+
+    def signer(self, name, holder="pem", **more):
+        """The settings of a new key: signer.key, and what goes with it. Who holds it: see below."""
+        more.setdefault("extensions", "leaf")
+        self.issue(name, issuer="issuer", subject=name, **more)
+        return HOLDERS[holder](self, name, self.chain(name))
+
+    def timestamps(self, name, issuer="issuer", **more):
+        """A directory for timestamp_authority.py."""
+        self.issue(name, "timestamps", issuer, name, **more)
+        directory = self.path(name)
+        directory.mkdir()
+        shutil.copy(self.path(name + ".pem"), directory / "good.pem")
+        shutil.copy(self.path(name + ".key"), directory / "good.key")
+        # What it sends along; there it is a root's.
+        shutil.copy(self.path(issuer + ".pem"), directory / "root.pem")
+        (directory / "ready").touch()
+        return directory
 
     def sha256(self, name):
         der = openssl("x509", "-in", self.path(name + ".pem"), "-outform", "DER").stdout
         return hashlib.sha256(der).hexdigest()
+
+
+# ---- who holds a key: the settings of NAME.key with its chain ----
+
+PASSPHRASE = "correct horse, battery"
+MODULE = "/usr/lib/softhsm/libsofthsm2.so"
+
+
+def passphrase_file(pki):
+    path = pki.path("passphrase")
+    path.write_text(PASSPHRASE + "\n")
+    path.chmod(0o600)
+    return {"signer.passphrase_file": str(path)}
+
+
+def held_in_pem(pki, name, chain):
+    return {"signer.key": str(pki.path(name + ".key")), "signer.chain": str(chain)}
+
+
+def held_encrypted(pki, name, chain):
+    held = pki.path(name + "-encrypted.pem")
+    locked = passphrase_file(pki)
+    openssl("pkey", "-in", pki.path(name + ".key"), "-aes256", "-passout",
+            f"file:{locked['signer.passphrase_file']}", "-out", held)
+    held.chmod(0o600)
+    return {"signer.key": str(held), "signer.chain": str(chain), **locked}
+
+
+def held_in_pkcs12(pki, name, chain):
+    """Which brings its certificates along."""
+    held = pki.path(name + ".p12")
+    locked = passphrase_file(pki)
+    openssl("pkcs12", "-export", "-inkey", pki.path(name + ".key"), "-in", pki.path(name + ".pem"),
+            "-certfile", chain, "-passout", f"file:{locked['signer.passphrase_file']}",
+            "-out", held)
+    held.chmod(0o600)
+    return {"signer.key": str(held), **locked}
+
+
+def held_by_token(pki, name, chain):
+    """By SoftHSM2: processes find it with token_environment."""
+    environment = token_environment(pki)
+    locked = passphrase_file(pki)
+    tokens = pki.path("tokens")
+    if not tokens.exists():
+        tokens.mkdir()
+        pki.path("softhsm2.conf").write_text(f"directories.tokendir = {tokens}\n")
+        softhsm("--init-token", "--free", "--label", "constancia", "--so-pin", "12345678",
+                environment=environment)
+    plain = pki.path(name + ".p8")
+    openssl("pkcs8", "-topk8", "-nocrypt", "-in", pki.path(name + ".key"), "-out", plain)
+    softhsm("--import", plain, "--token", "constancia", "--label", name,
+            "--id", name.encode().hex(), environment=environment)
+    plain.unlink()
+    return {"signer.key": f"pkcs11:token=constancia;object={name};type=private?module-path={MODULE}",
+            "signer.chain": str(chain), **locked}
+
+
+def softhsm(*words, environment):
+    subprocess.run(["softhsm2-util", *map(str, words), "--pin", PASSPHRASE], check=True,
+                   capture_output=True, env={**os.environ, **environment})
+
+
+def token_environment(pki):
+    return {"SOFTHSM2_CONF": str(pki.path("softhsm2.conf"))}
+
+
+HOLDERS = {"pem": held_in_pem, "encrypted": held_encrypted, "pkcs12": held_in_pkcs12,
+           "pkcs11": held_by_token}
 
 
 def as_next(settings):

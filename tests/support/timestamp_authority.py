@@ -293,6 +293,16 @@ class Handler(http.server.BaseHTTPRequestHandler):
 class Server(http.server.ThreadingHTTPServer):
     daemon_threads = True
 
+    def __init__(self, certificates, port=0, mode="good"):
+        super().__init__(("127.0.0.1", port), Handler)
+        self.certificates, self.mode = certificates, mode
+        self.count = self.fetched = 0
+        self.lock = threading.Lock()
+        self.url = f"http://127.0.0.1:{self.server_address[1]}/"
+        self.roots = certificates.path("root.pem")
+        if os.path.exists(certificates.path("middle.pem")):
+            certificates.make_alone(f"{self.url}middle.crt")
+
     def handle_error(self, request, client_address):
         pass  # a client that gives up is what some modes are for
 
@@ -304,14 +314,7 @@ def main():
     parser.add_argument("--port-file")
     parser.add_argument("--mode", default="good")
     options = parser.parse_args()
-    server = Server(("127.0.0.1", options.port), Handler)
-    server.certificates = Certificates(options.directory)
-    server.mode = options.mode
-    server.count = 0
-    server.fetched = 0
-    server.lock = threading.Lock()
-    if os.path.exists(server.certificates.path("middle.pem")):
-        server.certificates.make_alone(f"http://127.0.0.1:{server.server_address[1]}/middle.crt")
+    server = Server(Certificates(options.directory), options.port, options.mode)
     if options.port_file:
         with open(options.port_file + ".new", "w", encoding="ascii") as file:
             file.write(f"{server.server_address[1]}\n")

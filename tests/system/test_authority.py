@@ -37,13 +37,9 @@ def stand_in(tmp_path_factory):
     running = []
 
     def make(mode="good", own=False):
-        server = module.Server(("127.0.0.1", 0), module.Handler)
-        server.certificates, server.mode = certificates, mode
-        if own:
-            server.certificates = module.Certificates(str(tmp_path_factory.mktemp("own")))
-        server.count, server.fetched, server.lock = 0, 0, threading.Lock()
-        server.url = f"http://127.0.0.1:{server.server_address[1]}/"
-        server.roots = server.certificates.path("root.pem")
+        server = module.Server(
+            module.Certificates(str(tmp_path_factory.mktemp("own"))) if own else certificates,
+            mode=mode)
         threading.Thread(target=server.serve_forever, daemon=True).start()
         running.append(server)
         return server
