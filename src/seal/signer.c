@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -30,6 +31,9 @@ struct signer {
 	char packet[SIGNER_PACKET_MAX];
 	bool development;
 	atomic_int in_force;
+	atomic_bool key_fails;
+	pthread_mutex_t cause_mutex;
+	char cause[ERROR_CAUSE_MAX]; /* why it does */
 	struct buf certificates[SIGNER_KEYS];
 	struct signer_key keys[SIGNER_KEYS];
 	struct buf trust;
@@ -67,9 +71,18 @@ static int declined(char outcome)
 	switch (outcome) {
 	case SIGNER_HAS_NO_SPACE: return ERR_NO_SPACE;
 	case SIGNER_ENDS:
-	case SIGNER_WAITS: return ERR_UNAVAILABLE;
+	case SIGNER_WAITS:
+	case SIGNER_KEY_FAILS: return ERR_UNAVAILABLE;
 	default: return ERR_REFUSED;
 	}
+}
+
+static void note_failure(struct signer *signer, struct slice cause)
+{
+	pthread_mutex_lock(&signer->cause_mutex);
+	snprintf(signer->cause, sizeof signer->cause, "%.*s", (int)cause.size, cause.data);
+	pthread_mutex_unlock(&signer->cause_mutex);
+	atomic_store(&signer->key_fails, true);
 }
 
 /* Appends the payload of the next answer. */
@@ -85,6 +98,8 @@ static int receive(struct signer *signer, int timeout_ms, struct buf *out, struc
 		} else if (packet[0] != SIGNER_DONE) {
 			result = error_cause(error, declined(packet[0]), "signer process: %.*s", (int)size - 1,
 			                     packet + 1);
+			if (packet[0] == SIGNER_KEY_FAILS)
+				note_failure(signer, slice_make(packet + 1, (size_t)size - 1));
 		} else {
 			buf_add(out, packet + 1, (size_t)size - 1);
 			result = buf_check(out);
@@ -126,7 +141,21 @@ static int ask(struct signer *signer, enum signer_request kind, uint8_t purpose,
 int signer_sign(struct signer *signer, enum signer_purpose purpose, struct slice bytes,
                 struct buf *out, struct error *error)
 {
-	return ask(signer, SIGNER_REQUEST_SIGN, (uint8_t)purpose, bytes, out, error);
+	int result = ask(signer, SIGNER_REQUEST_SIGN, (uint8_t)purpose, bytes, out, error);
+	if (!result)
+		atomic_store(&signer->key_fails, false);
+	return result;
+}
+
+int signer_probe(struct signer *signer, struct error *error)
+{
+	BUF_AUTO struct buf out;
+
+	buf_init(&out, SIGNER_PACKET_MAX);
+	int result = ask(signer, SIGNER_REQUEST_PROBE, 0, slice_of("?"), &out, error);
+	if (!result)
+		atomic_store(&signer->key_fails, false);
+	return result;
 }
 
 int signer_timestamp(struct signer *signer, struct slice request, struct buf *out,
@@ -271,6 +300,7 @@ int signer_start(const struct signer_options *options, struct signer **ret_signe
 	if (!signer)
 		return ERR_NO_MEMORY;
 	pthread_mutex_init(&signer->mutex, NULL);
+	pthread_mutex_init(&signer->cause_mutex, NULL);
 	signer->socket = -1;
 	signer->child = -1;
 	signer->development = options->development;
@@ -317,6 +347,7 @@ void signer_stop(struct signer *signer)
 		buf_free(&signer->certificates[i]);
 	buf_free(&signer->trust);
 	buf_free(&signer->timestamp_roots);
+	pthread_mutex_destroy(&signer->cause_mutex);
 	pthread_mutex_destroy(&signer->mutex);
 	free(signer);
 }
@@ -353,8 +384,8 @@ int signer_use(struct signer *signer, int index, struct error *error)
 
 	buf_init(&out, SIGNER_PACKET_MAX);
 	int result = ask(signer, SIGNER_REQUEST_USE, 0, slice_make(&number, 1), &out, error);
-	if (!result)
-		atomic_store(&signer->in_force, index);
+	if (!result && atomic_exchange(&signer->in_force, index) != index)
+		atomic_store(&signer->key_fails, false); /* that was another's */
 	return result;
 }
 
@@ -363,7 +394,24 @@ int signer_in_force(const struct signer *signer)
 	return atomic_load(&signer->in_force);
 }
 
-int signer_check_key(const struct signer *signer, int64_t now_us, struct error *error)
+bool signer_key_fails(const struct signer *signer)
+{
+	return atomic_load(&signer->key_fails);
+}
+
+static int check_holder(struct signer *signer, struct error *error)
+{
+	char cause[ERROR_CAUSE_MAX];
+
+	if (!signer_key_fails(signer))
+		return OK;
+	pthread_mutex_lock(&signer->cause_mutex);
+	memcpy(cause, signer->cause, sizeof cause);
+	pthread_mutex_unlock(&signer->cause_mutex);
+	return error_cause(error, ERR_UNAVAILABLE, "the signing key: %.200s", cause);
+}
+
+int signer_check_key(struct signer *signer, int64_t now_us, struct error *error)
 {
 	const struct signer_key *key = signer_get_key(signer, signer_in_force(signer));
 	char text[TIME_TEXT_SIZE];
@@ -371,7 +419,7 @@ int signer_check_key(const struct signer *signer, int64_t now_us, struct error *
 	if (!key)
 		return error_cause(error, ERR_UNAVAILABLE, "none of this node's signing keys is in force");
 	if (now_us >= key->valid_from_us && now_us <= key->valid_until_us)
-		return OK;
+		return check_holder(signer, error);
 	bool early = now_us < key->valid_from_us;
 	time_format(early ? key->valid_from_us : key->valid_until_us, text);
 	return error_cause(error, ERR_UNAVAILABLE, "the signing certificate %s %s",

@@ -68,6 +68,9 @@ void signer_stop(struct signer *signer);
  * say, when a certificate of its path is not valid now, or what holds the key does not sign. */
 int signer_sign(struct signer *signer, enum signer_purpose purpose, struct slice bytes,
                 struct buf *out, struct error *error) MUST_CHECK;
+/* Whether the key in force signs again, after it failed: by a trial signature, which is on no
+ * record. ERR_UNAVAILABLE: it does not. */
+int signer_probe(struct signer *signer, struct error *error) MUST_CHECK;
 /* The embedded development timestamp authority: DER request in, DER response appended. */
 int signer_timestamp(struct signer *signer, struct slice request, struct buf *out,
                      struct error *error) MUST_CHECK;
@@ -115,8 +118,11 @@ const struct signer_key *signer_get_key(const struct signer *signer, int index);
  * is none. */
 int signer_use(struct signer *signer, int index, struct error *error) MUST_CHECK;
 int signer_in_force(const struct signer *signer); /* an index, or SIGNER_NO_KEY */
-/* ERR_UNAVAILABLE with the cause: no key is in force, or not valid at that time. No request. */
-int signer_check_key(const struct signer *signer, int64_t now_us, struct error *error) MUST_CHECK;
+/* ERR_UNAVAILABLE with the cause: no key is in force, or not valid at that time, or what holds it
+ * did not sign when it was last asked. No request. */
+int signer_check_key(struct signer *signer, int64_t now_us, struct error *error) MUST_CHECK;
+/* Whether what holds the key in force did not sign when it was last asked. */
+bool signer_key_fails(const struct signer *signer);
 bool signer_is_development(const struct signer *signer);
 
 /* PEM, kept by the signer; no request to the child. */

@@ -308,7 +308,21 @@ static struct answer answer_sign(struct process *process, uint8_t purpose, struc
 	if (logged.outcome != SIGNER_DONE)
 		return logged;
 	if (key_sign(key, bytes, out, &why) != 0)
-		return (struct answer){SIGNER_WAITS, why.cause};
+		return (struct answer){SIGNER_KEY_FAILS, why.cause};
+	return done;
+}
+
+/* A trial is no signature of anything, so it is not on record. */
+static struct answer answer_probe(struct process *process)
+{
+	BUF_AUTO struct buf out;
+	static struct error why;
+
+	buf_init(&out, SIGNER_PACKET_MAX);
+	if (process->in_force == SIGNER_NO_KEY)
+		return (struct answer){SIGNER_WAITS, "none of this node's keys is in force"};
+	if (key_sign(process->keys[process->in_force], slice_of("a trial"), &out, &why) != 0)
+		return (struct answer){SIGNER_KEY_FAILS, why.cause};
 	return done;
 }
 
@@ -478,6 +492,7 @@ static struct answer decide(struct process *process, struct slice packet, struct
 	switch (kind) {
 	case SIGNER_REQUEST_SIGN: return answer_sign(process, (uint8_t)packet.data[1], payload, out);
 	case SIGNER_REQUEST_USE: return answer_use(process, payload);
+	case SIGNER_REQUEST_PROBE: return answer_probe(process);
 	case SIGNER_REQUEST_TIMESTAMP: return answer_timestamp(process, payload, out);
 	case SIGNER_REQUEST_OCSP: return answer_ocsp(process, payload, out);
 	case SIGNER_REQUEST_GET_MARK:

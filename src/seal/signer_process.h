@@ -3,7 +3,7 @@
  * Packets on a SOCK_SEQPACKET pair, one answer to each request:
  *   request: kind, purpose (0 but for sign), payload; of the kinds about marks: the store's id,
  *            round and root (struct signer_mark), for accept a reason; of use: a byte, the number
- *            of the key, or SIGNER_NO_KEY
+ *            of the key, or SIGNER_NO_KEY; of probe: any byte
  *   answer:  0 and payload, or enum signer_outcome and a reason in ASCII
  * Before the first request the child sends the certificates of each of its SIGNER_KEYS keys (empty:
  * it is not there), all roots, and the embedded authority's roots (PEM), or one refusal. A trial
@@ -23,13 +23,15 @@ enum signer_request {
 	SIGNER_REQUEST_ACCEPT_MARK,
 	SIGNER_REQUEST_OCSP,
 	SIGNER_REQUEST_USE,
+	SIGNER_REQUEST_PROBE,
 };
 enum signer_outcome {
 	SIGNER_DONE,
 	SIGNER_REFUSES,
 	SIGNER_HAS_NO_SPACE,
-	SIGNER_ENDS,  /* its log is in an unknown state */
-	SIGNER_WAITS, /* it cannot sign now, and may later */
+	SIGNER_ENDS,      /* its log is in an unknown state */
+	SIGNER_WAITS,     /* it cannot sign now, and may later */
+	SIGNER_KEY_FAILS, /* the same: what holds the key does not sign */
 };
 
 #define SIGNER_HEAD_SIZE 2

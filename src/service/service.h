@@ -55,6 +55,7 @@ struct service {
 	atomic_bool went_back;                /* the store: the program has to end (history.h) */
 	struct counters counters;
 	struct clock_watch clock_watch;
+	atomic_bool signing_fails;          /* what holds the key does not sign, and the log was told */
 	atomic_int_fast64_t expiry_told_us; /* clock_boot_us: of certificates; 0: never */
 	atomic_int_fast64_t issuing_bytes;  /* on disk, for certifications being made */
 	service_wake_function *wake;        /* NULL: no jobs run; called by service_wake alone */

@@ -86,10 +86,28 @@ static int take_next_in_time(struct service *service, struct error *error)
 	return result ? result : follow(service, error);
 }
 
+/* A token that was away. Whatever waits for it goes on when it signs again. */
+static void watch_holder(struct service *service)
+{
+	struct error error = {0};
+	int result = signer_key_fails(service->signer) ? signer_probe(service->signer, &error) : OK;
+	bool fails = result != OK;
+	if (atomic_exchange(&service->signing_fails, fails) == fails)
+		return;
+	if (fails) {
+		log_error("signing_key_fails", "cause", error_reason(&error, result), "consequence",
+		          "certifications wait");
+	} else {
+		log_info("signing_key_signs");
+		service_wake(service, WAKE_ISSUER);
+	}
+}
+
 int signers_follow(struct service *service, struct error *error)
 {
 	if (!service->signer)
 		return OK;
+	watch_holder(service);
 	int result = follow(service, error);
 	return result ? result : take_next_in_time(service, error);
 }

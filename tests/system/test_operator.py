@@ -1,0 +1,252 @@
+"""A real deployment under one certification authority that publishes: `serve` with a key in a token
+or a file, and two timestamp authorities. From the first event to evidence of the highest level, over
+the change to the next key; and with a key that cannot be used."""
+
+import contextlib
+import json
+import shutil
+import threading
+
+import pytest
+
+import stores
+import timestamp_authority
+from client import BINARY, Administration, NotStarted, eventually, run
+from fleet import FleetNode
+from nodes import Deployment
+from operators import check
+from pki import as_next, token_environment
+from publisher import Publisher
+
+HELD = ["pkcs11", "pkcs12", "encrypted"]
+
+
+class World:
+    """What stands outside: who issues certificates and answers for them, and who gives time."""
+
+    def __init__(self, directory):
+        self.publisher = Publisher(directory)
+        self.pki = self.publisher.pki
+        self.pki.add_issuer("time", "An issuer of timestamps")
+        self.authorities = [
+            timestamp_authority.Server(timestamp_authority.Certificates(
+                str(self.pki.timestamps(name, "time")))) for name in ("clock-1", "clock-2")]
+        for authority in self.authorities:
+            threading.Thread(target=authority.serve_forever, daemon=True).start()
+
+    def close(self):
+        for server in self.authorities:
+            server.shutdown()
+            server.server_close()
+        self.publisher.close()
+
+    def settings(self):
+        return {"tsa.url": ",".join(server.url for server in self.authorities),
+                "tsa.roots": str(self.pki.root), "tsa.tokens": "2", "tsa.timeout": "30s",
+                "tsa.allow_networks": "127.0.0.0/8", "revocation.allow_networks": "127.0.0.0/8",
+                "revocation.timeout": "30s", "certification.level": "LTA"}
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    made = World(tmp_path_factory.mktemp("world"))
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in token_environment(made.pki).items():
+            patch.setenv(name, value)
+        yield made
+    made.close()
+
+
+class Deployed(Administration, Deployment):
+    """One node, on the store that is tested."""
+
+    node_class = FleetNode
+
+    def __init__(self, directory, world, signer):
+        self.secrets = set()
+        self.store = stores.make(directory / "node1")
+        super().__init__(directory, BINARY, {**self.store.settings(), **world.settings(), **signer,
+                                             "seal.interval": "1s"})
+
+    def prepare(self):
+        """As `init` does it."""
+        self.node = self.add()
+        self.node.settings["service.public_url"] = self.node.public_url
+        return self.node
+
+    def start(self):
+        self.prepare().start()
+        self.node.describe_self()
+        return self
+
+    def admin(self, *words):
+        return self.node.admin(*words)
+
+    def entry(self):
+        return self.node
+
+    def change(self, settings):
+        self.node.settings = {**{name: value for name, value in self.node.settings.items()
+                                 if not name.startswith("signer.")}, **settings}
+
+    def ready(self):
+        status, text = self.node.ask("/readyz")
+        assert status == 200, text
+        return " ".join(json.loads(text)["warnings"])
+
+
+@contextlib.contextmanager
+def deployed(directory, world, signer):
+    deployment = Deployed(directory, world, signer)
+    with contextlib.ExitStack() as ending:
+        ending.callback(deployment.store.discard)
+        ending.callback(deployment.close)
+        yield deployment
+
+
+def certify(channel, first, last, directory):
+    """The archive and the reports of a live certification."""
+    record = channel.live.certified(seq_from=first, seq_to=last)
+    assert record["status"] == "completed", record
+    directory.mkdir()
+    files = {"evidence.zip": record["evidence_url"],
+             **{f"report-{n}.pdf": report["url"] for n, report in enumerate(record["reports"])}}
+    for name, url in files.items():
+        (directory / name).write_bytes(channel.live.download(url).expect(200).body)
+    return [directory / name for name in files]
+
+
+def judged(files, world, signer):
+    """By a verifier that has the authority's root alone."""
+    done = run("verify", "--json", "--trust", world.pki.root, *files)
+    told = json.loads(done.stdout)
+    assert done.returncode == 0 and told["trusted"], done.stdout + done.stderr
+    assert {each["sha256"] for each in told["signers"]} == {world.pki.sha256(signer)}
+    # Either may be asked for what is over a signature; a round has both.
+    assert {each["sha256"] for each in told["authorities"]} == {
+        world.pki.sha256(name) for name in ("clock-1", "clock-2")}
+    assert {each["level"] for each in told["signatures"]
+            if each["path"].endswith(".pdf")} == {"B-LTA"}, told["signatures"]
+
+
+@pytest.mark.parametrize("held", HELD)
+def test_from_the_first_event_over_the_next_key(tmp_path, world, held):
+    first, second = f"{held}-1", f"{held}-2"
+    signers = world.pki.signer(first, held), world.pki.signer(second, held)
+    with deployed(tmp_path, world, {**signers[0], **as_next(signers[1])}) as service:
+        assert service.start().node.run("config", "check").returncode == 0
+        channel = service.new_channel()
+        for n in range(3):
+            channel.live.register({"n": n}).expect(201)
+        before = certify(channel, 1, 2, tmp_path / "before")
+        judged(before, world, first)
+        assert ("POST", "/ocsp/issuer") in world.publisher.asked
+        assert ("GET", "/root.crl") in world.publisher.asked
+        service.admin("signer", "rotate", "--reason", "as every year")
+        after = certify(channel, 3, 3, tmp_path / "after")
+        judged(after, world, second)
+        judged(before, world, first)
+        assert service.node.stop() == 0
+        # What was next is now the present one, at leisure.
+        service.change(signers[1])
+        service.node.start()
+        channel.live.register({"n": 3}).expect(201)
+        judged(certify(channel, 4, 4, tmp_path / "later"), world, second)
+        assert [item["sha256"] for item in service.admin("signer", "list")["data"]] == [
+            world.pki.sha256(name) for name in (first, second)]
+        # What the node itself says is to be trusted is enough, too.
+        done = run("verify", "--trust", tmp_path / "node1" / "trust.pem", *before, *after)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert service.node.stop() == 0
+        said = service.node.log_tail(10000) + service.node.run("config", "print").stdout
+        assert (tmp_path / "node1.log").stat().st_size > 0 and "correct horse" not in said
+
+
+@pytest.mark.parametrize("held, why", [("pkcs11", "refuses the PIN"),
+                                       ("pkcs12", "another passphrase"),
+                                       ("encrypted", "another passphrase")])
+def test_another_passphrase_is_refused_plainly(tmp_path, world, held, why):
+    signer = world.pki.signer(f"{held}-locked", held)
+    wrong = tmp_path / "wrong"
+    wrong.write_text("correct donkey\n")
+    wrong.chmod(0o600)
+    with deployed(tmp_path, world, {**signer, "signer.passphrase_file": str(wrong)}) as service:
+        with pytest.raises(NotStarted, match=why):
+            service.prepare()
+        service.settings |= signer
+        service.start()
+        assert service.node.stop() == 0
+        service.change({**signer, "signer.passphrase_file": str(wrong)})
+        with pytest.raises(NotStarted, match=f"ended with 1:(.|\n)*{why}"):
+            service.node.start()
+        done = service.node.run("config", "check")
+        assert done.returncode == 1 and why in done.stderr and "signer.key" in done.stderr
+        assert "donkey" not in service.node.log_tail() + done.stderr
+
+
+@pytest.fixture(scope="module")
+def there(world):
+    return world.pki.signer("there", "pkcs11")
+
+
+@pytest.mark.parametrize("change, why", [
+    (("token=constancia", "token=elsewhere"), "no token is as the pkcs11: URI says"),
+    (("object=there", "object=nowhere"), "has no key that is as the pkcs11: URI says"),
+    (("libsofthsm2.so", "libabsent.so"), "the module cannot be loaded"),
+])
+def test_a_token_that_is_not_there_is_refused_plainly(tmp_path, world, there, change, why):
+    changed = {**there, "signer.key": there["signer.key"].replace(*change)}
+    with deployed(tmp_path, world, changed) as service:
+        with pytest.raises(NotStarted, match=why):
+            service.prepare()
+
+
+def test_a_token_that_goes_away_stops_certifications_alone(tmp_path, world):
+    signer = world.pki.signer("travelling", "pkcs11")
+    tokens = world.pki.path("tokens")
+    away = tokens.with_name("away")
+    with deployed(tmp_path, world, signer) as service, contextlib.ExitStack() as ending:
+        node = service.start().node
+        channel = service.new_channel()
+        event = channel.live.register({"n": 1}).expect(201).json
+        certify(channel, 1, 1, tmp_path / "before")
+        assert "certifications wait" not in service.ready()
+        tokens.rename(away)
+        ending.callback(lambda: away.exists() and away.rename(tokens))
+        tokens.mkdir()
+        ending.callback(lambda: away.exists() and shutil.rmtree(tokens))
+        waiting = channel.live.certify(seq_from=1, seq_to=1).expect(202).json["certification_id"]
+        eventually(lambda: "certifications wait: the signing key: no token is as" in
+                   service.ready(), "it says so")
+        assert node.metric("signer_can_sign") == 0 and node.metric("signer_ready") == 1
+        (told,) = eventually(lambda: [line for line in node.log_lines()
+                                      if line["event"] == "signing_key_fails"], "so does the log")
+        assert told["level"] == "error" and "no token is as" in told["cause"]
+        # Whoever registers does not notice, and is sealed.
+        event = channel.live.register({"n": 2}).expect(201).json
+        channel.live.sealed(event["event_id"])
+        assert channel.live.certification(waiting)["status"] == "processing"
+        tokens.rmdir()
+        away.rename(tokens)
+        eventually(lambda: "certifications wait" not in service.ready(), "it signs again")
+        assert node.metric("signer_can_sign") == 1
+        assert channel.live.settled(waiting)["status"] == "completed"
+        assert any(line["event"] == "signing_key_signs" for line in node.log_lines())
+        assert node.stop() == 0
+
+
+def test_without_its_token_it_ends_at_once_and_starts_when_it_is_back(tmp_path, world):
+    signer = world.pki.signer("forgotten", "pkcs11")
+    tokens = world.pki.path("tokens")
+    away = tokens.with_name("away")
+    with deployed(tmp_path, world, signer) as service, contextlib.ExitStack() as ending:
+        node = service.start().node
+        tokens.rename(away)
+        ending.callback(lambda: away.exists() and away.rename(tokens))
+        assert node.stop() == 0, "nothing waits for it"
+        with pytest.raises(NotStarted, match="ended with 1:(.|\n)*tells no tokens|no token is as"):
+            node.start()
+        assert check(node).returncode == 1
+        away.rename(tokens)
+        node.start()
+        assert node.stop() == 0
