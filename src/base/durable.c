@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -14,6 +15,30 @@
 #define COPY_PORTION ((size_t)8 << 20)
 #define REWRITE_PORTION ((size_t)64 << 10)
 #define DIRECTORY_FLAGS (O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+
+/* ---- syncs ---- */
+
+/* An attribute that is not there is removed: nothing changes, but a journal is entered. */
+bool durable_still_works(int descriptor)
+{
+	int result;
+	do
+		result = fremovexattr(descriptor, "user.constancia.none");
+	while (result != 0 && errno == EINTR);
+	/* Such attributes may be unknown there, or not ours to change. */
+	return result == 0 || errno == ENODATA || errno == ENOTSUP || errno == ENOSYS ||
+	       errno == EPERM || errno == EACCES;
+}
+
+bool durable_sync_open(int descriptor)
+{
+	return fsync(descriptor) == 0 && durable_still_works(descriptor);
+}
+
+bool durable_sync_data(int descriptor)
+{
+	return fdatasync(descriptor) == 0 && durable_still_works(descriptor);
+}
 
 /* ---- names ---- */
 
@@ -93,7 +118,7 @@ int durable_make_parent(const char *path, struct error *error)
 int durable_sync(const char *path, struct error *error)
 {
 	DESCRIPTOR_AUTO int descriptor = open(path, O_RDONLY | O_CLOEXEC);
-	if (descriptor < 0 || fsync(descriptor) != 0)
+	if (descriptor < 0 || !durable_sync_open(descriptor))
 		return file_fail(error, "syncing", path);
 	return OK;
 }
@@ -113,7 +138,7 @@ static bool rewrite(int file, uint64_t size_max)
 			return false;
 		at += written > 0 ? (uint64_t)written : 0;
 	}
-	return fsync(file) == 0;
+	return durable_sync_open(file);
 }
 
 int durable_rewrite(const char *path, uint64_t size_max, struct error *error)
@@ -136,8 +161,8 @@ int durable_replace(const char *path, mode_t mode, struct slice content, struct 
 	}
 	(void)unlink(partial);
 	DESCRIPTOR_AUTO int file = open(partial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	if (file < 0 || !file_write_all(file, content) || fchmod(file, mode) != 0 || fsync(file) != 0 ||
-	    rename(partial, path) != 0)
+	if (file < 0 || !file_write_all(file, content) || fchmod(file, mode) != 0 ||
+	    !durable_sync_open(file) || rename(partial, path) != 0)
 		return file_fail(error, "writing", path);
 	return durable_sync_above(path, error);
 }
@@ -154,7 +179,7 @@ int durable_copy(const char *from, const char *to, struct error *error)
 	do
 		copied = sendfile(out, in, NULL, COPY_PORTION);
 	while (copied > 0 || (copied < 0 && errno == EINTR));
-	if (copied < 0 || fsync(out) != 0)
+	if (copied < 0 || !durable_sync_open(out))
 		return file_fail(error, "writing", to);
 	return OK;
 }

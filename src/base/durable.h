@@ -3,17 +3,31 @@
  *
  * After a sync that failed, the kernel shows what was written as if it were on the disk, marks it
  * clean, and reports later syncs as good. So a sync proves only what was written since the last
- * good one, and what a sync failed on counts only once it was written again. */
+ * good one, and what a sync failed on counts only once it was written again.
+ *
+ * Nor is a good sync enough. A journal (ext4's) that could not be written for one file's sync gives
+ * up; the sync of another file, whose new size was in the same transaction of the journal, then
+ * finds that transaction ended, waits for nothing, and is reported as good. So after a sync the
+ * file system is asked for something that needs a journal that works. */
 #ifndef BASE_DURABLE_H
 #define BASE_DURABLE_H
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include "base/buf.h"
 #include "base/error.h"
 
-/* All answer ERR_NO_SPACE when there is no room, ERR_IO otherwise, with the path in the cause. */
+/* Those with an error answer ERR_NO_SPACE when there is no room, ERR_IO otherwise, with the path in
+ * the cause. */
 
+/* Syncs an open file or directory; of a file its bytes and size alone. False and errno. */
+bool durable_sync_open(int descriptor) MUST_CHECK;
+bool durable_sync_data(int descriptor) MUST_CHECK;
+/* Whether what a good sync reported of something beside `descriptor`, on its file system, may be
+ * believed: that file system has not given up (false and errno) when this is called, after the
+ * sync. True of one that cannot be asked. */
+bool durable_still_works(int descriptor) MUST_CHECK;
 /* Syncs a file, or the entries of a directory. */
 int durable_sync(const char *path, struct error *error) MUST_CHECK;
 /* Syncs the directories above `path`, so that its name lasts: up to the root of its file system, or

@@ -77,7 +77,7 @@ static int make_directory(int parent, const char *name)
 {
 	if (mkdirat(parent, name, 0700) < 0 && errno != EEXIST)
 		return -1;
-	if (fsync(parent) == 0)
+	if (durable_sync_open(parent))
 		return openat(parent, name, DIRECTORY_FLAGS);
 	/* An empty directory that may not last must not be found by the next one. */
 	int number = errno;
@@ -94,7 +94,7 @@ static int open_to_write(struct file_store *store, int parent, const char *paren
 	DESCRIPTOR_AUTO int found = openat(parent, name, DIRECTORY_FLAGS);
 	if (found < 0 && errno != ENOENT)
 		return -1;
-	if (found >= 0 && !is_settled(store, parent_path) && fsync(parent) < 0)
+	if (found >= 0 && !is_settled(store, parent_path) && !durable_sync_open(parent))
 		return -1;
 	int descriptor = found >= 0 ? descriptor_take(&found) : make_directory(parent, name);
 	if (descriptor >= 0)
@@ -211,7 +211,7 @@ static int file_write_commit(struct content_writer *base, const char *name, stru
 {
 	struct file_writer *writer = (struct file_writer *)base;
 	struct file_store *store = (struct file_store *)base->store;
-	if (fsync(writer->descriptor) < 0)
+	if (!durable_sync_open(writer->descriptor))
 		return fail(error, "syncing a file", errno);
 	const char *last = NULL;
 	pthread_mutex_lock(&store->making);
@@ -223,7 +223,7 @@ static int file_write_commit(struct content_writer *base, const char *name, stru
 	if (renameat(store->incoming, writer->name, directory, last) < 0)
 		return fail(error, "renaming", errno == ENOENT ? EIO : errno);
 	writer->name[0] = '\0';
-	if (fsync(directory) < 0)
+	if (!durable_sync_open(directory))
 		return fail(error, "syncing a directory", errno);
 	return 0;
 }

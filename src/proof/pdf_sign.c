@@ -9,6 +9,7 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/durable.h"
 #include "base/file.h"
 #include "proof/pdf_base.h"
 #include "proof/pdf_update.h"
@@ -181,7 +182,7 @@ int pdf_sign(const char *base_path, const char *signed_path, int64_t time_us,
 	result = add_signature(base_fd, fd, &base, time_us, signing, signed_path, error);
 	if (!result && lasting)
 		result = make_lasting(fd, &base, signing, lasting, signed_path, error);
-	if (!result && fsync(fd))
+	if (!result && !durable_sync_open(fd))
 		result = error_cause(error, ERR_IO, "%s: %s", signed_path, strerror(errno));
 	if (!result)
 		result = summarize(fd, signed_path, ret_signed, error);

@@ -5,6 +5,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "base/durable.h"
 #include "base/file.h"
 #include "proof/zip_shape.h"
 
@@ -211,7 +212,7 @@ int zip_finish(struct zip_writer *writer, struct zip_sum *ret_sum, struct error 
 		result = put(writer, record, sizeof record, error);
 	if (!result)
 		result = flush(writer, error);
-	if (!result && fsync(writer->fd) < 0)
+	if (!result && !durable_sync_open(writer->fd))
 		result = file_fail(error, "syncing", writer->path);
 	if (!result)
 		result = zip_file_sum(writer->path, &sum, error);

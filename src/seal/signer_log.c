@@ -212,7 +212,7 @@ static int settle(struct signer_log *log, const struct signer_log_facts *facts,
                   const char *directory, struct error *error)
 {
 	if ((facts->torn_size > 0 && ftruncate(log->file, (off_t)facts->size) != 0) ||
-	    !rewrite_tail(log->file, facts->size) || fsync(log->file) != 0)
+	    !rewrite_tail(log->file, facts->size) || !durable_sync_open(log->file))
 		return error_cause(error, ERR_IO, "%s/" SIGNER_LOG_NAME " cannot be made durable: %s",
 		                   directory, strerror(errno));
 	int result = durable_sync(directory, error);
@@ -284,7 +284,7 @@ int signer_log_add(struct signer_log *log, const struct signer_log_entry *entry,
 	/* A piece of a line would be cut off at the next start, but no line may follow it. */
 	if (result == ERR_NO_SPACE && ftruncate(log->file, (off_t)log->size) != 0)
 		result = ERR_IO;
-	if (!result && fdatasync(log->file) != 0)
+	if (!result && !durable_sync_data(log->file))
 		result = ERR_IO;
 	if (result)
 		return error_cause(error, result, "writing " SIGNER_LOG_NAME ": %s",

@@ -49,6 +49,7 @@ struct process {
 /* Writing the log, and the socket: what is beyond the basic calls. */
 static const struct confine_call own_calls[] = {
 	{SCMP_SYS(fdatasync), CONFINE_ALWAYS},
+	{SCMP_SYS(fremovexattr), CONFINE_ALWAYS},
 	{SCMP_SYS(ftruncate), CONFINE_ALWAYS},
 };
 

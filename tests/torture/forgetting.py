@@ -240,8 +240,10 @@ class Disk:
         return self.below.power_failed()
 
     def fail_sync_in(self, syncs):
-        """Of the disk; what the file system makes of it is its own affair."""
-        self.below.fail_sync_in(syncs)
+        """Of the disk, which goes on holding what it held: were it lost, the file system's journal
+        might be, too, and nobody would be told. What the file system makes of the failure is its
+        own affair."""
+        self.below.order(f"refuse {syncs}")
 
     def cut(self, percent, seed, processes):
         self.below.forget(percent, seed)

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Cuts the power of a busy service at random moments and holds it to what it said.
 
-    power_cut.py [--file-system NAME] [--rounds N] [--seed N] [--clients N] [--fault NAME]
+    power_cut.py [--file-system NAME] [--rounds N] [--seed N] [--clients N] [--only KIND]
+                 [--fault NAME]
 
 The service works on a file system that forgets what was not synced (`forgetful`), or on ext4, xfs
 or btrfs on a disk that does. Each round ends in a cut: all processes are gone, and of what nobody
@@ -40,7 +41,7 @@ from program import copy_keys
 SURVIVAL = (0, 0, 10, 50, 90, 100)  # percent of what was not synced
 LIFE = 30  # rounds of a store
 LOOKED_AT = 5  # rounds from one look at what was administered to the next
-FAULTS = ("sync", "directories", "start")
+FAULTS = ("sync", "directories", "start", "journal")
 
 
 class LastingChain(Chain):
@@ -62,6 +63,7 @@ class PowerCuts(Torture):
         self.random = random.Random(options.seed)
         self.clients, self.fault = options.clients, options.fault
         self.place, self.logs = place, logs
+        self.kinds = self.choose_kinds(options.only)
         self.report = Report()
         self.round = self.cuts = self.acknowledged = 0
         self.counts = {}
@@ -280,12 +282,20 @@ class PowerCuts(Torture):
 
     KINDS = ((at_some_moment, 40), (in_a_sync, 25), (in_shutdown, 10), (after_a_failed_sync, 10),
              (after_a_kill, 15))
-    GOING_ON = ((after_a_failed_sync, 1), (after_a_kill, 1))  # where a start meets what is unsynced
+    # Where a start meets what is unsynced; where a file system of the kernel gives up.
+    SHOWING = {"start": (after_a_failed_sync, after_a_kill), "journal": (after_a_failed_sync,)}
+
+    def choose_kinds(self, only):
+        """Pairs of a kind and its weight: the one that was asked for, those in which the planted
+        fault shows, or all."""
+        if only:
+            return [(kind, 1) for kind, _ in self.KINDS if kind.__name__ == only]
+        return [(kind, 1) for kind in self.SHOWING.get(self.fault, ())] or self.KINDS
 
     # ---- rounds ----
 
     def run_round(self):
-        kinds, weights = zip(*(self.GOING_ON if self.fault == "start" else self.KINDS))
+        kinds, weights = zip(*self.kinds)
         kind = self.random.choices(kinds, weights)[0]
         self.counts[kind.__name__] = self.counts.get(kind.__name__, 0) + 1
         self.service.disk_failed = False
@@ -395,6 +405,8 @@ def main():
     parser.add_argument("--rounds", type=int, default=100, help="on each file system")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().getrandbits(32))
     parser.add_argument("--clients", type=int, default=8)
+    parser.add_argument("--only", choices=[kind.__name__ for kind, _ in PowerCuts.KINDS],
+                        help="rounds of this kind alone")
     parser.add_argument("--fault", choices=FAULTS)
     options = parser.parse_args()
     print(f"seed {options.seed}, {options.rounds} rounds, {options.clients} clients", flush=True)

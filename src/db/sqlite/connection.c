@@ -144,6 +144,8 @@ int sqlite_commit(struct db_connection *base, struct error *error)
 		return db_report(base, error);
 	}
 	int result = db_execute(db_query(base, "COMMIT"), NULL, error);
+	if (!result && connection->writer)
+		result = sqlite_check_sync(sqlite_db(base->db), error);
 	if (!result) {
 		connection->in_transaction = false;
 		return OK;

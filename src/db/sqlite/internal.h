@@ -91,6 +91,8 @@ int sqlite_make_files_durable(struct sqlite_db *db, struct error *error) MUST_CH
 int sqlite_move_whole_log(struct sqlite_db *db, struct error *error) MUST_CHECK;
 /* Counts the log's pages at each commit of the writer. */
 void sqlite_watch_log(struct sqlite_db *db);
+/* After a sync by SQLite that it calls good: whether that can be believed. Poisons the database. */
+int sqlite_check_sync(struct sqlite_db *db, struct error *error) MUST_CHECK;
 int sqlite_maintain(struct db *db, struct error *error) MUST_CHECK;
 
 /* ---- query.c ---- */

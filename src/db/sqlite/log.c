@@ -5,9 +5,11 @@
  * and believed, the log is written again and synced (sqlite_make_files_durable), then moved into
  * the file and emptied (sqlite_move_whole_log). In this order: SQLite relies on a page being in a
  * synced log before it is written into the file. */
+#include <stdatomic.h>
 #include <stdio.h>
 
 #include "base/durable.h"
+#include "base/file.h"
 #include "db/sqlite/internal.h"
 
 /* The log is moved into the file once it has grown past this many pages of 4 KiB. */
@@ -21,6 +23,15 @@ int sqlite_make_files_durable(struct sqlite_db *db, struct error *error)
 	snprintf(log, sizeof log, "%s" SQLITE_LOG_SUFFIX, db->path);
 	int result = durable_rewrite(log, UINT64_MAX, error);
 	return result ? result : durable_rewrite(db->path, 0, error);
+}
+
+/* Of the lock's file nothing is asked but where it lies. */
+int sqlite_check_sync(struct sqlite_db *db, struct error *error)
+{
+	if (durable_still_works(db->lock_file))
+		return OK;
+	atomic_store(&db->base.poisoned, true);
+	return file_fail(error, "after a sync of", db->path);
 }
 
 /* The emptied log is synced too: an older one must not be played into a file that has moved on. */
@@ -63,7 +74,7 @@ static int move_log(struct sqlite_db *db, struct error *error)
 	                                       &in_log, &moved);
 	if (result == SQLITE_OK || result == SQLITE_BUSY || result == SQLITE_LOCKED) {
 		db->moved_pages = in_log;
-		return OK;
+		return sqlite_check_sync(db, error);
 	}
 	sqlite_note_error(&db->writer, "checkpoint");
 	if (error)

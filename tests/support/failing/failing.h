@@ -29,6 +29,7 @@ enum failing_kind {
 	FAILING_PARTS = 256,        /* of one of our folders, by another: failing_code */
 	FAILING_ARENAS = 512,       /* of arenas, buffers, digests, trees: there is no memory */
 	FAILING_TRAFFIC = 1024,     /* of connections: -1, with failing_errno */
+	FAILING_JOURNAL = 2048,     /* a file system's, found after a sync: a store is poisoned by it */
 };
 
 /* What errno is after a failed call of the file system; EIO unless set. */

@@ -16,6 +16,7 @@
 #define KIND_CODES 256 /* of the parts, those that tell by failing_code */
 #define KIND_ARENAS 512
 #define KIND_TRAFFIC 1024
+#define KIND_JOURNAL 2048
 
 #define TEXT(x) #x
 #define VALUE(x) TEXT(x)
@@ -28,6 +29,7 @@
 #define ANSWER_CURL ANSWER_MEMORY
 #define ANSWER_PARTS ANSWER_MEMORY
 #define ANSWER_TRAFFIC ANSWER_MEMORY
+#define ANSWER_JOURNAL ANSWER_MEMORY
 #define ANSWER_SYSTEM ANSWER_MEMORY
 #define ANSWER_ARENAS ANSWER_MEMORY
 #define ANSWER_CODES(value) "movslq failing_code(%rip), %rax"

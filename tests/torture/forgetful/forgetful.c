@@ -12,6 +12,8 @@
  *                     answered; 0: it does so now
  *     fail N          the Nth sync from now fails with EIO, once, and what it should have kept
  *                     stays to be seen, clean, and is never written
+ *     refuse N        the Nth sync from now fails with EIO, once, and a later one may keep what it
+ *                     should have kept
  *     status          "on|failing|off SYNCS FAILED"
  *     off             the power is off: what was not answered fails, and whatever is asked for
  *     cut PERCENT SEED  makes of what is there what is found after the cut, with so much of what
@@ -69,8 +71,10 @@ static void obey(struct file_system *file_system, const char *command)
 		if (number == 0)
 			file_system->power = POWER_FAILING;
 		puts("ok");
-	} else if (sscanf(command, "fail %" SCNu64, &number) == 1) {
+	} else if (sscanf(command, "fail %" SCNu64, &number) == 1 ||
+	           sscanf(command, "refuse %" SCNu64, &number) == 1) {
 		file_system->fail_in = number;
+		file_system->failure_forgets = *command == 'f';
 		puts("ok");
 	} else if (strcmp(command, "status") == 0) {
 		printf("%s %" PRIu64 " %" PRIu64 "\n", powers[file_system->power], file_system->syncs,

@@ -281,7 +281,7 @@ static bool intercept(fuse_req_t request, struct bytes *bytes)
 	}
 	if (file_system->fail_in && --file_system->fail_in == 0) {
 		file_system->failed++;
-		if (bytes)
+		if (bytes && file_system->failure_forgets)
 			bytes_forget_dirty(bytes);
 		fuse_reply_err(request, EIO);
 		return true;

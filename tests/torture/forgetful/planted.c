@@ -6,7 +6,8 @@
  *     sync         no sync does anything
  *     directories  syncing a directory does nothing
  *     start        what a start finds of the embedded store's log is believed as it is: not
- *                  written again, not moved into the file, not synced */
+ *                  written again, not moved into the file, not synced
+ *     journal      nobody notices that a file system gave up, until it says so itself */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -48,6 +49,17 @@ int fsync(int descriptor)
 int fdatasync(int descriptor)
 {
 	return left_out(descriptor) ? 0 : call("fdatasync", descriptor);
+}
+
+/* The program asks a file system for this after each sync, and for nothing else. */
+int fremovexattr(int descriptor, const char *name)
+{
+	if (planted("journal")) {
+		errno = ENODATA;
+		return -1;
+	}
+	int (*next)(int, const char *) = (int (*)(int, const char *))dlsym(RTLD_NEXT, "fremovexattr");
+	return next(descriptor, name);
 }
 
 int syncfs(int descriptor)

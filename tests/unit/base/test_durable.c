@@ -67,7 +67,7 @@ static bool goes_on(const char *what, int at, int result, int wanted, const stru
 			failing_errno = numbers[i][0];                                                         \
 			do {                                                                                   \
 				error = (struct error){0};                                                         \
-				failing_arm(FAILING_FILES, ++at);                                                  \
+				failing_arm(FAILING_FILES | FAILING_JOURNAL, ++at);                                \
 				code = (expression);                                                               \
 				if ((refused) && !code && failing_disarm())                                        \
 					fail_msg(#expression ", call %d passed over", at);                             \

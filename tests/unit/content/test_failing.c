@@ -24,7 +24,7 @@
 #include "net/http.h"
 #include "scratch.h"
 
-#define ALL (FAILING_MEMORY | FAILING_FILES)
+#define ALL (FAILING_MEMORY | FAILING_FILES | FAILING_JOURNAL)
 #define SMALL ((size_t)100000)
 #define LARGE ((size_t)17 << 20) /* goes to a service in parts, is read in blocks */
 

@@ -43,6 +43,18 @@ int __wrap_fsync(int descriptor)
 	return -1;
 }
 
+/* A file system that gave up: it calls syncs good all the same. */
+static int gave_up; /* errno; 0: it works */
+int __real_fremovexattr(int descriptor, const char *name);
+int __wrap_fremovexattr(int descriptor, const char *name);
+int __wrap_fremovexattr(int descriptor, const char *name)
+{
+	if (!gave_up)
+		return __real_fremovexattr(descriptor, name);
+	errno = gave_up;
+	return -1;
+}
+
 /* A COMMIT whose memory is gone when the log is written already. */
 static bool commit_lacks_memory;
 int __real_sqlite3_step(sqlite3_stmt *statement);
@@ -168,12 +180,69 @@ static void a_commit_without_memory_is_not_known(void **state)
 	db_give(writer);
 }
 
+static void insert(struct fixture *fixture, int wanted)
+{
+	struct db_connection *writer = db_take_writer(fixture->running);
+	assert_int_equal(db_begin(writer, NULL), OK);
+	assert_int_equal(db_run(writer, "INSERT INTO kept VALUES (8)", NULL), OK);
+	assert_int_equal(db_commit(writer, NULL), wanted);
+	db_give(writer);
+}
+
+/* SQLite knows nothing of it: its syncs were good. */
+static void a_commit_on_what_gave_up_is_not_known(void **state)
+{
+	struct fixture *fixture = *state;
+	insert(fixture, OK);
+	gave_up = EROFS;
+	insert(fixture, ERR_UNKNOWN_OUTCOME);
+	gave_up = 0;
+	assert_true(db_is_poisoned(fixture->running));
+	struct db_connection *writer = db_take_writer(fixture->running);
+	assert_int_equal(db_begin(writer, NULL), ERR_UNAVAILABLE);
+	db_give(writer);
+}
+
+/* Else the log would begin anew, over what the file does not hold. */
+static void a_log_moved_on_what_gave_up_is_kept(void **state)
+{
+	struct fixture *fixture = *state;
+	struct db_connection *writer = db_take_writer(fixture->running);
+	assert_int_equal(db_begin(writer, NULL), OK);
+	assert_int_equal(
+		db_run(writer,
+	           "WITH RECURSIVE c(n) AS (VALUES (1) UNION ALL SELECT n + 1 FROM c LIMIT 40) "
+	           "INSERT INTO kept SELECT zeroblob(1000000) FROM c",
+	           NULL),
+		OK);
+	assert_int_equal(db_commit(writer, NULL), OK);
+	db_give(writer);
+	gave_up = EIO;
+	assert_int_equal(db_maintain(fixture->running, NULL), ERR_IO);
+	gave_up = 0;
+	assert_true(db_is_poisoned(fixture->running));
+}
+
+static void it_cannot_be_asked_everywhere(void **state)
+{
+	struct fixture *fixture = *state;
+	static const int numbers[] = {ENODATA, ENOTSUP, ENOSYS, EPERM, EACCES};
+	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+		gave_up = numbers[i];
+		insert(fixture, OK);
+	}
+	gave_up = 0;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_the_log_is_moved_first, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_failing_syncs, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_commit_without_memory_is_not_known, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_commit_on_what_gave_up_is_not_known, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_log_moved_on_what_gave_up_is_kept, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(it_cannot_be_asked_everywhere, set_up, tear_down),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
