@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import os
 import pathlib
 import re
 import sqlite3
@@ -12,7 +13,7 @@ import pytest
 from client import BINARY
 from pki import Pki
 from program import clean_environment, flags
-from postgres import Cluster, ROLE
+from postgres import Cluster, Failed, ROLE, SUPERUSER, programs
 
 SCHEMA = pathlib.Path(__file__).resolve().parents[2] / "src" / "store" / "schema"
 STEPS = sorted(path.stem for path in (SCHEMA / "postgres").glob("*.sql"))
@@ -128,6 +129,26 @@ def test_a_newer_store_is_refused_by_an_older_program(old):
         assert code not in (0, None) and "999-later" in err and "newer program" in err, (words, err)
         assert "store migrate" not in err
     assert old.schema() == "999-later"
+
+
+def test_a_program_of_before_seals_no_more_once_the_store_is_moved(cluster, tmp_path):
+    """As it wrote rounds; the ones that stand stay, and may be copied to another server."""
+    old = Old("postgres", cluster, tmp_path)
+    write = ("INSERT INTO seal_rounds (round, root, authority, kind, sealed_at, obtained_at, request,"
+             " response_head, token, token_hash) SELECT {0}, '', 'a', 'development', 1, 1, '', '', '',"
+             " '' WHERE (SELECT COALESCE(MAX(round), 0) FROM seal_rounds) = {0} - 1;")
+    old.change(write.format(1))
+    code, _, err = old.run("migrate")
+    assert code == 0, err
+    with pytest.raises(Failed, match="seal_rounds_in_blocks"):
+        old.change(write.format(2))
+    other = Old("postgres", cluster, tmp_path)
+    other.change("DROP SCHEMA public CASCADE; CREATE SCHEMA public;")
+    copy = subprocess.run([os.path.join(programs(), "pg_dump"), "-h", cluster.primary.directory, "-p",
+                           str(cluster.primary.port), "-U", SUPERUSER, "-d", old.database],
+                          capture_output=True, text=True, check=True).stdout
+    cluster.primary.query(copy, other.database)
+    assert cluster.primary.query("SELECT round FROM seal_rounds", other.database) == "1"
 
 
 def test_a_step_that_fails_leaves_the_schema_as_it_was(old):

@@ -1,0 +1,2 @@
+-- On PostgreSQL this keeps programs of before that still run from writing rounds; here a program has
+-- the file alone, and one of before refuses it.
