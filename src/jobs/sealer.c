@@ -72,12 +72,11 @@ static int close_staged(struct pass *pass)
 	result = seal_close(&sealer->sealing, pass->error);
 	kept_lease_rest(&sealer->lease);
 	pass->refused = result;
-	if (!result)
-		result = check_history(sealer, pass->error);
-	/* Certifications that wait for it need not wait for the whole pass. */
-	if (!result)
+	/* Certifications that wait for it need not wait for the whole pass. Of an unknown outcome they
+	 * find out. */
+	if (!result || result == ERR_UNKNOWN_OUTCOME)
 		service_wake(sealer->service, WAKE_ISSUER);
-	return result;
+	return result ? result : check_history(sealer, pass->error);
 }
 
 static int stage_chains(struct pass *pass, size_t count, size_t *ret_taken, size_t *ret_segments)
@@ -92,14 +91,13 @@ static int stage_chains(struct pass *pass, size_t count, size_t *ret_taken, size
 	return result;
 }
 
-/* What certifications wait for goes first, and its round is closed at once: they do not wait for
- * the other chains, however many these are. */
-static int serve_certifications(struct pass *pass)
+/* What certifications wait for goes first. *ret_awaited: nothing but the round is missing to one.
+ */
+static int serve_certifications(struct pass *pass, const atomic_bool *stopping, bool *ret_awaited)
 {
 	struct store *store = pass->sealer->service->store;
 	const size_t limit = pass->sealer->sealing.block_segments;
 	size_t count = 0, segments;
-	bool awaited = false;
 	int result;
 	do {
 		size_t taken = 0;
@@ -107,10 +105,8 @@ static int serve_certifications(struct pass *pass)
 		result = store_list_wanted(store, limit, pass->chains, &count, pass->error);
 		if (!result && count > 0)
 			result = stage_chains(pass, count, &taken, &segments);
-	} while (!result && !pass->lost && segments > 0);
-	if (!result && !pass->lost)
-		result = store_round_is_awaited(store, &awaited, pass->error);
-	return !result && awaited ? close_staged(pass) : result;
+	} while (!result && !pass->lost && segments > 0 && !atomic_load(stopping));
+	return result || pass->lost ? result : store_round_is_awaited(store, ret_awaited, pass->error);
 }
 
 static int stage_next(struct pass *pass)
@@ -140,18 +136,26 @@ static int stage_next(struct pass *pass)
 	return result;
 }
 
-static int stage_all(struct pass *pass, const atomic_bool *stopping)
+/* A block of the other chains, and the round when it is time for it: one that certifications wait
+ * for takes that block with it, so that beside few chains it is the only one, and waits for no
+ * more of them, however many these are. */
+static int stage_some(struct pass *pass, bool awaited)
 {
 	bool staged, full = false;
+	int result = stage_next(pass);
+	if (!result && !pass->lost && !awaited)
+		result = sealing_room(&pass->sealer->sealing, &staged, &full, pass->error);
+	return !result && !pass->lost && (awaited || full) ? close_staged(pass) : result;
+}
+
+static int stage_all(struct pass *pass, const atomic_bool *stopping)
+{
 	int result = OK;
 	while (!result && !pass->done && !pass->lost && !atomic_load(stopping)) {
-		result = serve_certifications(pass);
-		if (!result && !pass->lost)
-			result = stage_next(pass);
-		if (!result && !pass->lost)
-			result = sealing_room(&pass->sealer->sealing, &staged, &full, pass->error);
-		if (!result && full && !pass->lost)
-			result = close_staged(pass);
+		bool awaited = false;
+		result = serve_certifications(pass, stopping, &awaited);
+		if (!result && !pass->lost && !atomic_load(stopping))
+			result = stage_some(pass, awaited);
 	}
 	return result;
 }

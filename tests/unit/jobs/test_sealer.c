@@ -35,6 +35,34 @@ int __wrap_store_list_unsealed(struct store *store, int64_t after_account, int64
                                size_t limit, struct unsealed_chain *ret, size_t *ret_count,
                                struct error *why);
 
+int __real_store_list_wanted(struct store *store, size_t limit, struct unsealed_chain *ret,
+                             size_t *ret_count, struct error *why);
+int __wrap_store_list_wanted(struct store *store, size_t limit, struct unsealed_chain *ret,
+                             size_t *ret_count, struct error *why);
+int __real_store_write_round(struct store *store, const struct round_record *round,
+                             struct error *why);
+int __wrap_store_write_round(struct store *store, const struct round_record *round,
+                             struct error *why);
+
+static atomic_bool stopping;
+static bool stops_at_wanted;    /* the service, when certifications are looked for */
+static bool outcome_is_unknown; /* of a round that was written */
+
+int __wrap_store_list_wanted(struct store *store, size_t limit, struct unsealed_chain *ret,
+                             size_t *ret_count, struct error *why)
+{
+	if (stops_at_wanted)
+		atomic_store(&stopping, true);
+	return __real_store_list_wanted(store, limit, ret, ret_count, why);
+}
+
+int __wrap_store_write_round(struct store *store, const struct round_record *round,
+                             struct error *why)
+{
+	int result = __real_store_write_round(store, round, why);
+	return !result && outcome_is_unknown ? ERR_UNKNOWN_OUTCOME : result;
+}
+
 int64_t __wrap_clock_now_us(void)
 {
 	return __real_clock_now_us() - atomic_load(&behind_us);
@@ -139,7 +167,7 @@ static void a_damaged_chain_is_set_apart(void **state)
 
 static void run_once(struct sealer *sealer)
 {
-	atomic_bool stopping = false;
+	atomic_store(&stopping, false);
 	sealer->not_before_us = 0;
 	sealer_run(sealer, &stopping);
 }
@@ -356,32 +384,94 @@ static void a_pass_takes_one_timestamp(void **state)
 		assert_int_equal(sealed_of(&many[i]), 4);
 }
 
-/* It does not wait for the chains before its own, nor for those behind it. */
-static void what_a_certification_waits_for_is_sealed_first(void **state)
+static void request(const struct sample *channel)
 {
 	char id[ID_SIZE];
-	register_in_many();
-	office.sample = many[MANY - 1];
+	office.sample = *channel;
 	office_use_channel(&office);
 	office_request(&office, MODE_LIVE, 1, 2, id);
+}
+
+/* Of the chains before its own and behind it, it waits for no more than a block. */
+static void what_a_certification_waits_for_is_sealed_first(void **state)
+{
+	register_in_many();
+	request(&many[MANY - 1]);
 	seal_in_small_blocks(100);
 	assert_int_equal(last_round(), 2);
 	assert_int_equal(round_of(&many[MANY - 1]), 1);
 	for (int i = 0; i < MANY - 1; i++)
-		assert_int_equal(round_of(&many[i]), 2);
+		assert_int_equal(round_of(&many[i]), i < 2 ? 1 : 2);
+}
+
+static void seal_once(void)
+{
+	struct sealer sealer;
+	struct keeper *keeper;
+	assert_int_equal(keeper_start(&keeper, &error), OK);
+	assert_int_equal(sealer_init(&sealer, &office.service, "node", keeper), OK);
+	run_once(&sealer);
+	sealer_free(&sealer);
+	keeper_end(keeper);
+}
+
+static void beside_few_chains_its_round_is_the_only_one(void **state)
+{
+	register_in_many();
+	request(&many[MANY - 1]);
+	seal_once();
+	assert_int_equal(last_round(), 1);
+	for (int i = 0; i < MANY; i++)
+		assert_int_equal(sealed_of(&many[i]), 2);
+}
+
+/* However many certifications wait. */
+static void a_stop_waits_for_no_certifications(void **state)
+{
+	struct staged_round staged;
+	register_in_many();
+	for (int i = 0; i < MANY; i++)
+		request(&many[i]);
+	stops_at_wanted = true;
+	seal_in_small_blocks(100);
+	stops_at_wanted = false;
+	assert_int_equal(last_round(), 0);
+	assert_int_equal(store_get_staged_round(office.service.store, &staged, &error), OK);
+	assert_int_equal(staged.blocks, 1);
+	seal_in_small_blocks(100);
+	for (int i = 0; i < MANY; i++)
+		assert_int_equal(sealed_of(&many[i]), 2);
+}
+
+static void count_issuer(void *context, enum wake which)
+{
+	*(int *)context += which == WAKE_ISSUER;
+}
+
+/* It may be there, and certifications wait for it. */
+static void a_round_of_unknown_outcome_wakes_the_issuer(void **state)
+{
+	int woken = 0;
+	register_in(&first, 2, clock_now_us());
+	request(&first);
+	office.service.wake = count_issuer;
+	office.service.wake_context = &woken;
+	outcome_is_unknown = true;
+	seal_once();
+	outcome_is_unknown = false;
+	assert_int_equal(woken, 1);
+	assert_int_equal(sealed_of(&first), 2);
+	assert_int_equal(atomic_load(&office.service.counters.seal_failures), 1);
+	office.service.wake = NULL;
 }
 
 /* Nor are these more than one round takes, however many: a round with more could never be closed.
  */
 static void certifications_overfill_no_round(void **state)
 {
-	char id[ID_SIZE];
 	register_in_many();
-	for (int i = 0; i < MANY; i++) {
-		office.sample = many[i];
-		office_use_channel(&office);
-		office_request(&office, MODE_LIVE, 1, 2, id);
-	}
+	for (int i = 0; i < MANY; i++)
+		request(&many[i]);
 	seal_in_small_blocks(4);
 	assert_int_equal(last_round(), 2);
 	for (int i = 0; i < MANY; i++)
@@ -448,6 +538,11 @@ int main(void)
 	                                    set_up_behind, tear_down),
 		cmocka_unit_test_setup_teardown(a_pass_takes_one_timestamp, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_a_certification_waits_for_is_sealed_first, set_up,
+	                                    tear_down),
+		cmocka_unit_test_setup_teardown(beside_few_chains_its_round_is_the_only_one, set_up,
+	                                    tear_down),
+		cmocka_unit_test_setup_teardown(a_stop_waits_for_no_certifications, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_round_of_unknown_outcome_wakes_the_issuer, set_up,
 	                                    tear_down),
 		cmocka_unit_test_setup_teardown(certifications_overfill_no_round, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(an_outage_makes_no_more_segments, set_up, tear_down),
