@@ -73,19 +73,14 @@ static int check_second(struct store *store, const struct segment_record *segmen
 }
 
 static int check_round(struct store *store, const struct segment_record *segment,
-                       int64_t *last_round, struct arena *arena, struct error *error)
+                       const struct staged_round *staged, int64_t *last_round, struct arena *arena,
+                       struct error *error)
 {
 	struct tree_proof path;
 	struct round_record round;
-	struct staged_round staged = {0};
-	bool has_place = segment->place != SEGMENT_HAS_PATH;
-	/* In this order: a round may be written between the two. */
-	int result = has_place ? store_get_staged_round(store, &staged, error) : OK;
-	if (result)
-		return result;
-	result = store_get_round(store, segment->round, arena, &round, error);
+	int result = store_get_round(store, segment->round, arena, &round, error);
 	if (result == ERR_NOT_FOUND)
-		return has_place && segment->round == staged.round
+		return segment->place != SEGMENT_HAS_PATH && segment->round == staged->round
 		           ? check_staged(store, segment, arena, error)
 		           : fault(segment, "its round is missing", error);
 	if (!result)
@@ -130,8 +125,9 @@ static int check_document(const struct segment_record *segment,
 	return OK;
 }
 
-int check_segment(struct store *store, int64_t account, int64_t chain, int64_t number,
-                  struct checked_segment *before, struct error *error)
+static int check_as_staged(struct store *store, int64_t account, int64_t chain, int64_t number,
+                           const struct staged_round *staged, struct checked_segment *before,
+                           struct error *error)
 {
 	ARENA_AUTO struct arena arena;
 	arena_init(&arena, SEGMENT_MEMORY_MAX);
@@ -146,5 +142,33 @@ int check_segment(struct store *store, int64_t account, int64_t chain, int64_t n
 	before->seal_hash = sha256_of(segment.document.data, segment.document.size);
 	if (!result)
 		result = check_tree(store, &segment, &arena, error);
-	return result ? result : check_round(store, &segment, &before->last_round, &arena, error);
+	return result ? result
+	              : check_round(store, &segment, staged, &before->last_round, &arena, error);
+}
+
+/* A round whose row is lost is told once, by the check of the store, and has no staged segments. */
+static int look_at_staged(struct store *store, struct staged_round *ret, struct error *error)
+{
+	*ret = (struct staged_round){0};
+	int result = store_get_staged_round(store, ret, error);
+	return result == ERR_CORRUPT ? OK : result;
+}
+
+/* A sealer may work beside: what it changed between one look and another is looked at again. */
+int check_segment(struct store *store, int64_t account, int64_t chain, int64_t number,
+                  struct checked_segment *before, struct error *error)
+{
+	struct staged_round staged, now;
+	struct checked_segment checked;
+	int result = look_at_staged(store, &now, error);
+	if (result)
+		return result;
+	do {
+		staged = now;
+		checked = *before;
+		result = check_as_staged(store, account, chain, number, &staged, &checked, error);
+	} while (result == ERR_CORRUPT && !look_at_staged(store, &now, NULL) &&
+	         now.changes != staged.changes);
+	*before = checked;
+	return result;
 }

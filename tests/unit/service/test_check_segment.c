@@ -13,6 +13,7 @@
 #include "office.h"
 #include "service/check_segment.h"
 #include "service/stored_segment.h"
+#include "store/internal.h"
 
 static struct office office;
 static struct sample first,
@@ -24,6 +25,7 @@ static struct {
 	void (*round)(struct round_record *round);
 	void (*hashes)(struct sha256 *hashes, size_t count);
 	int segment_result, round_result, hashes_result;
+	void (*beside)(void); /* done once, when a segment was read */
 } altered;
 static int second_result = ERR_NOT_FOUND; /* of asking for a second timestamp */
 
@@ -50,6 +52,10 @@ int __wrap_store_get_segment(struct store *store, int64_t account, int64_t chain
 		result = __real_store_get_segment(store, account, chain, number, arena, ret, error);
 	if (!result && altered.segment)
 		altered.segment(ret);
+	void (*beside)(void) = altered.beside;
+	altered.beside = NULL;
+	if (beside)
+		beside();
 	return result;
 }
 
@@ -192,6 +198,45 @@ static void staged_ones_are_found_whole(void **state)
 	expect_fault(&first, 3, words);
 	altered.segment = claim_a_later_round;
 	expect_fault(&first, 3, "its round is missing");
+}
+
+/* What a sealer does beside the check. */
+static void take_back(void)
+{
+	assert_int_equal(store_unstage_block(office.service.store, 3, 0, NULL), OK);
+}
+
+/* Others stand in the block then. */
+static void replace(void)
+{
+	take_back();
+	register_in(&first, 1);
+	office_stage(&office);
+}
+
+static void lose_the_block(void)
+{
+	struct db_connection *writer = db_take_writer(office.service.store->db);
+	assert_int_equal(db_run(writer, "DELETE FROM round_blocks WHERE round = 3", NULL), OK);
+	db_give(writer);
+}
+
+static void what_is_taken_back_beside_is_no_fault(void **state)
+{
+	struct checked_segment before = {0};
+	struct error error;
+	assert_int_equal(check(&first, 2, &before), OK);
+	altered.beside = take_back;
+	assert_int_equal(check_of(&first, 3, &before, &error), ERR_NOT_FOUND);
+	office_stage(&office);
+	altered.beside = replace;
+	assert_int_equal(check(&first, 3, &before), OK);
+	assert_int_equal(check(&second, 3, &before), OK);
+	altered.beside = lose_the_block;
+	expect_fault(&first, 3, "it is not in the block that it is staged in");
+	take_back();
+	office_stage(&office);
+	assert_int_equal(check(&first, 3, &before), OK);
 }
 
 static void flip(struct slice bytes, size_t at)
@@ -575,6 +620,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(whole_ones_are_found_whole, set_up),
 		cmocka_unit_test_setup(staged_ones_are_found_whole, set_up),
+		cmocka_unit_test_setup(what_is_taken_back_beside_is_no_fault, set_up),
 		cmocka_unit_test_setup(documents_say_what_the_segment_is, set_up),
 		cmocka_unit_test_setup(a_seal_is_compared_with_the_one_before, set_up),
 		cmocka_unit_test_setup(trees_follow_from_documents_and_events, set_up),
