@@ -27,16 +27,16 @@ static int tell_range(struct exchange *exchange, uint64_t offset, uint64_t size,
 
 static int download(struct exchange *exchange, struct error *error)
 {
-	struct slice expires = {"", 0}, mac = {"", 0};
+	struct slice expires, mac;
 	struct arena *arena = &exchange->arena;
 	const struct slice *arguments = exchange->arguments;
 	const char *id = arena_copy(arena, arguments[0].data, arguments[0].size);
 	const char *name = arena_copy(arena, arguments[1].data, arguments[1].size);
 	if (!id || !name)
 		return ERR_NO_MEMORY;
-	query_get(&exchange->parameters, "expires", &expires);
-	query_get(&exchange->parameters, "mac", &mac);
-	if (!link_check(exchange->service, id, name, expires, mac,
+	if (!query_get(&exchange->parameters, "expires", &expires) ||
+	    !query_get(&exchange->parameters, "mac", &mac) ||
+	    !link_check(exchange->service, id, name, expires, mac,
 	                store_now_us(exchange->service->store)))
 		return error_set(error, ERR_NOT_FOUND, MSG_HTTP_LINK, NULL);
 	struct issued_file file;

@@ -19,7 +19,7 @@ struct query {
 int query_parse(struct slice text, const char *const *names, struct arena *arena,
                 struct query *ret_query, struct error *error) MUST_CHECK;
 /* False when it was not given. */
-bool query_get(const struct query *query, const char *name, struct slice *ret_value);
+bool query_get(const struct query *query, const char *name, struct slice *ret_value) MUST_CHECK;
 /* The value, or what *ret_value holds already when it was not given. ERR_VALIDATION outside the
  * bounds or when it is no integer. */
 int query_integer(const struct query *query, const char *name, int64_t lowest, int64_t highest,

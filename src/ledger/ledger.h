@@ -30,7 +30,7 @@
 
 enum period { PERIOD_DAY, PERIOD_MONTH };
 const char *period_text(enum period period); /* "day", "month" */
-bool period_parse(struct slice text, enum period *ret);
+bool period_parse(struct slice text, enum period *ret) MUST_CHECK;
 /* "YYYY-MM-DD" or "YYYY-MM" of a time. */
 #define PERIOD_KEY_SIZE 11
 void period_key(enum period period, int64_t time_us, char key[PERIOD_KEY_SIZE]);

@@ -35,12 +35,12 @@ int64_t amount_credits_lost(int64_t credits, int64_t total_minor, int64_t lost_m
 
 enum currency { CURRENCY_EUR, CURRENCY_GBP, CURRENCY_USD };
 const char *currency_text(enum currency currency); /* "EUR", "GBP", "USD" */
-bool currency_parse(struct slice text, enum currency *ret);
+bool currency_parse(struct slice text, enum currency *ret) MUST_CHECK;
 
 /* A pricing region has one currency, and packs are on sale in a currency. */
 enum pricing_region { REGION_EUROPE, REGION_UNITED_KINGDOM, REGION_WORLD };
 const char *region_text(enum pricing_region region); /* "europe", "united-kingdom", "world" */
-bool region_parse(struct slice text, enum pricing_region *ret);
+bool region_parse(struct slice text, enum pricing_region *ret) MUST_CHECK;
 enum currency region_currency(enum pricing_region region);
 /* ISO 3166-1 alpha-2 in capitals, of those assigned. */
 bool country_is_known(struct slice country);
@@ -58,7 +58,7 @@ enum purchase_state {
 	PURCHASE_REVERTED, /* taken back by the customer's bank */
 };
 const char *purchase_state_text(enum purchase_state state);
-bool purchase_state_parse(struct slice text, enum purchase_state *ret);
+bool purchase_state_parse(struct slice text, enum purchase_state *ret) MUST_CHECK;
 
 enum purchase_act {
 	PURCHASE_PAY,

@@ -31,8 +31,8 @@ const char *mode_text(enum mode mode);                          /* "live", "test
 const char *modality_text(enum modality modality);              /* "content", "hash_only" */
 const char *hash_algorithm_text(enum hash_algorithm algorithm); /* "sha-256", "sha-512" */
 size_t hash_algorithm_size(enum hash_algorithm algorithm);      /* 32, 64 */
-bool modality_parse(struct slice text, enum modality *ret);
-bool mode_parse(struct slice text, enum mode *ret);
+bool modality_parse(struct slice text, enum modality *ret) MUST_CHECK;
+bool mode_parse(struct slice text, enum mode *ret) MUST_CHECK;
 bool hash_algorithm_parse(struct slice text, enum hash_algorithm *ret) MUST_CHECK;
 
 /* What a client declares about an event. */

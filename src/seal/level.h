@@ -20,7 +20,7 @@ enum level {
 
 /* "B", "T", "LT", "LTA". */
 const char *level_text(enum level level);
-bool level_parse(const char *text, enum level *ret_level);
+bool level_parse(const char *text, enum level *ret_level) MUST_CHECK;
 
 /* A signature that was verified, with its timestamps. Paths are DER: a certificate, its issuers',
  * the root's, one after the other. */

@@ -69,7 +69,8 @@ static inline SignerInfo *signed_content_signer(const SignedContent *content)
 }
 
 /* The DER SET of signed attributes, as it is signed (RFC 5652 section 5.4). */
-int signed_attributes_write(const STACK_OF(X509_ATTRIBUTE) * attributes, struct buf *out);
+int signed_attributes_write(const STACK_OF(X509_ATTRIBUTE) * attributes, struct buf *out)
+	MUST_CHECK;
 /* NULL when it is none; BER and what trails it are accepted. */
 STACK_OF(X509_ATTRIBUTE) * signed_attributes_read(struct slice der);
 

@@ -1,4 +1,6 @@
 /* Channels, their configuration versions and their keys. */
+#include <assert.h>
+
 #include "base/clock.h"
 #include "service/admin_call.h"
 #include "store/accounts/accounts.h"
@@ -72,7 +74,8 @@ static int run_create(const struct admin_call *call, struct json_writer *out, st
 		.description = text_or_null(admin_text(call, "description")),
 		.supplementary_info = text_or_null(admin_text(call, "supplementary_info")),
 	};
-	(void)modality_parse(admin_slice(call, "modality"), &config.modality);
+	bool known = modality_parse(admin_slice(call, "modality"), &config.modality);
+	assert(known); /* one of the operation's choices */
 	char channel_id[ID_SIZE];
 	/* A configuration is evidence, so it has the time that events have. */
 	int result = store_create_channel(call->admin->store, admin_slice(call, "account"), &config,
@@ -151,7 +154,8 @@ static int run_key_create(const struct admin_call *call, struct json_writer *out
                           struct error *error)
 {
 	enum mode mode;
-	(void)mode_parse(admin_slice(call, "mode"), &mode);
+	bool known = mode_parse(admin_slice(call, "mode"), &mode);
+	assert(known); /* one of the operation's choices */
 	const char *name = text_or_null(admin_text(call, "name"));
 	char key[KEY_TEXT_MAX], key_id[ID_SIZE], last_four[5];
 	key_generate(call->admin->settings->service_prefix, mode, key);

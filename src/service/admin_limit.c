@@ -1,4 +1,6 @@
 /* Consumption limits. */
+#include <assert.h>
+
 #include "service/admin_call.h"
 #include "store/accounts/accounts.h"
 
@@ -9,7 +11,8 @@ static int run_create(const struct admin_call *call, struct json_writer *out, st
 	if (admin_given(call, "channel") == admin_given(call, "key"))
 		return error_set(error, ERR_USAGE, MSG_ADMIN_ONE_OF, "--channel", "--key", NULL);
 	enum period period;
-	(void)period_parse(admin_slice(call, "period"), &period);
+	bool known = period_parse(admin_slice(call, "period"), &period);
+	assert(known); /* one of the operation's choices */
 	bool block = slice_is(admin_slice(call, "action"), "block");
 	char limit_id[ID_SIZE];
 	int result = store_create_limit(call->admin->store, admin_slice(call, "channel"),

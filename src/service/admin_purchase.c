@@ -1,4 +1,6 @@
 /* How accounts pay, packs, purchases and automatic top-ups. */
+#include <assert.h>
+
 #include "service/admin_call.h"
 #include "service/purchase.h"
 #include "store/money/packs.h"
@@ -134,7 +136,8 @@ static int run_pack_create(const struct admin_call *call, struct json_writer *ou
 		.name = admin_text(call, "name"),
 		.credits = admin_integer(call, "credits", 0),
 	};
-	(void)currency_parse(admin_slice(call, "currency"), &given.currency);
+	bool known = currency_parse(admin_slice(call, "currency"), &given.currency);
+	assert(known); /* one of the operation's choices */
 	if (admin_given(call, "account"))
 		memcpy(given.account_id, admin_text(call, "account"),
 		       admin_slice(call, "account").size + 1);

@@ -1,5 +1,7 @@
 #include "store/transaction.h"
 
+#include <stdio.h>
+
 int begin_write(struct store *store, struct db_connection **ret_connection, struct error *error)
 {
 	struct db_connection *connection = db_take_writer(store->db);
@@ -72,6 +74,26 @@ int64_t row_time(struct db_query *query, int column)
 	return db_is_null(query, column) ? TIME_NONE : db_integer(query, column);
 }
 
+static void tell_unknown(const char *what, struct slice text, const char *id,
+                         char words[ROW_UNKNOWN_MAX])
+{
+	snprintf(words, ROW_UNKNOWN_MAX, "%.64s: \"%.*s\" is no %s", id,
+	         text.size < 32 ? (int)text.size : 32, text.data, what);
+}
+
+int unknown_text(const char *what, struct slice text, const char *id, struct error *error)
+{
+	char words[ROW_UNKNOWN_MAX];
+	tell_unknown(what, text, id, words);
+	return error_cause(error, ERR_CORRUPT, "%s", words);
+}
+
+void row_expect(struct row *row, bool known, const char *what, int column, const char *id)
+{
+	if (!known && !*row->unknown)
+		tell_unknown(what, db_text(row->query, column), id, row->unknown);
+}
+
 static int not_found(enum message what, struct slice id, struct error *error)
 {
 	char text[ID_SIZE];
@@ -86,7 +108,9 @@ int row_result(struct row *row, bool found, struct error *error)
 		return result;
 	if (!found)
 		return ERR_NOT_FOUND;
-	return row->failed ? error_cause(error, ERR_NO_MEMORY, "reading a row") : OK;
+	if (row->failed)
+		return error_cause(error, ERR_NO_MEMORY, "reading a row");
+	return *row->unknown ? error_cause(error, ERR_CORRUPT, "%s", row->unknown) : OK;
 }
 
 int row_end(struct row *row, bool found, enum message what, struct slice id, struct error *error)

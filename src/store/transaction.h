@@ -16,18 +16,27 @@ int begin_read(struct store *store, struct db_connection **ret_connection, struc
 	MUST_CHECK;
 int end_read(struct db_connection *connection, int code) MUST_CHECK;
 
+#define ROW_UNKNOWN_MAX 160
 /* Columns as strings in the arena; `failed` once memory was short. */
 struct row {
 	struct db_query *query;
 	struct arena *arena;
 	bool failed;
+	char unknown[ROW_UNKNOWN_MAX]; /* in words, what row_expect met; empty: nothing */
 };
 const char *row_string(struct row *row, int column);  /* NULL for NULL */
 struct slice row_bytes(struct row *row, int column);  /* empty for NULL */
 int64_t row_time(struct db_query *query, int column); /* TIME_NONE for NULL */
 
+/* A column whose text stands for one of a few values, and which of them was `known`: where none
+ * was, the end of the query tells it. `what` names the value, `id` whose it is. */
+void row_expect(struct row *row, bool known, const char *what, int column, const char *id);
+/* The same at once: ERR_CORRUPT. */
+int unknown_text(const char *what, struct slice text, const char *id, struct error *error)
+	MUST_CHECK;
+
 /* Ends a query of which one row was expected: `found` is what db_step said. ERR_NOT_FOUND,
- * ERR_NO_MEMORY when a text found no room. */
+ * ERR_NO_MEMORY when a text found no room, ERR_CORRUPT when one was unknown. */
 int row_result(struct row *row, bool found, struct error *error) MUST_CHECK;
 /* The same, and ERR_NOT_FOUND names the thing ("account", …). */
 int row_end(struct row *row, bool found, enum message what, struct slice id, struct error *error)

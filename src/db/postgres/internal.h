@@ -125,13 +125,13 @@ void pg_disconnect(struct pg_connection *connection);
 int pg_fail(struct pg_connection *connection, int code, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 /* Room for one more statement in the pipeline; false once the connection has failed. */
-bool pg_make_room(struct pg_connection *connection);
+bool pg_make_room(struct pg_connection *connection) MUST_CHECK;
 void pg_note_sent(struct pg_connection *connection, enum pg_kind kind, struct pg_query *query);
 void pg_sync(struct pg_connection *connection);
 /* Collects results up to that of `until`, or all (NULL). False when the deadline passed or the
  * connection is lost, which is then recorded and closed. */
-bool pg_collect(struct pg_connection *connection, const struct pg_query *until,
-                int64_t deadline_us);
+bool pg_collect(struct pg_connection *connection, const struct pg_query *until, int64_t deadline_us)
+	MUST_CHECK;
 /* The deadline of an ordinary statement sent now. */
 int64_t pg_deadline(const struct pg_connection *connection);
 

@@ -267,8 +267,9 @@ bool pg_make_room(struct pg_connection *connection)
 		pg_fail(connection, ERR_UNAVAILABLE, "the connection is lost");
 		return false;
 	}
-	if (connection->waiting_count >= WAITING_MAX - 2)
-		pg_collect(connection, NULL, pg_deadline(connection));
+	if (connection->waiting_count >= WAITING_MAX - 2 &&
+	    !pg_collect(connection, NULL, pg_deadline(connection)))
+		return false;
 	return !connection->base.failure;
 }
 

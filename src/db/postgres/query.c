@@ -43,8 +43,8 @@ static void give_up(struct pg_connection *connection)
 static void finish(struct pg_query *query)
 {
 	struct pg_connection *connection = pg_connection(query->base.connection);
-	if (query->state == PG_SENT) /* nobody read it */
-		pg_collect(connection, query, pg_deadline(connection));
+	/* Nobody read it. */
+	bool lost = query->state == PG_SENT && !pg_collect(connection, query, pg_deadline(connection));
 	PQclear(query->result);
 	query->result = NULL;
 	query->state = PG_BINDING;
@@ -53,7 +53,7 @@ static void finish(struct pg_query *query)
 	query->cursor_open = false;
 	char sql[24];
 	snprintf(sql, sizeof sql, "CLOSE %s", query->name);
-	if (!pg_make_room(connection))
+	if (lost || !pg_make_room(connection))
 		return;
 	if (PQsendQueryParams(connection->pg, sql, 0, NULL, NULL, NULL, NULL, 0) == 1)
 		pg_note_sent(connection, PG_STATEMENT, NULL);

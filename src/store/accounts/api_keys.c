@@ -57,7 +57,7 @@ static void read_key(struct row *row, struct key_record *record)
 	struct slice last_four = db_text(query, 3);
 	if (last_four.size < sizeof record->last_four)
 		memcpy(record->last_four, last_four.data, last_four.size);
-	(void)mode_parse(db_text(query, 4), &record->mode);
+	row_expect(row, mode_parse(db_text(query, 4), &record->mode), "mode", 4, record->key_id);
 }
 
 static int find_key_number(struct db_connection *connection, struct slice key_id, int64_t *ret_key,

@@ -1,4 +1,4 @@
-#include "store/internal.h"
+#include "store/transaction.h"
 
 int store_find_key(struct store *store, const struct sha256 *key_hash, struct key_identity *ret,
                    struct error *error)
@@ -15,9 +15,11 @@ int store_find_key(struct store *store, const struct sha256 *key_hash, struct ke
 				"AND channel_configs.channel = api_keys.channel "
 				"AND channel_configs.version = channels.config_version WHERE key_hash = $1");
 	db_bind_blob(query, key_hash->bytes, SHA256_SIZE);
+	struct row row = {.query = query};
+	struct key_identity key = {0};
 	bool found = db_step(query);
 	if (found) {
-		struct key_identity key = {
+		key = (struct key_identity){
 			.account = db_integer(query, 0),
 			.channel = db_integer(query, 1),
 			.key = db_integer(query, 2),
@@ -30,14 +32,16 @@ int store_find_key(struct store *store, const struct sha256 *key_hash, struct ke
 		store_copy_id(key.account_id, db_text(query, 3));
 		store_copy_id(key.channel_id, db_text(query, 4));
 		store_copy_id(key.key_id, db_text(query, 5));
-		found = mode_parse(db_text(query, 6), &key.mode) &&
-		        modality_parse(db_text(query, 7), &key.modality);
+		row_expect(&row, mode_parse(db_text(query, 6), &key.mode), "mode", 6, key.key_id);
+		row_expect(&row, modality_parse(db_text(query, 7), &key.modality), "modality", 7,
+		           key.channel_id);
 		key.chain = chain_number(key.channel, key.mode);
-		*ret = key;
 	}
-	int result = db_end(query, error);
+	int result = row_result(&row, found, error);
 	db_give(reader);
-	return result ? result : found ? OK : ERR_NOT_FOUND;
+	if (!result)
+		*ret = key;
+	return result;
 }
 
 static char *copy_column(struct arena *arena, struct db_query *query, int column)
@@ -79,7 +83,7 @@ static int read_configs(struct db_connection *reader, struct arena *arena, struc
 			.supplementary_info = copy_column(arena, query, 6),
 		};
 		if (!modality_parse(db_text(query, 2), &config->facts.modality))
-			result = ERR_CORRUPT;
+			result = unknown_text("modality", db_text(query, 2), channel->channel_id, error);
 		if (!config->facts.name || !config->facts.declarant)
 			result = ERR_NO_MEMORY;
 		config->hash = store_sha256(db_blob(query, 7));

@@ -146,7 +146,8 @@ static void read_channel(struct row *row, struct channel_record *record)
 	};
 	store_copy_id(record->channel_id, db_text(query, 2));
 	store_copy_id(record->account_id, db_text(query, 3));
-	(void)modality_parse(db_text(query, 6), &record->modality);
+	row_expect(row, modality_parse(db_text(query, 6), &record->modality), "modality", 6,
+	           record->channel_id);
 }
 
 int store_find_channel(struct store *store, struct slice channel_id, struct arena *arena,
@@ -232,7 +233,10 @@ static int load_config(struct db_connection *connection, int64_t account, int64_
 		                                       .declarant = row_string(&row, 5),
 		                                       .supplementary_info = row_string(&row, 6)},
 		                             .has_events = db_integer(row.query, 7) > 0};
-		(void)modality_parse(db_text(row.query, 2), &ret->facts.modality);
+		char id[ID_SIZE];
+		store_copy_id(id, channel_id);
+		row_expect(&row, modality_parse(db_text(row.query, 2), &ret->facts.modality), "modality", 2,
+		           id);
 	}
 	return row_end(&row, found, MSG_STORE_NO_CHANNEL, channel_id, error);
 }

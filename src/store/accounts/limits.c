@@ -97,7 +97,10 @@ static void read_limit(struct row *row, struct limit_record *record)
 	store_copy_id(record->account_id, db_text(query, 1));
 	store_copy_id(record->channel_id, db_text(query, 2));
 	store_copy_id(record->key_id, db_text(query, 3));
-	(void)period_parse(db_text(query, 4), &record->period);
+	row_expect(row, period_parse(db_text(query, 4), &record->period), "period", 4,
+	           record->limit_id);
+	row_expect(row, record->block || slice_is(db_text(query, 6), "warn"), "action", 6,
+	           record->limit_id);
 }
 
 int store_list_limits(struct store *store, struct slice account_id, struct slice channel_id,

@@ -66,7 +66,10 @@ void read_certification_row(struct row *row, struct certification *certification
 	};
 	store_copy_id(certification->certification_id, db_text(query, 5));
 	store_copy_id(certification->channel_id, db_text(query, 6));
-	certification_status_parse(db_text(query, 7), &certification->status);
+	row_expect(row, certification_status_parse(db_text(query, 7), &certification->status), "status",
+	           7, certification->certification_id);
+	row_expect(row, slice_is(db_text(query, 11), "es") || slice_is(db_text(query, 11), "en"),
+	           "language", 11, certification->certification_id);
 	copy_code(certification->verification_code, db_text(query, 20));
 	store_copy_id(certification->incident_id, db_text(query, 21));
 }
@@ -126,10 +129,7 @@ int store_list_certifications(struct store *store, int64_t account, int64_t chai
 	while (!row.failed && db_step(row.query) &&
 	       (item = list_add(&row, &items, &count, &more, limit, sizeof *item)))
 		read_certification_row(&row, item);
-	result = db_end(row.query, error);
-	if (!result && row.failed)
-		result = error_cause(error, ERR_NO_MEMORY, "list of certifications");
-	result = end_read(connection, result);
+	result = end_read(connection, row_result(&row, true, error));
 	if (result)
 		return result;
 	*ret_items = items;

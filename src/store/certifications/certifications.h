@@ -19,7 +19,8 @@ enum certification_status {
 	CERTIFICATION_FAILED,
 };
 const char *certification_status_text(enum certification_status status);
-bool certification_status_parse(struct slice text, enum certification_status *ret_status);
+bool certification_status_parse(struct slice text, enum certification_status *ret_status)
+	MUST_CHECK;
 
 struct certification {
 	int64_t account;

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "store/events/register_batch.h"
+#include "store/transaction.h"
 
 int register_read_head(struct batch *batch, struct db_query *query, struct loaded_chain *loaded)
 {
@@ -146,7 +147,7 @@ static int load_limits(struct batch *batch, struct db_query *count_query,
 		"LEFT JOIN api_keys ON api_keys.key = consumption_limits.key "
 		"WHERE consumption_limits.account = $1");
 	db_bind_integer(query, account->account);
-	while (account->limit_count < count && db_step(query)) {
+	while (account->limit_count < count && !result && db_step(query)) {
 		const struct ledger_chain *chain = chain_of_channel(account, db_integer(query, 1));
 		if (!chain)
 			continue;
@@ -159,13 +160,16 @@ static int load_limits(struct batch *batch, struct db_query *count_query,
 		limit->channel_id = chain->channel_id;
 		limit->key = db_integer(query, 2);
 		limit->key_id = arena_copy(batch->arena, key_id.data, key_id.size);
-		period_parse(db_text(query, 3), &limit->period);
 		limit->max_events = db_integer(query, 4);
 		limit->block = slice_is(db_text(query, 5), "block");
 		snprintf(limit->notified_period, sizeof limit->notified_period, "%.*s", (int)notified.size,
 		         notified.data);
 		if (!limit->limit_id || !limit->key_id)
 			result = ERR_NO_MEMORY;
+		else if (!period_parse(db_text(query, 3), &limit->period))
+			result = unknown_text("period", db_text(query, 3), limit->limit_id, error);
+		else if (!limit->block && !slice_is(db_text(query, 5), "warn"))
+			result = unknown_text("action", db_text(query, 5), limit->limit_id, error);
 	}
 	int ended = db_end(query, error);
 	if (ended || result)

@@ -14,6 +14,8 @@ static void read_billing(struct row *row, int column, struct billing *billing)
 		.payment_method = row_string(row, column + 4),
 	};
 	billing->own_region = region_parse(db_text(query, column + 1), &billing->region);
+	row_expect(row, billing->own_region || db_is_null(query, column + 1), "region", column + 1,
+	           "billing");
 	if (!billing->own_region && billing->country)
 		billing->region = country_region(slice_of(billing->country));
 	billing->has_region = billing->own_region || billing->country;
@@ -120,7 +122,8 @@ int read_pack_row(struct db_connection *connection, struct slice pack_id, struct
 			.withdrawn = !db_is_null(row.query, 6),
 		};
 		store_copy_id(ret->pack_id, db_text(row.query, 1));
-		(void)currency_parse(db_text(row.query, 5), &ret->currency);
+		row_expect(&row, currency_parse(db_text(row.query, 5), &ret->currency), "currency", 5,
+		           ret->pack_id);
 	}
 	return row_end(&row, found, MSG_STORE_NO_PACK, pack_id, error);
 }
@@ -219,7 +222,8 @@ static void read_pack(struct row *row, struct pack_record *record)
 	};
 	store_copy_id(record->pack_id, db_text(query, 2));
 	store_copy_id(record->account_id, db_text(query, 3));
-	(void)currency_parse(db_text(query, 7), &record->currency);
+	row_expect(row, currency_parse(db_text(query, 7), &record->currency), "currency", 7,
+	           record->pack_id);
 }
 
 int store_find_pack(struct store *store, struct slice pack_id, struct arena *arena,

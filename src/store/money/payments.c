@@ -136,7 +136,12 @@ static void read_payment(struct row *row, struct payment *payment)
 	snprintf(payment->idempotency_key, sizeof payment->idempotency_key, "%.*s", (int)key.size,
 	         key.data);
 	store_copy_id(payment->sale_id, db_text(query, 9));
-	(void)currency_parse(db_text(query, 11), &payment->currency);
+	row_expect(row, slice_is(db_text(query, 3), action_names[payment->action]), "action", 3,
+	           payment->idempotency_key);
+	row_expect(row, payment->waiting || slice_is(db_text(query, 5), "due"), "state", 5,
+	           payment->idempotency_key);
+	row_expect(row, currency_parse(db_text(query, 11), &payment->currency), "currency", 11,
+	           payment->idempotency_key);
 }
 
 /* With the next_try_at it was seen with. */
@@ -171,9 +176,28 @@ static int find_due(struct store *store, const char *holder, const char *provide
 		*ret_seen_us = db_integer(row.query, 8);
 	}
 	result = row_result(&row, found, error);
-	if (!result)
+	if (!result || result == ERR_CORRUPT)
 		*ret = payment;
 	return end_read(connection, result);
+}
+
+/* One that cannot be read keeps none of the others from its turn. */
+static void pass_over(struct store *store, const struct payment *payment, int64_t next_us)
+{
+	struct error error = {0};
+	struct db_connection *connection;
+	int result = begin_write(store, &connection, &error);
+	if (result)
+		return;
+	struct db_query *query =
+		db_query(connection, "UPDATE payments SET lease = NULL, next_try_at = $3"
+	                         " WHERE account = $1 AND number = $2 AND attempts = $4");
+	db_bind_integer(query, payment->account);
+	db_bind_integer(query, payment->number);
+	db_bind_integer(query, next_us);
+	db_bind_integer(query, payment->attempts);
+	/* It is told all the same, and met again. */
+	(void)!end_write_of_one(connection, query, &error);
 }
 
 int store_claim_payment(struct store *store, const char *holder, const char *provider,
@@ -183,6 +207,8 @@ int store_claim_payment(struct store *store, const char *holder, const char *pro
 	struct payment payment;
 	int64_t seen_us;
 	int result = find_due(store, holder, provider, now_us, arena, &payment, &seen_us, error);
+	if (result == ERR_CORRUPT)
+		pass_over(store, &payment, now_us + lease_us);
 	if (result)
 		return result;
 	struct db_connection *connection;

@@ -150,8 +150,10 @@ static void read_purchase(struct row *row, struct purchase_record *record)
 	store_copy_id(record->sale_id, db_text(query, 0));
 	store_copy_id(record->account_id, db_text(query, 1));
 	store_copy_id(record->pack_id, db_text(query, 2));
-	(void)currency_parse(db_text(query, 7), &record->currency);
-	(void)purchase_state_parse(db_text(query, 10), &record->state);
+	row_expect(row, currency_parse(db_text(query, 7), &record->currency), "currency", 7,
+	           record->sale_id);
+	row_expect(row, purchase_state_parse(db_text(query, 10), &record->state), "state", 10,
+	           record->sale_id);
 }
 
 int store_find_purchase(struct store *store, struct slice sale_id, struct arena *arena,
@@ -271,8 +273,10 @@ int read_purchase_row(struct money *money, int64_t number, struct purchase_row *
 		};
 		store_copy_id(ret->sale_id, db_text(row.query, 0));
 		store_copy_id(ret->pack_id, db_text(row.query, 1));
-		(void)currency_parse(db_text(row.query, 5), &ret->currency);
-		(void)purchase_state_parse(db_text(row.query, 6), &ret->state);
+		row_expect(&row, currency_parse(db_text(row.query, 5), &ret->currency), "currency", 5,
+		           ret->sale_id);
+		row_expect(&row, purchase_state_parse(db_text(row.query, 6), &ret->state), "state", 6,
+		           ret->sale_id);
 	}
 	return row_end(&row, found, MSG_STORE_NO_SALE, slice_of(""), error);
 }
