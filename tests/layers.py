@@ -25,7 +25,7 @@ MAY_INCLUDE = {
 }
 # A folder's other headers are its own.
 PUBLIC = {
-    "base": {"arena.h", "base64.h", "buf.h", "clock.h", "confine.h", "digest.h", "durable.h", "error.h", "file.h",
+    "base": {"arena.h", "base64.h", "buf.h", "child.h", "clock.h", "confine.h", "digest.h", "durable.h", "error.h", "file.h",
              "json.h", "json_reader.h", "log.h", "must_check.h", "percent.h", "schedule.h", "thread.h", "utf8.h"},
     "net": {"address.h", "http.h", "http_many.h", "mail.h"},
     "db": {"db.h", "schema.h"},
@@ -40,7 +40,7 @@ PUBLIC = {
              "signer.h", "signer_log.h",
              "timestamp.h", "tree.h", "trust.h", "validation.h"},
     "payment": {"payment.h"},
-    "proof": {"archive.h", "extract.h", "pdf_sign.h", "renderer.h", "report.h", "verify.h"},
+    "proof": {"archive.h", "extract.h", "pdf_sign.h", "renderer.h", "report.h", "verifier.h", "verify.h"},
     "service": {"admin.h", "admin_socket.h", "backup.h", "history.h", "issue_attempt.h", "list.h",
                 "mailing.h", "metrics.def", "purchase.h", "seal_round.h", "service.h", "settings.h",
                 "settings.def", "signers.h", "sweep.h", "webhook.h"},

@@ -7,6 +7,7 @@
 #ifndef BASE_CONFINE_H
 #define BASE_CONFINE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/error.h"
@@ -33,5 +34,17 @@ struct confine_call {
  * writing what is open, and ending. No new privileges can be had any more, either. ERR_REFUSED with
  * the cause. */
 int confine_calls(const struct confine_call *calls, size_t count, struct error *error) MUST_CHECK;
+
+/* What of the file system stays readable; everything else is out of reach, and nothing can be
+ * changed. What is open stays open. */
+struct confine_place {
+	const char *path; /* one that is not there needs no leave */
+	bool below;       /* a directory, and all in it */
+};
+/* ERR_INTERNAL with the cause. *ret_confined: false where the kernel has no Landlock (5.13), which
+ * is no error: what this user may read stays readable. */
+int confine_files(const struct confine_place *places, size_t count, bool *ret_confined,
+                  struct error *error) MUST_CHECK;
+bool confine_knows_files(void);
 
 #endif

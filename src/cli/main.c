@@ -7,6 +7,7 @@
 
 #include "base/confine.h"
 #include "cli/command.h"
+#include "proof/verifier.h"
 
 #define NAME_SIZE 64
 #define USAGE_COLUMN 34
@@ -226,6 +227,8 @@ int main(int argc, char **argv)
 	struct command_line line = {.sources = {.environment = environ}};
 	umask(0077); /* stores, keys and their copies are this user's alone */
 	struct error error = {0};
+	if (argc > 0 && strcmp(argv[0], VERIFIER_NAME) == 0)
+		verifier_run();
 	error.code = confine_memory(&error); /* settings and the store hold secrets */
 	if (error.code)
 		return command_fail(&line, &error);

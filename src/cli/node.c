@@ -30,7 +30,6 @@
 #define END_BY_FORCE_S 29
 #define LOOK_AGAIN_NS 200000000
 #define LIST_MEMORY_MAX ((size_t)64 * 1024)
-#define TRUST_MAX ((size_t)4 << 20)
 
 struct node {
 	const struct settings *settings;
@@ -324,12 +323,8 @@ uint16_t node_monitor_port(const struct node *node)
 int node_write_trust(struct node *node, struct error *error)
 {
 	BUF_AUTO struct buf roots;
-	buf_init(&roots, TRUST_MAX);
-	buf_add_slice(&roots, signer_trust(node->signer));
-	authorities_trust(node->authorities, &roots);
-	int result = signers_add_roots(node->service.store, &roots, error);
-	if (!result)
-		result = buf_check(&roots);
+	buf_init(&roots, SERVICE_TRUST_MAX);
+	int result = service_trust(&node->service, &roots, error);
 	if (result)
 		return result;
 	char path[PATH_MAX];
@@ -340,7 +335,7 @@ int node_write_trust(struct node *node, struct error *error)
 bool node_knows_root(const struct node *node)
 {
 	BUF_AUTO struct buf roots;
-	buf_init(&roots, TRUST_MAX);
+	buf_init(&roots, SERVICE_TRUST_MAX);
 	return !trust_add_roots(signer_certificates(node->signer), &roots, NULL) && roots.size > 0;
 }
 

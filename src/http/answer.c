@@ -4,7 +4,9 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "http/header.h"
 #include "http/internal.h"
+#include "http/html.h"
 #include "http/object_stream.h"
 
 #define RETRY_AFTER_DEFAULT 2
@@ -78,13 +80,20 @@ void answer_error(struct exchange *exchange, int code)
 	json_text(&writer, "doc_url", doc_url);
 	json_text(&writer, "incident_id", *incident_id ? incident_id : NULL);
 	json_end_object(&writer);
+	bool as_page = exchange->operation && exchange->operation->page &&
+	               !header_prefers_json(exchange->head.accept);
+	if (as_page && !buf_check(&exchange->out))
+		html_error(exchange, status);
 	/* What cannot even be said is a fault of ours. */
 	if (buf_check(&exchange->out) && status < 500)
 		status = error_http_status(ERR_NO_MEMORY);
 	if (buf_check(&exchange->out))
 		answer_with(exchange, status, NULL, (struct slice){"", 0});
 	else
-		answer_with(exchange, status, "application/json", buf_slice(&exchange->out));
+		answer_with(exchange, status, as_page ? HTML_TYPE : "application/json",
+		            buf_slice(&exchange->out));
+	if (as_page)
+		html_headers(exchange);
 	struct answer *answer = &exchange->answer;
 	if (error->retry_after_seconds > 0)
 		answer->retry_after_seconds = error->retry_after_seconds;

@@ -2,9 +2,11 @@
 #ifndef HTTP_EMBEDDED_H
 #define HTTP_EMBEDDED_H
 
-#include <stddef.h>
+#include "base/buf.h"
 
-extern const char embedded_openapi[], embedded_style[], embedded_script[];
-extern const size_t embedded_openapi_size, embedded_style_size, embedded_script_size;
+extern const struct slice embedded_openapi, embedded_style, embedded_script;
+/* The faces of the reports, as far as pages need them (subset_font.py). */
+extern const struct slice embedded_sans, embedded_sans_bold, embedded_serif, embedded_serif_bold,
+	embedded_mono;
 
 #endif

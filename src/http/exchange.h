@@ -25,6 +25,7 @@ struct key_lookup;
 struct route;
 struct operation;
 struct upload;
+struct checked_file;
 
 #define OUT_MAX ((size_t)4 * 1024 * 1024)
 #define EXTRA_HEADERS_MAX 8
@@ -109,7 +110,8 @@ struct exchange {
 	uint64_t body_owner;  /* in whose share */
 	size_t body_limit;
 	uint64_t body_seen;
-	struct upload *upload; /* a file that comes */
+	struct upload *upload;        /* a file that comes */
+	struct checked_file *checked; /* one that comes to be checked */
 
 	struct task task;
 	struct loop_item item;

@@ -170,6 +170,8 @@ static int64_t address_rate(const struct exchange *exchange)
 static bool rate_by_address(struct exchange *exchange, bool open)
 {
 	int64_t rate = address_rate(exchange);
+	if (open && exchange->operation->costs > 1) /* in a bucket of its own */
+		rate = (rate + exchange->operation->costs - 1) / exchange->operation->costs;
 	unsigned bucket = open ? 1 + exchange->operation->bucket : 0;
 	if (exchange->loop->is_operators)
 		return true;

@@ -17,6 +17,7 @@
 #define OPERATOR_WORKERS 2
 #define CONTENT_WORKERS 4         /* for what waits for the disk */
 #define REMOTE_CONTENT_WORKERS 16 /* for content across a network */
+#define CHECK_WORKERS 1           /* for what takes a processor for seconds */
 #define WORKER_QUEUE_MAX 512
 #define RATE_BUCKETS 65536
 
@@ -36,11 +37,14 @@ struct http_server {
 	struct metrics metrics;
 	struct rate_limiter *limiter;
 	struct shares *bodies; /* what is held of them, by whose they are */
+	struct shares *checks; /* files that come to be checked, or are; under bodies_lock */
+	int check_count;
 	pthread_mutex_t bodies_lock;
 	struct worker_pool *workers;
 	struct worker_pool *content_workers;
 	struct worker_pool *key_workers;
 	struct worker_pool *operator_workers;
+	struct worker_pool *check_workers;
 	struct network_list trusted_proxies;
 	uint64_t address_salt[2];
 	/* Header names with the service's prefix, for keys and scenarios. */
@@ -96,6 +100,10 @@ void reader_discard(struct http_server *server, struct content_reader *reader); 
 void object_discard(struct http_server *server, const char name[CONTENT_NAME_MAX]);
 
 void upload_free(struct upload *upload); /* NULL-safe */
+
+/* ---- check_file.c ---- */
+size_t checked_file_held(const struct checked_file *file); /* NULL-safe */
+void checked_file_free(struct checked_file *file);         /* NULL-safe */
 
 /* Runs `work` of the operation on a worker, or answers 503. */
 void work_submit(struct exchange *exchange);

@@ -4,32 +4,41 @@
 #include "http/embedded.h"
 #include "http/internal.h"
 
-static struct slice embedded(const char *data, size_t size)
-{
-	return slice_make(data, size);
-}
+#define FACE_CACHE "public, max-age=604800"
 
 static bool openapi(struct exchange *exchange)
 {
-	answer_with(exchange, 200, "application/yaml; charset=utf-8",
-	            embedded(embedded_openapi, embedded_openapi_size));
+	answer_with(exchange, 200, "application/yaml; charset=utf-8", embedded_openapi);
 	answer_header(exchange, "X-Content-Type-Options", "nosniff");
 	return true;
 }
 
+static const struct {
+	const char *name;
+	const char *type;
+	const struct slice *content;
+	const char *cache;
+} assets[] = {
+	{"verify.css", "text/css; charset=utf-8", &embedded_style, NULL},
+	{"verify.js", "text/javascript; charset=utf-8", &embedded_script, NULL},
+	{"noto-sans.woff", "font/woff", &embedded_sans, FACE_CACHE},
+	{"noto-sans-bold.woff", "font/woff", &embedded_sans_bold, FACE_CACHE},
+	{"noto-serif.woff", "font/woff", &embedded_serif, FACE_CACHE},
+	{"noto-serif-bold.woff", "font/woff", &embedded_serif_bold, FACE_CACHE},
+	{"dejavu-sans-mono.woff", "font/woff", &embedded_mono, FACE_CACHE},
+};
+
 static bool asset(struct exchange *exchange)
 {
-	if (slice_is(exchange->arguments[0], "verify.css")) {
-		answer_with(exchange, 200, "text/css; charset=utf-8",
-		            embedded(embedded_style, embedded_style_size));
-	} else if (slice_is(exchange->arguments[0], "verify.js")) {
-		answer_with(exchange, 200, "text/javascript; charset=utf-8",
-		            embedded(embedded_script, embedded_script_size));
-	} else {
-		answer_error(exchange, error_set(&exchange->error, ERR_NOT_FOUND, MSG_HTTP_PATH, NULL));
+	for (size_t i = 0; i < sizeof assets / sizeof *assets; i++) {
+		if (!slice_is(exchange->arguments[0], assets[i].name))
+			continue;
+		answer_with(exchange, 200, assets[i].type, *assets[i].content);
+		exchange->answer.cache = assets[i].cache;
+		answer_header(exchange, "X-Content-Type-Options", "nosniff");
 		return true;
 	}
-	answer_header(exchange, "X-Content-Type-Options", "nosniff");
+	answer_error(exchange, error_set(&exchange->error, ERR_NOT_FOUND, MSG_HTTP_PATH, NULL));
 	return true;
 }
 
@@ -75,8 +84,9 @@ static bool error_docs(struct exchange *exchange)
 	const struct http_server *server = exchange->server;
 	answer_with(exchange, 200, "text/html; charset=utf-8",
 	            slice_make(server->error_docs, server->error_docs_size));
-	answer_header(exchange, "Content-Security-Policy",
-	              "default-src 'none'; style-src 'self'; base-uri 'none'; frame-ancestors 'none'");
+	answer_header(
+		exchange, "Content-Security-Policy",
+		"default-src 'none'; style-src 'self'; font-src 'self'; base-uri 'none'; frame-ancestors 'none'");
 	answer_header(exchange, "X-Content-Type-Options", "nosniff");
 	return true;
 }

@@ -30,6 +30,7 @@ void exchange_free(struct exchange *exchange)
 		return;
 	body_release(exchange);
 	upload_free(exchange->upload);
+	checked_file_free(exchange->checked);
 	answer_drop_object(exchange);
 	buf_free(&exchange->body);
 	buf_free(&exchange->canonical);
@@ -55,6 +56,8 @@ static void exchange_reset(struct exchange *exchange)
 	body_release(exchange);
 	upload_free(exchange->upload);
 	exchange->upload = NULL;
+	checked_file_free(exchange->checked);
+	exchange->checked = NULL;
 	answer_drop_object(exchange);
 	trim(&exchange->body);
 	trim(&exchange->canonical);
@@ -234,12 +237,18 @@ static int submit(struct exchange *exchange, struct worker_pool *workers)
 	return error_cause(&exchange->error, ERR_UNAVAILABLE, "the work queue is full");
 }
 
+static struct worker_pool *workers_for(const struct exchange *exchange)
+{
+	const struct operation *operation = exchange->operation;
+	return operation->checks    ? exchange->server->check_workers
+	       : operation->content ? exchange->server->content_workers
+	                            : exchange->loop->workers;
+}
+
 void work_submit(struct exchange *exchange)
 {
-	bool content = exchange->operation->content;
 	loop_wait(exchange);
-	int result =
-		submit(exchange, content ? exchange->server->content_workers : exchange->loop->workers);
+	int result = submit(exchange, workers_for(exchange));
 	if (!result)
 		return;
 	answer_error(exchange, result);
@@ -268,6 +277,8 @@ void request_refuse(struct exchange *exchange, int code)
 	answer_error(exchange, code);
 	upload_free(exchange->upload);
 	exchange->upload = NULL;
+	checked_file_free(exchange->checked);
+	exchange->checked = NULL;
 	buf_free(&exchange->body);
 	body_release(exchange);
 	if (worth_swallowing(exchange, code)) {

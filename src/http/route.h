@@ -12,6 +12,9 @@ enum scenario_effect { SCENARIO_NONE, SCENARIO_EVENT, SCENARIO_CERTIFICATION };
 struct operation {
 	bool open;       /* needs no key; counted by client address */
 	unsigned bucket; /* open: which one of the address; 0: that of public pages and downloads */
+	unsigned costs;  /* open: as many requests; 0: one */
+	bool page;       /* for people: errors are pages too, unless JSON is preferred */
+	bool checks;     /* its work checks a file that was handed in */
 	bool content;    /* its work reads content, which may be across a network */
 	bool writes;     /* refused while the channel or account is suspended */
 	enum scenario_effect scenario;
@@ -49,7 +52,8 @@ extern const struct operation operation_register, operation_list_events, operati
 	operation_get_content, operation_get_evidence_record, operation_get_channel,
 	operation_get_balance, operation_certify, operation_list_certifications,
 	operation_get_certification, operation_download, operation_get_signers, operation_openapi,
-	operation_verify, operation_verify_code, operation_verify_asset, operation_error_docs,
-	operation_payment_notice, operation_live, operation_ready, operation_metrics;
+	operation_verify, operation_verify_code, operation_verify_asset, operation_check_file,
+	operation_error_docs, operation_payment_notice, operation_live, operation_ready,
+	operation_metrics;
 
 #endif

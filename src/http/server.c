@@ -97,10 +97,11 @@ static bool start_workers(struct http_server *server)
 	server->workers = worker_pool_start(WORKERS, WORKER_QUEUE_MAX);
 	server->key_workers = worker_pool_start(KEY_WORKERS, WORKER_QUEUE_MAX);
 	server->operator_workers = worker_pool_start(OPERATOR_WORKERS, WORKER_QUEUE_MAX);
+	server->check_workers = worker_pool_start(CHECK_WORKERS, WORKER_QUEUE_MAX);
 	server->content_workers =
 		worker_pool_start(remote ? REMOTE_CONTENT_WORKERS : CONTENT_WORKERS, WORKER_QUEUE_MAX);
 	return server->workers && server->key_workers && server->operator_workers &&
-	       server->content_workers;
+	       server->check_workers && server->content_workers;
 }
 
 static int start_operators_loop(struct http_server *server, struct error *error)
@@ -126,7 +127,9 @@ static int start(struct http_server *server, struct error *error)
 		return result;
 	server->limiter = rate_limiter_create(RATE_BUCKETS);
 	server->bodies = shares_create();
-	if (!server->limiter || !server->bodies || !start_workers(server) || error_docs_make(server))
+	server->checks = shares_create();
+	if (!server->limiter || !server->bodies || !server->checks || !start_workers(server) ||
+	    error_docs_make(server))
 		return error_cause(error, ERR_NO_MEMORY, "no memory or threads for HTTP");
 	result = listen_on("service.listen", settings->service_listen, &server->listen_descriptor,
 	                   &server->port, error);
@@ -202,6 +205,7 @@ void http_stop(struct http_server *server)
 	worker_pool_stop(server->workers);
 	worker_pool_stop(server->key_workers);
 	worker_pool_stop(server->operator_workers);
+	worker_pool_stop(server->check_workers);
 	worker_pool_stop(server->content_workers); /* the last, for it clears up */
 	if (server->listen_descriptor >= 0)
 		close(server->listen_descriptor);
@@ -209,6 +213,7 @@ void http_stop(struct http_server *server)
 		close(server->monitor_descriptor);
 	rate_limiter_free(server->limiter);
 	shares_free(server->bodies);
+	shares_free(server->checks);
 	pthread_mutex_destroy(&server->bodies_lock);
 	free(server->error_docs);
 	free(server);

@@ -3,33 +3,23 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/landlock.h>
-#include <poll.h>
-#include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/pidfd.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/clock.h"
+#include "base/child.h"
+#include "base/confine.h"
 #include "base/file.h"
 #include "proof/renderer_process.h"
 #include "proof/renderer_identity.h"
 #include "proof/report_wire.h"
-
-#define TEXT(number) #number
-#define PATH_OF_FILE(number) "/proc/self/fd/" TEXT(number)
 
 struct drawing {
 	int facts;  /* what it reads */
 	int report; /* what it writes */
 	int told;   /* the pipe's end for reading */
 	int tell;
-	pid_t child;
 };
 
 static int make_facts(const struct report_facts *facts, enum language language,
@@ -44,40 +34,6 @@ static int make_facts(const struct report_facts *facts, enum language language,
 	if (drawing->facts < 0 || pwrite(drawing->facts, wire.data, wire.size, 0) != (ssize_t)wire.size)
 		return error_cause(error, ERR_NO_MEMORY, "the facts of a report: %s", strerror(errno));
 	return OK;
-}
-
-static int spawn(int program, struct drawing *drawing, struct error *error)
-{
-	static char *const environment[] = {NULL};
-	char *const words[] = {RENDERER_NAME, RENDERER_IDENTITY, NULL};
-	posix_spawn_file_actions_t actions;
-	posix_spawnattr_t attributes;
-	sigset_t signals;
-	if (posix_spawn_file_actions_init(&actions) != 0)
-		return ERR_NO_MEMORY;
-	if (posix_spawnattr_init(&attributes) != 0) {
-		posix_spawn_file_actions_destroy(&actions);
-		return ERR_NO_MEMORY;
-	}
-	sigfillset(&signals);
-	posix_spawnattr_setsigdefault(&attributes, &signals);
-	sigemptyset(&signals);
-	posix_spawnattr_setsigmask(&attributes, &signals);
-	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-	int failed = posix_spawn_file_actions_adddup2(&actions, drawing->facts, STDIN_FILENO) ||
-	             posix_spawn_file_actions_adddup2(&actions, drawing->report, STDOUT_FILENO) ||
-	             posix_spawn_file_actions_adddup2(&actions, drawing->tell, STDERR_FILENO) ||
-	             posix_spawn_file_actions_adddup2(&actions, program, RENDERER_PROGRAM_FILE) ||
-	             posix_spawn_file_actions_addclosefrom_np(&actions, RENDERER_PROGRAM_FILE + 1);
-	if (!failed)
-		failed = posix_spawn(&drawing->child, PATH_OF_FILE(RENDERER_PROGRAM_FILE), &actions,
-		                     &attributes, words, environment);
-	posix_spawnattr_destroy(&attributes);
-	posix_spawn_file_actions_destroy(&actions);
-	if (!failed)
-		return OK;
-	drawing->child = -1;
-	return error_cause(error, ERR_UNAVAILABLE, "starting the renderer: %s", strerror(failed));
 }
 
 /* What it tells: an error's number, a space, the cause. It may have been taken over by the text
@@ -98,33 +54,6 @@ static int read_failure(int told, struct error *error)
 	return error_cause(error, ERR_INTERNAL, "renderer: %s", text);
 }
 
-static int wait_for(struct drawing *drawing, int timeout_ms, struct error *error)
-{
-	int64_t deadline_us = clock_monotonic_us() + timeout_ms * INT64_C(1000);
-	struct pollfd ended = {.fd = pidfd_open(drawing->child, 0), .events = POLLIN};
-	int ready = -1, status = 0;
-	while (ended.fd >= 0) {
-		int64_t left_ms = (deadline_us - clock_monotonic_us()) / 1000;
-		ready = poll(&ended, 1, left_ms > 0 ? (int)left_ms : 0);
-		if (ready >= 0 || errno != EINTR)
-			break;
-	}
-	if (ready <= 0)
-		kill(drawing->child, SIGKILL);
-	if (ended.fd >= 0)
-		close(ended.fd);
-	while (waitpid(drawing->child, &status, 0) < 0 && errno == EINTR)
-		;
-	if (ready == 0)
-		return error_cause(error, ERR_UNAVAILABLE, "the renderer did not end in time");
-	if (ready < 0)
-		return error_cause(error, ERR_UNAVAILABLE, "waiting for the renderer: %s", strerror(errno));
-	if (WIFSIGNALED(status))
-		return error_cause(error, ERR_UNAVAILABLE, "the renderer was ended by signal %d",
-		                   WTERMSIG(status));
-	return WEXITSTATUS(status) == 0 ? OK : read_failure(drawing->told, error);
-}
-
 static int open_pipe(struct drawing *drawing, struct error *error)
 {
 	int pipes[2];
@@ -135,14 +64,19 @@ static int open_pipe(struct drawing *drawing, struct error *error)
 	return OK;
 }
 
-/* Has the program read the facts and write the report; shuts both. */
+/* Has the program read the facts and write the report. */
 static int run(const struct renderer *renderer, struct drawing *drawing, struct error *error)
 {
+	char *const words[] = {"renderer", RENDERER_IDENTITY, NULL};
 	int result = open_pipe(drawing, error);
 	if (!result)
-		result = spawn(renderer->program, drawing, error);
-	if (!result)
-		result = wait_for(drawing, renderer->timeout_ms, error);
+		result = child_run(&(struct child){renderer->program,
+		                                   words,
+		                                   {drawing->facts, drawing->report, drawing->tell},
+		                                   renderer->timeout_ms},
+		                   error);
+	if (result == CHILD_FAILED)
+		result = read_failure(drawing->told, error);
 	descriptor_close(&drawing->told);
 	descriptor_close(&drawing->tell);
 	return result;
@@ -151,7 +85,7 @@ static int run(const struct renderer *renderer, struct drawing *drawing, struct 
 int renderer_draw(const struct renderer *renderer, const struct report_facts *facts,
                   enum language language, const char *path, struct error *error)
 {
-	struct drawing drawing = {-1, -1, -1, -1, -1};
+	struct drawing drawing = {-1, -1, -1, -1};
 	int result = make_facts(facts, language, &drawing, error);
 	if (!result) {
 		drawing.report = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -167,7 +101,7 @@ int renderer_draw(const struct renderer *renderer, const struct report_facts *fa
 
 bool renderer_can_be_fenced(void)
 {
-	return syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION) > 0;
+	return confine_knows_files();
 }
 
 /* ---- the program ---- */
@@ -189,7 +123,7 @@ void renderer_close(struct renderer *renderer)
 
 int renderer_check(const struct renderer *renderer, struct error *error)
 {
-	struct drawing drawing = {-1, -1, -1, -1, -1};
+	struct drawing drawing = {-1, -1, -1, -1};
 	drawing.facts = memfd_create("no facts", MFD_CLOEXEC);
 	drawing.report = memfd_create("no report", MFD_CLOEXEC);
 	int result = drawing.facts >= 0 && drawing.report >= 0

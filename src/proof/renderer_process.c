@@ -1,17 +1,11 @@
-#include <errno.h>
-#include <fcntl.h>
-#include <linux/landlock.h>
 #include <seccomp.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/arena.h"
+#include "base/child.h"
 #include "base/confine.h"
 #include "proof/renderer.h"
 #include "proof/renderer_process.h"
@@ -19,9 +13,7 @@
 #include "proof/renderer_identity.h"
 #include "proof/report_wire.h"
 
-#define READING (LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR)
-#define ALL_RIGHTS ((LANDLOCK_ACCESS_FS_MAKE_SYM << 1) - 1) /* those of the first version */
-#define FILE_MAX_BYTES ((rlim_t)128 << 20)
+#define FILE_MAX_BYTES ((size_t)128 << 20)
 
 /* The libraries draw with threads and look for fonts; what they open they only read. */
 static const struct confine_call drawing_calls[] = {
@@ -39,61 +31,14 @@ static const struct confine_call drawing_calls[] = {
 	{SCMP_SYS(rseq), CONFINE_ALWAYS},
 };
 
-static bool allow_below(int rules, const char *path, uint64_t rights)
-{
-	struct landlock_path_beneath_attr rule = {.allowed_access = rights};
-	if (!rights)
-		return true; /* none of those that are handled: the kernel takes no empty rule */
-	rule.parent_fd = open(path, O_PATH | O_CLOEXEC);
-	if (rule.parent_fd < 0)
-		return errno == ENOENT;
-	bool added = syscall(SYS_landlock_add_rule, rules, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) == 0;
-	close(rule.parent_fd);
-	return added;
-}
-
-static int fence(bool *ret_fenced, struct error *error)
-{
-	struct landlock_ruleset_attr attributes = {.handled_access_fs = ALL_RIGHTS};
-#ifdef CONSTANCIA_COUNTS_COVERAGE /* what was counted is written at the end */
-	attributes.handled_access_fs = LANDLOCK_ACCESS_FS_EXECUTE;
-#endif
-	int rules = (int)syscall(SYS_landlock_create_ruleset, &attributes, sizeof attributes, 0);
-	*ret_fenced = rules >= 0;
-	if (rules < 0)
-		return !renderer_can_be_fenced()
-		           ? OK
-		           : error_cause(error, ERR_INTERNAL, "landlock: %s", strerror(errno));
-	uint64_t reading = READING & attributes.handled_access_fs;
-	bool fenced = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-	              allow_below(rules, "/usr/share/fonts", reading) &&
-	              allow_below(rules, "/var/cache/fontconfig", reading) &&
-	              allow_below(rules, REPORT_PROFILE_PATH, reading & LANDLOCK_ACCESS_FS_READ_FILE) &&
-	              syscall(SYS_landlock_restrict_self, rules, 0) == 0;
-	int failure = errno;
-	close(rules);
-	return fenced ? OK : error_cause(error, ERR_INTERNAL, "landlock: %s", strerror(failure));
-}
-
 int renderer_confine(bool *ret_fenced, struct error *error)
 {
-	int result = fence(ret_fenced, error);
+	static const struct confine_place places[] = {
+		{"/usr/share/fonts", true}, {"/var/cache/fontconfig", true}, {REPORT_PROFILE_PATH, false}};
+	int result = confine_files(places, sizeof places / sizeof *places, ret_fenced, error);
 	return result
 	           ? result
 	           : confine_calls(drawing_calls, sizeof drawing_calls / sizeof *drawing_calls, error);
-}
-
-/* Neither a loop nor a report that grows without end gets far. */
-static int bound(struct error *error)
-{
-	struct rlimit seconds = {RENDERER_TIMEOUT_S, RENDERER_TIMEOUT_S};
-	struct rlimit file = {FILE_MAX_BYTES, FILE_MAX_BYTES};
-	close(RENDERER_PROGRAM_FILE);
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	prctl(PR_SET_NAME, "renderer");
-	(void)setrlimit(RLIMIT_CPU, &seconds);
-	(void)setrlimit(RLIMIT_FSIZE, &file);
-	return confine_memory(error); /* executing has undone what the service did */
 }
 
 /* Draws what the open facts say. */
@@ -126,7 +71,9 @@ static int confine_and_draw(const char *version, struct error *error)
 void renderer_run(const char *version)
 {
 	struct error error = {0};
-	int result = bound(&error);
+	/* Neither a loop nor a report that grows without end gets far. */
+	int result = child_bound(
+		&(struct child_bounds){"renderer", RENDERER_TIMEOUT_S, FILE_MAX_BYTES, 0}, &error);
 	if (!result)
 		result = confine_and_draw(version, &error);
 	if (result)

@@ -4,9 +4,6 @@
 
 #include "base/error.h"
 
-/* Where the program's executable is open when it starts; the first of all that are not its own. */
-#define RENDERER_PROGRAM_FILE 3
-
 /* Reads the facts and draws the report; no facts, no report. `version` is that of the program which
  * asks, and must be this one's. Ends the process. */
 _Noreturn void renderer_run(const char *version);

@@ -141,7 +141,8 @@ int verify_read_roots(const char *path, struct buf *out, struct error *error) MU
 /* 0 valid, 1 not valid, 2 could not be checked. */
 int verify_exit_code(const struct verify_result *result);
 /* For people (findings in English, the summary in English and Spanish), or one JSON document:
- * {"as_of","authorities":[{"first_gen_time","issuer","last_gen_time","not_after","not_before","sha256",
+ * {"as_of","authorities":[{"first_gen_time","issuer","issuer_name","last_gen_time",
+ * "name","not_after","not_before","sha256",
  * "subject","timestamps"}],"checked":{…},"could_not_check","evidence_records":[{"covers":[path],
  * "exists_since","path","timestamps":[{"algorithm","authority","chain","gen_time","number"}],
  * "valid_until"}],"findings":[{"path","what","where"}],"longest_delay":{"gen_time","microseconds",

@@ -25,7 +25,7 @@ struct pair_state {
 	int64_t widest_us;
 	char round_id[CHAIN_ROUND_ID_MAX]; /* where that was */
 	int64_t gen_times_us[ARCHIVE_TOKENS_MAX];
-	char subjects[ARCHIVE_TOKENS_MAX][SUBJECT_SIZE];
+	char names[ARCHIVE_TOKENS_MAX][SUBJECT_SIZE];
 };
 
 /* Of the stream that validates timestamps. */

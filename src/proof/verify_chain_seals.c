@@ -42,7 +42,7 @@ static void compare_tokens(struct chain *chain, const char *round_id,
 	snprintf(pairs->round_id, sizeof pairs->round_id, "%s", round_id);
 	for (size_t i = 0; i < ARCHIVE_TOKENS_MAX; i++) {
 		pairs->gen_times_us[i] = facts[i].gen_time_us;
-		memcpy(pairs->subjects[i], facts[i].authority.subject, sizeof pairs->subjects[i]);
+		memcpy(pairs->names[i], facts[i].authority.name, sizeof pairs->names[i]);
 	}
 }
 
@@ -58,8 +58,8 @@ void chain_tell_pairs(struct chain *chain)
 		verify_add(chain->run, VERIFY_WARNING, path, "",
 		           "the two timestamps of %" PRIu64 " rounds diverge, so one of the two times is "
 		           "wrong; most in round %s, by %s: %s by %s, %s by %s",
-		           pairs->divergent, pairs->round_id, span, times[0], pairs->subjects[0], times[1],
-		           pairs->subjects[1]);
+		           pairs->divergent, pairs->round_id, span, times[0], pairs->names[0], times[1],
+		           pairs->names[1]);
 	}
 	if (pairs->dependent > 0)
 		verify_add(chain->run, VERIFY_WARNING, path, "",

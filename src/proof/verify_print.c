@@ -31,8 +31,10 @@ static void print_identities(const struct verify_identities *list, struct json_w
 		if (at->timestamps > 0)
 			json_time(writer, "first_gen_time", at->first_gen_time_us);
 		json_text(writer, "issuer", at->certificate.issuer);
+		json_text(writer, "issuer_name", at->certificate.issuer_name);
 		if (at->timestamps > 0)
 			json_time(writer, "last_gen_time", at->last_gen_time_us);
+		json_text(writer, "name", at->certificate.name);
 		json_time(writer, "not_after", at->certificate.not_after_us);
 		json_time(writer, "not_before", at->certificate.not_before_us);
 		json_hex(writer, "sha256", at->certificate.sha256.bytes, SHA256_SIZE);
@@ -145,7 +147,7 @@ static void tell_identities(const struct verify_identities *list, const char *la
 		time_format(identity->not_before_us, from);
 		time_format(identity->not_after_us, to);
 		fprintf(out, "%s: %s\n    issued by %s\n    valid %.10s to %.10s, SHA-256 %s\n", label,
-		        identity->subject, identity->issuer, from, to, digest);
+		        identity->name, identity->issuer_name, from, to, digest);
 		if (at->timestamps == 0)
 			continue;
 		time_format(at->first_gen_time_us, from);

@@ -26,7 +26,8 @@ static int note(struct run *run, struct verify_identities *list,
 	if (!item)
 		return ERR_NO_MEMORY;
 	item->certificate = *identity;
-	char *texts[] = {item->certificate.subject, item->certificate.issuer};
+	char *texts[] = {item->certificate.subject, item->certificate.issuer, item->certificate.name,
+	                 item->certificate.issuer_name};
 	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
 		verify_make_visible(texts[i]);
 	if (list->last)
@@ -77,8 +78,7 @@ int verify_note_signature(struct run *run, const char *path, const char *where,
 	run->unknown_signer |= !facts->trusted && !pinned;
 	if (run->options && run->options->signer_count > 0 && !pinned)
 		verify_add(run, VERIFY_WRONG, path, where,
-		           "it was signed by %s, who is none of the signers asked for",
-		           facts->signer.subject);
+		           "it was signed by %s, who is none of the signers asked for", facts->signer.name);
 	struct verify_identity *item;
 	int result = note(run, &run->result->signers, &facts->signer, &item);
 	return !result && facts->has_timestamp ? verify_note_timestamp(run, &facts->timestamp) : result;

@@ -33,10 +33,10 @@ static int conclude(const struct revocation_verdict *verdicts, size_t count, boo
 	*ret_suffices = !lack;
 	if (lack && lack->outcome == REVOCATION_REVOKED)
 		return error_cause(error, ERR_INVALID_EVIDENCE, "the certificate of %s was revoked",
-		                   lack->certificate.subject);
+		                   lack->certificate.name);
 	if (lack)
 		snprintf(cause, LEVEL_CAUSE_SIZE, "revocation data of %.200s: %s%s%.200s",
-		         lack->certificate.subject, revocation_outcome_text(lack->outcome),
+		         lack->certificate.name, revocation_outcome_text(lack->outcome),
 		         lack->cause[0] ? ", " : "", lack->cause);
 	return 0;
 }

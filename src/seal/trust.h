@@ -21,6 +21,9 @@ struct trust_roots {
 struct certificate_facts {
 	char subject[SUBJECT_SIZE]; /* RFC 2253, UTF-8 */
 	char issuer[SUBJECT_SIZE];
+	/* The same as people write them: "Common Name (Organization)", UTF-8, nothing escaped. */
+	char name[SUBJECT_SIZE];
+	char issuer_name[SUBJECT_SIZE];
 	struct sha256 sha256; /* of its DER: the fingerprint */
 	int64_t not_before_us;
 	int64_t not_after_us;

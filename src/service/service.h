@@ -160,6 +160,16 @@ int issued_file_find(struct service *service, struct slice certification_id, str
 int verification_lookup(struct service *service, struct slice code, const struct sha256 *digest,
                         struct buf *out, struct error *error) MUST_CHECK;
 
+/* PEM, appended: the roots that whoever verifies this service's evidence has to trust. Asks the
+ * store. */
+int service_trust(struct service *service, struct buf *out, struct error *error) MUST_CHECK;
+#define SERVICE_TRUST_MAX ((size_t)4 << 20)
+/* Verifies an open file that anybody may have handed in, against these roots, in a process of its
+ * own (proof/verifier.h): appends JSON as `constancia verify --json` has it. ERR_UNAVAILABLE when
+ * that could not be done to its end. Waits. */
+int service_check_file(struct service *service, int file, struct buf *out, struct error *error)
+	MUST_CHECK;
+
 /* ---- the clock (clock.c) ---- */
 /* Why live registrations are refused at this node now, wherever their chains stand. ERR_CLOCK: the
  * clock is ahead by more than seal.clock_bound, or not synchronized where seal.strict_clock asks

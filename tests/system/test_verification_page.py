@@ -1,8 +1,16 @@
 """The public page on which anyone checks a code or a file."""
 
+import http.client
+import io
+import pathlib
 import re
+import threading
+import time
+import zipfile
 
 import pytest
+
+from client import Client, form
 
 JSON = {"Accept": "application/json"}
 HTML = {"Accept": "text/html"}
@@ -106,3 +114,167 @@ def test_the_page_discloses_no_content_and_no_channel(issued, anyone):
                 .body.decode()
             assert "A declarant" not in text and "/v1/downloads" not in text
             assert issued.live.key not in text and issued.account_id not in text
+
+
+# ---- a file, checked in full ----
+
+FIXTURE = pathlib.Path(__file__).parent.parent / "support/fixtures/evidence-1/archive.zip"
+
+
+def check(client, content, headers=None, **more):
+    content_type, body = form(("file", content, "evidence.zip"))
+    return client.post("/verify", body, headers={"Content-Type": content_type, **(headers or JSON)},
+                       **more)
+
+
+def words(page):
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", page.body.decode()))
+
+
+@pytest.fixture(scope="module")
+def files(issued):
+    """Archive and English report, by mode."""
+    found = {}
+    for mode, record in issued.records.items():
+        client = issued.client(mode)
+        report, = [each for each in record["reports"] if each["languages"] == ["en"]]
+        found[mode] = {"archive": client.download(record["evidence_url"]).expect(200).body,
+                       "report": client.download(report["url"]).expect(200).body}
+    return found
+
+
+@pytest.mark.parametrize("mode", ["live", "test"])
+@pytest.mark.parametrize("kind", ["archive", "report"])
+def test_a_file_is_checked_in_full(issued, files, anyone, mode, kind):
+    told = check(anyone, files[mode][kind]).expect(200).json
+    assert told["issued"]["certification_id"] == issued.records[mode]["certification_id"]
+    found = told["verification"]
+    assert found["valid"] and found["trusted"] and not found["findings"]
+    assert found["signatures"][0]["path"] == "file"
+    assert found["checked"]["events" if kind == "archive" else "reports"] == 1
+    page = check(anyone, files[mode][kind], HTML).expect(200)
+    text = words(page)
+    assert f"This {kind} is valid" in text and "This service issued exactly this file" in text
+    assert "That what was declared is true." in text
+    for identity in found["signers"] + found["authorities"]:
+        assert identity["name"] in text and identity["sha256"] in text
+        assert "\\" not in identity["name"]
+    assert ("no probative value." in text) == (mode == "test")
+    if mode == "live":
+        assert "Who gave the time" in text and "Without this service, until" in text
+
+
+def test_the_page_about_a_file_speaks_spanish(files, anyone):
+    text = words(check(anyone, files["live"]["archive"], HTML, language="es").expect(200))
+    for wanted in ("Este archivo es válido", "Qué acredita", "Qué no acredita", "Quién firmó",
+                   "Quién dio la hora", "Hasta cuándo se puede comprobar"):
+        assert wanted in text
+    assert re.search(r"\d+ de [a-z]+ de 20\d\d, \d\d:\d\d:\d\d UTC", text)
+
+
+def test_a_damaged_file_is_not_valid_and_attests_nothing(files, anyone):
+    for kind, content in files["live"].items():
+        damaged = bytearray(content)
+        damaged[len(damaged) // 2] ^= 1
+        told = check(anyone, bytes(damaged)).expect(200).json
+        assert told["issued"] is None and not told["verification"]["valid"]
+        assert told["verification"]["findings"]
+        text = words(check(anyone, bytes(damaged), HTML).expect(200))
+        assert "This file is not valid" in text and "What is wrong" in text
+        assert "What it attests" not in text and "Who signed" not in text
+
+
+def test_evidence_of_another_service_is_not_this_ones(anyone):
+    told = check(anyone, FIXTURE.read_bytes()).expect(200).json
+    assert told["issued"] is None and not told["verification"]["valid"]
+    assert any("certificate path" in each["what"] for each in told["verification"]["findings"])
+
+
+def test_a_file_of_no_kind_could_not_be_checked(anyone):
+    for content in (b"x", b"PK\3\4", b"<script>alert(1)</script>"):
+        told = check(anyone, content).expect(200).json
+        assert told["issued"] is None and not told["verification"]["valid"]
+    text = words(check(anyone, b"x", HTML).expect(200))
+    assert "could not be checked to the end" in text
+
+
+def test_what_a_file_says_becomes_no_markup(files, anyone):
+    """Names of entries reach the findings."""
+    whole = io.BytesIO()
+    with zipfile.ZipFile(whole, "w") as made:
+        for name in ("mimetype", "<img src=x onerror=alert(1)>", *"abcdefgh"):
+            made.writestr(name, "x")
+    page = check(anyone, whole.getvalue(), HTML).expect(200)
+    assert b"<img" not in page.body
+
+
+def test_a_form_that_makes_no_sense_is_refused_with_a_page(anyone):
+    for fields in ([("file", b"")], [("other", "x")], [("file", b"x", "a"), ("file", b"x", "b")], []):
+        content_type, body = form(*fields)
+        anyone.post("/verify", body, headers={"Content-Type": content_type, **JSON}) \
+            .expect(400, "validation_error")
+        page = anyone.post("/verify", body, headers={"Content-Type": content_type, **HTML})
+        assert page.status == 400 and page.headers.get_content_type() == "text/html"
+        assert "frame-ancestors 'none'" in page.headers["Content-Security-Policy"]
+        assert 'role="alert"' in page.body.decode() and '<form' in page.body.decode()
+    anyone.post("/verify", b"{}", headers={"Content-Type": "application/json", **JSON}) \
+        .expect(400, "validation_error")
+
+
+def test_what_is_too_large_is_refused_before_it_came(start):
+    service = start(http__check_size=1)
+    client = Client(service)
+    check(client, bytes(1024 * 1024)).expect(200)
+    client = Client(service)
+    answer = check(client, bytes(1024 * 1024 + 1))
+    assert answer.status == 413
+    connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=30)
+    connection.request("POST", "/verify", headers={
+        "Content-Type": "multipart/form-data; boundary=x", "Content-Length": str(1 << 30),
+        "Expect": "100-continue"})
+    assert connection.getresponse().status == 413
+    service = start(http__check_size=0)
+    assert Client(service).get("/verify", headers=HTML).expect(200).body.count(b"<form") == 2
+    assert check(Client(service), b"x").status == 405
+
+
+def test_an_address_has_one_file_checked_at_a_time_and_few_in_a_second(start, files):
+    service = start(rate__live=50)
+    content_type, body = form(("file", files["live"]["archive"], "a.zip"))
+    slow = http.client.HTTPConnection("127.0.0.1", service.port, timeout=30)
+    slow.putrequest("POST", "/verify")
+    slow.putheader("Content-Type", content_type)
+    slow.putheader("Accept", "application/json")
+    slow.putheader("Content-Length", str(len(body)))
+    slow.endheaders()
+    slow.send(body[:1000])
+    for _ in range(100):
+        if check(Client(service), b"x").status == 429:
+            break
+        time.sleep(0.1)
+    else:
+        raise AssertionError("two at a time")
+    slow.send(body[1000:])
+    assert slow.getresponse().status == 200
+    answers = [check(Client(service), b"x").status for _ in range(12)]
+    assert 429 in answers and set(answers) <= {200, 429}
+    assert Client(service).get("/verify", headers=HTML).status == 200
+
+
+def test_hostile_files_do_not_disturb_the_service(service, files, anyone, channel):
+    """Many at once: each is answered somehow, and registration goes on."""
+    statuses = []
+
+    def hand_in(content):
+        client = Client(service)
+        statuses.append(check(client, content).status)
+        client.close()
+    hostile = [b"PK\3\4" + bytes(300000), files["live"]["archive"][:-30], b"%PDF-1.7\n" + b"9" * 500000]
+    threads = [threading.Thread(target=hand_in, args=(hostile[i % 3],)) for i in range(9)]
+    for thread in threads:
+        thread.start()
+    channel.live.register({"during": 1}).expect(201)
+    for thread in threads:
+        thread.join()
+    assert len(statuses) == 9 and set(statuses) <= {200, 429, 503} and 200 in statuses
+    check(anyone, files["live"]["archive"]).expect(200)

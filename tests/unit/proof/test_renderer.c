@@ -17,6 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/child.h"
 #include "proof/renderer.h"
 #include "proof/renderer_process.h"
 #include "proof/report_wire.h"
@@ -215,7 +216,7 @@ static void gets_no_secrets_and_no_files(void **state)
 {
 	setenv("A_SECRET", "in the environment", 1);
 	int open_file = open("/dev/null", O_RDONLY);
-	while (open_file >= 0 && open_file <= RENDERER_PROGRAM_FILE)
+	while (open_file >= 0 && open_file <= CHILD_PROGRAM_FILE)
 		open_file = dup(open_file);
 	assert_true(open_file >= 0);
 	char text[200];
