@@ -151,21 +151,26 @@ static void point(struct buf *out, const char *text)
 static void attested_by_archive(struct buf *out, const struct view *view)
 {
 	enum language language = view->language;
-	buf_printf(out,
-	           TEXT(language,
-	                "<li>That the service received these %" PRId64
-	                " declarations, in this order, with none missing between them.</li>\n",
-	                "<li>Que el servicio recibió estas %" PRId64
-	                " declaraciones, en este orden y sin que falte ninguna entre ellas.</li>\n"),
-	           view->events);
+	if (view->events == 1)
+		point(out, TEXT(language, "That the service received this one declaration.",
+		                "Que el servicio recibió esta única declaración."));
+	else
+		buf_printf(
+			out,
+			TEXT(language,
+		         "<li>That the service received these %" PRId64
+		         " declarations, in this order, with none missing between them.</li>\n",
+		         "<li>Que el servicio recibió estas %" PRId64
+		         " declaraciones, en este orden y sin que falte ninguna entre ellas.</li>\n"),
+			view->events);
 	if (view->timestamps > 0 && !view->test)
 		point(out, TEXT(language,
-		                "That each of them existed before the timestamp that covers it, by an "
-		                "authority other than the service.",
-		                "Que cada una existía antes del sello de tiempo que la cubre, de una "
-		                "autoridad distinta del servicio."));
-	point(out, TEXT(language, "That none of them was changed since: not a single character.",
-	                "Que ninguna ha cambiado desde entonces: ni un solo carácter."));
+		                "That each existed before the timestamp that covers it, by the authority "
+		                "named below.",
+		                "Que cada una existía antes del sello de tiempo que la cubre, de la "
+		                "autoridad que se nombra abajo."));
+	point(out, TEXT(language, "That nothing of it was changed since: not a single character.",
+	                "Que nada ha cambiado desde entonces: ni un solo carácter."));
 }
 
 static void attested_by_report(struct buf *out, const struct view *view)
@@ -175,10 +180,10 @@ static void attested_by_report(struct buf *out, const struct view *view)
 	                "Que este informe es, byte a byte, el que se firmó."));
 	if (view->timestamps > 0)
 		point(out, TEXT(language,
-		                "That it existed before the timestamp over its signature, by an authority "
-		                "other than the service.",
-		                "Que existía antes del sello de tiempo de su firma, de una autoridad "
-		                "distinta del servicio."));
+		                "That it existed before the timestamp over its signature, by the authority "
+		                "named below.",
+		                "Que existía antes del sello de tiempo de su firma, de la autoridad que "
+		                "se nombra abajo."));
 	point(out, TEXT(language, "Which evidence archive it belongs to, by that one's SHA-256.",
 	                "A qué archivo de evidencias corresponde, por el SHA-256 de este."));
 }
