@@ -1,6 +1,7 @@
 #include "base/child.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
@@ -105,4 +106,33 @@ int child_bound(const struct child_bounds *bounds, struct error *error)
 	if (bounds->memory_bytes)
 		(void)setrlimit(RLIMIT_AS, &memory);
 	return confine_memory(error); /* executing has undone what the parent did */
+}
+
+/* ---- where programs are ---- */
+
+int child_find(const char *name, const char *installed, char path[CHILD_PATH_MAX],
+               struct error *error)
+{
+	ssize_t size = readlink("/proc/self/exe", path, CHILD_PATH_MAX);
+	if (size < 0)
+		return error_cause(error, ERR_IO, "/proc/self/exe: %s", strerror(errno));
+	char *end = memrchr(path, '/', (size_t)size);
+	if (!end || (size_t)(end - path) + 1 + strlen(name) >= CHILD_PATH_MAX ||
+	    strlen(installed) >= CHILD_PATH_MAX)
+		return error_cause(error, ERR_IO, "/proc/self/exe: its path is too long");
+	memcpy(end + 1, name, strlen(name) + 1);
+	if (access(path, F_OK) != 0)
+		memcpy(path, installed, strlen(installed) + 1);
+	return OK;
+}
+
+int child_open(const char *name, const char *installed, int *ret_program, struct error *error)
+{
+	char path[CHILD_PATH_MAX];
+	int result = child_find(name, installed, path, error);
+	if (result)
+		return result;
+	*ret_program = open(path, O_PATH | O_CLOEXEC);
+	return *ret_program >= 0 ? OK
+	                         : error_cause(error, ERR_UNAVAILABLE, "%s: %s", path, strerror(errno));
 }

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 
+#define CHILD_PATH_MAX 4096
 #define CHILD_FILES 3        /* 0, 1 and 2 of the child */
 #define CHILD_PROGRAM_FILE 3 /* where its own executable is open when it starts */
 
@@ -23,6 +24,14 @@ struct child {
  * thread may call. */
 #define CHILD_FAILED 1
 int child_run(const struct child *child, struct error *error) MUST_CHECK;
+
+/* Opens a program that belongs to this one: that of its directory, as in a build, else the
+ * installed one; no variable names another. ERR_UNAVAILABLE. */
+int child_open(const char *name, const char *installed, int *ret_program, struct error *error)
+	MUST_CHECK;
+/* Where that is. */
+int child_find(const char *name, const char *installed, char path[CHILD_PATH_MAX],
+               struct error *error) MUST_CHECK;
 
 /* For the child, before anything else: it ends with who started it, has no more processor seconds
  * and no larger files than these, and nobody may look into it. Closes CHILD_PROGRAM_FILE. */

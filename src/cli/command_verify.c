@@ -16,12 +16,14 @@ const struct option verify_options[] = {
 	{"receipt", "FILE...",
      "answers to registrations: the archives must hold exactly these events; "
      "may be repeated"},
+	{"trusted-list", "FILE", "an EU trusted list (ETSI TS 119 612): says who was qualified when"},
+	{"trusted-list-root", "FILE...", "PEM certificates that sign it, or are above those that do"},
 	{"at", "TIME", "judge as of a time (RFC 3339) instead of now"},
 	{0},
 };
 
 struct question {
-	struct buf signer_roots, timestamp_roots;
+	struct buf signer_roots, timestamp_roots, list_roots;
 	struct trust_roots roots;
 	struct sha256 signers[COMMAND_OPTIONS_MAX];
 	const char *receipts[COMMAND_OPTIONS_MAX];
@@ -32,6 +34,7 @@ static void question_cleanup(struct question *question)
 {
 	buf_free(&question->signer_roots);
 	buf_free(&question->timestamp_roots);
+	buf_free(&question->list_roots);
 }
 
 /* What both options name; NULL data when neither is given. */
@@ -64,6 +67,24 @@ static int read_pins(const struct command_line *line, struct question *question,
 	return 0;
 }
 
+static int read_list(const struct command_line *line, struct question *question,
+                     struct error *error)
+{
+	const char *paths[COMMAND_OPTIONS_MAX];
+	size_t count = command_options(line, "trusted-list-root", paths);
+	question->options.trusted_list = command_option(line, "trusted-list");
+	if (!question->options.trusted_list != (count == 0))
+		return error_cause(error, ERR_USAGE,
+		                   "--trusted-list and --trusted-list-root belong together: a list counts "
+		                   "when its signature leads to a certificate that you trust");
+	int result = 0;
+	buf_init(&question->list_roots, ROOTS_MAX);
+	for (size_t i = 0; i < count && !result; i++)
+		result = verify_read_roots(paths[i], &question->list_roots, error);
+	question->options.trusted_list_roots = buf_slice(&question->list_roots);
+	return result;
+}
+
 static int read_time(const struct command_line *line, int64_t *ret_us, struct error *error)
 {
 	const char *text = command_option(line, "at");
@@ -87,6 +108,8 @@ static int read_question(const struct command_line *line, struct question *quest
 	question->options.receipt_count = command_options(line, "receipt", question->receipts);
 	if (!result)
 		result = read_time(line, &question->options.at_us, error);
+	if (!result)
+		result = read_list(line, question, error);
 	return result ? result : read_pins(line, question, error);
 }
 

@@ -227,18 +227,19 @@ int pdf_read_binding(struct slice file, struct pdf_binding *ret_binding, struct 
 
 /* ---- how long it lasts ---- */
 
-struct paths {
-	struct cms_paths signature;
-	struct buf timestamp;
-};
+void pdf_paths_init(struct pdf_paths *paths)
+{
+	buf_init(&paths->signature.signer, PATH_SIZE_MAX);
+	buf_init(&paths->signature.authority, PATH_SIZE_MAX);
+	buf_init(&paths->timestamp, PATH_SIZE_MAX);
+}
 
-static void paths_free(struct paths *paths)
+void pdf_paths_free(struct pdf_paths *paths)
 {
 	buf_free(&paths->signature.signer);
 	buf_free(&paths->signature.authority);
 	buf_free(&paths->timestamp);
 }
-#define PATHS_AUTO __attribute__((cleanup(paths_free)))
 
 static int check_timestamp(struct slice file, const struct pdf_parts *parts, struct slice roots,
                            struct buf *path, struct timestamp_facts *ret_facts, struct error *error)
@@ -255,7 +256,7 @@ static int check_timestamp(struct slice file, const struct pdf_parts *parts, str
 
 /* A report with validation data and a document timestamp. */
 static int check_lasting(struct slice file, const struct pdf_parts *parts,
-                         const struct trust_roots *roots, struct paths *paths,
+                         const struct trust_roots *roots, struct pdf_paths *paths,
                          struct pdf_facts *facts, struct error *error)
 {
 	int result = check_timestamp(file, parts, roots->timestamps, &paths->timestamp,
@@ -284,27 +285,23 @@ static struct slice as_signed(struct slice file, const struct pdf_parts *parts)
 }
 
 static int check_parts(struct slice file, const struct pdf_parts *parts,
-                       const struct trust_roots *roots, struct pdf_facts *facts,
-                       struct error *error)
+                       const struct trust_roots *roots, struct pdf_paths *paths,
+                       struct pdf_facts *facts, struct error *error)
 {
-	PATHS_AUTO struct paths paths;
 	struct slice report = as_signed(file, parts);
 	size_t contents_at = 0;
-	buf_init(&paths.signature.signer, PATH_SIZE_MAX);
-	buf_init(&paths.signature.authority, PATH_SIZE_MAX);
-	buf_init(&paths.timestamp, PATH_SIZE_MAX);
 	int result = locate(report, &contents_at, &facts->signing_time_us, error);
 	if (!result)
-		result =
-			check_signature(report, contents_at, roots, &paths.signature, &facts->signature, error);
+		result = check_signature(report, contents_at, roots, &paths->signature, &facts->signature,
+		                         error);
 	if (result)
 		return result;
 	facts->level = facts->signature.has_timestamp ? LEVEL_T : LEVEL_B;
-	return parts->contents_at ? check_lasting(file, parts, roots, &paths, facts, error) : OK;
+	return parts->contents_at ? check_lasting(file, parts, roots, paths, facts, error) : OK;
 }
 
-int pdf_check(struct slice file, const struct trust_roots *roots, struct pdf_facts *ret_facts,
-              struct error *error)
+static int check_along(struct slice file, const struct trust_roots *roots, struct pdf_paths *paths,
+                       struct pdf_facts *ret_facts, struct error *error)
 {
 	struct pdf_facts facts = {0};
 	struct pdf_parts parts __attribute__((cleanup(pdf_parts_free))) = {0};
@@ -312,7 +309,7 @@ int pdf_check(struct slice file, const struct trust_roots *roots, struct pdf_fac
 		return invalid(error, "is too large");
 	int result = pdf_is_lasting(file) ? pdf_take_apart(file, &parts, error) : OK;
 	if (!result)
-		result = check_parts(file, &parts, roots, &facts, error);
+		result = check_parts(file, &parts, roots, paths, &facts, error);
 	if (!result)
 		result = pdf_read_binding(as_signed(file, &parts), &facts.binding, error);
 	if (!result && facts.binding.chain == MODE_LIVE && !facts.signature.has_timestamp)
@@ -323,13 +320,24 @@ int pdf_check(struct slice file, const struct trust_roots *roots, struct pdf_fac
 	return OK;
 }
 
-int pdf_check_file(const char *path, const struct trust_roots *roots, struct pdf_facts *ret_facts,
-                   struct error *error)
+int pdf_check(struct slice file, const struct trust_roots *roots, struct pdf_facts *ret_facts,
+              struct error *error)
+{
+	PDF_PATHS_AUTO struct pdf_paths paths;
+	pdf_paths_init(&paths);
+	return check_along(file, roots, &paths, ret_facts, error);
+}
+
+int pdf_check_file(const char *path, const struct trust_roots *roots, struct pdf_paths *paths,
+                   struct pdf_facts *ret_facts, struct error *error)
 {
 	BUF_AUTO struct buf file;
 	buf_init(&file, (size_t)PDF_SIZE_MAX);
 	int result = file_read_whole(path, &file, error);
 	if (file.full)
 		return invalid(error, "is too large");
-	return result ? result : pdf_check(buf_slice(&file), roots, ret_facts, error);
+	if (result)
+		return result;
+	return paths ? check_along(buf_slice(&file), roots, paths, ret_facts, error)
+	             : pdf_check(buf_slice(&file), roots, ret_facts, error);
 }

@@ -64,8 +64,18 @@ int pdf_read_binding(struct slice file, struct pdf_binding *ret_binding, struct 
 int pdf_check(struct slice file, const struct trust_roots *roots, struct pdf_facts *ret_facts,
               struct error *error) MUST_CHECK;
 
-/* The same for a file on disk; ERR_IO when it cannot be read. */
-int pdf_check_file(const char *path, const struct trust_roots *roots, struct pdf_facts *ret_facts,
-                   struct error *error) MUST_CHECK;
+/* Where the paths went that were verified. */
+struct pdf_paths {
+	struct cms_paths signature;
+	struct buf timestamp; /* of the document timestamp; stays empty without one */
+};
+void pdf_paths_init(struct pdf_paths *paths);
+void pdf_paths_free(struct pdf_paths *paths);
+#define PDF_PATHS_AUTO __attribute__((cleanup(pdf_paths_free)))
+
+/* The same for a file on disk, and appends to the paths, which may be NULL; ERR_IO when it cannot
+ * be read. */
+int pdf_check_file(const char *path, const struct trust_roots *roots, struct pdf_paths *paths,
+                   struct pdf_facts *ret_facts, struct error *error) MUST_CHECK;
 
 #endif

@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -134,27 +133,13 @@ int renderer_check(const struct renderer *renderer, struct error *error)
 	return result;
 }
 
-/* The renderer's path if it stood beside this program. */
-static int path_beside(char path[PATH_MAX], struct error *error)
-{
-	ssize_t size = readlink("/proc/self/exe", path, PATH_MAX);
-	if (size < 0)
-		return error_cause(error, ERR_IO, "/proc/self/exe: %s", strerror(errno));
-	char *end = memrchr(path, '/', (size_t)size);
-	if (!end || (size_t)(end - path) + sizeof "/" RENDERER_NAME > PATH_MAX)
-		return error_cause(error, ERR_IO, "/proc/self/exe: its path is too long");
-	memcpy(end + 1, RENDERER_NAME, sizeof RENDERER_NAME);
-	return OK;
-}
-
 int renderer_find(struct renderer *ret_renderer, struct error *error)
 {
-	char beside[PATH_MAX];
+	char path[CHILD_PATH_MAX];
 	struct error local = {0};
-	int result = path_beside(beside, error);
+	int result = child_find(RENDERER_NAME, RENDERER_INSTALLED, path, error);
 	if (result)
 		return result;
-	const char *path = access(beside, F_OK) == 0 ? beside : RENDERER_INSTALLED;
 	result = renderer_open(path, ret_renderer, &local);
 	if (!result) {
 		result = renderer_check(ret_renderer, &local);

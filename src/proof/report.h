@@ -19,6 +19,7 @@
 #include "base/error.h"
 #include "ledger/record.h"
 #include "seal/authority.h"
+#include "seal/level.h"
 
 #define REPORT_EVENT_ROWS_MAX 500 /* up to this many events all are listed */
 #define REPORT_EDGE_ROWS 50       /* beyond it, the first and the last so many */
@@ -52,7 +53,7 @@ struct report_seal {
 };
 
 struct report_authority {
-	const char *name; /* the subject of its certificate */
+	const char *name; /* as people write it */
 	enum authority_kind kind;
 };
 
@@ -109,6 +110,11 @@ struct report_facts {
 	const char *archive_name;
 	int64_t archive_size_bytes;
 	struct sha256 archive_digest;
+
+	/* Of the signature to come: what it will reach, and until when it can be checked without the
+	 * service at least; 0: that is not said. */
+	enum level level;
+	int64_t checkable_until_us;
 };
 
 /* Writes the unsigned report of one language to an open, empty file. ERR_VALIDATION when the facts

@@ -15,7 +15,7 @@ void sheet_heading(struct sheet *sheet, const char *text)
 {
 	sheet_need(sheet, 140);
 	if (!sheet_at_top(sheet))
-		sheet_space(sheet, 15);
+		sheet_space(sheet, SHEET_HEADING_SPACE);
 	add_text(sheet, "H2", SHEET_HEADING, text);
 }
 

@@ -503,6 +503,10 @@ static void verification(struct draft *draft)
 	sheet_fact(sheet, say(draft, TEXT_ADDRESS), SHEET_BODY, show(draft, facts->verification_url),
 	           link_of(facts->verification_url));
 	fact(draft, TEXT_CODE, SHEET_CODE, show(draft, facts->verification_code));
+	if (facts->checkable_until_us)
+		fact(draft, TEXT_SIGNATURE, SHEET_BODY,
+		     FILL(draft, TEXT_SIGNATURE_VALUE, level_text(facts->level),
+		          moment(draft, facts->checkable_until_us)));
 	sheet_close(sheet, "L");
 }
 
@@ -518,6 +522,21 @@ static void limits(struct draft *draft)
 	sheet_item(sheet, "•", say(draft, TEXT_LIMITS_PAPER));
 	sheet_item(sheet, "•", say(draft, TEXT_LIMITS_LANGUAGES));
 	sheet_close(sheet, "L");
+}
+
+/* Sets a section on one page, with what it begins: so the last page has more than some lines. */
+static void whole(struct draft *draft, void (*section)(struct draft *draft))
+{
+	struct sheet before = draft->sheet;
+	draft->sheet = sheet_trial(&before);
+	double top = draft->sheet.y;
+	section(draft);
+	double height = draft->sheet.y - top;
+	bool fits = draft->sheet.page == before.page;
+	draft->sheet = before;
+	if (fits)
+		sheet_need(&draft->sheet, height + SHEET_HEADING_SPACE);
+	section(draft);
 }
 
 struct sheet_frame report_frame(struct draft *draft)
@@ -558,6 +577,6 @@ int report_compose(struct draft *draft, struct error *error)
 	archive(draft);
 	parts(draft);
 	verification(draft);
-	limits(draft);
+	whole(draft, limits);
 	return OK;
 }

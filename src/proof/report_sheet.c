@@ -353,7 +353,9 @@ static bool fit_slice(struct sheet *sheet, const struct sheet_row *row, struct p
 		any |= cell->fitting_lines > 0;
 		whole &= on_one_page;
 	}
-	if (sheet->y > page_top + 0.01 && (!any || (whole && !begun && whole_height > room)))
+	/* One that would leave half of the page empty is rather begun here. */
+	bool moves = whole && !begun && whole_height > room && room < (BOTTOM - TOP) / 2;
+	if (sheet->y > page_top + 0.01 && (!any || moves))
 		return false;
 	if (!any)
 		/* A line higher than a page: it is cut off rather than turned in circles. */
@@ -411,6 +413,14 @@ void sheet_add(struct sheet *sheet, const struct sheet_row *row)
 	} while (!row_done(row, progress));
 	for (int i = 0; i < row->count; i++)
 		g_object_unref(progress[i].layout);
+}
+
+struct sheet sheet_trial(const struct sheet *sheet)
+{
+	struct sheet trial = *sheet;
+	trial.cairo = NULL;
+	trial.y = TOP;
+	return trial;
 }
 
 void sheet_space(struct sheet *sheet, double height)

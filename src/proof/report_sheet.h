@@ -19,6 +19,7 @@
 #define SHEET_LEFT 62.0
 #define SHEET_WIDTH (SHEET_PAGE_WIDTH - 2 * SHEET_LEFT)
 #define SHEET_COLUMNS_MAX 6
+#define SHEET_HEADING_SPACE 15.0 /* above one that is not at the top of a page */
 
 enum sheet_style {
 	SHEET_TITLE,
@@ -115,6 +116,8 @@ void sheet_add(struct sheet *sheet, const struct sheet_row *row);
 /* Sets a row, and again at the top of every new page until sheet_repeat_end. */
 void sheet_repeat(struct sheet *sheet, const struct sheet_row *row);
 void sheet_repeat_end(struct sheet *sheet);
+/* A copy at the top of an empty page, on which nothing is drawn: to measure. */
+struct sheet sheet_trial(const struct sheet *sheet);
 void sheet_space(struct sheet *sheet, double height);
 bool sheet_at_top(const struct sheet *sheet);
 /* Begins a new page unless so much room is left on this one. */

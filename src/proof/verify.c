@@ -267,7 +267,9 @@ static int verify_report(struct run *run, struct input *input)
 	struct error error = {0};
 	struct pdf_facts facts;
 	run->result->checked.reports++;
-	int result = pdf_check_file(input->path, &run->roots, &facts, &error);
+	PDF_PATHS_AUTO struct pdf_paths paths;
+	pdf_paths_init(&paths);
+	int result = pdf_check_file(input->path, &run->roots, &paths, &facts, &error);
 	if (result < 0)
 		return verify_add_error(run, input->path, "", result, &error);
 	if (facts.signature.has_timestamp)
@@ -277,9 +279,10 @@ static int verify_report(struct run *run, struct input *input)
 	if (facts.level_cause[0])
 		verify_add(run, VERIFY_WARNING, input->path, "signature",
 		           "what would validate it for long is not all inside: %s", facts.level_cause);
-	result = verify_note_signature(run, input->path, "signature", &facts.signature);
+	result =
+		verify_note_signature(run, input->path, "signature", &facts.signature, &paths.signature);
 	if (!result && facts.has_document_timestamp)
-		result = verify_note_timestamp(run, &facts.document_timestamp);
+		result = verify_note_timestamp(run, &facts.document_timestamp, buf_slice(&paths.timestamp));
 	struct reached reached = {
 		.level = facts.level,
 		.issued_us = facts.signature.has_timestamp ? facts.signature.timestamp.gen_time_us
@@ -389,6 +392,8 @@ static int check_all(struct run *run)
 		verify_receipts_conclude(run);
 	if (!result)
 		verify_times_conclude(run);
+	if (!result && run->options && run->options->trusted_list)
+		result = verify_qualified(run);
 	return result;
 }
 

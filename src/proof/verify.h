@@ -20,6 +20,7 @@
 #include "base/error.h"
 #include "seal/evidence_record.h"
 #include "seal/level.h"
+#include "proof/trusted_list.h"
 #include "seal/trust.h"
 
 #define VERIFY_FINDINGS_MAX 1000 /* kept; further ones are counted */
@@ -50,9 +51,11 @@ struct verify_finding {
 /* Each certificate that a valid signature or timestamp was made with, once. */
 struct verify_identity {
 	struct certificate_facts certificate;
-	/* Of an authority: how many timestamps it gave, and the times of the first and the last. */
-	uint64_t timestamps;
+	uint64_t timestamps; /* of an authority: how many it gave */
+	/* The times of the first and the last; of a signer: those of his signatures. */
 	int64_t first_gen_time_us, last_gen_time_us;
+	struct slice path;                /* DER: the certificate and those above it that are known */
+	const struct list_answer *listed; /* what the trusted list says; NULL: none was asked */
 	struct verify_identity *next;
 };
 struct verify_identities {
@@ -107,6 +110,7 @@ struct verify_result {
 	struct verify_level *first_level, *last_level;
 	struct verify_delay longest_delay;
 	struct verify_record *records, *last_record;
+	const struct list_facts *list; /* the trusted list that was asked; NULL: none */
 	struct verify_counts checked;
 };
 
@@ -119,6 +123,10 @@ struct verify_options {
 	 * of an event that no archive holds is unchecked. */
 	const char *const *receipts;
 	size_t receipt_count;
+	/* An EU trusted list, which then says of each signer and authority whether it was qualified;
+	 * who may sign it (PEM). NULL: none. One that cannot be used is unchecked. */
+	const char *trusted_list;
+	struct slice trusted_list_roots;
 	/* As of when everything is judged: the certificate of each file's newest timestamp must not
 	 * have ended by then, unless an evidence record shows that the file existed before; what was
 	 * issued later could not be checked. 0: now, and a certificate that has ended is warned of. */
@@ -141,14 +149,15 @@ int verify_read_roots(const char *path, struct buf *out, struct error *error) MU
 /* 0 valid, 1 not valid, 2 could not be checked. */
 int verify_exit_code(const struct verify_result *result);
 /* For people (findings in English, the summary in English and Spanish), or one JSON document:
- * {"as_of","authorities":[{"first_gen_time","issuer","issuer_name","last_gen_time",
- * "name","not_after","not_before","sha256",
- * "subject","timestamps"}],"checked":{…},"could_not_check","evidence_records":[{"covers":[path],
- * "exists_since","path","timestamps":[{"algorithm","authority","chain","gen_time","number"}],
- * "valid_until"}],"findings":[{"path","what","where"}],"longest_delay":{"gen_time","microseconds",
- * "path","received_at","sequence"}|null,"signatures":[{"checkable_until","level","path"}],
- * "signers":[…],"trusted","valid","warnings":[…]}; `findings` holds what is wrong or could not be
- * checked. */
+ * {"as_of","authorities":[{"first_gen_time","issuer","issuer_name","last_gen_time","name",
+ * "not_after","not_before","qualified","sha256","subject","timestamps"}],"checked":{…},
+ * "could_not_check","evidence_records":[{"covers":[path],"exists_since","path","timestamps":[{
+ * "algorithm","authority","chain","gen_time","number"}],"valid_until"}],"findings":[{"path","what",
+ * "where"}],"longest_delay":{"gen_time","microseconds","path","received_at","sequence"}|null,
+ * "signatures":[{"checkable_until","level","path"}],"signers":[…],"trusted","trusted_list":{
+ * "issued_at","next_update","operator","signer","territory"}|null,"valid","warnings":[…]};
+ * `findings` holds what is wrong or could not be checked; "qualified" is {"provider","reason",
+ * "service","standing"} or null. */
 void verify_print(const struct verify_result *result, bool json, FILE *out);
 void verify_result_free(struct verify_result *result); /* NULL-safe */
 

@@ -221,7 +221,7 @@ static int check_asic(struct archive_check *check)
 	return 0;
 }
 
-static int check_signature(struct archive_check *check)
+static int check_signature_along(struct archive_check *check, struct cms_paths *paths)
 {
 	struct error error = {0};
 	const struct zip_entry *entry = zip_at(check->zip, check->count - 1);
@@ -236,8 +236,8 @@ static int check_signature(struct archive_check *check)
 	if (!result)
 		result = zip_entry_load(check->zip, entry, CMS_SIZE_MAX - 1, &der, &error);
 	if (!result)
-		result = cms_verify(buf_slice(&der), &check->sums[check->count - 2].sha256,
-		                    &check->run->roots, &facts, &error);
+		result = cms_verify_along(buf_slice(&der), &check->sums[check->count - 2].sha256,
+		                          &check->run->roots, paths, &facts, &error);
 	if (result < 0)
 		return note(check, ARCHIVE_SIGNATURE_NAME, result, &error);
 	if (check->has_manifest &&
@@ -251,12 +251,24 @@ static int check_signature(struct archive_check *check)
 	}
 	if (!facts.has_timestamp && check->has_manifest && check->manifest.facts.mode == MODE_LIVE)
 		wrong(check, ARCHIVE_SIGNATURE_NAME, "the signature of a live archive needs a timestamp");
-	result = verify_note_signature(check->run, check->input->path, ARCHIVE_SIGNATURE_NAME, &facts);
+	result = verify_note_signature(check->run, check->input->path, ARCHIVE_SIGNATURE_NAME, &facts,
+	                               paths);
 	struct reached reached = {LEVEL_B, facts.signing_time_us, facts.signer.not_after_us};
 	if (facts.has_timestamp)
 		reached = (struct reached){LEVEL_T, facts.timestamp.gen_time_us,
 		                           facts.timestamp.authority.not_after_us};
 	return result ? result : verify_note_level(check->run, check->input, &reached);
+}
+
+static int check_signature(struct archive_check *check)
+{
+	struct cms_paths paths;
+	buf_init(&paths.signer, VERIFY_PATH_SIZE_MAX);
+	buf_init(&paths.authority, VERIFY_PATH_SIZE_MAX);
+	int result = check_signature_along(check, &paths);
+	buf_free(&paths.signer);
+	buf_free(&paths.authority);
+	return result;
 }
 
 static int load_document(struct archive_check *check, const char *name, struct buf *text,

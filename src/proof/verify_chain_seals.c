@@ -9,15 +9,16 @@ static int check_token(struct chain *chain, const struct sha256 *root,
                        const struct archive_token *token, struct timestamp_facts *ret_facts,
                        struct error *error)
 {
-	BUF_AUTO struct buf known;
+	BUF_AUTO struct buf known, complete;
 	buf_init(&known, TIMESTAMP_PATH_MAX);
+	buf_init(&complete, VERIFY_PATH_SIZE_MAX);
 	int result = chain_find_path(chain, token, &known, error);
-	struct timestamp_path path = {.known = buf_slice(&known)};
+	struct timestamp_path path = {.known = buf_slice(&known), .complete = &complete};
 	if (!result)
 		result = timestamp_verify_token_along(token->token, root, chain->run->roots.timestamps,
 		                                      &path, ret_facts, error);
 	if (!result)
-		result = verify_note_timestamp(chain->run, ret_facts);
+		result = verify_note_timestamp(chain->run, ret_facts, buf_slice(&complete));
 	if (result < 0)
 		return result;
 	if (ret_facts->gen_time_us != token->gen_time_us)

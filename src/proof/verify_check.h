@@ -6,6 +6,7 @@
 #include "proof/verify.h"
 
 #define VERIFY_SPAN_SIZE 32
+#define VERIFY_PATH_SIZE_MAX ((size_t)256 << 10) /* of one certificate path, in DER */
 
 enum input_kind { INPUT_OTHER, INPUT_ARCHIVE, INPUT_PART, INPUT_REPORT, INPUT_RECORD };
 
@@ -70,8 +71,10 @@ int verify_progress(struct run *run, const char *path, uint64_t done, uint64_t t
 /* Notes who made a verified signature, with its timestamp, or a verified timestamp; and refuses a
  * signer who is not one of those asked for. 0 or ERR_NO_MEMORY. */
 int verify_note_signature(struct run *run, const char *path, const char *where,
-                          const struct cms_facts *facts) MUST_CHECK;
-int verify_note_timestamp(struct run *run, const struct timestamp_facts *facts) MUST_CHECK;
+                          const struct cms_facts *facts, const struct cms_paths *paths) MUST_CHECK;
+/* `along`: its certificate's path, DER; size 0: not known. */
+int verify_note_timestamp(struct run *run, const struct timestamp_facts *facts, struct slice along)
+	MUST_CHECK;
 
 /* Notes what a valid signature has reached, when it was made, and until when that can be checked. 0
  * or ERR_NO_MEMORY. */
@@ -82,6 +85,11 @@ struct reached {
 };
 int verify_note_level(struct run *run, struct input *input, const struct reached *reached)
 	MUST_CHECK;
+
+/* ---- who is qualified (verify_qualified.c) ---- */
+
+/* After all inputs: asks the trusted list of everybody. 0 or ERR_NO_MEMORY. */
+int verify_qualified(struct run *run) MUST_CHECK;
 
 /* ---- as of when (verify_times.c) ---- */
 

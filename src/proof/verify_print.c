@@ -22,6 +22,35 @@ static void print_findings(const struct verify_result *result, struct json_write
 	json_end_array(writer);
 }
 
+static void print_listed(const struct list_answer *listed, struct json_writer *writer)
+{
+	if (!listed) {
+		json_null(writer, "qualified");
+		return;
+	}
+	json_begin_object(writer, "qualified");
+	json_text(writer, "provider", listed->provider[0] ? listed->provider : NULL);
+	json_text(writer, "reason", listed->reason);
+	json_text(writer, "service", listed->service[0] ? listed->service : NULL);
+	json_text(writer, "standing", list_standing_text(listed->standing));
+	json_end_object(writer);
+}
+
+static void print_list(const struct list_facts *list, struct json_writer *writer)
+{
+	if (!list) {
+		json_null(writer, "trusted_list");
+		return;
+	}
+	json_begin_object(writer, "trusted_list");
+	json_time(writer, "issued_at", list->issued_us);
+	json_time(writer, "next_update", list->next_us);
+	json_text(writer, "operator", list->operator_name);
+	json_text(writer, "signer", list->signer);
+	json_text(writer, "territory", list->territory);
+	json_end_object(writer);
+}
+
 static void print_identities(const struct verify_identities *list, struct json_writer *writer,
                              const char *name)
 {
@@ -37,6 +66,7 @@ static void print_identities(const struct verify_identities *list, struct json_w
 		json_text(writer, "name", at->certificate.name);
 		json_time(writer, "not_after", at->certificate.not_after_us);
 		json_time(writer, "not_before", at->certificate.not_before_us);
+		print_listed(at->listed, writer);
 		json_hex(writer, "sha256", at->certificate.sha256.bytes, SHA256_SIZE);
 		json_text(writer, "subject", at->certificate.subject);
 		if (at->timestamps > 0)
@@ -132,10 +162,34 @@ static void print_json(const struct verify_result *result, FILE *out)
 	print_levels(result, &writer);
 	print_identities(&result->signers, &writer, "signers");
 	json_boolean(&writer, "trusted", result->trusted);
+	print_list(result->list, &writer);
 	json_boolean(&writer, "valid", verify_exit_code(result) == 0);
 	print_findings(result, &writer, "warnings", true);
 	json_end_object(&writer);
 	fprintf(out, "%s\n", text.data ? text.data : "");
+}
+
+static void tell_listed(const struct list_answer *listed, FILE *out)
+{
+	static const char *const standings[] = {"whether it was qualified then is UNKNOWN",
+	                                        "NOT QUALIFIED then", "QUALIFIED then"};
+	if (!listed)
+		return;
+	fprintf(out, "    %s: %s", standings[listed->standing], listed->reason);
+	if (listed->service[0])
+		fprintf(out, " (%s, %s)", listed->service, listed->provider);
+	fprintf(out, "\n");
+}
+
+static void tell_list(const struct list_facts *list, FILE *out)
+{
+	char issued[TIME_TEXT_SIZE], next[TIME_TEXT_SIZE];
+	if (!list)
+		return;
+	time_format(list->issued_us, issued);
+	time_format(list->next_us, next);
+	fprintf(out, "trusted list of %s (%s), issued %.10s, the next due %.10s, signed by %s\n",
+	        list->territory, list->operator_name, issued, next, list->signer);
 }
 
 static void tell_identities(const struct verify_identities *list, const char *label, FILE *out)
@@ -148,11 +202,12 @@ static void tell_identities(const struct verify_identities *list, const char *la
 		time_format(identity->not_after_us, to);
 		fprintf(out, "%s: %s\n    issued by %s\n    valid %.10s to %.10s, SHA-256 %s\n", label,
 		        identity->name, identity->issuer_name, from, to, digest);
-		if (at->timestamps == 0)
-			continue;
-		time_format(at->first_gen_time_us, from);
-		time_format(at->last_gen_time_us, to);
-		fprintf(out, "    %" PRIu64 " timestamps, %s to %s\n", at->timestamps, from, to);
+		if (at->timestamps > 0) {
+			time_format(at->first_gen_time_us, from);
+			time_format(at->last_gen_time_us, to);
+			fprintf(out, "    %" PRIu64 " timestamps, %s to %s\n", at->timestamps, from, to);
+		}
+		tell_listed(at->listed, out);
 	}
 }
 
@@ -195,6 +250,7 @@ static void print_text(const struct verify_result *result, FILE *out)
 	tell_records(result, out);
 	tell_identities(&result->signers, "signed by", out);
 	tell_identities(&result->authorities, "time given by", out);
+	tell_list(result->list, out);
 	tell_levels(result, out);
 	const struct verify_delay *delay = &result->longest_delay;
 	char span[VERIFY_SPAN_SIZE];

@@ -47,7 +47,7 @@ static int note_record(struct run *run, const struct input *input,
 {
 	int result = OK;
 	for (size_t i = 0; i < facts->stamp_count && !result; i++)
-		result = verify_note_timestamp(run, &facts->stamps[i].timestamp);
+		result = verify_note_timestamp(run, &facts->stamps[i].timestamp, facts->stamps[i].path);
 	struct verify_record *made = result ? NULL : arena_alloc(&run->result->arena, sizeof *made);
 	if (!made)
 		return ERR_NO_MEMORY;

@@ -11,7 +11,8 @@ static struct verify_identity *find(const struct verify_identities *list,
 
 /* *ret_item: its place in the list, NULL when there are too many. */
 static int note(struct run *run, struct verify_identities *list,
-                const struct certificate_facts *identity, struct verify_identity **ret_item)
+                const struct certificate_facts *identity, struct slice path,
+                struct verify_identity **ret_item)
 {
 	*ret_item = find(list, identity);
 	if (*ret_item)
@@ -25,7 +26,12 @@ static int note(struct run *run, struct verify_identities *list,
 	struct verify_identity *item = arena_alloc(&run->result->arena, sizeof *item);
 	if (!item)
 		return ERR_NO_MEMORY;
-	item->certificate = *identity;
+	const char *copy = path.size > 0 ? arena_copy(&run->result->arena, path.data, path.size) : "";
+	if (!copy)
+		return ERR_NO_MEMORY;
+	*item = (struct verify_identity){.certificate = *identity,
+	                                 .path = slice_make(copy, path.size),
+	                                 .first_gen_time_us = TIME_NONE};
 	char *texts[] = {item->certificate.subject, item->certificate.issuer, item->certificate.name,
 	                 item->certificate.issuer_name};
 	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
@@ -48,7 +54,15 @@ static bool is_pinned(const struct verify_options *options, const struct certifi
 	return false;
 }
 
-int verify_note_timestamp(struct run *run, const struct timestamp_facts *facts)
+static void note_time(struct verify_identity *item, int64_t time_us)
+{
+	if (item->first_gen_time_us == TIME_NONE || time_us < item->first_gen_time_us)
+		item->first_gen_time_us = time_us;
+	if (item->last_gen_time_us < time_us)
+		item->last_gen_time_us = time_us;
+}
+
+int verify_note_timestamp(struct run *run, const struct timestamp_facts *facts, struct slice along)
 {
 	run->signatures++;
 	run->result->checked.timestamps++;
@@ -59,19 +73,16 @@ int verify_note_timestamp(struct run *run, const struct timestamp_facts *facts)
 	if (facts->accuracy_us > run->coarsest_us)
 		run->coarsest_us = facts->accuracy_us;
 	struct verify_identity *item;
-	int result = note(run, &run->result->authorities, &facts->authority, &item);
+	int result = note(run, &run->result->authorities, &facts->authority, along, &item);
 	if (result || !item)
 		return result;
-	if (item->timestamps == 0 || facts->gen_time_us < item->first_gen_time_us)
-		item->first_gen_time_us = facts->gen_time_us;
-	if (item->timestamps == 0 || facts->gen_time_us > item->last_gen_time_us)
-		item->last_gen_time_us = facts->gen_time_us;
+	note_time(item, facts->gen_time_us);
 	item->timestamps++;
 	return 0;
 }
 
 int verify_note_signature(struct run *run, const char *path, const char *where,
-                          const struct cms_facts *facts)
+                          const struct cms_facts *facts, const struct cms_paths *paths)
 {
 	bool pinned = is_pinned(run->options, &facts->signer);
 	run->signatures++;
@@ -80,8 +91,12 @@ int verify_note_signature(struct run *run, const char *path, const char *where,
 		verify_add(run, VERIFY_WRONG, path, where,
 		           "it was signed by %s, who is none of the signers asked for", facts->signer.name);
 	struct verify_identity *item;
-	int result = note(run, &run->result->signers, &facts->signer, &item);
-	return !result && facts->has_timestamp ? verify_note_timestamp(run, &facts->timestamp) : result;
+	int result = note(run, &run->result->signers, &facts->signer, buf_slice(&paths->signer), &item);
+	if (!result && item)
+		note_time(item, facts->has_timestamp ? facts->timestamp.gen_time_us : run->result->at_us);
+	return !result && facts->has_timestamp
+	           ? verify_note_timestamp(run, &facts->timestamp, buf_slice(&paths->authority))
+	           : result;
 }
 
 int verify_note_level(struct run *run, struct input *input, const struct reached *reached)

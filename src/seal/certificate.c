@@ -5,7 +5,6 @@
 #include <openssl/pem.h>
 #include <openssl/x509_vfy.h>
 #include <openssl/x509v3.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -160,39 +159,6 @@ bool certificate_name(const X509_NAME *name, char *text, size_t text_size)
 	return written;
 }
 
-/* The first value of that attribute, UTF-8; "": there is none, or it does not fit. */
-static void name_part(const X509_NAME *name, int nid, char *text, size_t size)
-{
-	int at = X509_NAME_get_index_by_NID(name, nid, -1);
-	const X509_NAME_ENTRY *entry = at >= 0 ? X509_NAME_get_entry(name, at) : NULL;
-	unsigned char *utf8 = NULL;
-	int length = entry ? ASN1_STRING_to_UTF8(&utf8, X509_NAME_ENTRY_get_data(entry)) : -1;
-	bool fits = length > 0 && (size_t)length < size && !memchr(utf8, 0, (size_t)length);
-
-	text[0] = 0;
-	if (fits) {
-		memcpy(text, utf8, (size_t)length);
-		text[length] = 0;
-	}
-	OPENSSL_free(utf8);
-}
-
-bool certificate_title(const X509_NAME *name, char *text, size_t size)
-{
-	char common[NAME_SIZE], organization[NAME_SIZE];
-
-	name_part(name, NID_commonName, common, sizeof common);
-	name_part(name, NID_organizationName, organization, sizeof organization);
-	if (common[0] && organization[0] && !strstr(common, organization))
-		return (size_t)snprintf(text, size, "%s (%s)", common, organization) < size ||
-		       certificate_name(name, text, size);
-	const char *one = common[0] ? common : organization;
-	if (!one[0] || strlen(one) >= size)
-		return certificate_name(name, text, size);
-	memcpy(text, one, strlen(one) + 1);
-	return true;
-}
-
 bool certificate_time(const ASN1_TIME *time, int64_t *ret_us)
 {
 	struct tm parts = {0};
@@ -213,12 +179,12 @@ int certificate_describe(const X509 *certificate, struct certificate_facts *ret_
 	if (!certificate_time(X509_get0_notBefore(certificate), &facts.not_before_us) ||
 	    !certificate_time(X509_get0_notAfter(certificate), &facts.not_after_us) ||
 	    !certificate_name(X509_get_subject_name(certificate), facts.subject, SUBJECT_SIZE) ||
-	    !certificate_name(X509_get_issuer_name(certificate), facts.issuer, SUBJECT_SIZE) ||
-	    !certificate_title(X509_get_subject_name(certificate), facts.name, SUBJECT_SIZE) ||
-	    !certificate_title(X509_get_issuer_name(certificate), facts.issuer_name, SUBJECT_SIZE))
+	    !certificate_name(X509_get_issuer_name(certificate), facts.issuer, SUBJECT_SIZE))
 		return openssl_refused(error, "the certificate's times or names cannot be read");
 	if (X509_digest(certificate, EVP_sha256(), facts.sha256.bytes, &size) != 1)
 		abort(); /* no digest without memory, and no identity without digest */
+	trust_name(facts.subject, facts.name);
+	trust_name(facts.issuer, facts.issuer_name);
 	*ret_facts = facts;
 	return 0;
 }

@@ -38,9 +38,6 @@ int certificates_write_der(const STACK_OF(X509) * certificates, struct buf *out)
 
 /* RFC 2253, UTF-8, cut at a character's end. false, and "": it could not be written. */
 bool certificate_name(const X509_NAME *name, char *text, size_t size);
-/* As people write it: the common name, and in parentheses the organization unless the name has it;
- * what there is of them, else as certificate_name has it. */
-bool certificate_title(const X509_NAME *name, char *text, size_t size);
 /* A time of a certificate, or of what is said about one. false: it cannot be read. */
 bool certificate_time(const ASN1_TIME *time, int64_t *ret_us) MUST_CHECK;
 /* 0, ERR_NO_MEMORY, or ERR_INVALID_EVIDENCE: its times or names cannot be read. */

@@ -98,6 +98,7 @@ struct evidence_question {
 struct evidence_stamp {
 	size_t chain, number; /* from 1; the number counts within the chain */
 	struct timestamp_facts timestamp;
+	struct slice path; /* DER: its certificate and those above it; in the arena */
 };
 
 struct evidence_facts {

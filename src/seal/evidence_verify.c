@@ -74,9 +74,13 @@ static const char *not_covered(int chain, int number)
 }
 
 /* `judged_us`: the time of the archive timestamp behind it, which vouches for this one. */
-static int check_stamp(const struct check *check, int chain, int number, int64_t judged_us,
-                       struct timestamp_facts *facts)
+static int check_stamp(const struct check *check, int64_t judged_us, struct evidence_stamp *made,
+                       struct arena *arena)
 {
+	int chain = (int)made->chain - 1, number = (int)made->number - 1;
+	BUF_AUTO struct buf complete;
+	buf_init(&complete, TIMESTAMP_PATH_MAX);
+	struct timestamp_path path = {.complete = &complete};
 	const ArchiveTimeStamp *stamp =
 		sk_ArchiveTimeStamp_value(evidence_chain(check->record, chain), number);
 	struct digest leaf, root;
@@ -92,10 +96,14 @@ static int check_stamp(const struct check *check, int chain, int number, int64_t
 		                         ? "its hash tree does not lead to what its token is over"
 		                         : not_covered(chain, number));
 	if (!result)
-		result =
-			timestamp_verify_token_at(archive_timestamp_token(stamp), &root,
-		                              check->question->roots_pem, judged_us, facts, check->error);
-	return result;
+		result = timestamp_verify_token_at(archive_timestamp_token(stamp), &root,
+		                                   check->question->roots_pem, &path, judged_us,
+		                                   &made->timestamp, check->error);
+	if (result)
+		return result;
+	made->path.size = complete.size;
+	made->path.data = arena_copy(arena, complete.data, complete.size);
+	return made->path.data ? OK : ERR_NO_MEMORY;
 }
 
 /* Which ones there are, in order. */
@@ -130,8 +138,7 @@ int evidence_record_verify(const struct evidence_record *record,
 	for (size_t i = check.facts.stamp_count; i-- > 0 && !result;) {
 		struct evidence_stamp *stamp = &check.facts.stamps[i];
 		struct timestamp_facts *facts = &stamp->timestamp;
-		result =
-			check_stamp(&check, (int)stamp->chain - 1, (int)stamp->number - 1, judged_us, facts);
+		result = check_stamp(&check, judged_us, stamp, arena);
 		if (!result && i + 1 < check.facts.stamp_count && facts->gen_time_us > judged_us)
 			result = error_cause(error, ERR_INVALID_EVIDENCE,
 			                     "its time is after that of the archive timestamp behind it");

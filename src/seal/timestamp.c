@@ -290,10 +290,11 @@ int timestamp_verify_token_along(struct slice token, const struct sha256 *imprin
 }
 
 int timestamp_verify_token_at(struct slice token, const struct digest *imprint,
-                              struct slice roots_pem, int64_t judged_us,
-                              struct timestamp_facts *ret_facts, struct error *error)
+                              struct slice roots_pem, const struct timestamp_path *path,
+                              int64_t judged_us, struct timestamp_facts *ret_facts,
+                              struct error *error)
 {
-	return verify_over(token, imprint, roots_pem, NULL, judged_us, ret_facts, error);
+	return verify_over(token, imprint, roots_pem, path, judged_us, ret_facts, error);
 }
 
 int timestamp_verify_token(struct slice token, const struct sha256 *imprint, struct slice roots_pem,

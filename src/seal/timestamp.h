@@ -77,8 +77,9 @@ int timestamp_verify_token(struct slice token, const struct sha256 *imprint, str
 /* The same over a digest by any algorithm, and the certificates are judged as of judged_us too
  * when that is later than genTime (TIME_NONE never is): whether they still vouch for it then. */
 int timestamp_verify_token_at(struct slice token, const struct digest *imprint,
-                              struct slice roots_pem, int64_t judged_us,
-                              struct timestamp_facts *ret_facts, struct error *error) MUST_CHECK;
+                              struct slice roots_pem, const struct timestamp_path *path,
+                              int64_t judged_us, struct timestamp_facts *ret_facts,
+                              struct error *error) MUST_CHECK;
 /* What a token says it is over, unverified. 0, ERR_NO_MEMORY or ERR_INVALID_EVIDENCE. */
 int timestamp_token_imprint(struct slice token, struct digest *ret_imprint, struct error *error)
 	MUST_CHECK;

@@ -1,5 +1,9 @@
 #include "seal/trust.h"
 
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
 #include <openssl/x509v3.h>
 
 #include "seal/certificate.h"
@@ -29,4 +33,70 @@ int trust_add_roots(struct slice pem, struct buf *out, struct error *error)
 			buf_add_slice(out, buf_slice(&text));
 	}
 	return result ? result : buf_check(out);
+}
+
+/* ---- names ---- */
+
+/* Takes one value off the text, with its escapes undone; false: it does not fit. */
+static bool take_value(const char **at, char *value, size_t size)
+{
+	size_t used = 0;
+	const char *c = *at;
+	for (; *c && *c != ',' && *c != '+'; c++) {
+		char byte = *c;
+		if (c[0] == '\\' && isxdigit((unsigned char)c[1]) && isxdigit((unsigned char)c[2])) {
+			if (!hex_decode(slice_make(c + 1, 2), &byte, 1) || (unsigned char)byte < 0x20)
+				return false;
+			c += 2;
+		} else if (c[0] == '\\' && c[1]) {
+			byte = *++c;
+		}
+		if (used + 1 >= size)
+			return false;
+		value[used++] = byte;
+	}
+	value[used] = 0;
+	*at = c;
+	return used > 0;
+}
+
+static bool read_name(const char *subject, char *common, char *organization, size_t size)
+{
+	const char *at = subject;
+	common[0] = organization[0] = 0;
+	while (*at) {
+		char unused[SUBJECT_SIZE];
+		bool is_common = strncmp(at, "CN=", 3) == 0 && !common[0];
+		bool is_organization = strncmp(at, "O=", 2) == 0 && !organization[0];
+		const char *value = strchr(at, '=');
+		if (!value)
+			return false;
+		value++;
+		if (!take_value(&value, is_common ? common : is_organization ? organization : unused, size))
+			return false;
+		at = *value ? value + 1 : value;
+	}
+	return common[0] || organization[0];
+}
+
+static void copy_text(const char *text, char name[SUBJECT_SIZE])
+{
+	size_t used = strlen(text);
+	if (used >= SUBJECT_SIZE)
+		for (used = SUBJECT_SIZE - 1; used > 0 && ((unsigned char)text[used] & 0xc0) == 0x80;)
+			used--;
+	memmove(name, text, used);
+	name[used] = 0;
+}
+
+void trust_name(const char *subject, char name[SUBJECT_SIZE])
+{
+	char common[SUBJECT_SIZE], organization[SUBJECT_SIZE], made[2 * SUBJECT_SIZE + 4];
+	if (!read_name(subject, common, organization, sizeof common))
+		snprintf(made, sizeof made, "%s", subject);
+	else if (common[0] && organization[0] && !strstr(common, organization))
+		snprintf(made, sizeof made, "%s (%s)", common, organization);
+	else
+		snprintf(made, sizeof made, "%s", common[0] ? common : organization);
+	copy_text(made, name);
 }

@@ -303,6 +303,8 @@ static int make_report(struct issue_work *work, const struct report_facts *facts
 		result = pdf_sign(unsigned_path, path, work->issued_at_us, &work->signing,
 		                  work->signing.timestamp && work->service->revocation ? &lasting : NULL,
 		                  &made, error);
+	if (!result)
+		result = issue_compare(work, facts, error);
 	if (!result) {
 		document->size_bytes = made.size_bytes;
 		document->sha256 = made.digest;
@@ -325,6 +327,8 @@ static int make_documents(struct issue_work *work, struct document *documents, s
 	struct report_facts facts;
 	if (!result)
 		result = gather_facts(work, &facts);
+	if (!result)
+		result = issue_foresee(work, &facts, error);
 	if (!result)
 		result = make_report(work, &facts, LANGUAGE_SPANISH, &documents[0], error);
 	if (!result)

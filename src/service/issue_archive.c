@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "seal/trust.h"
 #include "service/issue_work.h"
 #include "service/stored_segment.h"
 #include "service/token_path.h"
@@ -203,8 +204,10 @@ static int add_segments(struct archive_work *work)
 
 /* ---- rounds ---- */
 
-static int note_authority(struct issue_work *issue, const char *name, enum authority_kind kind)
+static int note_authority(struct issue_work *issue, const char *subject, enum authority_kind kind)
 {
+	char name[SUBJECT_SIZE];
+	trust_name(subject, name);
 	for (size_t i = 0; i < issue->authority_rows; i++)
 		if (strcmp(issue->authorities[i].name, name) == 0 && issue->authorities[i].kind == kind)
 			return OK;
@@ -222,13 +225,15 @@ static int describe_round(struct archive_work *work, const struct round_record *
                           enum authority_kind kind)
 {
 	struct issue_work *issue = work->issue;
+	char name[SUBJECT_SIZE];
+	trust_name(round->authority, name);
 	int result = note_authority(issue, round->authority, kind);
 	for (size_t i = 0; i < issue->seal_rows && !result; i++) {
 		if (work->seal_rounds[i] != round->round)
 			continue;
 		issue->seals[i].time_us = round->sealed_at_us;
 		issue->seals[i].kind = kind;
-		issue->seals[i].authority = arena_text(issue->arena, round->authority);
+		issue->seals[i].authority = arena_text(issue->arena, name);
 		if (!issue->seals[i].authority)
 			result = ERR_NO_MEMORY;
 	}

@@ -17,6 +17,7 @@ int issue_stamp(void *context, const struct sha256 *imprint, struct buf *out, st
 	buf_clear(&work->authority_path);
 	buf_add_slice(&work->authority_path, buf_slice(&stamped.path));
 	work->stamped_us = stamped.facts.gen_time_us;
+	work->stamped_until_us = stamped.facts.authority.not_after_us;
 	result = buf_check(&work->authority_path);
 	return result ? result
 	              : timestamp_token_complete(buf_slice(&stamped.token), buf_slice(&stamped.path),
@@ -37,6 +38,7 @@ int issue_collect(void *context, struct validation_set *set, struct error *error
 	if (*setting && !level_parse(setting, &least))
 		return error_cause(error, ERR_VALIDATION, "certification.level");
 	int result = level_collect(work->service->revocation, &wanted, set, &level, cause, error);
+	work->collected = level;
 	if (result || level != LEVEL_T)
 		return result;
 	if (least > LEVEL_T)
@@ -45,4 +47,41 @@ int issue_collect(void *context, struct validation_set *set, struct error *error
 	log_warning("level_not_reached", "certification_id", work->certification->certification_id,
 	            "level", "B-T", "cause", cause);
 	return OK;
+}
+
+/* ---- what a report says of its own signature ---- */
+
+static bool lasts(const struct issue_work *work)
+{
+	return work->signing.timestamp && work->service->revocation;
+}
+
+int issue_foresee(struct issue_work *work, struct report_facts *facts, struct error *error)
+{
+	VALIDATION_AUTO struct validation_set set = {0};
+	struct certificate_facts signer;
+	int result = OK;
+	if (!work->signing.timestamp) {
+		result = trust_describe(signer_certificates(work->service->signer), &signer, error);
+		facts->level = LEVEL_B;
+		facts->checkable_until_us = !result ? signer.not_after_us : 0;
+		return result;
+	}
+	work->collected = LEVEL_T;
+	if (lasts(work))
+		result = issue_collect(work, &set, error);
+	facts->level = work->collected == LEVEL_LT ? LEVEL_LTA : LEVEL_T;
+	facts->checkable_until_us = work->stamped_until_us;
+	return result;
+}
+
+int issue_compare(const struct issue_work *work, const struct report_facts *facts,
+                  struct error *error)
+{
+	enum level reached = lasts(work) && work->collected == LEVEL_LT ? LEVEL_LTA : LEVEL_T;
+	if (!work->signing.timestamp ||
+	    (reached == facts->level && work->stamped_until_us >= facts->checkable_until_us))
+		return OK;
+	return error_cause(error, ERR_UNAVAILABLE,
+	                   "what can be had for the signature changed while the report was made");
 }

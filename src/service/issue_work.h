@@ -37,6 +37,8 @@ struct issue_work {
 	/* Of the last timestamp that was given, for what validates it. */
 	struct buf authority_path;
 	int64_t stamped_us;
+	int64_t stamped_until_us; /* the end of its certificate */
+	enum level collected;     /* what issue_collect came to last: LEVEL_T or LEVEL_LT */
 
 	/* Left by the archive for the reports. */
 	char archive_name[DOCUMENT_NAME_SIZE];
@@ -74,6 +76,13 @@ int issue_stamp(void *context, const struct sha256 *imprint, struct buf *out, st
 /* What validates the signature just made and its timestamp, where it can be had: the collect of
  * struct pdf_lasting. ERR_UNAVAILABLE when less would be reached than certification.level wants. */
 int issue_collect(void *context, struct validation_set *set, struct error *error) MUST_CHECK;
+/* What a report that is signed now will reach, as far as the archive's signature shows, which was
+ * made before; and whether one that was signed has reached it. ERR_UNAVAILABLE: it has not, and
+ * what it says of itself is not true. */
+int issue_foresee(struct issue_work *work, struct report_facts *facts, struct error *error)
+	MUST_CHECK;
+int issue_compare(const struct issue_work *work, const struct report_facts *facts,
+                  struct error *error) MUST_CHECK;
 
 /* Room on the disks, of the working directory and of content where that is a directory, over the
  * reserve that registration keeps on each (issue_space.c). Takes as much as the

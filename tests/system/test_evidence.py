@@ -524,6 +524,20 @@ def test_both_reports_tell_the_same_facts_each_in_its_language(live, channel):
     assert record["verification_code"] in english and record["verification_code"] in spanish
 
 
+def test_a_report_names_authorities_as_people_write_them_and_says_how_long_it_lasts(live, test):
+    for language, level, words in (("en", "PAdES, level B-LTA", "without this service until at least"),
+                                   ("es", "PAdES, nivel B-LTA", "sin este servicio al menos hasta")):
+        text = text_of(live.reports[language])
+        assert "Development timestamp authority (Constancia development, no legal value)" in text
+        assert "CN=" not in text and "\\," not in text
+        assert level in text and words in text
+        done = run("verify", live.reports[language], "--json")
+        (found,) = json.loads(done.stdout)["signatures"]
+        year = found["checkable_until"][:4]
+        assert found["level"] == "B-LTA" and year in text[text.index(words):][:80]
+    assert "PAdES, level B-B" in text_of(test.reports["en"])
+
+
 def test_a_test_report_says_on_every_page_that_it_has_no_probative_value(test):
     for language, words in (("en", "NO PROBATIVE VALUE"), ("es", "SIN VALOR PROBATORIO")):
         done = subprocess.run(["pdftotext", test.reports[language], "-"], capture_output=True,

@@ -134,7 +134,8 @@ static bool is_fault(const struct answer *answer)
 {
 	if (answer->status == 0 || !answer->whole)
 		return true;
-	return answer->status >= 500 && (answer->size == 0 || is_json(answer));
+	bool page = strstr(answer->head, "text/html") && strstr(answer->body, "</html>");
+	return answer->status >= 500 && (answer->size == 0 || page || is_json(answer));
 }
 
 /* A repetition of what was registered all the same is answered 200. */

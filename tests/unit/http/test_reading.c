@@ -248,8 +248,12 @@ static void check_verification(const char *code)
 	get(&reply, "/verify?code=%3Cscript%3E", NULL, NULL);
 	assert_null(strstr(reply.body, "<script>"));
 	reply_expect(&reply, 404, NULL);
-	get(&reply, "/verify?sha256=12", NULL, NULL);
+	get(&reply, "/verify?sha256=12", NULL, "Accept: application/json\r\n");
 	reply_expect(&reply, 400, "validation_error");
+	get(&reply, "/verify?sha256=12", NULL, NULL);
+	assert_non_null(strstr(reply.body, "role=\"alert\""));
+	assert_string_equal(reply_header(&reply, "Content-Type"), "text/html; charset=utf-8");
+	reply_expect(&reply, 400, NULL);
 	get(&reply, "/verify/SVC-2026-AAAA-AAAA", NULL, "Accept: application/json\r\n");
 	reply_expect(&reply, 404, "not_found");
 }

@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -211,6 +212,78 @@ static void lists_the_edges_of_a_large_range(void **state)
 	assert_null(strstr(words.data, " 4170 2026-"));
 }
 
+/* The lines of each page, without what stands at its head and foot. */
+static int fewest_lines(const struct buf *text)
+{
+	int fewest = INT_MAX, lines = 0;
+	for (const char *at = text->data; *at; at++) {
+		if (*at == '\f') {
+			fewest = lines < fewest ? lines : fewest;
+			lines = 0;
+		}
+		lines += *at == '\n' && at > text->data && at[-1] != '\n';
+	}
+	return fewest - 3;
+}
+
+/* However long the table before it is, the last page has a whole section. */
+static void no_page_is_nearly_empty(void **state)
+{
+	for (int64_t events = 1; events <= 40; events++)
+		for (int language = 0; language < 2; language++) {
+			BUF_AUTO struct buf text = {0};
+			sample_ordinary(&sample, events);
+			sample.facts.seal_rows = (size_t)events % 6 + 1;
+			sample.facts.seal_count = (int64_t)sample.facts.seal_rows;
+			render(language ? LANGUAGE_SPANISH : LANGUAGE_ENGLISH);
+			buf_clear(&text);
+			assert_int_equal(tools_run(&text, "pdftotext -layout '%s' -", path), 0);
+			if (fewest_lines(&text) < 10)
+				fail_msg("%d lines on a page, with %d events", fewest_lines(&text), (int)events);
+		}
+}
+
+/* Nor is one whose next box is nearly as high as a page. */
+static void a_high_box_leaves_no_page_empty(void **state)
+{
+	static char high[1990];
+	memset(high, 'a', sizeof high - 1);
+	for (size_t i = 3; i < sizeof high - 1; i += 4)
+		high[i] = '\n';
+	for (size_t size = 100; size < sizeof high - 1; size += 101) {
+		BUF_AUTO struct buf text = {0};
+		sample_ordinary(&sample, 3);
+		high[size] = 0;
+		sample.configurations[0].facts.description = high;
+		render(LANGUAGE_ENGLISH);
+		high[size] = 'a';
+		assert_int_equal(tools_run(&text, "pdftotext -layout '%s' -", path), 0);
+		if (fewest_lines(&text) < 10)
+			fail_msg("%d lines on a page, with a box of %zu characters", fewest_lines(&text), size);
+	}
+}
+
+static void says_what_its_signature_reaches(void **state)
+{
+	BUF_AUTO struct buf words = {0}, spanish = {0}, without = {0};
+	sample_ordinary(&sample, 3);
+	sample.facts.level = LEVEL_LTA;
+	sample.facts.checkable_until_us = INT64_C(1795252502000000);
+	render(LANGUAGE_ENGLISH);
+	tools_words(path, &words);
+	tools_expect(&words,
+	             "PAdES, level B-LTA. It can be checked without this service until at least "
+	             "21 November 2026, 09:15:02");
+	render(LANGUAGE_SPANISH);
+	tools_words(path, &spanish);
+	tools_expect(&spanish,
+	             "PAdES, nivel B-LTA. Puede comprobarse sin este servicio al menos hasta");
+	sample.facts.checkable_until_us = 0;
+	render(LANGUAGE_ENGLISH);
+	tools_words(path, &without);
+	assert_null(strstr(without.data, "level B-"));
+}
+
 static void states_development_on_the_first_page(void **state)
 {
 	sample_ordinary(&sample, 5);
@@ -345,6 +418,9 @@ int main(void)
 		cmocka_unit_test(holds_hostile_texts),
 		cmocka_unit_test(is_tagged_embedded_and_titled),
 		cmocka_unit_test(lists_the_edges_of_a_large_range),
+		cmocka_unit_test(no_page_is_nearly_empty),
+		cmocka_unit_test(a_high_box_leaves_no_page_empty),
+		cmocka_unit_test(says_what_its_signature_reaches),
 		cmocka_unit_test(states_development_on_the_first_page),
 		cmocka_unit_test(shows_nothing_held_for_digests_alone),
 		cmocka_unit_test(renders_the_same_bytes_again),

@@ -539,7 +539,11 @@ static void json_has_its_shape(void **state)
 	assert_true(slice_is(subject, "CN=Development report signer,"
 	                              "O=Constancia development\\, no legal value"));
 	assert_true(json_get_text(signer, "issuer", &subject));
-	assert_int_equal(signer->count, 5);
+	assert_true(json_get_text(signer, "name", &subject));
+	assert_true(
+		slice_is(subject, "Development report signer (Constancia development, no legal value)"));
+	assert_int_equal(json_member(signer, "qualified")->type, JSON_NULL);
+	assert_int_equal(signer->count, 8);
 	assert_int_equal(json_member(json, "signers")->count, 1);
 	assert_int_equal(json_member(json, "authorities")->count, 1);
 	assert_int_equal(findings->count, 2);

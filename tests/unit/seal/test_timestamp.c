@@ -148,19 +148,19 @@ static void test_judged_later(void **state)
 
 	assert_int_equal(timestamp_verify_token(buf_slice(&token), &imprint, roots, &facts, NULL), 0);
 	for (int i = 0; i < 2; i++) {
-		assert_int_equal(timestamp_verify_token_at(buf_slice(&token), &digest, *trusts[i],
+		assert_int_equal(timestamp_verify_token_at(buf_slice(&token), &digest, *trusts[i], NULL,
 		                                           facts.authority.not_after_us - US_PER_SECOND,
 		                                           &facts, NULL),
 		                 0);
-		assert_refused(timestamp_verify_token_at(buf_slice(&token), &digest, *trusts[i],
+		assert_refused(timestamp_verify_token_at(buf_slice(&token), &digest, *trusts[i], NULL,
 		                                         facts.authority.not_after_us + US_PER_SECOND,
 		                                         &facts, &error),
 		               &error, "expired");
 	}
 	digest.algorithm = DIGEST_SHA384;
-	assert_refused(
-		timestamp_verify_token_at(buf_slice(&token), &digest, roots, TIME_NONE, &facts, &error),
-		&error, "something else");
+	assert_refused(timestamp_verify_token_at(buf_slice(&token), &digest, roots, NULL, TIME_NONE,
+	                                         &facts, &error),
+	               &error, "something else");
 }
 
 static int verify_against(struct slice other_request, struct slice some_roots, struct error *error)

@@ -1,0 +1,55 @@
+/* Names as people write them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "seal/trust.h"
+
+static void names_are_read(void **state)
+{
+	static const char *const cases[][2] = {
+		{"CN=Unit 3,O=Authority\\, S.A.,C=ES", "Unit 3 (Authority, S.A.)"},
+		{"O=Alone", "Alone"},
+		{"C=ES,CN=Alone", "Alone"},
+		{"CN=Unit of Example,O=Example", "Unit of Example"},
+		{"CN=a\\\"b\\+c\\\\d,O=x", "a\"b+c\\d (x)"},
+		{"CN=Sello+serialNumber=7,O=\\C3\\91and\\C3\\BA", "Sello (\xc3\x91and\xc3\xba)"},
+		{"O=One,O=Two,CN=First,CN=Second", "First (One)"},
+		/* What cannot be shown so stays as it was. */
+		{"CN=a\\0Ab,O=x", "CN=a\\0Ab,O=x"},
+		{"C=ES", "C=ES"},
+		{"no name", "no name"},
+		{"", ""},
+		{"CN=", "CN="},
+		{"CN=a\\", "a\\"},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		char name[SUBJECT_SIZE];
+		trust_name(cases[i][0], name);
+		assert_string_equal(name, cases[i][1]);
+	}
+}
+
+static void long_names_end_with_a_character(void **state)
+{
+	char subject[2 * SUBJECT_SIZE] = "CN=x,O=", name[SUBJECT_SIZE];
+	for (size_t i = strlen(subject); i + 2 < sizeof subject; i += 2)
+		memcpy(subject + i, "\xc3\xb1", 3);
+	trust_name(subject, name);
+	assert_true(strlen(name) >= SUBJECT_SIZE - 2);
+	assert_memory_equal(name, subject, strlen(name));
+	assert_int_equal((unsigned char)name[strlen(name) - 1], 0xb1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(names_are_read),
+		cmocka_unit_test(long_names_end_with_a_character),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
