@@ -17,7 +17,8 @@ static void names_are_read(void **state)
 		{"C=ES,CN=Alone", "Alone"},
 		{"CN=Unit of Example,O=Example", "Unit of Example"},
 		{"CN=a\\\"b\\+c\\\\d,O=x", "a\"b+c\\d (x)"},
-		{"CN=Sello+serialNumber=7,O=\\C3\\91and\\C3\\BA", "Sello (\xc3\x91and\xc3\xba)"},
+		{"CN=Sello+serialNumber=7,O=\\C3\\91and\\C3\\BA", "Sello (\xc3\x91"
+	                                                      "and\xc3\xba)"},
 		{"O=One,O=Two,CN=First,CN=Second", "First (One)"},
 		/* What cannot be shown so stays as it was. */
 		{"CN=a\\0Ab,O=x", "CN=a\\0Ab,O=x"},
