@@ -67,8 +67,8 @@ static bool is_old(const struct issue_attempt *attempt)
 }
 
 /* Whether the attempts that failed in themselves, with the pauses between them, have gone on for
- * long enough: it may have waited for other things before, and an operator may have called for some
- * at once. */
+ * long enough: it may have waited for other things before. Where an operator calls for one at once,
+ * the store counts anew. */
 static bool is_settled(const struct issue_attempt *attempt)
 {
 	const struct certification *certification = attempt->certification;

@@ -49,8 +49,10 @@ static int retry_certification(struct db_connection *connection, struct slice ce
 	if (over || leased)
 		return error_set(error, ERR_REFUSED,
 		                 over ? MSG_STORE_CERTIFICATION_OVER : MSG_STORE_CERTIFICATION_BUSY, NULL);
-	struct db_query *query = db_query(connection, "UPDATE certifications SET next_attempt_at = $3"
-	                                              " WHERE account = $1 AND certification = $2");
+	/* The pauses behind the failures before are not over: they count no more. */
+	struct db_query *query =
+		db_query(connection, "UPDATE certifications SET next_attempt_at = $3, own_failures = 0"
+	                         " WHERE account = $1 AND certification = $2");
 	db_bind_integer(query, account);
 	db_bind_integer(query, certification);
 	db_bind_integer(query, now_us);

@@ -10,8 +10,8 @@
 int store_locate_certification(struct store *store, struct slice certification_id,
                                int64_t *ret_account, int64_t *ret_chain, struct error *error)
 	MUST_CHECK;
-/* Has one in processing that waits for its next try be tried now. ERR_REFUSED when it is over, or
- * is being worked on. */
+/* Has one in processing that waits for its next try be tried now; its failures in a row begin anew.
+ * ERR_REFUSED when it is over, or is being worked on. */
 int store_retry_certification(struct store *store, struct slice certification_id, int64_t now_us,
                               struct error *error) MUST_CHECK;
 

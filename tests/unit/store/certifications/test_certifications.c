@@ -414,6 +414,26 @@ static void test_own_failures_are_counted_in_a_row(void **state)
 	}
 }
 
+/* An operator who mends something, and tries whether that was it, takes nothing of the time that is
+ * left. */
+static void test_a_retry_begins_the_row_anew(void **state)
+{
+	struct certification_delay own = {.cause = "own", .own_failure = true};
+	sample_register(&sample, MODE_TEST, 2);
+	struct certification accepted = make(MODE_TEST, 1, 2), job;
+	assert_int_equal(accept(&accepted), OK);
+	struct slice id = slice_of(accepted.certification_id);
+	for (int i = 1; i <= 20; i++) {
+		int64_t now_us = store_now_us(sample.store);
+		assert_int_equal(claim("a", now_us, &job), OK);
+		assert_int_equal(job.own_failures, 0);
+		assert_int_equal(job.attempts, i);
+		own.next_us = now_us + US_PER_DAY;
+		assert_int_equal(store_delay_certification(sample.store, &job, "a", &own, &error), OK);
+		assert_int_equal(store_retry_certification(sample.store, id, now_us, &error), OK);
+	}
+}
+
 static void test_overdue(void **state)
 {
 	sample_register(&sample, MODE_LIVE, 2);
@@ -557,6 +577,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_complete, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_leases, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_own_failures_are_counted_in_a_row, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_a_retry_begins_the_row_anew, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_open_bound, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_turns, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_overdue, set_up, tear_down),
