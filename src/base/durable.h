@@ -1,5 +1,6 @@
-/* Files and directories that must outlast a power failure: whatever syncs. Plain reading, writing
- * and removing is in base/file.h.
+/* Files and directories that must outlast a power failure: what is synced by its name. Who holds a
+ * file open until it is whole syncs it: objects, archives, reports, the signer's log. Plain
+ * reading, writing and removing is in base/file.h.
  *
  * After a sync that failed, the kernel shows what was written as if it were on the disk, marks it
  * clean, and reports later syncs as good. So a sync proves only what was written since the last

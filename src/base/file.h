@@ -1,5 +1,5 @@
 /* Files: a descriptor that closes itself, whole contents in and out, removal. Nothing here lasts
- * through a power failure by itself: whatever syncs is in base/durable.h. */
+ * through a power failure by itself: that is what base/durable.h is for. */
 #ifndef BASE_FILE_H
 #define BASE_FILE_H
 
