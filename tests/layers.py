@@ -26,7 +26,8 @@ MAY_INCLUDE = {
 # A folder's other headers are its own.
 PUBLIC = {
     "base": {"arena.h", "base64.h", "buf.h", "child.h", "clock.h", "confine.h", "digest.h", "durable.h", "error.h", "file.h",
-             "json.h", "json_reader.h", "log.h", "must_check.h", "percent.h", "schedule.h", "thread.h", "utf8.h"},
+             "json.h", "json_reader.h", "log.h", "must_check.h", "percent.h", "schedule.h", "thread.h", "utf8.h",
+             "validation_object.h"},
     "net": {"address.h", "http.h", "http_many.h", "mail.h"},
     "db": {"db.h", "schema.h"},
     "ledger": {"ledger.h", "purchase.h", "record.h", "topup.h"},

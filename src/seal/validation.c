@@ -2,17 +2,6 @@
 
 #include <stdlib.h>
 
-const char *validation_kind_text(enum validation_kind kind)
-{
-	static const char *const texts[] = {
-		[VALIDATION_CERTIFICATE] = "certificate",
-		[VALIDATION_CRL] = "crl",
-		[VALIDATION_OCSP] = "ocsp",
-	};
-
-	return texts[kind];
-}
-
 /* Where it stands, or would. */
 static size_t position_of(const struct validation_set *set, const struct sha256 *sha256)
 {

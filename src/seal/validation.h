@@ -10,20 +10,10 @@
 #include "base/buf.h"
 #include "base/digest.h"
 #include "base/error.h"
+#include "base/validation_object.h"
 
 #define VALIDATION_OBJECTS_MAX 256
 #define VALIDATION_BYTES_MAX ((size_t)32 << 20)
-
-enum validation_kind { VALIDATION_CERTIFICATE, VALIDATION_CRL, VALIDATION_OCSP };
-
-/* "certificate", "crl", "ocsp". */
-const char *validation_kind_text(enum validation_kind kind);
-
-struct validation_object {
-	enum validation_kind kind;
-	struct sha256 sha256;
-	struct slice der; /* an OCSP object is a whole OCSPResponse */
-};
 
 /* Zeroed: empty. Members are read, and changed by the functions alone. */
 struct validation_set {

@@ -5,7 +5,7 @@
 int token_path_keep(struct store *store, const struct authority_result *stamped,
                     struct error *error)
 {
-	struct validation_object objects[VALIDATION_OBJECTS_MAX];
+	struct validation_object objects[TOKEN_OBJECTS_MAX];
 	size_t count = 0;
 	BUF_AUTO struct buf beside;
 	buf_init(&beside, TIMESTAMP_PATH_MAX);
@@ -14,7 +14,7 @@ int token_path_keep(struct store *store, const struct authority_result *stamped,
 	if (result)
 		return result;
 	struct slice rest = buf_slice(&beside), der;
-	while (count < VALIDATION_OBJECTS_MAX && timestamp_next_certificate(&rest, &der))
+	while (count < TOKEN_OBJECTS_MAX && timestamp_next_certificate(&rest, &der))
 		objects[count++] = (struct validation_object){
 			.kind = VALIDATION_CERTIFICATE,
 			.sha256 = sha256_of(der.data, der.size),

@@ -2,12 +2,6 @@
 
 #include "store/transaction.h"
 
-static const char *const kind_texts[] = {
-	[VALIDATION_CERTIFICATE] = "certificate",
-	[VALIDATION_CRL] = "crl",
-	[VALIDATION_OCSP] = "ocsp",
-};
-
 /* ---- writing ---- */
 
 static int write_object(struct db_connection *connection, const struct validation_object *object,
@@ -17,7 +11,7 @@ static int write_object(struct db_connection *connection, const struct validatio
 		db_query(connection, "INSERT INTO validation_objects (sha256, kind, der, first_seen)"
 	                         " VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING");
 	db_bind_blob(query, &object->sha256, sizeof object->sha256);
-	db_bind_string(query, kind_texts[object->kind]);
+	db_bind_string(query, validation_kind_text(object->kind));
 	db_bind_blob(query, object->der.data, object->der.size);
 	db_bind_integer(query, now_us);
 	return db_execute(query, NULL, error);
@@ -54,16 +48,6 @@ int store_write_validation(struct store *store, const struct sha256 *token_hash,
 
 /* ---- reading ---- */
 
-static bool read_kind(struct slice text, enum validation_kind *ret_kind)
-{
-	for (size_t i = 0; i < sizeof kind_texts / sizeof *kind_texts; i++)
-		if (slice_is(text, kind_texts[i])) {
-			*ret_kind = (enum validation_kind)i;
-			return true;
-		}
-	return false;
-}
-
 static int read_object(struct db_query *query, struct arena *arena, struct validation_object *ret)
 {
 	struct slice der = db_blob(query, 2);
@@ -75,7 +59,8 @@ static int read_object(struct db_query *query, struct arena *arena, struct valid
 	if (!copy)
 		return ERR_NO_MEMORY;
 	struct sha256 found = sha256_of(copy, der.size);
-	return read_kind(db_text(query, 1), &ret->kind) && sha256_equal(&found, &ret->sha256)
+	return validation_kind_parse(db_text(query, 1), &ret->kind) &&
+	               sha256_equal(&found, &ret->sha256)
 	           ? OK
 	           : ERR_CORRUPT;
 }
@@ -84,8 +69,7 @@ int store_list_validation(struct store *store, const struct sha256 *token_hash, 
                           const struct validation_object **ret_objects, size_t *ret_count,
                           struct error *error)
 {
-	struct validation_object *objects =
-		arena_alloc(arena, VALIDATION_OBJECTS_MAX * sizeof *objects);
+	struct validation_object *objects = arena_alloc(arena, TOKEN_OBJECTS_MAX * sizeof *objects);
 	struct db_connection *connection;
 	if (!objects)
 		return ERR_NO_MEMORY;
@@ -100,8 +84,8 @@ int store_list_validation(struct store *store, const struct sha256 *token_hash, 
 	size_t count = 0;
 	int found = OK;
 	while (!found && db_step(query))
-		found = count < VALIDATION_OBJECTS_MAX ? read_object(query, arena, &objects[count++])
-		                                       : ERR_CORRUPT;
+		found =
+			count < TOKEN_OBJECTS_MAX ? read_object(query, arena, &objects[count++]) : ERR_CORRUPT;
 	result = end_read(connection, db_end(query, error));
 	if (result)
 		return result;

@@ -5,17 +5,10 @@
 #ifndef STORE_VALIDATION_H
 #define STORE_VALIDATION_H
 
+#include "base/validation_object.h"
 #include "store/store.h"
 
-#define VALIDATION_OBJECTS_MAX 64 /* of one token */
-
-enum validation_kind { VALIDATION_CERTIFICATE, VALIDATION_CRL, VALIDATION_OCSP };
-
-struct validation_object {
-	enum validation_kind kind;
-	struct sha256 sha256; /* of its DER */
-	struct slice der;
-};
+#define TOKEN_OBJECTS_MAX 64 /* of one token */
 
 /* Durably, before the round is written that has the token: so no round is ever without. Objects and
  * tokens that are known already stay as they are. */
@@ -24,7 +17,7 @@ int store_write_validation(struct store *store, const struct sha256 *token_hash,
                            struct error *error) MUST_CHECK;
 
 /* Those of a token, in order of their SHA-256, in the arena; none: a token that needs none.
- * ERR_CORRUPT when one is not what it is known by, or there are more than VALIDATION_OBJECTS_MAX.
+ * ERR_CORRUPT when one is not what it is known by, or there are more than TOKEN_OBJECTS_MAX.
  */
 int store_list_validation(struct store *store, const struct sha256 *token_hash, struct arena *arena,
                           const struct validation_object **ret_objects, size_t *ret_count,

@@ -29,9 +29,6 @@ static void test_each_once_in_order(void **state)
 	}
 	struct sha256 absent = sha256_of("absent", 6);
 	assert_null(validation_find(&set, &absent));
-	assert_string_equal(validation_kind_text(VALIDATION_CERTIFICATE), "certificate");
-	assert_string_equal(validation_kind_text(VALIDATION_CRL), "crl");
-	assert_string_equal(validation_kind_text(VALIDATION_OCSP), "ocsp");
 }
 
 static void test_bounds(void **state)
