@@ -1,0 +1,39 @@
+/* What the files that look at the meaning of settings share. */
+#ifndef CLI_CONFIG_CHECK_H
+#define CLI_CONFIG_CHECK_H
+
+#include <string.h>
+
+#include "cli/config.h"
+
+struct check {
+	const struct settings *settings;
+	config_problem *problem;
+	config_problem *warning;
+	void *context;
+};
+
+static inline void fault(const struct check *check, const char *setting, const char *what)
+{
+	check->problem(check->context, setting, what);
+}
+
+static inline bool starts_with(struct slice text, const char *start)
+{
+	return text.size > strlen(start) && memcmp(text.data, start, strlen(start)) == 0;
+}
+
+void check_range(const struct check *check, const char *setting, int64_t value, int64_t least,
+                 int64_t most);
+/* `least` is least_us in words. */
+void check_duration(const struct check *check, const char *setting, int64_t value_us,
+                    int64_t least_us, const char *least);
+void check_networks(const struct check *check, const char *setting, const char *list);
+/* A file, where one is named. */
+void check_readable(const struct check *check, const char *setting, const char *path);
+
+/* config_check_trust.c. `serving`: what a service needs must be there, too. */
+void check_authorities(const struct check *check, bool serving);
+void check_signer(const struct check *check, bool serving);
+
+#endif
