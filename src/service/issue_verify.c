@@ -1,5 +1,19 @@
+#include "base/log.h"
 #include "proof/verify.h"
+#include "seal/authority.h"
+#include "seal/signer.h"
 #include "service/issue_work.h"
+#include "service/signers.h"
+
+#define ROOTS_MAX ((size_t)4 << 20)
+
+/* What is to be verified, and by whose roots. */
+struct question {
+	struct issue_work *work;
+	const char **paths;
+	size_t count;
+	struct buf signers, timestamps; /* PEM */
+};
 
 static int tell(void *context, const char *path, uint64_t done, uint64_t total)
 {
@@ -17,25 +31,75 @@ static int not_valid(const struct verify_result *found, struct error *error)
 	                   finding ? finding->what : "nothing says why");
 }
 
-int issue_verify(struct issue_work *work, const struct document *documents, size_t count,
-                 struct error *error)
+static struct slice roots_of(const struct buf *pem)
 {
-	const char **paths = arena_alloc(work->arena, count * sizeof *paths);
-	if (!paths)
-		return error_cause(error, ERR_NO_MEMORY, "%zu paths", count);
-	for (size_t i = 0; i < count; i++) {
-		paths[i] = arena_printf(work->arena, "%s/%s", work->directory, documents[i].name);
-		if (!paths[i])
-			return error_cause(error, ERR_NO_MEMORY, "%zu paths", count);
-	}
+	return pem->size > 0 ? buf_slice(pem) : slice_make(NULL, 0);
+}
+
+static int verify(const struct question *question, bool by_authorities, struct error *error)
+{
+	struct trust_roots roots = {.signers = roots_of(&question->signers)};
 	struct verify_options options = {
-		.progress = tell, .progress_context = work, .stop_early = true};
+		.progress = tell, .progress_context = question->work, .stop_early = true};
 	struct verify_result found;
-	int result = verify_paths(paths, count, NULL, &options, &found, error);
+	if (by_authorities)
+		roots.timestamps = roots_of(&question->timestamps);
+	int result = verify_paths(question->paths, question->count, &roots, &options, &found, error);
 	if (result)
 		return result;
 	if (verify_exit_code(&found) != 0)
 		result = not_valid(&found, error);
 	verify_result_free(&found);
+	return result;
+}
+
+/* A key whose root the operator did not give is known by itself alone; beside one whose root is
+ * there stand those of the keys before, as another may just have come into force. */
+static int find_roots(struct question *question, struct error *error)
+{
+	const struct service *service = question->work->service;
+	int result = trust_add_roots(signer_certificates(service->signer), &question->signers, error);
+	if (!result && question->signers.size > 0)
+		result = signers_add_roots(service->store, &question->signers, error);
+	authorities_trust(service->authorities, &question->timestamps);
+	if (!result && (buf_check(&question->signers) || buf_check(&question->timestamps)))
+		result = error_cause(error, ERR_NO_MEMORY, "trusted roots");
+	return result;
+}
+
+/* Rounds may have timestamps of authorities that are asked no more, and whose roots are gone from
+ * the settings: that is told, and keeps nobody from his evidence. */
+static int verify_by_roots(const struct question *question, struct error *error)
+{
+	int result = verify(question, true, error);
+	if (result != ERR_INVALID_EVIDENCE || question->timestamps.size == 0)
+		return result;
+	struct error again = {0};
+	result = verify(question, false, &again);
+	if (!result)
+		log_warning("authority_not_established", "certification_id",
+		            question->work->certification->certification_id, "cause", error->cause);
+	return result;
+}
+
+int issue_verify(struct issue_work *work, const struct document *documents, size_t count,
+                 struct error *error)
+{
+	struct question question = {.work = work, .count = count};
+	question.paths = arena_alloc(work->arena, count * sizeof *question.paths);
+	if (!question.paths)
+		return error_cause(error, ERR_NO_MEMORY, "%zu paths", count);
+	for (size_t i = 0; i < count; i++) {
+		question.paths[i] = arena_printf(work->arena, "%s/%s", work->directory, documents[i].name);
+		if (!question.paths[i])
+			return error_cause(error, ERR_NO_MEMORY, "%zu paths", count);
+	}
+	buf_init(&question.signers, ROOTS_MAX);
+	buf_init(&question.timestamps, ROOTS_MAX);
+	int result = find_roots(&question, error);
+	if (!result)
+		result = verify_by_roots(&question, error);
+	buf_free(&question.signers);
+	buf_free(&question.timestamps);
 	return result;
 }

@@ -93,8 +93,10 @@ void issue_give_space(struct issue_work *work);
 /* ERR_NO_SPACE once others have used up what was free, into the reserve. */
 int issue_watch_space(const struct issue_work *work) MUST_CHECK;
 
-/* Gives the documents, which are whole in the directory, to the verifier (issue_verify.c): what it
- * does not find valid is never handed out. ERR_INVALID_EVIDENCE. */
+/* Gives the documents, which are whole in the directory, to the verifier (issue_verify.c), with the
+ * roots of the service's keys and authorities: what it does not find valid is never handed out.
+ * That a round's authority leads to none of these roots any more is told alone.
+ * ERR_INVALID_EVIDENCE. */
 int issue_verify(struct issue_work *work, const struct document *documents, size_t count,
                  struct error *error) MUST_CHECK;
 
