@@ -31,6 +31,9 @@ def answer_ocsp(pki, name, request):
         return answered.read_bytes()
 
 
+HANGS_SECONDS = 600
+
+
 class Handler(http.server.BaseHTTPRequestHandler):
     def log_message(self, format, *args):
         pass
@@ -44,6 +47,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def serve(self, answer, content_type):
         """One at a time: `openssl ca` keeps files of its own."""
+        if not self.server.answers.is_set():
+            self.server.asked.append((self.command, self.path))
+            self.server.answers.wait(HANGS_SECONDS)
+            self.close_connection = True
+            return None
         with self.server.lock:
             self.server.asked.append((self.command, self.path))
             if self.server.lost:
@@ -76,7 +84,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 
 class Publisher(http.server.ThreadingHTTPServer):
-    """`asked` are the requests so far: (method, path). While `lost`, nothing is there."""
+    """`asked` are the requests so far: (method, path). While `lost`, nothing is there; while
+    `answers` is not set it takes requests and says nothing."""
 
     daemon_threads = True
 
@@ -84,6 +93,8 @@ class Publisher(http.server.ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Handler)
         self.lock = threading.Lock()
         self.asked, self.lost = [], False
+        self.answers = threading.Event()
+        self.answers.set()
         self.pki = Pki(directory, url=f"http://127.0.0.1:{self.server_address[1]}", **more)
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
@@ -91,5 +102,6 @@ class Publisher(http.server.ThreadingHTTPServer):
         pass  # who gives up
 
     def close(self):
+        self.answers.set()
         self.shutdown()
         self.server_close()

@@ -2,10 +2,13 @@
 or a file, and two timestamp authorities. From the first event to evidence of the highest level, over
 the change to the next key; and with a key that cannot be used."""
 
+import collections
 import contextlib
 import json
+import math
 import shutil
 import threading
+import time
 
 import pytest
 
@@ -129,6 +132,17 @@ def judged(files, world, signer):
             if each["path"].endswith(".pdf")} == {"B-LTA"}, told["signatures"]
 
 
+@contextlib.contextmanager
+def hanging(publisher):
+    """What it was asked since then."""
+    before = len(publisher.asked)
+    publisher.answers.clear()
+    try:
+        yield lambda: publisher.asked[before:]
+    finally:
+        publisher.answers.set()
+
+
 @pytest.mark.parametrize("held", HELD)
 def test_from_the_first_event_over_the_next_key(tmp_path, world, held):
     first, second = f"{held}-1", f"{held}-2"
@@ -199,6 +213,29 @@ def test_a_token_that_is_not_there_is_refused_plainly(tmp_path, world, there, ch
     with deployed(tmp_path, world, changed) as service:
         with pytest.raises(NotStarted, match=why):
             service.prepare()
+
+
+def test_a_publisher_that_hangs_holds_up_nobodys_certifications(tmp_path, world):
+    """Each place is waited for once, for revocation.timeout at most, and then left alone for longer
+    and longer: what is issued meanwhile has the level that is to be had."""
+    with deployed(tmp_path, world, world.pki.signer("patient")) as service, \
+            hanging(world.publisher) as asked:
+        service.settings |= {"certification.level": "", "revocation.timeout": "500ms"}
+        begun = time.monotonic()
+        node = service.start().node
+        tenants = [service.new_channel() for _ in range(8)]
+        for channel in tenants:
+            channel.live.register({"n": 1}).expect(201)
+        for channel in tenants:
+            assert channel.live.certified(seq_from=1, seq_to=1)["status"] == "completed"
+        told = [line for line in node.log_lines() if line["event"] == "level_not_reached"]
+        assert len({line["certification_id"] for line in told}) == len(tenants)
+        assert {line["level"] for line in told} == {"B-T"}
+        # 5 s lie behind the first try, then twice as many each time; two may try side by side.
+        most = 2 * (2 + math.log2(1 + (time.monotonic() - begun) / 5))
+        places = collections.Counter(path for _, path in asked())
+        assert places and max(places.values()) <= most, (places, most)
+        assert node.stop() == 0
 
 
 def test_a_token_that_goes_away_stops_certifications_alone(tmp_path, world):

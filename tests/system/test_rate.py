@@ -135,6 +135,20 @@ def test_callers_without_a_valid_key_share_a_bucket_per_address(limited):
     channel.live.get(LOOK).expect(200)
 
 
+def test_the_list_of_signers_is_open_but_not_without_limit(start):
+    """It is read from the store: nobody may ask for it for ever at no cost."""
+    service = start(rate__live=1, rate__test=1)
+    anyone, channel = Client(service), service.new_channel()
+    allowed, refused = drain(anyone, "/v1/signers")
+    assert allowed and {answer.status for answer in allowed} == {200}
+    assert [numbers(answer)[0] for answer in allowed] == [4] * len(allowed)
+    refused.expect(429, "rate_limited")
+    assert int(refused.headers["Retry-After"]) >= 1 and numbers(refused)[:2] == (4, 0)
+    # No key is looked at there, and none pays for it.
+    assert channel.live.get("/v1/signers").status in (200, 429)
+    assert numbers(channel.live.get(LOOK).expect(200)) == (4, 3, 1)
+
+
 def test_a_refused_registration_registered_nothing(limited):
     channel = limited.new_channel()
     drain(channel.test)
