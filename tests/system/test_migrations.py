@@ -134,9 +134,10 @@ def test_a_newer_store_is_refused_by_an_older_program(old):
 def test_a_program_of_before_seals_no_more_once_the_store_is_moved(cluster, tmp_path):
     """As it wrote rounds; the ones that stand stay, and may be copied to another server."""
     old = Old("postgres", cluster, tmp_path)
-    write = ("INSERT INTO seal_rounds (round, root, authority, kind, sealed_at, obtained_at, request,"
-             " response_head, token, token_hash) SELECT {0}, '', 'a', 'development', 1, 1, '', '', '',"
-             " '' WHERE (SELECT COALESCE(MAX(round), 0) FROM seal_rounds) = {0} - 1;")
+    write = ("INSERT INTO seal_rounds (round, root, authority, kind, sealed_at, obtained_at,"
+             " request, response_head, token, token_hash)"
+             " SELECT {0}, '', 'a', 'development', 1, 1, '', '', '', ''"
+             " WHERE (SELECT COALESCE(MAX(round), 0) FROM seal_rounds) = {0} - 1;")
     old.change(write.format(1))
     code, _, err = old.run("migrate")
     assert code == 0, err
@@ -144,9 +145,10 @@ def test_a_program_of_before_seals_no_more_once_the_store_is_moved(cluster, tmp_
         old.change(write.format(2))
     other = Old("postgres", cluster, tmp_path)
     other.change("DROP SCHEMA public CASCADE; CREATE SCHEMA public;")
-    copy = subprocess.run([os.path.join(programs(), "pg_dump"), "-h", cluster.primary.directory, "-p",
-                           str(cluster.primary.port), "-U", SUPERUSER, "-d", old.database],
-                          capture_output=True, text=True, check=True).stdout
+    copy = subprocess.run(
+        [os.path.join(programs(), "pg_dump"), "-h", cluster.primary.directory,
+         "-p", str(cluster.primary.port), "-U", SUPERUSER, "-d", old.database],
+        capture_output=True, text=True, check=True).stdout
     cluster.primary.query(copy, other.database)
     assert cluster.primary.query("SELECT round FROM seal_rounds", other.database) == "1"
 
