@@ -292,7 +292,7 @@ static int check_response(const struct authorities *authorities, const struct au
 
 /* One try: fills everything but what is known beforehand. */
 static int try_authority(struct authorities *authorities, struct authority *authority,
-                         const struct sha256 *imprint, int64_t earliest_us,
+                         const struct digest *imprint, int64_t earliest_us,
                          struct authority_result *result, struct error *error)
 {
 	int64_t asked_us = clock_boot_us();
@@ -300,7 +300,7 @@ static int try_authority(struct authorities *authorities, struct authority *auth
 	buf_init(&result->response, TIMESTAMP_RESPONSE_MAX);
 	buf_init(&result->token, TIMESTAMP_RESPONSE_MAX);
 	buf_init(&result->path, TIMESTAMP_PATH_MAX);
-	int code = timestamp_request(imprint, authority->options.policy, &result->request, error);
+	int code = timestamp_request_over(imprint, authority->options.policy, &result->request, error);
 	if (code == 0)
 		code = send_request(authorities, authority, buf_slice(&result->request), &result->response,
 		                    error);
@@ -356,7 +356,7 @@ static const char *cause_of(const struct error *error, int code)
 }
 
 /* `except` is the URL of one that is left out; NULL: none. */
-static int ask_in_turn(struct authorities *authorities, const struct sha256 *imprint,
+static int ask_in_turn(struct authorities *authorities, const struct digest *imprint,
                        int64_t earliest_us, const char *except, struct authority_result *ret_result,
                        struct authority_failures *ret_failures, struct error *error)
 {
@@ -408,7 +408,15 @@ int authorities_timestamp(struct authorities *authorities, const struct sha256 *
                           int64_t earliest_us, struct authority_result *ret_result,
                           struct authority_failures *ret_failures, struct error *error)
 {
-	return ask_in_turn(authorities, imprint, earliest_us, NULL, ret_result, ret_failures, error);
+	struct digest digest = digest_of_sha256(imprint);
+	return ask_in_turn(authorities, &digest, earliest_us, NULL, ret_result, ret_failures, error);
+}
+
+int authorities_timestamp_over(struct authorities *authorities, const struct digest *imprint,
+                               struct authority_result *ret_result,
+                               struct authority_failures *ret_failures, struct error *error)
+{
+	return ask_in_turn(authorities, imprint, TIME_NONE, NULL, ret_result, ret_failures, error);
 }
 
 int authorities_timestamp_apart(struct authorities *authorities, const struct sha256 *imprint,
@@ -416,14 +424,15 @@ int authorities_timestamp_apart(struct authorities *authorities, const struct sh
                                 struct authority_result *ret_result,
                                 struct authority_failures *ret_failures, struct error *error)
 {
-	return ask_in_turn(authorities, imprint, earliest_us, first->url, ret_result, ret_failures,
+	struct digest digest = digest_of_sha256(imprint);
+	return ask_in_turn(authorities, &digest, earliest_us, first->url, ret_result, ret_failures,
 	                   error);
 }
 
 void authorities_ask_time(struct authorities *authorities, int64_t bound_us)
 {
-	struct sha256 anything;
-	random_bytes(&anything, sizeof anything);
+	struct digest anything = {.algorithm = DIGEST_SHA256};
+	random_bytes(anything.bytes, SHA256_SIZE);
 	for (size_t i = 0; i < authorities->count; i++) {
 		struct authority *authority = &authorities->items[i];
 		AUTHORITY_RESULT_AUTO struct authority_result result = {0};

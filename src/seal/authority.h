@@ -93,6 +93,12 @@ int authorities_timestamp(struct authorities *authorities, const struct sha256 *
                           int64_t earliest_us, struct authority_result *ret_result,
                           struct authority_failures *ret_failures, struct error *error) MUST_CHECK;
 
+/* The same over a digest by any algorithm, of any time. */
+int authorities_timestamp_over(struct authorities *authorities, const struct digest *imprint,
+                               struct authority_result *ret_result,
+                               struct authority_failures *ret_failures, struct error *error)
+	MUST_CHECK;
+
 /* The same from any other than the one that gave `first`: a second, independent time. */
 int authorities_timestamp_apart(struct authorities *authorities, const struct sha256 *imprint,
                                 int64_t earliest_us, const struct authority_result *first,

@@ -1,6 +1,5 @@
 #include "seal/evidence_asn1.h"
 
-#include <assert.h>
 #include <openssl/err.h>
 #include <stdlib.h>
 
@@ -108,15 +107,26 @@ static int compare_hashes(const void *a, const void *b)
 	return memcmp(first->bytes, second->bytes, digest_size(first->algorithm));
 }
 
-struct digest evidence_node(struct digest *hashes, size_t count)
+int evidence_node(struct digest *hashes, size_t count, struct digest *ret_node)
 {
-	uint8_t joined[(EVIDENCE_HASHES_MAX + 1) * DIGEST_SIZE_MAX];
-	size_t size = digest_size(hashes->algorithm);
-	assert(count >= 1 && count <= EVIDENCE_HASHES_MAX + 1);
+	struct digest_stream *stream = digest_begin_by(hashes->algorithm);
+	if (!stream)
+		return ERR_NO_MEMORY;
 	qsort(hashes, count, sizeof *hashes, compare_hashes);
 	for (size_t i = 0; i < count; i++)
-		memcpy(joined + i * size, hashes[i].bytes, size);
-	return digest_by(hashes->algorithm, joined, count * size);
+		digest_add(stream, hashes[i].bytes, digest_size(hashes[i].algorithm));
+	*ret_node = digest_end_by(stream);
+	return OK;
+}
+
+struct digest evidence_pair(const struct digest *one, const struct digest *other)
+{
+	uint8_t joined[2 * DIGEST_SIZE_MAX];
+	size_t size = digest_size(one->algorithm);
+	bool ascending = compare_hashes(one, other) <= 0;
+	memcpy(joined, ascending ? one->bytes : other->bytes, size);
+	memcpy(joined + size, ascending ? other->bytes : one->bytes, size);
+	return digest_by(one->algorithm, joined, 2 * size);
 }
 
 /* ---- what a chain begins with ---- */

@@ -65,7 +65,9 @@ int evidence_chain_leaf(const struct evidence_record *record, int chain, const s
                         struct digest *ret_leaf) MUST_CHECK;
 
 /* The digest of hashes of one algorithm, sorted as unsigned bytes and concatenated (RFC 4998,
- * section 4.2). Sorts them. At most EVIDENCE_HASHES_MAX + 1. */
-struct digest evidence_node(struct digest *hashes, size_t count);
+ * section 4.2). Sorts them. 0 or ERR_NO_MEMORY. */
+int evidence_node(struct digest *hashes, size_t count, struct digest *ret_node) MUST_CHECK;
+/* The same of two, which needs no memory. */
+struct digest evidence_pair(const struct digest *one, const struct digest *other);
 
 #endif

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "seal/evidence_asn1.h"
+#include "seal/evidence_tree.h"
 
 /* ---- one archive timestamp ---- */
 
@@ -27,24 +28,35 @@ static PartialHashtree *make_list(const struct digest *hashes, size_t count)
 	return NULL;
 }
 
-/* The first list holds the leaf and its sibling, ascending; each later one a sibling. */
+static bool add_list(ArchiveTimeStamp *stamp, const struct digest *hashes, size_t count)
+{
+	PartialHashtree *list = make_list(hashes, count);
+	if (list && sk_PartialHashtree_push(stamp->reduced_hashtree, list) > 0)
+		return true;
+	partial_hashtree_free(list);
+	return false;
+}
+
+/* The first list holds the group, or the leaf and its sibling, ascending; each later one a sibling.
+ */
 static bool set_hashtree(ArchiveTimeStamp *stamp, const struct evidence_path *path)
 {
-	if (path->count == 0)
+	if (path->count == 0 && !path->group)
 		return true;
 	bool complete = (stamp->reduced_hashtree = sk_PartialHashtree_new_null()) != NULL;
-	for (size_t i = 0; complete && i < path->count; i++) {
-		struct digest hashes[] = {path->siblings[i], path->leaf};
-		size_t size = digest_size(path->leaf.algorithm);
-		if (i == 0 && memcmp(hashes[0].bytes, hashes[1].bytes, size) > 0) {
-			hashes[0] = path->leaf;
-			hashes[1] = path->siblings[0];
+	size_t next = 0;
+	if (complete && path->group) {
+		complete = add_list(stamp, path->group, path->group_count);
+	} else if (complete) {
+		struct digest pair[] = {path->siblings[next++], path->leaf};
+		if (memcmp(pair[0].bytes, pair[1].bytes, digest_size(path->leaf.algorithm)) > 0) {
+			pair[1] = pair[0];
+			pair[0] = path->leaf;
 		}
-		PartialHashtree *list = make_list(hashes, i == 0 ? 2 : 1);
-		complete = list && sk_PartialHashtree_push(stamp->reduced_hashtree, list) > 0;
-		if (!complete)
-			partial_hashtree_free(list);
+		complete = add_list(stamp, pair, 2);
 	}
+	for (; complete && next < path->count; next++)
+		complete = add_list(stamp, &path->siblings[next], 1);
 	return complete;
 }
 
@@ -70,11 +82,14 @@ static ArchiveTimeStamp *make_stamp(const struct evidence_path *path, struct sli
 struct digest evidence_path_root(const struct evidence_path *path)
 {
 	struct digest node = path->leaf;
-	for (size_t i = 0; i < path->count; i++) {
-		struct digest pair[] = {node, path->siblings[i]};
-		node = evidence_node(pair, 2);
-	}
+	for (size_t i = 0; i < path->count; i++)
+		node = evidence_pair(&node, &path->siblings[i]);
 	return node;
+}
+
+int evidence_group_leaf(struct digest *hashes, size_t count, struct digest *ret_leaf)
+{
+	return evidence_node(hashes, count, ret_leaf);
 }
 
 static int check_token(const struct evidence_path *path, struct slice token, struct error *error)
@@ -113,26 +128,52 @@ static int begin_chain(struct evidence_record *record, const struct evidence_pat
 	return ERR_NO_MEMORY;
 }
 
+static struct evidence_record *new_record(void)
+{
+	struct evidence_record *record = calloc(1, sizeof *record);
+	if (!record)
+		return NULL;
+	record->asn1 = EvidenceRecord_new();
+	if (record->asn1 && ASN1_INTEGER_set_int64(record->asn1->version, 1) == 1)
+		return record;
+	evidence_record_free(record);
+	return NULL;
+}
+
+static int refuse_for_room(struct error *error)
+{
+	return error_cause(error, ERR_REFUSED, "the evidence record has no room for a renewal");
+}
+
+int evidence_record_begin_chain(struct evidence_record **record, const struct evidence_path *path,
+                                struct slice token, struct error *error)
+{
+	int result = check_token(path, token, error);
+	if (!result && *record && evidence_chain_count(*record) == EVIDENCE_CHAINS_MAX)
+		result = refuse_for_room(error);
+	if (result)
+		return result;
+	struct evidence_record *grown = *record ? *record : new_record();
+	if (!grown)
+		return ERR_NO_MEMORY;
+	result = begin_chain(grown, path, token);
+	if (!result)
+		*record = grown;
+	else if (!*record)
+		evidence_record_free(grown);
+	return result;
+}
+
 int evidence_record_create(const struct tree_proof *proof, struct slice token,
                            struct evidence_record **ret_record, struct error *error)
 {
 	struct evidence_path path = {.leaf = digest_of_sha256(&proof->leaf), .count = proof->count};
 	for (size_t i = 0; i < proof->count; i++)
 		path.siblings[i] = digest_of_sha256(&proof->siblings[i]);
-	int result = check_token(&path, token, error);
-	if (result)
-		return result;
-	struct evidence_record *record = calloc(1, sizeof *record);
-	if (!record)
-		return ERR_NO_MEMORY;
-	record->asn1 = EvidenceRecord_new();
-	result = record->asn1 && ASN1_INTEGER_set_int64(record->asn1->version, 1) == 1
-	             ? begin_chain(record, &path, token)
-	             : ERR_NO_MEMORY;
+	struct evidence_record *record = NULL;
+	int result = evidence_record_begin_chain(&record, &path, token, error);
 	if (!result)
 		*ret_record = record;
-	else
-		evidence_record_free(record);
 	return result;
 }
 
@@ -173,7 +214,7 @@ int evidence_record_renew(struct evidence_record *record, const struct digest *d
 	if (!result)
 		result = check_token(path, token, error);
 	if (!result && !has_room(record, data != NULL))
-		result = error_cause(error, ERR_REFUSED, "the evidence record has no room for a renewal");
+		result = refuse_for_room(error);
 	if (result)
 		return result;
 	if (data)
@@ -187,29 +228,9 @@ int evidence_record_renew(struct evidence_record *record, const struct digest *d
 
 /* ---- many with one token ---- */
 
-#define LEVELS_MAX 17 /* 2^16 leaves and the root */
-
-/* As struct hash_tree, by any algorithm. */
-struct renewal_tree {
-	size_t level_count;
-	struct digest *levels[LEVELS_MAX]; /* leaves first */
-	size_t counts[LEVELS_MAX];
-};
-
-static void renewal_tree_free(struct renewal_tree *tree)
+static int take_leaves(struct digest *leaves, const struct evidence_renewal *renewals, size_t count,
+                       struct error *error)
 {
-	for (size_t i = 0; i < LEVELS_MAX; i++)
-		free(tree->levels[i]);
-}
-
-static int take_leaves(struct renewal_tree *tree, const struct evidence_renewal *renewals,
-                       size_t count, struct error *error)
-{
-	struct digest *leaves = tree->levels[0] = calloc(count, sizeof *leaves);
-	if (!leaves)
-		return ERR_NO_MEMORY;
-	tree->counts[0] = count;
-	tree->level_count = 1;
 	for (size_t i = 0; i < count; i++) {
 		int result = evidence_record_next_leaf(renewals[i].record, renewals[i].data, &leaves[i]);
 		if (result)
@@ -221,50 +242,32 @@ static int take_leaves(struct renewal_tree *tree, const struct evidence_renewal 
 	return OK;
 }
 
-static int build_levels(struct renewal_tree *tree)
+static int renew_one(const struct evidence_renewal *renewal, const struct digest *leaves,
+                     size_t count, size_t index, struct slice token, struct error *error)
 {
-	while (tree->counts[tree->level_count - 1] > 1) {
-		size_t level = tree->level_count++;
-		size_t below_count = tree->counts[level - 1];
-		const struct digest *below = tree->levels[level - 1];
-		tree->counts[level] = (below_count + 1) / 2;
-		struct digest *here = tree->levels[level] = calloc(tree->counts[level], sizeof *here);
-		if (!here)
-			return ERR_NO_MEMORY;
-		for (size_t i = 0; i < below_count; i += 2) {
-			struct digest pair[] = {below[i], below[i + 1 < below_count ? i + 1 : i]};
-			here[i / 2] = i + 1 < below_count ? evidence_node(pair, 2) : below[i];
-		}
-	}
-	return OK;
-}
-
-static void find_path(const struct renewal_tree *tree, size_t index, struct evidence_path *path)
-{
-	*path = (struct evidence_path){.leaf = tree->levels[0][index]};
-	for (size_t level = 0; level + 1 < tree->level_count; level++, index /= 2)
-		if ((index ^ 1) < tree->counts[level])
-			path->siblings[path->count++] = tree->levels[level][index ^ 1];
+	struct evidence_path path = {.leaf = leaves[index]};
+	int result = evidence_tree_climb(leaves, count, index, &path);
+	return result ? result
+	              : evidence_record_renew(renewal->record, renewal->data, &path, token, error);
 }
 
 int evidence_records_renew(const struct evidence_renewal *renewals, size_t count,
                            evidence_stamper stamper, void *context, struct error *error)
 {
-	struct renewal_tree tree = {0};
 	BUF_AUTO struct buf token;
+	struct digest root;
 	buf_init(&token, TIMESTAMP_RESPONSE_MAX);
 	assert(count >= 1 && count <= EVIDENCE_RENEWED_MAX);
-	int result = take_leaves(&tree, renewals, count, error);
+	struct digest *leaves = calloc(count, sizeof *leaves);
+	if (!leaves)
+		return ERR_NO_MEMORY;
+	int result = take_leaves(leaves, renewals, count, error);
 	if (!result)
-		result = build_levels(&tree);
+		result = evidence_tree_root(leaves, count, &root);
 	if (!result)
-		result = stamper(context, &tree.levels[tree.level_count - 1][0], &token, error);
-	for (size_t i = 0; i < count && !result; i++) {
-		struct evidence_path path;
-		find_path(&tree, i, &path);
-		result = evidence_record_renew(renewals[i].record, renewals[i].data, &path,
-		                               buf_slice(&token), error);
-	}
-	renewal_tree_free(&tree);
+		result = stamper(context, &root, &token, error);
+	for (size_t i = 0; i < count && !result; i++)
+		result = renew_one(&renewals[i], leaves, count, i, buf_slice(&token), error);
+	free(leaves);
 	return result;
 }

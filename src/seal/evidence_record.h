@@ -28,7 +28,8 @@
 #define EVIDENCE_CHAINS_MAX 32
 #define EVIDENCE_STAMPS_MAX 64 /* in one chain */
 #define EVIDENCE_LISTS_MAX 64  /* of one reducedHashtree */
-#define EVIDENCE_HASHES_MAX 64 /* in one of its lists */
+/* In one of its lists: the documents of a certification, of which a first list may be. */
+#define EVIDENCE_HASHES_MAX 10240
 #define EVIDENCE_RENEWED_MAX 65536
 
 struct evidence_record;
@@ -56,14 +57,21 @@ bool evidence_record_uses(const struct evidence_record *record, enum digest_algo
 
 /* ---- renewing ---- */
 
-/* The way from what an archive timestamp covers to its token's imprint, as struct tree_proof is. */
+/* The way from what an archive timestamp covers to its token's imprint, as struct tree_proof is.
+ * What belongs together can be covered as one (a data object group, RFC 4998 section 4.2): its
+ * members stand in the tree's first list, and its leaf is evidence_group_leaf of them. */
 struct evidence_path {
 	struct digest leaf;
+	const struct digest *group; /* borrowed; NULL: the leaf is of one data object */
+	size_t group_count;         /* 2 to EVIDENCE_HASHES_MAX */
 	size_t count;
 	struct digest siblings[TREE_PROOF_MAX]; /* of the leaf's algorithm */
 };
 /* Where it leads. */
 struct digest evidence_path_root(const struct evidence_path *path);
+/* Sorts the hashes of a group as they stand in a list, and gives the leaf that is the group. 0 or
+ * ERR_NO_MEMORY. */
+int evidence_group_leaf(struct digest *hashes, size_t count, struct digest *ret_leaf) MUST_CHECK;
 
 /* What the next archive timestamp has to cover. `data` NULL: that of a timestamp renewal; else the
  * data object's digest by the algorithm of a hash-tree renewal. */
@@ -74,6 +82,11 @@ int evidence_record_next_leaf(const struct evidence_record *record, const struct
 int evidence_record_renew(struct evidence_record *record, const struct digest *data,
                           const struct evidence_path *path, struct slice token, struct error *error)
 	MUST_CHECK;
+/* The same for whoever kept the path of a renewal by hash tree and no longer has the data: that the
+ * path begins with what has to be covered shows when the record is verified. *record NULL: a new
+ * record, of which this is the first archive timestamp; by any algorithm, and of a group too. */
+int evidence_record_begin_chain(struct evidence_record **record, const struct evidence_path *path,
+                                struct slice token, struct error *error) MUST_CHECK;
 
 struct evidence_renewal {
 	struct evidence_record *record;

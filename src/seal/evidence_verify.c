@@ -1,4 +1,6 @@
 /* Verifying evidence records (RFC 4998, section 3.3, 4.3 and 5.3). */
+#include <stdlib.h>
+
 #include "seal/evidence_asn1.h"
 
 struct check {
@@ -29,29 +31,51 @@ static struct digest hash_at(const PartialHashtree *list, int at, enum digest_al
 	return hash;
 }
 
-/* The root above a leaf; false: it is not in the first list. */
-static bool find_root(const ArchiveTimeStamp *stamp, const struct digest *leaf,
-                      struct digest *ret_root)
+static bool list_holds(const PartialHashtree *list, const struct digest *leaf)
+{
+	for (int i = 0; i < sk_ASN1_OCTET_STRING_num(list); i++) {
+		struct digest hash = hash_at(list, i, leaf->algorithm);
+		if (digest_equal(&hash, leaf))
+			return true;
+	}
+	return false;
+}
+
+/* Joins the hashes of a list, and `node` unless it is NULL. */
+static int join_list(const PartialHashtree *list, enum digest_algorithm algorithm,
+                     const struct digest *node, struct digest *ret_node)
+{
+	int count = sk_ASN1_OCTET_STRING_num(list);
+	struct digest *hashes = malloc(((size_t)count + 1) * sizeof *hashes);
+	if (!hashes)
+		return ERR_NO_MEMORY;
+	for (int i = 0; i < count; i++)
+		hashes[i] = hash_at(list, i, algorithm);
+	if (node)
+		hashes[count++] = *node;
+	int result = evidence_node(hashes, (size_t)count, ret_node);
+	free(hashes);
+	return result;
+}
+
+static bool tree_holds(const ArchiveTimeStamp *stamp, const struct digest *leaf)
+{
+	return list_holds(sk_PartialHashtree_value(stamp->reduced_hashtree, 0), leaf);
+}
+
+/* The root above a leaf that the tree holds. */
+static int find_root(const ArchiveTimeStamp *stamp, const struct digest *leaf,
+                     struct digest *ret_root)
 {
 	const STACK_OF(PartialHashtree) *lists = stamp->reduced_hashtree;
 	struct digest node = *leaf;
-	for (int i = 0; lists && i < sk_PartialHashtree_num(lists); i++) {
-		const PartialHashtree *list = sk_PartialHashtree_value(lists, i);
-		struct digest hashes[EVIDENCE_HASHES_MAX + 1];
-		int count = sk_ASN1_OCTET_STRING_num(list);
-		bool found = false;
-		for (int j = 0; j < count; j++) {
-			hashes[j] = hash_at(list, j, leaf->algorithm);
-			found |= digest_equal(&hashes[j], leaf);
-		}
-		if (i == 0 && !found)
-			return false;
-		if (i > 0)
-			hashes[count++] = node;
-		node = evidence_node(hashes, (size_t)count);
-	}
-	*ret_root = node;
-	return true;
+	int result = OK;
+	for (int i = 0; lists && i < sk_PartialHashtree_num(lists) && !result; i++)
+		result = join_list(sk_PartialHashtree_value(lists, i), leaf->algorithm,
+		                   i > 0 ? &node : NULL, &node);
+	if (!result)
+		*ret_root = node;
+	return result;
 }
 
 bool evidence_record_covers(const struct evidence_record *record,
@@ -59,9 +83,9 @@ bool evidence_record_covers(const struct evidence_record *record,
 {
 	const ArchiveTimeStamp *stamp = sk_ArchiveTimeStamp_value(evidence_chain(record, 0), 0);
 	const struct digest *leaf = &data[record->algorithms[0]];
-	struct digest root, imprint;
+	struct digest imprint;
 	if (stamp->reduced_hashtree)
-		return find_root(stamp, leaf, &root);
+		return tree_holds(stamp, leaf);
 	return timestamp_token_imprint(archive_timestamp_token(stamp), &imprint, NULL) == OK &&
 	       digest_equal(&imprint, leaf);
 }
@@ -85,8 +109,10 @@ static int check_stamp(const struct check *check, int64_t judged_us, struct evid
 		sk_ArchiveTimeStamp_value(evidence_chain(check->record, chain), number);
 	struct digest leaf, root;
 	int result = find_leaf(check, chain, number, &leaf);
-	if (!result && !find_root(stamp, &leaf, &root))
+	if (!result && stamp->reduced_hashtree && !tree_holds(stamp, &leaf))
 		result = error_cause(check->error, ERR_INVALID_EVIDENCE, "%s", not_covered(chain, number));
+	if (!result)
+		result = find_root(stamp, &leaf, &root);
 	struct digest imprint;
 	if (!result)
 		result = timestamp_token_imprint(archive_timestamp_token(stamp), &imprint, check->error);

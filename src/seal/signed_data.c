@@ -312,7 +312,7 @@ static bool same_name(const X509_NAME *a, const X509_NAME *b)
 	return slice_equal(slice_make(der_a, size_a), slice_make(der_b, size_b));
 }
 
-static X509 *find_signer(const SignedContent *content)
+X509 *signed_content_certificate(const SignedContent *content)
 {
 	const PKCS7_ISSUER_AND_SERIAL *sid = signed_content_signer(content)->sid;
 
@@ -418,7 +418,7 @@ int signed_content_verify(const SignedContent *content, int type_nid, const stru
 	int result = check_form(content, type_nid, detached != NULL, error);
 	if (result)
 		return result;
-	X509 *certificate = find_signer(content);
+	X509 *certificate = signed_content_certificate(content);
 	EVP_PKEY *key = certificate ? X509_get0_pubkey(certificate) : NULL;
 	if (!key)
 		return invalid(error, "the signer's certificate is not inside, or has no usable key");

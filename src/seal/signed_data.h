@@ -68,6 +68,9 @@ static inline SignerInfo *signed_content_signer(const SignedContent *content)
 	return sk_SignerInfo_value(content->data->signers, 0);
 }
 
+/* The signer's, of those inside; NULL: it is not there. */
+X509 *signed_content_certificate(const SignedContent *content);
+
 /* The DER SET of signed attributes, as it is signed (RFC 5652 section 5.4). */
 int signed_attributes_write(const STACK_OF(X509_ATTRIBUTE) * attributes, struct buf *out)
 	MUST_CHECK;

@@ -376,8 +376,8 @@ static TS_RESP *make_response(const struct process *process, struct slice reques
 	    TS_RESP_CTX_set_certs(context, issuers) &&
 	    TS_RESP_CTX_set_signer_digest(context, EVP_sha256()) &&
 	    TS_RESP_CTX_set_ess_cert_id_digest(context, EVP_sha256()) &&
-	    TS_RESP_CTX_add_md(context, EVP_sha256()) && TS_RESP_CTX_set_def_policy(context, policy) &&
-	    TS_RESP_CTX_set_accuracy(context, 1, 0, 0) &&
+	    TS_RESP_CTX_add_md(context, EVP_sha256()) && TS_RESP_CTX_add_md(context, EVP_sha512()) &&
+	    TS_RESP_CTX_set_def_policy(context, policy) && TS_RESP_CTX_set_accuracy(context, 1, 0, 0) &&
 	    TS_RESP_CTX_set_clock_precision_digits(context, 6)) {
 		TS_RESP_CTX_set_serial_cb(context, random_serial, NULL);
 		response = TS_RESP_create_response(context, bio);
@@ -389,6 +389,7 @@ static TS_RESP *make_response(const struct process *process, struct slice reques
 	return response;
 }
 
+/* What the log says of it: the imprint, or of a longer one the SHA-256. */
 static bool request_imprint(struct slice request, struct sha256 *ret_imprint)
 {
 	const unsigned char *position = (const unsigned char *)request.data;
@@ -397,9 +398,13 @@ static bool request_imprint(struct slice request, struct sha256 *ret_imprint)
 
 	if (parsed) {
 		const ASN1_OCTET_STRING *hash = TS_MSG_IMPRINT_get_msg(TS_REQ_get_msg_imprint(parsed));
-		usable = ASN1_STRING_length(hash) == SHA256_SIZE;
-		if (usable)
-			memcpy(ret_imprint->bytes, ASN1_STRING_get0_data(hash), SHA256_SIZE);
+		const unsigned char *bytes = ASN1_STRING_get0_data(hash);
+		int size = ASN1_STRING_length(hash);
+		usable = size == SHA256_SIZE || size == SHA512_SIZE;
+		if (size == SHA256_SIZE)
+			memcpy(ret_imprint->bytes, bytes, SHA256_SIZE);
+		else if (usable)
+			*ret_imprint = sha256_of(bytes, SHA512_SIZE);
 	}
 	TS_REQ_free(parsed);
 	return usable;
@@ -414,7 +419,7 @@ static struct answer answer_timestamp(struct process *process, struct slice requ
 	if (!process->timestamp.key)
 		return refusal("no embedded timestamp authority");
 	if (request.size > TIMESTAMP_REQUEST_MAX || !request_imprint(request, &imprint))
-		return refusal("not a timestamp request over SHA-256");
+		return refusal("not a timestamp request over SHA-256 or SHA-512");
 	struct answer logged = record_signature(process, "timestamp", &imprint);
 	if (logged.outcome != SIGNER_DONE)
 		return logged;

@@ -368,6 +368,57 @@ int timestamp_token_complete(struct slice token, struct slice certificates, stru
 	return !result ? signed_content_write(content, out) : result;
 }
 
+static int earliest_end(X509 *certificate, const STACK_OF(X509) * known, int64_t *ret_us)
+{
+	int64_t until_us = INT64_MAX, end_us;
+	for (int i = 0; certificate && i < CERTIFICATES_MAX; i++) {
+		if (!certificate_time(X509_get0_notAfter(certificate), &end_us))
+			return ERR_INVALID_EVIDENCE;
+		until_us = end_us < until_us ? end_us : until_us;
+		X509 *issuer = NULL;
+		int result = certificate_claims_self_issue(certificate)
+		                 ? OK
+		                 : certificate_find_issuer(certificate, known, &issuer);
+		if (result)
+			return result;
+		certificate = issuer;
+	}
+	*ret_us = until_us;
+	return OK;
+}
+
+int timestamp_valid_until(struct slice token, struct slice beside, int64_t *ret_gen_time_us,
+                          int64_t *ret_until_us, struct error *error)
+{
+	SIGNED_CONTENT_AUTO SignedContent *content = NULL;
+	CERTIFICATES_AUTO STACK_OF(X509) *known = NULL;
+	__attribute__((cleanup(info_cleanup))) TS_TST_INFO *info = NULL;
+	struct timestamp_facts facts;
+
+	int result = read_beside(token, beside, &content, &known, error);
+	X509 *signer = !result ? signed_content_certificate(content) : NULL;
+	for (int i = 0; signer && !result && i < sk_X509_num(content->data->certificates); i++) {
+		X509 *inside = sk_X509_value(content->data->certificates, i);
+		if (!X509_up_ref(inside))
+			return ERR_NO_MEMORY;
+		if (!sk_X509_push(known, inside)) {
+			X509_free(inside);
+			result = ERR_NO_MEMORY;
+		}
+	}
+	if (!result && (!signer || !content->data->encapsulated->content))
+		result = invalid(error, "it is no timestamp token");
+	if (!result)
+		result = parse_info(content->data->encapsulated->content, &info, error);
+	if (!result)
+		result = read_facts(info, &facts, error);
+	if (!result)
+		result = earliest_end(signer, known, ret_until_us);
+	if (!result)
+		*ret_gen_time_us = facts.gen_time_us;
+	return result;
+}
+
 bool timestamp_next_certificate(struct slice *rest, struct slice *ret_der)
 {
 	struct ber_element element;

@@ -88,6 +88,12 @@ int timestamp_verify_token_along(struct slice token, const struct sha256 *imprin
                                  struct slice roots_pem, const struct timestamp_path *path,
                                  struct timestamp_facts *ret_facts, struct error *error) MUST_CHECK;
 
+/* When the first certificate ends of those from its authority's up, as far as they are inside a
+ * token or in `beside` (DER, one behind the other): until then it is good by itself. The rest is
+ * unverified. 0, ERR_NO_MEMORY or ERR_INVALID_EVIDENCE. */
+int timestamp_valid_until(struct slice token, struct slice beside, int64_t *ret_gen_time_us,
+                          int64_t *ret_until_us, struct error *error) MUST_CHECK;
+
 /* Appends those certificates of a path that are not inside the token. 0 or ERR_INVALID_EVIDENCE. */
 int timestamp_path_beside(struct slice token, struct slice path, struct buf *out,
                           struct error *error) MUST_CHECK;
