@@ -9,6 +9,7 @@
  * Here: opening, keys as the guard sees them, registration, reading, checking. Beside it:
  *   accounts/        accounts, channels, keys, credits, limits as the administration manages them
  *   events/          segments and the rounds that seal them
+ *   evidence/        archive timestamps, which keep what was issued and sealed provable
  *   money/           billing, packs, purchases and their payments, automatic top-up
  *   notices/         webhooks, deliveries, e-mails
  *   certifications/  certifications and issued files, the secrets of download links

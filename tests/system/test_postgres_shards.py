@@ -19,7 +19,8 @@ HERE = "shards"  # in the name of every partition
 
 # Tables that belong to no account, or are found without one. Everything else is partitioned.
 GLOBAL_TABLES = {"settings", "api_keys", "seal_rounds", "round_blocks", "staged_round", "round_tokens",
-                 "validation_objects", "token_validation", "leases", "certification_numbers",
+                 "validation_objects", "token_validation", "archive_timestamps",
+                 "archive_timestamp_blocks", "tokens_at_rest", "leases", "certification_numbers",
                  "rollbacks", "signers", "link_secrets"}
 
 # What may look at several accounts' rows: polls for work and look-ups by a public identifier, none
@@ -31,6 +32,8 @@ ALLOWED = {
         r"FROM certifications r JOIN chains c\b.* WHERE r\.status = 'processing'",
     "the issuer looks for a certification to issue":
         r"FROM certifications c .*c\.status = 'processing' AND \(c\.next_attempt_at",
+    "documents that wait for an archive timestamp": r"FROM evidence_queue\b",
+    "records that lead to an archive timestamp": r"\bevidence_chains\b.*\bstamp\b",
     "deliveries that are due": r"FROM (webhook_endpoints|deliveries)\b.*\bnext_at\b",
     "mails that are due": r"FROM mails\b.*\bnext_at <= \$1",
     "accounts that are to top up": r"FROM topups\b.*\benabled = 1",

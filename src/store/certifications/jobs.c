@@ -201,6 +201,22 @@ static int complete(struct db_connection *connection, const struct certification
 	return claim_change(query, certification->certification_id, error);
 }
 
+/* A live one, whose documents wait for an evidence record from then on. */
+static int queue_evidence(struct db_connection *connection,
+                          const struct certification *certification, int64_t now_us,
+                          struct error *error)
+{
+	if (certification->mode != MODE_LIVE)
+		return OK;
+	struct db_query *query =
+		db_query(connection, "INSERT INTO evidence_queue (account, certification, reason, since,"
+	                         " next_attempt_at, attempts) VALUES ($1, $2, 'first', $3, 0, 0)");
+	db_bind_integer(query, certification->account);
+	db_bind_integer(query, certification->certification);
+	db_bind_integer(query, now_us);
+	return db_execute(query, NULL, error);
+}
+
 int store_complete_certification(struct store *store, const struct certification *certification,
                                  const char *holder, int64_t issued_at_us,
                                  const struct document *documents, size_t count,
@@ -213,6 +229,8 @@ int store_complete_certification(struct store *store, const struct certification
 	result = complete(connection, certification, holder, issued_at_us, error);
 	for (size_t i = 0; i < count && !result; i++)
 		result = write_document(connection, certification, &documents[i], error);
+	if (!result)
+		result = queue_evidence(connection, certification, issued_at_us, error);
 	if (!result)
 		result = write_notice(connection, certification, NULL, issued_at_us, error);
 	return end_write(connection, result, error);

@@ -1,0 +1,240 @@
+/* Certifications whose documents wait for an archive timestamp, and the chains of those that have
+ * one. */
+#include "store/evidence/internal.h"
+
+#define CHAINS_MAX 64 /* of one record */
+
+/* Whether a row `e` of evidence_chains is the last of its certification. */
+#define IS_LAST                                                                                    \
+	" NOT EXISTS (SELECT 1 FROM evidence_chains l WHERE l.account = e.account"                     \
+	" AND l.certification = e.certification AND (l.record > e.record"                              \
+	" OR (l.record = e.record AND l.chain > e.chain)))"
+
+/* ---- waiting ---- */
+
+int store_list_evidence_waiting(struct store *store, int64_t now_us, size_t limit,
+                                struct evidence_waiting *ret_items, size_t *ret_count,
+                                struct error *error)
+{
+	struct db_connection *connection;
+	int result = begin_read(store, &connection, error);
+	if (result)
+		return result;
+	struct db_query *query =
+		db_query(connection, "SELECT account, certification, reason, attempts FROM evidence_queue"
+	                         " WHERE next_attempt_at <= $1"
+	                         " ORDER BY since, account, certification LIMIT $2");
+	db_bind_integer(query, now_us);
+	db_bind_integer(query, (int64_t)limit);
+	size_t count = 0;
+	while (db_step(query) && count < limit)
+		ret_items[count++] = (struct evidence_waiting){
+			.account = db_integer(query, 0),
+			.certification = db_integer(query, 1),
+			.anew = !slice_is(db_text(query, 2), "digest"),
+			.attempts = db_integer(query, 3),
+		};
+	result = end_read(connection, db_end(query, error));
+	if (!result)
+		*ret_count = count;
+	return result;
+}
+
+int store_delay_evidence(struct store *store, const struct evidence_waiting *item, int64_t next_us,
+                         const char *cause, struct error *error)
+{
+	struct db_connection *connection;
+	int result = begin_write(store, &connection, error);
+	if (result)
+		return result;
+	struct db_query *query =
+		db_query(connection, "UPDATE evidence_queue SET next_attempt_at = $3, last_error = $4,"
+	                         " attempts = attempts + 1"
+	                         " WHERE account = $1 AND certification = $2");
+	db_bind_integer(query, item->account);
+	db_bind_integer(query, item->certification);
+	db_bind_integer(query, next_us);
+	db_bind_string(query, cause);
+	int64_t changes = 0;
+	return end_write(connection, db_execute(query, &changes, error), error);
+}
+
+struct waiting_again {
+	int64_t account, certification;
+};
+
+static int list_others(struct store *store, enum digest_algorithm algorithm, int64_t limit,
+                       struct waiting_again *ret_items, size_t *ret_count, struct error *error)
+{
+	struct db_connection *connection;
+	int result = begin_read(store, &connection, error);
+	if (result)
+		return result;
+	struct db_query *query = db_query(
+		connection, "SELECT e.account, e.certification FROM archive_timestamps a"
+					" JOIN evidence_chains e ON e.stamp = a.stamp"
+					" WHERE a.algorithm <> $1 AND NOT EXISTS (SELECT 1 FROM evidence_queue q"
+					" WHERE q.account = e.account AND q.certification = e.certification)"
+					" AND" IS_LAST " LIMIT $2");
+	db_bind_string(query, evidence_algorithm_text(algorithm));
+	db_bind_integer(query, limit);
+	size_t count = 0;
+	while ((int64_t)count < limit && db_step(query))
+		ret_items[count++] = (struct waiting_again){db_integer(query, 0), db_integer(query, 1)};
+	*ret_count = count;
+	return end_read(connection, db_end(query, error));
+}
+
+static int queue_again(struct store *store, const struct waiting_again *items, size_t count,
+                       int64_t now_us, struct error *error)
+{
+	struct db_connection *connection;
+	int result = begin_write(store, &connection, error);
+	if (result)
+		return result;
+	for (size_t i = 0; i < count && !result; i++) {
+		struct db_query *query = db_query(
+			connection, "INSERT INTO evidence_queue (account, certification, reason, since,"
+						" next_attempt_at, attempts) VALUES ($1, $2, 'digest', $3, 0, 0)"
+						" ON CONFLICT DO NOTHING");
+		db_bind_integer(query, items[i].account);
+		db_bind_integer(query, items[i].certification);
+		db_bind_integer(query, now_us);
+		result = db_execute(query, NULL, error);
+	}
+	return end_write(connection, result, error);
+}
+
+int store_rehash_evidence(struct store *store, enum digest_algorithm algorithm, int64_t now_us,
+                          size_t *ret_count, struct error *error)
+{
+	struct waiting_again items[EVIDENCE_LEAVES_MAX];
+	size_t count = 0;
+	int result = list_others(store, algorithm, EVIDENCE_LEAVES_MAX, items, &count, error);
+	if (!result && count > 0)
+		result = queue_again(store, items, count, now_us, error);
+	if (!result)
+		*ret_count = count;
+	return result;
+}
+
+/* All archive timestamps that the lost one renewed, directly or not, are lost with it; and a
+ * renewal by hash tree that came when it had ended already. */
+int requeue_lost(struct db_connection *connection, const struct token_at_rest *token,
+                 int64_t now_us, int64_t *ret_count, struct error *error)
+{
+	struct db_query *query = db_query(
+		connection,
+		"INSERT INTO evidence_queue (account, certification, reason, since, next_attempt_at,"
+		" attempts, last_error)"
+		" WITH RECURSIVE gone(stamp) AS (SELECT CAST($1 AS BIGINT) UNION SELECT t.number"
+		" FROM tokens_at_rest t JOIN gone g ON t.stamp = g.stamp WHERE t.source = 'stamp')"
+		" SELECT e.account, e.certification, 'lost', $3, 0, 0, NULL FROM evidence_chains e"
+		" WHERE (e.stamp IN (SELECT stamp FROM gone) OR (e.after_stamp = $1 AND NOT EXISTS"
+		" (SELECT 1 FROM archive_timestamps a WHERE a.stamp = e.stamp AND a.stamped_at <= $2)))"
+		" AND" IS_LAST " ON CONFLICT (account, certification) DO UPDATE SET reason = 'lost'");
+	db_bind_integer(query, token->number);
+	db_bind_integer(query, token->valid_until_us);
+	db_bind_integer(query, now_us);
+	return db_execute(query, ret_count, error);
+}
+
+/* ---- chains ---- */
+
+static int leave_queue(struct db_connection *connection, const struct evidence_chain_row *chain,
+                       struct error *error)
+{
+	struct db_query *query = db_query(connection, "DELETE FROM evidence_queue"
+	                                              " WHERE account = $1 AND certification = $2");
+	db_bind_integer(query, chain->account);
+	db_bind_integer(query, chain->certification);
+	int64_t changes = 0;
+	int result = db_execute(query, &changes, error);
+	if (!result && changes != 1)
+		return error_cause(error, ERR_REFUSED, "certification %lld waits for no evidence",
+		                   (long long)chain->certification);
+	return result;
+}
+
+int write_evidence_chain(struct db_connection *connection, const struct evidence_chain_row *chain,
+                         int64_t stamp, int64_t place, struct error *error)
+{
+	int result = leave_queue(connection, chain, error);
+	if (result)
+		return result;
+	struct db_query *query =
+		db_query(connection, "INSERT INTO evidence_chains (account, certification, record, chain,"
+	                         " hashes, after_stamp, stamp, place)"
+	                         " VALUES ($1, $2, $3, $4, $5, $6, $7, $8)");
+	db_bind_integer(query, chain->account);
+	db_bind_integer(query, chain->certification);
+	db_bind_integer(query, chain->record);
+	db_bind_integer(query, chain->chain);
+	db_bind_blob(query, chain->hashes.data, chain->hashes.size);
+	if (chain->after_stamp)
+		db_bind_integer(query, chain->after_stamp);
+	else
+		db_bind_null(query);
+	db_bind_integer(query, stamp);
+	db_bind_integer(query, place);
+	return db_execute(query, NULL, error);
+}
+
+static bool read_chain(struct row *row, struct evidence_chain_row *ret)
+{
+	struct db_query *query = row->query;
+	*ret = (struct evidence_chain_row){
+		.account = db_integer(query, 0),
+		.certification = db_integer(query, 1),
+		.record = db_integer(query, 2),
+		.chain = db_integer(query, 3),
+		.hashes = row_bytes(row, 4),
+		.after_stamp = db_is_null(query, 5) ? 0 : db_integer(query, 5),
+		.stamp = db_integer(query, 6),
+		.place = db_integer(query, 7),
+		.is_written = !db_is_null(query, 8),
+	};
+	return !ret->is_written || evidence_algorithm_of(db_text(query, 8), &ret->algorithm);
+}
+
+int store_list_evidence_chains(struct store *store, int64_t account, int64_t certification,
+                               struct arena *arena, struct evidence_chain_row **ret_chains,
+                               size_t *ret_count, struct error *error)
+{
+	struct evidence_chain_row *chains = arena_alloc(arena, CHAINS_MAX * sizeof *chains);
+	struct db_connection *connection;
+	if (!chains)
+		return ERR_NO_MEMORY;
+	int result = begin_read(store, &connection, error);
+	if (result)
+		return result;
+	struct row row = {
+		.arena = arena,
+		.query = db_query(connection,
+	                      "SELECT e.account, e.certification, e.record, e.chain, e.hashes,"
+	                      " e.after_stamp, e.stamp, e.place, a.algorithm FROM evidence_chains e"
+	                      " LEFT JOIN archive_timestamps a ON a.stamp = e.stamp"
+	                      " WHERE e.account = $1 AND e.certification = $2"
+	                      " AND e.record = (SELECT COALESCE(MAX(CASE WHEN r.stamp <= n.last"
+	                      " THEN r.record END), MAX(r.record)) FROM evidence_chains r,"
+	                      " (SELECT COALESCE(MAX(stamp), 0) AS last FROM archive_timestamps) n"
+	                      " WHERE r.account = $1 AND r.certification = $2)"
+	                      " ORDER BY e.chain LIMIT $3")};
+	db_bind_integer(row.query, account);
+	db_bind_integer(row.query, certification);
+	db_bind_integer(row.query, CHAINS_MAX);
+	size_t count = 0;
+	bool known = true;
+	while (db_step(row.query) && count < CHAINS_MAX)
+		known = read_chain(&row, &chains[count++]) && known;
+	result = end_read(connection, db_end(row.query, error));
+	if (!result && row.failed)
+		return ERR_NO_MEMORY;
+	if (!result && !known)
+		return error_cause(error, ERR_CORRUPT, "an archive timestamp is by an unknown digest");
+	if (!result) {
+		*ret_chains = chains;
+		*ret_count = count;
+	}
+	return result;
+}

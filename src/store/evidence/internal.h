@@ -1,0 +1,26 @@
+/* Shared by the files of src/store/evidence alone. */
+#ifndef STORE_EVIDENCE_INTERNAL_H
+#define STORE_EVIDENCE_INTERNAL_H
+
+#include "store/evidence/evidence.h"
+#include "store/transaction.h"
+
+/* As the columns have them. */
+const char *evidence_algorithm_text(enum digest_algorithm algorithm);
+bool evidence_algorithm_of(struct slice text, enum digest_algorithm *ret_algorithm) MUST_CHECK;
+const char *token_source_text(enum token_source source);
+bool token_source_of(struct slice text, enum token_source *ret_source) MUST_CHECK;
+
+int write_token_at_rest(struct db_connection *connection, const struct token_at_rest *token,
+                        struct error *error) MUST_CHECK;
+/* ERR_REFUSED when something covers it already, or it was given up. */
+int cover_token(struct db_connection *connection, const struct token_at_rest *token, int64_t stamp,
+                int64_t place, struct error *error) MUST_CHECK;
+/* ERR_REFUSED when its documents do not wait. */
+int write_evidence_chain(struct db_connection *connection, const struct evidence_chain_row *chain,
+                         int64_t stamp, int64_t place, struct error *error) MUST_CHECK;
+/* Has the documents wait, of the certifications whose last chain leads to the archive timestamp. */
+int requeue_lost(struct db_connection *connection, const struct token_at_rest *token,
+                 int64_t now_us, int64_t *ret_count, struct error *error) MUST_CHECK;
+
+#endif

@@ -1,0 +1,221 @@
+/* Archive timestamps and the leaves staged for them. */
+#include "store/evidence/internal.h"
+
+static const char *const algorithm_texts[DIGEST_ALGORITHM_COUNT] = {"sha-256", "sha-384",
+                                                                    "sha-512"};
+
+const char *evidence_algorithm_text(enum digest_algorithm algorithm)
+{
+	return algorithm_texts[algorithm];
+}
+
+bool evidence_algorithm_of(struct slice text, enum digest_algorithm *ret_algorithm)
+{
+	for (int i = 0; i < DIGEST_ALGORITHM_COUNT; i++)
+		if (slice_is(text, algorithm_texts[i])) {
+			*ret_algorithm = (enum digest_algorithm)i;
+			return true;
+		}
+	return false;
+}
+
+/* ---- staging ---- */
+
+static int read_staged(struct db_connection *connection, struct staged_stamp *ret,
+                       struct error *error)
+{
+	struct db_query *query = db_query(
+		connection, "SELECT n.next, (SELECT COUNT(*) FROM archive_timestamp_blocks b"
+					" WHERE b.stamp = n.next),"
+					" (SELECT b.algorithm FROM archive_timestamp_blocks b"
+					" WHERE b.stamp = n.next AND b.block = 0)"
+					" FROM (SELECT COALESCE(MAX(stamp), 0) + 1 AS next FROM archive_timestamps) n");
+	bool found = db_step(query), known = true;
+	if (found) {
+		*ret = (struct staged_stamp){db_integer(query, 0), db_integer(query, 1), DIGEST_SHA256};
+		known = ret->blocks == 0 || evidence_algorithm_of(db_text(query, 2), &ret->algorithm);
+	}
+	int result = db_end(query, error);
+	if (!result && (!found || !known))
+		return error_cause(error, ERR_CORRUPT, "the staged archive timestamp cannot be read");
+	return result;
+}
+
+int store_get_staged_stamp(struct store *store, struct staged_stamp *ret, struct error *error)
+{
+	struct db_connection *connection;
+	struct staged_stamp staged;
+	int result = begin_read(store, &connection, error);
+	if (result)
+		return result;
+	result = end_read(connection, read_staged(connection, &staged, error));
+	if (!result)
+		*ret = staged;
+	return result;
+}
+
+/* In a transaction that writes, which keeps all others out. */
+static int check_staged(struct db_connection *connection, int64_t stamp, int64_t blocks,
+                        struct error *error)
+{
+	struct staged_stamp found;
+	int result = read_staged(connection, &found, error);
+	if (!result && (found.stamp != stamp || found.blocks != blocks))
+		return error_cause(error, ERR_REFUSED, "archive timestamp %lld has not %lld blocks staged",
+		                   (long long)stamp, (long long)blocks);
+	return result;
+}
+
+static int insert_block(struct db_connection *connection, const struct staged_stamp *staged,
+                        const struct evidence_leaf *leaves, size_t count, int64_t now_us,
+                        struct error *error)
+{
+	BUF_AUTO struct buf hashes;
+	buf_init(&hashes, EVIDENCE_LEAVES_MAX * DIGEST_SIZE_MAX);
+	for (size_t i = 0; i < count; i++)
+		buf_add_slice(&hashes, digest_slice(&leaves[i].digest));
+	int result = buf_check(&hashes);
+	if (result)
+		return result;
+	struct db_query *query =
+		db_query(connection, "INSERT INTO archive_timestamp_blocks (stamp, block, algorithm,"
+	                         " leaves, staged_at) VALUES ($1, $2, $3, $4, $5)");
+	db_bind_integer(query, staged->stamp);
+	db_bind_integer(query, staged->blocks);
+	db_bind_string(query, evidence_algorithm_text(staged->algorithm));
+	db_bind_blob(query, hashes.data, hashes.size);
+	db_bind_integer(query, now_us);
+	int64_t changes = 0;
+	return db_execute(query, &changes, error);
+}
+
+int store_stage_leaves(struct store *store, const struct staged_stamp *staged,
+                       const struct evidence_leaf *leaves, size_t count, int64_t now_us,
+                       struct error *error)
+{
+	struct db_connection *connection;
+	if (count < 1 || count > EVIDENCE_LEAVES_MAX)
+		return error_cause(error, ERR_USAGE, "a block of %zu leaves", count);
+	int result = begin_write(store, &connection, error);
+	if (result)
+		return result;
+	result = check_staged(connection, staged->stamp, staged->blocks, error);
+	if (!result)
+		result = insert_block(connection, staged, leaves, count, now_us, error);
+	for (size_t i = 0; i < count && !result; i++) {
+		const struct evidence_leaf *leaf = &leaves[i];
+		int64_t place = staged->blocks * EVIDENCE_LEAVES_MAX + (int64_t)i;
+		result = leaf->is_token
+		             ? cover_token(connection, &leaf->token, staged->stamp, place, error)
+		             : write_evidence_chain(connection, &leaf->chain, staged->stamp, place, error);
+	}
+	return end_write(connection, result, error);
+}
+
+int store_read_leaves(struct store *store, int64_t stamp, int64_t block, struct arena *arena,
+                      struct slice *ret_leaves, struct error *error)
+{
+	struct db_connection *connection;
+	int result = begin_read(store, &connection, error);
+	if (result)
+		return result;
+	struct row row = {.arena = arena,
+	                  .query = db_query(connection, "SELECT leaves FROM archive_timestamp_blocks"
+	                                                " WHERE stamp = $1 AND block = $2")};
+	db_bind_integer(row.query, stamp);
+	db_bind_integer(row.query, block);
+	bool found = db_step(row.query);
+	struct slice leaves = found ? row_bytes(&row, 0) : slice_make(NULL, 0);
+	result = end_read(connection, row_result(&row, found, error));
+	if (!result)
+		*ret_leaves = leaves;
+	return result;
+}
+
+/* ---- the archive timestamp ---- */
+
+static int insert_stamp(struct db_connection *connection, const struct archive_timestamp *stamp,
+                        struct error *error)
+{
+	struct db_query *query = db_query(
+		connection, "INSERT INTO archive_timestamps (stamp, algorithm, authority, kind, stamped_at,"
+					" obtained_at, request, token, blocks)"
+					" VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)");
+	db_bind_integer(query, stamp->stamp);
+	db_bind_string(query, evidence_algorithm_text(stamp->algorithm));
+	db_bind_string(query, stamp->authority);
+	db_bind_string(query, stamp->kind);
+	db_bind_integer(query, stamp->stamped_at_us);
+	db_bind_integer(query, stamp->obtained_at_us);
+	db_bind_blob(query, stamp->request.data, stamp->request.size);
+	db_bind_blob(query, stamp->token.data, stamp->token.size);
+	db_bind_blob(query, stamp->blocks.data, stamp->blocks.size);
+	int64_t changes = 0;
+	return db_execute(query, &changes, error);
+}
+
+/* What ended between staging and now has nothing from a token that came too late. */
+static int uncover_ended(struct db_connection *connection, const struct archive_timestamp *stamp,
+                         struct error *error)
+{
+	struct db_query *query =
+		db_query(connection, "UPDATE tokens_at_rest SET stamp = NULL, place = NULL"
+	                         " WHERE stamp = $1 AND valid_until < $2");
+	db_bind_integer(query, stamp->stamp);
+	db_bind_integer(query, stamp->stamped_at_us);
+	int64_t changes = 0;
+	return db_execute(query, &changes, error);
+}
+
+int store_write_archive_timestamp(struct store *store, const struct archive_timestamp *stamp,
+                                  int64_t blocks, struct error *error)
+{
+	struct db_connection *connection;
+	const struct token_at_rest own = {TOKEN_STAMP, stamp->stamp, stamp->stamped_at_us,
+	                                  stamp->valid_until_us};
+	int result = begin_write(store, &connection, error);
+	if (result)
+		return result;
+	result = check_staged(connection, stamp->stamp, blocks, error);
+	if (!result)
+		result = insert_stamp(connection, stamp, error);
+	if (!result)
+		result = uncover_ended(connection, stamp, error);
+	if (!result)
+		result = write_token_at_rest(connection, &own, error);
+	return end_write(connection, result, error);
+}
+
+int store_get_archive_timestamp(struct store *store, int64_t stamp, struct arena *arena,
+                                struct archive_timestamp *ret, struct error *error)
+{
+	struct db_connection *connection;
+	int result = begin_read(store, &connection, error);
+	if (result)
+		return result;
+	struct row row = {
+		.arena = arena,
+		.query = db_query(connection, "SELECT algorithm, authority, kind, stamped_at, obtained_at,"
+	                                  " request, token, blocks FROM archive_timestamps"
+	                                  " WHERE stamp = $1")};
+	db_bind_integer(row.query, stamp);
+	bool found = db_step(row.query), known = true;
+	struct archive_timestamp read = {.stamp = stamp, .valid_until_us = TIME_NONE};
+	if (found) {
+		known = evidence_algorithm_of(db_text(row.query, 0), &read.algorithm);
+		read.authority = row_string(&row, 1);
+		read.kind = row_string(&row, 2);
+		read.stamped_at_us = db_integer(row.query, 3);
+		read.obtained_at_us = db_integer(row.query, 4);
+		read.request = row_bytes(&row, 5);
+		read.token = row_bytes(&row, 6);
+		read.blocks = row_bytes(&row, 7);
+	}
+	result = end_read(connection, row_result(&row, found, error));
+	if (!result && !known)
+		return error_cause(error, ERR_CORRUPT, "archive timestamp %lld cannot be read",
+		                   (long long)stamp);
+	if (!result)
+		*ret = read;
+	return result;
+}

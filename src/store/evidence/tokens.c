@@ -1,0 +1,257 @@
+/* Tokens at rest: what has to be renewed, and what was renewed by what. */
+#include "store/evidence/internal.h"
+
+static const char *const source_texts[] = {
+	[TOKEN_ROUND] = "round",
+	[TOKEN_SECOND] = "second",
+	[TOKEN_STAMP] = "stamp",
+};
+
+const char *token_source_text(enum token_source source)
+{
+	return source_texts[source];
+}
+
+bool token_source_of(struct slice text, enum token_source *ret_source)
+{
+	for (size_t i = 0; i < sizeof source_texts / sizeof *source_texts; i++)
+		if (slice_is(text, source_texts[i])) {
+			*ret_source = (enum token_source)i;
+			return true;
+		}
+	return false;
+}
+
+/* ---- setting to rest ---- */
+
+int write_token_at_rest(struct db_connection *connection, const struct token_at_rest *token,
+                        struct error *error)
+{
+	struct db_query *query =
+		db_query(connection, "INSERT INTO tokens_at_rest (source, number, stamped_at, valid_until)"
+	                         " VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING");
+	db_bind_string(query, token_source_text(token->source));
+	db_bind_integer(query, token->number);
+	db_bind_integer(query, token->stamped_at_us);
+	db_bind_integer(query, token->valid_until_us);
+	return db_execute(query, NULL, error);
+}
+
+int store_set_to_rest(struct store *store, const struct token_at_rest *tokens, size_t count,
+                      struct error *error)
+{
+	struct db_connection *connection;
+	int result = begin_write(store, &connection, error);
+	if (result)
+		return result;
+	for (size_t i = 0; i < count && !result; i++)
+		result = write_token_at_rest(connection, &tokens[i], error);
+	return end_write(connection, result, error);
+}
+
+int store_last_round_at_rest(struct store *store, int64_t *ret_round, struct error *error)
+{
+	struct db_connection *connection;
+	int result = begin_read(store, &connection, error);
+	if (result)
+		return result;
+	struct db_query *query =
+		db_query(connection, "SELECT COALESCE(MAX(number), 0) FROM tokens_at_rest"
+	                         " WHERE source = 'round'");
+	int64_t round = db_step(query) ? db_integer(query, 0) : 0;
+	result = end_read(connection, db_end(query, error));
+	if (!result)
+		*ret_round = round;
+	return result;
+}
+
+/* ---- renewing ---- */
+
+static bool read_token(struct db_query *query, struct token_at_rest *ret)
+{
+	ret->number = db_integer(query, 1);
+	ret->stamped_at_us = db_integer(query, 2);
+	ret->valid_until_us = db_integer(query, 3);
+	return token_source_of(db_text(query, 0), &ret->source);
+}
+
+static int refuse_source(struct error *error)
+{
+	return error_cause(error, ERR_CORRUPT, "a token at rest is of an unknown source");
+}
+
+int store_list_tokens_to_renew(struct store *store, enum digest_algorithm algorithm, int64_t now_us,
+                               int64_t before_us, size_t limit, struct token_at_rest *ret_tokens,
+                               size_t *ret_count, struct error *error)
+{
+	struct db_connection *connection;
+	int result = begin_read(store, &connection, error);
+	if (result)
+		return result;
+	/* Rounds have SHA-256. */
+	struct db_query *query = db_query(
+		connection, "SELECT t.source, t.number, t.stamped_at, t.valid_until FROM tokens_at_rest t"
+					" WHERE t.stamp IS NULL AND t.lost_at IS NULL AND t.valid_until >= $1"
+					" AND t.valid_until <= $1 + $2"
+					" AND t.stamped_at + (t.valid_until - t.stamped_at) / 2 <= $1"
+					" AND $3 = CASE WHEN t.source = 'stamp' THEN (SELECT a.algorithm"
+					" FROM archive_timestamps a WHERE a.stamp = t.number) ELSE 'sha-256' END"
+					" ORDER BY t.valid_until LIMIT $4");
+	db_bind_integer(query, now_us);
+	db_bind_integer(query, before_us);
+	db_bind_string(query, evidence_algorithm_text(algorithm));
+	db_bind_integer(query, (int64_t)limit);
+	size_t count = 0;
+	bool known = true;
+	while (db_step(query) && count < limit)
+		known = read_token(query, &ret_tokens[count++]) && known;
+	result = end_read(connection, db_end(query, error));
+	if (!result && !known)
+		return refuse_source(error);
+	if (!result)
+		*ret_count = count;
+	return result;
+}
+
+int cover_token(struct db_connection *connection, const struct token_at_rest *token, int64_t stamp,
+                int64_t place, struct error *error)
+{
+	struct db_query *query =
+		db_query(connection, "UPDATE tokens_at_rest SET stamp = $3, place = $4"
+	                         " WHERE source = $1 AND number = $2 AND stamp IS NULL"
+	                         " AND lost_at IS NULL");
+	db_bind_string(query, token_source_text(token->source));
+	db_bind_integer(query, token->number);
+	db_bind_integer(query, stamp);
+	db_bind_integer(query, place);
+	int64_t changes = 0;
+	int result = db_execute(query, &changes, error);
+	if (!result && changes != 1)
+		return error_cause(error, ERR_REFUSED, "token %lld of a %s is covered already",
+		                   (long long)token->number, token_source_text(token->source));
+	return result;
+}
+
+int store_find_token_at_rest(struct store *store, enum token_source source, int64_t number,
+                             struct token_at_rest *ret, int64_t *ret_stamp, int64_t *ret_place,
+                             struct error *error)
+{
+	struct db_connection *connection;
+	int result = begin_read(store, &connection, error);
+	if (result)
+		return result;
+	struct db_query *query = db_query(
+		connection, "SELECT t.source, t.number, t.stamped_at, t.valid_until, a.stamp, t.place"
+					" FROM tokens_at_rest t LEFT JOIN archive_timestamps a ON a.stamp = t.stamp"
+					" WHERE t.source = $1 AND t.number = $2");
+	db_bind_string(query, token_source_text(source));
+	db_bind_integer(query, number);
+	bool found = db_step(query);
+	struct token_at_rest token = {0};
+	int64_t stamp = 0, place = 0;
+	bool known = !found || read_token(query, &token);
+	if (found && !db_is_null(query, 4)) {
+		stamp = db_integer(query, 4);
+		place = db_integer(query, 5);
+	}
+	result = end_read(connection, db_end(query, error));
+	if (result || !found || !known)
+		return result ? result : !found ? ERR_NOT_FOUND : refuse_source(error);
+	*ret = token;
+	*ret_stamp = stamp;
+	*ret_place = place;
+	return OK;
+}
+
+/* ---- giving up ---- */
+
+static int list_ended(struct db_connection *connection, int64_t now_us, size_t limit,
+                      struct token_at_rest *ret_tokens, size_t *ret_count, struct error *error)
+{
+	struct db_query *query =
+		db_query(connection, "SELECT source, number, stamped_at, valid_until FROM tokens_at_rest"
+	                         " WHERE stamp IS NULL AND lost_at IS NULL AND valid_until < $1"
+	                         " ORDER BY valid_until LIMIT $2");
+	db_bind_integer(query, now_us);
+	db_bind_integer(query, (int64_t)limit);
+	size_t count = 0;
+	bool known = true;
+	while (db_step(query) && count < limit)
+		known = read_token(query, &ret_tokens[count++]) && known;
+	*ret_count = count;
+	int result = db_end(query, error);
+	return !result && !known ? refuse_source(error) : result;
+}
+
+static int give_up(struct db_connection *connection, const struct token_at_rest *token,
+                   int64_t now_us, struct lost_tokens *lost, struct error *error)
+{
+	struct db_query *query = db_query(connection, "UPDATE tokens_at_rest SET lost_at = $3"
+	                                              " WHERE source = $1 AND number = $2");
+	db_bind_string(query, token_source_text(token->source));
+	db_bind_integer(query, token->number);
+	db_bind_integer(query, now_us);
+	int64_t changes = 0, again = 0;
+	int result = db_execute(query, &changes, error);
+	if (result || token->source != TOKEN_STAMP) {
+		lost->rounds++;
+		return result;
+	}
+	lost->stamps++;
+	result = requeue_lost(connection, token, now_us, &again, error);
+	lost->certifications += again;
+	return result;
+}
+
+int store_give_up_tokens(struct store *store, int64_t now_us, size_t limit, struct lost_tokens *ret,
+                         struct error *error)
+{
+	struct token_at_rest tokens[EVIDENCE_LEAVES_MAX];
+	struct lost_tokens lost = {0};
+	struct db_connection *connection;
+	size_t count = 0;
+	limit = limit < EVIDENCE_LEAVES_MAX ? limit : EVIDENCE_LEAVES_MAX;
+	int result = begin_read(store, &connection, error);
+	if (result)
+		return result;
+	result = end_read(connection, list_ended(connection, now_us, limit, tokens, &count, error));
+	if (!result && count > 0)
+		result = begin_write(store, &connection, error);
+	if (!result && count > 0) {
+		for (size_t i = 0; i < count && !result; i++)
+			result = give_up(connection, &tokens[i], now_us, &lost, error);
+		result = end_write(connection, result, error);
+	}
+	if (!result)
+		*ret = lost;
+	return result;
+}
+
+/* ---- what an operator has to know ---- */
+
+int store_look_at_evidence(struct store *store, struct evidence_state *ret, struct error *error)
+{
+	struct db_connection *connection;
+	int result = begin_read(store, &connection, error);
+	if (result)
+		return result;
+	struct db_query *query = db_query(
+		connection,
+		"SELECT (SELECT MIN(since) FROM evidence_queue),"
+		" (SELECT MIN(staged_at) FROM archive_timestamp_blocks WHERE stamp >"
+		" (SELECT COALESCE(MAX(stamp), 0) FROM archive_timestamps)),"
+		" (SELECT MIN(valid_until) FROM tokens_at_rest WHERE stamp IS NULL AND lost_at IS NULL),"
+		" (SELECT COUNT(*) FROM tokens_at_rest WHERE lost_at IS NOT NULL)");
+	struct evidence_state state = {TIME_NONE, TIME_NONE, 0};
+	if (db_step(query)) {
+		int64_t queued_us = row_time(query, 0), staged_us = row_time(query, 1);
+		bool staged_first =
+			queued_us == TIME_NONE || (staged_us != TIME_NONE && staged_us < queued_us);
+		state = (struct evidence_state){staged_first ? staged_us : queued_us, row_time(query, 2),
+		                                db_integer(query, 3)};
+	}
+	result = end_read(connection, db_end(query, error));
+	if (!result)
+		*ret = state;
+	return result;
+}
