@@ -25,6 +25,7 @@ static const char *const presets[] = {
 	"service.admin_listen=127.0.0.1:0",
 	"tsa.url=embedded:",
 	"seal.interval=10s",
+	"evidence.interval=10s",
 	"webhook.allow_http=true",
 	"webhook.allow_networks=127.0.0.0/8,::1/128",
 	NULL,

@@ -142,6 +142,12 @@ static void check_numbers(const struct check *check)
 	check_duration(check, "http.idle_timeout", settings->http_idle_timeout, 1000000, "1s");
 	check_duration(check, "http.transfer_timeout", settings->http_transfer_timeout, 1000000, "1s");
 	check_duration(check, "http.deadline", settings->http_deadline, 100000, "100ms");
+	check_duration(check, "evidence.interval", settings->evidence_interval, 50000, "50ms");
+	check_duration(check, "evidence.renew_before", settings->evidence_renew_before, US_PER_SECOND,
+	               "1s");
+	if (strcmp(settings->evidence_digest, "sha-256") != 0 &&
+	    strcmp(settings->evidence_digest, "sha-512") != 0)
+		fault(check, "evidence.digest", "must be sha-256 or sha-512");
 	check_duration(check, "seal.interval", settings->seal_interval, 50000, "50ms");
 	check_duration(check, "seal.clock_bound", settings->seal_clock_bound, 100000, "100ms");
 	check_duration(check, "certification.link_lifetime", settings->certification_link_lifetime,

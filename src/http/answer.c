@@ -25,6 +25,23 @@ void answer_with(struct exchange *exchange, int status, const char *content_type
 	exchange->step = STEP_ANSWER;
 }
 
+int answer_evidence_record(struct exchange *exchange, struct slice id)
+{
+	char digest[2 * SHA256_SIZE + 1];
+	struct sha256 sum = sha256_of(exchange->out.data, exchange->out.size);
+	hex_encode(sum.bytes, SHA256_SIZE, digest);
+	const char *etag = arena_printf(&exchange->arena, "\"%s\"", digest);
+	const char *disposition =
+		arena_printf(&exchange->arena, "attachment; filename=\"%.*s.ers\"", (int)id.size, id.data);
+	if (!etag || !disposition)
+		return ERR_NO_MEMORY;
+	answer_with(exchange, 200, "application/octet-stream", buf_slice(&exchange->out));
+	answer_header(exchange, "ETag", etag);
+	answer_header(exchange, "Content-Disposition", disposition);
+	answer_header(exchange, "X-Content-Type-Options", "nosniff");
+	return 0;
+}
+
 void answer_out(struct exchange *exchange, int status)
 {
 	if (buf_check(&exchange->out) != 0)

@@ -137,6 +137,14 @@ static int get_certification(struct exchange *exchange, struct error *error)
 	return result;
 }
 
+static int get_evidence_record(struct exchange *exchange, struct error *error)
+{
+	struct slice id = exchange->arguments[0];
+	int result = certification_get_evidence_record(exchange->service, &exchange->key, id,
+	                                               &exchange->out, error);
+	return result ? result : answer_evidence_record(exchange, id);
+}
+
 const struct operation operation_certify = {
 	.writes = true,
 	.scenario = SCENARIO_CERTIFICATION,
@@ -148,3 +156,4 @@ const struct operation operation_list_certifications = {
 	.work = list_certifications,
 };
 const struct operation operation_get_certification = {.work = get_certification};
+const struct operation operation_get_certification_evidence_record = {.work = get_evidence_record};

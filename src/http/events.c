@@ -129,19 +129,7 @@ static int get_evidence_record(struct exchange *exchange, struct error *error)
 		                          &event, &exchange->arena, &exchange->out, error);
 	if (result)
 		return result;
-	char digest[2 * SHA256_SIZE + 1];
-	struct sha256 sum = sha256_of(exchange->out.data, exchange->out.size);
-	hex_encode(sum.bytes, SHA256_SIZE, digest);
-	const char *etag = arena_printf(&exchange->arena, "\"%s\"", digest);
-	const char *disposition =
-		arena_printf(&exchange->arena, "attachment; filename=\"%s.ers\"", event.event_id);
-	if (!etag || !disposition)
-		return ERR_NO_MEMORY;
-	answer_with(exchange, 200, "application/octet-stream", buf_slice(&exchange->out));
-	answer_header(exchange, "ETag", etag);
-	answer_header(exchange, "Content-Disposition", disposition);
-	answer_header(exchange, "X-Content-Type-Options", "nosniff");
-	return 0;
+	return answer_evidence_record(exchange, slice_of(event.event_id));
 }
 
 /* ---- its content ---- */

@@ -128,6 +128,8 @@ void exchange_free(struct exchange *exchange); /* NULL-safe */
 /* ---- answers (answer.c); they set `answer` and leave queueing to the loop ---- */
 void answer_with(struct exchange *exchange, int status, const char *content_type,
                  struct slice body);
+/* `out` as the evidence record of what has that identifier. */
+int answer_evidence_record(struct exchange *exchange, struct slice id) MUST_CHECK;
 /* `out` as JSON; ERR_NO_MEMORY becomes 503. */
 void answer_out(struct exchange *exchange, int status);
 /* The Error record; 5xx get an incident id, logged beside the cause. exchange->error tells more

@@ -46,6 +46,17 @@ void issuer_init(struct issuer *issuer, struct service *service, const char *nod
                  const char *directory, int number, struct keeper *keeper);
 job_thread_run_function issuer_run;
 
+/* ---- renewer.c: evidence records and their renewals ---- */
+struct renewer {
+	struct service *service;
+	char holder[HOLDER_SIZE];
+	struct kept_lease lease;
+	int64_t failures; /* in a row */
+};
+void renewer_init(struct renewer *renewer, struct service *service, const char *node,
+                  struct keeper *keeper);
+job_thread_run_function renewer_run;
+
 /* ---- topup.c: decides automatic top-ups and tries payments ---- */
 #define TOPUP_COUNT 4 /* a provider that does not answer holds up to so many */
 struct topup {

@@ -19,6 +19,7 @@ struct jobs {
 	struct keeper *keeper;
 	struct sealer sealer;
 	struct issuer issuers[ISSUER_COUNT];
+	struct renewer renewer;
 	struct topup topups[TOPUP_COUNT];
 	struct deliverer deliverer;
 	struct mailer mailer;
@@ -26,6 +27,7 @@ struct jobs {
 	struct job_thread *sealer_thread;
 	struct job_thread *issuer_threads[ISSUER_COUNT];
 	struct job_thread *topup_threads[TOPUP_COUNT];
+	struct job_thread *renewer_thread;
 	struct job_thread *deliverer_thread;
 	struct job_thread *mailer_thread;
 	struct job_thread *housekeeping_thread;
@@ -103,6 +105,9 @@ static int start_threads(struct jobs *jobs, struct error *error)
 		result =
 			job_thread_start("topup", topup_run, &jobs->topups[i], &jobs->topup_threads[i], error);
 	if (!result)
+		result =
+			job_thread_start("renewer", renewer_run, &jobs->renewer, &jobs->renewer_thread, error);
+	if (!result)
 		result = job_thread_start("mailer", mailer_run, &jobs->mailer, &jobs->mailer_thread, error);
 	if (!result)
 		result = job_thread_start("deliverer", deliverer_run, &jobs->deliverer,
@@ -133,6 +138,7 @@ int jobs_start(struct service *service, struct jobs **ret_jobs, struct error *er
 	snprintf(jobs->housekeeping.holder, sizeof jobs->housekeeping.holder, "%s", node);
 	if (!result)
 		result = sealer_init(&jobs->sealer, service, node, jobs->keeper);
+	renewer_init(&jobs->renewer, service, node, jobs->keeper);
 	if (!result)
 		result = mailer_init(&jobs->mailer, service, node, error);
 	if (!result)
@@ -160,6 +166,7 @@ static void each_thread(struct jobs *jobs, void (*call)(struct job_thread *threa
 	call(jobs->housekeeping_thread);
 	call(jobs->mailer_thread);
 	call(jobs->deliverer_thread);
+	call(jobs->renewer_thread);
 	call(jobs->sealer_thread);
 	for (int i = 0; i < TOPUP_COUNT; i++)
 		call(jobs->topup_threads[i]);

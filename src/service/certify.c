@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "base/json.h"
+#include "service/evidence_chain.h"
 #include "service/links.h"
 #include "service/service.h"
 #include "store/certifications/certifications.h"
@@ -85,9 +86,27 @@ static const struct document *pick(const struct document *documents, size_t coun
 	return NULL;
 }
 
+/* The evidence record stands beside what was issued, and changes with each renewal. */
+static void write_evidence_record(const struct service *service,
+                                  const struct certification *certification,
+                                  const struct evidence_offer *offer, struct json_writer *writer)
+{
+	char url[4096];
+	snprintf(url, sizeof url, "%s/v1/certifications/%s/evidence-record",
+	         service->settings->service_public_url, certification->certification_id);
+	json_text(writer, "evidence_record_url", offer ? url : NULL);
+	if (offer)
+		json_hex(writer, "evidence_record_sha256", offer->sha256.bytes, SHA256_SIZE);
+	else
+		json_null(writer, "evidence_record_sha256");
+	json_time(writer, "evidence_record_since", offer ? offer->exists_since_us : TIME_NONE);
+	json_time(writer, "evidence_record_renew_at", offer ? offer->renew_at_us : TIME_NONE);
+}
+
 static void write_record(const struct service *service, const struct certification *certification,
-                         const struct document *documents, size_t count, enum language language,
-                         int64_t now_us, struct json_writer *writer)
+                         const struct document *documents, size_t count,
+                         const struct evidence_offer *offer, enum language language, int64_t now_us,
+                         struct json_writer *writer)
 {
 	bool completed = certification->status == CERTIFICATION_COMPLETED;
 	json_begin_object(writer, NULL);
@@ -111,6 +130,7 @@ static void write_record(const struct service *service, const struct certificati
 	json_end_array(writer);
 	write_link(service, certification, pick(documents, count, DOCUMENT_EVIDENCE, language),
 	           "evidence_url", now_us, writer);
+	write_evidence_record(service, certification, offer, writer);
 	json_text(writer, "verification_code", completed ? certification->verification_code : NULL);
 	json_text(writer, "mode", mode_text(certification->mode));
 	json_begin_array(writer, "content_parts");
@@ -124,16 +144,43 @@ static int add_record(struct service *service, const struct certification *certi
                       struct error *error)
 {
 	struct document *documents = NULL;
+	struct evidence_offer offer;
 	size_t count = 0;
-	int result = OK;
-	if (certification->status == CERTIFICATION_COMPLETED)
+	int result = OK, offered = ERR_NOT_FOUND;
+	if (certification->status == CERTIFICATION_COMPLETED) {
+		BUF_AUTO struct buf record;
+		buf_init(&record, EVIDENCE_RECORD_MAX);
 		result =
 			store_list_documents(service->store, certification->account,
 		                         certification->certification, arena, &documents, &count, error);
+		if (!result)
+			offered = certification_evidence_record(service, certification, &record, &offer, error);
+	}
+	if (!result && offered && offered != ERR_NOT_FOUND)
+		result = offered;
 	if (!result)
-		write_record(service, certification, documents, count, language,
+		write_record(service, certification, documents, count, offered ? NULL : &offer, language,
 		             store_now_us(service->store), writer);
 	return result;
+}
+
+int certification_get_evidence_record(struct service *service, const struct key_identity *key,
+                                      struct slice id, struct buf *out, struct error *error)
+{
+	ARENA_AUTO struct arena arena;
+	arena_init(&arena, CERTIFY_MEMORY_MAX);
+	struct certification certification;
+	struct evidence_offer offer;
+	int result = store_find_certification(service->store, key->account, key->chain, id, &arena,
+	                                      &certification, error);
+	if (result)
+		return result;
+	if (certification.mode == MODE_TEST)
+		return error_set(error, ERR_NOT_FOUND, MSG_CERTIFICATION_RECORD_TEST, NULL);
+	result = certification_evidence_record(service, &certification, out, &offer, error);
+	return result == ERR_NOT_FOUND
+	           ? error_set(error, ERR_NOT_FOUND, MSG_CERTIFICATION_RECORD_PENDING, NULL)
+	           : result;
 }
 
 /* ---- acceptance ---- */
@@ -252,7 +299,7 @@ int certification_request(struct service *service, const struct key_identity *ke
 	if (result)
 		return result;
 	struct json_writer writer = {.out = out};
-	write_record(service, &certification, NULL, 0, language, certification.requested_at_us,
+	write_record(service, &certification, NULL, 0, NULL, language, certification.requested_at_us,
 	             &writer);
 	return OK;
 }

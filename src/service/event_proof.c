@@ -1,7 +1,7 @@
 /* What proves one event: as JSON, and as an evidence record. */
 #include "base/base64.h"
 #include "base/json.h"
-#include "seal/evidence_record.h"
+#include "service/evidence_chain.h"
 #include "service/stored_segment.h"
 #include "service/service.h"
 
@@ -91,6 +91,55 @@ int event_proof_json(struct service *service, int64_t account, int64_t chain,
 	return OK;
 }
 
+/* By one of the round's tokens and what renewed it. */
+static int make_record(struct service *service, const struct seal *seal, const char *event_id,
+                       enum token_source source, struct slice token,
+                       struct evidence_record **ret_record, int64_t *ret_until_us,
+                       struct error *error)
+{
+	EVIDENCE_RECORD_AUTO struct evidence_record *record = NULL;
+	struct token_at_rest newest;
+	struct error cause = {0};
+	int result = evidence_record_create(&seal->proof, token, &record, &cause);
+	if (result == ERR_INVALID_EVIDENCE)
+		result = error_cause(error, ERR_CORRUPT, "the round of %s: %s", event_id, cause.cause);
+	if (!result)
+		result = evidence_chain_follow(service->store, record, source, seal->round.round, 0,
+		                               &newest, error);
+	if (result)
+		return result;
+	*ret_record = record;
+	record = NULL;
+	/* One that is not at rest yet is new. */
+	*ret_until_us = newest.valid_until_us ? newest.valid_until_us : INT64_MAX;
+	return OK;
+}
+
+/* Where the first token was lost, the second one may not be. */
+static int make_best_record(struct service *service, const struct seal *seal, const char *event_id,
+                            struct arena *arena, struct evidence_record **ret_record,
+                            struct error *error)
+{
+	struct round_token second;
+	struct evidence_record *other = NULL;
+	int64_t until_us, other_until_us = 0;
+	int result = make_record(service, seal, event_id, TOKEN_ROUND, seal->round.token, ret_record,
+	                         &until_us, error);
+	if (result || until_us >= clock_now_us())
+		return result;
+	result = store_get_second_token(service->store, seal->round.round, arena, &second, error);
+	if (!result)
+		result = make_record(service, seal, event_id, TOKEN_SECOND, second.token, &other,
+		                     &other_until_us, error);
+	if (!result && other_until_us > until_us) {
+		evidence_record_free(*ret_record);
+		*ret_record = other;
+		other = NULL;
+	}
+	evidence_record_free(other);
+	return result == ERR_NOT_FOUND ? OK : result;
+}
+
 int event_evidence_record(struct service *service, int64_t account, int64_t chain,
                           const struct event *event, struct arena *arena, struct buf *out,
                           struct error *error)
@@ -101,11 +150,8 @@ int event_evidence_record(struct service *service, int64_t account, int64_t chai
 		return error_set(error, ERR_NOT_FOUND, MSG_EVIDENCE_RECORD_PENDING, NULL);
 	struct seal seal;
 	EVIDENCE_RECORD_AUTO struct evidence_record *record = NULL;
-	struct error cause = {0};
 	int result = load_seal(service, account, chain, event->sequence, arena, &seal, error);
 	if (!result)
-		result = evidence_record_create(&seal.proof, seal.round.token, &record, &cause);
-	if (result == ERR_INVALID_EVIDENCE)
-		return error_cause(error, ERR_CORRUPT, "the round of %s: %s", event->event_id, cause.cause);
+		result = make_best_record(service, &seal, event->event_id, arena, &record, error);
 	return result ? result : evidence_record_write(record, out);
 }

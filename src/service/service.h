@@ -132,6 +132,11 @@ int certification_request(struct service *service, const struct key_identity *ke
                           struct buf *out, struct error *error) MUST_CHECK;
 int certification_get(struct service *service, const struct key_identity *key, struct slice id,
                       enum language language, struct buf *out, struct error *error) MUST_CHECK;
+/* Appends the evidence record (RFC 4998, DER) of its documents, as renewed so far. ERR_NOT_FOUND:
+ * of a test certification, or not made yet. */
+int certification_get_evidence_record(struct service *service, const struct key_identity *key,
+                                      struct slice id, struct buf *out, struct error *error)
+	MUST_CHECK;
 /* `before`: certification number of the cursor, 0 for the first page; status NULL: any. Appends
  * the records separated by commas. */
 int certification_list(struct service *service, const struct key_identity *key, const char *status,

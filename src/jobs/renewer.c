@@ -1,0 +1,78 @@
+#include <stdio.h>
+
+#include "base/log.h"
+#include "base/schedule.h"
+#include "jobs/internal.h"
+#include "service/renewal.h"
+#include "store/evidence/evidence.h"
+
+#define PAUSE_FIRST_US US_PER_SECOND
+#define PAUSE_MAX_US (600 * US_PER_SECOND)
+
+void renewer_init(struct renewer *renewer, struct service *service, const char *node,
+                  struct keeper *keeper)
+{
+	*renewer = (struct renewer){
+		.service = service,
+		.lease = {.store = service->store,
+	              .keeper = keeper,
+	              .name = LEASE_RENEWER,
+	              .holder = renewer->holder},
+	};
+	snprintf(renewer->holder, sizeof renewer->holder, "%s", node);
+}
+
+static int64_t shorter(int64_t pause_us, int64_t interval_us)
+{
+	return pause_us < interval_us ? pause_us : interval_us;
+}
+
+static int64_t or_zero(int64_t time_us)
+{
+	return time_us == TIME_NONE ? 0 : time_us;
+}
+
+/* Whoever does the work: each node's metrics tell. */
+static void look(struct service *service)
+{
+	struct evidence_state state;
+	struct error error = {0};
+	int result = store_look_at_evidence(service->store, &state, &error);
+	if (result) {
+		log_warning("evidence_not_looked_at", "cause", error_reason(&error, result));
+		return;
+	}
+	atomic_store(&service->counters.evidence_waiting_since_us, or_zero(state.waiting_since_us));
+	atomic_store(&service->counters.evidence_first_end_us, or_zero(state.first_end_us));
+	atomic_store(&service->counters.evidence_lost, state.lost);
+}
+
+int64_t renewer_run(void *context, const atomic_bool *stopping)
+{
+	struct renewer *renewer = context;
+	struct service *service = renewer->service;
+	const struct renewal renewal = {service, stopping, &renewer->lease.lost};
+	int64_t interval_us = service->settings->evidence_interval;
+	struct error error = {0};
+	bool leased = false;
+	int result = kept_lease_take(&renewer->lease, &leased, &error);
+	if (!result && !leased) {
+		look(service);
+		return interval_us; /* another node does it */
+	}
+	if (!result) {
+		result = renewal_pass(&renewal, &error);
+		kept_lease_rest(&renewer->lease);
+		if (kept_lease_end(&renewer->lease, NULL))
+			log_warning("renewer_lease_left", "cause", "it runs out");
+	}
+	look(service);
+	if (!result || result == ERR_REFUSED) {
+		renewer->failures = 0;
+		return result ? shorter(PAUSE_FIRST_US, interval_us) : interval_us;
+	}
+	atomic_fetch_add(&service->counters.evidence_failures, 1);
+	log_error("evidence_not_renewed", "error", error_code_text(result), "cause",
+	          error_reason(&error, result));
+	return backoff_us(++renewer->failures, PAUSE_FIRST_US, PAUSE_MAX_US);
+}
