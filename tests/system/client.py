@@ -30,7 +30,9 @@ CONFIG = {"version", "sealed_at", "modality", "name", "description", "declarant"
           "supplementary_info"}
 CERTIFICATION = {"certification_id", "channel_id", "status", "progress", "requested_at",
                  "completed_at", "range", "event_count", "config_versions_in_range", "report_url",
-                 "reports", "evidence_url", "verification_code", "mode", "content_parts"}
+                 "reports", "evidence_url", "evidence_record_url", "evidence_record_sha256",
+                 "evidence_record_since", "evidence_record_renew_at", "verification_code", "mode",
+                 "content_parts"}
 RANGE = {"from", "to", "seq_from", "seq_to"}
 REPORT = {"languages", "url", "sha256"}
 PART = {"name", "url", "sha256", "bytes"}

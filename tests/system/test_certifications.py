@@ -46,6 +46,7 @@ def check_certification(record, mode, modality="content"):
     if record["status"] != "completed":
         assert record["reports"] == record["content_parts"] == []
         assert record["report_url"] is record["evidence_url"] is record["verification_code"] is None
+        assert record["evidence_record_url"] is record["evidence_record_sha256"] is None
         return
     assert re.fullmatch(rf"SVC{marker}-{YEAR}-[0-9A-Z]{{4}}-[0-9A-Z]{{4}}",
                         record["verification_code"])
