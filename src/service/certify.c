@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "base/json.h"
+#include "base/log.h"
 #include "service/evidence_chain.h"
 #include "service/links.h"
 #include "service/service.h"
@@ -156,7 +157,11 @@ static int add_record(struct service *service, const struct certification *certi
 		if (!result)
 			offered = certification_evidence_record(service, certification, &record, &offer, error);
 	}
-	if (!result && offered && offered != ERR_NOT_FOUND)
+	/* One that cannot be put together keeps nobody from what was issued. */
+	if (!result && offered == ERR_CORRUPT)
+		log_error("evidence_record_damaged", "certification_id", certification->certification_id,
+		          "cause", error_reason(error, offered));
+	else if (!result && offered && offered != ERR_NOT_FOUND)
 		result = offered;
 	if (!result)
 		write_record(service, certification, documents, count, offered ? NULL : &offer, language,

@@ -94,24 +94,58 @@ static int set_rounds_to_rest(const struct renewal *renewal, struct error *error
 
 /* ---- what came to its end ---- */
 
+/* Our clock alone gives up nothing: an authority's time has to have come that far, if not by what
+ * is at rest then by a timestamp of nothing, which is good only where our clock agrees with it. */
+static int latest_known_us(const struct renewal *renewal, const struct evidence_state *state,
+                           int64_t *ret_us, struct error *error)
+{
+	struct service *service = renewal->service;
+	int64_t now_us = clock_now_us(), sealed_us = TIME_NONE;
+	int result = store_last_seal_time(service->store, &sealed_us, error);
+	int64_t known_us = sealed_us > state->last_stamp_us ? sealed_us : state->last_stamp_us;
+	if (result)
+		return result;
+	*ret_us = known_us < now_us ? known_us : now_us;
+	if (*ret_us > state->first_end_us)
+		return OK;
+	struct digest anything = {.algorithm = DIGEST_SHA256};
+	AUTHORITY_RESULT_AUTO struct authority_result stamped = {0};
+	random_bytes(anything.bytes, SHA256_SIZE);
+	result = authorities_timestamp_over(service->authorities, &anything, &stamped, NULL, error);
+	if (!result)
+		*ret_us = stamped.facts.gen_time_us < now_us ? stamped.facts.gen_time_us : now_us;
+	return result;
+}
+
+static void tell_lost(const struct lost_tokens *lost)
+{
+	char rounds[24], stamps[24], certifications[24];
+	text_of((int64_t)lost->rounds, rounds);
+	text_of((int64_t)lost->stamps, stamps);
+	text_of(lost->certifications, certifications);
+	log_error("evidence_lost", "round_tokens", rounds, "archive_timestamps", stamps,
+	          "certifications", certifications, "cause",
+	          "their certificates ended before they were renewed");
+}
+
 static int give_up(const struct renewal *renewal, struct error *error)
 {
+	struct store *store = renewal->service->store;
+	struct evidence_state state;
 	struct lost_tokens lost;
-	int result;
-	do {
+	int64_t ended_us = TIME_NONE;
+	int result = store_look_at_evidence(store, &state, error);
+	if (result || state.first_end_us == TIME_NONE || state.first_end_us >= clock_now_us())
+		return result;
+	result = latest_known_us(renewal, &state, &ended_us, error);
+	while (!result && !stops(renewal)) {
 		lost = (struct lost_tokens){0};
-		result = store_give_up_tokens(renewal->service->store, clock_now_us(), EVIDENCE_LEAVES_MAX,
+		result = store_give_up_tokens(store, ended_us, store_now_us(store), EVIDENCE_LEAVES_MAX,
 		                              &lost, error);
 		if (result || lost.rounds + lost.stamps == 0)
 			break;
-		char rounds[24], stamps[24], certifications[24];
-		text_of((int64_t)lost.rounds, rounds);
-		text_of((int64_t)lost.stamps, stamps);
-		text_of(lost.certifications, certifications);
-		log_error("evidence_lost", "round_tokens", rounds, "archive_timestamps", stamps,
-		          "certifications", certifications, "cause",
-		          "their certificates ended before they were renewed");
-	} while (!stops(renewal));
+		tell_lost(&lost);
+	}
 	return result;
 }
 
@@ -274,9 +308,12 @@ static int queue_rehash(const struct renewal *renewal, enum digest_algorithm alg
 int renewal_pass(const struct renewal *renewal, struct error *error)
 {
 	static const enum digest_algorithm algorithms[] = {DIGEST_SHA256, DIGEST_SHA512};
-	int result = close_staged(renewal, error);
+	int result = set_rounds_to_rest(renewal, error);
 	if (!result)
-		result = set_rounds_to_rest(renewal, error);
+		result = give_up(renewal, error);
+	if (!result)
+		result = close_staged(renewal, error);
+	/* What had been staged, and ended before its token came. */
 	if (!result)
 		result = give_up(renewal, error);
 	if (!result)

@@ -156,10 +156,9 @@ static int make_chain(struct making *making, const struct evidence_waiting *item
 static int delay(struct making *making, const struct evidence_waiting *item, int failure)
 {
 	struct service *service = making->renewal->service;
-	char certification[24], cause[ERROR_CAUSE_MAX];
-	snprintf(certification, sizeof certification, "%lld", (long long)item->certification);
+	char cause[ERROR_CAUSE_MAX];
 	snprintf(cause, sizeof cause, "%s", error_reason(making->error, failure));
-	log_error("evidence_delayed", "certification", certification, "cause", cause);
+	log_error("evidence_delayed", "certification_id", item->certification_id, "cause", cause);
 	atomic_fetch_add(&service->counters.evidence_failures, 1);
 	*making->error = (struct error){0};
 	int64_t next_us =

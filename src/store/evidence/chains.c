@@ -21,19 +21,23 @@ int store_list_evidence_waiting(struct store *store, int64_t now_us, size_t limi
 	if (result)
 		return result;
 	struct db_query *query =
-		db_query(connection, "SELECT account, certification, reason, attempts FROM evidence_queue"
-	                         " WHERE next_attempt_at <= $1"
-	                         " ORDER BY since, account, certification LIMIT $2");
+		db_query(connection, "SELECT q.account, q.certification, q.reason, q.attempts,"
+	                         " c.certification_id FROM evidence_queue q JOIN certifications c"
+	                         " ON c.account = q.account AND c.certification = q.certification"
+	                         " WHERE q.next_attempt_at <= $1"
+	                         " ORDER BY q.since, q.account, q.certification LIMIT $2");
 	db_bind_integer(query, now_us);
 	db_bind_integer(query, (int64_t)limit);
 	size_t count = 0;
-	while (db_step(query) && count < limit)
-		ret_items[count++] = (struct evidence_waiting){
+	for (; count < limit && db_step(query); count++) {
+		ret_items[count] = (struct evidence_waiting){
 			.account = db_integer(query, 0),
 			.certification = db_integer(query, 1),
 			.anew = !slice_is(db_text(query, 2), "digest"),
 			.attempts = db_integer(query, 3),
 		};
+		store_copy_id(ret_items[count].certification_id, db_text(query, 4));
+	}
 	result = end_read(connection, db_end(query, error));
 	if (!result)
 		*ret_count = count;

@@ -99,20 +99,21 @@ int store_list_tokens_to_renew(struct store *store, enum digest_algorithm algori
 int store_find_token_at_rest(struct store *store, enum token_source source, int64_t number,
                              struct token_at_rest *ret, int64_t *ret_stamp, int64_t *ret_place,
                              struct error *error) MUST_CHECK;
-/* Gives up at most `limit` tokens that ended unrenewed, durably, and has the documents wait again
- * whose records led to them. */
+/* Gives up at most `limit` tokens that had ended unrenewed before ended_us, durably, and has the
+ * documents wait again whose records led to them. */
 struct lost_tokens {
 	size_t rounds; /* tokens of rounds */
 	size_t stamps; /* of archive timestamps */
 	int64_t certifications;
 };
-int store_give_up_tokens(struct store *store, int64_t now_us, size_t limit, struct lost_tokens *ret,
-                         struct error *error) MUST_CHECK;
+int store_give_up_tokens(struct store *store, int64_t ended_us, int64_t now_us, size_t limit,
+                         struct lost_tokens *ret, struct error *error) MUST_CHECK;
 
 /* ---- certifications ---- */
 
 struct evidence_waiting {
 	int64_t account, certification;
+	char certification_id[ID_SIZE];
 	bool anew; /* for a record of its own, rather than for one more chain of the last one */
 	int64_t attempts;
 };
@@ -138,6 +139,7 @@ int store_list_evidence_chains(struct store *store, int64_t account, int64_t cer
 struct evidence_state {
 	int64_t waiting_since_us; /* what waits for an archive timestamp longest; TIME_NONE: nothing */
 	int64_t first_end_us;     /* of tokens that nothing covers; TIME_NONE: there are none */
+	int64_t last_stamp_us;    /* when the last archive timestamp was given; TIME_NONE: none was */
 	int64_t lost;             /* tokens given up */
 };
 int store_look_at_evidence(struct store *store, struct evidence_state *ret, struct error *error)

@@ -203,8 +203,8 @@ static int give_up(struct db_connection *connection, const struct token_at_rest 
 	return result;
 }
 
-int store_give_up_tokens(struct store *store, int64_t now_us, size_t limit, struct lost_tokens *ret,
-                         struct error *error)
+int store_give_up_tokens(struct store *store, int64_t ended_us, int64_t now_us, size_t limit,
+                         struct lost_tokens *ret, struct error *error)
 {
 	struct token_at_rest tokens[EVIDENCE_LEAVES_MAX];
 	struct lost_tokens lost = {0};
@@ -214,7 +214,7 @@ int store_give_up_tokens(struct store *store, int64_t now_us, size_t limit, stru
 	int result = begin_read(store, &connection, error);
 	if (result)
 		return result;
-	result = end_read(connection, list_ended(connection, now_us, limit, tokens, &count, error));
+	result = end_read(connection, list_ended(connection, ended_us, limit, tokens, &count, error));
 	if (!result && count > 0)
 		result = begin_write(store, &connection, error);
 	if (!result && count > 0) {
@@ -241,14 +241,15 @@ int store_look_at_evidence(struct store *store, struct evidence_state *ret, stru
 		" (SELECT MIN(staged_at) FROM archive_timestamp_blocks WHERE stamp >"
 		" (SELECT COALESCE(MAX(stamp), 0) FROM archive_timestamps)),"
 		" (SELECT MIN(valid_until) FROM tokens_at_rest WHERE stamp IS NULL AND lost_at IS NULL),"
+		" (SELECT stamped_at FROM archive_timestamps ORDER BY stamp DESC LIMIT 1),"
 		" (SELECT COUNT(*) FROM tokens_at_rest WHERE lost_at IS NOT NULL)");
-	struct evidence_state state = {TIME_NONE, TIME_NONE, 0};
+	struct evidence_state state = {TIME_NONE, TIME_NONE, TIME_NONE, 0};
 	if (db_step(query)) {
 		int64_t queued_us = row_time(query, 0), staged_us = row_time(query, 1);
 		bool staged_first =
 			queued_us == TIME_NONE || (staged_us != TIME_NONE && staged_us < queued_us);
 		state = (struct evidence_state){staged_first ? staged_us : queued_us, row_time(query, 2),
-		                                db_integer(query, 3)};
+		                                row_time(query, 3), db_integer(query, 4)};
 	}
 	result = end_read(connection, db_end(query, error));
 	if (!result)
