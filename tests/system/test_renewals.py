@@ -1,14 +1,25 @@
 """Evidence records of certifications and their renewals: beside what was issued, over one token where
 that can be, and good for longer than the certificates of the authorities."""
 
+import contextlib
 import hashlib
 import json
-import pathlib
+import os
+import shutil
+import signal
+import threading
+import time
 
 import pytest
 
 from client import eventually, run
+from program import NotStarted
 import check_record
+import evidence
+import pki
+import timestamp_authority
+
+PATIENCE = 300
 
 RECORD = ("evidence_record_url", "evidence_record_sha256", "evidence_record_since",
           "evidence_record_renew_at")
@@ -141,3 +152,201 @@ def test_whose_it_is(serving):
     assert answer.message.startswith("Una certificación de prueba no tiene registro de evidencia")
     (listed,) = channel.live.get("/v1/certifications").expect(200).json["data"]
     assert {name: listed[name] for name in RECORD} == {name: issued[name] for name in RECORD}
+
+
+# ---- renewals, by authorities whose certificates end in minutes ----
+
+class Mortal:
+    """An authority in this process; take() gives it another certificate, which ends in so many seconds."""
+
+    def __init__(self, directory, ends):
+        self.pki = pki.Pki(directory)
+        self.ends = [time.monotonic() + ends]
+        self.before_reply = self.behind_reply = lambda: None
+        outer = self
+
+        class Handler(timestamp_authority.Handler):
+            def do_POST(self):
+                outer.before_reply()
+                super().do_POST()
+                outer.behind_reply()
+
+        self.server = timestamp_authority.Server(timestamp_authority.Certificates(
+            str(self.pki.timestamps("mortal", ends=ends))))
+        self.server.RequestHandlerClass = Handler
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def take(self, ends):
+        self.pki.go_on("mortal", ends)
+        self.ends.append(time.monotonic() + ends)
+
+    def outlive(self, generation):
+        """Waits until that certificate has ended."""
+        time.sleep(max(0, self.ends[generation - 1] - time.monotonic()) + 1.5)
+
+    def settings(self, **more):
+        return {"tsa__url": self.server.url,
+                "tsa__roots": str(self.pki.root), "tsa__kind": "non_qualified",
+                "tsa__allow_networks": "127.0.0.0/8", "seal__interval": "500ms",
+                "evidence__interval": "500ms", **more}
+
+    def close(self):
+        self.server.shutdown()
+        self.server.server_close()
+
+
+@pytest.fixture
+def mortal(tmp_path_factory):
+    """Makes one whose first certificate ends in so many seconds."""
+    running = []
+
+    def make(ends):
+        running.append(Mortal(tmp_path_factory.mktemp("mortal"), ends))
+        return running[-1]
+    yield make
+    for made in running:
+        made.close()
+
+
+def event_files(client, event_id, directory):
+    """Its evidence record as it is now, and the event record that this is of."""
+    event = client.event(event_id)
+    versions = client.get("/v1/channel").json["config_versions"]
+    config = next(each for each in versions if each["version"] == event["config_version"])
+    data, record = directory / "event.json", directory / "event.ers"
+    data.write_bytes(evidence.event_record(event, evidence.config_hash(event["channel_id"], config),
+                                           event["proof"]["previous_chain_hash"]))
+    record.write_bytes(client.get(f"/v1/events/{event_id}/evidence-record").expect(200).body)
+    return record, data
+
+
+def chains_of(record):
+    return [len(chain) for chain in check_record.Record(record).chains]
+
+
+def await_chains(client, certification, wanted):
+    def look():
+        body = client.get(record_path(certification)).expect(200).body
+        return body if chains_of(body) == wanted else None
+    return eventually(look, f"a record with chains of {wanted}", patience=PATIENCE)
+
+
+def test_over_three_generations(mortal, start, tmp_path):
+    """Two certificates have ended, and what they vouched for is good without a word from the service."""
+    mortal = mortal(70)
+    service = start(**mortal.settings())
+    channel = service.new_channel()
+    event = channel.live.register({"kept": "for long"}).expect(201).json
+    issued = offered(channel.live, channel.live.certified(seq_from=1, seq_to=1))
+    paths = save(channel.live, issued, tmp_path / "issued")
+    first = await_chains(channel.live, issued, [1])
+    mortal.take(100)
+    await_chains(channel.live, issued, [2])
+    mortal.take(3600)
+    body = await_chains(channel.live, issued, [3])
+    channel.live.sealed(event["event_id"])
+    trust = tmp_path / "trust.pem"
+    trust.write_bytes((service.data / "trust.pem").read_bytes() + mortal.pki.root.read_bytes())
+    found = check_record.Record(body)
+    assert found.chains[0][0].token == check_record.Record(first).chains[0][0].token, \
+        "what was there stays as it was"
+    record = tmp_path / "record.ers"
+    record.write_bytes(body)
+    mortal.outlive(2)
+    result = verify(record, *paths, trust=trust)
+    assert len(result["evidence_records"][0]["timestamps"]) == 3
+    for path in paths:
+        found.verify(path.read_bytes(), trust)
+    (tmp_path / "first.ers").write_bytes(first)
+    verify(tmp_path / "first.ers", *paths, trust=trust, expected=1)
+    ers, data = event_files(channel.live, event["event_id"], tmp_path)
+    assert chains_of(ers.read_bytes()) == [3]
+    verify(ers, data, trust=trust)
+    check_record.Record(ers.read_bytes()).verify(data.read_bytes(), trust)
+    assert service.metric("evidence_lost") == 0
+    # The digest is retired.
+    service.stop()
+    service.settings["evidence.digest"] = "sha-512"
+    service.start()
+    channel.live.close()
+    body = await_chains(channel.live, issued, [3, 1])
+    found = check_record.Record(body)
+    assert found.chains[1][0].algorithm == "sha512"
+    for path in paths:
+        found.verify(path.read_bytes(), trust)
+    record.write_bytes(body)
+    verify(record, *paths, trust=trust)
+    channel.close()
+
+
+def test_a_lost_generation(mortal, start, tmp_path):
+    """No node was up when it was to be renewed: that is told, documents have a new record, an event's
+    stands as it was."""
+    mortal = mortal(45)
+    service = start(**mortal.settings())
+    channel = service.new_channel()
+    event = channel.live.register().expect(201).json
+    issued = offered(channel.live, channel.live.certified(seq_from=1, seq_to=1))
+    paths = save(channel.live, issued, tmp_path / "issued")
+    trust = tmp_path / "trust.pem"
+    trust.write_bytes((service.data / "trust.pem").read_bytes() + mortal.pki.root.read_bytes())
+    service.stop()
+    mortal.outlive(1)
+    mortal.take(3600)
+    service.start()
+    channel.live.close()
+    (line, *_) = service.logged(lambda line: line.get("event") == "evidence_lost")
+    assert line["level"] == "error" and line["certifications"] == "1"
+    renewed = offered(channel.live, issued, lambda record: record["evidence_record_since"] !=
+                      issued["evidence_record_since"] and record["evidence_record_sha256"])
+    assert renewed["evidence_record_since"] > issued["evidence_record_since"]
+    _, answer = fetch(channel.live, issued)
+    record = tmp_path / "record.ers"
+    record.write_bytes(answer.body)
+    result = verify(record, *paths, trust=trust)
+    assert result["evidence_records"][0]["exists_since"] == renewed["evidence_record_since"]
+    verify(*paths, trust=trust)  # by what is inside, as of their own times
+    ers, data = event_files(channel.live, event["event_id"], tmp_path)
+    result = verify(ers, data, trust=trust, expected=1)
+    assert "expired" in json.dumps(result["findings"]), result["findings"]
+    check_record.Record(ers.read_bytes()).verify(data.read_bytes(), trust, at=time.time() - 30)
+    assert eventually(lambda: service.metric("evidence_lost"), "the metric tells") >= 2
+    channel.close()
+
+
+@pytest.mark.parametrize("moment", ["before", 0, 0.01, 0.05])
+def test_killed_around_a_token(mortal, start, tmp_path, moment):
+    """Before the answer, or so many seconds behind it: one token more at most than was killed, and
+    none where the commit was done."""
+    mortal = mortal(3600)
+    service = start(**mortal.settings(evidence__interval="1h"))
+    channel = service.new_channel()
+    channel.live.register().expect(201)
+    issued = channel.live.certified(seq_from=1, seq_to=1)
+    service.stop()
+    before = mortal.server.count
+
+    def kill():
+        mortal.before_reply = mortal.behind_reply = lambda: None
+        if moment != "before":
+            time.sleep(moment)
+        os.kill(service.process.pid, signal.SIGKILL)
+    if moment == "before":
+        mortal.before_reply = kill
+    else:
+        mortal.behind_reply = kill
+    with contextlib.suppress(NotStarted):
+        service.start()
+    service.process.wait()
+    assert mortal.server.count <= before + 1
+    ((written,),) = service.store.rows("SELECT COUNT(*) FROM archive_timestamps")
+    service.start()
+    channel.live.close()
+    issued = offered(channel.live, issued)
+    assert mortal.server.count - before <= 2 - int(written), "no token is bought again"
+    assert service.store.rows("SELECT COUNT(*) FROM archive_timestamp_blocks") == [["1"]]
+    paths = save(channel.live, issued, tmp_path)
+    record, answer = fetch(channel.live, issued)
+    for path in paths:
+        check_record.Record(answer.body).verify(path.read_bytes(), mortal.pki.root)
+    channel.close()

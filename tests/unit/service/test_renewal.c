@@ -1,0 +1,756 @@
+/* Evidence at rest, through years that pass without a wait: authorities whose certificates follow
+ * each other, generations renewed and lost, nodes that die at any step. Each record is judged by
+ * our verifier and by the one of the tests, which knows the format's page alone. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "office.h"
+#include "seal/authority.h"
+#include "service/evidence_chain.h"
+#include "service/renewal.h"
+#include "store/internal.h"
+#include "store/transaction.h"
+#include "time_authority.h"
+
+#define AUTHORITIES 5
+#define DOCUMENTS 3
+
+static struct office office;
+static struct error error;
+
+/* ---- time, and who gives it ---- */
+
+static struct time_authority authorities[AUTHORITIES];
+static struct buf trust;
+/* Of the first one's certificate; each has four years, one of them with the one before. */
+static int64_t start_us;
+static int64_t now_us; /* 0: as it is */
+static size_t current; /* who gives timestamps */
+static size_t second;  /* and who second ones */
+static int64_t bought; /* tokens */
+static bool authority_down;
+static enum digest_algorithm last_algorithm;
+static bool dies_before_commit; /* the process, with its token */
+static atomic_bool stopping, lost;
+
+int64_t __real_clock_now_us(void);
+int64_t __wrap_clock_now_us(void);
+int64_t __wrap_clock_now_us(void)
+{
+	return now_us ? now_us : __real_clock_now_us();
+}
+
+static void add_der(X509 *certificate, struct buf *out)
+{
+	unsigned char *der = NULL;
+	int size = i2d_X509(certificate, &der);
+	assert_true(size > 0);
+	buf_add(out, der, (size_t)size);
+	OPENSSL_free(der);
+}
+
+static int give_timestamp(size_t which, const struct digest *imprint,
+                          struct authority_result *result, struct error *ret_error)
+{
+	struct time_authority *authority = &authorities[which];
+	if (authority_down)
+		return error_cause(ret_error, ERR_AUTHORITY, "nobody answers");
+	*result = (struct authority_result){.kind = AUTHORITY_QUALIFIED};
+	snprintf(result->name, sizeof result->name, "authority %zu", which);
+	snprintf(result->url, sizeof result->url, "https://%zu.example/", which);
+	buf_init(&result->request, TIMESTAMP_REQUEST_MAX);
+	buf_init(&result->response, TIMESTAMP_RESPONSE_MAX);
+	buf_init(&result->token, TIMESTAMP_RESPONSE_MAX);
+	buf_init(&result->path, TIMESTAMP_PATH_MAX);
+	time_authority_stamp(authority, imprint, now_us, &result->token);
+	buf_add_slice(&result->response, buf_slice(&result->token));
+	buf_add_text(&result->request, "request");
+	add_der(authority->certificate, &result->path);
+	add_der(authority->root, &result->path);
+	bought++;
+	last_algorithm = imprint->algorithm;
+	return timestamp_verify_token_at(buf_slice(&result->token), imprint, buf_slice(&trust),
+	                                 TIME_NONE, &result->facts, ret_error);
+}
+
+int __wrap_authorities_timestamp(struct authorities *of, const struct sha256 *imprint,
+                                 int64_t earliest_us, struct authority_result *ret_result,
+                                 struct authority_failures *ret_failures, struct error *ret_error);
+int __wrap_authorities_timestamp(struct authorities *of, const struct sha256 *imprint,
+                                 int64_t earliest_us, struct authority_result *ret_result,
+                                 struct authority_failures *ret_failures, struct error *ret_error)
+{
+	struct digest digest = digest_of_sha256(imprint);
+	(void)of, (void)earliest_us, (void)ret_failures;
+	return give_timestamp(current, &digest, ret_result, ret_error);
+}
+
+int __wrap_authorities_timestamp_apart(struct authorities *of, const struct sha256 *imprint,
+                                       int64_t earliest_us, const struct authority_result *first,
+                                       struct authority_result *ret_result,
+                                       struct authority_failures *ret_failures,
+                                       struct error *ret_error);
+int __wrap_authorities_timestamp_apart(struct authorities *of, const struct sha256 *imprint,
+                                       int64_t earliest_us, const struct authority_result *first,
+                                       struct authority_result *ret_result,
+                                       struct authority_failures *ret_failures,
+                                       struct error *ret_error)
+{
+	struct digest digest = digest_of_sha256(imprint);
+	(void)of, (void)earliest_us, (void)first, (void)ret_failures;
+	return give_timestamp(second, &digest, ret_result, ret_error);
+}
+
+int __wrap_authorities_timestamp_over(struct authorities *of, const struct digest *imprint,
+                                      struct authority_result *ret_result,
+                                      struct authority_failures *ret_failures,
+                                      struct error *ret_error);
+int __wrap_authorities_timestamp_over(struct authorities *of, const struct digest *imprint,
+                                      struct authority_result *ret_result,
+                                      struct authority_failures *ret_failures,
+                                      struct error *ret_error)
+{
+	(void)of, (void)ret_failures;
+	return give_timestamp(current, imprint, ret_result, ret_error);
+}
+
+int __real_store_write_archive_timestamp(struct store *store, const struct archive_timestamp *stamp,
+                                         int64_t blocks, struct error *ret_error);
+int __wrap_store_write_archive_timestamp(struct store *store, const struct archive_timestamp *stamp,
+                                         int64_t blocks, struct error *ret_error);
+int __wrap_store_write_archive_timestamp(struct store *store, const struct archive_timestamp *stamp,
+                                         int64_t blocks, struct error *ret_error)
+{
+	return dies_before_commit
+	           ? error_cause(ret_error, ERR_IO, "killed")
+	           : __real_store_write_archive_timestamp(store, stamp, blocks, ret_error);
+}
+
+/* ---- an office ---- */
+
+static int64_t year_us(double years)
+{
+	return start_us + (int64_t)(years * 365 * (double)US_PER_DAY);
+}
+
+/* So many years after the start. */
+static void come(double years)
+{
+	now_us = year_us(years);
+}
+
+static int begin(void **state)
+{
+	int result = office_start_signer(state);
+	start_us = __real_clock_now_us() / US_PER_SECOND * US_PER_SECOND - 3600 * US_PER_SECOND;
+	buf_init(&trust, 262144);
+	for (size_t i = 0; i < AUTHORITIES; i++) {
+		char name[32];
+		snprintf(name, sizeof name, "Authority %zu", i);
+		time_authority_make(&authorities[i], name, year_us(3.0 * (double)i),
+		                    year_us(3.0 * (double)i + 4));
+		time_authority_trust(&authorities[i], &trust);
+	}
+	return result;
+}
+
+static int end(void **state)
+{
+	for (size_t i = 0; i < AUTHORITIES; i++)
+		time_authority_drop(&authorities[i]);
+	buf_free(&trust);
+	return office_stop_signer(state);
+}
+
+static int set_up(void **state)
+{
+	(void)state;
+	now_us = 0;
+	office_open(&office, MODALITY_HASH_ONLY, 1000000);
+	current = second = 0;
+	bought = 0;
+	authority_down = dies_before_commit = false;
+	atomic_store(&stopping, false);
+	atomic_store(&lost, false);
+	now_us = __real_clock_now_us();
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	now_us = 0;
+	office_close(&office);
+	return 0;
+}
+
+static int64_t count_of(const char *literal_sql)
+{
+	struct db_connection *connection;
+	assert_int_equal(begin_read(office.service.store, &connection, &error), OK);
+	struct db_query *query = db_query(connection, literal_sql);
+	int64_t count = db_step(query) ? db_integer(query, 0) : -1;
+	assert_int_equal(end_read(connection, db_end(query, &error)), OK);
+	return count;
+}
+
+static int pass(void)
+{
+	const struct renewal renewal = {&office.service, &stopping, &lost};
+	error = (struct error){0};
+	return renewal_pass(&renewal, &error);
+}
+
+/* What is due gets so many tokens; and then nothing is due. */
+static void expect_pass(int64_t tokens)
+{
+	int64_t before = bought;
+	int result = pass();
+	if (result)
+		fail_msg("pass: %s", error_reason(&error, result));
+	assert_int_equal(bought - before, tokens);
+	assert_int_equal(pass(), OK);
+	assert_int_equal(bought - before, tokens);
+}
+
+/* ---- certifications, and their documents ---- */
+
+static void put_document(struct document *document, const char *text, int number)
+{
+	static const enum document_kind kinds[] = {DOCUMENT_REPORT, DOCUMENT_REPORT, DOCUMENT_EVIDENCE};
+	struct content_writer *writer;
+	*document = (struct document){.kind = kinds[number]};
+	document->language = number == 1 ? LANGUAGE_SPANISH : LANGUAGE_ENGLISH;
+	snprintf(document->name, sizeof document->name, "document-%d", number);
+	content_fresh_name("issued", document->object);
+	assert_int_equal(content_write_begin(office.service.content, &writer, &error), OK);
+	assert_int_equal(content_write(writer, text, strlen(text), &error), OK);
+	assert_int_equal(content_write_commit(writer, document->object, &error), OK);
+	document->size_bytes = (int64_t)strlen(text);
+	document->sha256 = sha256_of(text, strlen(text));
+}
+
+static void complete(struct document documents[DOCUMENTS], enum mode mode,
+                     struct certification *ret)
+{
+	ARENA_AUTO struct arena arena;
+	arena_init(&arena, 1 << 20);
+	struct certification accepted = {
+		.account = office.sample.account,
+		.channel = office.sample.channel,
+		.chain = mode == MODE_TEST ? office.sample.test_chain : office.sample.live_chain,
+		.key = 1,
+		.mode = mode,
+		.requested_at_us = now_us,
+		.language = LANGUAGE_ENGLISH,
+		.range = {.from_us = TIME_NONE, .to_us = TIME_NONE, .seq_from = 1, .seq_to = 1},
+		.first_sequence = 1,
+		.last_sequence = 1,
+		.config_versions = "[1]",
+	};
+	memcpy(accepted.channel_id, office.sample.channel_id, ID_SIZE);
+	assert_int_equal(store_accept_certification(office.service.store, "SVC", 0, &accepted, &error),
+	                 OK);
+	struct certification_claim claim = {
+		.holder = "a", .now_us = INT64_MAX / 4, .lease_us = US_PER_SECOND};
+	struct certification job;
+	assert_int_equal(store_claim_certification(office.service.store, &claim, &arena, &job, &error),
+	                 OK);
+	assert_int_equal(store_complete_certification(office.service.store, &job, "a", now_us,
+	                                              documents, DOCUMENTS, &error),
+	                 OK);
+	*ret = accepted;
+}
+
+struct issued {
+	struct certification certification;
+	struct document documents[DOCUMENTS];
+	char texts[DOCUMENTS][64];
+};
+
+static struct issued issue(int number)
+{
+	struct issued issued;
+	for (int i = 0; i < DOCUMENTS; i++) {
+		snprintf(issued.texts[i], sizeof issued.texts[i], "document %d of %d", i, number);
+		put_document(&issued.documents[i], issued.texts[i], i);
+	}
+	complete(issued.documents, MODE_LIVE, &issued.certification);
+	return issued;
+}
+
+/* An event that is sealed, and so are those before. */
+static void seal_event(void)
+{
+	office.sample.now_us = now_us - 10 * US_PER_SECOND;
+	sample_register(&office.sample, MODE_LIVE, 1);
+	office_seal(&office);
+}
+
+/* ---- records ---- */
+
+struct judged {
+	size_t chains, stamps;
+	int64_t since_us;
+};
+
+static int judge(struct slice der, const char *data, int64_t at_us, struct judged *ret)
+{
+	EVIDENCE_RECORD_AUTO struct evidence_record *record = NULL;
+	ARENA_AUTO struct arena arena;
+	struct digest digests[DIGEST_ALGORITHM_COUNT];
+	struct evidence_question question = {buf_slice(&trust), at_us};
+	struct evidence_facts facts;
+	arena_init(&arena, 1 << 20);
+	for (int i = 0; i < DIGEST_ALGORITHM_COUNT; i++)
+		digests[i] = digest_by((enum digest_algorithm)i, data, strlen(data));
+	error = (struct error){0};
+	int result = evidence_record_parse(der, &record, &error);
+	if (!result)
+		result = evidence_record_verify(record, digests, &question, &arena, &facts, &error);
+	if (!result)
+		*ret = (struct judged){facts.chain_count, facts.stamp_count, facts.exists_since_us};
+	return result;
+}
+
+/* The other verifier says the same. */
+static int judge_otherwise(struct slice der, const char *data, int64_t at_us)
+{
+	const char *script = getenv("CONSTANCIA_CHECK_RECORD");
+	char command[4096];
+	assert_non_null(script);
+	snprintf(command, sizeof command, "%s/record.ers", office.sample.directory);
+	FILE *file = fopen(command, "w");
+	assert_true(file && fwrite(der.data, 1, der.size, file) == der.size && fclose(file) == 0);
+	snprintf(command, sizeof command, "%s/data", office.sample.directory);
+	file = fopen(command, "w");
+	assert_true(file && fputs(data, file) >= 0 && fclose(file) == 0);
+	snprintf(command, sizeof command, "%s/trust.pem", office.sample.directory);
+	file = fopen(command, "w");
+	assert_true(file && fwrite(trust.data, 1, trust.size, file) == trust.size && fclose(file) == 0);
+	snprintf(command, sizeof command,
+	         "cd '%s' && python3 '%s' --trust trust.pem --at %" PRId64
+	         " record.ers data >/dev/null",
+	         office.sample.directory, script, at_us / US_PER_SECOND);
+	return system(command) == 0 ? 0 : 1;
+}
+
+static struct evidence_offer fetch(const struct certification *certification, struct buf *der)
+{
+	struct evidence_offer offer;
+	error = (struct error){0};
+	int result = certification_evidence_record(&office.service, certification, der, &offer, &error);
+	if (result)
+		fail_msg("no record: %s", error_reason(&error, result));
+	struct sha256 found = sha256_of(der->data, der->size);
+	assert_true(sha256_equal(&found, &offer.sha256));
+	return offer;
+}
+
+/* Each document is covered, of now, by both verifiers; another text is not. */
+static struct judged expect_valid(const struct issued *issued)
+{
+	BUF_AUTO struct buf der;
+	struct judged judged = {0}, unused;
+	buf_init(&der, EVIDENCE_RECORD_MAX);
+	struct evidence_offer offer = fetch(&issued->certification, &der);
+	assert_true(offer.renew_at_us != TIME_NONE);
+	for (int i = 0; i < DOCUMENTS; i++)
+		if (judge(buf_slice(&der), issued->texts[i], now_us, &judged))
+			fail_msg("%s: %s", issued->texts[i], error.cause);
+	assert_int_equal(judged.since_us, offer.exists_since_us);
+	assert_int_equal(judge(buf_slice(&der), "another", now_us, &unused), ERR_INVALID_EVIDENCE);
+	assert_int_equal(judge_otherwise(buf_slice(&der), issued->texts[0], now_us), 0);
+	assert_int_equal(judge_otherwise(buf_slice(&der), "another", now_us), 1);
+	return judged;
+}
+
+static void expect_none(const struct certification *certification)
+{
+	struct evidence_offer offer;
+	BUF_AUTO struct buf der;
+	buf_init(&der, EVIDENCE_RECORD_MAX);
+	assert_int_equal(
+		certification_evidence_record(&office.service, certification, &der, &offer, &error),
+		ERR_NOT_FOUND);
+}
+
+/* Of an event, whose record is the data; only its digest is known here. */
+static int judge_event(int64_t sequence, int64_t at_us, struct judged *ret)
+{
+	ARENA_AUTO struct arena arena;
+	BUF_AUTO struct buf der;
+	EVIDENCE_RECORD_AUTO struct evidence_record *record = NULL;
+	struct digest digests[DIGEST_ALGORITHM_COUNT] = {0};
+	struct evidence_question question = {buf_slice(&trust), at_us};
+	struct evidence_facts facts;
+	struct event event;
+	arena_init(&arena, 4 << 20);
+	buf_init(&der, EVIDENCE_RECORD_MAX);
+	assert_int_equal(store_get_event(office.service.store, office.sample.account,
+	                                 office.sample.live_chain, sequence, &arena, &event, &error),
+	                 OK);
+	digests[DIGEST_SHA256] = digest_of_sha256(&event.chain_hash);
+	error = (struct error){0};
+	assert_int_equal(event_evidence_record(&office.service, office.sample.account,
+	                                       office.sample.live_chain, &event, &arena, &der, &error),
+	                 OK);
+	assert_int_equal(evidence_record_parse(buf_slice(&der), &record, &error), OK);
+	int result = evidence_record_verify(record, digests, &question, &arena, &facts, &error);
+	if (!result)
+		*ret = (struct judged){facts.chain_count, facts.stamp_count, facts.exists_since_us};
+	return result;
+}
+
+static void expect_event(int64_t sequence, size_t stamps)
+{
+	struct judged judged;
+	if (judge_event(sequence, now_us, &judged))
+		fail_msg("event %d: %s", (int)sequence, error.cause);
+	assert_int_equal(judged.chains, 1);
+	assert_int_equal(judged.stamps, stamps);
+}
+
+/* ---- tests ---- */
+
+static void test_one_token_for_many(void **state)
+{
+	struct issued issued[7];
+	struct certification tried;
+	(void)state;
+	seal_event();
+	sample_register(&office.sample, MODE_TEST, 1);
+	expect_pass(0);
+	for (int i = 0; i < 7; i++)
+		issued[i] = issue(i);
+	complete(issued[0].documents, MODE_TEST, &tried);
+	expect_none(&issued[3].certification);
+	expect_pass(1);
+	for (int i = 0; i < 7; i++) {
+		struct judged judged = expect_valid(&issued[i]);
+		assert_int_equal(judged.stamps, 1);
+	}
+	expect_none(&tried);
+}
+
+/* More than a block, and blocks of several sizes. */
+static void test_many_blocks(void **state)
+{
+	struct issued first, last;
+	struct certification unused;
+	(void)state;
+	seal_event();
+	first = issue(0);
+	for (int i = 0; i < EVIDENCE_LEAVES_MAX + 5; i++)
+		complete(first.documents, MODE_LIVE, &unused);
+	last = issue(1);
+	expect_pass(1);
+	assert_int_equal(count_of("SELECT COUNT(*) FROM archive_timestamp_blocks"), 2);
+	assert_int_equal(expect_valid(&first).stamps, 1);
+	assert_int_equal(expect_valid(&last).stamps, 1);
+	come(3.9);
+	current = 1;
+	expect_pass(1);
+	assert_int_equal(expect_valid(&last).stamps, 2);
+}
+
+static void test_three_generations(void **state)
+{
+	(void)state;
+	struct issued old, young;
+	seal_event();
+	old = issue(0);
+	expect_pass(1);
+	expect_event(1, 1);
+	/* Not before 90 days before the end. */
+	come(3.7);
+	expect_pass(0);
+	/* Rounds and archive timestamps by one token, and what was issued since. */
+	come(3.8);
+	current = 1;
+	seal_event();
+	young = issue(1);
+	expect_pass(1);
+	assert_int_equal(expect_valid(&old).stamps, 2);
+	assert_int_equal(expect_valid(&young).stamps, 1);
+	expect_event(1, 2);
+	expect_event(2, 1);
+	come(6.9);
+	current = 2;
+	expect_pass(1);
+	assert_int_equal(expect_valid(&old).stamps, 3);
+	assert_int_equal(expect_valid(&young).stamps, 2);
+	expect_event(1, 3);
+	expect_event(2, 2);
+	come(9.95);
+	current = 3;
+	expect_pass(1);
+	struct judged judged = expect_valid(&old);
+	assert_int_equal(judged.stamps, 4);
+	assert_true(judged.since_us < year_us(1));
+	expect_event(1, 4);
+	/* One row for each token, whatever leads to it. */
+	assert_int_equal(count_of("SELECT COUNT(*) FROM archive_timestamps"), 4);
+	assert_int_equal(count_of("SELECT COUNT(*) FROM tokens_at_rest WHERE lost_at IS NOT NULL"), 0);
+}
+
+static void test_by_hash_tree(void **state)
+{
+	(void)state;
+	struct issued issued[3];
+	seal_event();
+	for (int i = 0; i < 3; i++)
+		issued[i] = issue(i);
+	expect_pass(1);
+	come(3.8);
+	current = 1;
+	expect_pass(1);
+	office.settings.evidence_digest = "sha-512";
+	/* One of them is no longer what was issued: the others do not wait for it. */
+	struct document damaged;
+	put_document(&damaged, "document 1 of 2, altered", 1);
+	struct db_connection *connection;
+	assert_int_equal(begin_write(office.service.store, &connection, &error), OK);
+	struct db_query *query =
+		db_query(connection, "UPDATE issued_files SET object = $1 WHERE object = $2");
+	db_bind_string(query, damaged.object);
+	db_bind_string(query, issued[2].documents[1].object);
+	assert_int_equal(end_write_of_one(connection, query, &error), OK);
+	expect_pass(1);
+	assert_int_equal(last_algorithm, DIGEST_SHA512);
+	assert_int_equal(atomic_load(&office.service.counters.evidence_failures), 1);
+	for (int i = 0; i < 3; i++) {
+		struct judged judged = expect_valid(&issued[i]);
+		assert_int_equal(judged.chains, i == 2 ? 1 : 2);
+		assert_int_equal(judged.stamps, i == 2 ? 2 : 3);
+	}
+	/* What is issued from now on begins with it. */
+	struct issued fresh = issue(3);
+	expect_pass(1);
+	assert_int_equal(last_algorithm, DIGEST_SHA512);
+	assert_int_equal(expect_valid(&fresh).chains, 1);
+	/* And the new chains are renewed by timestamp; rounds, and what only the old digest has, too.
+	 */
+	come(6.9);
+	current = 2;
+	expect_pass(2);
+	struct judged judged = expect_valid(&issued[0]);
+	assert_int_equal(judged.chains, 2);
+	assert_int_equal(judged.stamps, 4);
+	assert_int_equal(expect_valid(&fresh).stamps, 2);
+	expect_event(1, 3);
+}
+
+/* A generation is lost: it is told, and what can still be shown is. */
+static void test_lost(void **state)
+{
+	(void)state;
+	struct judged judged;
+	seal_event();
+	struct issued issued = issue(0);
+	expect_pass(1);
+	come(3.8);
+	current = 1;
+	expect_pass(1);
+	int64_t since_us = expect_valid(&issued).since_us;
+	come(7.5);
+	current = 2;
+	/* Nobody was there. Before anybody is, the record says that its time is over. */
+	BUF_AUTO struct buf der;
+	buf_init(&der, EVIDENCE_RECORD_MAX);
+	struct evidence_offer offer = fetch(&issued.certification, &der);
+	assert_int_equal(offer.renew_at_us, TIME_NONE);
+	assert_int_equal(judge(buf_slice(&der), issued.texts[0], now_us, &judged),
+	                 ERR_INVALID_EVIDENCE);
+	expect_pass(2); /* what time it is, and the documents */
+	assert_int_equal(count_of("SELECT COUNT(*) FROM tokens_at_rest WHERE lost_at IS NOT NULL"), 1);
+	/* The documents have a new record, of now. */
+	judged = expect_valid(&issued);
+	assert_int_equal(judged.stamps, 1);
+	assert_true(judged.since_us > since_us + 3 * 365 * US_PER_DAY);
+	assert_int_equal(count_of("SELECT MAX(record) FROM evidence_chains"), 2);
+	/* The event's stands as it was, and is good as of a time before. */
+	assert_int_equal(judge_event(1, now_us, &judged), ERR_INVALID_EVIDENCE);
+	assert_int_equal(judge_event(1, year_us(6.5), &judged), OK);
+	assert_int_equal(judged.stamps, 2);
+	/* The new one lives on. */
+	come(9.9);
+	current = 3;
+	expect_pass(1);
+	assert_int_equal(expect_valid(&issued).stamps, 2);
+}
+
+/* Where the first token of a round is lost, the second one may not be. */
+static void test_second_token(void **state)
+{
+	(void)state;
+	struct judged judged;
+	office.settings.tsa_tokens = 2;
+	come(3.1);
+	second = 1;
+	seal_event();
+	expect_pass(0);
+	expect_event(1, 1);
+	come(4.5); /* the first one has ended */
+	current = 1;
+	expect_pass(1); /* what time it is */
+	assert_int_equal(count_of("SELECT COUNT(*) FROM tokens_at_rest WHERE lost_at IS NOT NULL"), 1);
+	expect_event(1, 1);
+	come(6.9);
+	current = 2;
+	expect_pass(1);
+	expect_event(1, 2);
+	assert_int_equal(judge_event(1, now_us, &judged), OK);
+	assert_true(judged.since_us < year_us(3.2));
+}
+
+/* Killed with its token before the commit, refused by all authorities, told to stop: whoever goes
+ * on finds what is staged, and covers it with one token. */
+static void test_killed(void **state)
+{
+	(void)state;
+	seal_event();
+	struct issued first = issue(0);
+	dies_before_commit = true;
+	assert_int_equal(pass(), ERR_IO);
+	assert_int_equal(bought, 2); /* with the round's */
+	assert_int_equal(count_of("SELECT COUNT(*) FROM evidence_queue"), 0);
+	assert_int_equal(count_of("SELECT COUNT(*) FROM archive_timestamp_blocks"), 1);
+	expect_none(&first.certification);
+	dies_before_commit = false;
+	authority_down = true;
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(pass(), ERR_AUTHORITY);
+	assert_int_equal(count_of("SELECT COUNT(*) FROM archive_timestamp_blocks"), 1);
+	authority_down = false;
+	atomic_store(&stopping, true);
+	assert_int_equal(pass(), ERR_REFUSED);
+	atomic_store(&stopping, false);
+	atomic_store(&lost, true);
+	assert_int_equal(pass(), ERR_REFUSED);
+	atomic_store(&lost, false);
+	assert_int_equal(bought, 2);
+	expect_pass(1);
+	assert_int_equal(expect_valid(&first).stamps, 1);
+	assert_int_equal(count_of("SELECT COUNT(*) FROM archive_timestamp_blocks"), 1);
+	/* Killed while renewing: nothing is lost, and nothing renewed twice. */
+	come(3.8);
+	current = 1;
+	dies_before_commit = true;
+	assert_int_equal(pass(), ERR_IO);
+	assert_int_equal(expect_valid(&first).stamps, 1);
+	expect_event(1, 1);
+	dies_before_commit = false;
+	expect_pass(1);
+	assert_int_equal(expect_valid(&first).stamps, 2);
+	expect_event(1, 2);
+	assert_int_equal(count_of("SELECT COUNT(*) FROM archive_timestamps"), 2);
+}
+
+/* What was staged in time, and ended before an authority answered, is not taken for renewed. */
+static void test_too_late(void **state)
+{
+	(void)state;
+	struct judged judged;
+	seal_event();
+	struct issued issued = issue(0);
+	expect_pass(1);
+	come(3.9);
+	current = 1;
+	authority_down = true;
+	assert_int_equal(pass(), ERR_AUTHORITY);
+	come(4.1);
+	authority_down = false;
+	expect_pass(2); /* what was staged; and the documents, for a new record */
+	assert_int_equal(count_of("SELECT COUNT(*) FROM tokens_at_rest WHERE lost_at IS NOT NULL"), 2);
+	judged = expect_valid(&issued);
+	assert_int_equal(judged.stamps, 1);
+	assert_true(judged.since_us > year_us(4));
+	assert_int_equal(judge_event(1, now_us, &judged), ERR_INVALID_EVIDENCE);
+	assert_int_equal(judge_event(1, year_us(3.5), &judged), OK);
+}
+
+/* A renewal by hash tree that comes when the chains before have ended renews nothing. */
+static void test_hash_tree_too_late(void **state)
+{
+	(void)state;
+	seal_event();
+	struct issued issued = issue(0);
+	expect_pass(1);
+	come(3.5);
+	current = 1;
+	office.settings.evidence_digest = "sha-512";
+	authority_down = true;
+	assert_int_equal(pass(), ERR_AUTHORITY);
+	come(4.1);
+	authority_down = false;
+	expect_pass(3); /* what time it is, what was staged, and the documents anew */
+	struct judged judged = expect_valid(&issued);
+	assert_int_equal(judged.chains, 1);
+	assert_true(judged.since_us > year_us(4));
+}
+
+/* A clock of ours that jumped gives up nothing. */
+static void test_clock_ahead(void **state)
+{
+	(void)state;
+	seal_event();
+	struct issued issued = issue(0);
+	expect_pass(1);
+	come(4.5);
+	authority_down = true; /* as good as: no answer agrees with that clock */
+	assert_int_equal(pass(), ERR_AUTHORITY);
+	assert_int_equal(count_of("SELECT COUNT(*) FROM tokens_at_rest WHERE lost_at IS NOT NULL"), 0);
+	authority_down = false;
+	come(3.8);
+	current = 1;
+	expect_pass(1);
+	assert_int_equal(expect_valid(&issued).stamps, 2);
+	expect_event(1, 2);
+}
+
+/* The authority goes on with a certificate that ends: half of what is left passes each time. */
+static void test_same_certificate(void **state)
+{
+	(void)state;
+	seal_event();
+	struct issued issued = issue(0);
+	expect_pass(1);
+	for (int days = 90; days > 0; days--) {
+		come(4 - days / 365.0);
+		assert_int_equal(pass(), OK);
+	}
+	assert_true(bought <= 2 + 8);
+	current = 1;
+	come(4 - 0.4 / 365);
+	assert_int_equal(pass(), OK);
+	come(5);
+	expect_pass(0);
+	expect_valid(&issued);
+	expect_event(1, expect_valid(&issued).stamps);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_one_token_for_many, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_many_blocks, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_three_generations, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_by_hash_tree, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_lost, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_second_token, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_killed, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_too_late, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_hash_tree_too_late, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_clock_ahead, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_same_certificate, set_up, tear_down),
+	};
+	return cmocka_run_group_tests(tests, begin, end);
+}
