@@ -1,5 +1,9 @@
 """An operator's certification authority, for keys that sign and for timestamp authorities; and keys
 wherever they are held. For tests alone; needs the `openssl` command, and `softhsm2-util` for tokens.
+
+usage: pki.py DIRECTORY SECONDS
+The authority of timestamp_authority.py in DIRECTORY/mortal goes on with a certificate that ends in so
+many seconds, under DIRECTORY/root.pem; both are made unless they are there, and revocation lists anew.
 """
 
 import datetime
@@ -8,6 +12,7 @@ import os
 import pathlib
 import shutil
 import subprocess
+import sys
 
 CONFIG = """
 [ca]
@@ -89,8 +94,9 @@ class Pki:
         self.directory.mkdir(parents=True, exist_ok=True)
         self.url = url
         self.kind = kind
-        self.issue("root", "authority", None, name, ends=3650 * DAY)
-        self.add_issuer("issuer", "An issuer of seals")
+        if not self.root.exists():
+            self.issue("root", "authority", None, name, ends=3650 * DAY)
+            self.add_issuer("issuer", "An issuer of seals")
 
     def path(self, name):
         return self.directory / name
@@ -189,6 +195,13 @@ class Pki:
         (directory / "ready").touch()
         return directory
 
+    def go_on(self, name, ends):
+        """The authority of that directory goes on with another certificate of its key."""
+        made = self.issue(name, "timestamps", "issuer", name, ends=ends)
+        fresh = self.path(name) / "good.pem.new"
+        shutil.copy(made, fresh)
+        os.replace(fresh, self.path(name) / "good.pem")
+
     def sha256(self, name):
         der = openssl("x509", "-in", self.path(name + ".pem"), "-outform", "DER").stdout
         return hashlib.sha256(der).hexdigest()
@@ -266,3 +279,18 @@ HOLDERS = {"pem": held_in_pem, "encrypted": held_encrypted, "pkcs12": held_in_pk
 def as_next(settings):
     """The same key, as the one to come."""
     return {name.replace("signer.", "signer.next_"): value for name, value in settings.items()}
+
+
+def main():
+    made = Pki(sys.argv[1])
+    ends = int(sys.argv[2])
+    if made.path("mortal").exists():
+        made.go_on("mortal", ends)
+    else:
+        made.timestamps("mortal", ends=ends)
+    for issuer in ("issuer", "root"):
+        made.write_list(issuer)
+
+
+if __name__ == "__main__":
+    main()

@@ -45,7 +45,7 @@ import java.util.zip.ZipFile;
  * <br>or: Judge TRUST.pem (record|foreign) [LIST.crl...] RECORD-N.ers...
  *
  * <p>Of a signed file level B is expected, of a stamped one level T, of a lasting one too, but LTA
- * of a report, and of an altered one that it is refused. An evidence record with N archive timestamps has to cover the event.json beside it;
+ * of a report, and of an altered one that it is refused. An evidence record with N archive timestamps has to cover the event.json beside it, or each file in documents/;
  * a foreign one is refused with it. With revocation lists DSS's own policy has to be satisfied; without any, the same
  * policy but for its rules about revocation data. Prints a line "ok ..." or "FAIL ..." for each
  * check, with DSS's words indented below.
@@ -225,19 +225,28 @@ public final class Judge {
 		require(stamp.isTrustedChain(), faults, "the timestamp's chain is not trusted");
 	}
 
-	private static File data(File record) {
-		return new File(record.getParentFile(), "event.json");
+	/** The documents of a certification, in a directory of their own, or an event's record. */
+	private static File[] data(File record) {
+		File[] documents = new File(record.getParentFile(), "documents").listFiles();
+		return documents != null ? documents
+			: new File[] {new File(record.getParentFile(), "event.json")};
 	}
 
-	/** The hashes beside the event's in the tree are of objects that DSS cannot know. */
-	private static List<String> covered(EvidenceRecordWrapper record) {
+	private static Set<String> names(File[] data) {
+		return Stream.of(data).map(File::getName).collect(Collectors.toCollection(TreeSet::new));
+	}
+
+	/** The hashes beside an event's in the tree are of objects that DSS cannot know. */
+	private static List<String> covered(EvidenceRecordWrapper record, Set<String> wanted) {
 		List<String> faults = new ArrayList<>();
 		List<XmlDigestMatcher> own = record.getDigestMatchers().stream()
 			.filter(each -> each.getType() == DigestMatcherType.EVIDENCE_RECORD_ARCHIVE_OBJECT)
 			.collect(Collectors.toList());
 		references(own, faults);
-		require(own.size() == 1 && "event.json".equals(own.get(0).getDocumentName()), faults,
-			own.size() + " data objects");
+		Set<String> found = own.stream().map(XmlDigestMatcher::getDocumentName)
+			.collect(Collectors.toCollection(TreeSet::new));
+		require(own.size() == wanted.size() && found.equals(wanted), faults,
+			own.size() + " data objects: " + found);
 		record.getTimestampList().forEach(stamp -> stamp(stamp, faults));
 		return faults;
 	}
@@ -259,7 +268,9 @@ public final class Judge {
 		require(record.isStructuralValidationValid(), faults,
 			String.join("; ", record.getStructuralValidationMessages()));
 		check(name + ": RFC 4998, " + wanted + " timestamps", faults);
-		check(name + ": it covers event.json, timestamps intact, chains trusted", covered(record));
+		Set<String> data = names(data(file));
+		check(name + ": it covers " + String.join(", ", data)
+			+ ", timestamps intact, chains trusted", covered(record, data));
 		SimpleReport report = strict.getSimpleReport();
 		String own = words(report, record.getId());
 		if (revocationLists.isEmpty())
