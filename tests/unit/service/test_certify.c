@@ -24,6 +24,10 @@
 #define HOLDER "node#0"
 #define RECORD_MAX 8192
 
+#define NO_RECORD                                                                                  \
+	"\"evidence_record_url\":null,\"evidence_record_sha256\":null,"                                \
+	"\"evidence_record_since\":null,\"evidence_record_renew_at\":null,"
+
 static struct sample sample;
 static struct settings settings;
 static struct service service;
@@ -178,7 +182,7 @@ static void a_live_request_is_paid_and_wakes(void **state)
 	           "\"status\":\"processing\",\"progress\":0,\"requested_at\":\"" NOW_TEXT "\","
 	           "\"completed_at\":null,\"range\":{\"from\":null,\"to\":null,\"seq_from\":2,"
 	           "\"seq_to\":3},\"event_count\":2,\"config_versions_in_range\":[1],"
-	           "\"report_url\":null,\"reports\":[],\"evidence_url\":null,"
+	           "\"report_url\":null,\"reports\":[],\"evidence_url\":null," NO_RECORD
 	           "\"verification_code\":null,\"mode\":\"live\",\"content_parts\":[]}",
 	           sample.channel_id);
 	assert_int_equal(woken.sealer, 1);
@@ -414,7 +418,8 @@ static void what_is_issued_is_linked(void **state)
 		           "\"config_versions_in_range\":[1],\"report_url\":\"%s\",\"reports\":["
 		           "{\"languages\":[\"es\"],\"url\":\"%s\",\"sha256\":\"%s\"},"
 		           "{\"languages\":[\"en\"],\"url\":\"%s\",\"sha256\":\"%s\"}],"
-		           "\"evidence_url\":\"%s\",\"verification_code\":\"%s\",\"mode\":\"test\","
+		           "\"evidence_url\":\"%s\"," NO_RECORD
+		           "\"verification_code\":\"%s\",\"mode\":\"test\","
 		           "\"content_parts\":["
 		           "{\"name\":\"d-01.zip\",\"url\":\"%s\",\"sha256\":\"%s\",\"bytes\":400},"
 		           "{\"name\":\"e-02.zip\",\"url\":\"%s\",\"sha256\":\"%s\",\"bytes\":500}]}",
