@@ -76,7 +76,7 @@ static int give_timestamp(size_t which, const struct digest *imprint,
 	add_der(authority->root, &result->path);
 	bought++;
 	last_algorithm = imprint->algorithm;
-	return timestamp_verify_token_at(buf_slice(&result->token), imprint, buf_slice(&trust),
+	return timestamp_verify_token_at(buf_slice(&result->token), imprint, buf_slice(&trust), NULL,
 	                                 TIME_NONE, &result->facts, ret_error);
 }
 
