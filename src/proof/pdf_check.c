@@ -13,7 +13,6 @@
 #include "proof/report_finish.h"
 
 #define DIGITS ((size_t)2 * PDF_CMS_SIZE_MAX)
-#define PATH_SIZE_MAX ((size_t)256 << 10)
 
 static int invalid(struct error *error, const char *why)
 {
@@ -229,9 +228,10 @@ int pdf_read_binding(struct slice file, struct pdf_binding *ret_binding, struct 
 
 void pdf_paths_init(struct pdf_paths *paths)
 {
-	buf_init(&paths->signature.signer, PATH_SIZE_MAX);
-	buf_init(&paths->signature.authority, PATH_SIZE_MAX);
-	buf_init(&paths->timestamp, PATH_SIZE_MAX);
+	*paths = (struct pdf_paths){0};
+	buf_init(&paths->signature.signer, CMS_PATH_SIZE_MAX);
+	buf_init(&paths->signature.authority, CMS_PATH_SIZE_MAX);
+	buf_init(&paths->timestamp, CMS_PATH_SIZE_MAX);
 }
 
 void pdf_paths_free(struct pdf_paths *paths)

@@ -128,7 +128,7 @@ static int read_stream(struct slice *rest, enum validation_kind kind, struct val
 	int64_t size;
 	if (!pdf_take_id(rest, &id) || !pdf_take(rest, " 0 obj\n" PDF_FORM_STREAM_BEGIN) ||
 	    !pdf_take_number(rest, &size) || !pdf_take(rest, PDF_FORM_STREAM_DATA) ||
-	    size > (int64_t)PDF_VALIDATION_SIZE_MAX || (uint64_t)size > rest->size)
+	    size > (int64_t)CMS_INSIDE_SIZE_MAX || (uint64_t)size > rest->size)
 		return invalid(error, "has malformed validation data");
 	int result = validation_add(set, kind, slice_make(rest->data, (size_t)size), error);
 	*rest = pdf_from(*rest, size);

@@ -17,28 +17,22 @@
 
 #define PDF_CMS_SIZE_MAX 32768 /* bytes reserved for the CMS; twice as many hexadecimal digits */
 
-#define PDF_VALIDATION_SIZE_MAX                                                                    \
-	((size_t)8 << 20) /* of all that a report has for its validation                               \
-	                   */
-
 struct pdf_signed {
 	struct sha256 digest; /* of the whole signed file */
 	int64_t size_bytes;
 };
 
-/* What makes a signature last. It must have a timestamp. */
+/* What makes a signature last. It must have a timestamp. Where nothing is collected the level stays
+ * B-T. */
 struct pdf_lasting {
-	/* Called once the signature is made: puts into the empty set all that validates it and its
-	 * timestamp; leaves it empty where that cannot be had, so that the level stays B-T. 0 or
-	 * ERR_*, which ends the signing. */
-	int (*collect)(void *context, struct validation_set *set, struct error *error);
+	cms_collect_function collect;
 	void *context;
 };
 
 /* Signs base_path into signed_path (another file; created or replaced, synced; removed again on
  * failure). time_us becomes /M; lasting NULL: B-T, or B without timestamps. 0, what the callbacks
  * answered, ERR_REFUSED when the base file is of another form, ERR_TOO_LARGE when the set is larger
- * than PDF_VALIDATION_SIZE_MAX, ERR_IO, ERR_NO_SPACE, ERR_NO_MEMORY. */
+ * than CMS_INSIDE_SIZE_MAX, ERR_IO, ERR_NO_SPACE, ERR_NO_MEMORY. */
 int pdf_sign(const char *base_path, const char *signed_path, int64_t time_us,
              const struct cms_signing *signing, const struct pdf_lasting *lasting,
              struct pdf_signed *ret_signed, struct error *error) MUST_CHECK;

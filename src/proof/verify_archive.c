@@ -226,18 +226,19 @@ static int check_signature_along(struct archive_check *check, struct cms_paths *
 	struct error error = {0};
 	const struct zip_entry *entry = zip_at(check->zip, check->count - 1);
 	BUF_AUTO struct buf der;
-	buf_init(&der, CMS_SIZE_MAX);
+	buf_init(&der, CMS_LASTING_SIZE_MAX);
 	struct cms_facts facts;
+	enum level level;
 	int result = 0;
 	if (!slice_is(entry->name, ARCHIVE_SIGNATURE_NAME))
 		result = error_cause(&error, ERR_INVALID_EVIDENCE, "it is not the last entry of the ZIP");
 	if (!result && !check->summed[check->count - 2])
 		return 0; /* that is a finding already, and there is nothing to check against */
 	if (!result)
-		result = zip_entry_load(check->zip, entry, CMS_SIZE_MAX - 1, &der, &error);
+		result = zip_entry_load(check->zip, entry, CMS_LASTING_SIZE_MAX - 1, &der, &error);
 	if (!result)
-		result = cms_verify_along(buf_slice(&der), &check->sums[check->count - 2].sha256,
-		                          &check->run->roots, paths, &facts, &error);
+		result = verify_signature(buf_slice(&der), &check->sums[check->count - 2].sha256,
+		                          &check->run->roots, paths, &facts, &level, &error);
 	if (result < 0)
 		return note(check, ARCHIVE_SIGNATURE_NAME, result, &error);
 	if (check->has_manifest &&
@@ -253,18 +254,18 @@ static int check_signature_along(struct archive_check *check, struct cms_paths *
 		wrong(check, ARCHIVE_SIGNATURE_NAME, "the signature of a live archive needs a timestamp");
 	result = verify_note_signature(check->run, check->input->path, ARCHIVE_SIGNATURE_NAME, &facts,
 	                               paths);
-	struct reached reached = {LEVEL_B, facts.signing_time_us, facts.signer.not_after_us};
+	struct reached reached = {level, facts.signing_time_us, facts.signer.not_after_us};
 	if (facts.has_timestamp)
-		reached = (struct reached){LEVEL_T, facts.timestamp.gen_time_us,
+		reached = (struct reached){level, facts.timestamp.gen_time_us,
 		                           facts.timestamp.authority.not_after_us};
 	return result ? result : verify_note_level(check->run, check->input, &reached);
 }
 
 static int check_signature(struct archive_check *check)
 {
-	struct cms_paths paths;
-	buf_init(&paths.signer, VERIFY_PATH_SIZE_MAX);
-	buf_init(&paths.authority, VERIFY_PATH_SIZE_MAX);
+	struct cms_paths paths = {0};
+	buf_init(&paths.signer, CMS_PATH_SIZE_MAX);
+	buf_init(&paths.authority, CMS_PATH_SIZE_MAX);
 	int result = check_signature_along(check, &paths);
 	buf_free(&paths.signer);
 	buf_free(&paths.authority);

@@ -11,7 +11,7 @@ static int check_token(struct chain *chain, const struct sha256 *root,
 {
 	BUF_AUTO struct buf known, complete;
 	buf_init(&known, TIMESTAMP_PATH_MAX);
-	buf_init(&complete, VERIFY_PATH_SIZE_MAX);
+	buf_init(&complete, CMS_PATH_SIZE_MAX);
 	int result = chain_find_path(chain, token, &known, error);
 	struct timestamp_path path = {.known = buf_slice(&known), .complete = &complete};
 	if (!result)

@@ -6,7 +6,6 @@
 #include "proof/verify.h"
 
 #define VERIFY_SPAN_SIZE 32
-#define VERIFY_PATH_SIZE_MAX ((size_t)256 << 10) /* of one certificate path, in DER */
 
 enum input_kind { INPUT_OTHER, INPUT_ARCHIVE, INPUT_PART, INPUT_REPORT, INPUT_RECORD };
 
@@ -179,6 +178,14 @@ void verify_receipt_hash(struct run *run, const struct input *archive, int64_t s
                          const struct sha256 *chain_hash);
 /* After all archives: the receipts of no event. */
 void verify_receipts_conclude(struct run *run);
+
+/* Verifies the signature of an archive over its ASiCManifest, which has that digest: who signed,
+ * and which level it has by what is inside; the paths are appended to. 0, ERR_INVALID_EVIDENCE, or
+ * what cms_verify answers. */
+int verify_signature(struct slice cms, const struct sha256 *signed_digest,
+                     const struct trust_roots *roots, struct cms_paths *paths,
+                     struct cms_facts *ret_facts, enum level *ret_level, struct error *error)
+	MUST_CHECK;
 
 /* Opens an input again: ERR_IO when it is not the file that was digested. */
 int verify_open_zip(const struct input *input, struct zip_reader **ret_zip, struct error *error)

@@ -6,6 +6,8 @@
 
 #include "base/clock.h"
 #include "seal/signed_data.h"
+#include "seal/signed_validation.h"
+#include "seal/validation.h"
 
 #define DAY_SECONDS INT64_C(86400)
 
@@ -191,6 +193,20 @@ static int add_timestamp(SignerInfo *signer, const struct cms_signing *signing, 
 	return result;
 }
 
+static int add_validation(SignedContent *content, const struct cms_signing *signing,
+                          struct error *error)
+{
+	VALIDATION_AUTO struct validation_set set = {0};
+
+	int result = signing->collect(signing->collect_context, &set, error);
+	if (!result && set.size_bytes > CMS_INSIDE_SIZE_MAX)
+		result = error_cause(error, ERR_TOO_LARGE, "what validates a signature has %zu bytes",
+		                     set.size_bytes);
+	if (!result)
+		result = signed_validation_add(content, &set, error);
+	return result;
+}
+
 int cms_create(const struct sha256 *digest, int64_t signing_time_us,
                const struct cms_signing *signing, struct buf *out, struct error *error)
 {
@@ -209,6 +225,8 @@ int cms_create(const struct sha256 *digest, int64_t signing_time_us,
 	result = sign_attributes(signer, signing, error);
 	if (!result && signing->timestamp)
 		result = add_timestamp(signer, signing, error);
+	if (!result && signing->collect)
+		result = add_validation(content, signing, error);
 	return !result ? signed_content_write(content, out) : result;
 }
 
@@ -274,6 +292,17 @@ static int read_signing_time(const SignerInfo *signer, int64_t *ret_us, struct e
 	return 0;
 }
 
+static int read_inside(const SignedContent *content, struct validation_set *set,
+                       struct error *error)
+{
+	if (!content->data->revocations)
+		return 0;
+	if (!set)
+		return error_cause(error, ERR_INVALID_EVIDENCE,
+		                   "the signed data has revocation data inside");
+	return signed_validation_read(content, set, error);
+}
+
 int cms_verify_along(struct slice cms, const struct sha256 *digest, const struct trust_roots *roots,
                      struct cms_paths *paths, struct cms_facts *ret_facts, struct error *error)
 {
@@ -284,6 +313,8 @@ int cms_verify_along(struct slice cms, const struct sha256 *digest, const struct
 	X509 *signer;
 
 	int result = signed_content_parse(cms, &content, error);
+	if (!result)
+		result = read_inside(content, paths ? paths->inside : NULL, error);
 	if (!result)
 		result = signed_content_verify(content, NID_pkcs7_data, digest, &signer, error);
 	if (result)

@@ -1,10 +1,12 @@
-/* Detached CAdES-B and CAdES-T signatures (ETSI EN 319 122-1): for PDF (ETSI.CAdES.detached) and
- * for the META-INF p7s files of ASiC-E containers. No I/O of its own. Thread safe.
+/* Detached CAdES-B, CAdES-T and CAdES-LT signatures (ETSI EN 319 122-1): for PDF
+ * (ETSI.CAdES.detached) and for the META-INF p7s files of ASiC-E containers. No I/O of its own.
+ * Thread safe.
  *
  * DER CMS SignedData (RFC 5652) with one signer, SHA-256, the signed attributes content-type,
  * message-digest, signing-certificate-v2 and, when asked for, signing-time (a baseline signature
  * must have it in a container, EN 319 122-1 section 6.3, and must not in a PDF, EN 319 142-1
- * section 6.3), all certificates given, and, when asked for, one signature-time-stamp attribute.
+ * section 6.3), all certificates given, and, when asked for, one signature-time-stamp attribute and
+ * the CRLs and OCSP responses that validate signature and timestamp.
  * The key stays behind a function. */
 #ifndef SEAL_CMS_H
 #define SEAL_CMS_H
@@ -19,7 +21,11 @@
 #include "seal/signer.h"
 #include "seal/timestamp.h"
 
-#define CMS_SIZE_MAX 131072
+struct validation_set; /* seal/validation.h */
+
+#define CMS_SIZE_MAX ((size_t)131072)         /* without validation data */
+#define CMS_INSIDE_SIZE_MAX ((size_t)8 << 20) /* of what validates one document and is in it */
+#define CMS_LASTING_SIZE_MAX (CMS_SIZE_MAX + CMS_INSIDE_SIZE_MAX)
 
 /* Signs `bytes` with SHA-256 by the first certificate's key and appends the signature value. 0 or
  * ERR_*. */
@@ -29,17 +35,24 @@ typedef int (*cms_sign_function)(void *context, struct slice bytes, struct buf *
 typedef int (*cms_timestamp_function)(void *context, const struct sha256 *imprint, struct buf *out,
                                       struct error *error);
 
+/* Called once the signature is made: puts into the empty set all that validates it and its
+ * timestamp; leaves it empty where that cannot be had. 0 or ERR_*, which ends the signing. */
+typedef int (*cms_collect_function)(void *context, struct validation_set *set, struct error *error);
+
 struct cms_signing {
 	struct slice certificates_pem; /* signer first, then its issuers */
 	cms_sign_function sign;
 	void *sign_context;
 	cms_timestamp_function timestamp; /* NULL: CAdES-B */
 	void *timestamp_context;
+	cms_collect_function collect; /* NULL: nothing of the kind goes inside; needs a timestamp */
+	void *collect_context;
 };
 
 /* Signs content whose SHA-256 is `digest` (a caller streams it with digest_add) and appends the
  * CMS. signing_time_us is written in whole seconds; TIME_NONE: no such attribute. 0, what the
- * callbacks answered, ERR_REFUSED for unusable certificates, ERR_NO_MEMORY. */
+ * callbacks answered, ERR_REFUSED for unusable certificates, ERR_TOO_LARGE for more validation data
+ * than CMS_INSIDE_SIZE_MAX, ERR_NO_MEMORY. */
 int cms_create(const struct sha256 *digest, int64_t signing_time_us,
                const struct cms_signing *signing, struct buf *out, struct error *error) MUST_CHECK;
 
@@ -61,9 +74,12 @@ int cms_verify(struct slice cms, const struct sha256 *digest, const struct trust
 
 /* Where the paths went that were verified, as struct timestamp_path has them: for who judges them
  * further. */
+#define CMS_PATH_SIZE_MAX ((size_t)256 << 10)
 struct cms_paths {
 	struct buf signer;
 	struct buf authority; /* of the signature's timestamp; stays empty without one */
+	/* Takes what validates both and is inside; NULL: nothing about revocation may be. */
+	struct validation_set *inside;
 };
 /* The same, and appends to the paths. */
 int cms_verify_along(struct slice cms, const struct sha256 *digest, const struct trust_roots *roots,

@@ -45,13 +45,16 @@ int revocation_ocsp_request(const X509 *certificate, const X509 *issuer, struct 
 	return size > 0 ? buf_check(out) : error_cause(error, ERR_NO_MEMORY, "an OCSP request");
 }
 
-static int check_encoding(const OCSP_RESPONSE *response, struct slice der, struct error *error)
+/* OpenSSL's parser lets more pass than DER, and verifies over what it makes of it again. */
+static int check_encoding(int status, OCSP_BASICRESP *basic, struct slice der, struct error *error)
 {
 	unsigned char *again = NULL;
-	int size = i2d_OCSP_RESPONSE(response, &again);
+	OCSP_RESPONSE *response = OCSP_response_create(status, basic);
+	int size = response ? i2d_OCSP_RESPONSE(response, &again) : -1;
 	bool same = size > 0 && slice_equal(slice_make(again, (size_t)size), der);
 
 	OPENSSL_free(again);
+	OCSP_RESPONSE_free(response);
 	return same ? OK : openssl_refused(error, "the OCSP answer is not DER");
 }
 
@@ -65,15 +68,14 @@ static int parse(struct slice der, OCSP_BASICRESP **ret_basic, struct error *err
 		d2i_OCSP_RESPONSE(NULL, &position, (long)der.size);
 	if (!response)
 		return openssl_refused(error, "the OCSP answer does not parse");
-	int result = check_encoding(response, der, error);
-	if (result)
-		return result;
 	int status = OCSP_response_status(response);
 	if (status != OCSP_RESPONSE_STATUS_SUCCESSFUL)
 		return error_cause(error, ERR_INVALID_EVIDENCE, "the OCSP responder says %s",
 		                   OCSP_response_status_str(status));
 	*ret_basic = OCSP_response_get1_basic(response);
-	return *ret_basic ? OK : openssl_refused(error, "the OCSP answer is not a basic one");
+	if (!*ret_basic)
+		return openssl_refused(error, "the OCSP answer is not a basic one");
+	return check_encoding(status, *ret_basic, der, error);
 }
 
 /* Whether it was signed with the certificate's key, and names it as the responder: 1, 0, or

@@ -6,6 +6,8 @@
 #include <openssl/rsa.h>
 
 #include "seal/ber.h"
+#include "seal/cms.h"
+#include "seal/signed_validation.h"
 
 #define SIGNED_DATA_CERTIFICATES_MAX 16
 #define SIGNED_DATA_ATTRIBUTES_MAX 16
@@ -101,11 +103,12 @@ static int check_encoding(const SignedContent *content, struct slice der, struct
 	return 0;
 }
 
-static int parse(struct slice der, SignedContent **ret_content, struct error *error)
+static int parse(struct slice der, size_t size_max, SignedContent **ret_content,
+                 struct error *error)
 {
 	const unsigned char *position = (const unsigned char *)der.data;
 
-	if (der.size == 0 || der.size > SIGNED_DATA_SIZE_MAX)
+	if (der.size == 0 || der.size > size_max)
 		return invalid(error, "the signed data is empty or too large");
 	ERR_clear_error();
 	SIGNED_CONTENT_AUTO SignedContent *content = d2i_SignedContent(NULL, &position, (long)der.size);
@@ -127,13 +130,11 @@ int signed_content_parse(struct slice der, SignedContent **ret_content, struct e
 {
 	SIGNED_CONTENT_AUTO SignedContent *content = NULL;
 
-	int result = parse(der, &content, error);
+	int result = parse(der, SIGNED_DATA_SIZE_MAX + CMS_INSIDE_SIZE_MAX, &content, error);
 	if (!result)
 		result = check_encoding(content, der, error);
 	if (result)
 		return result;
-	if (content->data->revocations)
-		return invalid(error, "the signed data has revocation data inside");
 	*ret_content = content;
 	content = NULL;
 	return 0;
@@ -174,7 +175,7 @@ int signed_content_parse_ber(struct slice ber, SignedContent **ret_content, stru
 	if (result == ERR_INVALID_EVIDENCE || der.full)
 		return invalid(error, "the signed data does not parse, or something trails it");
 	if (!result)
-		result = parse(buf_slice(&der), &content, error);
+		result = parse(buf_slice(&der), SIGNED_DATA_SIZE_MAX, &content, error);
 	if (!result)
 		result = check_ber(content, ber, error);
 	if (!result) {
@@ -278,7 +279,7 @@ static int check_form(const SignedContent *content, int type_nid, bool detached,
 	const SignedData *data = content->data;
 	const SignerInfo *signer = signed_content_signer(content);
 	/* RFC 5652 sections 5.1 and 5.3, for the one form that parses. */
-	int64_t version = type_nid == NID_pkcs7_data ? 1 : 3;
+	int64_t version = type_nid != NID_pkcs7_data ? 3 : signed_validation_has_other(content) ? 5 : 1;
 	int64_t found = 0;
 
 	if (OBJ_obj2nid(data->encapsulated->type) != type_nid)

@@ -15,7 +15,7 @@
 #include "base/error.h"
 #include "seal/certificate.h"
 
-#define SIGNED_DATA_SIZE_MAX 131072
+#define SIGNED_DATA_SIZE_MAX ((size_t)131072) /* beside what validates it */
 
 typedef struct {
 	ASN1_INTEGER *version;
@@ -55,7 +55,7 @@ static inline void signed_content_cleanup(SignedContent **content)
 }
 #define SIGNED_CONTENT_AUTO __attribute__((cleanup(signed_content_cleanup)))
 
-/* Our own: DER to the last byte, the form described above, nothing about revocation. */
+/* Our own: DER to the last byte, the form described above. */
 int signed_content_parse(struct slice der, SignedContent **ret_content, struct error *error)
 	MUST_CHECK;
 /* Others': BER, to the last byte. */

@@ -365,7 +365,12 @@ static int allocate(struct archive_work *work)
 static int finish(struct archive_work *work)
 {
 	struct issue_work *issue = work->issue;
-	int result = archive_finish(work->archive, &issue->signing, &issue->archive_sum, work->error);
+	struct cms_signing signing = issue->signing;
+	if (signing.timestamp && issue->service->revocation) {
+		signing.collect = issue_collect;
+		signing.collect_context = issue;
+	}
+	int result = archive_finish(work->archive, &signing, &issue->archive_sum, work->error);
 	if (result)
 		return result;
 	issue->first_chain_hash = archive_first_chain_hash(work->archive);

@@ -113,7 +113,7 @@ def test_everything_together_is_valid_and_trusted_under_the_roots(live):
     assert result["checked"]["timestamps"] >= 2
     ends = {authority["not_after"] for authority in result["authorities"]}
     levels = {signature["path"]: signature["level"] for signature in result["signatures"]}
-    assert levels == {str(live.archive): "B-T", **{str(r): "B-LTA" for r in live.reports.values()}}
+    assert levels == {str(live.archive): "B-LT", **{str(r): "B-LTA" for r in live.reports.values()}}
     assert all(signature["checkable_until"] in ends for signature in result["signatures"])
 
 

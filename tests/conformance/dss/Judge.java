@@ -120,11 +120,12 @@ public final class Judge {
 	}
 
 	private static List<String> format(DiagnosticData data, SignatureWrapper signature,
-			boolean archive, boolean stamped, boolean lasting) {
+			boolean archive, boolean stamped, boolean published) {
 		List<String> faults = new ArrayList<>();
 		SignatureLevel level = archive
-			? stamped ? SignatureLevel.CAdES_BASELINE_T : SignatureLevel.CAdES_BASELINE_B
-			: lasting ? SignatureLevel.PAdES_BASELINE_LTA
+			? published ? SignatureLevel.CAdES_BASELINE_LT
+			: stamped ? SignatureLevel.CAdES_BASELINE_T : SignatureLevel.CAdES_BASELINE_B
+			: published ? SignatureLevel.PAdES_BASELINE_LTA
 			: stamped ? SignatureLevel.PAdES_BASELINE_T : SignatureLevel.PAdES_BASELINE_B;
 		require(signature.getSignatureFormat() == level, faults,
 			"the format is " + signature.getSignatureFormat());
@@ -200,7 +201,7 @@ public final class Judge {
 		SignatureWrapper signature = data.getSignatures().get(0);
 		check(name + ": " + signature.getSignatureFormat()
 			+ (archive ? " in " + data.getContainerType() : ""),
-			format(data, signature, archive, stamped, lasting));
+			format(data, signature, archive, stamped, published));
 		check(name + ": signature" + (stamped ? ", timestamp" : "") + " and "
 			+ signature.getDigestMatchers().size() + " references intact, chains trusted",
 			integrity(signature, stamped));
