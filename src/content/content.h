@@ -106,7 +106,8 @@ bool content_name_is_fresh(const char *name);
 
 /* ---- what is there ---- */
 
-/* The clock that objects' times come from: the service's, or the file system's. */
+/* The clock that objects' times come from: the service's, or the file system's. What a service
+ * tells may be up to two seconds behind: whole seconds, of a second ago. */
 int content_now_us(struct content_store *store, int64_t *ret_now_us, struct error *error)
 	MUST_CHECK;
 

@@ -216,7 +216,7 @@ static int send_request(const struct authorities *authorities, const struct auth
 	if (answer.status == 401 || answer.status == 403)
 		return error_cause(error, ERR_AUTHORITY, "HTTP %d: it does not take the credentials given",
 		                   answer.status);
-	if (answer.status != 200)
+	if (answer.status != 200 && answer.status != 201) /* some call a token a thing that they made */
 		return error_cause(error, ERR_AUTHORITY, "HTTP %d", answer.status);
 	buf_add_slice(out, buf_slice(&answer.body));
 	return buf_check(out);

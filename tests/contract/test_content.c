@@ -385,10 +385,10 @@ static int sweep_older(int64_t age_us, int (*visit)(void *context, const char *n
 	return result ? result : content_tidy(store, &range, remove_upload, NULL, NULL);
 }
 
-/* A service may tell times in whole seconds. */
+/* A service may tell an object's time in whole seconds, and its own so, too, as of a second ago. */
 static void become_old(void)
 {
-	usleep(remote ? 3100000 : 30000);
+	usleep(remote ? 5100000 : 30000);
 }
 
 static void test_sweep(void **state)

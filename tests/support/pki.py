@@ -13,6 +13,7 @@ import pathlib
 import shutil
 import subprocess
 import sys
+from urllib.parse import quote
 
 CONFIG = """
 [ca]
@@ -259,7 +260,8 @@ def held_by_token(pki, name, chain):
     softhsm("--import", plain, "--token", "constancia", "--label", name,
             "--id", name.encode().hex(), environment=environment)
     plain.unlink()
-    return {"signer.key": f"pkcs11:token=constancia;object={name};type=private?module-path={MODULE}",
+    uri = f"pkcs11:token=constancia;object={quote(name)};type=private?module-path={MODULE}"
+    return {"signer.key": uri,
             "signer.chain": str(chain), **locked}
 
 

@@ -41,11 +41,12 @@ import java.util.zip.ZipFile;
 /**
  * Has the European Commission's Digital Signature Service judge reports and evidence archives.
  *
- * <p>usage: Judge TRUST.pem (signed|stamped|lasting|altered) [LIST.crl...] FILE...
+ * <p>usage: Judge TRUST.pem (signed|stamped|lasting|complete|altered) [LIST.crl...] FILE...
  * <br>or: Judge TRUST.pem (record|foreign) [LIST.crl...] RECORD-N.ers...
  *
  * <p>Of a signed file level B is expected, of a stamped one level T, of a lasting one too, but LTA
- * of a report, and of an altered one that it is refused. An evidence record with N archive timestamps has to cover the event.json beside it, or each file in documents/;
+ * of a report; a complete one is a lasting one that satisfies DSS's own policy by what is inside it,
+ * with no list besides; an altered one is refused. An evidence record with N archive timestamps has to cover the event.json beside it, or each file in documents/;
  * a foreign one is refused with it. With revocation lists DSS's own policy has to be satisfied; without any, the same
  * policy but for its rules about revocation data. Prints a line "ok ..." or "FAIL ..." for each
  * check, with DSS's words indented below.
@@ -54,6 +55,7 @@ public final class Judge {
 	private final CommonTrustedCertificateSource roots = new CommonTrustedCertificateSource();
 	private final List<DSSDocument> revocationLists = new ArrayList<>();
 	private final byte[] lenientPolicy;
+	private boolean complete;
 	private boolean failed;
 
 	private Judge(Path trust) throws Exception {
@@ -209,12 +211,13 @@ public final class Judge {
 
 		SimpleReport report = strict.getSimpleReport();
 		String own = words(report, signature.getId());
-		if (revocationLists.isEmpty())
+		boolean lenient = revocationLists.isEmpty() && !complete;
+		if (lenient)
 			report = validate(file, lenientPolicy).getSimpleReport();
 		List<String> faults = new ArrayList<>();
 		require(report.getIndication(signature.getId()) == Indication.TOTAL_PASSED, faults,
 			words(report, signature.getId()));
-		check(name + (revocationLists.isEmpty() ? ": TOTAL_PASSED if revocation may be unknown ("
+		check(name + (lenient ? ": TOTAL_PASSED if revocation may be unknown ("
 			+ "else " + own + ")" : ": TOTAL_PASSED by DSS's own policy"), faults);
 	}
 
@@ -314,6 +317,7 @@ public final class Judge {
 
 	public static void main(String[] arguments) throws Exception {
 		Judge judge = new Judge(Path.of(arguments[0]));
+		judge.complete = arguments[1].equals("complete");
 		for (int i = 2; i < arguments.length; i++) {
 			File file = new File(arguments[i]);
 			String name = file.getParentFile().getName() + "/" + file.getName();
@@ -327,7 +331,7 @@ public final class Judge {
 				judge.foreign(file, name);
 			else
 				judge.genuine(file, name, !arguments[1].equals("signed"),
-					arguments[1].equals("lasting"));
+					judge.complete || arguments[1].equals("lasting"));
 		}
 		System.exit(judge.failed ? 1 : 0);
 	}
