@@ -128,7 +128,14 @@ int signers_join(struct service *service, struct error *error)
 			indexes[count] = i;
 			candidates[count++] = candidate_of(service, i);
 		}
-	int result = store_join_signers(service->store, candidates, count, &chosen, error);
+	struct sha256 former;
+	bool any = false;
+	int result = store_get_signer(service->store, &former, &any, error);
+	if (!result)
+		result = store_join_signers(service->store, candidates, count, &chosen, error);
+	if (!result && any && !sha256_equal(&former, &candidates[chosen].sha256))
+		log_warning("development_key_replaced", "meaning",
+		            "the store's development key is not here: this node's own took its place");
 	if (!result)
 		result = use(service, indexes[chosen], error);
 	if (!result)

@@ -147,8 +147,15 @@ static int refuse_other(const struct standing *standing, const struct signer_can
 	return error_set(error, ERR_REFUSED, message, hex, NULL);
 }
 
+/* The files of a development key do not go with a copy of its store. */
+static bool takes_place(const struct standing *standing, const struct signer_candidate *candidate,
+                        bool alone)
+{
+	return alone && standing->development && candidate->development && !standing->operators;
+}
+
 static int join(struct db_connection *connection, const struct signer_candidate *candidates,
-                size_t count, int64_t now_us, size_t *ret_index, struct error *error)
+                size_t count, bool alone, int64_t now_us, size_t *ret_index, struct error *error)
 {
 	struct standing standing;
 	int result = read_standing(connection, &standing, error);
@@ -157,6 +164,11 @@ static int join(struct db_connection *connection, const struct signer_candidate 
 			*ret_index = i;
 			return OK;
 		}
+	if (!result && standing.any && takes_place(&standing, &candidates[0], alone)) {
+		*ret_index = 0;
+		result = end(connection, now_us, slice_of("it was not there any more"), error);
+		return result ? result : add(connection, &candidates[0], now_us, error);
+	}
 	if (!result && standing.any)
 		return refuse_other(&standing, &candidates[0], error);
 	for (size_t i = 0; !result && i < count; i++) {
@@ -179,8 +191,10 @@ int store_join_signers(struct store *store, const struct signer_candidate *candi
 	int result = begin_write(store, &connection, error);
 	if (result)
 		return result;
-	result = end_write(
-		connection, join(connection, candidates, count, store_now_us(store), &index, error), error);
+	result = end_write(connection,
+	                   join(connection, candidates, count, !store_is_shared(store),
+	                        store_now_us(store), &index, error),
+	                   error);
 	if (!result)
 		*ret_index = index;
 	return result;

@@ -35,7 +35,8 @@ int store_get_signer(struct store *store, struct sha256 *ret_sha256, bool *ret_a
                      struct error *error) MUST_CHECK;
 
 /* A node with these candidates starts: the one that is in force, or comes into force now because
- * none is and it is fit for that, is *ret_index. The first is preferred. ERR_REFUSED with the
+ * none is and it is fit for that, is *ret_index. The first is preferred. In a store that no other
+ * node can have, a development key takes another one's place. ERR_REFUSED with the
  * sentence: another is in force; or none is, and these were all ended, or are a development key
  * where an operator's has signed. */
 int store_join_signers(struct store *store, const struct signer_candidate *candidates, size_t count,

@@ -19,8 +19,8 @@ STOP_PATIENCE = 40
 
 
 def copy_keys(data, to):
-    """The keys that a development service made in its directory, for another directory. The log of
-    what they signed stays where it is."""
+    """The keys that a development service made in its directory, for another directory: nodes of a
+    store that can be shared need the same. The log of what they signed stays where it is."""
     shutil.copytree(pathlib.Path(data, "signer"), pathlib.Path(to, "signer"), dirs_exist_ok=True,
                     ignore=shutil.ignore_patterns("signer.log"))
 

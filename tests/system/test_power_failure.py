@@ -15,7 +15,6 @@ import pytest
 import sqlite_rows
 from client import EVENT, Client, NotStarted, Service, eventually, run
 from forgetful import Disk, build
-from program import copy_keys
 
 pytestmark = pytest.mark.sqlite
 LOG = "constancia.db-wal"
@@ -236,7 +235,6 @@ def test_a_backup_and_what_is_restored_from_it_outlast_a_power_failure(box):
     done = box.command("store", "restore", place / "today")
     assert done.returncode == 0, done.stderr
     box.cut()
-    copy_keys(box.disk.root / "lost", box.service.data)
     box.start().check()
 
 

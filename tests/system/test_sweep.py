@@ -184,7 +184,6 @@ def copy_database(original, make):
     if stores.KIND == "sqlite":
         copy = make("copy")
         copy.data.mkdir(mode=0o700)
-        copy_keys(original.data, copy.data)
         for path in original.data.glob("constancia.db*"):
             shutil.copy2(path, copy.data)
         return copy
@@ -273,6 +272,7 @@ def test_a_restore_leaves_anothers_place_alone(services, content, tmp_path):
     done = run("store", "restore", backup, *restored.chosen())
     assert done.returncode == 0, done.stderr
     assert len([name for name in content.names() if name.startswith("event/")]) == 1
-    copy_keys(saved.data, restored.data)
+    if stores.KIND == "postgresql":
+        copy_keys(saved.data, restored.data)
     restored.start()
     assert restored.admin("store", "check")["valid"] is True
