@@ -69,11 +69,16 @@ job_thread_run_function topup_run;
 
 /* ---- validation.c: which level signatures and timestamps can have ---- */
 #define VALIDATION_TOLD_MAX (1 + AUTHORITIES_MAX)
-struct validation_teller {
-	struct sha256 told[VALIDATION_TOLD_MAX]; /* digest of what was last said; zeros: nothing */
+struct validation_told {
+	struct sha256 path; /* of what was looked at last; zeros: of nothing */
+	int64_t next_us;    /* monotonic: when it is looked at again */
+	struct sha256 said; /* digest of what was last said; zeros: nothing */
 };
-/* Says it in the log, of the signer and of each authority, when it is known and whenever it is not
- * as before. Asks for what it has to know. */
+struct validation_teller {
+	struct validation_told told[VALIDATION_TOLD_MAX];
+};
+/* To be called often. Says it in the log, of the signer and of each authority once it has given a
+ * timestamp, when it is known and whenever it is not as before. Asks for what it has to know. */
 void validation_tell(struct validation_teller *teller, const struct service *service,
                      const atomic_bool *stopping);
 
@@ -81,6 +86,7 @@ void validation_tell(struct validation_teller *teller, const struct service *ser
 struct housekeeping {
 	struct service *service;
 	struct validation_teller teller;
+	int64_t next_us; /* monotonic: what takes long is done again */
 	struct keeper *keeper;
 	char holder[HOLDER_SIZE];
 };

@@ -10,6 +10,9 @@
 #include "seal/revocation_client.h"
 #include "seal/signer.h"
 
+#define PATH_PEM_MAX ((size_t)1 << 20)
+#define LOOK_AGAIN_US (6 * 3600 * US_PER_SECOND)
+
 static bool is_new(struct sha256 *told, const char *subject, const char *outcome,
                    const char *reason)
 {
@@ -43,9 +46,24 @@ static void tell(struct sha256 *told, const char *of, const struct revocation_ve
 		            "reason", reason, "level", "T");
 }
 
-static void look(struct sha256 *told, const struct service *service, const char *of,
+/* A path is looked at when it is another, and after a while. */
+static bool is_due(struct validation_told *told, struct slice path)
+{
+	int64_t now_us = clock_monotonic_us();
+	struct sha256 digest = sha256_of(path.data, path.size);
+
+	if (sha256_equal(&told->path, &digest) && now_us < told->next_us)
+		return false;
+	told->path = digest;
+	told->next_us = now_us + LOOK_AGAIN_US;
+	return true;
+}
+
+static void look(struct validation_told *told, const struct service *service, const char *of,
                  struct slice path)
 {
+	if (!is_due(told, path))
+		return;
 	struct revocation_verdict verdicts[REVOCATION_PATH_MAX];
 	/* A whole second: what is said now counts as said afterwards. */
 	struct revocation_moment at = {.time_us = clock_now_us() - US_PER_SECOND};
@@ -55,8 +73,8 @@ static void look(struct sha256 *told, const struct service *service, const char 
 	int result = revocation_fetch(service->revocation, path, &at, &set, verdicts, &count, &error);
 
 	if (!result)
-		tell(told, of, verdicts, count);
-	else if (is_new(told, of, "failed", error_reason(&error, result)))
+		tell(&told->said, of, verdicts, count);
+	else if (is_new(&told->said, of, "failed", error_reason(&error, result)))
 		log_warning("validation_data_unknown", "of", of, "cause", error_reason(&error, result));
 }
 
@@ -66,4 +84,12 @@ void validation_tell(struct validation_teller *teller, const struct service *ser
 	if (!service->revocation || !service->signer || atomic_load(stopping))
 		return;
 	look(&teller->told[0], service, "signer", signer_certificates(service->signer));
+	for (size_t i = 0; service->authorities && i < AUTHORITIES_MAX; i++) {
+		struct authority_seen seen;
+		BUF_AUTO struct buf path;
+		buf_init(&path, PATH_PEM_MAX);
+		if (!atomic_load(stopping) && authorities_get_seen(service->authorities, i, &seen, &path) &&
+		    !buf_check(&path))
+			look(&teller->told[1 + i], service, seen.name, buf_slice(&path));
+	}
 }

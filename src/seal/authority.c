@@ -12,6 +12,7 @@
 #include "net/http.h"
 #include "seal/certificate.h"
 #include "seal/issuers.h"
+#include "seal/trust.h"
 
 #define TIMEOUT_DEFAULT_MS 10000
 #define TIME_BOUND_DEFAULT_US (60 * US_PER_SECOND)
@@ -31,6 +32,9 @@ struct authority {
 	char last_reason[AUTHORITY_REASON_SIZE];
 	enum known_time time; /* its last one, and our clock */
 	int64_t latest_us;    /* that time at the latest, less clock_boot_us */
+	struct sha256 path;   /* of the last one's, in DER; zeros: there was none */
+	struct buf path_pem;
+	struct authority_seen seen;
 };
 
 struct authorities {
@@ -117,6 +121,7 @@ static int add_authority(struct authorities *authorities, const struct authority
 	struct authority *authority = &authorities->items[authorities->count++];
 
 	buf_init(&authority->roots, PEM_FILE_MAX);
+	buf_init(&authority->path_pem, PEM_FILE_MAX);
 	authority->options = *options;
 	if (!authority->options.name)
 		authority->options.name = options->url;
@@ -168,8 +173,10 @@ void authorities_free(struct authorities *authorities)
 {
 	if (!authorities)
 		return;
-	for (size_t i = 0; i < authorities->count; i++)
+	for (size_t i = 0; i < authorities->count; i++) {
 		buf_free(&authorities->items[i].roots);
+		buf_free(&authorities->items[i].path_pem);
+	}
 	issuers_free(authorities->issuers);
 	arena_free(&authorities->arena);
 	pthread_mutex_destroy(&authorities->mutex);
@@ -290,6 +297,51 @@ static int check_response(const struct authorities *authorities, const struct au
 	return code ? code : timestamp_response_end_with_token(&result->response, error);
 }
 
+/* Without memory the one before stays. */
+static void note_path(struct authorities *authorities, struct authority *authority,
+                      struct slice path)
+{
+	struct authority_seen seen = {0};
+	struct sha256 digest = sha256_of(path.data, path.size);
+	int64_t from_us;
+	struct buf pem;
+
+	pthread_mutex_lock(&authorities->mutex);
+	bool known = sha256_equal(&authority->path, &digest);
+	pthread_mutex_unlock(&authorities->mutex);
+	if (known)
+		return;
+	buf_init(&pem, PEM_FILE_MAX);
+	snprintf(seen.name, sizeof seen.name, "%s", authority->options.name);
+	if (trust_path_to_pem(path, &pem, NULL) == 0 &&
+	    trust_describe_path(buf_slice(&pem), &seen.certificate, &from_us, &seen.valid_until_us,
+	                        NULL) == 0) {
+		pthread_mutex_lock(&authorities->mutex);
+		struct buf former = authority->path_pem;
+		authority->path_pem = pem;
+		authority->path = digest;
+		authority->seen = seen;
+		pthread_mutex_unlock(&authorities->mutex);
+		pem = former;
+	}
+	buf_free(&pem);
+}
+
+bool authorities_get_seen(struct authorities *authorities, size_t index,
+                          struct authority_seen *ret_seen, struct buf *path_pem)
+{
+	if (index >= authorities->count)
+		return false;
+	pthread_mutex_lock(&authorities->mutex);
+	const struct authority *authority = &authorities->items[index];
+	bool any = authority->path_pem.size > 0;
+	*ret_seen = authority->seen;
+	if (any && path_pem)
+		buf_add_slice(path_pem, buf_slice(&authority->path_pem));
+	pthread_mutex_unlock(&authorities->mutex);
+	return any;
+}
+
 /* One try: fills everything but what is known beforehand. */
 static int try_authority(struct authorities *authorities, struct authority *authority,
                          const struct digest *imprint, int64_t earliest_us,
@@ -306,9 +358,12 @@ static int try_authority(struct authorities *authorities, struct authority *auth
 		                    error);
 	if (code == 0)
 		code = check_response(authorities, authority, result, error);
-	return code ? code
-	            : check_time(authorities, authority, result->facts.gen_time_us, asked_us,
-	                         earliest_us, error);
+	if (code == 0)
+		code = check_time(authorities, authority, result->facts.gen_time_us, asked_us, earliest_us,
+		                  error);
+	if (code == 0)
+		note_path(authorities, authority, buf_slice(&result->path));
+	return code;
 }
 
 static bool is_left_alone(struct authorities *authorities, const struct authority *authority,

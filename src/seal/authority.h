@@ -115,6 +115,17 @@ int64_t authorities_latest_now_us(struct authorities *authorities);
  * was wrong. */
 void authorities_ask_time(struct authorities *authorities, int64_t bound_us);
 
+/* An authority's certificates, as its last good timestamp had them. */
+struct authority_seen {
+	char name[AUTHORITY_NAME_SIZE];
+	struct certificate_facts certificate; /* its own */
+	int64_t valid_until_us;               /* of all of them, up to the root */
+};
+/* Of one after the other, `index` from 0 to AUTHORITIES_MAX - 1; false: it has given none yet, or
+ * there is no such one. `path_pem` is NULL, or gets them appended. */
+bool authorities_get_seen(struct authorities *authorities, size_t index,
+                          struct authority_seen *ret_seen, struct buf *path_pem);
+
 /* Appends what their roots_path hold, as PEM: the roots that a verifier has to trust. */
 void authorities_trust(const struct authorities *authorities, struct buf *out);
 

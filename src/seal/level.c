@@ -6,6 +6,7 @@
 
 #include "seal/certificate.h"
 #include "seal/revocation_client.h"
+#include "seal/trust.h"
 
 static const char *const texts[] = {"B", "T", "LT", "LTA"};
 
@@ -41,14 +42,6 @@ static int conclude(const struct revocation_verdict *verdicts, size_t count, boo
 	return 0;
 }
 
-static int path_to_pem(struct slice path, struct buf *pem, struct error *error)
-{
-	CERTIFICATES_AUTO STACK_OF(X509) *certificates = NULL;
-	int result = certificates_read_der(path, &certificates, error);
-
-	return result ? result : certificates_write(certificates, pem);
-}
-
 /* *ret_is_rooted: the path ends with a root, which vouches for itself. */
 static int judge(struct slice path, const struct validation_set *set,
                  const struct revocation_moment *at, bool *ret_suffices, bool *ret_is_rooted,
@@ -59,7 +52,7 @@ static int judge(struct slice path, const struct validation_set *set,
 	size_t count = 0;
 
 	buf_init(&pem, PEM_FILE_MAX);
-	int result = verdicts ? path_to_pem(path, &pem, error) : ERR_NO_MEMORY;
+	int result = verdicts ? trust_path_to_pem(path, &pem, error) : ERR_NO_MEMORY;
 	if (!result)
 		result = revocation_judge(buf_slice(&pem), set, at, verdicts, &count, error);
 	if (!result)
@@ -128,7 +121,7 @@ int level_collect(struct revocation_client *client, const struct level_wanted *w
 
 	buf_init(&pem, PEM_FILE_MAX);
 	ret_cause[0] = '\0';
-	int result = path_to_pem(wanted->authority, &pem, error);
+	int result = trust_path_to_pem(wanted->authority, &pem, error);
 	if (!result)
 		result = collect(client, wanted->signer_pem, &signature, set, &suffices, ret_cause, error);
 	if (!result && suffices)

@@ -251,26 +251,9 @@ static int fork_child(struct signer *signer, const struct signer_options *option
 
 static int describe(struct slice pem, struct signer_key *ret_key, struct error *error)
 {
-	CERTIFICATES_AUTO STACK_OF(X509) *certificates = NULL;
-	struct signer_key key = {
-		.certificates = pem, .valid_from_us = INT64_MIN, .valid_until_us = INT64_MAX};
-
-	int result = certificates_read(pem, &certificates, error);
-	for (int i = 0; !result && i < sk_X509_num(certificates); i++) {
-		struct certificate_facts facts;
-		result = certificate_describe(sk_X509_value(certificates, i), &facts, error);
-		if (result)
-			break;
-		if (i == 0)
-			key.certificate = facts;
-		if (facts.not_before_us > key.valid_from_us)
-			key.valid_from_us = facts.not_before_us;
-		if (facts.not_after_us < key.valid_until_us)
-			key.valid_until_us = facts.not_after_us;
-	}
-	if (!result)
-		*ret_key = key;
-	return result;
+	ret_key->certificates = pem;
+	return trust_describe_path(pem, &ret_key->certificate, &ret_key->valid_from_us,
+	                           &ret_key->valid_until_us, error);
 }
 
 /* What the child says before it is asked. */

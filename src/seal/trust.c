@@ -16,6 +16,41 @@ int trust_describe(struct slice pem, struct certificate_facts *ret_facts, struct
 	return result ? result : certificate_describe(sk_X509_value(certificates, 0), ret_facts, error);
 }
 
+int trust_describe_path(struct slice pem, struct certificate_facts *ret_facts, int64_t *ret_from_us,
+                        int64_t *ret_until_us, struct error *error)
+{
+	CERTIFICATES_AUTO STACK_OF(X509) *certificates = NULL;
+	struct certificate_facts own = {0}, facts;
+	int64_t from_us = INT64_MIN, until_us = INT64_MAX;
+	int result = certificates_read(pem, &certificates, error);
+
+	for (int i = 0; !result && i < sk_X509_num(certificates); i++) {
+		result = certificate_describe(sk_X509_value(certificates, i), &facts, error);
+		if (result)
+			break;
+		if (i == 0)
+			own = facts;
+		if (facts.not_before_us > from_us)
+			from_us = facts.not_before_us;
+		if (facts.not_after_us < until_us)
+			until_us = facts.not_after_us;
+	}
+	if (result)
+		return result;
+	*ret_facts = own;
+	*ret_from_us = from_us;
+	*ret_until_us = until_us;
+	return OK;
+}
+
+int trust_path_to_pem(struct slice path, struct buf *pem, struct error *error)
+{
+	CERTIFICATES_AUTO STACK_OF(X509) *certificates = NULL;
+	int result = certificates_read_der(path, &certificates, error);
+
+	return result ? result : certificates_write(certificates, pem);
+}
+
 int trust_add_roots(struct slice pem, struct buf *out, struct error *error)
 {
 	CERTIFICATES_AUTO STACK_OF(X509) *certificates = NULL;

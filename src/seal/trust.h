@@ -35,6 +35,13 @@ void trust_name(const char *subject, char name[SUBJECT_SIZE]);
 /* Of the first certificate of a PEM text. ERR_VALIDATION: there is none. */
 int trust_describe(struct slice pem, struct certificate_facts *ret_facts, struct error *error)
 	MUST_CHECK;
+/* The same, and when all certificates of the text are valid: from the latest beginning to the
+ * earliest end. */
+int trust_describe_path(struct slice pem, struct certificate_facts *ret_facts, int64_t *ret_from_us,
+                        int64_t *ret_until_us, struct error *error) MUST_CHECK;
+/* Appends certificates in DER, one behind the other, as PEM. ERR_INVALID_EVIDENCE, ERR_NO_MEMORY.
+ */
+int trust_path_to_pem(struct slice path, struct buf *pem, struct error *error) MUST_CHECK;
 /* Appends those certificates of a PEM text that are roots, unless they stand in `out`. */
 int trust_add_roots(struct slice pem, struct buf *out, struct error *error) MUST_CHECK;
 

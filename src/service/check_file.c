@@ -3,12 +3,15 @@
 #include "seal/authority.h"
 #include "seal/signer.h"
 #include "service/signers.h"
+#include "service/timestamp_roots.h"
 
 int service_trust(struct service *service, struct buf *out, struct error *error)
 {
 	buf_add_slice(out, signer_trust(service->signer));
 	authorities_trust(service->authorities, out);
 	int result = signers_add_roots(service->store, out, error);
+	if (!result)
+		result = timestamp_roots_add(service->store, out, error);
 	return result ? result : buf_check(out);
 }
 

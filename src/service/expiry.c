@@ -2,15 +2,16 @@
 #include <stdio.h>
 
 #include "base/log.h"
+#include "seal/authority.h"
 #include "seal/signer.h"
 #include "service/signers.h"
+
+_Static_assert(EXPIRING_MAX == SIGNER_KEYS + AUTHORITIES_MAX, "there is room for all");
 
 static void add(const struct service *service, const char *what,
                 const struct certificate_facts *certificate, int64_t until_us,
                 struct expiring items[EXPIRING_MAX], size_t *count)
 {
-	if (*count == EXPIRING_MAX)
-		return;
 	struct expiring *item = &items[(*count)++];
 	item->what = what;
 	snprintf(item->subject, sizeof item->subject, "%s", certificate->subject);
@@ -32,29 +33,68 @@ static void add_signers(const struct service *service, struct expiring items[EXP
 	}
 }
 
+static void add_authorities(const struct service *service, struct expiring items[EXPIRING_MAX],
+                            size_t *count)
+{
+	for (size_t i = 0; i < AUTHORITIES_MAX; i++) {
+		struct authority_seen seen;
+		if (authorities_get_seen(service->authorities, i, &seen, NULL))
+			add(service, "the certificate of a timestamp authority", &seen.certificate,
+			    seen.valid_until_us, items, count);
+	}
+}
+
 size_t service_list_expiring(const struct service *service, struct expiring items[EXPIRING_MAX])
 {
 	size_t count = 0;
 	if (service->signer)
 		add_signers(service, items, &count);
+	if (service->authorities)
+		add_authorities(service, items, &count);
 	return count;
+}
+
+int64_t service_authorities_expire_us(const struct service *service)
+{
+	int64_t earliest_us = 0;
+	for (size_t i = 0; service->authorities && i < AUTHORITIES_MAX; i++) {
+		struct authority_seen seen;
+		if (authorities_get_seen(service->authorities, i, &seen, NULL) &&
+		    (earliest_us == 0 || seen.valid_until_us < earliest_us))
+			earliest_us = seen.valid_until_us;
+	}
+	return earliest_us;
+}
+
+/* Whoever was told yesterday is told again. */
+static bool is_due(struct service *service, const struct expiring *item)
+{
+	int64_t now_us = clock_boot_us();
+	struct sha256 which = sha256_of(item->subject, strlen(item->subject));
+	struct expiry_told *free_place = NULL;
+	for (size_t i = 0; i < EXPIRING_MAX; i++) {
+		struct expiry_told *told = &service->expiry_told[i];
+		bool fresh = told->at_us && now_us - told->at_us < US_PER_DAY;
+		if (fresh && sha256_equal(&told->which, &which))
+			return false;
+		if (!fresh && !free_place)
+			free_place = told;
+	}
+	if (free_place)
+		*free_place = (struct expiry_told){now_us, which};
+	return true;
 }
 
 void service_watch_expiry(struct service *service)
 {
 	struct expiring items[EXPIRING_MAX];
-	int64_t now_us = clock_boot_us();
-	int64_t told_us = atomic_load(&service->expiry_told_us);
 	size_t count = service_list_expiring(service, items);
-	if (told_us && now_us - told_us < US_PER_DAY)
-		return;
 	for (size_t i = 0; i < count; i++) {
 		char until[TIME_TEXT_SIZE];
-		if (!items[i].near)
+		if (!items[i].near || !is_due(service, &items[i]))
 			continue;
 		time_format(items[i].until_us, until);
 		log_warning("certificate_ends", "which", items[i].what, "subject", items[i].subject,
 		            "valid_until", until);
-		atomic_store(&service->expiry_told_us, now_us);
 	}
 }

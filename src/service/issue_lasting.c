@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "seal/validation.h"
 #include "service/issue_work.h"
+#include "service/timestamp_roots.h"
 
 /* Whatever validates the timestamp and is known now goes inside, for a signature has no place
  * beside. */
@@ -12,6 +13,9 @@ int issue_stamp(void *context, const struct sha256 *imprint, struct buf *out, st
 	AUTHORITY_RESULT_AUTO struct authority_result stamped = {0};
 	int result = authorities_timestamp(work->service->authorities, imprint, TIME_NONE, &stamped,
 	                                   NULL, error);
+	if (result)
+		return result;
+	result = timestamp_roots_keep(work->service, buf_slice(&stamped.path), error);
 	if (result)
 		return result;
 	buf_clear(&work->authority_path);

@@ -9,6 +9,7 @@
 #include "seal/authority.h"
 #include "seal/round_tree.h"
 #include "seal/segment.h"
+#include "service/timestamp_roots.h"
 #include "service/token_path.h"
 
 #define BLOCK_EVENTS_MAX (INT64_C(1) << 20)
@@ -497,10 +498,14 @@ static int timestamp(struct closing *closing, struct stamps *stamps)
 
 static int keep_paths(struct closing *closing, const struct stamps *stamps)
 {
-	struct store *store = closing->sealing->service->store;
-	int result = token_path_keep(store, &stamps->first, closing->error);
-	if (!result && stamps->count > 1)
-		result = token_path_keep(store, &stamps->second, closing->error);
+	struct service *service = closing->sealing->service;
+	const struct authority_result *both[] = {&stamps->first, &stamps->second};
+	int result = OK;
+	for (size_t i = 0; !result && i < stamps->count; i++) {
+		result = token_path_keep(service->store, both[i], closing->error);
+		if (!result)
+			result = timestamp_roots_keep(service, buf_slice(&both[i]->path), closing->error);
+	}
 	return result;
 }
 

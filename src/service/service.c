@@ -110,4 +110,5 @@ void service_read_gauges(struct service *service, struct gauges *ret)
 	const struct signer_key *key =
 		service->signer ? signer_get_key(service->signer, signer_in_force(service->signer)) : NULL;
 	ret->signer_expires_us = key ? key->valid_until_us : 0;
+	ret->authority_expires_us = service_authorities_expire_us(service);
 }

@@ -38,6 +38,14 @@ enum wake {
 };
 typedef void service_wake_function(void *context, enum wake which);
 
+/* What was said of certificates that come to their end: of this node's keys, and of authorities. */
+#define EXPIRING_MAX 10
+struct expiry_told {
+	int64_t at_us; /* clock_boot_us; 0: nothing */
+	struct sha256 which;
+};
+#define KEPT_ROOTS_MAX 16
+
 struct service {
 	const struct settings *settings;
 	struct store *store;
@@ -55,10 +63,11 @@ struct service {
 	atomic_bool went_back;                /* the store: the program has to end (history.h) */
 	struct counters counters;
 	struct clock_watch clock_watch;
-	atomic_bool signing_fails;          /* what holds the key does not sign, and the log was told */
-	atomic_int_fast64_t expiry_told_us; /* clock_boot_us: of certificates; 0: never */
-	atomic_int_fast64_t issuing_bytes;  /* on disk, for certifications being made */
-	service_wake_function *wake;        /* NULL: no jobs run; called by service_wake alone */
+	atomic_bool signing_fails; /* what holds the key does not sign, and the log was told */
+	struct expiry_told expiry_told[EXPIRING_MAX];    /* service_watch_expiry's */
+	atomic_uint_fast64_t kept_roots[KEPT_ROOTS_MAX]; /* timestamp_roots_keep's */
+	atomic_int_fast64_t issuing_bytes;               /* on disk, for certifications being made */
+	service_wake_function *wake; /* NULL: no jobs run; called by service_wake alone */
 	void *wake_context;
 };
 

@@ -29,7 +29,6 @@ int signers_add_roots(struct store *store, struct buf *out, struct error *error)
 
 /* ---- what comes to its end ---- */
 
-#define EXPIRING_MAX 24
 /* A certificate that this node relies on. */
 struct expiring {
 	const char *what; /* "the signing certificate" */
@@ -39,7 +38,9 @@ struct expiring {
 };
 /* All of them; how many. */
 size_t service_list_expiring(const struct service *service, struct expiring items[EXPIRING_MAX]);
-/* Tells the log of those that are near their end, once a day. */
+/* When the first of the authorities' certificates that were seen ends; 0: none was. */
+int64_t service_authorities_expire_us(const struct service *service);
+/* Tells the log of those that are near their end, of each once a day. One thread at a time. */
 void service_watch_expiry(struct service *service);
 
 #endif

@@ -6,6 +6,7 @@ import collections
 import contextlib
 import json
 import math
+import shlex
 import shutil
 import threading
 import time
@@ -18,7 +19,8 @@ from client import BINARY, Administration, NotStarted, eventually, run
 from fleet import FleetNode
 from nodes import Deployment
 from operators import check
-from pki import as_next, token_environment
+from pki import DAY, as_next, token_environment
+from program import ROOT
 from publisher import Publisher
 
 HELD = ["pkcs11", "pkcs12", "encrypted"]
@@ -27,15 +29,20 @@ HELD = ["pkcs11", "pkcs12", "encrypted"]
 class World:
     """What stands outside: who issues certificates and answers for them, and who gives time."""
 
-    def __init__(self, directory):
-        self.publisher = Publisher(directory)
+    def __init__(self, directory, **more):
+        self.publisher = Publisher(directory, **more)
         self.pki = self.publisher.pki
         self.pki.add_issuer("time", "An issuer of timestamps")
-        self.authorities = [
-            timestamp_authority.Server(timestamp_authority.Certificates(
-                str(self.pki.timestamps(name, "time")))) for name in ("clock-1", "clock-2")]
-        for authority in self.authorities:
-            threading.Thread(target=authority.serve_forever, daemon=True).start()
+        self.authorities = []
+        for name in ("clock-1", "clock-2"):
+            self.add_authority(name)
+
+    def add_authority(self, name, **more):
+        authority = timestamp_authority.Server(timestamp_authority.Certificates(
+            str(self.pki.timestamps(name, "time", **more))))
+        threading.Thread(target=authority.serve_forever, daemon=True).start()
+        self.authorities.append(authority)
+        return authority
 
     def close(self):
         for server in self.authorities:
@@ -44,7 +51,7 @@ class World:
         self.publisher.close()
 
     def settings(self):
-        return {"tsa.url": ",".join(server.url for server in self.authorities),
+        return {"tsa.url": ",".join(server.url for server in self.authorities[:2]),
                 "tsa.roots": str(self.pki.root), "tsa.tokens": "2", "tsa.timeout": "30s",
                 "tsa.allow_networks": "127.0.0.0/8", "revocation.allow_networks": "127.0.0.0/8",
                 "revocation.timeout": "30s", "certification.level": "LTA"}
@@ -88,9 +95,9 @@ class Deployed(Administration, Deployment):
     def entry(self):
         return self.node
 
-    def change(self, settings):
+    def change(self, settings, of="signer."):
         self.node.settings = {**{name: value for name, value in self.node.settings.items()
-                                 if not name.startswith("signer.")}, **settings}
+                                 if not name.startswith(of)}, **settings}
 
     def ready(self):
         status, text = self.node.ask("/readyz")
@@ -286,4 +293,93 @@ def test_without_its_token_it_ends_at_once_and_starts_when_it_is_back(tmp_path, 
         assert check(node).returncode == 1
         away.rename(tokens)
         node.start()
+        assert node.stop() == 0
+
+
+# ---- authorities ----
+
+def told(node, event):
+    return [line for line in node.log_lines() if line["event"] == event]
+
+
+def test_the_end_of_an_authority_s_certificate_is_told_before(tmp_path, world):
+    ending = world.add_authority("ending", ends=20 * DAY)
+    signer = world.pki.signer("lasting")
+    with deployed(tmp_path, world, {**signer, "tsa.url": ending.url, "tsa.tokens": "1"}) as service:
+        node = service.start().node
+        assert "timestamp authority" not in service.ready()
+        assert node.metric("authority_expires_timestamp_seconds") == 0, "it was not seen yet"
+        channel = service.new_channel()
+        channel.live.sealed(channel.live.register({"n": 1}).expect(201).json["event_id"])
+        eventually(lambda: "the certificate of a timestamp authority (CN=ending" in
+                   service.ready(), "it is told")
+        (line,) = eventually(lambda: told(node, "certificate_ends"), "so does the log")
+        assert "CN=ending" in line["subject"] and line["level"] == "warning"
+        until = node.metric("authority_expires_timestamp_seconds")
+        assert abs(until - time.time() - 20 * DAY) < 3600
+        # Which level its timestamps have is told once it has given one.
+        levels = eventually(lambda: len(told(node, "validation_data")) == 2 and
+                            told(node, "validation_data"), "the levels are told")
+        assert {line["of"]: line["level"] for line in levels} == {"signer": "LTA",
+                                                                  ending.url: "LTA"}
+        assert node.stop() == 0
+        service.change({"signer.warn_before": "10d"}, of="signer.warn")
+        node.start()
+        channel.live.sealed(channel.live.register({"n": 2}).expect(201).json["event_id"])
+        eventually(lambda: node.metric("authority_expires_timestamp_seconds"), "it is seen")
+        assert "timestamp authority" not in service.ready(), "ten days before is soon enough"
+        assert node.stop() == 0
+
+
+def command_of(page, word):
+    """The one command of a page of docs/ that begins so."""
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    (line,) = [line.strip() for line in text.splitlines()
+               if line.strip().startswith(f"constancia {word}")]
+    return shlex.split(line)[1:]
+
+
+def test_a_change_of_authority(tmp_path, world, tmp_path_factory):
+    other = World(tmp_path_factory.mktemp("other"), name="Another operator's root")
+    seals = Publisher(tmp_path_factory.mktemp("seals"), name="A root of seals alone")
+    signer = seals.pki.signer("steady")
+    with contextlib.ExitStack() as ending:
+        ending.callback(other.close)
+        ending.callback(seals.close)
+        service = ending.enter_context(deployed(tmp_path, world, signer))
+        node = service.start().node
+        channel = service.new_channel()
+        channel.live.register({"n": 1}).expect(201)
+        before = certify(channel, 1, 1, tmp_path / "before")
+        assert node.stop() == 0
+        # The new one first, the former one behind it, which has the word while that is silent.
+        new, former = other.authorities[0], world.authorities[0]
+        new.mode = "error"
+        service.change({"tsa.url": f"{new.url},{former.url}",
+                        "tsa.roots": f"{other.pki.root},{world.pki.root}",
+                        "tsa.allow_networks": "127.0.0.0/8", "tsa.timeout": "30s"}, of="tsa.")
+        assert node.run("config", "check").returncode == 0
+        node.start()
+        event = channel.live.register({"n": 2}).expect(201).json
+        channel.live.sealed(event["event_id"])
+        new.mode = "good"
+        assert node.stop() == 0
+        # It alone.
+        service.change({"tsa.url": new.url, "tsa.roots": str(other.pki.root),
+                        "tsa.allow_networks": "127.0.0.0/8", "tsa.timeout": "30s"}, of="tsa.")
+        node.start()
+        channel.live.register({"n": 3}).expect(201)
+        after = certify(channel, 1, 3, tmp_path / "after")
+        words = command_of("change-of-authority.md", "verify")
+        for files in (before, after):
+            shutil.copy(tmp_path / "node1" / "trust.pem", files[0].parent)
+            done = run(*words, cwd=files[0].parent)
+            assert done.returncode == 0, done.stdout + done.stderr
+            done = run("verify", "--trust", tmp_path / "node1" / "trust.pem", *files)
+            assert done.returncode == 0, done.stdout + done.stderr
+        # Each root is needed.
+        short = tmp_path / "short.pem"
+        short.write_bytes(seals.pki.root.read_bytes() + world.pki.root.read_bytes())
+        assert run("verify", "--trust", short, *before).returncode == 0
+        assert run("verify", "--trust", short, *after).returncode != 0
         assert node.stop() == 0

@@ -21,7 +21,7 @@ HERE = "shards"  # in the name of every partition
 GLOBAL_TABLES = {"settings", "api_keys", "seal_rounds", "round_blocks", "staged_round", "round_tokens",
                  "validation_objects", "token_validation", "archive_timestamps",
                  "archive_timestamp_blocks", "tokens_at_rest", "leases", "certification_numbers",
-                 "rollbacks", "signers", "link_secrets"}
+                 "rollbacks", "signers", "link_secrets", "timestamp_roots"}
 
 # What may look at several accounts' rows: polls for work and look-ups by a public identifier, none
 # of them on the way of a registration. Each: a name, and a pattern of the statement's text.

@@ -106,7 +106,7 @@ def test_what_has_an_account_and_is_no_list_for_all_is_distributed(postgresql, d
                            "round_tokens", "leases", "certification_numbers",
                            "rollbacks", "signers", "link_secrets",
                            "validation_objects", "token_validation", "archive_timestamps",
-                           "archive_timestamp_blocks", "tokens_at_rest"}
+                           "archive_timestamp_blocks", "tokens_at_rest", "timestamp_roots"}
     for table in set(postgresql) - global_ones:
         assert postgresql[table].get("account") is True, f"{table}.account is NOT NULL"
 
