@@ -4,7 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/base64.h"
 #include "base/clock.h"
+#include "base/percent.h"
 #include "base/thread.h"
 #include "net/http.h"
 #include "seal/certificate.h"
@@ -61,25 +63,23 @@ void revocation_client_free(struct revocation_client *client)
 
 /* ---- one question ---- */
 
-static int ask(const struct wanted *wanted, const struct revocation_question *question,
-               struct buf *out, struct error *error)
+/* ERR_METHOD: the place does not take this method. */
+static int send_request(const struct wanted *wanted, const char *url, struct slice body,
+                        size_t limit, struct buf *out, struct error *error)
 {
 	const struct revocation_client *client = wanted->client;
 	HTTP_ANSWER_AUTO struct http_answer answer = {0};
-	bool list = question->request.size == 0;
 	int64_t left_ms = (wanted->deadline_us - clock_monotonic_us()) / 1000;
 
-	if (!list && client->signer && strcmp(question->url, RESPONDER_URL) == 0)
-		return signer_ocsp(client->signer, question->request, out, error);
 	if (left_ms <= 0)
 		return error_cause(error, ERR_NETWORK, "no time is left to ask");
 	struct http_request request = {
-		.method = list ? "GET" : "POST",
-		.url = question->url,
-		.content_type = list ? NULL : "application/ocsp-request",
-		.body = question->request,
+		.method = body.size == 0 ? "GET" : "POST",
+		.url = url,
+		.content_type = body.size == 0 ? NULL : "application/ocsp-request",
+		.body = body,
 		.timeout_ms = left_ms < client->timeout_ms ? (int)left_ms : client->timeout_ms,
-		.answer_limit = list ? REVOCATION_CRL_MAX : REVOCATION_OCSP_MAX,
+		.answer_limit = limit,
 		.allow_http = true, /* the answer is signed */
 		.guard = &client->guard,
 	};
@@ -89,9 +89,47 @@ static int ask(const struct wanted *wanted, const struct revocation_question *qu
 	if (result)
 		return result;
 	if (answer.status != 200)
-		return error_cause(error, ERR_NETWORK, "HTTP status %d", answer.status);
+		return error_cause(error, answer.status == 405 ? ERR_METHOD : ERR_NETWORK, "HTTP status %d",
+		                   answer.status);
 	buf_add_slice(out, buf_slice(&answer.body));
 	return buf_check(out);
+}
+
+/* The request as a part of the URL (RFC 6960 appendix A.1). */
+static int add_to_url(const struct revocation_question *question, struct buf *url)
+{
+	BUF_AUTO struct buf text;
+	size_t size = BASE64_SIZE(question->request.size);
+
+	buf_init(&text, HTTP_URL_MAX);
+	char *base64 = buf_extend(&text, size + 1);
+	if (!base64)
+		return ERR_TOO_LARGE;
+	base64_encode(question->request.data, question->request.size, base64);
+	buf_add_text(url, question->url);
+	if (url->size > 0 && url->data[url->size - 1] != '/')
+		buf_add_byte(url, '/');
+	buf_add_percent(url, slice_make(base64, size), "");
+	return buf_check(url);
+}
+
+/* By POST, which every responder has to take but those that only hand out answers made before. */
+static int ask(const struct wanted *wanted, const struct revocation_question *question,
+               struct buf *out, struct error *error)
+{
+	const struct revocation_client *client = wanted->client;
+	BUF_AUTO struct buf url;
+	bool list = question->request.size == 0;
+
+	if (!list && client->signer && strcmp(question->url, RESPONDER_URL) == 0)
+		return signer_ocsp(client->signer, question->request, out, error);
+	int result = send_request(wanted, question->url, question->request,
+	                          list ? REVOCATION_CRL_MAX : REVOCATION_OCSP_MAX, out, error);
+	buf_init(&url, HTTP_URL_MAX);
+	if (result == ERR_METHOD && !list && add_to_url(question, &url) == 0)
+		result =
+			send_request(wanted, url.data, slice_make(NULL, 0), REVOCATION_OCSP_MAX, out, error);
+	return result == ERR_METHOD ? ERR_NETWORK : result;
 }
 
 static int get_responder_list(const struct wanted *wanted, X509 *responder, struct error *error);

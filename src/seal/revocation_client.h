@@ -1,5 +1,5 @@
 /* Gets what says whether the certificates of a path were revoked, from where they name it: OCSP by
- * POST (RFC 6960 appendix A), and a CRL where there is no OCSP or it gives nothing usable. Over
+ * POST, or by GET where POST is not taken (RFC 6960 appendix A), and a CRL where there is no OCSP or it gives nothing usable. Over
  * http and https alike, as what comes is signed; only to addresses that the guard permits.
  *
  * What was verified is kept in memory until half of its life is over, or its end; what fails is

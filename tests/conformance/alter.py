@@ -6,6 +6,7 @@ DIRECTORY/structure the report without its structure tree.
 """
 
 import pathlib
+import re
 import sys
 import zipfile
 
@@ -17,7 +18,10 @@ def main():
     assert bare != report
     (to / "structure").mkdir(parents=True)
     (to / "structure" / "report-en.pdf").write_bytes(bare)
-    at = len(report) // 4
+    # Inside the longest stream: a report that cannot be parsed would be refused for that.
+    at = max((match.span(1) for match in re.finditer(rb"stream\r?\n(.*?)endstream", report, re.S)),
+             key=lambda span: span[1] - span[0])
+    at = (at[0] + at[1]) // 2
     (to / "report-en.pdf").write_bytes(report[:at] + bytes([report[at] ^ 1]) + report[at + 1:])
     with zipfile.ZipFile(case / "evidence.zip") as archive, \
             zipfile.ZipFile(to / "evidence.zip", "w") as altered:

@@ -1,3 +1,5 @@
+#include "base/base64.h"
+#include "base/percent.h"
 #include "support.h"
 
 #include <poll.h>
@@ -23,6 +25,8 @@ static struct place {
 	int status; /* of HTTP; 0: the connection is closed without a word */
 	int asked;
 	bool posted;
+	bool got_only;      /* POST is not taken */
+	char asked_by[512]; /* the path of the last GET */
 } ocsp_place, crl_place, responder_place;
 static int listener = -1;
 static int port;
@@ -74,7 +78,12 @@ static void serve(int connection)
 	char head[128];
 	place->asked++;
 	place->posted = strncmp(request, "POST ", 5) == 0;
-	if (place->status) {
+	if (!place->posted)
+		sscanf(request, "GET %511s ", place->asked_by);
+	if (place->posted && place->got_only) {
+		const char *refusal = "HTTP/1.1 405 x\r\nContent-Length: 0\r\n\r\n";
+		send_all(connection, refusal, strlen(refusal));
+	} else if (place->status) {
 		snprintf(head, sizeof head, "HTTP/1.1 %d x\r\nContent-Length: %zu\r\n\r\n", place->status,
 		         place->answer.size);
 		send_all(connection, head, strlen(head));
@@ -209,6 +218,7 @@ static int begin(void **state)
 		buf_clear(&places[i]->answer);
 		places[i]->status = 404;
 		places[i]->asked = 0;
+		places[i]->got_only = false;
 	}
 	return 0;
 }
@@ -269,6 +279,35 @@ static void test_ocsp_first(void **state)
 	assert_int_equal(fetch(client, &again, then_us).outcome, REVOCATION_GOOD_AFTER);
 	assert_int_equal(ocsp_place.asked, 1);
 	assert_int_equal(again.count, 3);
+	revocation_client_free(client);
+}
+
+/* By a responder that hands out what it made before, from a cache. */
+static void test_ocsp_by_get(void **state)
+{
+	VALIDATION_AUTO struct validation_set set = {0};
+	struct revocation_client *client = client_of(&everywhere, NULL);
+	int64_t then_us = now_us();
+	char text[512];
+	unsigned char der[512];
+	const unsigned char *at = der;
+	size_t size = 0;
+
+	(void)state;
+	publish_ocsp(&responder, V_OCSP_CERTSTATUS_GOOD, then_us);
+	ocsp_place.got_only = true;
+	assert_int_equal(fetch(client, &set, then_us).outcome, REVOCATION_GOOD_AFTER);
+	assert_int_equal(ocsp_place.asked, 2);
+	assert_false(ocsp_place.posted);
+	assert_int_equal(count_of(&set, VALIDATION_OCSP), 1);
+	assert_memory_equal(ocsp_place.asked_by, "/ocsp/", 6);
+	assert_null(strpbrk(ocsp_place.asked_by + 6, "+/="));
+	assert_true(percent_decode(slice_of(ocsp_place.asked_by + 6), text, sizeof text, &size));
+	assert_true(base64_decode(slice_make(text, size), der, sizeof der, &size));
+	OCSP_REQUEST *request = d2i_OCSP_REQUEST(NULL, &at, (long)size);
+	assert_non_null(request);
+	assert_int_equal(OCSP_request_onereq_count(request), 1);
+	OCSP_REQUEST_free(request);
 	revocation_client_free(client);
 }
 
@@ -466,6 +505,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(test_ocsp_first, begin),
+		cmocka_unit_test_setup(test_ocsp_by_get, begin),
 		cmocka_unit_test_setup(test_list_instead, begin),
 		cmocka_unit_test_setup(test_unusable, begin),
 		cmocka_unit_test_setup(test_revoked, begin),
