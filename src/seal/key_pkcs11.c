@@ -53,6 +53,20 @@ static bool is_key(const struct key_uri *uri, const PKCS11_KEY *key)
 	        slice_equal(slice_make(uri->id.data, uri->id.size), slice_make(key->id, key->id_len)));
 }
 
+/* Libp11 gives the module's own code (PKCS #11, section 5.1.6). Whatever else went wrong, such as
+ * an appliance that was away for a moment, says nothing of the PIN. */
+static bool is_pin_refused(void)
+{
+	switch (ERR_GET_REASON(ERR_peek_last_error())) {
+	case 0xa0: /* CKR_PIN_INCORRECT */
+	case 0xa1: /* CKR_PIN_INVALID */
+	case 0xa2: /* CKR_PIN_LEN_RANGE */
+	case 0xa3: /* CKR_PIN_EXPIRED */
+	case 0xa4: /* CKR_PIN_LOCKED */ return true;
+	default: return false;
+	}
+}
+
 static int log_in(struct token_key *handle, PKCS11_SLOT *slot, struct error *error)
 {
 	const PKCS11_TOKEN *token = slot->token;
@@ -69,8 +83,12 @@ static int log_in(struct token_key *handle, PKCS11_SLOT *slot, struct error *err
 		                   token->userPinLocked     ? "; the token is locked"
 		                   : token->userPinFinalTry ? ", for the token allows one more try"
 		                                            : "");
+	ERR_clear_error();
 	if (PKCS11_login(slot, 0, handle->pin) == 0)
 		return OK;
+	if (!is_pin_refused())
+		return error_cause(error, ERR_UNAVAILABLE, "token %s lets nobody in: %s", token->label,
+		                   openssl_reason());
 	handle->pin_refused = true;
 	return error_cause(error, ERR_REFUSED, "token %s refuses the PIN: %s", token->label,
 	                   openssl_reason());

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "failing.h"
 #include "seal/certificate.h"
 #include "seal/key_driver.h"
 
@@ -424,6 +425,57 @@ static void test_which_key_is_meant_is_certain(void **state)
 	key_close(key);
 }
 
+static void lose_token(void)
+{
+	assert_int_equal(scratch_run("mv tokens away && mkdir tokens"), 0);
+}
+
+static void find_token(void)
+{
+	assert_int_equal(scratch_run("rmdir tokens && mv away tokens"), 0);
+}
+
+/* Whatever of it fails: nothing is signed, and afterwards all is as before. */
+static void test_calls_of_the_module_that_fail(void **state)
+{
+	BUF_AUTO struct buf signature;
+	struct key_source source = source_of("ec", "right");
+	struct error error = {0};
+	int at, calls = 0;
+
+	if (!is("pkcs11"))
+		return;
+	buf_init(&signature, 4096);
+	for (at = 1;; at++, calls++) {
+		struct key *key = NULL;
+		failing_arm(FAILING_TOKEN, at);
+		int result = key_open(&source, &key, &error);
+		const char *failed = failing_disarm();
+		key_close(key);
+		if (!failed)
+			break;
+		if (result != ERR_REFUSED && result != ERR_NO_MEMORY)
+			fail_msg("%s: %d", failed, result);
+	}
+	assert_int_equal(calls, 7);
+	struct key *key = open_key("ec");
+	for (at = 1, calls = 0;; at++, calls++) {
+		lose_token();
+		assert_int_equal(key_sign(key, slice_of("x"), &signature, &error), ERR_UNAVAILABLE);
+		find_token();
+		failing_arm(FAILING_TOKEN, at);
+		int result = key_sign(key, slice_of("x"), &signature, &error);
+		const char *failed = failing_disarm();
+		if (!failed)
+			break;
+		if (result != ERR_UNAVAILABLE)
+			fail_msg("%s: %d", failed, result);
+		assert_signs(key, "ec", "as before");
+	}
+	assert_int_equal(calls, 6);
+	key_close(key);
+}
+
 int main(int count, char **arguments)
 {
 	const struct CMUnitTest tests[] = {
@@ -439,6 +491,7 @@ int main(int count, char **arguments)
 		cmocka_unit_test(test_signs_in_a_confined_process),
 		cmocka_unit_test(test_a_token_that_was_away_signs_again),
 		cmocka_unit_test(test_which_key_is_meant_is_certain),
+		cmocka_unit_test(test_calls_of_the_module_that_fail),
 	};
 
 	kind = count > 1 ? arguments[1] : "pem";

@@ -25,6 +25,7 @@ enum failing_kind {
 	FAILING_POSTGRES = 16,      /* libpq's connecting and sending: NULL, 0 or -1 */
 	FAILING_POSTGRES_WAIT = 32, /* its moving of bytes, of which a run may have more or fewer */
 	FAILING_CURL = 64,          /* for want of memory */
+	FAILING_TOKEN = 4096,       /* libp11's: -1 or NULL */
 	FAILING_SYSTEM = 128,       /* sockets, polling, threads: -1, or a thread's EAGAIN */
 	FAILING_PARTS = 256,        /* of one of our folders, by another: failing_code */
 	FAILING_ARENAS = 512,       /* of arenas, buffers, digests, trees: there is no memory */
