@@ -151,7 +151,7 @@ static int refuse_other(const struct standing *standing, const struct signer_can
 static bool takes_place(const struct standing *standing, const struct signer_candidate *candidate,
                         bool alone)
 {
-	return alone && standing->development && candidate->development && !standing->operators;
+	return alone && standing->development && candidate->development;
 }
 
 static int join(struct db_connection *connection, const struct signer_candidate *candidates,
@@ -166,7 +166,9 @@ static int join(struct db_connection *connection, const struct signer_candidate 
 		}
 	if (!result && standing.any && takes_place(&standing, &candidates[0], alone)) {
 		*ret_index = 0;
-		result = end(connection, now_us, slice_of("it was not there any more"), error);
+		result = check_takes_over(connection, &standing, &candidates[0], error);
+		if (!result)
+			result = end(connection, now_us, slice_of("it was not there any more"), error);
 		return result ? result : add(connection, &candidates[0], now_us, error);
 	}
 	if (!result && standing.any)
