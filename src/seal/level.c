@@ -110,6 +110,21 @@ static int collect(struct revocation_client *client, struct slice path_pem,
 	return result;
 }
 
+int level_collect_authority(struct revocation_client *client, struct slice authority,
+                            int64_t stamped_us, struct validation_set *set, bool *ret_suffices,
+                            char ret_cause[LEVEL_CAUSE_SIZE], struct error *error)
+{
+	struct revocation_moment at = {stamped_us, true};
+	BUF_AUTO struct buf pem;
+
+	buf_init(&pem, PEM_FILE_MAX);
+	ret_cause[0] = '\0';
+	int result = trust_path_to_pem(authority, &pem, error);
+	if (!result)
+		result = collect(client, buf_slice(&pem), &at, set, ret_suffices, ret_cause, error);
+	return result == ERR_VALIDATION ? ERR_INVALID_EVIDENCE : result;
+}
+
 int level_collect(struct revocation_client *client, const struct level_wanted *wanted,
                   struct validation_set *set, enum level *ret_level,
                   char ret_cause[LEVEL_CAUSE_SIZE], struct error *error)

@@ -59,4 +59,10 @@ int level_collect(struct revocation_client *client, const struct level_wanted *w
                   struct validation_set *set, enum level *ret_level,
                   char ret_cause[LEVEL_CAUSE_SIZE], struct error *error) MUST_CHECK;
 
+/* The same for a timestamp alone, by its authority's path; what can be had stays in the set where
+ * it does not suffice. */
+int level_collect_authority(struct revocation_client *client, struct slice authority,
+                            int64_t stamped_us, struct validation_set *set, bool *ret_suffices,
+                            char ret_cause[LEVEL_CAUSE_SIZE], struct error *error) MUST_CHECK;
+
 #endif

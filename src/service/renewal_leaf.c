@@ -39,7 +39,7 @@ static bool enough(const struct making *making)
 
 static bool stops(const struct making *making)
 {
-	return atomic_load(making->renewal->stopping) || atomic_load(making->renewal->lost);
+	return renewal_stops(making->renewal);
 }
 
 /* ---- documents ---- */

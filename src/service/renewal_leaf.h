@@ -1,11 +1,30 @@
-/* What an archive timestamp is to cover now: shared by the files of renewals alone. */
+/* Shared by the files of renewals alone. */
 #ifndef SERVICE_RENEWAL_LEAF_H
 #define SERVICE_RENEWAL_LEAF_H
+
+#include <inttypes.h>
+#include <stdio.h>
 
 #include "service/renewal.h"
 #include "store/evidence/evidence.h"
 
 #define RENEWAL_LEAVES_MEMORY_MAX ((size_t)64 << 20)
+#define RENEWAL_BLOCKS_MAX 1024 /* of one archive timestamp */
+
+static inline bool renewal_stops(const struct renewal *renewal)
+{
+	return atomic_load(renewal->stopping) || atomic_load(renewal->lost);
+}
+
+static inline void renewal_text(int64_t value, char text[24])
+{
+	snprintf(text, 24, "%" PRId64, value);
+}
+
+/* The tokens of rounds that were written since (renewal_rounds.c). */
+int renewal_set_rounds_to_rest(const struct renewal *renewal, struct error *error) MUST_CHECK;
+/* One token over what is staged, by whomever; nothing when nothing is (renewal_stamp.c). */
+int renewal_close(const struct renewal *renewal, struct error *error) MUST_CHECK;
 
 /* evidence.digest: what new chains of records hash with. */
 enum digest_algorithm renewal_digest(const struct settings *settings);
@@ -16,8 +35,9 @@ struct renewal_leaves {
 	bool full;           /* there may be more */
 	struct arena *arena; /* of what they point to */
 };
-/* Those by that algorithm, as many as fit into one block or are worth one transaction: after a
- * gigabyte of documents read what is made is to be staged, so that it is not lost. */
+/* What is due by that algorithm (renewal_leaf.c), as many as fit into one block or are worth one
+ * transaction: after a gigabyte of documents read what is made is to be staged, so that it is not
+ * lost. */
 int renewal_make_leaves(const struct renewal *renewal, enum digest_algorithm algorithm,
                         struct renewal_leaves *made, struct error *error) MUST_CHECK;
 

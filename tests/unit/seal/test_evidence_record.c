@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "seal/evidence_asn1.h"
+#include "seal/validation.h"
 #include "time_authority.h"
 
 #define MINUTE (60 * US_PER_SECOND)
@@ -702,6 +703,44 @@ static void test_other_forms(void **state)
 	assert_valid(record, start_us);
 }
 
+/* What its authority signed, and when, is the same with lists beside it. */
+static void test_revocations_inside(void **state)
+{
+	static const char list[] = "\x30\x05\x0c\x03list";
+	struct digest imprint = data_by(DIGEST_SHA256);
+	VALIDATION_AUTO struct validation_set set = {0}, large = {0}, broken = {0};
+	struct timestamp_facts before, after;
+	struct error error = {0};
+	BUF_AUTO struct buf token, with;
+
+	(void)state;
+	buf_init(&token, TIMESTAMP_RESPONSE_MAX);
+	buf_init(&with, 1 << 20);
+	time_authority_stamp(&first, &imprint, start_us, &token);
+	struct slice der = slice_make(list, 7);
+	assert_int_equal(validation_add(&set, VALIDATION_CRL, der, &error), 0);
+	assert_int_equal(timestamp_token_add_revocations(buf_slice(&token), &set, &with, &error), 0);
+	assert_true(with.size > token.size + der.size);
+	assert_non_null(memmem(with.data, with.size, der.data, der.size));
+	assert_int_equal(timestamp_verify_token_at(buf_slice(&token), &imprint, buf_slice(&trust), NULL,
+	                                           TIME_NONE, &before, &error),
+	                 0);
+	assert_int_equal(timestamp_verify_token_at(buf_slice(&with), &imprint, buf_slice(&trust), NULL,
+	                                           TIME_NONE, &after, &error),
+	                 0);
+	assert_memory_equal(&before, &after, sizeof before);
+
+	static char much[150000] = "\x30\x83\x02\x49\xeb";
+	assert_int_equal(validation_add(&large, VALIDATION_CRL, slice_make(much, sizeof much), &error),
+	                 0);
+	buf_clear(&with);
+	assert_int_equal(timestamp_token_add_revocations(buf_slice(&token), &large, &with, &error),
+	                 ERR_TOO_LARGE);
+	assert_int_equal(validation_add(&broken, VALIDATION_OCSP, der, &error), 0);
+	assert_int_equal(timestamp_token_add_revocations(buf_slice(&token), &broken, &with, &error),
+	                 ERR_INVALID_EVIDENCE);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -722,6 +761,7 @@ int main(void)
 		cmocka_unit_test(test_every_flipped_byte),
 		cmocka_unit_test(test_form),
 		cmocka_unit_test(test_other_forms),
+		cmocka_unit_test(test_revocations_inside),
 	};
 	return cmocka_run_group_tests(tests, make_authorities, drop_authorities);
 }
