@@ -8,23 +8,6 @@
 #include "seal/revocation_client.h"
 #include "seal/trust.h"
 
-static const char *const texts[] = {"B", "T", "LT", "LTA"};
-
-const char *level_text(enum level level)
-{
-	return texts[level];
-}
-
-bool level_parse(const char *text, enum level *ret_level)
-{
-	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-		if (strcmp(text, texts[i]) == 0) {
-			*ret_level = (enum level)i;
-			return true;
-		}
-	return false;
-}
-
 /* *ret_suffices: nothing is missing; else the cause says what. */
 static int conclude(const struct revocation_verdict *verdicts, size_t count, bool *ret_suffices,
                     char cause[LEVEL_CAUSE_SIZE], struct error *error)

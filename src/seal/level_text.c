@@ -1,0 +1,21 @@
+/* In a file of its own: whoever draws reports needs nothing of what judges and collects. */
+#include <string.h>
+
+#include "seal/level.h"
+
+static const char *const texts[] = {"B", "T", "LT", "LTA"};
+
+const char *level_text(enum level level)
+{
+	return texts[level];
+}
+
+bool level_parse(const char *text, enum level *ret_level)
+{
+	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+		if (strcmp(text, texts[i]) == 0) {
+			*ret_level = (enum level)i;
+			return true;
+		}
+	return false;
+}
