@@ -1,6 +1,7 @@
 /* Gets what says whether the certificates of a path were revoked, from where they name it: OCSP by
- * POST, or by GET where POST is not taken (RFC 6960 appendix A), and a CRL where there is no OCSP or it gives nothing usable. Over
- * http and https alike, as what comes is signed; only to addresses that the guard permits.
+ * POST, or by GET where POST is not taken (RFC 6960 appendix A), and a CRL where there is no OCSP
+ * or it gives nothing usable. Over http and https alike, as what comes is signed; only to addresses
+ * that the guard permits.
  *
  * What was verified is kept in memory until half of its life is over, or its end; what fails is
  * left alone for a while: 5 s, then twice as long each time, 5 minutes at most. Thread safe; calls

@@ -29,8 +29,8 @@ struct certificate_facts {
 	int64_t not_after_us;
 };
 
-/* A subject (RFC 2253, as in certificate_facts) as people write it, like `name` there; one that is no
- * such text stays as it is. Cut at a character's end. */
+/* A subject (RFC 2253, as in certificate_facts) as people write it, like `name` there; one that is
+ * no such text stays as it is. Cut at a character's end. */
 void trust_name(const char *subject, char name[SUBJECT_SIZE]);
 /* Of the first certificate of a PEM text. ERR_VALIDATION: there is none. */
 int trust_describe(struct slice pem, struct certificate_facts *ret_facts, struct error *error)
