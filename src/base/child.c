@@ -103,7 +103,7 @@ int child_bound(const struct child_bounds *bounds, struct error *error)
 	prctl(PR_SET_NAME, bounds->name);
 	(void)setrlimit(RLIMIT_CPU, &seconds);
 	(void)setrlimit(RLIMIT_FSIZE, &file);
-	if (bounds->memory_bytes)
+	if (CHILD_BOUNDS_MEMORY && bounds->memory_bytes)
 		(void)setrlimit(RLIMIT_AS, &memory);
 	return confine_memory(error); /* executing has undone what the parent did */
 }

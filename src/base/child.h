@@ -4,6 +4,7 @@
 #ifndef BASE_CHILD_H
 #define BASE_CHILD_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/error.h"
@@ -41,6 +42,12 @@ struct child_bounds {
 	size_t file_bytes;
 	size_t memory_bytes; /* address space; 0: no bound */
 };
+/* A sanitizer takes address space without end for itself: there is no bound of memory then. */
+#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
+#define CHILD_BOUNDS_MEMORY false
+#else
+#define CHILD_BOUNDS_MEMORY true
+#endif
 int child_bound(const struct child_bounds *bounds, struct error *error) MUST_CHECK;
 
 #endif

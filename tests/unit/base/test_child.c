@@ -43,7 +43,7 @@ static void an_end_is_told(void **state)
 	assert_string_equal(said, "good");
 	assert_int_equal(run("fails", 20000, said, sizeof said, &error), CHILD_FAILED);
 	assert_int_equal(run("crashes", 20000, said, sizeof said, &error), ERR_UNAVAILABLE);
-	assert_non_null(strstr(error.cause, "the child-test was ended by signal 11"));
+	assert_non_null(strstr(error.cause, "the child-test was ended by signal 9"));
 	assert_int_equal(run("hangs", 200, said, sizeof said, &error), ERR_UNAVAILABLE);
 	assert_non_null(strstr(error.cause, "did not end in time"));
 }
@@ -62,7 +62,7 @@ static void bounds_are_kept(void **state)
 	struct error error = {0};
 	char said[64];
 	assert_int_equal(run("bounded", 20000, said, sizeof said, &error), OK);
-	assert_string_equal(said, "dumpable 0 memory 0");
+	assert_string_equal(said, CHILD_BOUNDS_MEMORY ? "dumpable 0 memory 0" : "dumpable 0 memory 1");
 	assert_int_equal(run("writes", 20000, said, sizeof said, &error), ERR_UNAVAILABLE);
 	assert_non_null(strstr(error.cause, "signal 25"));
 }
@@ -124,7 +124,7 @@ static int be_child(const char *part)
 	if (strcmp(part, "good") == 0)
 		return dprintf(1, "good") < 0;
 	if (strcmp(part, "crashes") == 0)
-		raise(SIGSEGV);
+		raise(SIGKILL);
 	if (strcmp(part, "hangs") == 0)
 		for (;;)
 			pause();
@@ -146,6 +146,6 @@ int main(int argc, char **argv)
 		cmocka_unit_test(only_named_places_are_read),
 	};
 	if (argc == 2 && strcmp(argv[0], "child-test") == 0)
-		return be_child(argv[1]);
+		_exit(be_child(argv[1])); /* a sanitizer's own end needs what is bounded here */
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
