@@ -1,7 +1,6 @@
 """Evidence records of certifications and their renewals: beside what was issued, over one token where
 that can be, and good for longer than the certificates of the authorities."""
 
-import contextlib
 import hashlib
 import json
 import os
@@ -13,7 +12,6 @@ import time
 import pytest
 
 from client import eventually, run
-from program import NotStarted
 import check_record
 import evidence
 import pki
@@ -335,9 +333,8 @@ def test_killed_around_a_token(mortal, start, tmp_path, moment):
         mortal.before_reply = kill
     else:
         mortal.behind_reply = kill
-    with contextlib.suppress(NotStarted):
-        service.start()
-    service.process.wait()
+    service.spawn()  # killed before it is ready, or behind that
+    assert service.process.wait(PATIENCE) == -signal.SIGKILL
     assert mortal.server.count <= before + 1
     ((written,),) = service.store.rows("SELECT COUNT(*) FROM archive_timestamps")
     service.start()
