@@ -80,6 +80,16 @@ static bool is_mounted_on(int directory, const char *path)
 	       stat(path, &below) == 0 && here.st_dev != below.st_dev;
 }
 
+/* Asked of `path` alone: the directories that it is mounted on may be read-only, of the same file
+ * system, too. */
+static int ask_at(const char *path, struct error *error)
+{
+	DESCRIPTOR_AUTO int descriptor = open(path, O_RDONLY | O_CLOEXEC);
+	if (descriptor < 0 ? errno != EACCES : !durable_still_works(descriptor))
+		return file_fail(error, "syncing above", path);
+	return OK;
+}
+
 int durable_sync_above(const char *path, struct error *error)
 {
 	char parent[PATH_MAX];
@@ -96,7 +106,7 @@ int durable_sync_above(const char *path, struct error *error)
 		close(directory);
 		directory = above;
 	}
-	return result;
+	return result ? result : ask_at(path, error);
 }
 
 int durable_make_directory(const char *path, struct error *error)

@@ -31,9 +31,9 @@ bool durable_sync_data(int descriptor) MUST_CHECK;
 bool durable_still_works(int descriptor) MUST_CHECK;
 /* Syncs a file, or the entries of a directory. */
 int durable_sync(const char *path, struct error *error) MUST_CHECK;
-/* Syncs the directories above `path`, so that its name lasts: up to the root of its file system, or
- * to the first that may not be read, which is somebody else's. What `path` is mounted on may be
- * read-only, or of a kind that cannot be synced. */
+/* Syncs the directories above `path`, which is there, so that its name lasts: up to the root of its
+ * file system, or to the first that may not be read, which is somebody else's. What `path` is
+ * mounted on may be read-only, or of a kind that cannot be synced. */
 int durable_sync_above(const char *path, struct error *error) MUST_CHECK;
 /* Makes a directory (0700) unless it is there, but none above it; its name lasts on return, also
  * when it was found, for whoever made it may have been killed at once. */

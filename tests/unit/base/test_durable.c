@@ -99,6 +99,25 @@ static void test_faults(void **state)
 	holds(other, "text");
 }
 
+/* The sync of a name was good, but the journal that it went into was given up. */
+static void a_name_is_believed_when_its_file_system_still_works(void **state)
+{
+	(void)state;
+	struct error error = {0};
+	failing_arm(FAILING_JOURNAL, 1);
+	assert_int_equal(durable_sync_above(directory, &error), ERR_IO);
+	assert_string_equal(failing_disarm(), "fremovexattr");
+	failing_arm(FAILING_JOURNAL, 1);
+	assert_int_equal(durable_make_directory(below, &error), ERR_IO);
+	assert_string_equal(failing_disarm(), "fremovexattr");
+	/* The first is that of its bytes. */
+	failing_arm(FAILING_JOURNAL, 2);
+	assert_int_equal(durable_replace(other, 0600, slice_of("text"), &error), ERR_IO);
+	assert_string_equal(failing_disarm(), "fremovexattr");
+	(void)unlink(other);
+	(void)rmdir(below);
+}
+
 static void test_odd_places(void **state)
 {
 	static char long_path[PATH_MAX + 8];
@@ -111,6 +130,9 @@ static void test_odd_places(void **state)
 	assert_int_equal(durable_sync_above("/nothing/here", &error), ERR_IO);
 	assert_int_equal(durable_rewrite("/nothing/here", 1, &error), OK);
 	assert_int_equal(durable_rewrite(directory, 1, &error), ERR_IO);
+	assert_int_equal(durable_sync_above(in_below, &error), OK);
+	(void)rmdir(below);
+	assert_int_equal(durable_sync_above(below, &error), ERR_IO); /* no such name */
 	assert_int_equal(durable_sync_above("/etc", &error), OK);
 	/* A name alone lies in the working directory. */
 	assert_int_equal(chdir(directory), 0);
@@ -133,6 +155,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_it_is_mounted_on_need_not_be_synced),
+		cmocka_unit_test(a_name_is_believed_when_its_file_system_still_works),
 		cmocka_unit_test(test_faults),
 		cmocka_unit_test(test_odd_places),
 	};
