@@ -80,6 +80,8 @@ static int wait_for(const struct child *child, pid_t id, struct error *error)
 		return error_cause(error, ERR_UNAVAILABLE, "the %s did not end in time", name);
 	if (ready < 0)
 		return error_cause(error, ERR_UNAVAILABLE, "waiting for the %s: %s", name, strerror(errno));
+	if (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU)
+		return CHILD_FAILED;
 	if (WIFSIGNALED(status))
 		return error_cause(error, ERR_UNAVAILABLE, "the %s was ended by signal %d", name,
 		                   WTERMSIG(status));
@@ -95,7 +97,8 @@ int child_run(const struct child *child, struct error *error)
 
 int child_bound(const struct child_bounds *bounds, struct error *error)
 {
-	struct rlimit seconds = {bounds->seconds, bounds->seconds};
+	/* One more until it is killed: what ends it then says why. */
+	struct rlimit seconds = {bounds->seconds, bounds->seconds + 1};
 	struct rlimit file = {bounds->file_bytes, bounds->file_bytes};
 	struct rlimit memory = {bounds->memory_bytes, bounds->memory_bytes};
 	close(CHILD_PROGRAM_FILE);

@@ -21,8 +21,8 @@ struct child {
 };
 
 /* Starts it and waits for its end. 0: it ended well; CHILD_FAILED: it ended with another exit code
- * than 0; ERR_UNAVAILABLE: it did not start, crashed, or did not end in time; ERR_NO_MEMORY. Any
- * thread may call. */
+ * than 0, or used up its processor seconds; ERR_UNAVAILABLE: it did not start, crashed, or did not
+ * end in time; ERR_NO_MEMORY. Any thread may call. */
 #define CHILD_FAILED 1
 int child_run(const struct child *child, struct error *error) MUST_CHECK;
 

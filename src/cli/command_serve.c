@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/confine.h"
 #include "base/log.h"
 #include "cli/command.h"
 #include "cli/node.h"
@@ -65,6 +66,10 @@ static void warn_of_promises(const struct settings *settings, struct node *node)
 		log_warning("reports_drawn_unfenced", "meaning",
 		            "without the kernel's Landlock the process that draws reports may read what "
 		            "this user may read");
+	if (settings->http_check_size > 0 && !confine_knows_files())
+		log_warning("files_not_checked", "meaning",
+		            "without the kernel's Landlock /verify takes no files: the process that checks "
+		            "them could read what this user may read");
 	if (strncmp(settings->service_public_url, "http://", 7) == 0)
 		log_warning("public_url_without_tls", "url", settings->service_public_url);
 }

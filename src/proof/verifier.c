@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -65,10 +66,10 @@ int verifier_check(int file, struct slice roots_pem, struct buf *out, struct err
 	if (!result)
 		result = child_run(
 			&(struct child){
-				files.program, words, {file, files.result, files.roots}, VERIFIER_SECONDS * 1000},
+				files.program, words, {file, files.result, files.roots}, VERIFIER_TIMEOUT_S * 1000},
 			error);
 	if (result == CHILD_FAILED)
-		result = error_cause(error, ERR_UNAVAILABLE, "the verifier could not run");
+		result = error_set(error, ERR_TOO_LARGE, MSG_HTTP_CHECK_BOUNDS, NULL);
 	return result ? result : take_result(files.result, out, error);
 }
 
@@ -133,8 +134,11 @@ static int confine(struct error *error)
 	int result = child_bound(&(struct child_bounds){"verifier", VERIFIER_SECONDS,
 	                                                VERIFIER_RESULT_MAX, VERIFIER_MEMORY_MAX},
 	                         error);
+	(void)setpriority(PRIO_PROCESS, 0, 10);
 	if (!result)
 		result = confine_files(NULL, 0, &confined, error);
+	if (!result && !confined)
+		result = ERR_REFUSED;
 	return result
 	           ? result
 	           : confine_calls(reading_calls, sizeof reading_calls / sizeof *reading_calls, error);
@@ -148,7 +152,7 @@ void verifier_run(void)
 	int result = read_roots(&roots);
 	if (!result)
 		result = confine(&error);
-	if (!result)
-		result = check(&roots);
-	_exit(result ? 1 : 0);
+	if (result)
+		abort(); /* no fault of the file's */
+	_exit(check(&roots) ? 1 : 0);
 }

@@ -10,14 +10,16 @@
 #include "base/error.h"
 
 #define VERIFIER_NAME "constancia-verifier"
-#define VERIFIER_SECONDS 12
+#define VERIFIER_SECONDS 10 /* of a processor */
+#define VERIFIER_TIMEOUT_S 13
 #define VERIFIER_MEMORY_MAX ((size_t)512 << 20) /* address space */
 #define VERIFIER_RESULT_MAX ((size_t)2 << 20)
 
 /* Checks the open regular file, from its beginning, against roots (PEM; may be empty), and appends
  * what verify_print writes as JSON: by a process that may have been taken over by what it read, so
- * that only its form can be relied on. ERR_UNAVAILABLE with the cause when it crashed, or came to
- * one of its bounds; ERR_NO_MEMORY. Waits; any thread may call. */
+ * that only its form can be relied on. ERR_TOO_LARGE when it came to a bound of processor time or
+ * memory, as it would again; ERR_UNAVAILABLE with the cause when it crashed, did not end in time or
+ * could not be confined to that file; ERR_NO_MEMORY. Waits; any thread may call. */
 int verifier_check(int file, struct slice roots_pem, struct buf *out, struct error *error)
 	MUST_CHECK;
 /* The process. */

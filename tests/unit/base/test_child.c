@@ -65,6 +65,7 @@ static void bounds_are_kept(void **state)
 	assert_string_equal(said, CHILD_BOUNDS_MEMORY ? "dumpable 0 memory 0" : "dumpable 0 memory 1");
 	assert_int_equal(run("writes", 20000, said, sizeof said, &error), ERR_UNAVAILABLE);
 	assert_non_null(strstr(error.cause, "signal 25"));
+	assert_int_equal(run("spins", 60000, said, sizeof said, &error), CHILD_FAILED);
 }
 
 static void only_named_places_are_read(void **state)
@@ -101,6 +102,16 @@ static int bounded(bool writes)
 	return 0;
 }
 
+static int spin(void)
+{
+	struct error error;
+	if (child_bound(&(struct child_bounds){"spins", 1, 1000, 0}, &error))
+		raise(SIGKILL);
+	for (volatile bool on = true; on;)
+		continue;
+	return 0;
+}
+
 static int confined(void)
 {
 	static const struct confine_place places[] = {{"/etc/hostname", false}, {"/nowhere", true}};
@@ -132,6 +143,8 @@ static int be_child(const char *part)
 		return dprintf(1, "files %d variables %zu", open_files(), variables) < 0;
 	if (strcmp(part, "bounded") == 0 || strcmp(part, "writes") == 0)
 		return bounded(part[0] == 'w');
+	if (strcmp(part, "spins") == 0)
+		return spin();
 	if (strcmp(part, "confined") == 0)
 		return confined();
 	return 1;

@@ -5,10 +5,13 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <errno.h>
 #include <fcntl.h>
+#include <seccomp.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/confine.h"
@@ -83,11 +86,38 @@ static void it_opens_no_file_of_the_disk(void **state)
 	assert_non_null(strstr(said.data, "cannot be opened: Permission denied"));
 }
 
+/* Without what fences files it would read any of ours: it does not begin. */
+static void it_needs_its_fence(void **state)
+{
+	struct error error = {0};
+	BUF_AUTO struct buf said;
+	int status;
+	buf_init(&said, VERIFIER_RESULT_MAX);
+	pid_t id = fork();
+	assert_true(id >= 0);
+	if (id == 0) {
+		DESCRIPTOR_AUTO int file = memfd_create("file", MFD_CLOEXEC);
+		scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
+		if (!filter ||
+		    seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(landlock_create_ruleset),
+		                     0) != 0 ||
+		    seccomp_load(filter) != 0 || confine_knows_files() ||
+		    file_write_all(file, buf_slice(&content)) == false)
+			_exit(2);
+		_exit(verifier_check(file, fixture.roots.signers, &said, &error) == ERR_UNAVAILABLE ? 0
+		                                                                                    : 1);
+	}
+	assert_int_equal(waitpid(id, &status, 0), id);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(it_says_what_the_verifier_says),
 		cmocka_unit_test(it_opens_no_file_of_the_disk),
+		cmocka_unit_test(it_needs_its_fence),
 	};
 	if (argc > 0 && strcmp(argv[0], VERIFIER_NAME) == 0)
 		verifier_run();
