@@ -59,12 +59,22 @@ void answer_header(struct exchange *exchange, const char *name, const char *valu
 	}
 }
 
-/* What is wrong with the clock the log says once, when it begins. */
+/* For people: a path whose pages they open answers them so whatever the method. */
+static bool is_page(const struct exchange *exchange)
+{
+	const struct operation *operation = exchange->operation;
+	if (!operation && exchange->route)
+		operation = exchange->route->operations[METHOD_GET];
+	return operation && operation->page && !header_prefers_json(exchange->head.accept);
+}
+
+/* What is wrong with the clock the log says once, when it begins; that strangers hand in more files
+ * than can be checked is nothing that failed. */
 static void log_incident(const struct exchange *exchange, int code, const char *incident_id)
 {
 	const char *cause = exchange->error.cause;
-	log_write(code == ERR_CLOCK ? LOG_INFO : LOG_ERROR, "request_failed", "incident_id",
-	          incident_id, "request_id", exchange->request_id, "route",
+	log_write(code == ERR_CLOCK || code == ERR_BUSY ? LOG_INFO : LOG_ERROR, "request_failed",
+	          "incident_id", incident_id, "request_id", exchange->request_id, "route",
 	          exchange->route ? exchange->route->pattern : NULL, "code", error_code_text(code),
 	          "key_id", exchange->key_known ? exchange->key.key_id : NULL, "cause",
 	          *cause ? cause : error_message(&exchange->error, LANGUAGE_ENGLISH), NULL);
@@ -97,8 +107,7 @@ void answer_error(struct exchange *exchange, int code)
 	json_text(&writer, "doc_url", doc_url);
 	json_text(&writer, "incident_id", *incident_id ? incident_id : NULL);
 	json_end_object(&writer);
-	bool as_page = exchange->operation && exchange->operation->page &&
-	               !header_prefers_json(exchange->head.accept);
+	bool as_page = is_page(exchange);
 	if (as_page && !buf_check(&exchange->out))
 		html_error(exchange, status);
 	/* What cannot even be said is a fault of ours. */

@@ -21,6 +21,11 @@ static int64_t share_for(const struct exchange *exchange, uint64_t size)
 	return share > (int64_t)BODY_HELD_MAX ? share : (int64_t)BODY_HELD_MAX;
 }
 
+size_t body_largest(const struct exchange *exchange)
+{
+	return (size_t)share_for(exchange, SIZE_MAX);
+}
+
 static int refuse(struct exchange *exchange, struct error *error)
 {
 	atomic_fetch_add(&exchange->server->metrics.body_memory_refused, 1);

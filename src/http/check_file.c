@@ -1,10 +1,15 @@
 /* POST /verify: a report or an archive that anybody hands in, checked in full. It is held in
- * memory, counted as any body is, by a worker given to a process of its own, and then forgotten. */
+ * memory, counted as any body is, by a worker given to a process of its own, and then forgotten.
+ *
+ * However slowly files come, they keep nobody out: an address sends one at a time; when all that
+ * come hold what there is for them, the one that began first gives way; and a turn to be checked
+ * is for a file that is whole. */
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/confine.h"
 #include "base/file.h"
 #include "http/check_html.h"
 #include "http/header.h"
@@ -13,46 +18,135 @@
 
 #define MIB ((size_t)1024 * 1024)
 #define FORM_SLACK ((size_t)64 * 1024) /* what a form may have beside the file */
-#define CHECKS_MAX 4                   /* that come, wait or are under way */
-#define CHECKS_OF_ADDRESS 1
+#define CHECKS_MAX 4                   /* that wait or are under way */
+#define CHECKS_OF_ADDRESS 1            /* that come, wait or are under way */
+#define MEMORY_PART 2                  /* of http.body_memory, for all of them */
 
 struct checked_file {
 	struct exchange *exchange;
 	struct multipart multipart;
 	uint64_t owner; /* who has one more in the server's checks */
+	bool has_turn;
+	bool comes; /* then it is in the loop's list */
+	struct checked_file *earlier, *later;
 	int file;
 	size_t size, limit;
+	size_t counted; /* in the server's check_bytes */
 	struct digest_stream *digest;
 	struct sha256 sha256;
 	bool seen;
 };
 
-/* ---- how many ---- */
-
-static int take_turn(struct http_server *server, uint64_t owner, struct error *error)
+size_t check_size_max(const struct exchange *exchange)
 {
-	pthread_mutex_lock(&server->bodies_lock);
-	int result = server->check_count < CHECKS_MAX
-	                 ? share_take(server->checks, owner, 1, CHECKS_OF_ADDRESS)
-	                 : ERR_UNAVAILABLE;
-	server->check_count += !result;
-	pthread_mutex_unlock(&server->bodies_lock);
-	return result ? error_cause(error, result, "too many files are being checked") : 0;
+	size_t setting = (size_t)exchange->service->settings->http_check_size * MIB;
+	size_t memory = body_largest(exchange);
+	if (!confine_knows_files()) /* whoever takes the verifier over could read our keys */
+		return 0;
+	return setting < memory ? setting : memory;
 }
 
-static void give_turn(struct http_server *server, uint64_t owner)
+/* ---- how many ---- */
+
+static int busy(struct exchange *exchange, struct error *error)
 {
+	atomic_fetch_add(&exchange->server->metrics.checks_refused, 1);
+	return error_cause(error, ERR_BUSY, "too many files come, or wait, to be checked");
+}
+
+static int begin_coming(struct exchange *exchange, uint64_t owner, struct error *error)
+{
+	struct http_server *server = exchange->server;
 	pthread_mutex_lock(&server->bodies_lock);
-	share_give(server->checks, owner, 1);
-	server->check_count--;
+	int result = share_take(server->checks, owner, 1, CHECKS_OF_ADDRESS);
 	pthread_mutex_unlock(&server->bodies_lock);
+	if (result != ERR_RATE_LIMITED)
+		return result;
+	atomic_fetch_add(&server->metrics.checks_refused, 1);
+	return error_set(error, result, MSG_HTTP_ADDRESS_CHECK, NULL);
+}
+
+static void link_coming(struct checked_file *file)
+{
+	struct checked_file **list = &file->exchange->loop->coming;
+	file->comes = true;
+	file->earlier = *list;
+	if (*list)
+		(*list)->later = file;
+	*list = file;
+}
+
+static void end_coming(struct checked_file *file)
+{
+	if (!file->comes)
+		return;
+	*(file->later ? &file->later->earlier : &file->exchange->loop->coming) = file->earlier;
+	if (file->earlier)
+		file->earlier->later = file->later;
+	file->comes = false;
+}
+
+static int take_turn(struct checked_file *file, struct error *error)
+{
+	struct http_server *server = file->exchange->server;
+	pthread_mutex_lock(&server->bodies_lock);
+	file->has_turn = server->check_count < CHECKS_MAX;
+	server->check_count += file->has_turn;
+	pthread_mutex_unlock(&server->bodies_lock);
+	return file->has_turn ? 0 : busy(file->exchange, error);
+}
+
+static void give_back(struct checked_file *file)
+{
+	struct http_server *server = file->exchange->server;
+	pthread_mutex_lock(&server->bodies_lock);
+	share_give(server->checks, file->owner, 1);
+	server->check_count -= file->has_turn;
+	server->check_bytes -= file->counted;
+	pthread_mutex_unlock(&server->bodies_lock);
+}
+
+/* `more` bytes for it, of what there is for all. */
+static bool take_room(struct checked_file *file, size_t more)
+{
+	struct http_server *server = file->exchange->server;
+	size_t all = (size_t)server->service->settings->http_body_memory * MIB / MEMORY_PART;
+	pthread_mutex_lock(&server->bodies_lock);
+	bool fits = server->check_bytes + more <= all;
+	if (fits) {
+		server->check_bytes += more;
+		file->counted += more;
+	}
+	pthread_mutex_unlock(&server->bodies_lock);
+	return fits;
+}
+
+static struct checked_file *first_coming(struct loop *loop)
+{
+	struct checked_file *first = loop->coming;
+	while (first && first->earlier)
+		first = first->earlier;
+	return first;
+}
+
+static int make_room(struct checked_file *file, size_t more, struct error *error)
+{
+	while (!take_room(file, more)) {
+		struct checked_file *first = first_coming(file->exchange->loop);
+		if (first == file)
+			return busy(file->exchange, error);
+		(void)busy(first->exchange, &first->exchange->error);
+		request_refuse(first->exchange, ERR_BUSY);
+	}
+	return 0;
 }
 
 void checked_file_free(struct checked_file *file)
 {
 	if (!file)
 		return;
-	give_turn(file->exchange->server, file->owner);
+	end_coming(file);
+	give_back(file);
 	descriptor_close(&file->file);
 	digest_cancel(file->digest);
 	free(file);
@@ -81,6 +175,9 @@ static int part_data(void *context, struct slice data, struct error *error)
 	struct checked_file *file = context;
 	if (data.size > file->limit - file->size)
 		return error_set(error, ERR_TOO_LARGE, MSG_NONE, NULL);
+	int result = make_room(file, data.size, error);
+	if (result)
+		return result;
 	file->size += data.size;
 	digest_add(file->digest, data.data, data.size);
 	return file_write_all(file->file, data)
@@ -105,7 +202,7 @@ static struct checked_file *checked_file_new(struct exchange *exchange, uint64_t
 		.exchange = exchange,
 		.owner = owner,
 		.file = memfd_create("checked", MFD_CLOEXEC | MFD_ALLOW_SEALING),
-		.limit = (size_t)exchange->service->settings->http_check_size * MIB,
+		.limit = check_size_max(exchange),
 		.digest = digest_begin(),
 	};
 	return file;
@@ -114,13 +211,18 @@ static struct checked_file *checked_file_new(struct exchange *exchange, uint64_t
 static int begin_file(struct exchange *exchange, struct error *error)
 {
 	uint64_t owner = guard_owner_id(exchange);
-	int result = take_turn(exchange->server, owner, error);
+	int result = begin_coming(exchange, owner, error);
 	if (result)
 		return result;
 	exchange->checked = checked_file_new(exchange, owner);
-	if (!exchange->checked)
-		give_turn(exchange->server, owner);
-	if (!exchange->checked || exchange->checked->file < 0 || !exchange->checked->digest)
+	if (!exchange->checked) {
+		pthread_mutex_lock(&exchange->server->bodies_lock);
+		share_give(exchange->server->checks, owner, 1);
+		pthread_mutex_unlock(&exchange->server->bodies_lock);
+		return error_set(error, ERR_NO_MEMORY, MSG_NONE, NULL);
+	}
+	link_coming(exchange->checked);
+	if (exchange->checked->file < 0 || !exchange->checked->digest)
 		return error_set(error, ERR_NO_MEMORY, MSG_NONE, NULL);
 	struct multipart_sink sink = {part_begin, part_data, part_end, exchange->checked};
 	return multipart_begin(&exchange->checked->multipart, exchange->head.content_type,
@@ -130,10 +232,10 @@ static int begin_file(struct exchange *exchange, struct error *error)
 static int begin(struct exchange *exchange, struct error *error)
 {
 	struct slice type = exchange->head.content_type;
-	size_t size_mib = (size_t)exchange->service->settings->http_check_size;
-	if (size_mib == 0)
+	size_t size_max = check_size_max(exchange);
+	if (size_max == 0)
 		return error_set(error, ERR_METHOD, MSG_NONE, NULL);
-	exchange->body_limit = size_mib * MIB + FORM_SLACK;
+	exchange->body_limit = size_max + FORM_SLACK;
 	if (!type.data || !header_media_type_is(type, "multipart/form-data"))
 		return error_set(error, ERR_VALIDATION, MSG_HTTP_CONTENT_TYPE, "multipart/form-data", NULL);
 	if (exchange->head.content_length > exchange->body_limit)
@@ -145,6 +247,31 @@ static int data(struct exchange *exchange, struct slice part, struct error *erro
 {
 	int result = multipart_feed(&exchange->checked->multipart, part, error);
 	return result ? result : body_count(exchange, error);
+}
+
+/* It is whole: now it may wait for its check. */
+static int end(struct exchange *exchange, struct error *error)
+{
+	struct checked_file *file = exchange->checked;
+	int result = multipart_end(&file->multipart, error);
+	if (!result && file->size == 0)
+		result = error_set(error, ERR_VALIDATION, MSG_FIELD_REQUIRED, "file", NULL);
+	end_coming(file);
+	return result ? result : take_turn(file, error);
+}
+
+static bool finish(struct exchange *exchange)
+{
+	int result = end(exchange, &exchange->error);
+	if (!result) {
+		work_submit(exchange);
+		return false;
+	}
+	answer_error(exchange, result);
+	checked_file_free(exchange->checked);
+	exchange->checked = NULL;
+	body_release(exchange);
+	return true;
 }
 
 /* ---- the check ---- */
@@ -202,11 +329,7 @@ static int take_file(struct exchange *exchange, struct error *error)
 	struct json *found, *told;
 	buf_init(&issued, OUT_MAX);
 	buf_init(&checked, OUT_MAX);
-	int result = multipart_end(&file->multipart, error);
-	if (!result && file->size == 0)
-		result = error_set(error, ERR_VALIDATION, MSG_FIELD_REQUIRED, "file", NULL);
-	if (!result)
-		result = look_up(exchange, &issued, &found, error);
+	int result = look_up(exchange, &issued, &found, error);
 	if (!result)
 		result = check(exchange, &checked, &told, error);
 	if (result)
@@ -226,5 +349,6 @@ const struct operation operation_check_file = {
 	.checks = true,
 	.begin = begin,
 	.data = data,
+	.finish = finish,
 	.work = take_file,
 };

@@ -5,7 +5,7 @@
 #include "http/html.h"
 #include "http/internal.h"
 
-enum kind { KIND_ARCHIVE, KIND_REPORT, KIND_PART, KIND_OTHER };
+enum kind { KIND_ARCHIVE, KIND_REPORT, KIND_PART, KIND_RECORD, KIND_OTHER };
 
 enum verdict { VERDICT_VALID, VERDICT_NOT_VALID, VERDICT_NOT_CHECKED };
 
@@ -65,10 +65,11 @@ static struct view look(const struct check_outcome *outcome, enum language langu
 	struct view view = {
 		.outcome = outcome,
 		.language = language,
-		.kind = count(checked, "reports") > 0 ? KIND_REPORT
-	            : count(checked, "parts") > 0 ? KIND_PART
-	            : count(checked, "files") > 0 ? KIND_ARCHIVE
-	                                          : KIND_OTHER,
+		.kind = count(checked, "reports") > 0            ? KIND_REPORT
+	            : count(checked, "parts") > 0            ? KIND_PART
+	            : count(checked, "files") > 0            ? KIND_ARCHIVE
+	            : count(checked, "evidence_records") > 0 ? KIND_RECORD
+	                                                     : KIND_OTHER,
 		.verdict = is_true(checked, "valid")             ? VERDICT_VALID
 	               : is_true(checked, "could_not_check") ? VERDICT_NOT_CHECKED
 	                                                     : VERDICT_NOT_VALID,
@@ -103,15 +104,22 @@ static const char *explanation(const struct view *view)
 	switch (view->verdict) {
 	case VERDICT_VALID:
 		return TEXT(language,
-		            "Every signature, timestamp and digest in it was checked, and nothing was "
-		            "changed since it was signed.",
-		            "Se ha comprobado cada firma, sello de tiempo y resumen que contiene, y nada "
-		            "ha cambiado desde que se firmó.");
+		            "Every signature, timestamp and digest in it was checked, and nothing that is "
+		            "signed was changed.",
+		            "Se ha comprobado cada firma, sello de tiempo y resumen que contiene, y no ha "
+		            "cambiado nada de lo firmado.");
 	case VERDICT_NOT_VALID:
 		return TEXT(language, "What is wrong stands below. It attests nothing: do not rely on it.",
 		            "Lo que falla figura más abajo. No acredita nada: no se fíe de él.");
 	case VERDICT_NOT_CHECKED: break;
 	}
+	if (view->kind == KIND_RECORD)
+		return TEXT(
+			language,
+			"It is an evidence record, which needs the files that it covers: <code>constancia "
+			"verify</code> checks them together, on your own machine.",
+			"Es un registro de evidencias, que necesita los ficheros que cubre: "
+			"<code>constancia verify</code> los comprueba juntos, en su propia máquina.");
 	return TEXT(language, "Why stands below. By itself it attests nothing.",
 	            "El motivo figura más abajo. Por sí solo no acredita nada.");
 }
@@ -134,6 +142,13 @@ static void verdict_section(struct buf *out, const struct view *view)
 	                      "Este servicio emitió exactamente este fichero")
 	               : TEXT(language, "This service has no record of having issued this file",
 	                      "A este servicio no le consta haber emitido este fichero"));
+	if (!view->outcome->issued && view->verdict == VERDICT_VALID)
+		buf_printf(out, "<p>%s</p>\n",
+		           TEXT(language,
+		                "Its signature holds all the same. Either another service issued it, or "
+		                "something in it that is not signed is not as it was issued.",
+		                "Aun así, su firma es correcta. O lo emitió otro servicio, o algo que no "
+		                "está firmado en él no es como se emitió."));
 	if (view->outcome->issued)
 		html_issued(out, language, view->outcome->issued, digest);
 	else
@@ -146,6 +161,17 @@ static void verdict_section(struct buf *out, const struct view *view)
 static void point(struct buf *out, const char *text)
 {
 	buf_printf(out, "<li>%s</li>\n", text);
+}
+
+static void unchanged(struct buf *out, const struct view *view)
+{
+	enum language language = view->language;
+	if (view->outcome->issued)
+		point(out, TEXT(language, "That this is, byte for byte, the file that was issued.",
+		                "Que este es, byte a byte, el fichero que se emitió."));
+	else
+		point(out, TEXT(language, "That nothing that is signed was changed.",
+		                "Que no ha cambiado nada de lo firmado."));
 }
 
 static void attested_by_archive(struct buf *out, const struct view *view)
@@ -169,15 +195,13 @@ static void attested_by_archive(struct buf *out, const struct view *view)
 		                "named below.",
 		                "Que cada una existía antes del sello de tiempo que la cubre, de la "
 		                "autoridad que se nombra abajo."));
-	point(out, TEXT(language, "That nothing of it was changed since: not a single character.",
-	                "Que nada ha cambiado desde entonces: ni un solo carácter."));
+	unchanged(out, view);
 }
 
 static void attested_by_report(struct buf *out, const struct view *view)
 {
 	enum language language = view->language;
-	point(out, TEXT(language, "That this report is, byte for byte, the one that was signed.",
-	                "Que este informe es, byte a byte, el que se firmó."));
+	unchanged(out, view);
 	if (view->timestamps > 0)
 		point(out, TEXT(language,
 		                "That it existed before the timestamp over its signature, by the authority "

@@ -154,7 +154,8 @@ uint64_t guard_owner_id(const struct exchange *exchange)
 
 static int rate_refusal(const struct exchange *exchange, struct error *error)
 {
-	error_set(error, ERR_RATE_LIMITED, MSG_NONE, NULL);
+	error_set(error, ERR_RATE_LIMITED, exchange->key_known ? MSG_NONE : MSG_HTTP_ADDRESS_RATE,
+	          NULL);
 	error->retry_after_seconds = (int)exchange->rate.retry_after_seconds;
 	return ERR_RATE_LIMITED;
 }

@@ -6,6 +6,8 @@
 #include "http/internal.h"
 #include "service/settings.h"
 
+#define MIB ((size_t)1024 * 1024)
+
 #define CODE_MAX 64
 
 static const char policy[] =
@@ -85,8 +87,9 @@ static void code_form(struct buf *out, enum language language)
 		CODE_MAX, TEXT(language, "Look it up", "Buscarlo"));
 }
 
-static void check_form(struct buf *out, enum language language, int64_t size_mib)
+static void check_form(struct buf *out, enum language language, size_t size_max)
 {
+	bool small = size_max < MIB;
 	buf_printf(
 		out,
 		"<form action=\"/verify\" method=\"post\" enctype=\"multipart/form-data\">\n<h2>%s</h2>\n"
@@ -100,12 +103,12 @@ static void check_form(struct buf *out, enum language language, int64_t size_mib
 		out,
 		TEXT(language,
 	         "It is sent to this service, which checks every signature, timestamp and digest in "
-	         "it, and keeps nothing. At most %" PRId64 " MiB; larger ones <code>constancia "
+	         "it, and keeps nothing. At most %zu %s; larger ones <code>constancia "
 	         "verify</code> checks, on your own machine.",
 	         "Se envía a este servicio, que comprueba cada firma, sello de tiempo y resumen, y no "
-	         "guarda nada. Como mucho %" PRId64 " MiB; los mayores los comprueba "
+	         "guarda nada. Como mucho %zu %s; los mayores los comprueba "
 	         "<code>constancia verify</code>, en su propia máquina."),
-		size_mib);
+		small ? size_max / 1024 : size_max / MIB, small ? "KiB" : "MiB");
 	buf_printf(out, "</p>\n<button>%s</button>\n</form>\n",
 	           TEXT(language, "Check the file", "Comprobar el fichero"));
 }
@@ -140,11 +143,11 @@ static void digest_form(struct buf *out, enum language language)
 
 void html_forms(const struct exchange *exchange, struct buf *out)
 {
-	int64_t size_mib = exchange->service->settings->http_check_size;
+	size_t size_max = check_size_max(exchange);
 	buf_add_text(out, "<div class=\"forms\">\n");
 	code_form(out, exchange->language);
-	if (size_mib > 0)
-		check_form(out, exchange->language, size_mib);
+	if (size_max > 0)
+		check_form(out, exchange->language, size_max);
 	digest_form(out, exchange->language);
 	buf_add_text(out, "</div>\n");
 }

@@ -39,6 +39,7 @@ struct http_server {
 	struct shares *bodies; /* what is held of them, by whose they are */
 	struct shares *checks; /* files that come to be checked, or are; under bodies_lock */
 	int check_count;
+	size_t check_bytes; /* that they hold; under bodies_lock */
 	pthread_mutex_t bodies_lock;
 	struct worker_pool *workers;
 	struct worker_pool *content_workers;
@@ -89,6 +90,8 @@ int body_count(struct exchange *exchange, struct error *error) MUST_CHECK;
 void body_release(struct exchange *exchange);
 /* Appends to the body, and counts. */
 int body_collect(struct exchange *exchange, struct slice part, struct error *error) MUST_CHECK;
+/* The largest body that may be held as one, however much others hold. */
+size_t body_largest(const struct exchange *exchange);
 size_t upload_held(const struct upload *upload); /* NULL-safe */
 
 /* An answer in the middle of a request's body, which is of no use any more. */
@@ -102,6 +105,8 @@ void object_discard(struct http_server *server, const char name[CONTENT_NAME_MAX
 void upload_free(struct upload *upload); /* NULL-safe */
 
 /* ---- check_file.c ---- */
+/* Bytes of the largest file that is checked; 0: none is. */
+size_t check_size_max(const struct exchange *exchange);
 size_t checked_file_held(const struct checked_file *file); /* NULL-safe */
 void checked_file_free(struct checked_file *file);         /* NULL-safe */
 

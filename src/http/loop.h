@@ -21,6 +21,7 @@ struct key_lookup;
 struct object_stream;
 struct route;
 struct worker_pool;
+struct checked_file;
 
 /* What another thread gives back to the loop. */
 struct loop_item {
@@ -46,6 +47,7 @@ struct loop {
 	_Atomic(struct loop_item *) given;
 	_Atomic int giving; /* threads that are about to wake the loop, which lives until then */
 	struct object_stream *streams; /* suspended between two pieces of an object */
+	struct checked_file *coming;   /* files to be checked, the last that began first */
 	struct key_lookup *lookups;    /* under way */
 	unsigned lookup_count;
 	_Atomic int command;

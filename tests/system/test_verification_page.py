@@ -2,6 +2,7 @@
 
 import http.client
 import io
+import json
 import pathlib
 import re
 import threading
@@ -10,7 +11,7 @@ import zipfile
 
 import pytest
 
-from client import Client, form
+from client import Client, eventually, form
 
 JSON = {"Accept": "application/json"}
 HTML = {"Accept": "text/html"}
@@ -259,6 +260,102 @@ def test_an_address_has_one_file_checked_at_a_time_and_few_in_a_second(start, fi
     answers = [check(Client(service), b"x").status for _ in range(12)]
     assert 429 in answers and set(answers) <= {200, 429}
     assert Client(service).get("/verify", headers=HTML).status == 200
+
+
+def begin_check(service, content, address, last=1000):
+    """A file of which the end does not come, from an address behind the proxy."""
+    content_type, body = form(("file", content, "a.zip"))
+    slow = http.client.HTTPConnection("127.0.0.1", service.port, timeout=60)
+    slow.putrequest("POST", "/verify")
+    for name, value in (("Content-Type", content_type), ("Accept", "application/json"),
+                        ("X-Forwarded-For", address), ("Content-Length", str(len(body)))):
+        slow.putheader(name, value)
+    slow.endheaders()
+    slow.send(body[:-last])
+    return slow, body[-last:]
+
+
+def test_slow_files_close_the_page_to_nobody(start, files):
+    """However many come: a turn is for a file that is whole."""
+    service = start(service__trusted_proxies="127.0.0.1/32")
+    archive = files["live"]["archive"]
+    slow = [begin_check(service, archive, f"192.0.2.{i + 1}") for i in range(12)]
+    check(Client(service), archive, {**JSON, "X-Forwarded-For": "192.0.2.100"}).expect(200)
+    for connection, rest in slow[:2]:
+        connection.send(rest)
+        assert connection.getresponse().status == 200
+
+
+def test_of_slow_files_that_hold_much_the_first_gives_way(start, files):
+    service = start(service__trusted_proxies="127.0.0.1/32", http__body_memory=16)
+    large = bytes(3 * 1024 * 1024)
+    slow = [begin_check(service, large, f"192.0.2.{i + 1}") for i in range(4)]
+    check(Client(service), files["live"]["archive"],
+          {**JSON, "X-Forwarded-For": "192.0.2.100"}).expect(200)
+    connection, rest = slow[0]
+    connection.send(rest)
+    answer = connection.getresponse()
+    told = json.loads(answer.read())
+    assert answer.status == 503 and answer.headers["Retry-After"]
+    assert told["code"] == "temporarily_unavailable" and told["incident_id"]
+    assert "being checked" in told["message"]
+    connection, rest = slow[-1]
+    connection.send(rest)
+    assert connection.getresponse().status == 200
+    assert service.metric("http_checks_refused_total") > 0
+    refused = service.logged(lambda line: line["event"] == "request_failed")
+    assert refused and all(line["level"] == "info" for line in refused)
+
+
+def test_a_page_with_little_memory_says_what_it_takes(start):
+    """Not 503, after which the same would happen again."""
+    service = start(http__body_memory=16)
+    text = words(Client(service).get("/verify", headers=HTML).expect(200))
+    assert "At most 3 MiB" in text
+    assert check(Client(service), bytes(8 * 1024 * 1024)).status == 413
+
+
+def test_a_refusal_by_address_does_not_speak_of_a_key(start):
+    service = start(rate__live=50)
+    refused = [answer for answer in (check(Client(service), b"x") for _ in range(12))
+               if answer.status == 429]
+    assert refused and "key" not in refused[0].json["message"]
+    assert "address" in refused[0].json["message"]
+
+
+def test_another_method_is_refused_with_a_page(service, anyone):
+    page = anyone.call("OPTIONS", "/verify", headers=HTML)
+    assert page.status == 405 and page.headers.get_content_type() == "text/html"
+    assert page.headers["Allow"] == "GET, HEAD, POST" and 'role="alert"' in page.body.decode()
+    anyone.call("OPTIONS", "/verify", headers=JSON).expect(405, "validation_error")
+
+
+def test_a_file_whose_signature_holds_may_still_differ_from_what_was_issued(files, anyone):
+    """Of a report the revisions behind the signature, which it does not cover."""
+    report = files["live"]["report"]
+    first, size, second, rest = map(int, re.search(
+        rb"/ByteRange\s*\[\s*(\d+)\s+(\d+)\s+(\d+)\s+(\d+)\s*\]", report).groups())
+    signed = report[:second + rest]
+    assert len(signed) < len(report)
+    told = check(anyone, signed).expect(200).json
+    assert told["issued"] is None and told["verification"]["valid"]
+    text = words(check(anyone, signed, HTML).expect(200))
+    assert "has no record of having issued this file" in text
+    assert "Its signature holds all the same." in text
+    assert "nothing that is signed was changed" in text and "byte for byte" not in text
+    text = words(check(anyone, report, HTML).expect(200))
+    assert "byte for byte, the file that was issued" in text and "holds all the same" not in text
+
+
+def test_an_evidence_record_needs_what_it_covers(issued, anyone):
+    certification = issued.records["live"]["certification_id"]
+    url = f"/v1/certifications/{certification}/evidence-record"
+    record = eventually(lambda: (answer := issued.live.get(url)).status == 200 and answer.body,
+                        "there is an evidence record")
+    told = check(anyone, record).expect(200).json["verification"]
+    assert told["could_not_check"] and told["checked"]["evidence_records"] == 1
+    text = words(check(anyone, record, HTML).expect(200))
+    assert "It is an evidence record, which needs the files that it covers" in text
 
 
 def test_hostile_files_do_not_disturb_the_service(service, files, anyone, channel):
