@@ -96,7 +96,7 @@ static void write_evidence_record(const struct service *service,
 	snprintf(url, sizeof url, "%s/v1/certifications/%s/evidence-record",
 	         service->settings->service_public_url, certification->certification_id);
 	json_text(writer, "evidence_record_url", offer ? url : NULL);
-	if (offer)
+	if (offer && offer->has_digest)
 		json_hex(writer, "evidence_record_sha256", offer->sha256.bytes, SHA256_SIZE);
 	else
 		json_null(writer, "evidence_record_sha256");
@@ -141,32 +141,34 @@ static void write_record(const struct service *service, const struct certificati
 }
 
 static int add_record(struct service *service, const struct certification *certification,
-                      enum language language, struct arena *arena, struct json_writer *writer,
-                      struct error *error)
+                      const struct evidence_offer *offer, enum language language,
+                      struct arena *arena, struct json_writer *writer, struct error *error)
 {
 	struct document *documents = NULL;
-	struct evidence_offer offer;
 	size_t count = 0;
-	int result = OK, offered = ERR_NOT_FOUND;
-	if (certification->status == CERTIFICATION_COMPLETED) {
-		BUF_AUTO struct buf record;
-		buf_init(&record, EVIDENCE_RECORD_MAX);
+	int result = OK;
+	if (certification->status == CERTIFICATION_COMPLETED)
 		result =
 			store_list_documents(service->store, certification->account,
 		                         certification->certification, arena, &documents, &count, error);
-		if (!result)
-			offered = certification_evidence_record(service, certification, &record, &offer, error);
-	}
-	/* One that cannot be put together keeps nobody from what was issued. */
-	if (!result && offered == ERR_CORRUPT)
-		log_error("evidence_record_damaged", "certification_id", certification->certification_id,
-		          "cause", error_reason(error, offered));
-	else if (!result && offered && offered != ERR_NOT_FOUND)
-		result = offered;
 	if (!result)
-		write_record(service, certification, documents, count, offered ? NULL : &offer, language,
+		write_record(service, certification, documents, count, offer, language,
 		             store_now_us(service->store), writer);
 	return result;
+}
+
+/* One that cannot be put together keeps nobody from what was issued. */
+static int find_offer(struct service *service, const struct certification *certification,
+                      struct evidence_offer *offer, bool *ret_found, struct error *error)
+{
+	BUF_AUTO struct buf record;
+	buf_init(&record, EVIDENCE_RECORD_MAX);
+	int result = certification_evidence_record(service, certification, &record, offer, error);
+	if (result == ERR_CORRUPT)
+		log_error("evidence_record_damaged", "certification_id", certification->certification_id,
+		          "cause", error_reason(error, result));
+	*ret_found = !result;
+	return result == ERR_NOT_FOUND || result == ERR_CORRUPT ? OK : result;
 }
 
 int certification_get_evidence_record(struct service *service, const struct key_identity *key,
@@ -320,7 +322,48 @@ int certification_get(struct service *service, const struct key_identity *key, s
 	int result = store_find_certification(service->store, key->account, key->chain, id, &arena,
 	                                      &certification, error);
 	struct json_writer writer = {.out = out};
-	return result ? result : add_record(service, &certification, language, &arena, &writer, error);
+	struct evidence_offer offer;
+	bool offered = false;
+	if (!result && certification.status == CERTIFICATION_COMPLETED)
+		result = find_offer(service, &certification, &offer, &offered, error);
+	return result ? result
+	              : add_record(service, &certification, offered ? &offer : NULL, language, &arena,
+	                           &writer, error);
+}
+
+/* Of a page, newest first. */
+static int list_offers(struct service *service, const struct key_identity *key,
+                       const struct certification *items, size_t count, struct arena *arena,
+                       struct evidence_offers *offers, struct error *error)
+{
+	int64_t first = 0, last = 0;
+	*offers = (struct evidence_offers){.room = count};
+	for (size_t i = 0; i < count; i++)
+		if (items[i].status == CERTIFICATION_COMPLETED) {
+			first = items[i].certification;
+			last = last ? last : first;
+		}
+	if (last == 0)
+		return OK;
+	offers->items = arena_alloc(arena, count * sizeof *offers->items);
+	return offers->items ? certification_list_offers(service, key->account, key->chain, first, last,
+	                                                 offers, error)
+	                     : ERR_NO_MEMORY;
+}
+
+/* The page's next one, if it is that of this certification. */
+static const struct evidence_offer *take_offer(struct evidence_offers *offers,
+                                               const struct certification *certification)
+{
+	while (offers->count > 0) {
+		const struct evidence_offer *offer = &offers->items[offers->count - 1];
+		if (offer->certification < certification->certification)
+			break;
+		offers->count--;
+		if (offer->certification == certification->certification)
+			return certification->status == CERTIFICATION_COMPLETED ? offer : NULL;
+	}
+	return NULL;
 }
 
 int certification_list(struct service *service, const struct key_identity *key, const char *status,
@@ -338,12 +381,16 @@ int certification_list(struct service *service, const struct key_identity *key, 
 	int result = store_list_certifications(service->store, key->account, key->chain,
 	                                       status ? (int)wanted : -1, before, limit, &arena, &items,
 	                                       &count, &more, error);
+	struct evidence_offers offers;
+	if (!result)
+		result = list_offers(service, key, items, count, &arena, &offers, error);
 	ARENA_AUTO struct arena documents;
 	arena_init(&documents, CERTIFY_MEMORY_MAX);
 	struct json_writer writer = {.out = out};
 	for (size_t i = 0; i < count && !result; i++) {
 		arena_reset(&documents);
-		result = add_record(service, &items[i], language, &documents, &writer, error);
+		result = add_record(service, &items[i], take_offer(&offers, &items[i]), language,
+		                    &documents, &writer, error);
 	}
 	if (result)
 		return result;

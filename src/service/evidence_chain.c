@@ -101,6 +101,12 @@ int64_t evidence_renew_at_us(const struct settings *settings, const struct token
 
 /* ---- certifications ---- */
 
+/* What it renewed by hash tree had ended before. */
+static bool came_too_late(int64_t stamped_at_us, const struct token_at_rest *before)
+{
+	return stamped_at_us > before->valid_until_us;
+}
+
 static int begin_chain(struct store *store, const struct evidence_chain_row *row,
                        struct certification_record *made, struct error *error)
 {
@@ -112,8 +118,7 @@ static int begin_chain(struct store *store, const struct evidence_chain_row *row
 	int result = store_get_archive_timestamp(store, row->stamp, &arena, &stamp, error);
 	if (result)
 		return result;
-	/* What a token that came too late renewed by hash tree had ended before. */
-	if (made->record && stamp.stamped_at_us > made->newest.valid_until_us)
+	if (made->record && came_too_late(stamp.stamped_at_us, &made->newest))
 		return ERR_REFUSED;
 	struct digest *group =
 		evidence_hashes_read(row->hashes, row->algorithm, &arena, &path.group_count);
@@ -171,6 +176,19 @@ int certification_record_load(struct store *store, int64_t account, int64_t cert
 	return result;
 }
 
+/* ---- what is offered ---- */
+
+static struct evidence_offer offer_of(const struct service *service, int64_t certification,
+                                      int64_t exists_since_us, const struct token_at_rest *newest)
+{
+	bool ended = newest->valid_until_us < clock_now_us();
+	return (struct evidence_offer){
+		.certification = certification,
+		.exists_since_us = exists_since_us,
+		.renew_at_us = ended ? TIME_NONE : evidence_renew_at_us(service->settings, newest),
+	};
+}
+
 int certification_evidence_record(struct service *service,
                                   const struct certification *certification, struct buf *out,
                                   struct evidence_offer *ret_offer, struct error *error)
@@ -183,13 +201,47 @@ int certification_evidence_record(struct service *service,
 	size_t before = out->size;
 	result = evidence_record_write(made.record, out);
 	evidence_record_free(made.record);
-	bool ended = made.newest.valid_until_us < clock_now_us();
-	if (!result)
-		*ret_offer = (struct evidence_offer){
-			.sha256 = sha256_of(out->data + before, out->size - before),
-			.exists_since_us = made.exists_since_us,
-			.renew_at_us =
-				ended ? TIME_NONE : evidence_renew_at_us(service->settings, &made.newest),
-		};
-	return result;
+	if (result)
+		return result;
+	*ret_offer =
+		offer_of(service, certification->certification, made.exists_since_us, &made.newest);
+	ret_offer->has_digest = true;
+	ret_offer->sha256 = sha256_of(out->data + before, out->size - before);
+	return OK;
+}
+
+struct listing {
+	const struct service *service;
+	struct evidence_offers *offers;
+	/* Of the last one. */
+	struct token_at_rest newest;
+	bool is_over;
+};
+
+static void list_chain(void *context, const struct evidence_chain_times *times)
+{
+	struct listing *listing = context;
+	struct evidence_offers *offers = listing->offers;
+	struct evidence_offer *last = offers->count ? &offers->items[offers->count - 1] : NULL;
+	bool goes_on = last && last->certification == times->certification;
+	if (!goes_on && offers->count == offers->room)
+		return;
+	listing->is_over =
+		goes_on && (listing->is_over || came_too_late(times->stamped_at_us, &listing->newest));
+	if (listing->is_over)
+		return;
+	listing->newest = times->newest;
+	if (!goes_on)
+		last = &offers->items[offers->count++];
+	*last = offer_of(listing->service, times->certification,
+	                 goes_on ? last->exists_since_us : times->stamped_at_us, &times->newest);
+}
+
+int certification_list_offers(struct service *service, int64_t account, int64_t chain,
+                              int64_t first, int64_t last, struct evidence_offers *offers,
+                              struct error *error)
+{
+	struct listing listing = {.service = service, .offers = offers};
+	return store_list_chain_times(service->store, account, chain, first, last, list_chain, &listing,
+	                              error);
 }

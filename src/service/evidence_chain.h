@@ -29,6 +29,8 @@ int certification_record_load(struct store *store, int64_t account, int64_t cert
 
 /* The same as it is handed out; its DER is appended. */
 struct evidence_offer {
+	int64_t certification;
+	bool has_digest; /* not in lists: it is that of the whole record */
 	struct sha256 sha256;
 	int64_t exists_since_us;
 	int64_t renew_at_us; /* TIME_NONE: no longer, since it ended before it was renewed */
@@ -37,6 +39,15 @@ struct certification;
 int certification_evidence_record(struct service *service,
                                   const struct certification *certification, struct buf *out,
                                   struct evidence_offer *ret_offer, struct error *error) MUST_CHECK;
+/* What is offered of those of a chain of events that are numbered first to last and have a record,
+ * in that order; no more of them than there is room for. No record is put together for that. */
+struct evidence_offers {
+	struct evidence_offer *items;
+	size_t room, count;
+};
+int certification_list_offers(struct service *service, int64_t account, int64_t chain,
+                              int64_t first, int64_t last, struct evidence_offers *offers,
+                              struct error *error) MUST_CHECK;
 
 /* When that token is to be renewed, by evidence.renew_before. */
 int64_t evidence_renew_at_us(const struct settings *settings, const struct token_at_rest *token);

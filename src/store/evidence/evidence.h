@@ -134,6 +134,20 @@ int store_list_evidence_chains(struct store *store, int64_t account, int64_t cer
                                struct arena *arena, struct evidence_chain_row **ret_chains,
                                size_t *ret_count, struct error *error) MUST_CHECK;
 
+/* From when to when a chain holds, of a certification's last record that has an archive timestamp:
+ * chains whose own one is there. */
+struct evidence_chain_times {
+	int64_t certification, chain;
+	int64_t stamped_at_us;       /* of its first archive timestamp */
+	struct token_at_rest newest; /* its last one; zeroed when that is not at rest */
+};
+/* Of those of a chain of events that are numbered first to last, in that order, by one statement
+ * however many they are. */
+int store_list_chain_times(struct store *store, int64_t account, int64_t chain, int64_t first,
+                           int64_t last,
+                           void (*each)(void *context, const struct evidence_chain_times *times),
+                           void *context, struct error *error) MUST_CHECK;
+
 /* ---- what an operator has to know ---- */
 
 struct evidence_state {

@@ -133,6 +133,18 @@ int __wrap_store_write_archive_timestamp(struct store *store, const struct archi
 	           : __real_store_write_archive_timestamp(store, stamp, blocks, ret_error);
 }
 
+static size_t evidence_queries;
+
+struct db_query *__real_db_query(struct db_connection *connection, const char *literal_sql);
+struct db_query *__wrap_db_query(struct db_connection *connection, const char *literal_sql);
+struct db_query *__wrap_db_query(struct db_connection *connection, const char *literal_sql)
+{
+	if (strstr(literal_sql, "evidence_chains") || strstr(literal_sql, "archive_timestamp") ||
+	    strstr(literal_sql, "tokens_at_rest"))
+		evidence_queries++;
+	return __real_db_query(connection, literal_sql);
+}
+
 /* ---- an office ---- */
 
 static int64_t year_us(double years)
@@ -342,6 +354,21 @@ static int judge_otherwise(struct slice der, const char *data, int64_t at_us)
 	return system(command) == 0 ? 0 : 1;
 }
 
+/* What a list says of it; false: nothing. */
+static bool find_in_list(const struct certification *certification, struct evidence_offer *ret)
+{
+	struct evidence_offer items[64];
+	struct evidence_offers offers = {.items = items, .room = 64};
+	error = (struct error){0};
+	assert_int_equal(certification_list_offers(&office.service, certification->account,
+	                                           certification->chain, certification->certification,
+	                                           certification->certification, &offers, &error),
+	                 OK);
+	assert_true(offers.count <= 1);
+	*ret = items[0];
+	return offers.count == 1;
+}
+
 static struct evidence_offer fetch(const struct certification *certification, struct buf *der)
 {
 	struct evidence_offer offer;
@@ -350,7 +377,12 @@ static struct evidence_offer fetch(const struct certification *certification, st
 	if (result)
 		fail_msg("no record: %s", error_reason(&error, result));
 	struct sha256 found = sha256_of(der->data, der->size);
-	assert_true(sha256_equal(&found, &offer.sha256));
+	assert_true(offer.has_digest && sha256_equal(&found, &offer.sha256));
+	struct evidence_offer listed;
+	assert_true(find_in_list(certification, &listed) && !listed.has_digest);
+	assert_int_equal(listed.certification, certification->certification);
+	assert_int_equal(listed.exists_since_us, offer.exists_since_us);
+	assert_int_equal(listed.renew_at_us, offer.renew_at_us);
 	return offer;
 }
 
@@ -380,6 +412,7 @@ static void expect_none(const struct certification *certification)
 	assert_int_equal(
 		certification_evidence_record(&office.service, certification, &der, &offer, &error),
 		ERR_NOT_FOUND);
+	assert_false(find_in_list(certification, &offer));
 }
 
 /* Of an event, whose record is the data; only its digest is known here. */
@@ -499,6 +532,52 @@ static void test_three_generations(void **state)
 	/* One row for each token, whatever leads to it. */
 	assert_int_equal(count_of("SELECT COUNT(*) FROM archive_timestamps"), 4);
 	assert_int_equal(count_of("SELECT COUNT(*) FROM tokens_at_rest WHERE lost_at IS NOT NULL"), 0);
+}
+
+static size_t count_in(struct slice text, const char *part)
+{
+	size_t count = 0;
+	for (const char *at = text.data;
+	     (at = memmem(at, (size_t)(text.data + text.size - at), part, strlen(part))); at++)
+		count++;
+	return count;
+}
+
+/* However many there are, and however often they were renewed. */
+static void a_list_asks_once_for_all_records(void **state)
+{
+	(void)state;
+	struct key_identity key = {.account = office.sample.account,
+	                           .channel = office.sample.channel,
+	                           .chain = office.sample.live_chain,
+	                           .key = 1,
+	                           .mode = MODE_LIVE};
+	bool more;
+	int64_t last;
+	seal_event();
+	for (int i = 0; i < 3; i++) {
+		BUF_AUTO struct buf out;
+		buf_init(&out, 1 << 20);
+		come(3.0 * i + 0.8);
+		current = (size_t)i;
+		for (int j = 0; j < 10; j++)
+			issue(10 * i + j);
+		expect_pass(1);
+		evidence_queries = 0;
+		assert_int_equal(certification_list(&office.service, &key, NULL, 500, 0, LANGUAGE_ENGLISH,
+		                                    &out, &more, &last, &error),
+		                 OK);
+		assert_int_equal(evidence_queries, 1);
+		size_t count = 10 * ((size_t)i + 1);
+		assert_int_equal(count_in(buf_slice(&out), "/evidence-record\""), count);
+		assert_int_equal(count_in(buf_slice(&out), "\"evidence_record_sha256\":null"), count);
+		assert_int_equal(count_in(buf_slice(&out), "\"evidence_record_renew_at\":\"20"), count);
+		evidence_queries = 0;
+		assert_int_equal(certification_list(&office.service, &key, "failed", 500, 0,
+		                                    LANGUAGE_ENGLISH, &out, &more, &last, &error),
+		                 OK);
+		assert_int_equal(evidence_queries, 0);
+	}
 }
 
 static void test_by_hash_tree(void **state)
@@ -743,6 +822,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_one_token_for_many, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_many_blocks, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_three_generations, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_list_asks_once_for_all_records, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_by_hash_tree, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_lost, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_second_token, set_up, tear_down),
