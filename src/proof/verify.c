@@ -283,6 +283,9 @@ static int verify_report(struct run *run, struct input *input)
 		verify_note_signature(run, input->path, "signature", &facts.signature, &paths.signature);
 	if (!result && facts.has_document_timestamp)
 		result = verify_note_timestamp(run, &facts.document_timestamp, buf_slice(&paths.timestamp));
+	if (!result && !facts.has_document_timestamp)
+		result = verify_note_unvalidated(run, input->path, "signature", &facts.signature,
+		                                 &paths.signature);
 	struct reached reached = {
 		.level = facts.level,
 		.issued_us = facts.signature.has_timestamp ? facts.signature.timestamp.gen_time_us

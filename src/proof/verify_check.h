@@ -187,6 +187,12 @@ int verify_signature(struct slice cms, const struct sha256 *signed_digest,
                      struct cms_facts *ret_facts, enum level *ret_level, struct error *error)
 	MUST_CHECK;
 
+/* Of a valid signature of level T: warns when its certificates name places of revocation data, of
+ * which nothing is inside. 0 or ERR_NO_MEMORY. */
+int verify_note_unvalidated(struct run *run, const char *path, const char *where,
+                            const struct cms_facts *facts, const struct cms_paths *paths)
+	MUST_CHECK;
+
 /* Opens an input again: ERR_IO when it is not the file that was digested. */
 int verify_open_zip(const struct input *input, struct zip_reader **ret_zip, struct error *error)
 	MUST_CHECK;

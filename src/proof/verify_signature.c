@@ -2,7 +2,8 @@
 #include "proof/verify_check.h"
 #include "seal/validation.h"
 
-/* Nothing is over what was put inside for the validation: it has to prove what it is there for. */
+/* Nothing is over what was put inside for the validation: it has to prove what it is there for, and
+ * there has to be nothing else. */
 static int judge_level(const struct cms_facts *facts, const struct cms_paths *paths,
                        enum level *ret_level, struct error *error)
 {
@@ -22,7 +23,7 @@ static int judge_level(const struct cms_facts *facts, const struct cms_paths *pa
 	if (!result && *ret_level != LEVEL_LT)
 		return error_cause(error, ERR_INVALID_EVIDENCE, "what is inside does not validate it: %s",
 		                   cause);
-	return result;
+	return result ? result : level_check_bare(&proof, paths->inside, error);
 }
 
 int verify_signature(struct slice cms, const struct sha256 *signed_digest,
@@ -35,5 +36,22 @@ int verify_signature(struct slice cms, const struct sha256 *signed_digest,
 	if (!result)
 		result = judge_level(ret_facts, paths, ret_level, error);
 	paths->inside = NULL;
+	return result;
+}
+
+int verify_note_unvalidated(struct run *run, const char *path, const char *where,
+                            const struct cms_facts *facts, const struct cms_paths *paths)
+{
+	struct level_proof proof = {
+		.signer = buf_slice(&paths->signer),
+		.authority = buf_slice(&paths->authority),
+		.signed_us = facts->timestamp.gen_time_us,
+	};
+	bool is_published = false;
+	int result = facts->has_timestamp ? level_is_published(&proof, &is_published, NULL) : OK;
+	if (is_published)
+		verify_add(run, VERIFY_WARNING, path, where,
+		           "nothing inside tells whether certificates were revoked, though they name where "
+		           "that is told: it could not be had, or was taken out");
 	return result;
 }

@@ -78,6 +78,188 @@ int level_judge(const struct level_proof *proof, const struct validation_set *se
 	return 0;
 }
 
+/* ---- a set that nothing is over ---- */
+
+/* What is said of each certificate of two paths. */
+struct standing {
+	struct revocation_verdict verdicts[2 * REVOCATION_PATH_MAX];
+	size_t first_count; /* of the first path */
+	size_t count;
+};
+
+/* PEM. */
+struct paths {
+	struct buf signer, authority;
+	int64_t signed_us;
+};
+
+static void paths_free(struct paths *paths)
+{
+	buf_free(&paths->signer);
+	buf_free(&paths->authority);
+}
+#define PATHS_AUTO __attribute__((cleanup(paths_free)))
+
+static int paths_of(const struct level_proof *proof, struct paths *paths, struct error *error)
+{
+	buf_init(&paths->signer, PEM_FILE_MAX);
+	buf_init(&paths->authority, PEM_FILE_MAX);
+	paths->signed_us = proof->signed_us;
+	int result = trust_path_to_pem(proof->signer, &paths->signer, error);
+	return result ? result : trust_path_to_pem(proof->authority, &paths->authority, error);
+}
+
+static int stand(const struct paths *paths, const struct validation_set *set,
+                 struct standing *standing, struct error *error)
+{
+	struct revocation_moment signature = {paths->signed_us, false};
+	struct revocation_moment own = {paths->signed_us, true};
+	size_t count = 0, more = 0;
+
+	int result = revocation_judge(buf_slice(&paths->signer), set, &signature, standing->verdicts,
+	                              &count, error);
+	if (!result)
+		result = revocation_judge(buf_slice(&paths->authority), set, &own,
+		                          standing->verdicts + count, &more, error);
+	standing->first_count = count;
+	standing->count = count + more;
+	return result == ERR_VALIDATION ? ERR_INVALID_EVIDENCE : result;
+}
+
+/* Whether a certificate is judged worse without it. */
+static int is_needed(const struct paths *paths, const struct validation_set *set, size_t index,
+                     const struct standing *whole, struct standing *scratch, bool *ret_is_needed,
+                     struct error *error)
+{
+	struct validation_set rest = {.count = set->count - 1};
+	rest.objects = calloc(set->count, sizeof *rest.objects);
+	if (!rest.objects)
+		return ERR_NO_MEMORY;
+	memcpy(rest.objects, set->objects, index * sizeof *rest.objects);
+	memcpy(rest.objects + index, set->objects + index + 1,
+	       (rest.count - index) * sizeof *rest.objects);
+	int result = stand(paths, &rest, scratch, error);
+	free(rest.objects);
+	*ret_is_needed = false;
+	for (size_t i = 0; !result && i < whole->count; i++)
+		if (scratch->verdicts[i].outcome > whole->verdicts[i].outcome)
+			*ret_is_needed = true;
+	return result;
+}
+
+/* Whether a certificate is judged by it: of two that say the same, the newer one. */
+static bool decides(const struct standing *standing, const struct validation_object *object)
+{
+	for (size_t i = 0; i < standing->count; i++)
+		if (sha256_equal(&standing->verdicts[i].object, &object->sha256))
+			return true;
+	return false;
+}
+
+/* Finds an object that is not needed, one that nothing is judged by first. *ret_index is the set's
+ * count: there is none. */
+static int find_needless(const struct paths *paths, const struct validation_set *set,
+                         size_t *ret_index, struct error *error)
+{
+	struct standing *standings = calloc(2, sizeof *standings);
+	int result = standings ? stand(paths, set, &standings[0], error) : ERR_NO_MEMORY;
+	bool needed = true;
+
+	*ret_index = set->count;
+	for (int pass = 0; !result && pass < 2; pass++)
+		for (size_t i = 0; !result && needed && i < set->count; i++) {
+			const struct validation_object *object = &set->objects[i];
+			if (object->kind == VALIDATION_CERTIFICATE ||
+			    decides(&standings[0], object) != (pass == 1))
+				continue;
+			result = is_needed(paths, set, i, &standings[0], &standings[1], &needed, error);
+			if (!result && !needed)
+				*ret_index = i;
+		}
+	free(standings);
+	return result;
+}
+
+static size_t count_revocations(const struct validation_set *set)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < set->count; i++)
+		count += set->objects[i].kind != VALIDATION_CERTIFICATE;
+	return count;
+}
+
+int level_check_bare(const struct level_proof *proof, const struct validation_set *set,
+                     struct error *error)
+{
+	PATHS_AUTO struct paths paths;
+	char digest[2 * SHA256_SIZE + 1];
+	size_t needless = 0;
+
+	int result = paths_of(proof, &paths, error);
+	if (!result && count_revocations(set) > LEVEL_BARE_OBJECTS_MAX)
+		result = error_cause(error, ERR_INVALID_EVIDENCE, "more than %d objects of revocation data",
+		                     LEVEL_BARE_OBJECTS_MAX);
+	if (!result)
+		result = find_needless(&paths, set, &needless, error);
+	if (result || needless == set->count)
+		return result;
+	const struct validation_object *object = &set->objects[needless];
+	hex_encode(object->sha256.bytes, SHA256_SIZE, digest);
+	return error_cause(error, ERR_INVALID_EVIDENCE,
+	                   "revocation data inside that nothing needs: %s, SHA-256 %s",
+	                   validation_kind_text(object->kind), digest);
+}
+
+int level_is_published(const struct level_proof *proof, bool *ret_is_published, struct error *error)
+{
+	PATHS_AUTO struct paths paths;
+	struct standing *standing = calloc(1, sizeof *standing);
+
+	int result = paths_of(proof, &paths, error);
+	if (!result)
+		result =
+			standing ? stand(&paths, &(struct validation_set){0}, standing, error) : ERR_NO_MEMORY;
+	*ret_is_published = false;
+	for (size_t i = 0; !result && i < standing->count; i++) {
+		bool topmost = i + 1 == standing->first_count || i + 1 == standing->count;
+		if (!topmost && standing->verdicts[i].outcome == REVOCATION_MISSING)
+			*ret_is_published = true;
+	}
+	free(standing);
+	return result == ERR_NO_MEMORY ? result : OK;
+}
+
+/* By the rule that level_check_bare has. */
+static int prune(const struct level_wanted *wanted, struct slice authority_pem,
+                 struct validation_set *set, enum level *level, char cause[LEVEL_CAUSE_SIZE],
+                 struct error *error)
+{
+	PATHS_AUTO struct paths paths = {.signed_us = wanted->signed_us};
+	size_t needless = 0;
+
+	buf_init(&paths.signer, PEM_FILE_MAX);
+	buf_init(&paths.authority, PEM_FILE_MAX);
+	buf_add_slice(&paths.signer, wanted->signer_pem);
+	buf_add_slice(&paths.authority, authority_pem);
+	int result = buf_check(&paths.signer) ? ERR_NO_MEMORY : buf_check(&paths.authority);
+	while (!result && needless < set->count) {
+		result = find_needless(&paths, set, &needless, error);
+		if (!result && needless < set->count)
+			validation_remove(set, needless);
+		else
+			break;
+	}
+	if (!result && count_revocations(set) > LEVEL_BARE_OBJECTS_MAX) {
+		*level = LEVEL_T;
+		snprintf(cause, LEVEL_CAUSE_SIZE, "more than %d objects of revocation data are needed",
+		         LEVEL_BARE_OBJECTS_MAX);
+	}
+	return result;
+}
+
+/* ---- collecting ---- */
+
 static int collect(struct revocation_client *client, struct slice path_pem,
                    const struct revocation_moment *at, struct validation_set *set,
                    bool *ret_suffices, char cause[LEVEL_CAUSE_SIZE], struct error *error)
@@ -125,7 +307,9 @@ int level_collect(struct revocation_client *client, const struct level_wanted *w
 	if (!result && suffices)
 		result = collect(client, buf_slice(&pem), &first, set, &suffices, ret_cause, error);
 	*ret_level = !result && suffices ? LEVEL_LT : LEVEL_T;
-	if (*ret_level != LEVEL_LT)
+	if (*ret_level == LEVEL_LT && wanted->bare)
+		result = prune(wanted, buf_slice(&pem), set, ret_level, ret_cause, error);
+	if (result || *ret_level != LEVEL_LT)
 		validation_free(set);
 	return result == ERR_VALIDATION ? ERR_INVALID_EVIDENCE : result;
 }

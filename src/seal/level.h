@@ -42,6 +42,19 @@ int level_judge(const struct level_proof *proof, const struct validation_set *se
                 enum level *ret_level, char ret_cause[LEVEL_CAUSE_SIZE], struct error *error)
 	MUST_CHECK;
 
+/* Nothing is over a set inside a signature, so nothing may be in it besides what is needed, each
+ * object being needed when without it some certificate would be judged worse (the order of enum
+ * revocation_outcome). */
+#define LEVEL_BARE_OBJECTS_MAX 16
+/* Whether a set that gives LEVEL_LT is so. 0, ERR_INVALID_EVIDENCE with the object that is not
+ * needed, or ERR_NO_MEMORY. */
+int level_check_bare(const struct level_proof *proof, const struct validation_set *set,
+                     struct error *error) MUST_CHECK;
+/* Whether certificates of signer or timestamp say where revocation data about them is; paths that
+ * cannot be judged say nothing. 0 or ERR_NO_MEMORY. */
+int level_is_published(const struct level_proof *proof, bool *ret_is_published, struct error *error)
+	MUST_CHECK;
+
 struct revocation_client;
 
 /* What is to be validated, before anything was collected for it. */
@@ -49,6 +62,7 @@ struct level_wanted {
 	struct slice signer_pem; /* the signer's certificate and its issuers', up to the root */
 	struct slice authority;  /* path, of the timestamp over the signature */
 	int64_t signed_us;       /* its time */
+	bool bare;               /* the set goes where level_check_bare judges it: it has to pass */
 };
 
 /* Gets into the empty set all that validates a signature and its timestamp, from where their

@@ -21,6 +21,7 @@
 #define REVOCATION_CAUSE_SIZE ERROR_CAUSE_MAX
 #define REVOCATION_REASON_NONE (-1)
 
+/* From the best to the worst. */
 enum revocation_outcome {
 	REVOCATION_NOT_NEEDED,   /* a root: nobody is above it to revoke it */
 	REVOCATION_GOOD_AFTER,   /* good, said at the time in question or later: nothing can follow */

@@ -160,6 +160,8 @@ int signed_validation_read(const SignedContent *content, struct validation_set *
 	const STACK_OF(ASN1_TYPE) *revocations = content->data->revocations;
 	ERR_clear_error();
 	int result = OK;
+	if (revocations && sk_ASN1_TYPE_num(revocations) == 0)
+		return invalid(error, "an empty set of revocation data is inside");
 	for (int i = 0; i < (revocations ? sk_ASN1_TYPE_num(revocations) : 0) && !result; i++)
 		result = read_revocation(sk_ASN1_TYPE_value(revocations, i), set, error);
 	return result;

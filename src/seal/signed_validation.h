@@ -11,9 +11,8 @@
  * ERR_CORRUPT for what is not DER, or ERR_NO_MEMORY. */
 int signed_validation_add(SignedContent *content, const struct validation_set *set,
                           struct error *error) MUST_CHECK;
-/* Adds what is inside to the set. 0,
- * ERR_INVALID_EVIDENCE for revocation data of another form or an object that is there twice, or
- * what validation_add answers. */
+/* Adds what is inside to the set. 0, ERR_INVALID_EVIDENCE for revocation data of another form, an
+ * object that is there twice or a place for them without any, or what validation_add answers. */
 int signed_validation_read(const SignedContent *content, struct validation_set *set,
                            struct error *error) MUST_CHECK;
 /* Whether some of it is of a form of its own, as OCSP responses are. */

@@ -68,6 +68,16 @@ int validation_add_all(struct validation_set *set, const struct validation_set *
 	return result;
 }
 
+void validation_remove(struct validation_set *set, size_t index)
+{
+	struct validation_object *object = &set->objects[index];
+
+	set->count--;
+	set->size_bytes -= object->der.size;
+	free((void *)object->der.data);
+	memmove(object, object + 1, (set->count - index) * sizeof *object);
+}
+
 void validation_free(struct validation_set *set)
 {
 	if (!set)

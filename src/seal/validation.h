@@ -29,6 +29,8 @@ int validation_add(struct validation_set *set, enum validation_kind kind, struct
 /* Adds all that `other` holds. On failure some of it may have been added. */
 int validation_add_all(struct validation_set *set, const struct validation_set *other,
                        struct error *error) MUST_CHECK;
+/* Takes out the object at `index`, below `count`. */
+void validation_remove(struct validation_set *set, size_t index);
 /* NULL: it is not there. */
 const struct validation_object *validation_find(const struct validation_set *set,
                                                 const struct sha256 *sha256);

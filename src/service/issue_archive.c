@@ -367,7 +367,7 @@ static int finish(struct archive_work *work)
 	struct issue_work *issue = work->issue;
 	struct cms_signing signing = issue->signing;
 	if (signing.timestamp && issue->service->revocation) {
-		signing.collect = issue_collect;
+		signing.collect = issue_collect_bare;
 		signing.collect_context = issue;
 	}
 	int result = archive_finish(work->archive, &signing, &issue->archive_sum, work->error);

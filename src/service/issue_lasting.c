@@ -28,13 +28,14 @@ int issue_stamp(void *context, const struct sha256 *imprint, struct buf *out, st
 	                                         out, error);
 }
 
-int issue_collect(void *context, struct validation_set *set, struct error *error)
+static int collect(struct issue_work *work, bool bare, struct validation_set *set,
+                   struct error *error)
 {
-	struct issue_work *work = context;
 	struct level_wanted wanted = {
 		.signer_pem = signer_certificates(work->service->signer),
 		.authority = buf_slice(&work->authority_path),
 		.signed_us = work->stamped_us,
+		.bare = bare,
 	};
 	enum level level = LEVEL_T, least = LEVEL_B;
 	char cause[LEVEL_CAUSE_SIZE];
@@ -51,6 +52,16 @@ int issue_collect(void *context, struct validation_set *set, struct error *error
 	log_warning("level_not_reached", "certification_id", work->certification->certification_id,
 	            "level", "B-T", "cause", cause);
 	return OK;
+}
+
+int issue_collect(void *context, struct validation_set *set, struct error *error)
+{
+	return collect(context, false, set, error);
+}
+
+int issue_collect_bare(void *context, struct validation_set *set, struct error *error)
+{
+	return collect(context, true, set, error);
 }
 
 /* ---- what a report says of its own signature ---- */

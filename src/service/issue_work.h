@@ -76,6 +76,8 @@ int issue_stamp(void *context, const struct sha256 *imprint, struct buf *out, st
 /* What validates the signature just made and its timestamp, where it can be had: the collect of
  * struct pdf_lasting. ERR_UNAVAILABLE when less would be reached than certification.level wants. */
 int issue_collect(void *context, struct validation_set *set, struct error *error) MUST_CHECK;
+/* The same for a signature that has it inside and nothing over it: a cms_collect_function. */
+int issue_collect_bare(void *context, struct validation_set *set, struct error *error) MUST_CHECK;
 /* What a report that is signed now will reach, as far as the archive's signature shows, which was
  * made before; and whether one that was signed has reached it. ERR_UNAVAILABLE: it has not, and
  * what it says of itself is not true. */

@@ -13,14 +13,15 @@
 #include "pki.h"
 #include "base/clock.h"
 #include "proof/verify_check.h"
+#include "seal/signed_data.h"
 #include "seal/validation.h"
 #include "time_authority.h"
 
 #define SIGNED_AT_US INT64_C(1795252503000000) /* 2026-11-21T09:15:03Z */
 
-enum collected { WHOLE, NO_LIST, REVOKED, UNREADABLE, NOTHING };
+enum collected { WHOLE, NO_LIST, REVOKED, UNREADABLE, NOTHING, JUNK, OLDER_LIST, OTHERS_ANSWER };
 
-static struct pki_identity root, signer;
+static struct pki_identity root, signer, other;
 static struct time_authority authority;
 static struct buf chain, roots, time_roots;
 static struct sha256 digest;
@@ -83,6 +84,16 @@ static int collect(void *context, struct validation_set *set, struct error *erro
 	assert_int_equal(validation_add(set, VALIDATION_OCSP, buf_slice(&answer), NULL), 0);
 	if (what != NO_LIST)
 		add_list(set, SIGNED_AT_US - US_PER_SECOND);
+	if (what == JUNK) /* an empty SEQUENCE OF INTEGER, of which there may be megabytes */
+		assert_int_equal(validation_add(set, VALIDATION_CRL, slice_of("0\3\2\1\1"), NULL), 0);
+	if (what == OLDER_LIST)
+		add_list(set, SIGNED_AT_US - 2 * US_PER_SECOND);
+	if (what == OTHERS_ANSWER) {
+		buf_clear(&answer);
+		wanted.certificate = other.certificate;
+		pki_ocsp(&answer, &wanted);
+		assert_int_equal(validation_add(set, VALIDATION_OCSP, buf_slice(&answer), NULL), 0);
+	}
 	return 0;
 }
 
@@ -128,7 +139,7 @@ static void has_level_lt_when_whole(void **state)
 	assert_int_equal(level, LEVEL_T);
 }
 
-static void refuses_what_does_not_validate(void **state)
+static void refuses_what_does_not_validate_and_what_nothing_needs(void **state)
 {
 	static const struct {
 		enum collected what;
@@ -136,6 +147,9 @@ static void refuses_what_does_not_validate(void **state)
 	} cases[] = {
 		{NO_LIST, "what is inside does not validate it"},
 		{REVOKED, "was revoked"},
+		{JUNK, "nothing needs: crl"},
+		{OLDER_LIST, "nothing needs: crl"},
+		{OTHERS_ANSWER, "nothing needs: ocsp"},
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		BUF_AUTO struct buf cms;
@@ -148,6 +162,25 @@ static void refuses_what_does_not_validate(void **state)
 	}
 	BUF_AUTO struct buf unreadable;
 	assert_int_equal(make(UNREADABLE, &unreadable, NULL), ERR_CORRUPT);
+}
+
+/* Behind the certificates, where the signed data has a place for it. */
+static void refuses_an_empty_place_of_revocation_data(void **state)
+{
+	BUF_AUTO struct buf cms;
+	BUF_AUTO struct buf emptied;
+	SIGNED_CONTENT_AUTO SignedContent *content = NULL;
+	struct error error = {0};
+	enum level level;
+	assert_int_equal(make(NOTHING, &cms, NULL), 0);
+	assert_int_equal(signed_content_parse(buf_slice(&cms), &content, NULL), 0);
+	content->data->revocations = sk_ASN1_TYPE_new_null();
+	buf_init(&emptied, CMS_SIZE_MAX);
+	assert_int_equal(signed_content_write(content, &emptied), 0);
+	assert_int_equal(emptied.size, cms.size + 2);
+	assert_int_equal(judge(buf_slice(&emptied), buf_slice(&roots), &level, &error),
+	                 ERR_INVALID_EVIDENCE);
+	assert_non_null(strstr(error.cause, "empty set"));
 }
 
 /* A report's signature has it beside, where the document's timestamp is over it. */
@@ -187,6 +220,8 @@ static int setup(void **state)
 	root = pki_issue(&(struct pki_certificate){.name = "Root", .extensions = pki_authority});
 	signer = pki_issue(
 		&(struct pki_certificate){.name = "Signer", .issuer = &root, .extensions = pki_leaf});
+	other = pki_issue(
+		&(struct pki_certificate){.name = "Other", .issuer = &root, .extensions = pki_leaf});
 	time_authority_make(&authority, "Time", SIGNED_AT_US - 365 * US_PER_DAY,
 	                    SIGNED_AT_US + 3650 * US_PER_DAY);
 	buf_init(&chain, 65536);
@@ -202,6 +237,7 @@ static int teardown(void **state)
 {
 	pki_free(&root);
 	pki_free(&signer);
+	pki_free(&other);
 	time_authority_drop(&authority);
 	buf_free(&chain);
 	buf_free(&roots);
@@ -213,7 +249,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(has_level_lt_when_whole),
-		cmocka_unit_test(refuses_what_does_not_validate),
+		cmocka_unit_test(refuses_what_does_not_validate_and_what_nothing_needs),
+		cmocka_unit_test(refuses_an_empty_place_of_revocation_data),
 		cmocka_unit_test(is_not_taken_for_a_signature_without),
 		cmocka_unit_test(finds_every_change),
 	};

@@ -80,7 +80,11 @@ static void whole_archives_are_valid(void **state)
 		assert_int_equal(result.checked.events, plans[i].last - plans[i].first + 1);
 		assert_int_equal(result.checked.parts, made.part_count);
 		bool test = plans[i].mode == MODE_TEST;
-		assert_int_equal(result.warnings, 1); /* development authority, or a test archive */
+		/* A development authority and no revocation data, or a test archive. */
+		assert_int_equal(result.warnings, test ? 1 : 2);
+		assert_int_equal(fixture_finds(&result, VERIFY_WARNING, "META-INF/",
+		                               "nothing inside tells whether certificates were revoked"),
+		                 !test);
 		assert_true(fixture_finds(&result, VERIFY_WARNING, "",
 		                          test ? "no probative value" : "development authority"));
 		assert_true(test ? result.checked.segments == 0 : result.checked.segments > 0);
@@ -423,7 +427,8 @@ static void a_part_needs_its_archive(void **state)
 	const char *both[] = {made.part_paths[2], made.path};
 	fixture_verify(both, 2, &fixture.roots, &result);
 	expect(&result, 0);
-	assert_int_equal(result.warnings, 3); /* two parts, and the development authority */
+	assert_int_equal(result.warnings,
+	                 4); /* two parts, the development authority, no revocation data */
 	verify_result_free(&result);
 }
 
@@ -552,7 +557,7 @@ static void json_has_its_shape(void **state)
 	assert_true(json_get_text(findings->first, "where", &where));
 	assert_true(slice_is(where, "seals/seals-000001.ndjson.gz line 1 member path"));
 	assert_non_null(json_member(findings->first, "what"));
-	assert_int_equal(json_member(json, "warnings")->count, 2);
+	assert_int_equal(json_member(json, "warnings")->count, 3);
 	int64_t events;
 	assert_true(json_get_integer(json_member(json, "checked"), "events", &events));
 	assert_int_equal(events, 6);

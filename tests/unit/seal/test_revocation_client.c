@@ -12,6 +12,7 @@
 
 #include "base/thread.h"
 #include "pki.h"
+#include "seal/level.h"
 #include "seal/revocation_client.h"
 #include "seal/revocation_data.h"
 
@@ -477,6 +478,88 @@ static void test_huge_list(void **state)
 	revocation_client_free(client);
 }
 
+static void add_der(struct buf *out, X509 *certificate)
+{
+	unsigned char *der = NULL;
+	int size = i2d_X509(certificate, &der);
+
+	assert_true(size > 0);
+	buf_add(out, der, (size_t)size);
+	OPENSSL_free(der);
+}
+
+/* The list of the responder's issuer speaks of the certificate, too: the answer beside it says no
+ * more. Where nothing is over the set, the verifier refuses the one that nobody needs. */
+static void test_what_is_needed_alone(void **state)
+{
+	struct revocation_client *client = client_of(&everywhere, NULL);
+	BUF_AUTO struct buf der;
+	enum level level;
+	char cause[LEVEL_CAUSE_SIZE];
+	struct error error = {0};
+	struct level_wanted wanted = {buf_slice(&path), {0}, now_us(), false};
+
+	(void)state;
+	buf_init(&der, 65536);
+	add_der(&der, leaf.certificate);
+	add_der(&der, root.certificate);
+	wanted.authority = buf_slice(&der);
+	struct level_proof proof = {
+		.signer = buf_slice(&der), .authority = buf_slice(&der), .signed_us = wanted.signed_us};
+	publish_ocsp(&checked, V_OCSP_CERTSTATUS_GOOD, now_us() - HOUR_US);
+	publish_crl(&responder_place, now_us() - HOUR_US, 0);
+	VALIDATION_AUTO struct validation_set all = {0};
+	assert_int_equal(level_collect(client, &wanted, &all, &level, cause, &error), 0);
+	assert_int_equal(level, LEVEL_LT);
+	assert_int_equal(count_of(&all, VALIDATION_OCSP), 1);
+	assert_int_equal(count_of(&all, VALIDATION_CRL), 1);
+	assert_int_equal(level_check_bare(&proof, &all, &error), ERR_INVALID_EVIDENCE);
+	assert_non_null(strstr(error.cause, "nothing needs: ocsp"));
+	wanted.bare = true;
+	VALIDATION_AUTO struct validation_set needed = {0};
+	assert_int_equal(level_collect(client, &wanted, &needed, &level, cause, &error), 0);
+	assert_int_equal(level, LEVEL_LT);
+	assert_int_equal(count_of(&needed, VALIDATION_OCSP), 0);
+	assert_int_equal(count_of(&needed, VALIDATION_CRL), 1);
+	assert_int_equal(level_check_bare(&proof, &needed, &error), 0);
+	bool is_published = false;
+	assert_int_equal(level_is_published(&proof, &is_published, &error), 0);
+	assert_true(is_published);
+	BUF_AUTO struct buf nowhere;
+	buf_init(&nowhere, 65536);
+	add_der(&nowhere, silent.certificate);
+	add_der(&nowhere, root.certificate);
+	proof.signer = proof.authority = buf_slice(&nowhere);
+	assert_int_equal(level_is_published(&proof, &is_published, &error), 0);
+	assert_false(is_published);
+	revocation_client_free(client);
+}
+
+/* An answer of later says more than the list that vouches for its responder: both stay. */
+static void test_what_says_more_stays(void **state)
+{
+	struct revocation_client *client = client_of(&everywhere, NULL);
+	BUF_AUTO struct buf der;
+	enum level level;
+	char cause[LEVEL_CAUSE_SIZE];
+	struct error error = {0};
+	struct level_wanted wanted = {buf_slice(&path), {0}, now_us(), true};
+
+	(void)state;
+	buf_init(&der, 65536);
+	add_der(&der, leaf.certificate);
+	add_der(&der, root.certificate);
+	wanted.authority = buf_slice(&der);
+	publish_ocsp(&checked, V_OCSP_CERTSTATUS_GOOD, now_us());
+	publish_crl(&responder_place, now_us() - HOUR_US, 0);
+	VALIDATION_AUTO struct validation_set set = {0};
+	assert_int_equal(level_collect(client, &wanted, &set, &level, cause, &error), 0);
+	assert_int_equal(level, LEVEL_LT);
+	assert_int_equal(count_of(&set, VALIDATION_OCSP), 1);
+	assert_int_equal(count_of(&set, VALIDATION_CRL), 1);
+	revocation_client_free(client);
+}
+
 static void *fetch_many(void *client)
 {
 	for (int i = 0; i < 10; i++) {
@@ -514,6 +597,8 @@ int main(void)
 		cmocka_unit_test_setup(test_left_alone, begin),
 		cmocka_unit_test_setup(test_guarded, begin),
 		cmocka_unit_test_setup(test_huge_list, begin),
+		cmocka_unit_test_setup(test_what_is_needed_alone, begin),
+		cmocka_unit_test_setup(test_what_says_more_stays, begin),
 		cmocka_unit_test_setup(test_side_by_side, begin),
 	};
 
