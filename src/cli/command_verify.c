@@ -85,12 +85,14 @@ static int read_list(const struct command_line *line, struct question *question,
 	return result;
 }
 
-static int read_time(const struct command_line *line, int64_t *ret_us, struct error *error)
+static int read_time(const struct command_line *line, struct verify_options *options,
+                     struct error *error)
 {
 	const char *text = command_option(line, "at");
+	options->has_time = text;
 	if (!text)
 		return 0;
-	int result = time_parse(slice_of(text), "at", ret_us, error);
+	int result = time_parse(slice_of(text), "at", &options->at_us, error);
 	return result ? error_cause(error, ERR_USAGE,
 	                            "--at takes a time as RFC 3339 has it: 2026-01-02T03:04:05Z")
 	              : 0;
@@ -107,7 +109,7 @@ static int read_question(const struct command_line *line, struct question *quest
 	question->options.receipts = question->receipts;
 	question->options.receipt_count = command_options(line, "receipt", question->receipts);
 	if (!result)
-		result = read_time(line, &question->options.at_us, error);
+		result = read_time(line, &question->options, error);
 	if (!result)
 		result = read_list(line, question, error);
 	return result ? result : read_pins(line, question, error);

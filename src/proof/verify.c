@@ -443,9 +443,10 @@ int verify_paths(const char *const *paths, size_t count, const struct trust_root
 		                   VERIFY_PATHS_MAX);
 	struct verify_result result = {0};
 	struct run run = {.result = &result, .options = options, .input_count = count};
-	result.at_us = options && options->at_us ? options->at_us : clock_now_us();
+	result.at_us = options && options->has_time ? options->at_us : clock_now_us();
 	if (roots)
 		run.roots = *roots;
+	run.roots.has_time = true;
 	run.roots.at_us = result.at_us;
 	arena_init(&result.arena, RESULT_ARENA_MAX);
 	arena_init(&run.arena, RUN_ARENA_MAX);

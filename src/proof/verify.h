@@ -127,9 +127,11 @@ struct verify_options {
 	 * who may sign it (PEM). NULL: none. One that cannot be used is unchecked. */
 	const char *trusted_list;
 	struct slice trusted_list_roots;
-	/* As of when everything is judged: the certificate of each file's newest timestamp must not
-	 * have ended by then, unless an evidence record shows that the file existed before; what was
-	 * issued later could not be checked. 0: now, and a certificate that has ended is warned of. */
+	/* With a time, as of when everything is judged: the certificate of each file's newest timestamp
+	 * must not have ended by then, unless an evidence record shows that the file existed before;
+	 * what was issued later could not be checked. Without: now, and a certificate that has ended is
+	 * warned of. */
+	bool has_time;
 	int64_t at_us;
 	/* Called now and then, at most some times a second; NULL: never. Negative ends the check and is
 	 * given back. */

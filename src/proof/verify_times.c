@@ -18,7 +18,7 @@ void verify_span(int64_t span_us, char text[VERIFY_SPAN_SIZE])
 
 bool verify_is_later(const struct run *run, int64_t time_us)
 {
-	return run->options && run->options->at_us && time_us > run->result->at_us;
+	return run->options && run->options->has_time && time_us > run->result->at_us;
 }
 
 /* A timestamp whose certificate has ended no longer tells a true time from one that was written
@@ -26,11 +26,13 @@ bool verify_is_later(const struct run *run, int64_t time_us)
  * asks for a time asks whether it can be checked then. */
 static void judge_end(struct run *run, const struct input *input)
 {
-	bool asked = run->options && run->options->at_us;
+	bool asked = run->options && run->options->has_time;
 	bool known_before =
 		input->covered_since_us != TIME_NONE && input->covered_since_us < input->until_us;
 	char ended[TIME_TEXT_SIZE];
-	if (input->until_us > run->result->at_us || known_before)
+	/* It is good through all of the second that its certificate names (RFC 5280 section 4.1.2.5).
+	 */
+	if (input->until_us + US_PER_SECOND > run->result->at_us || known_before)
 		return;
 	time_format(input->until_us, ended);
 	verify_add(run, asked ? VERIFY_UNCHECKED : VERIFY_WARNING, input->path, "",

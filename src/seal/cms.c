@@ -329,7 +329,7 @@ int cms_verify_along(struct slice cms, const struct sha256 *digest, const struct
 	if (!result)
 		result = signed_content_verify_path(content, signer, NULL, signer_roots, PATH_SIGNATURE,
 		                                    facts.has_timestamp ? facts.timestamp.gen_time_us
-		                                    : roots->at_us      ? roots->at_us
+		                                    : roots->has_time   ? roots->at_us
 		                                                        : TIME_NONE,
 		                                    &path, error);
 	if (!result && paths)

@@ -14,7 +14,8 @@
 struct trust_roots {
 	struct slice signers;    /* above the certificates that sign archives and reports */
 	struct slice timestamps; /* above those of the timestamp authorities */
-	int64_t at_us;           /* as of when a signature without a timestamp is judged; 0: now */
+	bool has_time;           /* else a signature without a timestamp is judged as of now */
+	int64_t at_us;           /* as of when it is */
 };
 
 /* What a certificate says. */

@@ -61,11 +61,11 @@ static int tear_down(void **state)
 	return 0;
 }
 
-/* at_us 0: no time asked for. */
+/* at_us TIME_NONE: no time asked for. */
 static void check(const char *const *paths, size_t count, int64_t at_us, int exit_code,
                   struct verify_result *result)
 {
-	struct verify_options options = {.at_us = at_us};
+	struct verify_options options = {.has_time = at_us != TIME_NONE, .at_us = at_us};
 	assert_int_equal(verify_paths(paths, count, &roots, &options, result, NULL), 0);
 	if (verify_exit_code(result) == exit_code)
 		return;
@@ -85,12 +85,29 @@ static void expect(const char *path, int64_t at_us, int exit_code, enum verify_s
 
 static void a_file_is_judged_as_of_the_time(void **state)
 {
-	expect(archive.path, 0, 0, VERIFY_WARNING, NULL);
+	expect(archive.path, TIME_NONE, 0, VERIFY_WARNING, NULL);
 	expect(archive.path, now_us + 9 * US_PER_DAY, 0, VERIFY_WARNING, NULL);
 	expect(archive.path, now_us + 11 * US_PER_DAY, 2, VERIFY_UNCHECKED, ENDED);
 	expect(archive.path, now_us - 9 * US_PER_DAY, 2, VERIFY_UNCHECKED, "it was issued ");
 	expect(archive.path, now_us - 9 * US_PER_DAY, 2, VERIFY_WARNING,
 	       "timestamps were given after ");
+	/* The beginning of counting is a time like others. */
+	expect(archive.path, 0, 2, VERIFY_UNCHECKED, "it was issued ");
+	expect(archive.path, -US_PER_SECOND, 2, VERIFY_UNCHECKED, "it was issued ");
+}
+
+/* RFC 5280 section 4.1.2.5: through notAfter, inclusive. */
+static void a_certificate_lasts_through_its_last_second(void **state)
+{
+	struct verify_result result;
+	const char *path = archive.path;
+	check(&path, 1, TIME_NONE, 0, &result);
+	int64_t ends_us = result.authorities.first->certificate.not_after_us;
+	verify_result_free(&result);
+	assert_int_equal(ends_us % US_PER_SECOND, 0);
+	expect(path, ends_us, 0, VERIFY_WARNING, NULL);
+	expect(path, ends_us + US_PER_SECOND - 1, 0, VERIFY_WARNING, NULL);
+	expect(path, ends_us + US_PER_SECOND, 2, VERIFY_UNCHECKED, ENDED);
 }
 
 /* What a test archive's signature is judged as of: nothing proves a time of its own. */
@@ -101,9 +118,9 @@ static void a_signature_without_a_timestamp_is_too(void **state)
 	struct verify_result result;
 	fixture_forget(&fixture);
 	assert_int_equal(fixture_make(&fixture, "test", &plan, &made), 0);
-	expect(made.path, 0, 0, VERIFY_WARNING, NULL);
+	expect(made.path, TIME_NONE, 0, VERIFY_WARNING, NULL);
 	const char *path = made.path;
-	check(&path, 1, 0, 0, &result);
+	check(&path, 1, TIME_NONE, 0, &result);
 	int64_t ends_us = result.signers.first->certificate.not_after_us;
 	verify_result_free(&result);
 	expect(made.path, ends_us - US_PER_DAY, 0, VERIFY_WARNING, NULL);
@@ -145,7 +162,7 @@ static void an_end_in_the_past_is_a_warning(void **state)
 	fixture.clock_offset_us = 0;
 	fixture.stamp = NULL;
 	fixture.signing = NULL;
-	expect(made.path, 0, 0, VERIFY_WARNING, ENDED);
+	expect(made.path, TIME_NONE, 0, VERIFY_WARNING, ENDED);
 	expect(made.path, now_us, 2, VERIFY_UNCHECKED, ENDED);
 	expect(made.path, now_us - 10 * US_PER_DAY, 0, VERIFY_WARNING, NULL);
 	forger_free(&signer);
@@ -232,6 +249,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_file_is_judged_as_of_the_time),
+		cmocka_unit_test(a_certificate_lasts_through_its_last_second),
 		cmocka_unit_test(a_signature_without_a_timestamp_is_too),
 		cmocka_unit_test(an_end_in_the_past_is_a_warning),
 		cmocka_unit_test(a_record_shows_that_a_file_existed_before),
