@@ -39,6 +39,8 @@ static int open_files(struct files *files, const char *path, struct slice inquir
 		return file_fail(error, "opening", path);
 	if (!S_ISREG(facts.st_mode) || facts.st_size > (off_t)TRUSTED_LIST_MAX)
 		return error_cause(error, ERR_IO, "%s is no file, or larger than any trusted list", path);
+	if (facts.st_size == 0)
+		return error_cause(error, ERR_INVALID_EVIDENCE, "the trusted list is empty");
 	files->report = memfd_create("report", MFD_CLOEXEC);
 	files->inquiry = memfd_create("inquiry", MFD_CLOEXEC);
 	if (files->report < 0 || files->inquiry < 0 || !file_write_all(files->inquiry, inquiry))

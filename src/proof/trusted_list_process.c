@@ -11,6 +11,8 @@
 #include "proof/trusted_list_xml.h"
 
 #define MEMORY_MAX ((size_t)1 << 30)
+#define CLOCKS_APART_US (300 * US_PER_SECOND)
+#define DURATION_MAX_US (214 * US_PER_DAY) /* seven months: some are late */
 #define ARENA_MAX (4 * TRUSTED_LIST_WIRE_MAX)
 
 static int read_file(int file, size_t size_max, struct buf *out)
@@ -23,6 +25,25 @@ static int read_file(int file, size_t size_max, struct buf *out)
 	return to && pread(file, to, (size_t)facts.st_size, 0) == facts.st_size ? OK : ERR_IO;
 }
 
+/* ETSI TS 119 612 section 5.3.15: the next one is due within six months. */
+static int check_dates(const struct list_facts *facts, int64_t at_us, struct error *error)
+{
+	char issued[TIME_TEXT_SIZE], next[TIME_TEXT_SIZE];
+	time_format(facts->issued_us, issued);
+	time_format(facts->next_us, next);
+	if (facts->issued_us > clock_now_us() + CLOCKS_APART_US)
+		return error_cause(error, ERR_INVALID_EVIDENCE,
+		                   "the trusted list says that it was issued %s, in the future", issued);
+	if (facts->next_us <= facts->issued_us || facts->next_us - facts->issued_us > DURATION_MAX_US)
+		return error_cause(error, ERR_INVALID_EVIDENCE,
+		                   "the trusted list was issued %s, and says that the next one is due %s",
+		                   issued, next);
+	if (facts->next_us < at_us)
+		return error_cause(error, ERR_INVALID_EVIDENCE,
+		                   "the trusted list is out of date: the next one was due %s", next);
+	return OK;
+}
+
 static int judge(const struct list_inquiry *inquiry, struct slice text, struct list_report *report,
                  struct error *error)
 {
@@ -31,12 +52,8 @@ static int judge(const struct list_inquiry *inquiry, struct slice text, struct l
 	if (result)
 		return result;
 	result = list_verify(&list, inquiry->roots_pem, error);
-	if (!result && list.facts.next_us < inquiry->at_us) {
-		char next[TIME_TEXT_SIZE];
-		time_format(list.facts.next_us, next);
-		result = error_cause(error, ERR_INVALID_EVIDENCE,
-		                     "the trusted list is out of date: the next one was due %s", next);
-	}
+	if (!result)
+		result = check_dates(&list.facts, inquiry->at_us, error);
 	for (size_t i = 0; i < inquiry->count && !result; i++)
 		list_judge(&list, &inquiry->questions[i], &report->answers[i]);
 	if (!result)

@@ -3,6 +3,7 @@
 #include <libxml/xmlerror.h>
 #include <openssl/pem.h>
 #include <openssl/x509_vfy.h>
+#include <openssl/x509v3.h>
 #include <stdio.h>
 #include <string.h>
 #include <xmlsec/crypto.h>
@@ -13,6 +14,7 @@
 #include <xmlsec/xmltree.h>
 
 #include "base/clock.h"
+#include "base/utf8.h"
 #include "proof/trusted_list_xml.h"
 
 #define SIGNATURE "http://www.w3.org/2000/09/xmldsig#"
@@ -20,6 +22,7 @@
 #define PROPERTIES "http://uri.etsi.org/01903/v1.3.2#"
 #define EXCLUSIVE "http://www.w3.org/2001/10/xml-exc-c14n#"
 #define ENVELOPED "http://www.w3.org/2000/09/xmldsig#enveloped-signature"
+#define SIGNING_LISTS "0.4.0.2231.3.0" /* id-tsl-kp-tslSigning */
 #define REFERENCES_MAX 8
 #define SECURITY_LEVEL 2 /* 112 bits */
 
@@ -72,17 +75,46 @@ static X509_STORE *make_store(struct slice roots_pem, int64_t time_us)
 }
 
 /* The first certificate is the signer's, the others may be above it. */
-static bool is_trusted(STACK_OF(X509) * certificates, struct slice roots_pem, int64_t time_us)
+static bool is_trusted(STACK_OF(X509) * certificates, X509_STORE *store)
 {
-	X509_STORE *store = make_store(roots_pem, time_us);
 	X509_STORE_CTX *context = X509_STORE_CTX_new();
 	bool trusted =
 		store && context &&
 		X509_STORE_CTX_init(context, store, sk_X509_value(certificates, 0), certificates) == 1 &&
 		X509_verify_cert(context) == 1;
 	X509_STORE_CTX_free(context);
-	X509_STORE_free(store);
 	return trusted;
+}
+
+static bool is_given(X509 *certificate, X509_STORE *store)
+{
+	STACK_OF(X509) *given = X509_STORE_get1_all_certs(store);
+	bool found = false;
+	for (int i = 0; i < sk_X509_num(given); i++)
+		found |= X509_cmp(sk_X509_value(given, i), certificate) == 0;
+	sk_X509_pop_free(given, X509_free);
+	return found;
+}
+
+static bool is_for_lists(X509 *certificate)
+{
+	EXTENDED_KEY_USAGE *usages = X509_get_ext_d2i(certificate, NID_ext_key_usage, NULL, NULL);
+	ASN1_OBJECT *wanted = OBJ_txt2obj(SIGNING_LISTS, 1);
+	bool found = false;
+	for (int i = 0; i < sk_ASN1_OBJECT_num(usages); i++)
+		found |= wanted && OBJ_cmp(sk_ASN1_OBJECT_value(usages, i), wanted) == 0;
+	ASN1_OBJECT_free(wanted);
+	sk_ASN1_OBJECT_pop_free(usages, ASN1_OBJECT_free);
+	return found;
+}
+
+/* ETSI TS 119 612 section 5.7.1. Whoever is below a root may be anybody: only one whose certificate
+ * is for it signs lists, or one who was named. */
+static bool may_sign(X509 *signer, X509_STORE *store)
+{
+	return X509_check_ca(signer) == 0 &&
+	       X509_get_key_usage(signer) & (KU_DIGITAL_SIGNATURE | KU_NON_REPUDIATION) &&
+	       (is_given(signer, store) || is_for_lists(signer));
 }
 
 static STACK_OF(X509) * read_certificates(const xmlNode *signature)
@@ -101,11 +133,22 @@ static STACK_OF(X509) * read_certificates(const xmlNode *signature)
 	return found;
 }
 
+/* Whatever kind of string the name is: T61String, BMPString, … */
 static void name_signer(X509 *signer, struct list_facts *facts)
 {
 	X509_NAME *name = X509_get_subject_name(signer);
-	if (X509_NAME_get_text_by_NID(name, NID_commonName, facts->signer, sizeof facts->signer) <= 0)
+	int at = X509_NAME_get_index_by_NID(name, NID_commonName, -1);
+	unsigned char *text = NULL;
+	int size =
+		at < 0
+			? -1
+			: ASN1_STRING_to_UTF8(&text, X509_NAME_ENTRY_get_data(X509_NAME_get_entry(name, at)));
+	if (size > 0 && strlen((const char *)text) == (size_t)size)
+		snprintf(facts->signer, sizeof facts->signer, "%s", (const char *)text);
+	else
 		X509_NAME_oneline(name, facts->signer, sizeof facts->signer);
+	utf8_mend(facts->signer);
+	OPENSSL_free(text);
 }
 
 /* ---- what is signed ---- */
@@ -228,17 +271,23 @@ static int verify_signer(struct list *list, xmlNode *signature, struct slice roo
                          struct error *error)
 {
 	STACK_OF(X509) *certificates = read_certificates(signature);
+	X509_STORE *store = make_store(roots_pem, list->facts.issued_us);
 	X509 *signer = certificates ? sk_X509_value(certificates, 0) : NULL;
 	int result = OK;
-	if (!signer)
+	if (!store)
+		result = ERR_NO_MEMORY;
+	else if (!signer)
 		result = invalid(error, "has no certificate in its signature");
-	else if (!is_trusted(certificates, roots_pem, list->facts.issued_us))
+	else if (!is_trusted(certificates, store))
 		result = invalid(error, "was signed by someone who is not among the roots given for it");
+	else if (!may_sign(signer, store))
+		result = invalid(error, "was signed with a certificate that is not for signing lists");
 	else if (!verify_by(signer, signature))
 		result = invalid(error, "has a signature that is not good: it was changed, or signed in a "
 		                        "way that is not taken");
 	if (!result)
 		name_signer(signer, &list->facts);
+	X509_STORE_free(store);
 	sk_X509_pop_free(certificates, X509_free);
 	return result;
 }

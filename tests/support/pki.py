@@ -34,6 +34,7 @@ organizationName = optional
 commonName = supplied
 [req]
 distinguished_name = dn
+string_mask = @STRINGS@
 [dn]
 [authority]
 basicConstraints = critical, CA:TRUE
@@ -63,6 +64,16 @@ extendedKeyUsage = OCSPSigning
 noCheck = ignored
 subjectKeyIdentifier = hash
 authorityKeyIdentifier = keyid:always
+[lists]
+basicConstraints = critical, CA:FALSE
+keyUsage = critical, digitalSignature
+extendedKeyUsage = 0.4.0.2231.3.0
+subjectKeyIdentifier = hash
+authorityKeyIdentifier = keyid:always
+[enciphers]
+basicConstraints = critical, CA:FALSE
+keyUsage = critical, keyAgreement
+extendedKeyUsage = 0.4.0.2231.3.0
 [web]
 basicConstraints = critical, CA:FALSE
 extendedKeyUsage = serverAuth
@@ -122,11 +133,11 @@ class Pki:
             os.chmod(key, 0o600)
         return key
 
-    def configure(self, issuer):
-        """What certificates of that issuer say; the file's path."""
+    def configure(self, issuer, strings="utf8only"):
+        """What certificates of that issuer say, and in which strings; the file's path."""
         published = self.url and issuer
         config = self.path("openssl.cnf")
-        config.write_text(CONFIG.replace(
+        config.write_text(CONFIG.replace("@STRINGS@", strings).replace(
             "@LIST@", f"crlDistributionPoints = URI:{self.url}/{issuer}.crl" if published else ""
         ).replace(
             "@RESPONDER@", f"authorityInfoAccess = OCSP;URI:{self.url}/ocsp/{issuer},"
@@ -148,11 +159,12 @@ class Pki:
         openssl("ca", "-batch", "-config", config, *words,
                 env={"CA_DATABASE": str(self.database())})
 
-    def issue(self, name, extensions, issuer, subject, begins=-3600, ends=365 * DAY, kind=None):
+    def issue(self, name, extensions, issuer, subject, begins=-3600, ends=365 * DAY, kind=None,
+              strings="utf8only"):
         """NAME.key, unless it is there, and NAME.pem. Its times are seconds from now."""
         key, request, made = self.make_key(name, kind or self.kind), self.path(name + ".csr"), \
             self.path(name + ".pem")
-        config = self.configure(issuer)
+        config = self.configure(issuer, strings)
         openssl("req", "-utf8", "-new", "-key", key, "-out", request, "-config", config,
                 "-subj", f"/O=Constancia tests/CN={subject}")
         self.ca(config, "-in", request, "-out", made, "-notext",

@@ -15,8 +15,12 @@ from trusted_list import GRANTED, SEALS, TIMES, WITHDRAWN, service
 def scheme(tmp_path_factory):
     """Who signs lists: an operator below a root, and another one."""
     pki = Pki(tmp_path_factory.mktemp("scheme"), "A scheme's root")
-    pki.issue("operator", "leaf", "issuer", "A list's operator", ends=3650 * DAY)
+    pki.issue("operator", "lists", "issuer", "A list's operator", ends=3650 * DAY)
     pki.issue("stranger", "leaf", None, "A stranger", ends=3650 * DAY)
+    pki.issue("other", "leaf", "issuer", "Who signs something else", ends=3650 * DAY)
+    pki.issue("enciphers", "enciphers", "issuer", "Who signs nothing", ends=3650 * DAY)
+    # In the strings of another time: T61String.
+    pki.issue("latin", "lists", "issuer", "Señor Núñez", ends=3650 * DAY, strings="nombstr")
     return pki
 
 
@@ -150,6 +154,40 @@ def test_a_list_that_somebody_else_signed_is_refused(evidence, scheme, ask):
     content = lists.sign(lists.unsigned(services), scheme.path("stranger.key"),
                          [scheme.path("operator.pem"), scheme.path("issuer.pem")])
     refused(ask, content, "a signature that is not good")
+
+
+def test_who_is_not_for_lists_signs_none(evidence, scheme, ask):
+    """Anybody's certificate may lead to the root of a scheme's operator."""
+    services = [service(evidence["time"], TIMES, [(GRANTED, -100)])]
+    for name in ("other", "enciphers", "issuer"):
+        refused(ask, signed(scheme, services, name), "not for signing lists")
+    # Unless it is named itself; an authority, or a key for something else, is not taken even then.
+    told = ask(signed(scheme, services, "other"), root="other")
+    assert standing(told, "authorities")["standing"] == "qualified"
+    for name in ("enciphers", "issuer"):
+        refused(ask, signed(scheme, services, name), "not for signing lists", root=name)
+
+
+def test_a_name_in_old_strings_is_told(evidence, scheme, ask):
+    text = subprocess.run(["openssl", "asn1parse", "-in", scheme.path("latin.pem")], check=True,
+                          capture_output=True, text=True, errors="replace").stdout
+    assert "T61STRING" in text
+    told = ask(signed(scheme, [service(evidence["time"], TIMES, [(GRANTED, -100)])], "latin"))
+    assert told["trusted_list"]["signer"] == "Señor Núñez"
+
+
+def test_a_list_whose_dates_cannot_be_is_refused(evidence, scheme, ask):
+    services = [service(evidence["time"], TIMES, [(GRANTED, -100)])]
+    refused(ask, signed(scheme, services, issued=0.02), "in the future")
+    refused(ask, signed(scheme, services, issued=-0.02, next_update=-0.02), "the next one is due")
+    refused(ask, signed(scheme, services, issued=-0.02, next_update=-1), "the next one is due")
+    refused(ask, signed(scheme, services, next_update=215), "the next one is due")
+    told = ask(signed(scheme, services, next_update=190))
+    assert standing(told, "authorities")["standing"] == "qualified"
+
+
+def test_an_empty_list_is_told_as_such(ask):
+    refused(ask, b"", "is empty")
 
 
 def test_a_list_that_is_out_of_date_is_refused(evidence, scheme, ask):
