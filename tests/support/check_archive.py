@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """A second, independent verifier of evidence archives and their content parts.
 
-Written from docs/evidence-format.md alone, with the standard library and the openssl command. It
+Written from docs/evidence-format.md alone, with the standard library, the openssl command and
+python3-cryptography for revocation data. It
 holds everything in memory and is meant for the tests, as a cross-check of `constancia verify`.
 
 usage: check_archive.py [--trust ROOTS.pem] ARCHIVE [PART...]
@@ -20,18 +21,12 @@ import sys
 import tempfile
 import zlib
 
+import check_cms
+from check_cms import Invalid, require
+
 TOLERANCE = datetime.timedelta(seconds=300)
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
 HASH = re.compile(r"[0-9a-f]{64}")
-
-
-class Invalid(Exception):
-    pass
-
-
-def require(condition, where, what):
-    if not condition:
-        raise Invalid(f"{where}: {what}")
 
 
 def sha256(data):
@@ -133,23 +128,13 @@ def check_signature(entries, manifest, trust):
     asic += "</asic:ASiCManifest>\n"
     found = entries["META-INF/ASiCManifest001.xml"]
     require(found == asic.encode(), "ASiCManifest001.xml", "other bytes")
-    with tempfile.TemporaryDirectory() as directory:
-        for name, data in (("p7s", entries["META-INF/signature001.p7s"]), ("xml", found)):
-            with open(f"{directory}/{name}", "wb") as file:
-                file.write(data)
-        anchor = ("-CAfile", trust) if trust else ("-noverify",)
-        good, text = openssl("cms", "-verify", "-cades", "-binary", "-inform", "DER", "-purpose",
-                             "any", *anchor, "-in", f"{directory}/p7s", "-content",
-                             f"{directory}/xml", "-out", "/dev/null")
-        require(good, "signature001.p7s", text)
-        _, text = openssl("cms", "-cmsout", "-print", "-noout", "-inform", "DER", "-in",
-                          f"{directory}/p7s")
-        require(manifest["mode"] == "test" or "id-smime-aa-timeStampToken" in text,
-                "signature001.p7s", "no timestamp")
-        issued = time_of(manifest["issued_at"])
-        stated = re.search(r"object: signingTime .*\s+set:\s+UTCTIME:(.*) GMT", text)
-        require(stated and issued.replace(microsecond=0) == datetime.datetime.strptime(
-            stated[1], "%b %d %H:%M:%S %Y"), "signature001.p7s", "signing-time")
+    where = "signature001.p7s"
+    signed, token = check_cms.check_signature(entries["META-INF/signature001.p7s"], found, trust,
+                                              where)
+    require(manifest["mode"] == "test" or token, where, "no timestamp")
+    stated = signed.signing_time()
+    require(stated == time_of(manifest["issued_at"]).replace(microsecond=0), where, "signing-time")
+    return check_cms.check_inside(signed, token)
 
 
 def check_manifest(entries):
@@ -398,7 +383,7 @@ def main():
     options = parser.parse_args()
     entries = read_zip(options.archive)
     manifest = check_manifest(entries)
-    check_signature(entries, manifest, options.trust)
+    level = check_signature(entries, manifest, options.trust)
     hashes, events = check_events(entries, manifest)
     rounds = check_rounds(entries, manifest["v"], options.trust)
     if manifest["mode"] == "live":
@@ -412,7 +397,8 @@ def main():
             i = by_digest.get(sha256(file.read()))
         require(i is not None, path, "the manifest does not list it")
         check_part(path, i + 1, manifest["content_parts"][i], manifest, events)
-    print(f"valid: {len(events)} events, {len(rounds)} rounds, {len(options.parts)} parts")
+    print(f"valid: {len(events)} events, {len(rounds)} rounds, {len(options.parts)} parts,"
+          f" signed B-{level}")
 
 
 if __name__ == "__main__":

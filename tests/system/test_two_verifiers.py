@@ -2,18 +2,23 @@
 same of the same evidence: good, and damaged in every way that these files have."""
 
 import io
+import json
 import pathlib
 import random
+import re
 import subprocess
 import sys
 import zipfile
 
 import pytest
 
+import check_cms
 from client import run
 
-SCRIPT = pathlib.Path(__file__).parent.parent / "support/check_archive.py"
+SUPPORT = pathlib.Path(__file__).parent.parent / "support"
+SCRIPT, REPORT_SCRIPT = SUPPORT / "check_archive.py", SUPPORT / "check_report.py"
 FLIPS = 60
+SIGNATURE = "META-INF/signature001.p7s"
 
 
 @pytest.fixture(scope="module")
@@ -29,22 +34,28 @@ def issued(service, tmp_path_factory):
         path = directory / f"archive-{len(archives)}.zip"
         path.write_bytes(channel.live.download(record["evidence_url"]).expect(200).body)
         archives.append(path)
+    report = directory / "report.pdf"
+    report.write_bytes(channel.live.download(record["report_url"]).expect(200).body)
+    test = channels[0].test
+    test.register_hash("0" * 64).expect(201)
+    record = test.certified(seq_from=1, seq_to=1)
+    (directory / "test.pdf").write_bytes(test.download(record["report_url"]).expect(200).body)
     for channel in channels:
         channel.close()
     return archives, service.data / "trust.pem"
 
 
-def verdicts(path, trust):
+def verdicts(path, trust, script=SCRIPT):
     """Whether each finds it valid."""
-    other = subprocess.run([sys.executable, "-B", str(SCRIPT), "--trust", str(trust), str(path)],
+    other = subprocess.run([sys.executable, "-B", str(script), "--trust", str(trust), str(path)],
                            capture_output=True, text=True, check=False)
     assert other.returncode in (0, 1), other.stderr
     return run("verify", path, "--trust", trust).returncode == 0, other.returncode == 0
 
 
-def both_refuse(content, trust, path, what):
+def both_refuse(content, trust, path, what, script=SCRIPT):
     path.write_bytes(content)
-    assert verdicts(path, trust) == (False, False), what
+    assert verdicts(path, trust, script) == (False, False), what
 
 
 def test_both_find_good_archives_valid(issued):
@@ -80,6 +91,25 @@ def test_both_find_what_was_cut_off_or_added(issued, tmp_path):
 def entries(path):
     with zipfile.ZipFile(path) as archive:
         return [(each.filename, archive.read(each)) for each in archive.infolist()]
+
+
+def der(tag, *contents):
+    inside = b"".join(contents)
+    size = len(inside)
+    length = bytes([size]) if size < 128 else \
+        bytes([128 | (size.bit_length() + 7) // 8]) + size.to_bytes((size.bit_length() + 7) // 8, "big")
+    return bytes([tag]) + length + inside
+
+
+def with_revocations(p7s, change):
+    """The signature with what `change` makes of its list of revocation data; None: without a place."""
+    oid, data = check_cms.elements(check_cms.content(p7s, 0x30, "CMS"))
+    parts = [whole for _, _, whole in check_cms.elements(check_cms.content(data[1], 0x30, "data"))]
+    at = next(at for at, part in enumerate(parts) if part[0] == 0xa1)
+    changed = change([whole for _, _, whole in check_cms.elements(check_cms.content(parts[at], 0xa1, "crls"))])
+    parts[at] = b"" if changed is None else der(0xa1, *sorted(changed))
+    version = 5 if any(each[0] == 0xa1 for each in changed or []) else 1
+    return der(0x30, oid[2], der(0xa0, der(0x30, der(2, bytes([version])), *parts[1:])))
 
 
 def packed(files):
@@ -125,3 +155,91 @@ def test_both_find_archives_of_other_keys(issued):
     """The same roots do not vouch for another service's archive, whole as it is."""
     fixture = SCRIPT.parent / "fixtures/evidence-1/archive.zip"
     assert verdicts(fixture, issued[1]) == (False, False)
+
+
+# ---- what validates an archive's signature is inside it, and nothing is over it ----
+
+def test_both_refuse_what_the_signature_does_not_need(issued, tmp_path):
+    archives, trust = issued
+    own, other = (dict(entries(archive)) for archive in (archives[0], archives[2]))
+    path = tmp_path / "changed.zip"
+
+    def packed_with(change):
+        p7s = with_revocations(own[SIGNATURE], change)
+        return packed([*list(own.items())[:-1], (SIGNATURE, p7s)])
+    foreign = []
+    with_revocations(other[SIGNATURE], lambda found: foreign.extend(found) or found)
+    inside = []
+    assert packed_with(lambda found: inside.extend(found) or found) == archives[0].read_bytes()
+    assert len(inside) >= 2
+    junk = der(0x30, *[der(2, b"\1")] * 1000)
+    for what, change in {
+        "junk": lambda found: [*found, junk],
+        "junk as an answer": lambda found: [*found, der(0xa1, der(6, check_cms.OCSP_FORMAT), junk)],
+        "of another form": lambda found: [*found, der(0xa1, der(6, b"\x2a\3"), der(0x30))],
+        "others'": lambda found: [*found, *(set(foreign) - set(found))],
+        "twice": lambda found: [*found, found[0]],
+        "none, though there is a place": lambda found: [],
+        "one more, and much": lambda found: [*found, der(0x30, bytes(200000))],
+    }.items():
+        if what != "others'" or set(foreign) - set(inside):
+            both_refuse(packed_with(change), trust, path, what)
+    for at in range(len(inside)):
+        both_refuse(packed_with(lambda found: found[:at] + found[at + 1:]), trust, path, f"without {at}")
+    # All of it taken out: nothing shows whether it ever was there, but that is told.
+    path.write_bytes(packed_with(lambda found: None))
+    assert verdicts(path, trust) == (True, True)
+    told = json.loads(run("verify", path, "--trust", trust, "--json").stdout)
+    assert [each["level"] for each in told["signatures"]] == ["B-T"]
+    assert any("nothing inside tells" in each["what"] for each in told["warnings"])
+
+
+# ---- reports ----
+
+def test_both_find_good_reports_valid(issued):
+    archives, trust = issued
+    for report, level in (("report.pdf", "B-LTA"), ("test.pdf", "B-B")):
+        path = archives[0].parent / report
+        assert verdicts(path, trust, REPORT_SCRIPT) == (True, True)
+        told = json.loads(run("verify", path, "--trust", trust, "--json").stdout)
+        assert [each["level"] for each in told["signatures"]] == [level]
+
+
+def test_both_find_changed_reports(issued, tmp_path):
+    archives, trust = issued
+    content = (archives[0].parent / "report.pdf").read_bytes()
+    path, chosen = tmp_path / "changed.pdf", random.Random(2)
+    update = content.index(b"/Type /DSS")
+    places = [begin + int((len(content) - begin) * (number + chosen.random()) / (FLIPS // 2))
+              for begin in (0, update) for number in range(FLIPS // 2)]
+    for at in places:
+        damaged = bytearray(content)
+        damaged[at] ^= 1 << chosen.randrange(8)
+        both_refuse(bytes(damaged), trust, path, f"byte {at}", REPORT_SCRIPT)
+    ends = [match.end() for match in re.finditer(rb"%%EOF\n", content)]
+    for size in (0, 100, len(content) // 2, ends[-2], len(content) - 1):
+        both_refuse(content[:size], trust, path, f"{size} bytes", REPORT_SCRIPT)
+    for more in (b"\n", content[ends[-2]:], b"%%EOF\n"):
+        both_refuse(content + more, trust, path, f"{len(more)} bytes more", REPORT_SCRIPT)
+
+
+def test_both_take_a_report_as_it_was_signed(issued, tmp_path):
+    """Without what was added for its validation it is one of level B-T."""
+    archives, trust = issued
+    content = (archives[0].parent / "report.pdf").read_bytes()
+    ends = [match.end() for match in re.finditer(rb"%%EOF\n", content)]
+    path = tmp_path / "cut.pdf"
+    path.write_bytes(content[:ends[-3]])
+    assert verdicts(path, trust, REPORT_SCRIPT) == (True, True)
+    told = json.loads(run("verify", path, "--trust", trust, "--json").stdout)
+    assert [each["level"] for each in told["signatures"]] == ["B-T"]
+    assert any("nothing inside tells" in each["what"] for each in told["warnings"])
+
+
+def test_both_ask_for_a_report_of_the_roots(issued, tmp_path):
+    archives, trust = issued
+    other = tmp_path / "other.pem"
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=Other",
+                    "-keyout", tmp_path / "key", "-out", other], check=True, capture_output=True)
+    path = archives[0].parent / "report.pdf"
+    assert verdicts(path, other, REPORT_SCRIPT) == (False, False)

@@ -1,0 +1,365 @@
+"""What a second verifier needs of CMS: who signed, a timestamp, revocation data (docs/evidence-format.md,
+sections 7 and 8). With python3-cryptography for certificates, CRLs and OCSP responses; for tests alone."""
+
+import datetime
+import hashlib
+import os
+import re
+import subprocess
+import tempfile
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec, padding
+from cryptography.x509 import ocsp
+from cryptography.x509.oid import ExtendedKeyUsageOID
+
+OCSP_FORMAT = bytes.fromhex("2b0601050507" + "1002")
+TIMESTAMP = bytes.fromhex("2a864886f70d010910020e")
+TST_INFO = bytes.fromhex("2a864886f70d0109100104")
+SIGNING_TIME = bytes.fromhex("2a864886f70d010905")
+NO_CHECK = "1.3.6.1.5.5.7.48.1.5"
+OBJECTS_MAX, BYTES_MAX = 16, 8 << 20
+AFTER, CURRENT, NOTHING = range(3)  # from the best to the worst
+LEAVES_THE_PAST = (x509.ReasonFlags.unspecified, x509.ReasonFlags.affiliation_changed,
+                   x509.ReasonFlags.superseded, x509.ReasonFlags.cessation_of_operation)
+
+
+class Invalid(Exception):
+    pass
+
+
+def require(condition, where, what):
+    if not condition:
+        raise Invalid(f"{where}: {what}")
+
+
+# ---- DER ----
+
+def element(data, at=0):
+    """Its tag, where its content begins, and where it ends."""
+    tag, size, begin = data[at], data[at + 1], at + 2
+    require(tag & 31 != 31, "DER", "a long tag")
+    if size & 128:
+        count = size & 127
+        require(1 <= count <= 4, "DER", "a length")
+        size, begin = int.from_bytes(data[begin:begin + count], "big"), begin + count
+        require(size >> (8 * count - 8) and size > 127, "DER", "a length that could be shorter")
+    require(begin + size <= len(data), "DER", "cut off")
+    return tag, begin, begin + size
+
+
+def elements(data):
+    """The (tag, content, whole) of each, one behind the other."""
+    found, at = [], 0
+    while at < len(data):
+        tag, begin, end = element(data, at)
+        found.append((tag, data[begin:end], data[at:end]))
+        at = end
+    return found
+
+
+def content(data, tag, where):
+    """Of a single element that is all there is."""
+    (found,) = elements(data)
+    require(found[0] == tag, where, "another element")
+    return found[1]
+
+
+class SignedData:
+    def __init__(self, der):
+        oid, data = elements(content(der, 0x30, "CMS"))
+        require(oid[1] == bytes.fromhex("2a864886f70d010702") and data[0] == 0xa0, "CMS", "type")
+        parts = elements(content(data[1], 0x30, "SignedData"))
+        self.version = int.from_bytes(parts.pop(0)[1], "big")
+        self.digests, self.encapsulated = parts.pop(0)[1], elements(parts.pop(0)[1])
+        optional = {part[0]: part[1] for part in parts[:-1]}
+        require(len(optional) == len(parts) - 1 and set(optional) <= {0xa0, 0xa1}, "SignedData", "members")
+        self.certificates = [x509.load_der_x509_certificate(each[2]) for each in
+                             elements(optional.get(0xa0, b""))]
+        self.revocations = elements(optional[0xa1]) if 0xa1 in optional else None
+        (signer,) = elements(parts[-1][1])
+        self.signer = elements(signer[1])
+        issuer, serial = elements(self.signer[1][1])
+        found = [each for each in self.certificates if each.issuer.public_bytes() == issuer[2]
+                 and each.serial_number == int.from_bytes(serial[1], "big")]
+        require(found, "SignedData", "the signer's certificate is not inside")
+        self.certificate = found[0]
+        self.value = next(each[1] for each in self.signer if each[0] == 0x04)
+
+    def unsigned(self):
+        """The type and value of each unsigned attribute."""
+        return [(kind[1], values[1]) for each in self.signer if each[0] == 0xa1
+                for kind, values in [elements(of[1]) for of in elements(each[1])]]
+
+    def timestamp(self):
+        """The token over the signature; None: there is none."""
+        found = self.unsigned()
+        require(len(found) <= 1 and all(kind == TIMESTAMP for kind, _ in found), "SignedData",
+                "other unsigned attributes than one timestamp")
+        return found[0][1] if found else None
+
+    def signing_time(self):
+        """As the signed attributes state it; None: they do not."""
+        for each in self.signer:
+            if each[0] == 0xa0:
+                found = {kind[1]: values[1] for kind, values in map(elements, (of[1] for of in
+                                                                               elements(each[1])))}
+                stated = found.get(SIGNING_TIME)
+                return stated and datetime.datetime.strptime(
+                    content(stated, 0x17, "signing-time").decode(), "%y%m%d%H%M%SZ")
+        return None
+
+    def gen_time(self):
+        """Of a token."""
+        require(self.encapsulated[0][1] == TST_INFO, "token", "content type")
+        info = elements(content(content(self.encapsulated[1][1], 0x04, "token"), 0x30, "TSTInfo"))
+        text = next(each[1] for each in info if each[0] == 0x18).decode()
+        return datetime.datetime.strptime((text[:-1] + ("" if "." in text else ".0")),
+                                          "%Y%m%d%H%M%S.%f")
+
+    def path(self, more=()):
+        """The signer's certificate and those above it, to one that is its own issuer."""
+        known, path = [*self.certificates, *more], [self.certificate]
+        while path[-1].issuer != path[-1].subject and len(path) < 8:
+            above = [each for each in known if each.subject == path[-1].issuer
+                     and is_signed(path[-1], each)]
+            require(above, "path", f"nobody is above {path[-1].subject.rfc4514_string()}")
+            path.append(above[0])
+        require(is_signed(path[-1], path[-1]), "path", "a root that does not vouch for itself")
+        return path
+
+
+# ---- signatures ----
+
+def when(of, name):
+    """A time without its zone: later versions of the library have it with one, under another name."""
+    aware = getattr(of, name + "_utc", None) if hasattr(of, name + "_utc") else getattr(of, name)
+    return aware and aware.replace(tzinfo=None)
+
+
+def verifies(key, signature, data, digest):
+    if not isinstance(digest, (hashes.SHA256, hashes.SHA384, hashes.SHA512)):
+        return False
+    try:
+        if isinstance(key, ec.EllipticCurvePublicKey):
+            key.verify(signature, data, ec.ECDSA(digest))
+        else:
+            key.verify(signature, data, padding.PKCS1v15(), digest)
+    except InvalidSignature:
+        return False
+    return True
+
+
+def is_signed(certificate, issuer):
+    return verifies(issuer.public_key(), certificate.signature, certificate.tbs_certificate_bytes,
+                    certificate.signature_hash_algorithm)
+
+
+def openssl(*arguments):
+    done = subprocess.run(("openssl",) + arguments, capture_output=True, text=True, check=False,
+                          errors="replace")
+    return done.returncode == 0, done.stdout + done.stderr
+
+
+def check_token(token, digest, trust, where):
+    """A timestamp token over that SHA-256. Answers its SignedData."""
+    signed = SignedData(token)
+    with tempfile.TemporaryDirectory() as directory:
+        with open(f"{directory}/token", "wb") as file:
+            file.write(token)
+        if trust:
+            good, text = openssl("ts", "-verify", "-token_in", "-in", f"{directory}/token", "-digest",
+                                 digest.hex(), "-CAfile", trust)
+        else:
+            good, text = openssl("cms", "-verify", "-noverify", "-inform", "DER", "-in",
+                                 f"{directory}/token", "-out", "/dev/null")
+        require(good, where, text)
+    for each in signed.certificates:
+        require(each.issuer != each.subject or is_signed(each, each), where, "a certificate inside")
+    info = elements(content(content(signed.encapsulated[1][1], 0x04, where), 0x30, where))
+    require(elements(info[2][1])[1][1] == digest, where, "imprint")
+    return signed
+
+
+def check_signature(cms, data, trust, where):
+    """A CAdES signature over those bytes. Answers its SignedData, and that of the timestamp over its
+    value, if it has one."""
+    signed = SignedData(cms)
+    with tempfile.TemporaryDirectory() as directory:
+        for name, each in (("cms", cms), ("data", data)):
+            with open(os.path.join(directory, name), "wb") as file:
+                file.write(each)
+        anchor = ("-cades", "-CAfile", trust) if trust else ("-noverify",)
+        good, text = openssl("cms", "-verify", "-binary", "-inform", "DER", "-purpose", "any",
+                             *anchor, "-in", f"{directory}/cms", "-content", f"{directory}/data",
+                             "-out", "/dev/null")
+    require(good, where, text)
+    token = signed.timestamp()
+    if token is not None:
+        token = check_token(token, hashlib.sha256(signed.value).digest(), trust, where)
+    return signed, token
+
+
+# ---- revocation data ----
+
+def extension(of, kind):
+    try:
+        return of.extensions.get_extension_for_class(kind).value
+    except x509.ExtensionNotFound:
+        return None
+
+
+class Told:
+    """What one object says of a certificate."""
+
+    def __init__(self, issued, following, revoked=None, reason=None):
+        self.issued, self.following, self.revoked, self.reason = issued, following, revoked, reason
+
+
+def valid_at(certificate, time):
+    return when(certificate, "not_valid_before") <= time <= when(certificate, "not_valid_after")
+
+
+def of_scope(crl, certificate):
+    point = extension(crl, x509.IssuingDistributionPoint)
+    if not point:
+        return True
+    basic = extension(certificate, x509.BasicConstraints)
+    authority = bool(basic and basic.ca)
+    own = extension(certificate, x509.CRLDistributionPoints) or ()
+    names = [name for each in own for name in each.full_name or ()]
+    return not (point.indirect_crl or point.only_some_reasons or point.only_contains_attribute_certs
+                or point.only_contains_user_certs and authority
+                or point.only_contains_ca_certs and not authority
+                or point.relative_name
+                or point.full_name and not set(point.full_name) & set(names))
+
+
+def read_crl(der, certificate, issuer):
+    """None: it says nothing of it."""
+    crl = x509.load_der_x509_crl(der)
+    usage = extension(issuer, x509.KeyUsage)
+    if crl.issuer != certificate.issuer or when(crl, "next_update") is None or (usage and not usage.crl_sign) \
+            or not verifies(issuer.public_key(), crl.signature, crl.tbs_certlist_bytes,
+                            crl.signature_hash_algorithm) \
+            or extension(crl, x509.DeltaCRLIndicator) or not of_scope(crl, certificate) \
+            or not valid_at(issuer, when(crl, "last_update")):
+        return None
+    entry = crl.get_revoked_certificate_by_serial_number(certificate.serial_number)
+    if not entry:
+        return Told(when(crl, "last_update"), when(crl, "next_update"))
+    reason, invalid = extension(entry, x509.CRLReason), extension(entry, x509.InvalidityDate)
+    since = min([when(entry, "revocation_date")]
+                + ([when(invalid, "invalidity_date")] if invalid else []))
+    return Told(when(crl, "last_update"), when(crl, "next_update"), since, reason and reason.reason)
+
+
+def is_about(single, certificate, issuer):
+    name, key = hashlib.new(single.hash_algorithm.name), hashlib.new(single.hash_algorithm.name)
+    name.update(issuer.subject.public_bytes())
+    spki = issuer.public_key().public_bytes(serialization.Encoding.DER,
+                                            serialization.PublicFormat.SubjectPublicKeyInfo)
+    key.update(elements(content(spki, 0x30, "key"))[1][1][1:])
+    return (single.serial_number, single.issuer_name_hash, single.issuer_key_hash) == \
+        (certificate.serial_number, name.digest(), key.digest())
+
+
+def responder_of(response, issuer):
+    def signed_by(certificate):
+        return verifies(certificate.public_key(), response.signature, response.tbs_response_bytes,
+                        response.signature_hash_algorithm)
+    if signed_by(issuer):
+        return issuer
+    for each in response.certificates:
+        usage = extension(each, x509.ExtendedKeyUsage)
+        if signed_by(each):
+            return each if usage and ExtendedKeyUsageOID.OCSP_SIGNING in usage \
+                and is_signed(each, issuer) and each.issuer == issuer.subject else None
+    return None
+
+
+def read_ocsp(der, certificate, issuer):
+    """What it says, and who has to be good himself; (None, None): nothing of it."""
+    response = ocsp.load_der_ocsp_response(der)
+    if response.response_status != ocsp.OCSPResponseStatus.SUCCESSFUL:
+        return None, None
+    singles = [each for each in response.responses if is_about(each, certificate, issuer)]
+    responder = responder_of(response, issuer) if len(singles) == 1 else None
+    if not responder or not valid_at(responder, when(response, "produced_at")) \
+            or singles[0].certificate_status == ocsp.OCSPCertStatus.UNKNOWN:
+        return None, None
+    single = singles[0]
+    told = Told(min(when(single, "this_update"), when(response, "produced_at")),
+                when(single, "next_update"), when(single, "revocation_time"), single.revocation_reason)
+    free = responder is issuer or any(each.oid.dotted_string == NO_CHECK
+                                      for each in responder.extensions)
+    return told, None if free else responder
+
+
+def judge(certificate, issuer, objects, time, self_dated, lists_alone=False):
+    best = NOTHING
+    for kind, der in objects:
+        if kind == "crl":
+            told = read_crl(der, certificate, issuer)
+        elif lists_alone:
+            continue
+        else:
+            told, responder = read_ocsp(der, certificate, issuer)
+            if responder and judge(responder, issuer, objects, time, self_dated, True) == NOTHING:
+                continue
+        if not told:
+            continue
+        if told.revoked and (told.revoked <= time
+                             or self_dated and told.reason not in LEAVES_THE_PAST):
+            require(lists_alone, certificate.subject.rfc4514_string(), "was revoked")
+            return NOTHING
+        if told.issued > when(certificate, "not_valid_after"):
+            continue
+        best = min(best, AFTER if told.issued >= time else
+                   CURRENT if told.following and told.following >= time else NOTHING)
+    return best
+
+
+def judge_paths(paths, objects):
+    """`paths`: (path, time, whether its own word is all there is for the time)."""
+    return [judge(certificate, issuer, objects, time, self_dated)
+            for path, time, self_dated in paths for certificate, issuer in zip(path, path[1:])]
+
+
+def read_revocations(signed):
+    """Section 7: what is inside, as (kind, DER)."""
+    objects = []
+    for tag, inside, whole in signed.revocations:
+        if tag == 0x30:
+            objects.append(("crl", whole))
+            continue
+        require(tag == 0xa1, "crls", "neither a CRL nor an OCSP response")
+        kind, value = elements(inside)
+        require(kind[0] == 6 and kind[1] == OCSP_FORMAT, "crls", "another format")
+        objects.append(("ocsp", value[2]))
+    for kind, der in objects:
+        (x509.load_der_x509_crl if kind == "crl" else ocsp.load_der_ocsp_response)(der)
+    return objects
+
+
+def check_inside(signed, token):
+    """Section 7: revocation data suffices, and all of it is needed. Answers the level."""
+    if signed.revocations is None:
+        return "T" if token else "B"
+    objects = read_revocations(signed)
+    require(token and 1 <= len(objects) <= OBJECTS_MAX and len(set(objects)) == len(objects)
+            and sum(len(der) for _, der in objects) <= BYTES_MAX, "crls", "none, too many, or twice")
+    require(signed.version == (5 if any(kind == "ocsp" for kind, _ in objects) else 1), "crls", "version")
+    time = token.gen_time()
+    paths = [(signed.path(), time, False), (token.path(), time, True)]
+    whole = judge_paths(paths, objects)
+    require(NOTHING not in whole, "crls", "do not suffice")
+    for at in range(len(objects)):
+        try:
+            without = judge_paths(paths, objects[:at] + objects[at + 1:])
+        except Invalid:
+            continue
+        require(any(worse > was for worse, was in zip(without, whole)), "crls", "one that is not needed")
+    return "LT"

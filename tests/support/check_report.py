@@ -1,0 +1,137 @@
+#!/usr/bin/env python3
+"""A second, independent verifier of signed reports: sections 7 and 8 of docs/evidence-format.md, as far as
+they go beyond PAdES' general form. It holds everything in memory and is meant for the tests, as a
+cross-check of `constancia verify`.
+
+usage: check_report.py [--trust ROOTS.pem] REPORT [ARCHIVE]
+Exit status 0: valid; 1: not valid, with the reason on standard error.
+"""
+
+import argparse
+import datetime
+import hashlib
+import re
+import struct
+import sys
+
+from cryptography import x509
+from cryptography.x509 import ocsp
+
+import check_cms
+from check_cms import Invalid, require
+
+OBJECTS_MAX, BYTES_MAX = 256, 8 << 20
+KINDS = (("Certs", "certificate", x509.load_der_x509_certificate),
+         ("CRLs", "crl", x509.load_der_x509_crl), ("OCSPs", "ocsp", ocsp.load_der_ocsp_response))
+PROPERTIES = ("CertificationId", "VerificationCode", "ChannelId", "Chain", "Language", "FirstSequence",
+              "LastSequence", "EventCount", "FirstChainHash", "LastChainHash", "ArchiveSha256",
+              "ArchiveSize")
+SIGNATURE = re.compile(
+    rb"/SubFilter /(ETSI\.CAdES\.detached|ETSI\.RFC3161)\b[^<]*?/ByteRange \[ ?(\d+) +(\d+) +(\d+) +(\d+) *\]"
+    rb"[^<]*?/Contents <([0-9a-f]+)>", re.S)
+
+
+def read_signatures(file):
+    """Each as (SubFilter, its DER, what it covers, where that ends), in the order of the file."""
+    found = []
+    for match in SIGNATURE.finditer(file):
+        begin, size, resumes, rest = map(int, match.groups()[1:5])
+        require((begin, size, resumes) == (0, match.start(6) - 1, match.end(6) + 1), "ByteRange",
+                "covers another part")
+        data = bytes.fromhex(match[6].decode())
+        end = check_cms.element(data)[2]
+        require(not data[end:].strip(b"\0"), "Contents", "something behind the DER")
+        require(resumes + rest <= len(file), "ByteRange", "beyond the end")
+        found.append((match[1].decode(), data[:end], file[:size] + file[resumes:resumes + rest],
+                      resumes + rest))
+    return found
+
+
+def read_objects(update):
+    """The update with validation data: its objects as (kind, DER)."""
+    dictionary = re.search(rb"\n(\d+) 0 obj\n<< /Type /DSS((?: /(?:Certs|CRLs|OCSPs) \[[ \dR]*\])*) >>\n",
+                           update)
+    require(dictionary, "DSS", "missing")
+    objects = []
+    for name, kind, load in KINDS:
+        listed = re.search(rb"/%s \[((?: \d+ 0 R)+) \]" % name.encode(), dictionary[2])
+        before = b""
+        for number in re.findall(rb"(\d+) 0 R", listed[1]) if listed else ():
+            head = re.search(rb"\n%s 0 obj\n<< /Length (\d+) >>\nstream\n" % number, update)
+            require(head, "DSS", "an object that is not there")
+            der = update[head.end():head.end() + int(head[1])]
+            load(der)
+            require(check_cms.element(der)[2] == len(der), "DSS", "not one DER element")
+            digest = hashlib.sha256(der).digest()
+            require(digest > before, "DSS", "order")
+            before = digest
+            objects.append((kind, der))
+    require(len(objects) <= OBJECTS_MAX and sum(len(der) for _, der in objects) <= BYTES_MAX, "DSS",
+            "too much")
+    return objects
+
+
+def judge_level(signed, token, last, objects):
+    """Section 8: T or LTA."""
+    more = [x509.load_der_x509_certificate(der) for kind, der in objects if kind == "certificate"]
+    told = [each for each in objects if each[0] != "certificate"]
+    time, last_time = token.gen_time(), last.gen_time()
+    require(last_time >= time - datetime.timedelta(seconds=300), "document timestamp", "too early")
+    first = check_cms.judge_paths([(signed.path(more), time, False), (token.path(more), last_time, False)],
+                                  told)
+    check_cms.judge_paths([(last.path(more), last_time, True)], told)
+    return "T" if check_cms.NOTHING in first else "LTA"
+
+
+def read_properties(file):
+    """What the report says of itself in its XMP."""
+    packet = re.search(rb"<\?xpacket begin=.*?<\?xpacket end=", file, re.S)
+    require(packet, "XMP", "missing")
+    found = dict(re.findall(r"<constancia:(\w+)>([^<]*)</constancia:\1>", packet[0].decode()))
+    require(set(PROPERTIES) <= set(found), "XMP", "properties")
+    require(int(found["EventCount"]) == int(found["LastSequence"]) - int(found["FirstSequence"]) + 1, "XMP",
+            "EventCount")
+    return found
+
+
+def check(file, trust):
+    """Answers the level and the properties."""
+    signatures = read_signatures(file)
+    require([each[0] for each in signatures] in (["ETSI.CAdES.detached"],
+                                                 ["ETSI.CAdES.detached", "ETSI.RFC3161"]), "report",
+            "other signatures")
+    kind, cms, covered, end = signatures[0]
+    signed, token = check_cms.check_signature(cms, covered, trust, kind)
+    require(signed.revocations is None and signed.signing_time() is None, kind, "crls or signing-time")
+    properties = read_properties(file[:end])
+    require(properties["Chain"] == "test" or token, kind, "no timestamp")
+    require(signatures[-1][3] == len(file), "report", "something behind it")
+    if len(signatures) == 1:
+        return "T" if token else "B", properties
+    require(token, kind, "no timestamp")
+    _, der, covered, _ = signatures[1]
+    last = check_cms.check_token(der, hashlib.sha256(covered).digest(), trust, "document timestamp")
+    return judge_level(signed, token, last, read_objects(file[end:])), properties
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--trust")
+    parser.add_argument("report")
+    parser.add_argument("archive", nargs="?")
+    options = parser.parse_args()
+    with open(options.report, "rb") as file:
+        level, properties = check(file.read(), options.trust)
+    if options.archive:
+        with open(options.archive, "rb") as file:
+            data = file.read()
+        require((properties["ArchiveSha256"], int(properties["ArchiveSize"]))
+                == (hashlib.sha256(data).hexdigest(), len(data)), "XMP", "another archive")
+    print(f"valid: {properties['CertificationId']}, signed B-{level}")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except (Invalid, ArithmeticError, LookupError, TypeError, ValueError, struct.error) as problem:
+        sys.exit(f"not valid: {type(problem).__name__}: {problem}")
