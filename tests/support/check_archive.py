@@ -5,7 +5,7 @@ Written from docs/evidence-format.md alone, with the standard library, the opens
 python3-cryptography for revocation data. It
 holds everything in memory and is meant for the tests, as a cross-check of `constancia verify`.
 
-usage: check_archive.py [--trust ROOTS.pem] ARCHIVE [PART...]
+usage: check_archive.py [--trust ROOTS.pem] [--beside ARCHIVE]... ARCHIVE [PART...]
 Exit status 0: valid; 1: not valid, with the reason on standard error.
 """
 
@@ -301,7 +301,8 @@ def check_rounds(entries, version, trust):
 
 
 def check_seals(entries, manifest, hashes, events, rounds):
-    """Sections 4.4, 4.5 and 5."""
+    """Sections 4.4, 4.5 and 5. Answers the first and last event of each segment, the hash of its seal
+    and of the seal before, and that of its token."""
     first, last = (manifest["frozen_range"][k] for k in ("first_sequence", "last_sequence"))
     leaves = {}
     for line in lines_of(entries, "leaves"):
@@ -311,7 +312,7 @@ def check_seals(entries, manifest, hashes, events, rounds):
     require(leaves.get(first - 1, manifest["previous_chain_hash"])
             == manifest["previous_chain_hash"], "leaves", "before the range")
     known = {**hashes, **leaves, first - 1: manifest["previous_chain_hash"]}
-    previous_seal, next_sequence, covered, named = None, None, set(), []
+    previous_seal, next_sequence, covered, named, seals = None, None, set(), [], []
     for line in lines_of(entries, "seals"):
         segment = document(line, "path round_id seal", "seals")
         bytes_ = canonical(segment["seal"])
@@ -343,9 +344,11 @@ def check_seals(entries, manifest, hashes, events, rounds):
         covered.update(range(begin, end + 1))
         previous_seal, next_sequence = sha256(bytes_), end + 1
         named.append(segment["round_id"])
+        seals.append((begin, end, previous_seal, seal["previous_seal_hash"], round_["hash"]))
     require(covered == set(hashes) | set(leaves), "seals", "do not cover range and leaves")
     wanted = {i for name in named for i in (name, (rounds[name]["before"] or {}).get("round_id"))}
     require(set(rounds) <= wanted, "rounds", "one that no segment needs")
+    return seals
 
 
 def check_part(path, number, listed, manifest, events):
@@ -375,30 +378,64 @@ def check_part(path, number, listed, manifest, events):
             path, "events of content")
 
 
+def facts_of(path, entries, manifest, hashes, seals):
+    """Section 10.2: what other archives of the same channel have to agree on."""
+    channel, mode = manifest["channel_id"], manifest["mode"]
+    facts = {("genesis", channel, mode): sha256(entries["genesis.json"])}
+    with open(path, "rb") as file:
+        facts["archive", manifest["certification_id"]] = sha256(file.read())
+    for listed in manifest["config_versions"]:
+        facts["configuration", channel, listed["version"]] = listed["hash"]
+    before = manifest["frozen_range"]["first_sequence"] - 1
+    events = {before: manifest["previous_chain_hash"], **hashes}
+    for line in lines_of(entries, "leaves"):
+        leaf = json.loads(line)
+        events[leaf["sequence"]] = leaf["chain_hash"]
+    for sequence, chain_hash in events.items():
+        facts["event", channel, mode, sequence] = chain_hash
+    for begin, end, seal, previous, token in seals:
+        if previous:
+            facts["seal", channel, mode, begin - 1] = previous
+        for sequence in range(begin, end + 1):
+            facts["seal", channel, mode, sequence] = seal
+            facts["token", channel, mode, sequence] = token
+    return facts
+
+
+def check_archive(path, trust):
+    """An archive for itself. Answers its manifest, its events, what it says, and a sentence."""
+    entries = read_zip(path)
+    manifest = check_manifest(entries)
+    level = check_signature(entries, manifest, trust)
+    hashes, events = check_events(entries, manifest)
+    rounds, seals = check_rounds(entries, manifest["v"], trust), []
+    if manifest["mode"] == "live":
+        seals = check_seals(entries, manifest, hashes, events, rounds)
+    else:
+        require(not any(name.startswith(("leaves/", "seals/", "rounds/")) for name in entries), path,
+                "a test archive has no seals")
+    return manifest, events, facts_of(path, entries, manifest, hashes, seals), \
+        f"{len(events)} events, {len(rounds)} rounds, signed B-{level}"
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--trust")
+    parser.add_argument("--beside", action="append", default=[])
     parser.add_argument("archive")
     parser.add_argument("parts", nargs="*")
     options = parser.parse_args()
-    entries = read_zip(options.archive)
-    manifest = check_manifest(entries)
-    level = check_signature(entries, manifest, options.trust)
-    hashes, events = check_events(entries, manifest)
-    rounds = check_rounds(entries, manifest["v"], options.trust)
-    if manifest["mode"] == "live":
-        check_seals(entries, manifest, hashes, events, rounds)
-    else:
-        require(not any(name.startswith(("leaves/", "seals/", "rounds/")) for name in entries),
-                options.archive, "a test archive has no seals")
+    manifest, events, known, said = check_archive(options.archive, options.trust)
+    for path in options.beside:
+        for about, told in check_archive(path, options.trust)[2].items():
+            require(known.setdefault(about, told) == told, path, f"another history: {about}")
     by_digest = {part["sha256"]: i for i, part in enumerate(manifest["content_parts"])}
     for path in options.parts:
         with open(path, "rb") as file:
             i = by_digest.get(sha256(file.read()))
         require(i is not None, path, "the manifest does not list it")
         check_part(path, i + 1, manifest["content_parts"][i], manifest, events)
-    print(f"valid: {len(events)} events, {len(rounds)} rounds, {len(options.parts)} parts,"
-          f" signed B-{level}")
+    print(f"valid: {said}, {len(options.parts)} parts")
 
 
 if __name__ == "__main__":

@@ -538,6 +538,16 @@ int fixture_make(struct fixture *fixture, const char *name, const struct fixture
 	return result;
 }
 
+bool fixture_agrees(const struct fixture *fixture, const char *path, const char *beside)
+{
+	const char *script = getenv("CONSTANCIA_CHECK_ARCHIVE");
+	char command[4096];
+	snprintf(command, sizeof command, "python3 -B %s --trust %s %s %s %s 2>>%s/script.log",
+	         script ? script : "false", fixture->trust, beside ? "--beside" : "",
+	         beside ? beside : "", path, fixture->directory);
+	return system(command) == 0;
+}
+
 void fixture_verify(const char *const *paths, size_t count, const struct trust_roots *roots,
                     struct verify_result *ret_result)
 {

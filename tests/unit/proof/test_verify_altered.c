@@ -239,6 +239,8 @@ static void expect_wrong(const struct fixture_archive *made, const char *path,
 		         change->where, change->what);
 	}
 	verify_result_free(&result);
+	if (fixture_agrees(&fixture, path, NULL))
+		fprintf(stderr, "LACKS %s %s: %s\n", change->member, change->from, change->what);
 }
 
 static void expect_all_wrong(const struct fixture_archive *made, const struct change *changes,
