@@ -1,5 +1,6 @@
 /* Archives and parts as whole files ("PK…"), their documents one by one (a letter, then the
- * text), and a stream of gzipped lines ('z', then the gzip file). What a reader takes is written
+ * text), a stream of gzipped lines ('z', then the gzip file), and a signature ('p', the SHA-256 of
+ * what it is over, then the CMS). What a reader takes is written
  * again as a document that reads the same. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -140,6 +141,34 @@ static void fuzz_lines(struct slice gzip)
 	unlink(path);
 }
 
+static int verify_cms(struct slice cms, const struct sha256 *digest)
+{
+	struct trust_roots roots = {0};
+	struct cms_paths paths = {0};
+	struct cms_facts facts;
+	enum level level;
+	buf_init(&paths.signer, CMS_PATH_SIZE_MAX);
+	buf_init(&paths.authority, CMS_PATH_SIZE_MAX);
+	int result = verify_signature(cms, digest, &roots, &paths, &facts, &level, NULL);
+	buf_free(&paths.signer);
+	buf_free(&paths.authority);
+	return result;
+}
+
+static void fuzz_signature(const uint8_t *data, size_t size)
+{
+	BUF_AUTO struct buf cms;
+	struct sha256 digest;
+	memcpy(digest.bytes, data, SHA256_SIZE);
+	buf_init(&cms, size + 1);
+	buf_add(&cms, data + SHA256_SIZE, size - SHA256_SIZE);
+	int result = verify_cms(buf_slice(&cms), &digest);
+	require(!result || result == ERR_INVALID_EVIDENCE, "a signature is valid or not");
+	buf_add_byte(&cms, '\0');
+	require(result || verify_cms(buf_slice(&cms), &digest) == ERR_INVALID_EVIDENCE,
+	        "every byte is accounted for");
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	if (size >= 2 && memcmp(data, "PK", 2) == 0) {
@@ -147,6 +176,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			require(verify_bytes(data, size, true) == 1, "every byte is accounted for");
 	} else if (size > 0 && data[0] == 'z') {
 		fuzz_lines(slice_make(data + 1, size - 1));
+	} else if (size > SHA256_SIZE && data[0] == 'p') {
+		fuzz_signature(data + 1, size - 1);
 	} else if (size > 0) {
 		fuzz_document((char)data[0], slice_make(data + 1, size - 1));
 	}

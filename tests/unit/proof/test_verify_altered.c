@@ -240,7 +240,8 @@ static void expect_wrong(const struct fixture_archive *made, const char *path,
 	}
 	verify_result_free(&result);
 	if (fixture_agrees(&fixture, path, NULL))
-		fprintf(stderr, "LACKS %s %s: %s\n", change->member, change->from, change->what);
+		fail_msg("%s, %s %d: the second verifier takes it", change->member, change->from,
+		         change->nth);
 }
 
 static void expect_all_wrong(const struct fixture_archive *made, const struct change *changes,
@@ -248,6 +249,9 @@ static void expect_all_wrong(const struct fixture_archive *made, const struct ch
 {
 	char path[FIXTURE_PATH_SIZE];
 	snprintf(path, sizeof path, "%s/altered.zip", fixture.directory);
+	load(made->path);
+	store(path);
+	assert_true(fixture_agrees(&fixture, path, NULL)); /* nothing is altered yet */
 	for (size_t i = 0; i < change_count; i++) {
 		load(made->path);
 		alter(&changes[i]);
