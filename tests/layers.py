@@ -37,7 +37,7 @@ PUBLIC = {
               "money/purchases.h", "money/topup.h", "notices/deliveries.h", "notices/mails.h",
               "notices/webhooks.h"},
     "content": {"content.h"},
-    "seal": {"authority.h", "clock_state.h", "cms.h", "evidence_record.h", "evidence_tree.h", "level.h", "revocation_client.h", "round_tree.h", "segment.h",
+    "seal": {"authority.h", "clock_state.h", "cms.h", "evidence_record.h", "evidence_tree.h", "level.h", "revocation_client.h", "revocation_token.h", "round_tree.h", "segment.h",
              "signer.h", "signer_log.h",
              "timestamp.h", "tree.h", "trust.h", "validation.h"},
     "payment": {"payment.h"},

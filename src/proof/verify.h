@@ -51,7 +51,8 @@ struct verify_finding {
 /* Each certificate that a valid signature or timestamp was made with, once. */
 struct verify_identity {
 	struct certificate_facts certificate;
-	uint64_t timestamps; /* of an authority: how many it gave */
+	uint64_t timestamps;  /* of an authority: how many it gave */
+	uint64_t not_revoked; /* of those of an archive's rounds: where the archive shows so */
 	/* The times of the first and the last; of a signer: those of his signatures. */
 	int64_t first_gen_time_us, last_gen_time_us;
 	struct slice path;                /* DER: the certificate and those above it that are known */
@@ -152,7 +153,7 @@ int verify_read_roots(const char *path, struct buf *out, struct error *error) MU
 int verify_exit_code(const struct verify_result *result);
 /* For people (findings in English, the summary in English and Spanish), or one JSON document:
  * {"as_of","authorities":[{"first_gen_time","issuer","issuer_name","last_gen_time","name",
- * "not_after","not_before","qualified","sha256","subject","timestamps"}],"checked":{…},
+ * "not_after","not_before","not_revoked","qualified","sha256","subject","timestamps"}],"checked":{…},
  * "could_not_check","evidence_records":[{"covers":[path],"exists_since","path","timestamps":[{
  * "algorithm","authority","chain","gen_time","number"}],"valid_until"}],"findings":[{"path","what",
  * "where"}],"longest_delay":{"gen_time","microseconds","path","received_at","sequence"}|null,

@@ -160,6 +160,8 @@ int verify_chain(const struct chain_input *facts)
 		.received_at_us = TIME_NONE,
 		.segment_received_at_us = TIME_NONE,
 	};
+	for (size_t i = 0; i < CHAIN_JUDGED_MAX; i++)
+		chain.judged[i].good_until_us = TIME_NONE;
 	arena_init(&chain.arena, (size_t)8 << 20);
 	arena_init(&chain.seal_arena, (size_t)8 << 20);
 	buf_init(&chain.scratch, ARCHIVE_LINE_MAX);

@@ -5,6 +5,7 @@
 #define PROOF_VERIFY_CHAIN_H
 
 #include "proof/verify_check.h"
+#include "seal/revocation_token.h"
 
 #define CHAIN_WHERE_MAX 256
 #define CHAIN_ROUND_ID_MAX 128
@@ -16,6 +17,7 @@ struct round_state {
 	struct sha256 root;
 	struct sha256 token_hash;
 	int64_t gen_time_us;
+	bool revoked; /* all its timestamps */
 };
 
 /* What two timestamps over one round say of each other, over all such rounds. */
@@ -34,6 +36,13 @@ struct object_state {
 	enum archive_object_kind kind;
 	struct slice der;
 	bool is_named; /* by a token */
+};
+
+/* A path with what tokens name for it: up to which time it is known to be good. */
+#define CHAIN_JUDGED_MAX 16
+struct judged_path {
+	struct sha256 name;
+	int64_t good_until_us; /* TIME_NONE: not known */
 };
 
 struct chain {
@@ -71,6 +80,7 @@ struct chain {
 	struct object_state *objects; /* in order of their SHA-256 */
 	size_t object_count, object_bytes;
 	struct arena object_arena;
+	struct judged_path judged[CHAIN_JUDGED_MAX];
 
 	size_t part; /* the content part that holds the next content event */
 	struct zip_reader *part_zip;
@@ -114,6 +124,19 @@ int chain_find_path(struct chain *chain, const struct archive_token *token, stru
 /* After all rounds: each of them was named. */
 void chain_check_objects(struct chain *chain);
 void chain_free_objects(struct chain *chain);
+/* One that a token names, which chain_find_path has found. */
+const struct object_state *chain_find_object(const struct chain *chain,
+                                             const struct sha256 *sha256);
+
+/* ---- verify_revocations.c ---- */
+#define VERIFY_REVOKED_SIZE 320
+/* Judges the certificates of a token whose names chain_find_path has found, with their path's
+ * `known`. ERR_INVALID_EVIDENCE: it names something superfluous, or what is no path. */
+int chain_judge_revocations(struct chain *chain, const struct archive_token *token,
+                            struct slice known, struct token_verdict *ret_verdict,
+                            struct error *error) MUST_CHECK;
+/* Warns of those of a round that were revoked; whether all of them were. */
+bool chain_tell_revoked(struct chain *chain, const struct token_verdict *verdicts, size_t count);
 
 /* ---- verify_chain_parts.c ---- */
 /* The event of content against the next line of its part's index. */

@@ -7,7 +7,7 @@
 
 static int check_token(struct chain *chain, const struct sha256 *root,
                        const struct archive_token *token, struct timestamp_facts *ret_facts,
-                       struct error *error)
+                       struct token_verdict *ret_verdict, struct error *error)
 {
 	BUF_AUTO struct buf known, complete;
 	buf_init(&known, TIMESTAMP_PATH_MAX);
@@ -19,8 +19,12 @@ static int check_token(struct chain *chain, const struct sha256 *root,
 		                                      &path, ret_facts, error);
 	if (!result)
 		result = verify_note_timestamp(chain->run, ret_facts, buf_slice(&complete));
+	if (!result)
+		result = chain_judge_revocations(chain, token, buf_slice(&known), ret_verdict, error);
 	if (result < 0)
 		return result;
+	if (ret_verdict->standing == TOKEN_GOOD)
+		verify_note_not_revoked(chain->run, &ret_facts->authority);
 	if (ret_facts->gen_time_us != token->gen_time_us)
 		return error_cause(error, ERR_INVALID_EVIDENCE,
 		                   "member 'gen_time' is not the time in the token");
@@ -114,10 +118,12 @@ static int read_round(struct chain *chain, struct slice line, struct error *erro
 	state->gen_time_us = first->gen_time_us;
 	state->usable = true;
 	struct timestamp_facts facts[ARCHIVE_TOKENS_MAX];
+	struct token_verdict verdicts[ARCHIVE_TOKENS_MAX];
 	for (size_t i = 0; i < round.token_count && !result; i++)
-		result = check_token(chain, &round.root, &round.tokens[i], &facts[i], error);
+		result = check_token(chain, &round.root, &round.tokens[i], &facts[i], &verdicts[i], error);
 	if (result < 0)
 		return result;
+	state->revoked = chain_tell_revoked(chain, verdicts, round.token_count);
 	chain->run->development |= first->kind == AUTHORITY_DEVELOPMENT;
 	chain->run->non_qualified |= first->kind == AUTHORITY_NON_QUALIFIED;
 	if (round.token_count == ARCHIVE_TOKENS_MAX)
@@ -187,6 +193,9 @@ static void check_round(struct chain *chain, const struct archive_segment *segme
 	if (!sha256_equal(&root, &chain->round.root))
 		chain_wrong_at(chain, STREAM_SEALS, "path",
 		               "the segment's events and seal do not lead to the round's root");
+	if (chain->round.revoked)
+		chain_wrong_at(chain, STREAM_SEALS, "round_id",
+		               "all authorities that gave its round a time were revoked");
 	if (!before->present) {
 		if (seal->previous_token_hash && !chain->segment_seen)
 			verify_add(chain->run, VERIFY_WARNING, chain->facts->input->path,

@@ -75,6 +75,9 @@ int verify_note_signature(struct run *run, const char *path, const char *where,
 int verify_note_timestamp(struct run *run, const struct timestamp_facts *facts, struct slice along)
 	MUST_CHECK;
 
+/* Its authority is one of them: what is there shows that no certificate above it was revoked. */
+void verify_note_not_revoked(struct run *run, const struct certificate_facts *authority);
+
 /* Notes what a valid signature has reached, when it was made, and until when that can be checked. 0
  * or ERR_NO_MEMORY. */
 struct reached {

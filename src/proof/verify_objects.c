@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-static struct object_state *find(struct chain *chain, const struct sha256 *sha256)
+static struct object_state *find(const struct chain *chain, const struct sha256 *sha256)
 {
 	size_t low = 0, high = chain->object_count;
 	while (low < high) {
@@ -18,6 +18,11 @@ static struct object_state *find(struct chain *chain, const struct sha256 *sha25
 			high = middle;
 	}
 	return NULL;
+}
+
+const struct object_state *chain_find_object(const struct chain *chain, const struct sha256 *sha256)
+{
+	return find(chain, sha256);
 }
 
 static int take_object(struct chain *chain, struct slice line, struct error *error)

@@ -66,6 +66,8 @@ static void print_identities(const struct verify_identities *list, struct json_w
 		json_text(writer, "name", at->certificate.name);
 		json_time(writer, "not_after", at->certificate.not_after_us);
 		json_time(writer, "not_before", at->certificate.not_before_us);
+		if (at->timestamps > 0)
+			json_integer(writer, "not_revoked", (int64_t)at->not_revoked);
 		print_listed(at->listed, writer);
 		json_hex(writer, "sha256", at->certificate.sha256.bytes, SHA256_SIZE);
 		json_text(writer, "subject", at->certificate.subject);
@@ -206,6 +208,11 @@ static void tell_identities(const struct verify_identities *list, const char *la
 			time_format(at->first_gen_time_us, from);
 			time_format(at->last_gen_time_us, to);
 			fprintf(out, "    %" PRIu64 " timestamps, %s to %s\n", at->timestamps, from, to);
+			if (at->not_revoked > 0)
+				fprintf(out,
+				        "    of %" PRIu64 " of them an archive shows that no certificate was "
+				        "revoked\n",
+				        at->not_revoked);
 		}
 		tell_listed(at->listed, out);
 	}

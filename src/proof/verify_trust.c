@@ -81,6 +81,13 @@ int verify_note_timestamp(struct run *run, const struct timestamp_facts *facts, 
 	return 0;
 }
 
+void verify_note_not_revoked(struct run *run, const struct certificate_facts *authority)
+{
+	struct verify_identity *item = find(&run->result->authorities, authority);
+	if (item)
+		item->not_revoked++;
+}
+
 int verify_note_signature(struct run *run, const char *path, const char *where,
                           const struct cms_facts *facts, const struct cms_paths *paths)
 {

@@ -368,6 +368,34 @@ int timestamp_token_complete(struct slice token, struct slice certificates, stru
 	return !result ? signed_content_write(content, out) : result;
 }
 
+/* The token, and all certificates that are inside it or beside. */
+static int read_known(struct slice token, struct slice beside, SignedContent **ret_content,
+                      STACK_OF(X509) * *ret_known, struct error *error)
+{
+	int result = read_beside(token, beside, ret_content, ret_known, error);
+	if (result)
+		return result;
+	const STACK_OF(X509) *inside = (*ret_content)->data->certificates;
+	for (int i = 0; i < sk_X509_num(inside); i++) {
+		X509 *certificate = sk_X509_value(inside, i);
+		if (!X509_up_ref(certificate))
+			return ERR_NO_MEMORY;
+		if (!sk_X509_push(*ret_known, certificate)) {
+			X509_free(certificate);
+			return ERR_NO_MEMORY;
+		}
+	}
+	return OK;
+}
+
+static int find_next(X509 *certificate, const STACK_OF(X509) * known, X509 **ret_next)
+{
+	*ret_next = NULL;
+	return certificate_claims_self_issue(certificate)
+	           ? OK
+	           : certificate_find_issuer(certificate, known, ret_next);
+}
+
 static int earliest_end(X509 *certificate, const STACK_OF(X509) * known, int64_t *ret_us)
 {
 	int64_t until_us = INT64_MAX, end_us;
@@ -375,16 +403,32 @@ static int earliest_end(X509 *certificate, const STACK_OF(X509) * known, int64_t
 		if (!certificate_time(X509_get0_notAfter(certificate), &end_us))
 			return ERR_INVALID_EVIDENCE;
 		until_us = end_us < until_us ? end_us : until_us;
-		X509 *issuer = NULL;
-		int result = certificate_claims_self_issue(certificate)
-		                 ? OK
-		                 : certificate_find_issuer(certificate, known, &issuer);
+		int result = find_next(certificate, known, &certificate);
 		if (result)
 			return result;
-		certificate = issuer;
 	}
 	*ret_us = until_us;
 	return OK;
+}
+
+int timestamp_path_known(struct slice token, struct slice beside, struct buf *out,
+                         struct error *error)
+{
+	SIGNED_CONTENT_AUTO SignedContent *content = NULL;
+	CERTIFICATES_AUTO STACK_OF(X509) *known = NULL;
+	STACK_OF(X509) *path = sk_X509_new_null(); /* its members are in `known` */
+
+	int result = path ? read_known(token, beside, &content, &known, error) : ERR_NO_MEMORY;
+	X509 *certificate = !result ? signed_content_certificate(content) : NULL;
+	if (!result && !certificate)
+		result = invalid(error, "it is no timestamp token");
+	while (!result && certificate && sk_X509_num(path) < CERTIFICATES_MAX)
+		result = sk_X509_push(path, certificate) > 0 ? find_next(certificate, known, &certificate)
+		                                             : ERR_NO_MEMORY;
+	if (!result)
+		result = certificates_write_der(path, out);
+	sk_X509_free(path);
+	return result;
 }
 
 int timestamp_valid_until(struct slice token, struct slice beside, int64_t *ret_gen_time_us,
@@ -395,17 +439,8 @@ int timestamp_valid_until(struct slice token, struct slice beside, int64_t *ret_
 	__attribute__((cleanup(info_cleanup))) TS_TST_INFO *info = NULL;
 	struct timestamp_facts facts;
 
-	int result = read_beside(token, beside, &content, &known, error);
+	int result = read_known(token, beside, &content, &known, error);
 	X509 *signer = !result ? signed_content_certificate(content) : NULL;
-	for (int i = 0; signer && !result && i < sk_X509_num(content->data->certificates); i++) {
-		X509 *inside = sk_X509_value(content->data->certificates, i);
-		if (!X509_up_ref(inside))
-			return ERR_NO_MEMORY;
-		if (!sk_X509_push(known, inside)) {
-			X509_free(inside);
-			result = ERR_NO_MEMORY;
-		}
-	}
 	if (!result && (!signer || !content->data->encapsulated->content))
 		result = invalid(error, "it is no timestamp token");
 	if (!result)

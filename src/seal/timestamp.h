@@ -94,6 +94,12 @@ int timestamp_verify_token_along(struct slice token, const struct sha256 *imprin
 int timestamp_valid_until(struct slice token, struct slice beside, int64_t *ret_gen_time_us,
                           int64_t *ret_until_us, struct error *error) MUST_CHECK;
 
+/* Appends the certificates from its authority's up, each one's issuer next, as far as they are
+ * inside a token or in `beside`: unverified, and the same whomever one trusts. 0, ERR_NO_MEMORY or
+ * ERR_INVALID_EVIDENCE. */
+int timestamp_path_known(struct slice token, struct slice beside, struct buf *out,
+                         struct error *error) MUST_CHECK;
+
 /* Appends those certificates of a path that are not inside the token. 0 or ERR_INVALID_EVIDENCE. */
 int timestamp_path_beside(struct slice token, struct slice path, struct buf *out,
                           struct error *error) MUST_CHECK;

@@ -22,6 +22,7 @@ import tempfile
 import zlib
 
 import check_cms
+import check_revocation
 from check_cms import Invalid, require
 
 TOLERANCE = datetime.timedelta(seconds=300)
@@ -259,7 +260,11 @@ def check_token(round_, given, objects, trust):
     time += datetime.timedelta(seconds=float(stamp[2] or 0))
     require(abs(time - time_of(given["gen_time"])) < datetime.timedelta(microseconds=2),
             round_["round_id"], "gen_time")
-    return sha256(token)
+    names = given.get("revocations", [])
+    standing, bare = check_revocation.judge(token, between, [objects[name] for name in names], time) \
+        if names else ("open", True)
+    require(bare, round_["round_id"], "superfluous revocation data")
+    return sha256(token), standing
 
 
 TOKEN = "authority gen_time kind request token"
@@ -287,8 +292,9 @@ def check_rounds(entries, version, trust):
     for line in lines_of(entries, "rounds"):
         round_ = read_round(line, version)
         require(round_["round_id"] not in rounds, "rounds", "repeated")
-        round_["hash"] = [check_token(round_, token, objects, trust)
-                          for token in round_["tokens"]][0]
+        checked = [check_token(round_, token, objects, trust) for token in round_["tokens"]]
+        round_["hash"] = checked[0][0]
+        round_["revoked"] = all(standing == "revoked" for _, standing in checked)
         for token in round_["tokens"]:
             named |= {*token.get("certificates", []), *token.get("revocations", [])}
         round_["before"] = before
@@ -336,6 +342,7 @@ def check_seals(entries, manifest, hashes, events, rounds):
             top = node(top, sibling)
         round_ = rounds[segment["round_id"]]
         require(top == round_["root"], where, "does not lead to the round's root")
+        require(not round_["revoked"], where, "all authorities of its round were revoked")
         if round_["before"]:
             require(seal["previous_token_hash"] == round_["before"]["hash"], where, "token before")
         for i in range(begin, end + 1):

@@ -315,7 +315,11 @@ static void seal_segment(struct maker *maker, struct segment *segments, struct r
 	snprintf(round->id, sizeof round->id, "rnd_%zu", number);
 	buf_init(&round->token, TIMESTAMP_RESPONSE_MAX);
 	struct timestamp_facts facts;
-	assert_int_equal(stamp(maker->fixture, &round->root, &round->token, NULL), 0);
+	struct fixture *fixture = maker->fixture;
+	assert_int_equal(fixture->only_second ? fixture->second_stamp(fixture->second_context,
+	                                                              &round->root, &round->token, NULL)
+	                                      : stamp(fixture, &round->root, &round->token, NULL),
+	                 0);
 	bool valid = timestamp_verify_token(buf_slice(&round->token), &round->root, slice_make(NULL, 0),
 	                                    &facts, NULL) == 0;
 	assert_true(valid || maker->fixture->stamp); /* an authority of the test's may be a bad one */
@@ -359,17 +363,20 @@ static int add_round(struct maker *maker, const struct round *round, const struc
 	};
 	struct archive_round facts = {round->id, round->root, {token}, 1};
 	const struct fixture *fixture = maker->fixture;
+	struct archive_token *second =
+		&facts.tokens[facts.token_count - (fixture->only_second ? 1 : 0)];
 	if (fixture->second_stamp)
-		facts.tokens[facts.token_count++] = (struct archive_token){
+		*second = (struct archive_token){
 			.authority = "Another authority",
 			.kind = AUTHORITY_NON_QUALIFIED,
-			.token = buf_slice(&round->second),
-			.gen_time_us = round->second_gen_time_us,
+			.token = fixture->only_second ? token.token : buf_slice(&round->second),
+			.gen_time_us = fixture->only_second ? token.gen_time_us : round->second_gen_time_us,
 			.certificates = fixture->certificates,
 			.certificate_count = fixture->certificate_count,
 			.revocations = fixture->revocations,
 			.revocation_count = fixture->revocation_count,
 		};
+	facts.token_count += fixture->second_stamp && !fixture->only_second;
 	if (maker->plan->fault == FAULT_ROUND_ROOT)
 		facts.root.bytes[9] ^= 1;
 	if (maker->plan->fault == FAULT_GEN_TIME)

@@ -27,10 +27,11 @@ struct fixture {
 	/* Who else gives time for each round; NULL: nobody. */
 	cms_timestamp_function second_stamp;
 	void *second_context;
+	bool only_second; /* and nobody else does */
 	/* What its tokens name, and what the archive holds of that. */
-	struct sha256 certificates[4], revocations[4];
+	struct sha256 certificates[8], revocations[8];
 	size_t certificate_count, revocation_count;
-	struct archive_object objects[4];
+	struct archive_object objects[8];
 	size_t object_count;
 };
 

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "pki.h"
 #include "proof/archive_lines.h"
 #include "test_archive_fixture.h"
 #include "test_forger.h"
@@ -34,9 +35,11 @@ static int set_up(void **state)
 {
 	static const struct forger_plan plans[] = {
 		{.name = "Another root",
-	     .extensions = {"basicConstraints=critical,CA:TRUE", "keyUsage=critical,keyCertSign"}},
+	     .extensions = {"basicConstraints=critical,CA:TRUE",
+	                    "keyUsage=critical,keyCertSign,cRLSign"}},
 		{.name = "Intermediate",
-	     .extensions = {"basicConstraints=critical,CA:TRUE", "keyUsage=critical,keyCertSign"}},
+	     .extensions = {"basicConstraints=critical,CA:TRUE",
+	                    "keyUsage=critical,keyCertSign,cRLSign"}},
 		{.name = "Another authority",
 	     .extensions = {"basicConstraints=critical,CA:FALSE", "keyUsage=critical,digitalSignature",
 	                    "extendedKeyUsage=critical,timeStamping"}},
@@ -163,7 +166,133 @@ static void what_is_there_must_be_named(void **state)
 	assert_found("validation", "no token names");
 	fixture.revocations[0] = hash;
 	fixture.revocation_count = 1;
-	assert_found(NULL, NULL);
+	assert_found("rounds/rounds-000001.ndjson.gz line 1", "names something superfluous");
+}
+
+/* ---- revocation data ---- */
+
+static struct buf lists[3];
+static size_t list_count;
+
+static void add_list(const struct forger_holder *issuer, const struct forger_holder *revoked,
+                     int reason, int64_t issued_us)
+{
+	const struct pki_identity by = {issuer->certificate, issuer->key};
+	struct pki_crl wanted = {
+		.issuer = &by,
+		.revoked = revoked ? revoked->certificate : NULL,
+		.revoked_us = fixture.base_us + US_PER_DAY,
+		.reason = reason,
+		.issued_us = issued_us,
+		.next_us = issued_us + US_PER_DAY / 2,
+	};
+	buf_init(&lists[list_count], 65536);
+	pki_crl(&lists[list_count++], &wanted);
+}
+
+static int compare_objects(const void *left, const void *right)
+{
+	const struct archive_object *a = left, *b = right;
+	struct sha256 one = sha256_of(a->der.data, a->der.size);
+	struct sha256 other = sha256_of(b->der.data, b->der.size);
+	return memcmp(&one, &other, SHA256_SIZE);
+}
+
+static int compare_hashes(const void *left, const void *right)
+{
+	return memcmp(left, right, SHA256_SIZE);
+}
+
+/* The lists that were added stand beside the certificates, and every second token names all. */
+static void hold_lists(void)
+{
+	hold_both();
+	for (size_t i = 0; i < list_count; i++) {
+		struct slice der = buf_slice(&lists[i]);
+		fixture.objects[fixture.object_count++] = (struct archive_object){OBJECT_CRL, der};
+		fixture.revocations[fixture.revocation_count++] = sha256_of(der.data, der.size);
+	}
+	qsort(fixture.objects, fixture.object_count, sizeof *fixture.objects, compare_objects);
+	qsort(fixture.revocations, fixture.revocation_count, SHA256_SIZE, compare_hashes);
+}
+
+static void forget_lists(void)
+{
+	while (list_count > 0)
+		buf_free(&lists[--list_count]);
+}
+
+static void assert_shown(const char *where, const char *what)
+{
+	hold_lists();
+	assert_found(where, what);
+	forget_lists();
+}
+
+static uint64_t not_revoked(void)
+{
+	struct fixture_archive made;
+	struct verify_result result;
+	uint64_t found = 0;
+	hold_lists();
+	assert_int_equal(make(&made), 0);
+	const char *path = made.path;
+	fixture_verify(&path, 1, &roots, &result);
+	assert_int_equal(verify_exit_code(&result), 0);
+	for (const struct verify_identity *at = result.authorities.first; at; at = at->next) {
+		found += at->not_revoked;
+		assert_true(at->not_revoked == 0 || at->not_revoked == at->timestamps);
+	}
+	verify_result_free(&result);
+	return found;
+}
+
+static void what_shows_that_nothing_was_revoked_is_told(void **state)
+{
+	int64_t later_us = fixture.base_us + 2 * US_PER_DAY;
+	assert_int_equal(not_revoked(), 0);
+	add_list(&root, NULL, -1, later_us);
+	assert_int_equal(not_revoked(), 0);
+	add_list(&middle, NULL, -1, later_us);
+	assert_true(not_revoked() > 0);
+	assert_shown(NULL, NULL);
+}
+
+static void nothing_superfluous_is_named(void **state)
+{
+	static const char where[] = "rounds/rounds-000001.ndjson.gz line 1";
+	int64_t later_us = fixture.base_us + 2 * US_PER_DAY;
+	add_list(&middle, NULL, -1, later_us);
+	add_list(&middle, NULL, -1, later_us + US_PER_SECOND);
+	assert_shown(where, "superfluous");
+	add_list(&middle, NULL, -1, fixture.base_us - US_PER_DAY); /* too old */
+	assert_shown(where, "superfluous");
+	add_list(&holder, NULL, -1, later_us); /* he issued nobody */
+	assert_shown(where, "superfluous");
+}
+
+/* The first token of each round is of another authority: it is enough. Alone it would not be. */
+static void a_revoked_authority_proves_nothing(void **state)
+{
+	int64_t later_us = fixture.base_us + 2 * US_PER_DAY;
+	struct fixture_archive made;
+	struct verify_result result;
+	add_list(&middle, &holder, CRL_REASON_KEY_COMPROMISE, later_us);
+	hold_lists();
+	assert_int_equal(make(&made), 0);
+	const char *path = made.path;
+	fixture_verify(&path, 1, &roots, &result);
+	assert_int_equal(verify_exit_code(&result), 0);
+	assert_true(fixture_finds(&result, VERIFY_WARNING, "rounds", "was revoked as of"));
+	verify_result_free(&result);
+	assert_true(script_agrees(&made));
+	fixture.only_second = true;
+	assert_found("seals/seals-000001.ndjson.gz line 1 member round_id", "were revoked");
+	forget_lists();
+	/* Later, for a reason that leaves what was given before. */
+	add_list(&middle, &holder, CRL_REASON_SUPERSEDED, later_us);
+	assert_shown(NULL, NULL);
+	fixture.only_second = false;
 }
 
 static void a_kind_is_no_other(void **state)
@@ -243,6 +372,9 @@ int main(void)
 		cmocka_unit_test(without_them_it_is_not),
 		cmocka_unit_test(what_is_named_must_be_there),
 		cmocka_unit_test(what_is_there_must_be_named),
+		cmocka_unit_test(what_shows_that_nothing_was_revoked_is_told),
+		cmocka_unit_test(nothing_superfluous_is_named),
+		cmocka_unit_test(a_revoked_authority_proves_nothing),
 		cmocka_unit_test(a_kind_is_no_other),
 		cmocka_unit_test(the_writer_keeps_their_order),
 		cmocka_unit_test(the_readme_works_when_pasted),

@@ -1,0 +1,146 @@
+#include "seal/revocation_token.h"
+
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "seal/certificate.h"
+
+struct judged {
+	struct revocation_verdict verdicts[REVOCATION_PATH_MAX];
+	size_t count;
+};
+
+static int judge(struct slice pem, int64_t gen_time_us, const struct validation_set *set,
+                 struct judged *ret, struct error *error)
+{
+	struct revocation_moment at = {gen_time_us, true};
+	int result = revocation_judge(pem, set, &at, ret->verdicts, &ret->count, error);
+
+	return result == ERR_VALIDATION ? ERR_INVALID_EVIDENCE : result;
+}
+
+static enum token_standing standing_of(const struct revocation_verdict *verdict)
+{
+	if (verdict->outcome == REVOCATION_REVOKED)
+		return TOKEN_REVOKED;
+	return revocation_suffices(verdict->outcome) ? TOKEN_GOOD : TOKEN_LEFT_OPEN;
+}
+
+static bool stand_alike(const struct judged *one, const struct judged *other)
+{
+	for (size_t i = 0; i < one->count; i++)
+		if (standing_of(&one->verdicts[i]) != standing_of(&other->verdicts[i]))
+			return false;
+	return true;
+}
+
+/* Whether the set says the same of every certificate without one of its objects. */
+static int try_without(struct slice pem, int64_t gen_time_us, const struct judged *with,
+                       const struct validation_set *set, size_t place, bool *ret_same,
+                       struct error *error)
+{
+	struct validation_set rest = {0};
+	struct judged *without = malloc(sizeof *without);
+
+	rest.objects = calloc(set->count, sizeof *rest.objects);
+	int result = without && rest.objects ? OK : ERR_NO_MEMORY;
+	for (size_t i = 0; !result && i < set->count; i++)
+		if (i != place)
+			rest.objects[rest.count++] = set->objects[i];
+	if (!result)
+		result = judge(pem, gen_time_us, &rest, without, error);
+	if (!result)
+		*ret_same = stand_alike(with, without);
+	free(rest.objects); /* their bytes are the set's */
+	free(without);
+	return result;
+}
+
+static int prune(struct slice pem, int64_t gen_time_us, const struct judged *judged,
+                 struct validation_set *set, struct error *error)
+{
+	int result = OK;
+
+	for (size_t i = set->count; !result && i > 0; i--) {
+		bool superfluous = false;
+		result = try_without(pem, gen_time_us, judged, set, i - 1, &superfluous, error);
+		if (!result && superfluous)
+			validation_remove(set, i - 1);
+	}
+	return result;
+}
+
+/* The last time at which what decided still decides; TIME_NONE: another time asks anew. */
+static int64_t decided_until(const struct judged *judged)
+{
+	int64_t until_us = INT64_MAX;
+
+	for (size_t i = 0; i < judged->count; i++) {
+		const struct revocation_verdict *verdict = &judged->verdicts[i];
+		if (verdict->outcome == REVOCATION_NOT_NEEDED)
+			continue;
+		if (!revocation_suffices(verdict->outcome) || verdict->revoked_us != TIME_NONE)
+			return TIME_NONE;
+		int64_t end_us =
+			verdict->next_us > verdict->issued_us ? verdict->next_us : verdict->issued_us;
+		until_us = end_us < until_us ? end_us : until_us;
+	}
+	return until_us;
+}
+
+/* What is good by a minimal set at one time is so at every time before: data that is current then
+ * was issued after it or is current, too. So it is enough to look at the end once. */
+static int find_end(struct slice pem, const struct judged *judged, const struct validation_set *set,
+                    int64_t *ret_until_us, struct error *error)
+{
+	struct judged *last = malloc(sizeof *last);
+	int64_t until_us = decided_until(judged);
+	bool same = until_us != TIME_NONE;
+	bool superfluous = false;
+	int result = last ? OK : ERR_NO_MEMORY;
+
+	if (!result && same)
+		result = judge(pem, until_us, set, last, error);
+	same = !result && same && stand_alike(judged, last) && decided_until(last) != TIME_NONE;
+	for (size_t i = 0; same && !superfluous && !result && i < set->count; i++)
+		result = try_without(pem, until_us, last, set, i, &superfluous, error);
+	*ret_until_us = same && !superfluous ? until_us : TIME_NONE;
+	free(last);
+	return result;
+}
+
+static void fill(const struct judged *judged, struct token_verdict *verdict)
+{
+	const struct revocation_verdict *lack = revocation_lack(judged->verdicts, judged->count);
+
+	*verdict = (struct token_verdict){
+		.standing = lack ? standing_of(lack) : TOKEN_GOOD,
+		.outcome = lack ? lack->outcome : REVOCATION_GOOD_AFTER,
+		.revoked_us = lack ? lack->revoked_us : TIME_NONE,
+		.same_until_us = TIME_NONE,
+	};
+	if (!lack)
+		return;
+	verdict->certificate = lack->certificate;
+	memcpy(verdict->cause, lack->cause, sizeof verdict->cause);
+}
+
+int revocation_judge_token(struct slice path, int64_t gen_time_us, struct validation_set *set,
+                           struct token_verdict *ret_verdict, struct error *error)
+{
+	BUF_AUTO struct buf pem;
+	struct judged *judged = malloc(sizeof *judged);
+
+	buf_init(&pem, PEM_FILE_MAX);
+	int result = judged ? trust_path_to_pem(path, &pem, error) : ERR_NO_MEMORY;
+	if (!result)
+		result = judge(buf_slice(&pem), gen_time_us, set, judged, error);
+	if (!result)
+		fill(judged, ret_verdict);
+	if (!result)
+		result = prune(buf_slice(&pem), gen_time_us, judged, set, error);
+	if (!result && ret_verdict->standing == TOKEN_GOOD)
+		result = find_end(buf_slice(&pem), judged, set, &ret_verdict->same_until_us, error);
+	free(judged);
+	return result;
+}
