@@ -5,7 +5,7 @@
 #include "seal/trust.h"
 #include "service/issue_work.h"
 #include "service/stored_segment.h"
-#include "service/token_path.h"
+#include "service/token_needs.h"
 
 #define STEP_MEMORY_MAX ((size_t)4 << 20)
 #define ROUND_ID_SIZE 32
@@ -404,7 +404,11 @@ int issue_archive(struct issue_work *issue, struct error *error)
 		.part_count = issue->part_count,
 	};
 	struct archive_work work = {
-		.issue = issue, .previous = issue->chain_hash_before, .error = error};
+		.issue = issue,
+		.previous = issue->chain_hash_before,
+		.needs.revocations.work = issue,
+		.error = error,
+	};
 	char path[ISSUE_PATH_MAX];
 	issue_path(issue, issue->archive_name, path);
 	int result = allocate(&work);

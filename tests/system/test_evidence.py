@@ -89,12 +89,13 @@ def verify(*paths, trust=None, expected=0, options=()):
                            "trusted_list", "valid", "warnings"}
     assert result["trusted_list"] is None
     for someone in result["signers"] + result["authorities"]:
-        assert set(someone) - {"first_gen_time", "last_gen_time", "timestamps"} == {
+        assert set(someone) - {"first_gen_time", "last_gen_time", "not_revoked", "timestamps"} == {
             "issuer", "issuer_name", "name", "not_after", "not_before", "qualified", "sha256", "subject"}
         assert someone["qualified"] is None
     for authority in result["authorities"]:
         assert authority["timestamps"] >= 1
         assert authority["first_gen_time"] <= authority["last_gen_time"]
+        assert 0 <= authority["not_revoked"] <= authority["timestamps"]
     assert result["valid"] == (expected == 0)
     assert result["could_not_check"] == (expected == 2)
     assert bool(result["findings"]) == (expected != 0)

@@ -8,6 +8,8 @@ import json
 import math
 import shlex
 import shutil
+import subprocess
+import sys
 import threading
 import time
 
@@ -23,6 +25,7 @@ from pki import DAY, as_next, token_environment
 from program import ROOT
 from publisher import Publisher
 
+SECOND_VERIFIER = ROOT / "tests/support/check_archive.py"
 HELD = ["pkcs11", "pkcs12", "encrypted"]
 
 
@@ -135,8 +138,26 @@ def judged(files, world, signer):
     # Either may be asked for what is over a signature; a round has both.
     assert {each["sha256"] for each in told["authorities"]} == {
         world.pki.sha256(name) for name in ("clock-1", "clock-2")}
+    assert min(not_revoked(files[0], world)) >= 1
     assert {each["level"] for each in told["signatures"]
             if each["path"].endswith(".pdf")} == {"B-LTA"}, told["signatures"]
+
+
+def both_verify(archive, world):
+    """What `constancia verify` tells of it; the second verifier agrees."""
+    done = run("verify", "--json", "--trust", world.pki.root, archive)
+    second = subprocess.run([sys.executable, "-B", str(SECOND_VERIFIER), "--trust",
+                             str(world.pki.root), str(archive)], capture_output=True, text=True,
+                            check=False)
+    assert (done.returncode == 0) == (second.returncode == 0), done.stdout + second.stderr
+    return json.loads(done.stdout)
+
+
+def not_revoked(archive, world):
+    """Of how many timestamps of each authority it is shown."""
+    told = both_verify(archive, world)
+    assert told["valid"], told
+    return {each["not_revoked"] for each in told["authorities"]}
 
 
 @contextlib.contextmanager
@@ -238,10 +259,52 @@ def test_a_publisher_that_hangs_holds_up_nobodys_certifications(tmp_path, world)
         told = [line for line in node.log_lines() if line["event"] == "level_not_reached"]
         assert len({line["certification_id"] for line in told}) == len(tenants)
         assert {line["level"] for line in told} == {"B-T"}
+        archive, *_ = certify(tenants[0], 1, 1, tmp_path / "silent")
+        assert not_revoked(archive, world) == {0}
         # 5 s lie behind the first try, then twice as many each time; two may try side by side.
         most = 2 * (2 + math.log2(1 + (time.monotonic() - begun) / 5))
         places = collections.Counter(path for _, path in asked())
         assert places and max(places.values()) <= most, (places, most)
+        assert node.stop() == 0
+
+
+def test_an_authority_that_was_revoked_after_it_had_given_time(tmp_path, tmp_path_factory):
+    """Where its key may be in other hands, a second authority's timestamp is needed beside its own;
+    where it was only replaced, what it gave before stays what it was."""
+    own = World(tmp_path_factory.mktemp("revoked"))
+    with contextlib.ExitStack() as ending:
+        ending.callback(own.close)
+        service = ending.enter_context(deployed(tmp_path, own, own.pki.signer("lasting")))
+        node = service.start().node
+        alone = {**own.settings(), "tsa.tokens": "1"}
+        both, first, replaced = (service.new_channel() for _ in range(3))
+        both.live.sealed(both.live.register({"n": 1}).expect(201).json["event_id"])
+        for channel, authority in ((first, own.authorities[0]), (replaced, own.authorities[1])):
+            assert node.stop() == 0
+            service.change({**alone, "tsa.url": authority.url}, of="tsa.")
+            node.start()
+            channel.live.sealed(channel.live.register({"n": 1}).expect(201).json["event_id"])
+        time.sleep(2)  # its times are before those of the revocations, in whole seconds
+        own.pki.revoke("clock-1", "time")
+        own.pki.revoke("clock-2", "time", reason="superseded")
+        assert node.stop() == 0
+        # Who answers nothing new but what was asked for now.
+        service.change({**alone, "tsa.url": own.add_authority("clock-3").url}, of="tsa.")
+        node.start()
+        (archive, *_) = certify(replaced, 1, 1, tmp_path / "replaced")
+        told = both_verify(archive, own)
+        # The round before its own was of the other one, and covers none of its events.
+        assert told["valid"] and [each["what"].split(":")[-1].strip() for each in told["warnings"]
+                                  if "was revoked" in each["what"]] == [
+                                      "nothing shows the round's time"], told
+        (archive, *_) = certify(both, 1, 1, tmp_path / "both")
+        told = both_verify(archive, own)
+        assert told["valid"] and any("was revoked as of" in each["what"] and "clock-1" in each["what"]
+                                     for each in told["warnings"]), told
+        waiting = first.live.certify(seq_from=1, seq_to=1).expect(202).json["certification_id"]
+        eventually(lambda: any("were revoked" in json.dumps(line) for line in node.log_lines()),
+                   "it is not issued")
+        assert first.live.certification(waiting)["status"] == "processing"
         assert node.stop() == 0
 
 

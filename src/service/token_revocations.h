@@ -1,0 +1,34 @@
+/* What says whether the certificates of an archive's timestamps were revoked: got once for each
+ * path that they have, when the archive is issued. One thread at a time. */
+#ifndef SERVICE_TOKEN_REVOCATIONS_H
+#define SERVICE_TOKEN_REVOCATIONS_H
+
+#include "seal/revocation_token.h"
+#include "seal/validation.h"
+
+struct issue_work;
+
+#define TOKEN_PATHS_MAX 32
+#define TOKEN_REVOCATIONS_BYTES_MAX ((size_t)8 << 20) /* of all paths */
+
+struct token_revocations {
+	const struct issue_work *work;
+	struct known_path {
+		struct sha256 digest;
+		struct validation_set set;     /* what could be had */
+		struct validation_set minimal; /* of it, for times up to: */
+		int64_t minimal_until_us;
+	} * paths;
+	size_t count, size_bytes;
+	struct validation_set last;
+};
+
+/* What a token of that path (DER, from the authority's certificate up) and time has to name, of
+ * CRLs and OCSP answers alone: nothing superfluous, and nothing at all where nothing can be had.
+ * Valid until the next call. ERR_UNAVAILABLE: an authority publishes it and did not give it, and
+ * certification.level asks for more than a timestamp; ERR_NO_MEMORY. May wait. */
+int token_revocations_find(struct token_revocations *all, struct slice path, int64_t gen_time_us,
+                           const struct validation_set **ret_set, struct error *error) MUST_CHECK;
+void token_revocations_free(struct token_revocations *all);
+
+#endif
