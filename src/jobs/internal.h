@@ -51,6 +51,7 @@ struct renewer {
 	struct service *service;
 	char holder[HOLDER_SIZE];
 	struct kept_lease lease;
+	bool refused;     /* the last pass was */
 	int64_t failures; /* in a row */
 };
 void renewer_init(struct renewer *renewer, struct service *service, const char *node,

@@ -47,6 +47,14 @@ static void look(struct service *service)
 	atomic_store(&service->counters.evidence_lost, state.lost);
 }
 
+/* Refused: another node was faster, or has the lease now. What is refused again is a fault. */
+static bool is_passing(struct renewer *renewer, int result)
+{
+	bool again = renewer->refused;
+	renewer->refused = result == ERR_REFUSED;
+	return renewer->refused && !again;
+}
+
 int64_t renewer_run(void *context, const atomic_bool *stopping)
 {
 	struct renewer *renewer = context;
@@ -57,6 +65,7 @@ int64_t renewer_run(void *context, const atomic_bool *stopping)
 	bool leased = false;
 	int result = kept_lease_take(&renewer->lease, &leased, &error);
 	if (!result && !leased) {
+		renewer->refused = false;
 		look(service);
 		return interval_us; /* another node does it */
 	}
@@ -67,7 +76,7 @@ int64_t renewer_run(void *context, const atomic_bool *stopping)
 			log_warning("renewer_lease_left", "cause", "it runs out");
 	}
 	look(service);
-	if (!result || result == ERR_REFUSED) {
+	if (is_passing(renewer, result) || !result || atomic_load(stopping)) {
 		renewer->failures = 0;
 		return result ? shorter(PAUSE_FIRST_US, interval_us) : interval_us;
 	}
