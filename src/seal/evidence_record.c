@@ -197,7 +197,12 @@ int evidence_record_next_leaf(const struct evidence_record *record, const struct
 	return OK;
 }
 
-static bool has_room(const struct evidence_record *record, bool new_chain)
+enum digest_algorithm evidence_record_digest(const struct evidence_record *record)
+{
+	return record->algorithms[evidence_chain_count(record) - 1];
+}
+
+bool evidence_record_has_room(const struct evidence_record *record, bool new_chain)
 {
 	return new_chain ? evidence_chain_count(record) < EVIDENCE_CHAINS_MAX
 	                 : sk_ArchiveTimeStamp_num(newest_chain(record)) < EVIDENCE_STAMPS_MAX;
@@ -213,7 +218,7 @@ int evidence_record_renew(struct evidence_record *record, const struct digest *d
 		                     "the hash tree does not begin with what the renewal has to cover");
 	if (!result)
 		result = check_token(path, token, error);
-	if (!result && !has_room(record, data != NULL))
+	if (!result && !evidence_record_has_room(record, data != NULL))
 		result = refuse_for_room(error);
 	if (result)
 		return result;

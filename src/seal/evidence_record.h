@@ -73,6 +73,10 @@ struct digest evidence_path_root(const struct evidence_path *path);
  * ERR_NO_MEMORY. */
 int evidence_group_leaf(struct digest *hashes, size_t count, struct digest *ret_leaf) MUST_CHECK;
 
+/* What its last chain hashes with. */
+enum digest_algorithm evidence_record_digest(const struct evidence_record *record);
+/* Whether another archive timestamp fits into its last chain, or into a new one. */
+bool evidence_record_has_room(const struct evidence_record *record, bool new_chain);
 /* What the next archive timestamp has to cover. `data` NULL: that of a timestamp renewal; else the
  * data object's digest by the algorithm of a hash-tree renewal. */
 int evidence_record_next_leaf(const struct evidence_record *record, const struct digest *data,

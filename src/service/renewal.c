@@ -66,51 +66,96 @@ static int give_up(const struct renewal *renewal, struct error *error)
 
 /* ---- staging ---- */
 
+/* What cannot be staged by itself is left out. */
+static int stage_leaves(const struct renewal *renewal, const struct staged_stamp *staged,
+                        struct renewal_leaves *made, struct error *error)
+{
+	struct store *store = renewal->service->store;
+	while (made->count > 0) {
+		struct evidence_leaf *leaves = made->leaves;
+		size_t failed;
+		int result = store_stage_leaves(store, staged, leaves, made->count, store_now_us(store),
+		                                &failed, error);
+		if (!result || failed == made->count || !renewal_fails_alone(result))
+			return result;
+		if (renewal_stops(renewal)) /* another node was faster */
+			return ERR_REFUSED;
+		result = leaves[failed].is_token
+		             ? renewal_delay_token(renewal, &leaves[failed].token, result, error)
+		             : renewal_delay_waiting(renewal, leaves[failed].waited, result, error);
+		if (result)
+			return result;
+		memmove(&leaves[failed], &leaves[failed + 1], (--made->count - failed) * sizeof *leaves);
+	}
+	return OK;
+}
+
+/* A kind of what is due, which shares tokens. */
+struct due {
+	enum digest_algorithm algorithm;
+	bool of_chains; /* with the documents that wait */
+};
+
 /* *ret_more: the block held as much as one does, so that there may be more. */
-static int stage_block(const struct renewal *renewal, enum digest_algorithm algorithm,
+static int stage_block(const struct renewal *renewal, const struct due *due,
                        struct evidence_leaf *leaves, bool *ret_more, struct error *error)
 {
 	struct service *service = renewal->service;
 	ARENA_AUTO struct arena arena;
 	arena_init(&arena, RENEWAL_LEAVES_MEMORY_MAX);
 	struct staged_stamp staged;
-	struct renewal_leaves made = {.leaves = leaves, .arena = &arena};
+	struct renewal_leaves made = {.leaves = leaves, .of_chains = due->of_chains, .arena = &arena};
 	int result = store_get_staged_stamp(service->store, &staged, error);
 	if (result)
 		return result;
-	staged.algorithm = algorithm;
 	*ret_more = false;
-	if (staged.blocks == RENEWAL_BLOCKS_MAX)
+	/* Of another kind: staged by another node since, and to be closed first. */
+	if (staged.blocks == RENEWAL_BLOCKS_MAX ||
+	    (staged.blocks > 0 && staged.algorithm != due->algorithm))
 		return OK;
-	result = renewal_make_leaves(renewal, algorithm, &made, error);
+	staged.algorithm = due->algorithm;
+	result = renewal_make_leaves(renewal, due->algorithm, &made, error);
 	if (!result && renewal_stops(renewal))
 		result = ERR_REFUSED;
-	if (!result && made.count > 0)
-		result = store_stage_leaves(service->store, &staged, leaves, made.count,
-		                            store_now_us(service->store), error);
+	if (!result)
+		result = stage_leaves(renewal, &staged, &made, error);
 	*ret_more = !result && made.full;
 	return result;
 }
 
-static int renew_by(const struct renewal *renewal, enum digest_algorithm algorithm,
-                    struct error *error)
+static int renew_due(const struct renewal *renewal, const struct due *due, struct error *error)
 {
 	struct evidence_leaf *leaves = calloc(EVIDENCE_LEAVES_MAX, sizeof *leaves);
 	bool more = leaves != NULL;
 	int result = leaves ? OK : ERR_NO_MEMORY;
 	while (!result && more)
-		result = stage_block(renewal, algorithm, leaves, &more, error);
+		result = stage_block(renewal, due, leaves, &more, error);
 	free(leaves);
 	return result ? result : renewal_close(renewal, error);
 }
 
-/* By evidence.digest, whatever the digest before was. */
+/* evidence.digest, or a stronger one that was taken up already: where nodes' settings differ, what
+ * one renewed is not renewed back by the other. */
+static int find_digest(const struct renewal *renewal, enum digest_algorithm *ret_digest,
+                       struct error *error)
+{
+	struct service *service = renewal->service;
+	bool set = strcmp(service->settings->evidence_digest, "sha-512") == 0;
+	enum digest_algorithm taken, wanted = set ? DIGEST_SHA512 : DIGEST_SHA256;
+	int result = store_strongest_stamp(service->store, &taken, error);
+	if (!result)
+		*ret_digest = taken > wanted ? taken : wanted;
+	return result;
+}
+
 static int queue_rehash(const struct renewal *renewal, enum digest_algorithm algorithm,
                         struct error *error)
 {
 	struct store *store = renewal->service->store;
 	size_t count;
 	int result;
+	if (algorithm == DIGEST_SHA256) /* nothing is by a weaker one */
+		return OK;
 	do {
 		count = 0;
 		result = store_rehash_evidence(store, algorithm, store_now_us(store), &count, error);
@@ -118,9 +163,22 @@ static int queue_rehash(const struct renewal *renewal, enum digest_algorithm alg
 	return result;
 }
 
-int renewal_pass(const struct renewal *renewal, struct error *error)
+static int renew_all(const struct renewal *renewal, struct error *error)
 {
 	static const enum digest_algorithm algorithms[] = {DIGEST_SHA256, DIGEST_SHA512};
+	enum digest_algorithm digest;
+	int result = find_digest(renewal, &digest, error);
+	if (!result)
+		result = queue_rehash(renewal, digest, error);
+	for (size_t i = 0; i < sizeof algorithms / sizeof *algorithms && !result; i++) {
+		const struct due due = {algorithms[i], algorithms[i] == digest};
+		result = renewal_stops(renewal) ? ERR_REFUSED : renew_due(renewal, &due, error);
+	}
+	return result;
+}
+
+int renewal_pass(const struct renewal *renewal, struct error *error)
+{
 	int result = renewal_set_rounds_to_rest(renewal, error);
 	if (!result)
 		result = give_up(renewal, error);
@@ -129,9 +187,5 @@ int renewal_pass(const struct renewal *renewal, struct error *error)
 	/* What had been staged, and ended before its token came. */
 	if (!result)
 		result = give_up(renewal, error);
-	if (!result)
-		result = queue_rehash(renewal, renewal_digest(renewal->service->settings), error);
-	for (size_t i = 0; i < sizeof algorithms / sizeof *algorithms && !result; i++)
-		result = renewal_stops(renewal) ? ERR_REFUSED : renew_by(renewal, algorithms[i], error);
-	return result;
+	return result ? result : renew_all(renewal, error);
 }

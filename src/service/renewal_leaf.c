@@ -3,8 +3,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/log.h"
-#include "base/schedule.h"
 #include "service/evidence_chain.h"
 #include "store/certifications/certifications.h"
 #include "store/events/segments.h"
@@ -14,13 +12,6 @@
 #define HASHES_MEMORY_MAX (RENEWAL_LEAVES_MEMORY_MAX / 2)
 #define READ_AT_ONCE ((size_t)256 << 10)
 #define READ_MAX (INT64_C(1) << 30)
-#define PAUSE_FIRST_US (60 * US_PER_SECOND)
-#define PAUSE_MAX_US (6 * 3600 * US_PER_SECOND)
-
-enum digest_algorithm renewal_digest(const struct settings *settings)
-{
-	return strcmp(settings->evidence_digest, "sha-512") == 0 ? DIGEST_SHA512 : DIGEST_SHA256;
-}
 
 struct making {
 	const struct renewal *renewal;
@@ -28,6 +19,7 @@ struct making {
 	struct renewal_leaves *made;
 	size_t hashes_bytes;
 	int64_t read_bytes;
+	bool more; /* not all that is due was looked at */
 	struct error *error;
 };
 
@@ -130,62 +122,80 @@ static int hash_documents(struct making *making, const struct evidence_waiting *
 	return result;
 }
 
-static int make_chain(struct making *making, const struct evidence_waiting *item,
-                      struct evidence_leaf *leaf)
+/* Whether the record that it had goes on with one more chain; else it gets a new one. */
+static int find_last(struct making *making, const struct evidence_waiting *item,
+                     const struct evidence_chain_row *chain, struct certification_record *ret_last,
+                     bool *ret_goes_on)
 {
-	struct certification_record last = {0};
+	struct certification_record last;
+	*ret_goes_on = false;
+	if (item->anew || chain->record == 0)
+		return OK;
 	int result = certification_record_load(making->renewal->service->store, item->account,
 	                                       item->certification, &last, making->error);
-	bool goes_on = !result && !item->anew;
-	if (result == ERR_NOT_FOUND)
-		result = OK;
-	leaf->is_token = false;
-	leaf->chain = (struct evidence_chain_row){
-		.account = item->account,
-		.certification = item->certification,
-		.record = goes_on ? last.number : last.number + 1,
-		.chain = goes_on ? last.chain + 1 : 1,
-		.after_stamp = goes_on ? last.last_stamp : 0,
-	};
-	if (!result)
-		result = hash_documents(making, item, goes_on ? last.record : NULL, leaf);
-	evidence_record_free(last.record);
-	return result;
+	if (result)
+		return result == ERR_NOT_FOUND ? OK : result;
+	*ret_last = last;
+	*ret_goes_on = last.number == chain->record && last.chain == chain->chain &&
+	               evidence_record_has_room(last.record, true);
+	return OK;
 }
 
-static int delay(struct making *making, const struct evidence_waiting *item, int failure)
+/* *ret_has: it has a chain by that digest or a stronger one, where it waits for no more. */
+static int fill_chain(struct making *making, const struct evidence_waiting *item,
+                      struct certification_record *last, struct evidence_leaf *leaf, bool *ret_has)
 {
-	struct service *service = making->renewal->service;
-	char cause[ERROR_CAUSE_MAX];
-	snprintf(cause, sizeof cause, "%s", error_reason(making->error, failure));
-	log_error("evidence_delayed", "certification_id", item->certification_id, "cause", cause);
-	atomic_fetch_add(&service->counters.evidence_failures, 1);
-	*making->error = (struct error){0};
-	int64_t next_us =
-		store_now_us(service->store) + backoff_us(item->attempts + 1, PAUSE_FIRST_US, PAUSE_MAX_US);
-	return store_delay_evidence(service->store, item, next_us, cause, making->error);
+	struct evidence_chain_row *chain = &leaf->chain;
+	bool goes_on;
+	int result = store_last_evidence_chain(making->renewal->service->store, item->account,
+	                                       item->certification, &chain->record, &chain->chain,
+	                                       making->error);
+	if (!result)
+		result = find_last(making, item, chain, last, &goes_on);
+	*ret_has = !result && goes_on && evidence_record_digest(last->record) >= making->algorithm;
+	if (result || *ret_has)
+		return result;
+	chain->record += goes_on ? 0 : 1;
+	chain->chain = goes_on ? chain->chain + 1 : 1;
+	chain->after_stamp = goes_on ? last->last_stamp : 0;
+	return hash_documents(making, item, goes_on ? last->record : NULL, leaf);
+}
+
+static int make_chain(struct making *making, const struct evidence_waiting *item,
+                      struct evidence_leaf *leaf, bool *ret_has)
+{
+	struct certification_record last = {0};
+	*leaf = (struct evidence_leaf){
+		.chain = {.account = item->account, .certification = item->certification}, .waited = item};
+	int result = fill_chain(making, item, &last, leaf, ret_has);
+	evidence_record_free(last.record);
+	return result;
 }
 
 static int make_chains(struct making *making)
 {
 	struct store *store = making->renewal->service->store;
-	struct evidence_waiting *items = calloc(EVIDENCE_LEAVES_MAX, sizeof *items);
+	struct evidence_waiting *items =
+		arena_alloc(making->made->arena, EVIDENCE_LEAVES_MAX * sizeof *items);
 	size_t count = 0;
 	int result = items
 	                 ? store_list_evidence_waiting(store, store_now_us(store), EVIDENCE_LEAVES_MAX,
 	                                               items, &count, making->error)
 	                 : ERR_NO_MEMORY;
+	making->more = count == EVIDENCE_LEAVES_MAX;
 	for (size_t i = 0; i < count && !result && !enough(making) && !stops(making); i++) {
 		struct evidence_leaf *leaf = &making->made->leaves[making->made->count];
-		result = make_chain(making, &items[i], leaf);
-		if (!result) {
+		bool has = false;
+		result = make_chain(making, &items[i], leaf, &has);
+		if (!result && has) {
+			result = store_end_waiting(store, &items[i], making->error);
+		} else if (!result) {
 			making->made->count++;
 			making->hashes_bytes += leaf->chain.hashes.size;
 		} else if (!stops(making) && result != ERR_NO_MEMORY) {
-			result = delay(making, &items[i], result);
+			result = renewal_delay_waiting(making->renewal, &items[i], result, making->error);
 		}
 	}
-	free(items);
 	return result;
 }
 
@@ -227,6 +237,8 @@ static int make_token(struct making *making, const struct token_at_rest *token)
 			.is_token = true,
 			.token = *token,
 		};
+	else if (renewal_fails_alone(result))
+		result = renewal_delay_token(making->renewal, token, result, making->error);
 	return result;
 }
 
@@ -240,6 +252,7 @@ static int make_tokens(struct making *making)
 	                                              service->settings->evidence_renew_before, room,
 	                                              tokens, &count, making->error)
 	                 : ERR_NO_MEMORY;
+	making->more = making->more || count == room;
 	for (size_t i = 0; i < count && !result; i++)
 		result = make_token(making, &tokens[i]);
 	free(tokens);
@@ -252,10 +265,10 @@ int renewal_make_leaves(const struct renewal *renewal, enum digest_algorithm alg
 	struct making making = {
 		.renewal = renewal, .algorithm = algorithm, .made = made, .error = error};
 	int result = OK;
-	if (algorithm == renewal_digest(renewal->service->settings))
+	if (made->of_chains)
 		result = make_chains(&making);
 	if (!result && !enough(&making))
 		result = make_tokens(&making);
-	made->full = !result && enough(&making);
+	made->full = !result && (making.more || enough(&making));
 	return result;
 }

@@ -26,11 +26,9 @@ int renewal_set_rounds_to_rest(const struct renewal *renewal, struct error *erro
 /* One token over what is staged, by whomever; nothing when nothing is (renewal_stamp.c). */
 int renewal_close(const struct renewal *renewal, struct error *error) MUST_CHECK;
 
-/* evidence.digest: what new chains of records hash with. */
-enum digest_algorithm renewal_digest(const struct settings *settings);
-
 struct renewal_leaves {
 	struct evidence_leaf *leaves; /* room for EVIDENCE_LEAVES_MAX */
+	bool of_chains;               /* documents that wait are due by that algorithm */
 	size_t count;
 	bool full;           /* there may be more */
 	struct arena *arena; /* of what they point to */
@@ -40,5 +38,14 @@ struct renewal_leaves {
  * lost. */
 int renewal_make_leaves(const struct renewal *renewal, enum digest_algorithm algorithm,
                         struct renewal_leaves *made, struct error *error) MUST_CHECK;
+
+/* What fails for one of them alone holds up no other (renewal_delay.c): whether a failure may be
+ * one of these; then it is told, counted, and tried again after a pause that grows. *error is what
+ * was met, and zeroed. */
+bool renewal_fails_alone(int failure);
+int renewal_delay_waiting(const struct renewal *renewal, const struct evidence_waiting *item,
+                          int failure, struct error *error) MUST_CHECK;
+int renewal_delay_token(const struct renewal *renewal, const struct token_at_rest *token,
+                        int failure, struct error *error) MUST_CHECK;
 
 #endif

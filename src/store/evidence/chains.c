@@ -63,6 +63,27 @@ int store_delay_evidence(struct store *store, const struct evidence_waiting *ite
 	return end_write(connection, db_execute(query, &changes, error), error);
 }
 
+static int leave_queue(struct db_connection *connection, int64_t account, int64_t certification,
+                       int64_t *ret_changes, struct error *error)
+{
+	struct db_query *query = db_query(connection, "DELETE FROM evidence_queue"
+	                                              " WHERE account = $1 AND certification = $2");
+	db_bind_integer(query, account);
+	db_bind_integer(query, certification);
+	return db_execute(query, ret_changes, error);
+}
+
+int store_end_waiting(struct store *store, const struct evidence_waiting *item, struct error *error)
+{
+	struct db_connection *connection;
+	int64_t changes;
+	int result = begin_write(store, &connection, error);
+	if (result)
+		return result;
+	result = leave_queue(connection, item->account, item->certification, &changes, error);
+	return end_write(connection, result, error);
+}
+
 struct waiting_again {
 	int64_t account, certification;
 };
@@ -145,25 +166,14 @@ int requeue_lost(struct db_connection *connection, const struct token_at_rest *t
 
 /* ---- chains ---- */
 
-static int leave_queue(struct db_connection *connection, const struct evidence_chain_row *chain,
-                       struct error *error)
-{
-	struct db_query *query = db_query(connection, "DELETE FROM evidence_queue"
-	                                              " WHERE account = $1 AND certification = $2");
-	db_bind_integer(query, chain->account);
-	db_bind_integer(query, chain->certification);
-	int64_t changes = 0;
-	int result = db_execute(query, &changes, error);
-	if (!result && changes != 1)
-		return error_cause(error, ERR_REFUSED, "certification %lld waits for no evidence",
-		                   (long long)chain->certification);
-	return result;
-}
-
 int write_evidence_chain(struct db_connection *connection, const struct evidence_chain_row *chain,
                          int64_t stamp, int64_t place, struct error *error)
 {
-	int result = leave_queue(connection, chain, error);
+	int64_t changes = 0;
+	int result = leave_queue(connection, chain->account, chain->certification, &changes, error);
+	if (!result && changes != 1)
+		result = error_cause(error, ERR_REFUSED, "certification %lld waits for no evidence",
+		                     (long long)chain->certification);
 	if (result)
 		return result;
 	struct db_query *query =
@@ -182,6 +192,31 @@ int write_evidence_chain(struct db_connection *connection, const struct evidence
 	db_bind_integer(query, stamp);
 	db_bind_integer(query, place);
 	return db_execute(query, NULL, error);
+}
+
+int store_last_evidence_chain(struct store *store, int64_t account, int64_t certification,
+                              int64_t *ret_record, int64_t *ret_chain, struct error *error)
+{
+	struct db_connection *connection;
+	int64_t record = 0, chain = 0;
+	int result = begin_read(store, &connection, error);
+	if (result)
+		return result;
+	struct db_query *query = db_query(connection, "SELECT record, chain FROM evidence_chains"
+	                                              " WHERE account = $1 AND certification = $2"
+	                                              " ORDER BY record DESC, chain DESC LIMIT 1");
+	db_bind_integer(query, account);
+	db_bind_integer(query, certification);
+	if (db_step(query)) {
+		record = db_integer(query, 0);
+		chain = db_integer(query, 1);
+	}
+	result = end_read(connection, db_end(query, error));
+	if (result)
+		return result;
+	*ret_record = record;
+	*ret_chain = chain;
+	return OK;
 }
 
 static bool read_chain(struct row *row, struct evidence_chain_row *ret)

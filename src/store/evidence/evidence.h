@@ -36,6 +36,7 @@ struct token_at_rest {
 	int64_t number; /* of the round, or the archive timestamp */
 	int64_t stamped_at_us;
 	int64_t valid_until_us;
+	int64_t attempts; /* at covering it, that failed; only listed */
 };
 /* A chain of a certification's record: what its first archive timestamp covers. */
 struct evidence_chain_row {
@@ -47,11 +48,13 @@ struct evidence_chain_row {
 	bool is_written;      /* only read: its archive timestamp is there */
 	enum digest_algorithm algorithm; /* only read, where that is so */
 };
+struct evidence_waiting;
 struct evidence_leaf {
 	struct digest digest;
 	bool is_token;
-	struct token_at_rest token;      /* that is renewed */
-	struct evidence_chain_row chain; /* else: that begins, and waits no longer */
+	struct token_at_rest token;            /* that is renewed */
+	struct evidence_chain_row chain;       /* else: that begins, */
+	const struct evidence_waiting *waited; /* and waits no longer */
 };
 
 /* The next one's number, and how many blocks by which algorithm are staged for it. */
@@ -64,10 +67,14 @@ int store_get_staged_stamp(struct store *store, struct staged_stamp *ret, struct
 	MUST_CHECK;
 /* Stages one more block of 1 to EVIDENCE_LEAVES_MAX leaves of that algorithm, in one durable
  * transaction. ERR_REFUSED when it is not the next block of the next archive timestamp, or one of
- * the leaves is staged or gone: somebody else was faster. */
+ * the leaves is staged or gone: somebody else was faster. *ret_failed is the leaf at which it
+ * failed; `count`: none of them. */
 int store_stage_leaves(struct store *store, const struct staged_stamp *staged,
                        const struct evidence_leaf *leaves, size_t count, int64_t now_us,
-                       struct error *error) MUST_CHECK;
+                       size_t *ret_failed, struct error *error) MUST_CHECK;
+/* The strongest digest that an archive timestamp was given by; SHA-256 before the first. */
+int store_strongest_stamp(struct store *store, enum digest_algorithm *ret_algorithm,
+                          struct error *error) MUST_CHECK;
 /* The leaves of a block, in the arena. ERR_NOT_FOUND. */
 int store_read_leaves(struct store *store, int64_t stamp, int64_t block, struct arena *arena,
                       struct slice *ret_leaves, struct error *error) MUST_CHECK;
@@ -89,11 +96,14 @@ int store_last_round_at_rest(struct store *store, int64_t *ret_round, struct err
 int store_set_to_rest(struct store *store, const struct token_at_rest *tokens, size_t count,
                       struct error *error) MUST_CHECK;
 /* Those by that algorithm that nothing covers and nobody gave up, which end before
- * now_us + before_us, and at rest for half of their time; the first to end first; at most `limit`.
- */
+ * now_us + before_us, at rest for half of their time and not delayed beyond now_us; the first to
+ * end first; at most `limit`. */
 int store_list_tokens_to_renew(struct store *store, enum digest_algorithm algorithm, int64_t now_us,
                                int64_t before_us, size_t limit, struct token_at_rest *ret_tokens,
                                size_t *ret_count, struct error *error) MUST_CHECK;
+/* One more try at it failed: not before next_us. */
+int store_delay_token(struct store *store, const struct token_at_rest *token, int64_t next_us,
+                      struct error *error) MUST_CHECK;
 /* What is known of a token; ERR_NOT_FOUND. *ret_stamp is the archive timestamp that covers it, at
  * *ret_place; 0: none. */
 int store_find_token_at_rest(struct store *store, enum token_source source, int64_t number,
@@ -124,10 +134,17 @@ int store_list_evidence_waiting(struct store *store, int64_t now_us, size_t limi
 /* Not before next_us, and why. */
 int store_delay_evidence(struct store *store, const struct evidence_waiting *item, int64_t next_us,
                          const char *cause, struct error *error) MUST_CHECK;
+/* It waits for nothing that it has not got. */
+int store_end_waiting(struct store *store, const struct evidence_waiting *item, struct error *error)
+	MUST_CHECK;
 /* Has some of those wait whose last chain is by another algorithm, *ret_count of them; 0: all do.
  */
 int store_rehash_evidence(struct store *store, enum digest_algorithm algorithm, int64_t now_us,
                           size_t *ret_count, struct error *error) MUST_CHECK;
+/* The last chain of its last record, whether that has its archive timestamp or not; zeros: none. */
+int store_last_evidence_chain(struct store *store, int64_t account, int64_t certification,
+                              int64_t *ret_record, int64_t *ret_chain, struct error *error)
+	MUST_CHECK;
 /* The chains of its last record that has an archive timestamp, or else of the one that is staged,
  * in order, in the arena; none yet: *ret_count is 0. */
 int store_list_evidence_chains(struct store *store, int64_t account, int64_t certification,

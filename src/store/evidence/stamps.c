@@ -91,9 +91,10 @@ static int insert_block(struct db_connection *connection, const struct staged_st
 
 int store_stage_leaves(struct store *store, const struct staged_stamp *staged,
                        const struct evidence_leaf *leaves, size_t count, int64_t now_us,
-                       struct error *error)
+                       size_t *ret_failed, struct error *error)
 {
 	struct db_connection *connection;
+	*ret_failed = count;
 	if (count < 1 || count > EVIDENCE_LEAVES_MAX)
 		return error_cause(error, ERR_USAGE, "a block of %zu leaves", count);
 	int result = begin_write(store, &connection, error);
@@ -108,6 +109,8 @@ int store_stage_leaves(struct store *store, const struct staged_stamp *staged,
 		result = leaf->is_token
 		             ? cover_token(connection, &leaf->token, staged->stamp, place, error)
 		             : write_evidence_chain(connection, &leaf->chain, staged->stamp, place, error);
+		if (result)
+			*ret_failed = i;
 	}
 	return end_write(connection, result, error);
 }
@@ -133,6 +136,27 @@ int store_read_leaves(struct store *store, int64_t stamp, int64_t block, struct 
 }
 
 /* ---- the archive timestamp ---- */
+
+int store_strongest_stamp(struct store *store, enum digest_algorithm *ret_algorithm,
+                          struct error *error)
+{
+	struct db_connection *connection;
+	enum digest_algorithm strongest = DIGEST_SHA256;
+	int result = begin_read(store, &connection, error);
+	if (result)
+		return result;
+	/* Their names are in the order of their strength. */
+	struct db_query *query = db_query(connection, "SELECT MAX(algorithm) FROM archive_timestamps"
+	                                              " WHERE algorithm IN ('sha-256', 'sha-512')");
+	bool known = !db_step(query) || db_is_null(query, 0) ||
+	             evidence_algorithm_of(db_text(query, 0), &strongest);
+	result = end_read(connection, db_end(query, error));
+	if (!result && !known)
+		return error_cause(error, ERR_CORRUPT, "an archive timestamp is by an unknown digest");
+	if (!result)
+		*ret_algorithm = strongest;
+	return result;
+}
 
 static int insert_stamp(struct db_connection *connection, const struct archive_timestamp *stamp,
                         struct error *error)
@@ -171,8 +195,10 @@ int store_write_archive_timestamp(struct store *store, const struct archive_time
                                   int64_t blocks, struct error *error)
 {
 	struct db_connection *connection;
-	const struct token_at_rest own = {TOKEN_STAMP, stamp->stamp, stamp->stamped_at_us,
-	                                  stamp->valid_until_us};
+	const struct token_at_rest own = {.source = TOKEN_STAMP,
+	                                  .number = stamp->stamp,
+	                                  .stamped_at_us = stamp->stamped_at_us,
+	                                  .valid_until_us = stamp->valid_until_us};
 	int result = begin_write(store, &connection, error);
 	if (result)
 		return result;

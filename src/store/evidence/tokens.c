@@ -90,9 +90,10 @@ int store_list_tokens_to_renew(struct store *store, enum digest_algorithm algori
 		return result;
 	/* Rounds have SHA-256. */
 	struct db_query *query = db_query(
-		connection, "SELECT t.source, t.number, t.stamped_at, t.valid_until FROM tokens_at_rest t"
+		connection, "SELECT t.source, t.number, t.stamped_at, t.valid_until, t.attempts"
+					" FROM tokens_at_rest t"
 					" WHERE t.stamp IS NULL AND t.lost_at IS NULL AND t.valid_until >= $1"
-					" AND t.valid_until <= $1 + $2"
+					" AND t.valid_until <= $1 + $2 AND t.next_attempt_at <= $1"
 					" AND t.stamped_at + (t.valid_until - t.stamped_at) / 2 <= $1"
 					" AND $3 = CASE WHEN t.source = 'stamp' THEN (SELECT a.algorithm"
 					" FROM archive_timestamps a WHERE a.stamp = t.number) ELSE 'sha-256' END"
@@ -103,14 +104,32 @@ int store_list_tokens_to_renew(struct store *store, enum digest_algorithm algori
 	db_bind_integer(query, (int64_t)limit);
 	size_t count = 0;
 	bool known = true;
-	while (db_step(query) && count < limit)
-		known = read_token(query, &ret_tokens[count++]) && known;
+	for (; db_step(query) && count < limit; count++) {
+		known = read_token(query, &ret_tokens[count]) && known;
+		ret_tokens[count].attempts = db_integer(query, 4);
+	}
 	result = end_read(connection, db_end(query, error));
 	if (!result && !known)
 		return refuse_source(error);
 	if (!result)
 		*ret_count = count;
 	return result;
+}
+
+int store_delay_token(struct store *store, const struct token_at_rest *token, int64_t next_us,
+                      struct error *error)
+{
+	struct db_connection *connection;
+	int result = begin_write(store, &connection, error);
+	if (result)
+		return result;
+	struct db_query *query = db_query(
+		connection, "UPDATE tokens_at_rest SET attempts = attempts + 1, next_attempt_at = $3"
+					" WHERE source = $1 AND number = $2");
+	db_bind_string(query, token_source_text(token->source));
+	db_bind_integer(query, token->number);
+	db_bind_integer(query, next_us);
+	return end_write(connection, db_execute(query, NULL, error), error);
 }
 
 int cover_token(struct db_connection *connection, const struct token_at_rest *token, int64_t stamp,

@@ -145,6 +145,25 @@ struct db_query *__wrap_db_query(struct db_connection *connection, const char *l
 	return __real_db_query(connection, literal_sql);
 }
 
+static int64_t unseen; /* a certification whose chains are not found; 0: none */
+
+int __real_store_last_evidence_chain(struct store *store, int64_t account, int64_t certification,
+                                     int64_t *ret_record, int64_t *ret_chain,
+                                     struct error *ret_error);
+int __wrap_store_last_evidence_chain(struct store *store, int64_t account, int64_t certification,
+                                     int64_t *ret_record, int64_t *ret_chain,
+                                     struct error *ret_error);
+int __wrap_store_last_evidence_chain(struct store *store, int64_t account, int64_t certification,
+                                     int64_t *ret_record, int64_t *ret_chain,
+                                     struct error *ret_error)
+{
+	*ret_record = *ret_chain = 0;
+	return certification == unseen
+	           ? OK
+	           : __real_store_last_evidence_chain(store, account, certification, ret_record,
+	                                              ret_chain, ret_error);
+}
+
 /* ---- an office ---- */
 
 static int64_t year_us(double years)
@@ -189,6 +208,7 @@ static int set_up(void **state)
 	current = second = 0;
 	bought = 0;
 	authority_down = dies_before_commit = false;
+	unseen = 0;
 	atomic_store(&stopping, false);
 	atomic_store(&lost, false);
 	now_us = __real_clock_now_us();
@@ -211,6 +231,21 @@ static int64_t count_of(const char *literal_sql)
 	int64_t count = db_step(query) ? db_integer(query, 0) : -1;
 	assert_int_equal(end_read(connection, db_end(query, &error)), OK);
 	return count;
+}
+
+static void change(const char *literal_sql)
+{
+	struct db_connection *connection;
+	assert_int_equal(begin_write(office.service.store, &connection, &error), OK);
+	int result = db_run(connection, literal_sql, &error);
+	if (result)
+		fail_msg("%s", error.cause);
+	assert_int_equal(end_write(connection, OK, &error), OK);
+}
+
+static int64_t failures(void)
+{
+	return atomic_load(&office.service.counters.evidence_failures);
 }
 
 static int pass(void)
@@ -816,6 +851,128 @@ static void test_same_certificate(void **state)
 	expect_event(1, expect_valid(&issued).stamps);
 }
 
+/* Two nodes whose settings differ: what one renewed by hash tree the other does not renew back. */
+static void test_digests_that_differ(void **state)
+{
+	(void)state;
+	seal_event();
+	struct issued issued = issue(0), fresh;
+	expect_pass(1);
+	office.settings.evidence_digest = "sha-512";
+	expect_pass(1);
+	assert_int_equal(expect_valid(&issued).chains, 2);
+	for (int i = 0; i < 3; i++) {
+		office.settings.evidence_digest = i % 2 ? "sha-512" : "sha-256";
+		expect_pass(0);
+	}
+	fresh = issue(1);
+	expect_pass(1);
+	assert_int_equal(last_algorithm, DIGEST_SHA512);
+	assert_int_equal(expect_valid(&issued).chains, 2);
+	assert_int_equal(expect_valid(&fresh).chains, 1);
+}
+
+/* Before the first token by the stronger digest: what waits for it does not get the weaker one. */
+static void test_digest_taken_back(void **state)
+{
+	(void)state;
+	seal_event();
+	struct issued issued = issue(0);
+	expect_pass(1);
+	change("INSERT INTO evidence_queue SELECT account, certification, 'digest', 0, 0, 0, NULL"
+	       " FROM evidence_chains");
+	expect_pass(0);
+	assert_int_equal(count_of("SELECT COUNT(*) FROM evidence_queue"), 0);
+	assert_int_equal(expect_valid(&issued).chains, 1);
+	assert_int_equal(failures(), 0);
+}
+
+/* A record as long as they may be is followed by another. */
+static void test_no_room_for_a_chain(void **state)
+{
+	(void)state;
+	seal_event();
+	struct issued issued = issue(0), other = issue(1);
+	expect_pass(1);
+	for (int i = 2; i <= EVIDENCE_CHAINS_MAX; i++)
+		change("INSERT INTO evidence_chains SELECT account, certification, record, MAX(chain) + 1,"
+		       " hashes, stamp, stamp, place FROM evidence_chains WHERE place = 0");
+	office.settings.evidence_digest = "sha-512";
+	expect_pass(1);
+	assert_int_equal(count_of("SELECT MAX(record) FROM evidence_chains WHERE place = 0"), 2);
+	assert_int_equal(expect_valid(&issued).chains, 1);
+	assert_int_equal(expect_valid(&other).chains, 2);
+	assert_int_equal(failures(), 0);
+}
+
+/* One that cannot be staged holds up no other. */
+static void test_a_leaf_that_clashes(void **state)
+{
+	(void)state;
+	seal_event();
+	struct issued issued[3];
+	for (int i = 0; i < 3; i++)
+		issued[i] = issue(i);
+	expect_pass(1);
+	office.settings.evidence_digest = "sha-512";
+	unseen = issued[1].certification.certification;
+	expect_pass(1);
+	assert_int_equal(failures(), 1);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(expect_valid(&issued[i]).chains, i == 1 ? 1 : 2);
+	unseen = 0;
+	now_us += 3600 * US_PER_SECOND;
+	expect_pass(1);
+	assert_int_equal(expect_valid(&issued[1]).chains, 2);
+	assert_int_equal(failures(), 1);
+}
+
+/* Tokens that are gone or damaged hold up no other: they are tried again, more and more rarely. */
+static void test_tokens_that_are_gone(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 3; i++)
+		seal_event();
+	struct issued issued = issue(0);
+	expect_pass(1);
+	change("DELETE FROM seal_rounds WHERE round = 1");
+	come(3.8);
+	current = 1;
+	expect_pass(1);
+	assert_int_equal(failures(), 1);
+	expect_event(2, 2);
+	expect_event(3, 2);
+	assert_int_equal(expect_valid(&issued).stamps, 2);
+	now_us += 61 * US_PER_SECOND;
+	expect_pass(0);
+	assert_int_equal(failures(), 2);
+	now_us += 61 * US_PER_SECOND;
+	expect_pass(0);
+	assert_int_equal(failures(), 2);
+	now_us += 60 * US_PER_SECOND;
+	expect_pass(0);
+	assert_int_equal(failures(), 3);
+}
+
+/* Of a round that is gone before it came to rest nothing is to be renewed; that is told. */
+static void test_rounds_that_are_gone(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 3; i++)
+		seal_event();
+	change("DELETE FROM seal_rounds WHERE round = 2");
+	struct issued issued = issue(0);
+	expect_pass(1);
+	assert_int_equal(count_of("SELECT COUNT(*) FROM tokens_at_rest WHERE source = 'round'"), 3);
+	assert_int_equal(count_of("SELECT COUNT(*) FROM tokens_at_rest WHERE lost_at IS NOT NULL"), 1);
+	assert_int_equal(expect_valid(&issued).stamps, 1);
+	come(3.8);
+	current = 1;
+	expect_pass(1);
+	expect_event(1, 2);
+	expect_event(3, 2);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -831,6 +988,12 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_hash_tree_too_late, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_clock_ahead, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_same_certificate, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_digests_that_differ, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_digest_taken_back, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_no_room_for_a_chain, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_a_leaf_that_clashes, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_tokens_that_are_gone, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_rounds_that_are_gone, set_up, tear_down),
 	};
 	return cmocka_run_group_tests(tests, begin, end);
 }
