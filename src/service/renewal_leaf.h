@@ -23,8 +23,13 @@ static inline void renewal_text(int64_t value, char text[24])
 
 /* The tokens of rounds that were written since (renewal_rounds.c). */
 int renewal_set_rounds_to_rest(const struct renewal *renewal, struct error *error) MUST_CHECK;
-/* One token over what is staged, by whomever; nothing when nothing is (renewal_stamp.c). */
+/* One token over what is staged, by whomever; nothing when nothing is (renewal_stamp.c). Blocks
+ * that are damaged, and those behind them, are taken back. */
 int renewal_close(const struct renewal *renewal, struct error *error) MUST_CHECK;
+
+/* Takes back the blocks that are staged, from that one on, and tells it. */
+int renewal_take_back(const struct renewal *renewal, const struct staged_stamp *staged,
+                      int64_t from, struct error *error) MUST_CHECK;
 
 struct renewal_leaves {
 	struct evidence_leaf *leaves; /* room for EVIDENCE_LEAVES_MAX */

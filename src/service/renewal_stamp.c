@@ -7,6 +7,7 @@
 #include "seal/level.h"
 #include "seal/validation.h"
 #include "service/renewal_leaf.h"
+#include "service/timestamp_roots.h"
 
 #define STEP_MEMORY_MAX ((size_t)8 << 20)
 
@@ -89,6 +90,8 @@ static int write_stamp(const struct renewal *renewal, const struct staged_stamp 
 	if (!result)
 		result = timestamp_valid_until(row.token, slice_make(NULL, 0), &row.stamped_at_us,
 		                               &row.valid_until_us, error);
+	if (!result)
+		result = timestamp_roots_keep(renewal->service, buf_slice(&stamped->path), error);
 	return result ? result
 	              : store_write_archive_timestamp(renewal->service->store, &row, staged->blocks,
 	                                              error);
@@ -128,22 +131,53 @@ static int stamp_blocks(const struct renewal *renewal, const struct staged_stamp
 	return result;
 }
 
+/* How many of its blocks, from the first, are as they were staged. */
+static int read_roots(struct store *store, const struct staged_stamp *staged, struct digest *roots,
+                      int64_t *ret_sound, struct error *error)
+{
+	int result = OK;
+	int64_t sound = 0;
+	while (sound < staged->blocks && sound < RENEWAL_BLOCKS_MAX && !staged->is_damaged && !result) {
+		result = read_root(store, staged, sound, &roots[sound], error);
+		sound += !result;
+	}
+	*ret_sound = sound;
+	return result == ERR_CORRUPT ? OK : result;
+}
+
+int renewal_take_back(const struct renewal *renewal, const struct staged_stamp *staged,
+                      int64_t from, struct error *error)
+{
+	struct store *store = renewal->service->store;
+	int64_t block = 0;
+	int result = OK;
+	while (!result && block >= 0 && !renewal_stops(renewal)) {
+		result =
+			store_unstage_leaves(store, staged->stamp, from, store_now_us(store), &block, error);
+		if (result || block < 0)
+			break;
+		char stamp[24], number[24];
+		renewal_text(staged->stamp, stamp);
+		renewal_text(block, number);
+		log_warning("evidence_block_taken_back", "archive_timestamp", stamp, "block", number);
+	}
+	return !result && renewal_stops(renewal) ? ERR_REFUSED : result;
+}
+
 int renewal_close(const struct renewal *renewal, struct error *error)
 {
 	struct staged_stamp staged;
 	struct store *store = renewal->service->store;
-	int result = store_get_staged_stamp(store, &staged, error);
-	if (result || staged.blocks == 0)
-		return result;
-	if (staged.blocks > RENEWAL_BLOCKS_MAX)
-		return error_cause(error, ERR_CORRUPT, "archive timestamp %lld has %lld blocks staged",
-		                   (long long)staged.stamp, (long long)staged.blocks);
-	struct digest *roots = calloc((size_t)staged.blocks, sizeof *roots);
-	if (!roots)
-		return ERR_NO_MEMORY;
-	for (int64_t i = 0; i < staged.blocks && !result; i++)
-		result = read_root(store, &staged, i, &roots[i], error);
+	struct digest *roots = calloc(RENEWAL_BLOCKS_MAX, sizeof *roots);
+	int64_t sound = 0;
+	int result = roots ? store_get_staged_stamp(store, &staged, error) : ERR_NO_MEMORY;
 	if (!result)
+		result = read_roots(store, &staged, roots, &sound, error);
+	/* What is damaged would keep everything from being covered for good. */
+	if (!result)
+		result = renewal_take_back(renewal, &staged, sound, error);
+	staged.blocks = sound;
+	if (!result && sound > 0)
 		result = stamp_blocks(renewal, &staged, roots, error);
 	free(roots);
 	return result;

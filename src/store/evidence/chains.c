@@ -4,12 +4,6 @@
 
 #define CHAINS_MAX 64 /* of one record */
 
-/* Whether a row `e` of evidence_chains is the last of its certification. */
-#define IS_LAST                                                                                    \
-	" NOT EXISTS (SELECT 1 FROM evidence_chains l WHERE l.account = e.account"                     \
-	" AND l.certification = e.certification AND (l.record > e.record"                              \
-	" OR (l.record = e.record AND l.chain > e.chain)))"
-
 /* ---- waiting ---- */
 
 int store_list_evidence_waiting(struct store *store, int64_t now_us, size_t limit,
@@ -100,7 +94,7 @@ static int list_others(struct store *store, enum digest_algorithm algorithm, int
 					" JOIN evidence_chains e ON e.stamp = a.stamp"
 					" WHERE a.algorithm <> $1 AND NOT EXISTS (SELECT 1 FROM evidence_queue q"
 					" WHERE q.account = e.account AND q.certification = e.certification)"
-					" AND" IS_LAST " LIMIT $2");
+					" AND" EVIDENCE_CHAIN_IS_LAST " LIMIT $2");
 	db_bind_string(query, evidence_algorithm_text(algorithm));
 	db_bind_integer(query, limit);
 	size_t count = 0;
@@ -141,27 +135,6 @@ int store_rehash_evidence(struct store *store, enum digest_algorithm algorithm, 
 	if (!result)
 		*ret_count = count;
 	return result;
-}
-
-/* All archive timestamps that the lost one renewed, directly or not, are lost with it; and a
- * renewal by hash tree that came when it had ended already. */
-int requeue_lost(struct db_connection *connection, const struct token_at_rest *token,
-                 int64_t now_us, int64_t *ret_count, struct error *error)
-{
-	struct db_query *query = db_query(
-		connection,
-		"INSERT INTO evidence_queue (account, certification, reason, since, next_attempt_at,"
-		" attempts, last_error)"
-		" WITH RECURSIVE gone(stamp) AS (SELECT CAST($1 AS BIGINT) UNION SELECT t.number"
-		" FROM tokens_at_rest t JOIN gone g ON t.stamp = g.stamp WHERE t.source = 'stamp')"
-		" SELECT e.account, e.certification, 'lost', $3, 0, 0, NULL FROM evidence_chains e"
-		" WHERE (e.stamp IN (SELECT stamp FROM gone) OR (e.after_stamp = $1 AND NOT EXISTS"
-		" (SELECT 1 FROM archive_timestamps a WHERE a.stamp = e.stamp AND a.stamped_at <= $2)))"
-		" AND" IS_LAST " ON CONFLICT (account, certification) DO UPDATE SET reason = 'lost'");
-	db_bind_integer(query, token->number);
-	db_bind_integer(query, token->valid_until_us);
-	db_bind_integer(query, now_us);
-	return db_execute(query, ret_count, error);
 }
 
 /* ---- chains ---- */

@@ -62,6 +62,7 @@ struct staged_stamp {
 	int64_t stamp;
 	int64_t blocks;
 	enum digest_algorithm algorithm; /* where there are any */
+	bool is_damaged;                 /* its blocks do not agree on one; then SHA-256 stands there */
 };
 int store_get_staged_stamp(struct store *store, struct staged_stamp *ret, struct error *error)
 	MUST_CHECK;
@@ -78,8 +79,14 @@ int store_strongest_stamp(struct store *store, enum digest_algorithm *ret_algori
 /* The leaves of a block, in the arena. ERR_NOT_FOUND. */
 int store_read_leaves(struct store *store, int64_t stamp, int64_t block, struct arena *arena,
                       struct slice *ret_leaves, struct error *error) MUST_CHECK;
+/* Takes the last of its blocks back, if that is number `from` or one behind it, durably: nothing
+ * covers its tokens, and its documents wait again. *ret_block is its number; -1: there was none.
+ * Works for blocks of which only some rows are left. ERR_REFUSED when it is written. */
+int store_unstage_leaves(struct store *store, int64_t stamp, int64_t from, int64_t now_us,
+                         int64_t *ret_block, struct error *error) MUST_CHECK;
 /* Writes it over the blocks that are staged, durably, and sets its own token to rest. Tokens that
- * had ended before its time are not covered by it: they are lost. ERR_REFUSED when it is not the
+ * had ended before its time are not covered by it: they are lost; nor those that end after it does,
+ * which are delayed for half of the time that they have left. ERR_REFUSED when it is not the
  * next one over as many blocks. */
 int store_write_archive_timestamp(struct store *store, const struct archive_timestamp *stamp,
                                   int64_t blocks, struct error *error) MUST_CHECK;
@@ -109,8 +116,9 @@ int store_delay_token(struct store *store, const struct token_at_rest *token, in
 int store_find_token_at_rest(struct store *store, enum token_source source, int64_t number,
                              struct token_at_rest *ret, int64_t *ret_stamp, int64_t *ret_place,
                              struct error *error) MUST_CHECK;
-/* Gives up at most `limit` tokens that had ended unrenewed before ended_us, durably, and has the
- * documents wait again whose records led to them. */
+/* Gives up at most `limit` tokens that had ended unrenewed before ended_us, durably. What a lost
+ * archive timestamp had renewed and is good without it is to be renewed again; of the rest, the
+ * documents wait again whose records led to it. */
 struct lost_tokens {
 	size_t rounds; /* tokens of rounds */
 	size_t stamps; /* of archive timestamps */

@@ -5,6 +5,12 @@
 #include "store/evidence/evidence.h"
 #include "store/transaction.h"
 
+/* Whether a row `e` of evidence_chains is the last of its certification. */
+#define EVIDENCE_CHAIN_IS_LAST                                                                     \
+	" NOT EXISTS (SELECT 1 FROM evidence_chains l WHERE l.account = e.account"                     \
+	" AND l.certification = e.certification AND (l.record > e.record"                              \
+	" OR (l.record = e.record AND l.chain > e.chain)))"
+
 /* As the columns have them. */
 const char *evidence_algorithm_text(enum digest_algorithm algorithm);
 bool evidence_algorithm_of(struct slice text, enum digest_algorithm *ret_algorithm) MUST_CHECK;
@@ -19,8 +25,8 @@ int cover_token(struct db_connection *connection, const struct token_at_rest *to
 /* ERR_REFUSED when its documents do not wait. */
 int write_evidence_chain(struct db_connection *connection, const struct evidence_chain_row *chain,
                          int64_t stamp, int64_t place, struct error *error) MUST_CHECK;
-/* Has the documents wait, of the certifications whose last chain leads to the archive timestamp. */
-int requeue_lost(struct db_connection *connection, const struct token_at_rest *token,
-                 int64_t now_us, int64_t *ret_count, struct error *error) MUST_CHECK;
+/* Of a query for source, number, stamped_at and valid_until; false: of an unknown source. */
+bool read_token_at_rest(struct db_query *query, struct token_at_rest *ret) MUST_CHECK;
+int refuse_token_source(struct error *error) MUST_CHECK;
 
 #endif

@@ -27,16 +27,22 @@ static int read_staged(struct db_connection *connection, struct staged_stamp *re
 	struct db_query *query = db_query(
 		connection, "SELECT n.next, (SELECT COUNT(*) FROM archive_timestamp_blocks b"
 					" WHERE b.stamp = n.next),"
-					" (SELECT b.algorithm FROM archive_timestamp_blocks b"
-					" WHERE b.stamp = n.next AND b.block = 0)"
+					" (SELECT MIN(b.algorithm) FROM archive_timestamp_blocks b"
+					" WHERE b.stamp = n.next), (SELECT MAX(b.algorithm)"
+					" FROM archive_timestamp_blocks b WHERE b.stamp = n.next)"
 					" FROM (SELECT COALESCE(MAX(stamp), 0) + 1 AS next FROM archive_timestamps) n");
-	bool found = db_step(query), known = true;
+	bool found = db_step(query);
 	if (found) {
-		*ret = (struct staged_stamp){db_integer(query, 0), db_integer(query, 1), DIGEST_SHA256};
-		known = ret->blocks == 0 || evidence_algorithm_of(db_text(query, 2), &ret->algorithm);
+		enum digest_algorithm last = DIGEST_SHA256;
+		*ret = (struct staged_stamp){
+			.stamp = db_integer(query, 0), .blocks = db_integer(query, 1), .algorithm = last};
+		ret->is_damaged =
+			ret->blocks > 0 &&
+			(!evidence_algorithm_of(db_text(query, 2), &ret->algorithm) ||
+		     !evidence_algorithm_of(db_text(query, 3), &last) || ret->algorithm != last);
 	}
 	int result = db_end(query, error);
-	if (!result && (!found || !known))
+	if (!result && !found)
 		return error_cause(error, ERR_CORRUPT, "the staged archive timestamp cannot be read");
 	return result;
 }
@@ -178,15 +184,18 @@ static int insert_stamp(struct db_connection *connection, const struct archive_t
 	return db_execute(query, &changes, error);
 }
 
-/* What ended between staging and now has nothing from a token that came too late. */
-static int uncover_ended(struct db_connection *connection, const struct archive_timestamp *stamp,
-                         struct error *error)
+/* What ended between staging and now has nothing from a token that came too late, nor what is good
+ * for longer than that one: another may be better, when half of what is left has passed. */
+static int uncover_others(struct db_connection *connection, const struct archive_timestamp *stamp,
+                          struct error *error)
 {
 	struct db_query *query =
-		db_query(connection, "UPDATE tokens_at_rest SET stamp = NULL, place = NULL"
-	                         " WHERE stamp = $1 AND valid_until < $2");
+		db_query(connection, "UPDATE tokens_at_rest SET stamp = NULL, place = NULL,"
+	                         " next_attempt_at = $2 + (valid_until - $2) / 2"
+	                         " WHERE stamp = $1 AND (valid_until < $2 OR valid_until > $3)");
 	db_bind_integer(query, stamp->stamp);
 	db_bind_integer(query, stamp->stamped_at_us);
+	db_bind_integer(query, stamp->valid_until_us);
 	int64_t changes = 0;
 	return db_execute(query, &changes, error);
 }
@@ -206,7 +215,7 @@ int store_write_archive_timestamp(struct store *store, const struct archive_time
 	if (!result)
 		result = insert_stamp(connection, stamp, error);
 	if (!result)
-		result = uncover_ended(connection, stamp, error);
+		result = uncover_others(connection, stamp, error);
 	if (!result)
 		result = write_token_at_rest(connection, &own, error);
 	return end_write(connection, result, error);

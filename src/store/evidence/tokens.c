@@ -67,7 +67,7 @@ int store_last_round_at_rest(struct store *store, int64_t *ret_round, struct err
 
 /* ---- renewing ---- */
 
-static bool read_token(struct db_query *query, struct token_at_rest *ret)
+bool read_token_at_rest(struct db_query *query, struct token_at_rest *ret)
 {
 	ret->number = db_integer(query, 1);
 	ret->stamped_at_us = db_integer(query, 2);
@@ -75,7 +75,7 @@ static bool read_token(struct db_query *query, struct token_at_rest *ret)
 	return token_source_of(db_text(query, 0), &ret->source);
 }
 
-static int refuse_source(struct error *error)
+int refuse_token_source(struct error *error)
 {
 	return error_cause(error, ERR_CORRUPT, "a token at rest is of an unknown source");
 }
@@ -105,12 +105,12 @@ int store_list_tokens_to_renew(struct store *store, enum digest_algorithm algori
 	size_t count = 0;
 	bool known = true;
 	for (; db_step(query) && count < limit; count++) {
-		known = read_token(query, &ret_tokens[count]) && known;
+		known = read_token_at_rest(query, &ret_tokens[count]) && known;
 		ret_tokens[count].attempts = db_integer(query, 4);
 	}
 	result = end_read(connection, db_end(query, error));
 	if (!result && !known)
-		return refuse_source(error);
+		return refuse_token_source(error);
 	if (!result)
 		*ret_count = count;
 	return result;
@@ -168,82 +168,18 @@ int store_find_token_at_rest(struct store *store, enum token_source source, int6
 	bool found = db_step(query);
 	struct token_at_rest token = {0};
 	int64_t stamp = 0, place = 0;
-	bool known = !found || read_token(query, &token);
+	bool known = !found || read_token_at_rest(query, &token);
 	if (found && !db_is_null(query, 4)) {
 		stamp = db_integer(query, 4);
 		place = db_integer(query, 5);
 	}
 	result = end_read(connection, db_end(query, error));
 	if (result || !found || !known)
-		return result ? result : !found ? ERR_NOT_FOUND : refuse_source(error);
+		return result ? result : !found ? ERR_NOT_FOUND : refuse_token_source(error);
 	*ret = token;
 	*ret_stamp = stamp;
 	*ret_place = place;
 	return OK;
-}
-
-/* ---- giving up ---- */
-
-static int list_ended(struct db_connection *connection, int64_t now_us, size_t limit,
-                      struct token_at_rest *ret_tokens, size_t *ret_count, struct error *error)
-{
-	struct db_query *query =
-		db_query(connection, "SELECT source, number, stamped_at, valid_until FROM tokens_at_rest"
-	                         " WHERE stamp IS NULL AND lost_at IS NULL AND valid_until < $1"
-	                         " ORDER BY valid_until LIMIT $2");
-	db_bind_integer(query, now_us);
-	db_bind_integer(query, (int64_t)limit);
-	size_t count = 0;
-	bool known = true;
-	while (db_step(query) && count < limit)
-		known = read_token(query, &ret_tokens[count++]) && known;
-	*ret_count = count;
-	int result = db_end(query, error);
-	return !result && !known ? refuse_source(error) : result;
-}
-
-static int give_up(struct db_connection *connection, const struct token_at_rest *token,
-                   int64_t now_us, struct lost_tokens *lost, struct error *error)
-{
-	struct db_query *query = db_query(connection, "UPDATE tokens_at_rest SET lost_at = $3"
-	                                              " WHERE source = $1 AND number = $2");
-	db_bind_string(query, token_source_text(token->source));
-	db_bind_integer(query, token->number);
-	db_bind_integer(query, now_us);
-	int64_t changes = 0, again = 0;
-	int result = db_execute(query, &changes, error);
-	if (result || token->source != TOKEN_STAMP) {
-		lost->rounds++;
-		return result;
-	}
-	lost->stamps++;
-	result = requeue_lost(connection, token, now_us, &again, error);
-	lost->certifications += again;
-	return result;
-}
-
-int store_give_up_tokens(struct store *store, int64_t ended_us, int64_t now_us, size_t limit,
-                         struct lost_tokens *ret, struct error *error)
-{
-	struct token_at_rest tokens[EVIDENCE_LEAVES_MAX];
-	struct lost_tokens lost = {0};
-	struct db_connection *connection;
-	size_t count = 0;
-	limit = limit < EVIDENCE_LEAVES_MAX ? limit : EVIDENCE_LEAVES_MAX;
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
-	result = end_read(connection, list_ended(connection, ended_us, limit, tokens, &count, error));
-	if (!result && count > 0)
-		result = begin_write(store, &connection, error);
-	if (!result && count > 0) {
-		for (size_t i = 0; i < count && !result; i++)
-			result = give_up(connection, &tokens[i], now_us, &lost, error);
-		result = end_write(connection, result, error);
-	}
-	if (!result)
-		*ret = lost;
-	return result;
 }
 
 /* ---- what an operator has to know ---- */

@@ -527,6 +527,13 @@ static void test_many_blocks(void **state)
 	current = 1;
 	expect_pass(1);
 	assert_int_equal(expect_valid(&last).stamps, 2);
+	/* All are lost at once. */
+	come(8);
+	current = 2;
+	expect_pass(2);
+	assert_int_equal(count_of("SELECT COUNT(*) FROM evidence_chains WHERE record = 2"),
+	                 EVIDENCE_LEAVES_MAX + 7);
+	assert_int_equal(expect_valid(&last).stamps, 1);
 }
 
 static void test_three_generations(void **state)
@@ -567,6 +574,8 @@ static void test_three_generations(void **state)
 	/* One row for each token, whatever leads to it. */
 	assert_int_equal(count_of("SELECT COUNT(*) FROM archive_timestamps"), 4);
 	assert_int_equal(count_of("SELECT COUNT(*) FROM tokens_at_rest WHERE lost_at IS NOT NULL"), 0);
+	/* Of those, too, that gave no round. */
+	assert_int_equal(count_of("SELECT COUNT(*) FROM timestamp_roots"), 4);
 }
 
 static size_t count_in(struct slice text, const char *part)
@@ -973,6 +982,94 @@ static void test_rounds_that_are_gone(void **state)
 	expect_event(3, 2);
 }
 
+static int64_t lost_tokens(void)
+{
+	return count_of("SELECT COUNT(*) FROM tokens_at_rest WHERE lost_at IS NOT NULL");
+}
+
+/* What an archive timestamp renewed does not go with it while it is good by itself. */
+static void test_good_below_a_lost_one(void **state)
+{
+	(void)state;
+	seal_event();
+	struct issued issued = issue(0);
+	expect_pass(1);
+	int64_t since_us = expect_valid(&issued).since_us;
+	come(3.8);
+	current = 1;
+	expect_pass(1);
+	change("UPDATE tokens_at_rest SET valid_until = (SELECT MIN(valid_until) - 864000000000"
+	       " FROM tokens_at_rest) WHERE source = 'stamp' AND number = 2"); /* ten days before */
+	come(3.99);
+	expect_pass(2); /* what time it is, too */
+	assert_int_equal(lost_tokens(), 1);
+	struct judged judged = expect_valid(&issued);
+	assert_int_equal(judged.stamps, 2);
+	assert_int_equal(judged.since_us, since_us);
+	expect_event(1, 2);
+}
+
+/* A token that ends earlier than what it would renew does not take its place. */
+static void test_shorter_than_what_it_renews(void **state)
+{
+	(void)state;
+	static const char covered[] =
+		"SELECT COUNT(*) FROM tokens_at_rest WHERE source = 'round' AND stamp IS NOT NULL";
+	seal_event();
+	expect_pass(0);
+	change("UPDATE tokens_at_rest SET valid_until = valid_until + 864000000000");
+	come(3.99);
+	expect_pass(1); /* by the one that ends in four days */
+	assert_int_equal(count_of(covered), 0);
+	current = 1;
+	now_us += 6 * US_PER_DAY;
+	assert_int_equal(pass(), OK);
+	assert_int_equal(count_of(covered), 0);
+	now_us += 2 * US_PER_DAY;
+	assert_int_equal(pass(), OK);
+	assert_int_equal(count_of(covered), 1);
+}
+
+/* What is staged is lost or damaged: it is staged again, and covered with the rest. */
+static void test_staged_and_damaged(void **state)
+{
+	(void)state;
+	static const char *const damages[] = {
+		"DELETE FROM archive_timestamp_blocks WHERE stamp > 1",
+		"UPDATE archive_timestamp_blocks SET leaves = x'00' WHERE stamp > 1",
+		"UPDATE archive_timestamp_blocks SET algorithm = 'sha-1' WHERE stamp > 1",
+		"UPDATE archive_timestamp_blocks SET block = 1 WHERE stamp > 1",
+		/* The last one's: what it held is not taken for covered. */
+		"UPDATE tokens_at_rest SET place = place + 1024 WHERE stamp > 1",
+	};
+	for (size_t i = 0; i < sizeof damages / sizeof *damages; i++) {
+		if (i > 0) {
+			tear_down(state);
+			set_up(state);
+		}
+		seal_event();
+		struct issued old = issue(0), again = issue(1);
+		expect_pass(1);
+		change("INSERT INTO evidence_queue SELECT account, certification, 'lost', 0, 0, 0, NULL"
+		       " FROM evidence_chains WHERE place = 1");
+		come(3.9);
+		current = 1;
+		struct issued young = issue(2);
+		authority_down = true;
+		assert_int_equal(pass(), ERR_AUTHORITY);
+		assert_int_equal(count_of("SELECT COUNT(*) FROM evidence_queue"), 0);
+		change(damages[i]);
+		authority_down = false;
+		expect_pass(i < 4 ? 1 : 2);
+		assert_int_equal(expect_valid(&old).stamps, 2);
+		assert_int_equal(expect_valid(&young).stamps, 1);
+		assert_true(expect_valid(&again).since_us > year_us(3.8));
+		expect_event(1, 2);
+		assert_int_equal(lost_tokens(), 0);
+		assert_int_equal(count_of("SELECT MAX(record) FROM evidence_chains"), 2);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -994,6 +1091,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_a_leaf_that_clashes, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_tokens_that_are_gone, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_rounds_that_are_gone, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_good_below_a_lost_one, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_shorter_than_what_it_renews, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_staged_and_damaged, set_up, tear_down),
 	};
 	return cmocka_run_group_tests(tests, begin, end);
 }

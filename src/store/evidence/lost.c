@@ -1,0 +1,168 @@
+/* Tokens that ended before they were renewed. What leads to one in vain may be a million rows: it
+ * is put right in many short transactions, before the one that gives the token up. */
+#include "store/evidence/internal.h"
+
+#define ROWS_AT_ONCE 1024
+
+/* The archive timestamps that are lost with $1 at $2: itself, and those that it renewed, directly
+ * or not, and that ended since. */
+#define WITH_GONE                                                                                  \
+	"WITH RECURSIVE gone(stamp) AS (SELECT CAST($1 AS BIGINT) UNION SELECT t.number"               \
+	" FROM tokens_at_rest t JOIN gone g ON t.stamp = g.stamp WHERE t.source = 'stamp'"             \
+	" AND t.valid_until < $2) "
+
+static int list_ended(struct store *store, int64_t ended_us, size_t limit,
+                      struct token_at_rest *ret_tokens, size_t *ret_count, struct error *error)
+{
+	struct db_connection *connection;
+	int result = begin_read(store, &connection, error);
+	if (result)
+		return result;
+	struct db_query *query =
+		db_query(connection, "SELECT source, number, stamped_at, valid_until FROM tokens_at_rest"
+	                         " WHERE stamp IS NULL AND lost_at IS NULL AND valid_until < $1"
+	                         " ORDER BY valid_until LIMIT $2");
+	db_bind_integer(query, ended_us);
+	db_bind_integer(query, (int64_t)limit);
+	size_t count = 0;
+	bool known = true;
+	while (db_step(query) && count < limit)
+		known = read_token_at_rest(query, &ret_tokens[count++]) && known;
+	*ret_count = count;
+	result = end_read(connection, db_end(query, error));
+	return !result && !known ? refuse_token_source(error) : result;
+}
+
+/* Tokens that are good without what renewed them are to be renewed by another. */
+static int uncover_good(struct store *store, const struct token_at_rest *lost, int64_t ended_us,
+                        int64_t *ret_count, struct error *error)
+{
+	struct db_connection *connection;
+	int result = begin_write(store, &connection, error);
+	if (result)
+		return result;
+	struct db_query *query =
+		db_query(connection, "UPDATE tokens_at_rest SET stamp = NULL, place = NULL"
+	                         " WHERE (source, number) IN (" WITH_GONE
+	                         "SELECT source, number FROM tokens_at_rest WHERE valid_until >= $2"
+	                         " AND stamp IN (SELECT stamp FROM gone) LIMIT $3)");
+	db_bind_integer(query, lost->number);
+	db_bind_integer(query, ended_us);
+	db_bind_integer(query, ROWS_AT_ONCE);
+	return end_write(connection, db_execute(query, ret_count, error), error);
+}
+
+struct led_there {
+	int64_t account, certification;
+};
+
+/* And a renewal by hash tree that came when it had ended already. */
+static int list_led_there(struct store *store, const struct token_at_rest *lost, int64_t ended_us,
+                          struct led_there *ret_items, int64_t *ret_count, struct error *error)
+{
+	struct db_connection *connection;
+	int result = begin_read(store, &connection, error);
+	if (result)
+		return result;
+	struct db_query *query = db_query(
+		connection, WITH_GONE
+		"SELECT e.account, e.certification FROM evidence_chains e"
+		" WHERE (e.stamp IN (SELECT stamp FROM gone) OR (e.after_stamp = $1 AND NOT EXISTS"
+		" (SELECT 1 FROM archive_timestamps a WHERE a.stamp = e.stamp AND a.stamped_at <= $3)))"
+		" AND NOT EXISTS (SELECT 1 FROM evidence_queue q WHERE q.account = e.account"
+		" AND q.certification = e.certification AND q.reason = 'lost')"
+		" AND" EVIDENCE_CHAIN_IS_LAST " LIMIT $4");
+	db_bind_integer(query, lost->number);
+	db_bind_integer(query, ended_us);
+	db_bind_integer(query, lost->valid_until_us);
+	db_bind_integer(query, ROWS_AT_ONCE);
+	int64_t count = 0;
+	while (count < ROWS_AT_ONCE && db_step(query))
+		ret_items[count++] = (struct led_there){db_integer(query, 0), db_integer(query, 1)};
+	*ret_count = count;
+	return end_read(connection, db_end(query, error));
+}
+
+static int queue_lost(struct store *store, const struct led_there *items, int64_t count,
+                      int64_t now_us, struct error *error)
+{
+	struct db_connection *connection;
+	int result = begin_write(store, &connection, error);
+	if (result)
+		return result;
+	for (int64_t i = 0; i < count && !result; i++) {
+		struct db_query *query = db_query(
+			connection, "INSERT INTO evidence_queue (account, certification, reason, since,"
+						" next_attempt_at, attempts) VALUES ($1, $2, 'lost', $3, 0, 0)"
+						" ON CONFLICT (account, certification) DO UPDATE SET reason = 'lost'");
+		db_bind_integer(query, items[i].account);
+		db_bind_integer(query, items[i].certification);
+		db_bind_integer(query, now_us);
+		result = db_execute(query, NULL, error);
+	}
+	return end_write(connection, result, error);
+}
+
+static int take_leave_of(struct store *store, const struct token_at_rest *lost, int64_t ended_us,
+                         int64_t now_us, int64_t *certifications, struct error *error)
+{
+	struct led_there items[ROWS_AT_ONCE];
+	int64_t count = ROWS_AT_ONCE;
+	int result = OK;
+	while (!result && count == ROWS_AT_ONCE)
+		result = uncover_good(store, lost, ended_us, &count, error);
+	count = ROWS_AT_ONCE;
+	while (!result && count == ROWS_AT_ONCE) {
+		result = list_led_there(store, lost, ended_us, items, &count, error);
+		if (!result && count > 0)
+			result = queue_lost(store, items, count, now_us, error);
+		*certifications += !result ? count : 0;
+	}
+	return result;
+}
+
+static int mark(struct db_connection *connection, const struct token_at_rest *token, int64_t now_us,
+                struct error *error)
+{
+	struct db_query *query = db_query(connection, "UPDATE tokens_at_rest SET lost_at = $3"
+	                                              " WHERE source = $1 AND number = $2");
+	db_bind_string(query, token_source_text(token->source));
+	db_bind_integer(query, token->number);
+	db_bind_integer(query, now_us);
+	return db_execute(query, NULL, error);
+}
+
+static int mark_all(struct store *store, const struct token_at_rest *tokens, size_t count,
+                    int64_t now_us, struct error *error)
+{
+	struct db_connection *connection;
+	int result = begin_write(store, &connection, error);
+	if (result)
+		return result;
+	for (size_t i = 0; i < count && !result; i++)
+		result = mark(connection, &tokens[i], now_us, error);
+	return end_write(connection, result, error);
+}
+
+int store_give_up_tokens(struct store *store, int64_t ended_us, int64_t now_us, size_t limit,
+                         struct lost_tokens *ret, struct error *error)
+{
+	struct token_at_rest tokens[EVIDENCE_LEAVES_MAX];
+	struct lost_tokens lost = {0};
+	size_t count = 0;
+	limit = limit < EVIDENCE_LEAVES_MAX ? limit : EVIDENCE_LEAVES_MAX;
+	int result = list_ended(store, ended_us, limit, tokens, &count, error);
+	for (size_t i = 0; i < count && !result; i++) {
+		bool is_stamp = tokens[i].source == TOKEN_STAMP;
+		lost.stamps += is_stamp;
+		lost.rounds += !is_stamp;
+		if (is_stamp)
+			result =
+				take_leave_of(store, &tokens[i], ended_us, now_us, &lost.certifications, error);
+	}
+	if (!result && count > 0)
+		result = mark_all(store, tokens, count, now_us, error);
+	if (!result)
+		*ret = lost;
+	return result;
+}
