@@ -19,17 +19,27 @@
 #define TOKEN_RESOLUTION_US US_PER_SECOND /* a token's time may lack the fraction */
 #define BACKOFF_FIRST_US (5 * US_PER_SECOND)
 #define BACKOFF_MAX_US (300 * US_PER_SECOND)
+/* Of what is rejected each try costs a token. */
+#define REJECTED_FIRST_US (600 * US_PER_SECOND)
+#define REJECTED_MAX_US (6 * 3600 * US_PER_SECOND)
 
 enum known_time { TIME_UNKNOWN, TIME_DISAGREED, TIME_AGREED };
+
+/* What its failures in a row came to. */
+struct standing {
+	int64_t failures;
+	int64_t next_try_us; /* monotonic */
+	char last_reason[AUTHORITY_REASON_SIZE];
+};
 
 struct authority {
 	struct authority_options options; /* texts in the arena */
 	bool embedded;
 	struct buf roots; /* PEM */
 	/* Under the mutex: */
-	int64_t failures;    /* in a row */
-	int64_t next_try_us; /* monotonic */
-	char last_reason[AUTHORITY_REASON_SIZE];
+	struct standing standings[DIGEST_ALGORITHM_COUNT]; /* not all take each imprint */
+	struct standing rejected;                          /* by authorities_reject */
+	struct sha256 rejected_path;
 	enum known_time time; /* its last one, and our clock */
 	int64_t latest_us;    /* that time at the latest, less clock_boot_us */
 	struct sha256 path;   /* of the last one's, in DER; zeros: there was none */
@@ -366,31 +376,69 @@ static int try_authority(struct authorities *authorities, struct authority *auth
 	return code;
 }
 
+/* What an authority is asked. */
+struct question {
+	const struct digest *imprint;
+	int64_t earliest_us;
+	const char *except; /* the URL of one that is left out; NULL: none */
+	bool lasting;       /* what was rejected will not do */
+};
+
+static bool waits(const struct standing *standing, char reason[AUTHORITY_REASON_SIZE])
+{
+	bool alone = clock_monotonic_us() < standing->next_try_us;
+	if (alone)
+		memcpy(reason, standing->last_reason, AUTHORITY_REASON_SIZE);
+	return alone;
+}
+
 static bool is_left_alone(struct authorities *authorities, const struct authority *authority,
-                          char reason[AUTHORITY_REASON_SIZE])
+                          const struct question *question, char reason[AUTHORITY_REASON_SIZE])
 {
 	pthread_mutex_lock(&authorities->mutex);
-	bool alone = clock_monotonic_us() < authority->next_try_us;
-	if (alone)
-		memcpy(reason, authority->last_reason, AUTHORITY_REASON_SIZE);
+	bool alone = (question->lasting && waits(&authority->rejected, reason)) ||
+	             waits(&authority->standings[question->imprint->algorithm], reason);
 	pthread_mutex_unlock(&authorities->mutex);
 	return alone;
+}
+
+static void leave_alone(struct standing *standing, int64_t first_us, int64_t longest_us,
+                        const char *reason)
+{
+	standing->next_try_us =
+		clock_monotonic_us() + backoff_us(++standing->failures, first_us, longest_us);
+	snprintf(standing->last_reason, sizeof standing->last_reason, "%s", reason);
 }
 
 /* reason NULL: its answer was good. A failure of a try that began before another's failure was
  * noted does not lengthen the wait again. */
 static void note_outcome(struct authorities *authorities, struct authority *authority,
-                         int64_t started_us, const char *reason)
+                         enum digest_algorithm algorithm, int64_t started_us, const char *reason)
 {
+	struct standing *standing = &authority->standings[algorithm];
 	pthread_mutex_lock(&authorities->mutex);
 	if (!reason) {
-		authority->failures = 0;
-		authority->next_try_us = 0;
-	} else if (authority->next_try_us <= started_us) {
-		authority->next_try_us =
-			clock_monotonic_us() +
-			backoff_us(++authority->failures, BACKOFF_FIRST_US, BACKOFF_MAX_US);
-		snprintf(authority->last_reason, sizeof authority->last_reason, "%s", reason);
+		standing->failures = 0;
+		standing->next_try_us = 0;
+	} else if (standing->next_try_us <= started_us) {
+		leave_alone(standing, BACKOFF_FIRST_US, BACKOFF_MAX_US, reason);
+	}
+	pthread_mutex_unlock(&authorities->mutex);
+}
+
+void authorities_reject(struct authorities *authorities, const struct authority_result *given,
+                        const char *reason)
+{
+	struct sha256 path = sha256_of(given->path.data, given->path.size);
+	pthread_mutex_lock(&authorities->mutex);
+	for (size_t i = 0; i < authorities->count; i++) {
+		struct authority *authority = &authorities->items[i];
+		if (strcmp(authority->options.url, given->url) != 0)
+			continue;
+		if (!sha256_equal(&authority->rejected_path, &path))
+			authority->rejected.failures = 0;
+		authority->rejected_path = path;
+		leave_alone(&authority->rejected, REJECTED_FIRST_US, REJECTED_MAX_US, reason);
 	}
 	pthread_mutex_unlock(&authorities->mutex);
 }
@@ -410,10 +458,9 @@ static const char *cause_of(const struct error *error, int code)
 	return error->cause[0] ? error->cause : error_general_message(code, LANGUAGE_ENGLISH);
 }
 
-/* `except` is the URL of one that is left out; NULL: none. */
-static int ask_in_turn(struct authorities *authorities, const struct digest *imprint,
-                       int64_t earliest_us, const char *except, struct authority_result *ret_result,
-                       struct authority_failures *ret_failures, struct error *error)
+static int ask_in_turn(struct authorities *authorities, const struct question *question,
+                       struct authority_result *ret_result, struct authority_failures *ret_failures,
+                       struct error *error)
 {
 	struct authority_failures failures = {0};
 	int code = ERR_AUTHORITY;
@@ -426,15 +473,16 @@ static int ask_in_turn(struct authorities *authorities, const struct digest *imp
 		char last_reason[AUTHORITY_REASON_SIZE];
 		int64_t started_us = clock_monotonic_us();
 
-		if (except && strcmp(authority->options.url, except) == 0)
+		if (question->except && strcmp(authority->options.url, question->except) == 0)
 			continue;
-		if (is_left_alone(authorities, authority, last_reason)) {
+		if (is_left_alone(authorities, authority, question, last_reason)) {
 			note_failure(&failures, authority, last_reason, true);
 			continue;
 		}
-		code = try_authority(authorities, authority, imprint, earliest_us, &result, &reason);
+		code = try_authority(authorities, authority, question->imprint, question->earliest_us,
+		                     &result, &reason);
 		if (code == 0) {
-			note_outcome(authorities, authority, started_us, NULL);
+			note_outcome(authorities, authority, question->imprint->algorithm, started_us, NULL);
 			snprintf(result.name, sizeof result.name, "%s", authority->options.name);
 			snprintf(result.url, sizeof result.url, "%s", authority->options.url);
 			*ret_result = result;
@@ -445,7 +493,7 @@ static int ask_in_turn(struct authorities *authorities, const struct digest *imp
 		if (code == ERR_NO_MEMORY)
 			lacked = true;
 		else
-			note_outcome(authorities, authority, started_us, cause);
+			note_outcome(authorities, authority, question->imprint->algorithm, started_us, cause);
 		note_failure(&failures, authority, cause, false);
 		authority_result_free(&result);
 	}
@@ -464,14 +512,17 @@ int authorities_timestamp(struct authorities *authorities, const struct sha256 *
                           struct authority_failures *ret_failures, struct error *error)
 {
 	struct digest digest = digest_of_sha256(imprint);
-	return ask_in_turn(authorities, &digest, earliest_us, NULL, ret_result, ret_failures, error);
+	const struct question question = {.imprint = &digest, .earliest_us = earliest_us};
+	return ask_in_turn(authorities, &question, ret_result, ret_failures, error);
 }
 
 int authorities_timestamp_over(struct authorities *authorities, const struct digest *imprint,
                                struct authority_result *ret_result,
                                struct authority_failures *ret_failures, struct error *error)
 {
-	return ask_in_turn(authorities, imprint, TIME_NONE, NULL, ret_result, ret_failures, error);
+	const struct question question = {
+		.imprint = imprint, .earliest_us = TIME_NONE, .lasting = true};
+	return ask_in_turn(authorities, &question, ret_result, ret_failures, error);
 }
 
 int authorities_timestamp_apart(struct authorities *authorities, const struct sha256 *imprint,
@@ -480,8 +531,9 @@ int authorities_timestamp_apart(struct authorities *authorities, const struct sh
                                 struct authority_failures *ret_failures, struct error *error)
 {
 	struct digest digest = digest_of_sha256(imprint);
-	return ask_in_turn(authorities, &digest, earliest_us, first->url, ret_result, ret_failures,
-	                   error);
+	const struct question question = {
+		.imprint = &digest, .earliest_us = earliest_us, .except = first->url};
+	return ask_in_turn(authorities, &question, ret_result, ret_failures, error);
 }
 
 void authorities_ask_time(struct authorities *authorities, int64_t bound_us)
@@ -495,7 +547,8 @@ void authorities_ask_time(struct authorities *authorities, int64_t bound_us)
 		int64_t started_us = clock_monotonic_us();
 		int code = try_authority(authorities, authority, &anything, TIME_NONE, &result, &reason);
 		if (code != ERR_NO_MEMORY)
-			note_outcome(authorities, authority, started_us, code ? cause_of(&reason, code) : NULL);
+			note_outcome(authorities, authority, anything.algorithm, started_us,
+			             code ? cause_of(&reason, code) : NULL);
 		if (clock_now_us() - authorities_latest_now_us(authorities) <= bound_us)
 			return;
 	}

@@ -93,11 +93,18 @@ int authorities_timestamp(struct authorities *authorities, const struct sha256 *
                           int64_t earliest_us, struct authority_result *ret_result,
                           struct authority_failures *ret_failures, struct error *error) MUST_CHECK;
 
-/* The same over a digest by any algorithm, of any time. */
+/* The same over a digest by any algorithm, of any time; not from one that was rejected. What fails
+ * for one algorithm leaves nobody alone for another. */
 int authorities_timestamp_over(struct authorities *authorities, const struct digest *imprint,
                                struct authority_result *ret_result,
                                struct authority_failures *ret_failures, struct error *error)
 	MUST_CHECK;
+
+/* A timestamp of authorities_timestamp_over will not do, as its certificate was revoked: for a
+ * while, longer with each of its timestamps by the same certificates, that one is not asked for
+ * them. */
+void authorities_reject(struct authorities *authorities, const struct authority_result *given,
+                        const char *reason);
 
 /* The same from any other than the one that gave `first`: a second, independent time. */
 int authorities_timestamp_apart(struct authorities *authorities, const struct sha256 *imprint,

@@ -23,6 +23,8 @@ static int latest_known_us(const struct renewal *renewal, const struct evidence_
 	*ret_us = known_us < now_us ? known_us : now_us;
 	if (*ret_us > state->first_end_us)
 		return OK;
+	if (renewal_stops(renewal))
+		return ERR_REFUSED;
 	struct digest anything = {.algorithm = DIGEST_SHA256};
 	AUTHORITY_RESULT_AUTO struct authority_result stamped = {0};
 	random_bytes(anything.bytes, SHA256_SIZE);
@@ -163,6 +165,36 @@ static int queue_rehash(const struct renewal *renewal, enum digest_algorithm alg
 	return result;
 }
 
+/* Where no authority takes the stronger digest, or not yet, what is staged by it must not keep from
+ * being renewed what they do take. */
+static int close_staged(const struct renewal *renewal, struct error *error)
+{
+	struct service *service = renewal->service;
+	struct staged_stamp staged;
+	struct token_at_rest token;
+	enum digest_algorithm digest;
+	size_t count = 0;
+	int refused = renewal_close(renewal, error);
+	if (refused != ERR_AUTHORITY)
+		return refused;
+	struct error met = {0};
+	int result = store_get_staged_stamp(service->store, &staged, &met);
+	if (!result && staged.algorithm == DIGEST_SHA256)
+		return refused;
+	if (!result)
+		result = find_digest(renewal, &digest, &met);
+	if (!result)
+		result = store_list_tokens_to_renew(service->store, DIGEST_SHA256, clock_now_us(),
+		                                    service->settings->evidence_renew_before, 1, &token,
+		                                    &count, &met);
+	if (!result && count == 0 && digest >= staged.algorithm)
+		return refused;
+	if (!result)
+		result = renewal_take_back(renewal, &staged, 0, &met);
+	*error = met;
+	return result;
+}
+
 static int renew_all(const struct renewal *renewal, struct error *error)
 {
 	static const enum digest_algorithm algorithms[] = {DIGEST_SHA256, DIGEST_SHA512};
@@ -183,7 +215,7 @@ int renewal_pass(const struct renewal *renewal, struct error *error)
 	if (!result)
 		result = give_up(renewal, error);
 	if (!result)
-		result = renewal_close(renewal, error);
+		result = close_staged(renewal, error);
 	/* What had been staged, and ended before its token came. */
 	if (!result)
 		result = give_up(renewal, error);

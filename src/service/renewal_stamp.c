@@ -108,11 +108,42 @@ static void tell_stamp(const struct renewal *renewal, const struct staged_stamp 
 	         digest_algorithm_text(staged->algorithm), "authority", stamped->name);
 }
 
+/* What was bought and will not do. */
+static void reject(const struct renewal *renewal, const struct authority_result *stamped,
+                   struct error *error)
+{
+	struct service *service = renewal->service;
+	log_error("archive_timestamp_rejected", "authority", stamped->name, "cause", error->cause);
+	atomic_fetch_add(&service->counters.evidence_failures, 1);
+	authorities_reject(service->authorities, stamped, error->cause);
+	*error = (struct error){0};
+}
+
+/* *ret_rejected: another authority may do better. */
+static int buy_stamp(const struct renewal *renewal, const struct staged_stamp *staged,
+                     const struct digest *root, struct slice blocks, bool *ret_rejected,
+                     struct error *error)
+{
+	AUTHORITY_RESULT_AUTO struct authority_result stamped = {0};
+	int result =
+		authorities_timestamp_over(renewal->service->authorities, root, &stamped, NULL, error);
+	*ret_rejected = false;
+	if (result)
+		return result;
+	result = write_stamp(renewal, staged, &stamped, blocks, error);
+	*ret_rejected = result == ERR_INVALID_EVIDENCE;
+	if (*ret_rejected)
+		reject(renewal, &stamped, error);
+	else if (!result)
+		tell_stamp(renewal, staged, &stamped);
+	return result;
+}
+
 static int stamp_blocks(const struct renewal *renewal, const struct staged_stamp *staged,
                         struct digest *roots, struct error *error)
 {
-	struct service *service = renewal->service;
-	AUTHORITY_RESULT_AUTO struct authority_result stamped = {0};
+	bool rejected;
+	int bought = 0;
 	BUF_AUTO struct buf blocks;
 	struct digest root;
 	buf_init(&blocks, (size_t)RENEWAL_BLOCKS_MAX * DIGEST_SIZE_MAX);
@@ -120,14 +151,13 @@ static int stamp_blocks(const struct renewal *renewal, const struct staged_stamp
 	int result = buf_check(&blocks);
 	if (!result)
 		result = evidence_tree_root(roots, (size_t)staged->blocks, &root);
-	if (!result && renewal_stops(renewal))
-		result = ERR_REFUSED;
-	if (!result)
-		result = authorities_timestamp_over(service->authorities, &root, &stamped, NULL, error);
-	if (!result)
-		result = write_stamp(renewal, staged, &stamped, buf_slice(&blocks), error);
-	if (!result)
-		tell_stamp(renewal, staged, &stamped);
+	if (result)
+		return result;
+	do {
+		if (renewal_stops(renewal))
+			return ERR_REFUSED;
+		result = buy_stamp(renewal, staged, &root, buf_slice(&blocks), &rejected, error);
+	} while (rejected && ++bought <= AUTHORITIES_MAX);
 	return result;
 }
 

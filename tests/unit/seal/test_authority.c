@@ -409,6 +409,50 @@ static void test_whose_time(void **state)
 	authorities_free(authorities);
 }
 
+static const char *given_for(struct authorities *authorities, enum digest_algorithm algorithm,
+                             struct authority_result *result)
+{
+	struct digest digest = digest_by(algorithm, "anything", 8);
+	return authorities_timestamp_over(authorities, &digest, result, NULL, NULL) ? "nobody"
+	                                                                            : result->name;
+}
+
+/* Of what one was asked for by one digest, rounds by another know nothing. */
+static void test_left_alone_for_a_digest(void **state)
+{
+	struct authorities *authorities = create(2);
+	AUTHORITY_RESULT_AUTO struct authority_result strong = {0}, again = {0}, weak = {0};
+
+	set_mode(&first, "error");
+	assert_string_equal(given_for(authorities, DIGEST_SHA512, &strong), "two");
+	set_mode(&first, "good");
+	assert_string_equal(given_for(authorities, DIGEST_SHA512, &again), "two");
+	assert_string_equal(given_for(authorities, DIGEST_SHA256, &weak), "one");
+	assert_stamped_by(authorities, "one");
+	authorities_free(authorities);
+}
+
+/* Whose timestamps will not do is asked for none that are to last, more and more rarely; a round
+ * can have one. */
+static void test_rejected(void **state)
+{
+	static const int64_t waits_s[] = {600, 1200, 2400, 4800, 9600, 19200, 21600, 21600};
+	struct authorities *authorities = create(2);
+
+	stands_at_us = clock_monotonic_us();
+	for (size_t i = 0; i < sizeof waits_s / sizeof *waits_s; i++) {
+		AUTHORITY_RESULT_AUTO struct authority_result one = {0}, two = {0};
+		assert_string_equal(given_for(authorities, DIGEST_SHA256, &one), "one");
+		authorities_reject(authorities, &one, "its certificate was revoked");
+		stands_at_us += waits_s[i] * US_PER_SECOND - 1;
+		assert_string_equal(given_for(authorities, DIGEST_SHA512, &two), "two");
+		assert_stamped_by(authorities, "one");
+		stands_at_us++;
+	}
+	stands_at_us = 0;
+	authorities_free(authorities);
+}
+
 static void test_none(void **state)
 {
 	struct authorities *authorities = create(2);
@@ -523,6 +567,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_every_misbehaviour),
 		cmocka_unit_test(test_policy),
 		cmocka_unit_test(test_left_alone),
+		cmocka_unit_test(test_left_alone_for_a_digest),
+		cmocka_unit_test(test_rejected),
 		cmocka_unit_test(test_too_early),
 		cmocka_unit_test(test_time_since),
 		cmocka_unit_test(test_whose_time),

@@ -13,6 +13,7 @@
 
 #include "office.h"
 #include "seal/authority.h"
+#include "seal/level.h"
 #include "service/evidence_chain.h"
 #include "service/renewal.h"
 #include "store/internal.h"
@@ -35,7 +36,8 @@ static int64_t now_us; /* 0: as it is */
 static size_t current; /* who gives timestamps */
 static size_t second;  /* and who second ones */
 static int64_t bought; /* tokens */
-static bool authority_down;
+static bool authority_down, refuses_sha512;
+static bool revoked[AUTHORITIES], rejected[AUTHORITIES];
 static enum digest_algorithm last_algorithm;
 static bool dies_before_commit; /* the process, with its token */
 static atomic_bool stopping, lost;
@@ -60,7 +62,7 @@ static int give_timestamp(size_t which, const struct digest *imprint,
                           struct authority_result *result, struct error *ret_error)
 {
 	struct time_authority *authority = &authorities[which];
-	if (authority_down)
+	if (authority_down || (refuses_sha512 && imprint->algorithm == DIGEST_SHA512))
 		return error_cause(ret_error, ERR_AUTHORITY, "nobody answers");
 	*result = (struct authority_result){.kind = AUTHORITY_QUALIFIED};
 	snprintf(result->name, sizeof result->name, "authority %zu", which);
@@ -118,7 +120,49 @@ int __wrap_authorities_timestamp_over(struct authorities *of, const struct diges
                                       struct error *ret_error)
 {
 	(void)of, (void)ret_failures;
-	return give_timestamp(current, imprint, ret_result, ret_error);
+	size_t which = current;
+	while (which < AUTHORITIES && rejected[which])
+		which++;
+	return which < AUTHORITIES ? give_timestamp(which, imprint, ret_result, ret_error)
+	                           : error_cause(ret_error, ERR_AUTHORITY, "all are left alone");
+}
+
+static size_t who_gave(struct slice path)
+{
+	for (size_t i = 0; i < AUTHORITIES; i++) {
+		BUF_AUTO struct buf own;
+		buf_init(&own, TIMESTAMP_PATH_MAX);
+		add_der(authorities[i].certificate, &own);
+		if (path.size > own.size && memcmp(path.data, own.data, own.size) == 0)
+			return i;
+	}
+	fail_msg("nobody's path");
+	return 0;
+}
+
+void __wrap_authorities_reject(struct authorities *of, const struct authority_result *given,
+                               const char *reason);
+void __wrap_authorities_reject(struct authorities *of, const struct authority_result *given,
+                               const char *reason)
+{
+	(void)of;
+	assert_non_null(strstr(reason, "revoked"));
+	rejected[who_gave(buf_slice(&given->path))] = true;
+}
+
+int __real_level_collect_authority(struct revocation_client *client, struct slice path,
+                                   int64_t at_us, struct validation_set *set, bool *ret_suffices,
+                                   char cause[LEVEL_CAUSE_SIZE], struct error *ret_error);
+int __wrap_level_collect_authority(struct revocation_client *client, struct slice path,
+                                   int64_t at_us, struct validation_set *set, bool *ret_suffices,
+                                   char cause[LEVEL_CAUSE_SIZE], struct error *ret_error);
+int __wrap_level_collect_authority(struct revocation_client *client, struct slice path,
+                                   int64_t at_us, struct validation_set *set, bool *ret_suffices,
+                                   char cause[LEVEL_CAUSE_SIZE], struct error *ret_error)
+{
+	return revoked[who_gave(path)] ? error_cause(ret_error, ERR_INVALID_EVIDENCE, "revoked")
+	                               : __real_level_collect_authority(client, path, at_us, set,
+	                                                                ret_suffices, cause, ret_error);
 }
 
 int __real_store_write_archive_timestamp(struct store *store, const struct archive_timestamp *stamp,
@@ -207,7 +251,9 @@ static int set_up(void **state)
 	office_open(&office, MODALITY_HASH_ONLY, 1000000);
 	current = second = 0;
 	bought = 0;
-	authority_down = dies_before_commit = false;
+	authority_down = dies_before_commit = refuses_sha512 = false;
+	memset(revoked, 0, sizeof revoked);
+	memset(rejected, 0, sizeof rejected);
 	unseen = 0;
 	atomic_store(&stopping, false);
 	atomic_store(&lost, false);
@@ -1070,6 +1116,72 @@ static void test_staged_and_damaged(void **state)
 	}
 }
 
+/* No authority takes the stronger digest: by the other all goes on. */
+static void test_sha512_refused(void **state)
+{
+	(void)state;
+	seal_event();
+	struct issued issued = issue(0), fresh;
+	expect_pass(1);
+	office.settings.evidence_digest = "sha-512";
+	refuses_sha512 = true;
+	assert_int_equal(pass(), ERR_AUTHORITY);
+	come(3.9);
+	current = 1;
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(pass(), ERR_AUTHORITY);
+	expect_event(1, 2);
+	assert_int_equal(expect_valid(&issued).stamps, 2);
+	fresh = issue(1);
+	assert_int_equal(pass(), ERR_AUTHORITY);
+	expect_none(&fresh.certification);
+	office.settings.evidence_digest = "sha-256"; /* the operator takes it back */
+	expect_pass(1);
+	assert_int_equal(expect_valid(&fresh).stamps, 1);
+	assert_int_equal(expect_valid(&issued).chains, 1);
+	office.settings.evidence_digest = "sha-512";
+	refuses_sha512 = false;
+	expect_pass(1);
+	assert_int_equal(expect_valid(&issued).chains, 2);
+}
+
+/* One whose certificate was revoked is asked once, and another gives the token. */
+static void test_revoked(void **state)
+{
+	(void)state;
+	seal_event();
+	struct issued issued = issue(0);
+	come(3.1);
+	revoked[0] = true;
+	current = 0;
+	expect_pass(2);
+	assert_true(rejected[0]);
+	assert_int_equal(failures(), 1);
+	assert_int_equal(expect_valid(&issued).stamps, 1);
+	/* And none does. */
+	(void)issue(1);
+	memset(revoked, true, sizeof revoked);
+	rejected[2] = rejected[3] = rejected[4] = true; /* of years to come */
+	int64_t before = bought;
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(pass(), ERR_AUTHORITY);
+	assert_int_equal(bought - before, 1);
+}
+
+/* Who is about to end buys nothing. */
+static void test_stops_before_it_asks(void **state)
+{
+	(void)state;
+	seal_event();
+	(void)issue(0);
+	expect_pass(1);
+	come(4.5);
+	int64_t before = bought;
+	atomic_store(&stopping, true);
+	assert_int_equal(pass(), ERR_REFUSED);
+	assert_int_equal(bought, before);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -1094,6 +1206,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_good_below_a_lost_one, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_shorter_than_what_it_renews, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_staged_and_damaged, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_sha512_refused, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_revoked, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_stops_before_it_asks, set_up, tear_down),
 	};
 	return cmocka_run_group_tests(tests, begin, end);
 }
