@@ -349,3 +349,29 @@ def test_killed_around_a_token(mortal, start, tmp_path, moment):
     for path in paths:
         check_record.Record(answer.body).verify(path.read_bytes(), mortal.pki.root)
     channel.close()
+
+
+def test_staged_and_damaged(mortal, start):
+    """Staged by a node that died, and lost since: it is staged again, and nothing waits for it."""
+    mortal = mortal(3600)
+    service = start(**mortal.settings(evidence__interval="1h"))
+    channel = service.new_channel()
+    channel.live.register().expect(201)
+    issued = channel.live.certified(seq_from=1, seq_to=1)
+    service.stop()
+
+    def kill():
+        mortal.before_reply = lambda: None
+        os.kill(service.process.pid, signal.SIGKILL)
+    mortal.before_reply = kill
+    service.spawn()
+    assert service.process.wait(PATIENCE) == -signal.SIGKILL
+    assert service.store.rows("SELECT COUNT(*) FROM archive_timestamp_blocks") == [["1"]]
+    service.store.change("DELETE FROM archive_timestamp_blocks")
+    service.start()
+    channel.live.close()
+    offered(channel.live, issued)
+    (line, *_) = service.logged(lambda line: line.get("event") == "evidence_block_taken_back")
+    assert line["level"] == "warning" and line["block"] == "0"
+    assert count_stamps(service) == 1
+    channel.close()

@@ -43,7 +43,7 @@ int store_list_chain_times(struct store *store, int64_t account, int64_t chain, 
 		};
 		if (!db_is_null(query, 3))
 			times.newest = (struct token_at_rest){TOKEN_STAMP, db_integer(query, 3),
-			                                      db_integer(query, 4), db_integer(query, 5)};
+			                                      db_integer(query, 4), db_integer(query, 5), 0};
 		each(context, &times);
 	}
 	return end_read(connection, db_end(query, error));
