@@ -41,7 +41,7 @@ PUBLIC = {
              "signer.h", "signer_log.h",
              "timestamp.h", "tree.h", "trust.h", "validation.h"},
     "payment": {"payment.h"},
-    "proof": {"archive.h", "extract.h", "pdf_sign.h", "renderer.h", "report.h", "verifier.h", "verify.h"},
+    "proof": {"archive.h", "bundle.h", "extract.h", "pdf_sign.h", "renderer.h", "report.h", "verifier.h", "verify.h"},
     "service": {"admin.h", "admin_socket.h", "backup.h", "history.h", "issue_attempt.h", "list.h",
                 "mailing.h", "metrics.def", "purchase.h", "renewal.h", "seal_round.h", "service.h", "settings.h",
                 "settings.def", "signers.h", "sweep.h", "webhook.h"},

@@ -79,6 +79,7 @@ int administer(const struct settings *settings, const struct admin_operation *op
 
 int command_admin(const struct command_line *line, const struct admin_operation *operation);
 int command_accept_rollback(const struct command_line *line);
+int command_bundle(const struct command_line *line);
 int command_config_check(const struct command_line *line);
 int command_config_print(const struct command_line *line);
 int command_dev(const struct command_line *line);
@@ -91,6 +92,7 @@ int command_verify(const struct command_line *line);
 int command_version(const struct command_line *line);
 
 extern const struct option accept_rollback_options[];
+extern const struct option bundle_options[];
 extern const struct option dev_options[];
 extern const struct option migrate_options[];
 extern const struct option proof_options[];

@@ -216,13 +216,22 @@ void archive_manifest_write(const struct archive_manifest *manifest, struct buf 
 	json_end_object(&writer);
 }
 
+#define ASIC_BEGIN                                                                                 \
+	"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"                                                 \
+	"<asic:ASiCManifest xmlns:asic=\"http://uri.etsi.org/02918/v1.2.1#\""                          \
+	" xmlns:ds=\"http://www.w3.org/2000/09/xmldsig#\">\n"
+
 void archive_asic_begin(struct buf *out)
 {
-	buf_add_text(out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
-	                  "<asic:ASiCManifest xmlns:asic=\"http://uri.etsi.org/02918/v1.2.1#\""
-	                  " xmlns:ds=\"http://www.w3.org/2000/09/xmldsig#\">\n"
-	                  "<asic:SigReference URI=\"" ARCHIVE_SIGNATURE_NAME "\""
-	                  " MimeType=\"application/x-pkcs7-signature\"/>\n");
+	buf_add_text(out, ASIC_BEGIN "<asic:SigReference URI=\"" ARCHIVE_SIGNATURE_NAME "\""
+	                             " MimeType=\"application/x-pkcs7-signature\"/>\n");
+}
+
+void archive_asic_begin_record(const char *record, struct buf *out)
+{
+	buf_add_text(out, ASIC_BEGIN "<asic:SigReference URI=\"");
+	xml_add_text(out, record);
+	buf_add_text(out, "\"/>\n");
 }
 
 void archive_asic_file(const struct archive_file *file, struct buf *out)

@@ -94,6 +94,8 @@ int archive_read_manifest(struct arena *arena, struct slice text,
 
 /* ASiCManifest (ETSI EN 319 162-1, A.4): the beginning, one element for each file, the end. */
 void archive_asic_begin(struct buf *out);
+/* The same of an ASiCEvidenceRecordManifest, which names an evidence record. */
+void archive_asic_begin_record(const char *record, struct buf *out);
 void archive_asic_file(const struct archive_file *file, struct buf *out);
 void archive_asic_end(struct buf *out);
 

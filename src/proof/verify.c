@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "base/utf8.h"
+#include "proof/bundle.h"
 #include "proof/pdf_check.h"
 #include "proof/verify_check.h"
 #include "proof/zip_shape.h"
@@ -18,6 +19,7 @@
 #define RECEIPT_ARENA_MAX ((size_t)512 << 20)
 #define ROOTS_MAX ((size_t)4 << 20)
 #define RECORD_SIZE_MIN 512 /* of an evidence record: a token alone has more */
+#define TAIL_SIZE (ZIP_END_SIZE + sizeof BUNDLE_RECORD_NAME - 1)
 #define PROGRESS_STEP_US (US_PER_SECOND / 5)
 
 /* U+2028 to 202E, U+2066 to 2069, U+200E, U+200F and U+061C end a line or turn its direction
@@ -137,13 +139,17 @@ static bool is_record(const char *head, uint64_t size)
 	return size >= RECORD_SIZE_MIN && head[0] == 0x30 && memcmp(inside, "\2\1\1\x30", 4) == 0;
 }
 
-/* The first and last bytes, each with room for a damaged one, tell what a file is. */
+/* The first and last bytes, each with room for a damaged one, tell what a file is. `tail` is the
+ * end of ZIP_END_SIZE, and before it stands what is before that. */
 static enum input_kind recognize(const char *head, size_t size, const char *tail)
 {
 	bool pdf_head = size >= 5 && memcmp(head, "%PDF-", 5) == 0;
 	bool zip_head = size >= 4 && memcmp(head, "PK\3\4", 4) == 0;
 	bool zip_tail = size >= ZIP_END_SIZE && memcmp(tail, "PK\5\6", 4) == 0;
 	bool pdf_tail = size >= ZIP_END_SIZE && memmem(tail, ZIP_END_SIZE, "%EOF", 4);
+	if (zip_tail && memcmp(tail - strlen(BUNDLE_RECORD_NAME), BUNDLE_RECORD_NAME,
+	                       strlen(BUNDLE_RECORD_NAME)) == 0)
+		return INPUT_BUNDLE;
 	if (zip_head || zip_tail) {
 		bool part = size > ZIP_LOCAL_SIZE + strlen(PART_HEAD_NAME) &&
 		            memcmp(head + ZIP_LOCAL_SIZE, PART_HEAD_NAME, strlen(PART_HEAD_NAME)) == 0;
@@ -156,8 +162,8 @@ static int open_input(struct run *run, struct input *input)
 {
 	struct error error = {0};
 	struct stat facts;
-	char head[64] = {0}, tail[ZIP_END_SIZE] = {0};
-	DESCRIPTOR_AUTO int fd = file_open_to_read(input->path, 0, &facts);
+	char head[64] = {0}, tail[TAIL_SIZE] = {0};
+	DESCRIPTOR_AUTO int fd = file_open_to_read(input->file, 0, &facts);
 	int result = 0;
 	if (fd < 0)
 		result = error_cause(&error, ERR_IO, "it cannot be opened: %s", strerror(errno));
@@ -166,9 +172,9 @@ static int open_input(struct run *run, struct input *input)
 	size_t size = 0;
 	if (!result) {
 		size = facts.st_size < (off_t)sizeof head ? (size_t)facts.st_size : sizeof head;
+		size_t end = facts.st_size < (off_t)sizeof tail ? size : sizeof tail;
 		if (!file_read_at(fd, head, size, 0) ||
-		    (size >= sizeof tail &&
-		     !file_read_at(fd, tail, sizeof tail, (uint64_t)facts.st_size - sizeof tail)))
+		    !file_read_at(fd, tail + sizeof tail - end, end, (uint64_t)facts.st_size - end))
 			result = error_cause(&error, ERR_IO, "it cannot be read");
 	}
 	if (!result) {
@@ -177,7 +183,9 @@ static int open_input(struct run *run, struct input *input)
 	}
 	if (result < 0)
 		return verify_add_error(run, input->path, "", result, &error);
-	input->kind = recognize(head, size, tail);
+	input->kind = recognize(head, size, tail + TAIL_SIZE - ZIP_END_SIZE);
+	if (input->is_containers_record)
+		input->kind = INPUT_RECORD;
 	if (input->kind == INPUT_OTHER && is_record(head, (uint64_t)facts.st_size))
 		input->kind = INPUT_RECORD;
 	return 0;
@@ -186,7 +194,7 @@ static int open_input(struct run *run, struct input *input)
 int verify_open_zip(const struct input *input, struct zip_reader **ret_zip, struct error *error)
 {
 	struct zip_reader *zip;
-	int result = zip_open(input->path, &zip, error);
+	int result = zip_open(input->file, &zip, error);
 	if (result < 0)
 		return result;
 	result = zip_check_identity(zip, &input->identity, error);
@@ -269,7 +277,7 @@ static int verify_report(struct run *run, struct input *input)
 	run->result->checked.reports++;
 	PDF_PATHS_AUTO struct pdf_paths paths;
 	pdf_paths_init(&paths);
-	int result = pdf_check_file(input->path, &run->roots, &paths, &facts, &error);
+	int result = pdf_check_file(input->file, &run->roots, &paths, &facts, &error);
 	if (result < 0)
 		return verify_add_error(run, input->path, "", result, &error);
 	if (facts.signature.has_timestamp)
@@ -376,8 +384,13 @@ static int check_all(struct run *run)
 	static int (*const checks[])(struct run *, struct input *) = {verify_part, verify_archive,
 	                                                              verify_report, verify_record};
 	int result = verify_receipts_load(run);
-	for (size_t i = 0; i < run->input_count && !result; i++)
+	/* Containers append their files. */
+	for (size_t i = 0; i < run->input_count && !result; i++) {
 		result = pass_unread(&run->inputs[i], open_input(run, &run->inputs[i]));
+		if (!result && run->inputs[i].kind == INPUT_BUNDLE)
+			result = verify_bundle(run, i);
+		result = pass_unread(&run->inputs[i], result);
+	}
 	if (!result)
 		result = verify_points_plan(run);
 	for (size_t k = 0; k < sizeof order / sizeof *order; k++)
@@ -434,6 +447,16 @@ static void conclude(struct run *run)
 	                       run->result->wrong == 0;
 }
 
+struct input verify_input(const char *path)
+{
+	return (struct input){.path = path,
+	                      .file = path,
+	                      .unpacked = -1,
+	                      .covered_since_us = TIME_NONE,
+	                      .issued_us = TIME_NONE,
+	                      .signed_at_us = TIME_NONE};
+}
+
 int verify_paths(const char *const *paths, size_t count, const struct trust_roots *roots,
                  const struct verify_options *options, struct verify_result *ret_result,
                  struct error *error)
@@ -454,16 +477,15 @@ int verify_paths(const char *const *paths, size_t count, const struct trust_root
 	run.inputs = calloc(count, sizeof *run.inputs);
 	int status = run.inputs ? 0 : ERR_NO_MEMORY;
 	for (size_t i = 0; i < count && status == 0; i++)
-		run.inputs[i] = (struct input){.path = paths[i],
-		                               .covered_since_us = TIME_NONE,
-		                               .issued_us = TIME_NONE,
-		                               .signed_at_us = TIME_NONE};
+		run.inputs[i] = verify_input(paths[i]);
 	if (status == 0)
 		status = check_all(&run);
 	if (status == 0)
 		conclude(&run);
 	verify_points_free(&run);
 	verify_receipts_free(&run);
+	for (size_t i = 0; run.inputs && i < run.input_count; i++)
+		descriptor_close(&run.inputs[i].unpacked);
 	free(run.inputs);
 	arena_free(&run.arena);
 	if (status < 0) {

@@ -7,10 +7,22 @@
 
 #define VERIFY_SPAN_SIZE 32
 
-enum input_kind { INPUT_OTHER, INPUT_ARCHIVE, INPUT_PART, INPUT_REPORT, INPUT_RECORD };
+enum input_kind {
+	INPUT_OTHER,
+	INPUT_ARCHIVE,
+	INPUT_PART,
+	INPUT_REPORT,
+	INPUT_RECORD,
+	INPUT_BUNDLE
+};
 
 struct input {
-	const char *path;
+	const char *path; /* as it is told */
+	const char *file; /* where it is opened */
+	/* Of a file that was unpacked: the place of its container, from 1, and its descriptor. */
+	size_t container;          /* 0: it stands by itself */
+	int unpacked;              /* -1: it was not */
+	bool is_containers_record; /* the evidence record that has to cover all the others */
 	enum input_kind kind;
 	struct zip_sum sum;
 	struct zip_identity identity; /* of the file that has this sum */
@@ -205,6 +217,14 @@ int verify_open_zip(const struct input *input, struct zip_reader **ret_zip, stru
 int verify_archive(struct run *run, struct input *input) MUST_CHECK;
 int verify_part(struct run *run, struct input *input) MUST_CHECK;
 int verify_record(struct run *run, struct input *input) MUST_CHECK;
+
+/* ---- containers (verify_bundle.c) ---- */
+
+/* One of which nothing is known yet. */
+struct input verify_input(const char *path);
+/* Checks the container at that place and appends its files to the inputs, which may move. 0, or
+ * ERR_NO_MEMORY, or ERR_IO, recorded. */
+int verify_bundle(struct run *run, size_t place) MUST_CHECK;
 
 /* The chain of an archive's events, its segments and rounds, and the content parts given. */
 struct chain_input {

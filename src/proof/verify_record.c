@@ -7,7 +7,7 @@
 /* ERR_IO when the file is not the one that was looked at first. */
 static int load(const struct input *input, struct buf *out, struct error *error)
 {
-	int result = file_read_whole(input->path, out, error);
+	int result = file_read_whole(input->file, out, error);
 	if (result && out->full)
 		return error_cause(error, ERR_INVALID_EVIDENCE, "it is larger than any evidence record");
 	struct sha256 sum = sha256_of(out->data, out->size);
@@ -21,7 +21,7 @@ static int digest_file(const struct input *input, enum digest_algorithm algorith
 {
 	struct stat facts;
 	uint64_t size;
-	DESCRIPTOR_AUTO int fd = file_open_to_read(input->path, 0, &facts);
+	DESCRIPTOR_AUTO int fd = file_open_to_read(input->file, 0, &facts);
 	if (fd < 0)
 		return file_fail(error, "opening", input->path);
 	struct zip_identity identity = zip_identity(&facts);
@@ -105,12 +105,18 @@ static int check_inputs(struct run *run, struct input *input, const struct evide
 {
 	struct verify_record *noted = NULL;
 	bool covers = false;
+	size_t members = 0; /* of its container */
 	for (size_t i = 0; i < run->input_count; i++) {
 		struct input *data = &run->inputs[i];
 		struct error error = {0};
-		if (data->kind == INPUT_RECORD || data->unread)
+		bool member = input->is_containers_record && data->container == input->container;
+		if (data == input || data->unread || (data->kind == INPUT_RECORD && !member))
 			continue;
 		int result = check_data(run, input, record, data, &noted, &error);
+		members += member;
+		if (member && result == 0)
+			verify_add(run, VERIFY_WRONG, data->path, "",
+			           "the evidence record of its container does not cover it");
 		covers |= result == 1 || result == ERR_INVALID_EVIDENCE;
 		if (result < 0)
 			result = verify_add_error(run, input->path, "", result, &error);
@@ -120,6 +126,10 @@ static int check_inputs(struct run *run, struct input *input, const struct evide
 	if (!covers)
 		verify_add(run, VERIFY_UNCHECKED, input->path, "",
 		           "the data object that this evidence record covers was not given");
+	if (input->is_containers_record && members != evidence_record_group(record))
+		verify_add(run, VERIFY_WRONG, input->path, "",
+		           "it covers %zu files, and its container holds %zu",
+		           evidence_record_group(record), members);
 	return OK;
 }
 

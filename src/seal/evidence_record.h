@@ -130,6 +130,8 @@ struct evidence_facts {
 /* Whether it is of that data object: whether its first archive timestamp covers it. */
 bool evidence_record_covers(const struct evidence_record *record,
                             const struct digest data[DIGEST_ALGORITHM_COUNT]);
+/* How many hashes the first archive timestamp has in its first list: of a group, its members. */
+size_t evidence_record_group(const struct evidence_record *record);
 /* `data` holds the data object's digest by each algorithm that the record uses, at that
  * algorithm's place. The cause says which archive timestamp is wrong. ERR_VALIDATION for unusable
  * roots. */

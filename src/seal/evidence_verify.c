@@ -90,6 +90,14 @@ bool evidence_record_covers(const struct evidence_record *record,
 	       digest_equal(&imprint, leaf);
 }
 
+size_t evidence_record_group(const struct evidence_record *record)
+{
+	const ArchiveTimeStamp *stamp = sk_ArchiveTimeStamp_value(evidence_chain(record, 0), 0);
+	return stamp->reduced_hashtree ? (size_t)sk_ASN1_OCTET_STRING_num(
+										 sk_PartialHashtree_value(stamp->reduced_hashtree, 0))
+	                               : 1;
+}
+
 static const char *not_covered(int chain, int number)
 {
 	return number > 0  ? "it does not cover the timestamp before it"

@@ -4,10 +4,11 @@ without any of the service's code."""
 import base64
 import hashlib
 import json
+import zipfile
 
 import pytest
 
-from client import run  # finds tests/support, too
+from client import eventually, run  # finds tests/support, too
 import check_record
 import evidence
 
@@ -209,3 +210,83 @@ def test_evidence_is_judged_as_of_a_time(sealed, archive, tmp_path):
     assert any("it was issued" in finding["what"] for finding in before["findings"])
     done = run("verify", archive, "--at", "yesterday")
     assert done.returncode == 2 and "--at takes a time" in done.stderr
+
+
+# ---- constancia bundle ----
+
+@pytest.fixture(scope="module")
+def certified(sealed, tmp_path_factory):
+    """A directory with all that a certification hands over, and its evidence record."""
+    directory = tmp_path_factory.mktemp("certified")
+    issued = sealed.live.certified(seq_from=1, seq_to=11)
+    links = [issued["evidence_url"], *(each["url"] for each in issued["reports"]),
+             *(each["url"] for each in issued["content_parts"])]
+    for link in links:
+        answer = sealed.live.download(link).expect(200)
+        name = answer.headers.get_filename()
+        (directory / name).write_bytes(answer.body)
+    url = f"/v1/certifications/{issued['certification_id']}/evidence-record"
+    record = eventually(lambda: (answer := sealed.live.get(url)).status == 200 and answer.body,
+                        "there is an evidence record")
+    (directory / "record.ers").write_bytes(record)
+    return directory
+
+
+def bundle(*words, expected=0):
+    done = run("bundle", *words)
+    assert done.returncode == expected, (done.returncode, done.stdout, done.stderr)
+    return done
+
+
+def test_all_of_a_certification_in_one_container(sealed, certified, tmp_path):
+    record, output = certified / "record.ers", tmp_path / "all.asice"
+    documents = sorted(each for each in certified.iterdir() if each != record)
+    assert len(documents) == 4, "two reports, an archive, a part"
+    told = json.loads(bundle(record, *documents, "-o", output, "--json").stdout)
+    assert told["sha256"] == hashlib.sha256(output.read_bytes()).hexdigest()
+    assert told["files"] == 4 and told["bytes"] == output.stat().st_size
+    with zipfile.ZipFile(output) as whole:
+        assert whole.namelist() == ["mimetype", *(each.name for each in documents),
+                                    "META-INF/ASiCEvidenceRecordManifest001.xml",
+                                    "META-INF/evidencerecord001.ers"]
+        for each in documents:
+            assert whole.read(each.name) == each.read_bytes()
+        assert whole.read("META-INF/evidencerecord001.ers") == record.read_bytes()
+    trust = sealed.service.data / "trust.pem"
+    result = verify(output, trust=trust)
+    apart = verify(record, *documents, trust=trust)
+    assert result["trusted"] is True and result["checked"] == apart["checked"]
+    (covering,) = result["evidence_records"]
+    assert set(covering["covers"]) == {f"{output}/{each.name}" for each in documents}
+    assert covering["exists_since"] == told["exists_since"]
+    assert {each["path"] for each in result["signatures"]} == \
+        {f"{output}/{each.name}" for each in documents if "part" not in each.name}
+    again = tmp_path / "again.asice"
+    bundle(record, *reversed(documents), "-o", again)
+    assert again.read_bytes() == output.read_bytes(), "the same, in whatever order"
+
+
+def test_a_container_holds_exactly_what_its_record_covers(certified, tmp_path):
+    record, output = certified / "record.ers", tmp_path / "all.asice"
+    documents = sorted(each for each in certified.iterdir() if each != record)
+    assert "covers 4 files" in bundle(record, *documents[1:], "-o", output, expected=1).stderr
+    foreign = tmp_path / "foreign.txt"
+    foreign.write_text("foreign")
+    done = bundle(record, *documents[1:], foreign, "-o", output, expected=1)
+    assert "does not cover" in done.stderr
+    bundle(record, *documents, expected=2)
+    bundle(record, *documents, "-o", documents[0], expected=2)
+    bundle(record, *documents, "-o", tmp_path / "nowhere" / "x", expected=2)
+    assert not output.exists() and list(tmp_path.iterdir()) == [foreign]
+
+
+def test_a_damaged_container_is_not_valid(certified, tmp_path):
+    record, output = certified / "record.ers", tmp_path / "all.asice"
+    documents = sorted(each for each in certified.iterdir() if each != record)
+    bundle(record, *documents, "-o", output)
+    whole = output.read_bytes()
+    for at in range(0, len(whole), len(whole) // 40):
+        output.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1:])
+        verify(output, expected=1)
+    output.write_bytes(whole[:-1])
+    verify(output, expected=1)

@@ -11,7 +11,7 @@ import zipfile
 
 import pytest
 
-from client import Client, eventually, form
+from client import Client, eventually, form, run
 
 JSON = {"Accept": "application/json"}
 HTML = {"Accept": "text/html"}
@@ -356,6 +356,21 @@ def test_an_evidence_record_needs_what_it_covers(issued, anyone):
     assert told["could_not_check"] and told["checked"]["evidence_records"] == 1
     text = words(check(anyone, record, HTML).expect(200))
     assert "It is an evidence record, which needs the files that it covers" in text
+
+
+def test_a_container_is_to_be_taken_apart(issued, files, anyone, tmp_path):
+    url = f"/v1/certifications/{issued.records['live']['certification_id']}/evidence-record"
+    record = eventually(lambda: (answer := issued.live.get(url)).status == 200 and answer.body,
+                        "there is an evidence record")
+    documents = [issued.live.download(each["url"]).expect(200).body
+                 for each in issued.records["live"]["reports"]] + [files["live"]["archive"]]
+    for n, content in enumerate((record, *documents)):
+        (tmp_path / str(n)).write_bytes(content)
+    output = tmp_path / "all.asice"
+    done = run("bundle", *(tmp_path / str(n) for n in range(len(documents) + 1)), "-o", output)
+    assert done.returncode == 0, done.stderr
+    told = check(anyone, output.read_bytes()).expect(200).json["verification"]
+    assert told["could_not_check"] and "take it apart" in told["findings"][0]["what"]
 
 
 def test_hostile_files_do_not_disturb_the_service(service, files, anyone, channel):
