@@ -163,6 +163,11 @@ def check_manifest(entries):
     require(expected == names[1:-3], where, "entries")
     first, last = (manifest["frozen_range"][k] for k in ("first_sequence", "last_sequence"))
     require(1 <= first <= last and manifest["event_count"] == last - first + 1, where, "range")
+    asked = manifest["requested_range"]
+    times, numbers = (asked["from"], asked["to"]), (asked["seq_from"], asked["seq_to"])
+    require(len(asked) == 4 and (times == (None, None) and numbers == (first, last)
+                                 or numbers == (None, None) and all(map(TIME.fullmatch, times))
+                                 and times[0] < times[1]), where, "requested_range")
     return manifest
 
 
@@ -192,6 +197,9 @@ def check_events(entries, manifest):
         require((event["chain"], event["channel_id"], event["sequence"], event["previous_chain_hash"])
                 == (mode, channel, sequence, previous), where, "does not continue the chain")
         require(event["received_at"] >= received, where, "received_at")
+        asked = manifest["requested_range"]
+        require(not asked["from"] or asked["from"] <= event["received_at"] < asked["to"], where,
+                "requested_range")
         require(configs.get(event["config_version"]) == event["config_hash"], where, "config_hash")
         require(re.fullmatch({"sha-256": "[0-9a-f]{64}", "sha-512": "[0-9a-f]{128}"}
                              [event["hash_alg"]], event["hash"]), where, "hash")

@@ -545,13 +545,19 @@ int fixture_make(struct fixture *fixture, const char *name, const struct fixture
 	return result;
 }
 
-bool fixture_agrees(const struct fixture *fixture, const char *path, const char *beside)
+bool fixture_agrees(const struct fixture *fixture, const char *path,
+                    const struct fixture_archive *parts, const char *beside)
 {
 	const char *script = getenv("CONSTANCIA_CHECK_ARCHIVE");
 	char command[4096];
-	snprintf(command, sizeof command, "python3 -B %s --trust %s %s %s %s 2>>%s/script.log",
-	         script ? script : "false", fixture->trust, beside ? "--beside" : "",
-	         beside ? beside : "", path, fixture->directory);
+	int used = snprintf(command, sizeof command, "python3 -B %s --trust %s %s %s %s",
+	                    script ? script : "false", fixture->trust, beside ? "--beside" : "",
+	                    beside ? beside : "", path);
+	for (size_t i = 0; parts && i < parts->part_count; i++)
+		used +=
+			snprintf(command + used, sizeof command - (size_t)used, " %s", parts->part_paths[i]);
+	snprintf(command + used, sizeof command - (size_t)used, " 2>>%s/script.log",
+	         fixture->directory);
 	return system(command) == 0;
 }
 

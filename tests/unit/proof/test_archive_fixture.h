@@ -114,8 +114,11 @@ struct cms_signing fixture_signing(struct fixture *fixture, enum mode mode,
 void fixture_read(const char *path, struct buf *out);
 void fixture_write(const char *path, struct slice content);
 /* Whether the second verifier, which was written from docs/evidence-format.md, finds the archive
- * valid, and in agreement with another one (NULL: alone). */
-bool fixture_agrees(const struct fixture *fixture, const char *path, const char *beside);
+ * valid with the content parts of `parts` (NULL: none), and in agreement with another one (NULL:
+ * alone).
+ */
+bool fixture_agrees(const struct fixture *fixture, const char *path,
+                    const struct fixture_archive *parts, const char *beside);
 /* verify_paths that must run. */
 void fixture_verify(const char *const *paths, size_t count, const struct trust_roots *roots,
                     struct verify_result *ret_result);

@@ -239,6 +239,9 @@ static void expect_wrong(const struct fixture_archive *made, const char *path,
 		         change->where, change->what);
 	}
 	verify_result_free(&result);
+	if (fixture_agrees(&fixture, path, made, NULL))
+		fail_msg("%s, %s %d: the second verifier takes it", change->member, change->from,
+		         change->nth);
 }
 
 static void expect_all_wrong(const struct fixture_archive *made, const struct change *changes,
@@ -248,7 +251,7 @@ static void expect_all_wrong(const struct fixture_archive *made, const struct ch
 	snprintf(path, sizeof path, "%s/altered.zip", fixture.directory);
 	load(made->path);
 	store(path);
-	assert_true(fixture_agrees(&fixture, path, NULL)); /* nothing is altered yet */
+	assert_true(fixture_agrees(&fixture, path, made, NULL)); /* nothing is altered yet */
 	for (size_t i = 0; i < change_count; i++) {
 		load(made->path);
 		alter(&changes[i]);

@@ -289,9 +289,9 @@ static void expect_pair(const struct pair *pair)
 	for (int i = 0; i < 2; i++) { /* each for itself is spotless */
 		verify(&paths[i], 1, 0, &result);
 		verify_result_free(&result);
-		assert_true(fixture_agrees(&fixture, paths[i], NULL));
+		assert_true(fixture_agrees(&fixture, paths[i], NULL, NULL));
 	}
-	assert_int_equal(fixture_agrees(&fixture, paths[0], paths[1]), !pair->what);
+	assert_int_equal(fixture_agrees(&fixture, paths[0], NULL, paths[1]), !pair->what);
 }
 
 #define LIVE(first, last, fault)                                                                   \
@@ -356,7 +356,7 @@ static void an_event_has_one_timestamp(void **state)
 	const char *paths[] = {first.path, second.path};
 	verify(paths, 2, 1, &result);
 	expect_finding(&result, VERIFY_WRONG, "", "different timestamps of event");
-	assert_false(fixture_agrees(&fixture, paths[0], paths[1]));
+	assert_false(fixture_agrees(&fixture, paths[0], NULL, paths[1]));
 	verify_result_free(&result);
 }
 
@@ -370,7 +370,7 @@ static void a_certification_has_one_archive(void **state)
 	const char *paths[] = {first.path, second.path};
 	verify(paths, 2, 1, &result);
 	expect_finding(&result, VERIFY_WRONG, "", "different archives of one certification");
-	assert_false(fixture_agrees(&fixture, paths[0], paths[1]));
+	assert_false(fixture_agrees(&fixture, paths[0], NULL, paths[1]));
 	verify_result_free(&result);
 	paths[1] = first.path;
 	verify(paths, 2, 0, &result);
