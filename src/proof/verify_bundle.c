@@ -52,7 +52,7 @@ static int check_names(const struct opening *opening, struct error *error)
 		name_of(entry, name);
 		if (!bundle_name_allowed(entry->name) || strcmp(before, name) >= 0)
 			return invalid(error, name, "such a name does not belong there");
-		strcpy(before, name);
+		name_of(entry, before);
 	}
 	return OK;
 }
