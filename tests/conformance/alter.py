@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""usage: alter.py CASE DIRECTORY: what every validator has to refuse.
+"""usage: alter.py CASE DIRECTORY, or alter.py CONTAINER FILE: what every validator has to refuse.
 
 Writes to DIRECTORY the report and the archive of CASE with one character changed each, and to
-DIRECTORY/structure the report without its structure tree.
+DIRECTORY/structure the report without its structure tree. Writes to FILE a container of documents
+and their evidence record with one more byte in a report: as a ZIP it has no fault.
 """
 
 import pathlib
@@ -11,8 +12,22 @@ import sys
 import zipfile
 
 
+def rewrite(source, to, name, alter):
+    """A ZIP with another content of one entry."""
+    with zipfile.ZipFile(source) as whole, zipfile.ZipFile(to, "w") as altered:
+        for entry in whole.infolist():
+            content = whole.read(entry)
+            if entry.filename == name:
+                content = alter(content)
+                assert content != whole.read(entry)
+            altered.writestr(entry, content)
+
+
 def main():
     case, to = map(pathlib.Path, sys.argv[1:])
+    if case.is_file():
+        rewrite(case, to, "report-en.pdf", lambda content: content + b"\n")
+        return
     report = (case / "report-en.pdf").read_bytes()
     bare = report.replace(b"/StructTreeRoot", b"/StrxctTreeRoot")
     assert bare != report
@@ -23,14 +38,8 @@ def main():
              key=lambda span: span[1] - span[0])
     at = (at[0] + at[1]) // 2
     (to / "report-en.pdf").write_bytes(report[:at] + bytes([report[at] ^ 1]) + report[at + 1:])
-    with zipfile.ZipFile(case / "evidence.zip") as archive, \
-            zipfile.ZipFile(to / "evidence.zip", "w") as altered:
-        for entry in archive.infolist():
-            content = archive.read(entry)
-            if entry.filename == "genesis.json":
-                content = content.replace(b'"v":1', b'"v":0')
-                assert content != archive.read(entry)
-            altered.writestr(entry, content)
+    rewrite(case / "evidence.zip", to / "evidence.zip", "genesis.json",
+            lambda content: content.replace(b'"v":1', b'"v":0'))
 
 
 main()

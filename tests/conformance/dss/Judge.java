@@ -42,12 +42,13 @@ import java.util.zip.ZipFile;
  * Has the European Commission's Digital Signature Service judge reports and evidence archives.
  *
  * <p>usage: Judge TRUST.pem (signed|stamped|lasting|complete|altered) [LIST.crl...] FILE...
- * <br>or: Judge TRUST.pem (record|foreign) [LIST.crl...] RECORD-N.ers...
+ * <br>or: Judge TRUST.pem (record|foreign) [LIST.crl...] (RECORD-N.ers|CONTAINER-N.asice)...
  *
  * <p>Of a signed file level B is expected, of a stamped one level T, of a lasting one too, but LTA
  * of a report; a complete one is a lasting one that satisfies DSS's own policy by what is inside it,
- * with no list besides; an altered one is refused. An evidence record with N archive timestamps has to cover the event.json beside it, or each file in documents/;
- * a foreign one is refused with it. With revocation lists DSS's own policy has to be satisfied; without any, the same
+ * with no list besides; an altered one is refused. An evidence record with N archive timestamps has to cover the event.json beside it, or each file in documents/,
+ * which are inside with it where it is a container (.asice);
+ * a foreign one is refused with it, and so is a container of which a file is another. With revocation lists DSS's own policy has to be satisfied; without any, the same
  * policy but for its rules about revocation data. Prints a line "ok ..." or "FAIL ..." for each
  * check, with DSS's words indented below.
  */
@@ -236,6 +237,11 @@ public final class Judge {
 			: new File[] {new File(record.getParentFile(), "event.json")};
 	}
 
+	/** What DSS has to be given beside the file. */
+	private static File[] detached(File file) {
+		return file.getName().endsWith(".asice") ? new File[0] : data(file);
+	}
+
 	private static Set<String> names(File[] data) {
 		return Stream.of(data).map(File::getName).collect(Collectors.toCollection(TreeSet::new));
 	}
@@ -256,7 +262,9 @@ public final class Judge {
 	}
 
 	private void record(File file, String name) {
-		Reports strict = validate(file, null, data(file));
+		Reports strict = validate(file, null, detached(file));
+		ASiCContainerType container = strict.getDiagnosticData().getContainerType();
+		boolean contained = file.getName().endsWith(".asice");
 		List<EvidenceRecordWrapper> records = strict.getDiagnosticData().getEvidenceRecords();
 		if (records.size() != 1) {
 			check(name + ": one evidence record", List.of(records.size() + " found"));
@@ -267,6 +275,8 @@ public final class Judge {
 		List<String> faults = new ArrayList<>();
 		require(record.getEvidenceRecordType() == EvidenceRecordTypeEnum.ASN1_EVIDENCE_RECORD,
 			faults, "its type is " + record.getEvidenceRecordType());
+		require(container == (contained ? ASiCContainerType.ASiC_E : null), faults,
+			"the container is " + container);
 		require(record.getTimestampList().size() == wanted, faults,
 			record.getTimestampList().size() + " timestamps");
 		require(record.isStructuralValidationValid(), faults,
@@ -278,7 +288,7 @@ public final class Judge {
 		SimpleReport report = strict.getSimpleReport();
 		String own = words(report, record.getId());
 		if (revocationLists.isEmpty())
-			report = validate(file, lenientPolicy, data(file)).getSimpleReport();
+			report = validate(file, lenientPolicy, detached(file)).getSimpleReport();
 		List<String> refused = new ArrayList<>();
 		require(report.getIndication(record.getId()) == Indication.PASSED, refused,
 			words(report, record.getId()));
@@ -291,10 +301,11 @@ public final class Judge {
 
 	private void foreign(File file, String name) {
 		List<String> faults = new ArrayList<>();
-		SimpleReport report = validate(file, lenientPolicy, data(file)).getSimpleReport();
+		SimpleReport report = validate(file, lenientPolicy, detached(file)).getSimpleReport();
 		String id = report.getFirstEvidenceRecordId();
-		require(id != null && report.getSubIndication(id) == SubIndication.SIGNED_DATA_NOT_FOUND,
-			faults, words(report, id));
+		SubIndication wanted = detached(file).length == 0 ? SubIndication.HASH_FAILURE
+			: SubIndication.SIGNED_DATA_NOT_FOUND;
+		require(id != null && report.getSubIndication(id) == wanted, faults, words(report, id));
 		check(name + ": refused (" + words(report, id) + ")", faults);
 	}
 
