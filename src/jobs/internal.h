@@ -51,8 +51,9 @@ struct renewer {
 	struct service *service;
 	char holder[HOLDER_SIZE];
 	struct kept_lease lease;
-	bool refused;     /* the last pass was */
-	int64_t failures; /* in a row */
+	bool refused;            /* the last pass was */
+	int64_t failures;        /* in a row */
+	int64_t forgotten_at_us; /* by the monotonic clock: when to look for forgotten ones */
 };
 void renewer_init(struct renewer *renewer, struct service *service, const char *node,
                   struct keeper *keeper);

@@ -8,6 +8,8 @@
 
 #define PAUSE_FIRST_US US_PER_SECOND
 #define PAUSE_MAX_US (600 * US_PER_SECOND)
+/* All certifications are read for it; nodes of before are gone after an upgrade. */
+#define FORGOTTEN_EVERY_US (6 * 3600 * US_PER_SECOND)
 
 void renewer_init(struct renewer *renewer, struct service *service, const char *node,
                   struct keeper *keeper)
@@ -55,6 +57,18 @@ static bool is_passing(struct renewer *renewer, int result)
 	return renewer->refused && !again;
 }
 
+/* At the start, and then now and then. */
+static int queue_forgotten(struct renewer *renewer, const struct renewal *renewal,
+                           struct error *error)
+{
+	if (clock_monotonic_us() < renewer->forgotten_at_us)
+		return OK;
+	int result = renewal_queue_forgotten(renewal, error);
+	if (!result)
+		renewer->forgotten_at_us = clock_monotonic_us() + FORGOTTEN_EVERY_US;
+	return result;
+}
+
 int64_t renewer_run(void *context, const atomic_bool *stopping)
 {
 	struct renewer *renewer = context;
@@ -70,7 +84,9 @@ int64_t renewer_run(void *context, const atomic_bool *stopping)
 		return interval_us; /* another node does it */
 	}
 	if (!result) {
-		result = renewal_pass(&renewal, &error);
+		result = queue_forgotten(renewer, &renewal, &error);
+		if (!result)
+			result = renewal_pass(&renewal, &error);
 		kept_lease_rest(&renewer->lease);
 		if (kept_lease_end(&renewer->lease, NULL))
 			log_warning("renewer_lease_left", "cause", "it runs out");

@@ -154,13 +154,15 @@ static int queue_rehash(const struct renewal *renewal, enum digest_algorithm alg
                         struct error *error)
 {
 	struct store *store = renewal->service->store;
+	struct evidence_cursor cursor = {0};
 	size_t count;
 	int result;
 	if (algorithm == DIGEST_SHA256) /* nothing is by a weaker one */
 		return OK;
 	do {
 		count = 0;
-		result = store_rehash_evidence(store, algorithm, store_now_us(store), &count, error);
+		result =
+			store_rehash_evidence(store, algorithm, store_now_us(store), &cursor, &count, error);
 	} while (!result && count > 0 && !renewal_stops(renewal));
 	return result;
 }
@@ -220,4 +222,23 @@ int renewal_pass(const struct renewal *renewal, struct error *error)
 	if (!result)
 		result = give_up(renewal, error);
 	return result ? result : renew_all(renewal, error);
+}
+
+int renewal_queue_forgotten(const struct renewal *renewal, struct error *error)
+{
+	struct evidence_cursor cursor = {0};
+	size_t count, queued = 0;
+	int result;
+	do {
+		count = 0;
+		result = store_queue_forgotten(renewal->service->store, &cursor, &count, error);
+		queued += count;
+	} while (!result && count > 0 && !renewal_stops(renewal));
+	if (queued > 0) {
+		char text[24];
+		renewal_text((int64_t)queued, text);
+		log_info("evidence_queued", "certifications", text, "cause",
+		         "a program of before completed them");
+	}
+	return result;
 }

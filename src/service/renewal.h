@@ -17,5 +17,8 @@ struct renewal {
  * record. Documents that cannot be read wait, each by itself. ERR_REFUSED: another node was faster,
  * or it is to stop; ERR_AUTHORITY: no token is to be had, and what is staged waits for one. */
 int renewal_pass(const struct renewal *renewal, struct error *error) MUST_CHECK;
+/* Has those completed live certifications wait for a record that neither have one nor wait: a
+ * program of before, which still ran after the store was migrated, completed them. Reads all. */
+int renewal_queue_forgotten(const struct renewal *renewal, struct error *error) MUST_CHECK;
 
 #endif

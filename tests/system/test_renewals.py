@@ -137,6 +137,23 @@ def test_many_share_a_token(start):
         client.close()
 
 
+def test_those_of_a_program_of_before(start):
+    """It completes certifications while nodes are upgraded one by one, and has nothing wait."""
+    service = start(seal__interval="1s", evidence__interval="1h")
+    channel = service.new_channel()
+    channel.live.register().expect(201)
+    channel.test.register().expect(201)
+    issued = channel.live.certified(seq_from=1, seq_to=1)
+    tried = channel.test.certified(seq_from=1, seq_to=1)
+    service.stop()
+    service.store.change("DELETE FROM evidence_queue")
+    service.start()
+    channel.live.close()
+    offered(channel.live, issued)
+    channel.test.close()
+    assert channel.test.certification(tried["certification_id"])["evidence_record_url"] is None
+
+
 def test_whose_it_is(serving):
     channel, other = serving.new_channel(), serving.new_channel()
     channel.live.register().expect(201)

@@ -78,65 +78,6 @@ int store_end_waiting(struct store *store, const struct evidence_waiting *item, 
 	return end_write(connection, result, error);
 }
 
-struct waiting_again {
-	int64_t account, certification;
-};
-
-static int list_others(struct store *store, enum digest_algorithm algorithm, int64_t limit,
-                       struct waiting_again *ret_items, size_t *ret_count, struct error *error)
-{
-	struct db_connection *connection;
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
-	struct db_query *query = db_query(
-		connection, "SELECT e.account, e.certification FROM archive_timestamps a"
-					" JOIN evidence_chains e ON e.stamp = a.stamp"
-					" WHERE a.algorithm <> $1 AND NOT EXISTS (SELECT 1 FROM evidence_queue q"
-					" WHERE q.account = e.account AND q.certification = e.certification)"
-					" AND" EVIDENCE_CHAIN_IS_LAST " LIMIT $2");
-	db_bind_string(query, evidence_algorithm_text(algorithm));
-	db_bind_integer(query, limit);
-	size_t count = 0;
-	while ((int64_t)count < limit && db_step(query))
-		ret_items[count++] = (struct waiting_again){db_integer(query, 0), db_integer(query, 1)};
-	*ret_count = count;
-	return end_read(connection, db_end(query, error));
-}
-
-static int queue_again(struct store *store, const struct waiting_again *items, size_t count,
-                       int64_t now_us, struct error *error)
-{
-	struct db_connection *connection;
-	int result = begin_write(store, &connection, error);
-	if (result)
-		return result;
-	for (size_t i = 0; i < count && !result; i++) {
-		struct db_query *query = db_query(
-			connection, "INSERT INTO evidence_queue (account, certification, reason, since,"
-						" next_attempt_at, attempts) VALUES ($1, $2, 'digest', $3, 0, 0)"
-						" ON CONFLICT DO NOTHING");
-		db_bind_integer(query, items[i].account);
-		db_bind_integer(query, items[i].certification);
-		db_bind_integer(query, now_us);
-		result = db_execute(query, NULL, error);
-	}
-	return end_write(connection, result, error);
-}
-
-int store_rehash_evidence(struct store *store, enum digest_algorithm algorithm, int64_t now_us,
-                          size_t *ret_count, struct error *error)
-{
-	struct waiting_again items[EVIDENCE_LEAVES_MAX];
-	size_t count = 0;
-	int result = list_others(store, algorithm, EVIDENCE_LEAVES_MAX, items, &count, error);
-	if (!result && count > 0)
-		result = queue_again(store, items, count, now_us, error);
-	if (!result)
-		*ret_count = count;
-	return result;
-}
-
 /* ---- chains ---- */
 
 int write_evidence_chain(struct db_connection *connection, const struct evidence_chain_row *chain,

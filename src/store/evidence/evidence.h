@@ -145,10 +145,19 @@ int store_delay_evidence(struct store *store, const struct evidence_waiting *ite
 /* It waits for nothing that it has not got. */
 int store_end_waiting(struct store *store, const struct evidence_waiting *item, struct error *error)
 	MUST_CHECK;
-/* Has some of those wait whose last chain is by another algorithm, *ret_count of them; 0: all do.
- */
+/* How far a walk over them has come: zeroed at first. */
+struct evidence_cursor {
+	int64_t account, chain, certification;
+};
+/* Has the next ones after the cursor wait whose last chain is by another algorithm, *ret_count of
+ * them, and moves the cursor on; 0: that was all. */
 int store_rehash_evidence(struct store *store, enum digest_algorithm algorithm, int64_t now_us,
-                          size_t *ret_count, struct error *error) MUST_CHECK;
+                          struct evidence_cursor *cursor, size_t *ret_count, struct error *error)
+	MUST_CHECK;
+/* The same of completed live ones that have no chain and do not wait: a program that knew nothing
+ * of evidence completed them. */
+int store_queue_forgotten(struct store *store, struct evidence_cursor *cursor, size_t *ret_count,
+                          struct error *error) MUST_CHECK;
 /* The last chain of its last record, whether that has its archive timestamp or not; zeros: none. */
 int store_last_evidence_chain(struct store *store, int64_t account, int64_t certification,
                               int64_t *ret_record, int64_t *ret_chain, struct error *error)

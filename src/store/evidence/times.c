@@ -42,8 +42,10 @@ int store_list_chain_times(struct store *store, int64_t account, int64_t chain, 
 			.stamped_at_us = db_integer(query, 2),
 		};
 		if (!db_is_null(query, 3))
-			times.newest = (struct token_at_rest){TOKEN_STAMP, db_integer(query, 3),
-			                                      db_integer(query, 4), db_integer(query, 5), 0};
+			times.newest = (struct token_at_rest){.source = TOKEN_STAMP,
+			                                      .number = db_integer(query, 3),
+			                                      .stamped_at_us = db_integer(query, 4),
+			                                      .valid_until_us = db_integer(query, 5)};
 		each(context, &times);
 	}
 	return end_read(connection, db_end(query, error));

@@ -670,6 +670,49 @@ static void a_list_asks_once_for_all_records(void **state)
 	}
 }
 
+static void run_sql(const char *sql)
+{
+	struct db_connection *writer = db_take_writer(office.service.store->db);
+	assert_int_equal(db_run(writer, sql, &error), OK);
+	db_give(writer);
+}
+
+/* A program of before completed them: nothing waits, and nothing leads to them. */
+static void forgotten_certifications_are_queued(void **state)
+{
+	(void)state;
+	const struct renewal renewal = {&office.service, &stopping, &lost};
+	struct issued first, last;
+	struct certification unused;
+	seal_event();
+	struct issued known = issue(0);
+	expect_pass(1);
+	first = issue(1);
+	for (int i = 0; i < EVIDENCE_LEAVES_MAX + 5; i++)
+		complete(first.documents, MODE_LIVE, &unused);
+	last = issue(2);
+	run_sql("DELETE FROM evidence_queue");
+	struct issued staged = issue(3);
+	authority_down = true;
+	assert_int_equal(pass(), ERR_AUTHORITY);
+	authority_down = false;
+	sample_register(&office.sample, MODE_TEST, 1);
+	complete(first.documents, MODE_TEST, &unused);
+	expect_pass(1);
+	expect_none(&first.certification);
+	assert_int_equal(renewal_queue_forgotten(&renewal, &error), OK);
+	assert_int_equal(count_of("SELECT COUNT(*) FROM evidence_queue"), EVIDENCE_LEAVES_MAX + 7);
+	assert_int_equal(count_of("SELECT COUNT(*) FROM evidence_queue WHERE reason = 'first'"),
+	                 EVIDENCE_LEAVES_MAX + 7);
+	assert_int_equal(renewal_queue_forgotten(&renewal, &error), OK);
+	expect_pass(1);
+	assert_int_equal(expect_valid(&first).stamps, 1);
+	assert_int_equal(expect_valid(&last).stamps, 1);
+	assert_int_equal(expect_valid(&known).stamps, 1);
+	assert_int_equal(expect_valid(&staged).stamps, 1);
+	assert_int_equal(count_of("SELECT MAX(record) FROM evidence_chains"), 1);
+}
+
 static void test_by_hash_tree(void **state)
 {
 	(void)state;
@@ -1189,6 +1232,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_many_blocks, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_three_generations, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_list_asks_once_for_all_records, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(forgotten_certifications_are_queued, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_by_hash_tree, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_lost, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_second_token, set_up, tear_down),

@@ -1,0 +1,145 @@
+/* Certifications that are found to have to wait for an archive timestamp. They are looked for
+ * beside whoever writes, and in an index's order, so that all is walked once, however many wait. */
+#include "store/evidence/internal.h"
+
+struct found {
+	struct evidence_cursor at;
+	int64_t since_us;
+};
+
+static size_t read_found(struct db_query *query, struct found *items)
+{
+	size_t count = 0;
+	while (count < EVIDENCE_LEAVES_MAX && db_step(query))
+		items[count++] =
+			(struct found){{db_integer(query, 0), db_integer(query, 1), db_integer(query, 2)},
+		                   db_integer(query, 3)};
+	return count;
+}
+
+static int end_find(struct evidence_cursor *cursor, const struct found *items, size_t count,
+                    int result, size_t *ret_count)
+{
+	if (result)
+		return result;
+	if (count > 0)
+		*cursor = items[count - 1].at;
+	*ret_count = count;
+	return OK;
+}
+
+/* ---- by another digest ---- */
+
+static int list_others(struct store *store, enum digest_algorithm algorithm,
+                       const struct evidence_cursor *after, struct found *ret_items,
+                       size_t *ret_count, struct error *error)
+{
+	struct db_connection *connection;
+	int result = begin_read(store, &connection, error);
+	if (result)
+		return result;
+	struct db_query *query =
+		db_query(connection, "SELECT e.account, 0, e.certification, 0 FROM evidence_chains e"
+	                         " JOIN archive_timestamps a ON a.stamp = e.stamp"
+	                         " WHERE (e.account, e.certification) > ($2, $3) AND a.algorithm <> $1"
+	                         " AND NOT EXISTS (SELECT 1 FROM evidence_queue q"
+	                         " WHERE q.account = e.account AND q.certification = e.certification)"
+	                         " AND" EVIDENCE_CHAIN_IS_LAST " ORDER BY e.account, e.certification LIMIT $4");
+	db_bind_string(query, evidence_algorithm_text(algorithm));
+	db_bind_integer(query, after->account);
+	db_bind_integer(query, after->certification);
+	db_bind_integer(query, EVIDENCE_LEAVES_MAX);
+	*ret_count = read_found(query, ret_items);
+	return end_read(connection, db_end(query, error));
+}
+
+static int queue_others(struct store *store, const struct found *items, size_t count,
+                        int64_t now_us, struct error *error)
+{
+	struct db_connection *connection;
+	int result = begin_write(store, &connection, error);
+	if (result)
+		return result;
+	for (size_t i = 0; i < count && !result; i++) {
+		struct db_query *query = db_query(
+			connection, "INSERT INTO evidence_queue (account, certification, reason, since,"
+						" next_attempt_at, attempts) VALUES ($1, $2, 'digest', $3, 0, 0)"
+						" ON CONFLICT DO NOTHING");
+		db_bind_integer(query, items[i].at.account);
+		db_bind_integer(query, items[i].at.certification);
+		db_bind_integer(query, now_us);
+		result = db_execute(query, NULL, error);
+	}
+	return end_write(connection, result, error);
+}
+
+int store_rehash_evidence(struct store *store, enum digest_algorithm algorithm, int64_t now_us,
+                          struct evidence_cursor *cursor, size_t *ret_count, struct error *error)
+{
+	struct found items[EVIDENCE_LEAVES_MAX];
+	size_t count = 0;
+	int result = list_others(store, algorithm, cursor, items, &count, error);
+	if (!result && count > 0)
+		result = queue_others(store, items, count, now_us, error);
+	return end_find(cursor, items, count, result, ret_count);
+}
+
+/* ---- that nobody had wait ---- */
+
+static int list_forgotten(struct store *store, const struct evidence_cursor *after,
+                          struct found *ret_items, size_t *ret_count, struct error *error)
+{
+	struct db_connection *connection;
+	int result = begin_read(store, &connection, error);
+	if (result)
+		return result;
+	struct db_query *query =
+		db_query(connection, "SELECT c.account, c.chain, c.certification, c.completed_at"
+	                         " FROM certifications c"
+	                         " WHERE (c.account, c.chain, c.certification) > ($1, $2, $3)"
+	                         " AND c.status = 'completed' AND c.chain % 2 = 0"
+	                         " AND NOT EXISTS (SELECT 1 FROM evidence_chains e"
+	                         " WHERE e.account = c.account AND e.certification = c.certification)"
+	                         " AND NOT EXISTS (SELECT 1 FROM evidence_queue q"
+	                         " WHERE q.account = c.account AND q.certification = c.certification)"
+	                         " ORDER BY c.account, c.chain, c.certification LIMIT $4");
+	db_bind_integer(query, after->account);
+	db_bind_integer(query, after->chain);
+	db_bind_integer(query, after->certification);
+	db_bind_integer(query, EVIDENCE_LEAVES_MAX);
+	*ret_count = read_found(query, ret_items);
+	return end_read(connection, db_end(query, error));
+}
+
+/* One that was staged meanwhile waits no longer. */
+static int queue_forgotten(struct store *store, const struct found *items, size_t count,
+                           struct error *error)
+{
+	struct db_connection *connection;
+	int result = begin_write(store, &connection, error);
+	if (result)
+		return result;
+	for (size_t i = 0; i < count && !result; i++) {
+		struct db_query *query = db_query(
+			connection, "INSERT INTO evidence_queue (account, certification, reason, since,"
+						" next_attempt_at, attempts) SELECT $1, $2, 'first', $3, 0, 0"
+						" WHERE NOT EXISTS (SELECT 1 FROM evidence_chains"
+						" WHERE account = $1 AND certification = $2) ON CONFLICT DO NOTHING");
+		db_bind_integer(query, items[i].at.account);
+		db_bind_integer(query, items[i].at.certification);
+		db_bind_integer(query, items[i].since_us);
+		result = db_execute(query, NULL, error);
+	}
+	return end_write(connection, result, error);
+}
+
+int store_queue_forgotten(struct store *store, struct evidence_cursor *cursor, size_t *ret_count,
+                          struct error *error)
+{
+	struct found items[EVIDENCE_LEAVES_MAX];
+	size_t count = 0;
+	int result = list_forgotten(store, cursor, items, &count, error);
+	if (!result && count > 0)
+		result = queue_forgotten(store, items, count, error);
+	return end_find(cursor, items, count, result, ret_count);
+}
