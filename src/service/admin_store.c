@@ -7,6 +7,7 @@
 #include "service/admin_call.h"
 #include "service/backup.h"
 #include "service/check_segment.h"
+#include "service/check_stamp.h"
 #include "store/certifications/link_secrets.h"
 #include "store/inspect.h"
 
@@ -100,6 +101,21 @@ static int check_one_segment(void *context, int64_t account, int64_t chain, int6
 	return result;
 }
 
+static int check_one_stamp(void *context, int64_t stamp)
+{
+	struct check *check = context;
+	struct error error = {0};
+	int result = check_stamp(check->call->admin->store, stamp, &error);
+	if (result == ERR_CORRUPT)
+		tell_problem(check, error_reason(&error, result));
+	/* The store's own check looks for gaps. */
+	if (result == ERR_NOT_FOUND)
+		return OK;
+	if (result && result != ERR_CORRUPT && check->error)
+		*check->error = error;
+	return result;
+}
+
 static int check_issued(void *context, const struct named_object *object)
 {
 	struct check *check = context;
@@ -120,6 +136,7 @@ static int check_all(struct check *check, struct check_report *report)
 	struct check_listener listener = {.problem = tell_problem,
 	                                  .content = content ? check_event_content : NULL,
 	                                  .segment = check_one_segment,
+	                                  .archive_timestamp = check_one_stamp,
 	                                  .context = check};
 	int result = store_check(store, &listener, report, check->error);
 	if ((result && result != ERR_CORRUPT) || !content)

@@ -1,27 +1,10 @@
 #include <stdio.h>
 
-#include "store/events/register_batch.h"
+#include "store/checking.h"
 
 #define CHAINS_AT_ONCE 256
 
-struct check {
-	struct store *store;
-	const struct check_listener *listener;
-	struct check_report report;
-	struct db_connection *reader; /* taken now, NULL: none */
-	/* Of the chain at hand. */
-	int64_t account;
-	int64_t chain;
-	struct channel channel;
-	int64_t sequence;
-	int64_t received_at_us;
-	struct sha256 chain_hash;
-	struct buf record;
-};
-
-static void problem(struct check *check, const char *format, ...)
-	__attribute__((format(printf, 2, 3)));
-static void problem(struct check *check, const char *format, ...)
+void check_problem(struct check *check, const char *format, ...)
 {
 	char text[512];
 	va_list arguments;
@@ -34,12 +17,12 @@ static void problem(struct check *check, const char *format, ...)
 	check->listener->problem(check->listener->context, text);
 }
 
-static struct db_connection *take_reader(struct check *check)
+struct db_connection *check_take_reader(struct check *check)
 {
 	return check->reader = db_take_reader(check->store->db);
 }
 
-static void give_reader(struct check *check)
+void check_give_reader(struct check *check)
 {
 	db_give(check->reader);
 	check->reader = NULL;
@@ -85,7 +68,7 @@ static int check_content(struct check *check, const struct event *event)
 	struct sha256 hash = sha256_of(event->content.data, event->content.size);
 	if (event->declaration.hash_algorithm != HASH_SHA256 ||
 	    memcmp(hash.bytes, event->declaration.hash, SHA256_SIZE) != 0)
-		problem(check, "event %s: its content does not have its hash", event->event_id);
+		check_problem(check, "event %s: its content does not have its hash", event->event_id);
 	return OK;
 }
 
@@ -93,14 +76,15 @@ static int check_event(void *context, const struct event *event)
 {
 	struct check *check = context;
 	if (event->sequence != check->sequence + 1)
-		problem(check, "channel %s, %s chain: event %lld follows %lld", event->channel_id,
-		        mode_text(event->mode), (long long)event->sequence, (long long)check->sequence);
+		check_problem(check, "channel %s, %s chain: event %lld follows %lld", event->channel_id,
+		              mode_text(event->mode), (long long)event->sequence,
+		              (long long)check->sequence);
 	if (event->received_at_us < check->received_at_us)
-		problem(check, "event %s: received_at goes back", event->event_id);
+		check_problem(check, "event %s: received_at goes back", event->event_id);
 	const struct channel_config *config = config_of(check, event->config_version);
 	if (!config) {
-		problem(check, "event %s: there is no configuration %lld", event->event_id,
-		        (long long)event->config_version);
+		check_problem(check, "event %s: there is no configuration %lld", event->event_id,
+		              (long long)event->config_version);
 		return OK;
 	}
 	struct event_facts facts = event_facts_of(event, &config->hash, &check->chain_hash);
@@ -108,7 +92,8 @@ static int check_event(void *context, const struct event *event)
 	if (event_chain_hash(&facts, &check->record, &chain_hash))
 		return ERR_NO_MEMORY;
 	if (!sha256_equal(&chain_hash, &event->chain_hash))
-		problem(check, "event %s: its chain_hash does not follow from its record", event->event_id);
+		check_problem(check, "event %s: its chain_hash does not follow from its record",
+		              event->event_id);
 	int result = check_content(check, event);
 	check->sequence = event->sequence;
 	check->received_at_us = event->received_at_us;
@@ -129,8 +114,8 @@ static int check_documents(struct check *check, const struct chain_head *head)
 		return ERR_NO_MEMORY;
 	struct sha256 hash = sha256_of(document.data, document.size);
 	if (!sha256_equal(&hash, &head->genesis_hash))
-		problem(check, "channel %s, %s chain: the genesis hash is not its document's",
-		        check->channel.channel_id, mode_text(mode));
+		check_problem(check, "channel %s, %s chain: the genesis hash is not its document's",
+		              check->channel.channel_id, mode_text(mode));
 	for (size_t i = 0; i < check->channel.config_count; i++) {
 		buf_clear(&document);
 		config_document(&check->channel.configs[i].facts, &document);
@@ -138,8 +123,9 @@ static int check_documents(struct check *check, const struct chain_head *head)
 			return ERR_NO_MEMORY;
 		hash = sha256_of(document.data, document.size);
 		if (!sha256_equal(&hash, &check->channel.configs[i].hash))
-			problem(check, "channel %s: configuration %lld does not have its digest",
-			        check->channel.channel_id, (long long)check->channel.configs[i].facts.version);
+			check_problem(check, "channel %s: configuration %lld does not have its digest",
+			              check->channel.channel_id,
+			              (long long)check->channel.configs[i].facts.version);
 	}
 	return OK;
 }
@@ -157,8 +143,8 @@ static int check_segments(struct check *check, struct db_connection *reader, int
 	while (db_step(query)) {
 		struct slice id = db_text(query, 0);
 		if (db_integer(query, 1) != last + 1)
-			problem(check, "segment %.*s: it does not begin where the one before ended",
-			        (int)id.size, id.data);
+			check_problem(check, "segment %.*s: it does not begin where the one before ended",
+			              (int)id.size, id.data);
 		last = db_integer(query, 2);
 		number = db_integer(query, 3);
 		check->report.segments++;
@@ -169,8 +155,8 @@ static int check_segments(struct check *check, struct db_connection *reader, int
 	                           "AND chain = $2",
 	                           check->account, check->chain);
 	if (sealed != last)
-		problem(check, "chain %lld: sealed up to %lld, but its segments end at %lld",
-		        (long long)check->chain, (long long)sealed, (long long)last);
+		check_problem(check, "chain %lld: sealed up to %lld, but its segments end at %lld",
+		              (long long)check->chain, (long long)sealed, (long long)last);
 	*ret_last = number;
 	return db_failure(reader);
 }
@@ -189,8 +175,8 @@ static void check_usage(struct check *check, struct db_connection *reader)
 	                         "WHERE account = $1 AND channel = $2",
 	                         check->account, check->chain / 2);
 	if (used != events)
-		problem(check, "chain %lld: usage counts %lld of %lld events", (long long)check->chain,
-		        (long long)used, (long long)events);
+		check_problem(check, "chain %lld: usage counts %lld of %lld events",
+		              (long long)check->chain, (long long)used, (long long)events);
 }
 
 static int check_chain(struct check *check, struct error *error)
@@ -219,16 +205,17 @@ static int check_chain(struct check *check, struct error *error)
 		return result;
 	if (check->sequence != head.last_sequence ||
 	    !sha256_equal(&check->chain_hash, &head.last_chain_hash))
-		problem(check, "channel %s, %s chain: its head is not its last event",
-		        check->channel.channel_id, mode_text(check->chain % 2 ? MODE_TEST : MODE_LIVE));
-	struct db_connection *reader = take_reader(check);
+		check_problem(check, "channel %s, %s chain: its head is not its last event",
+		              check->channel.channel_id,
+		              mode_text(check->chain % 2 ? MODE_TEST : MODE_LIVE));
+	struct db_connection *reader = check_take_reader(check);
 	result = db_begin(reader, error);
 	int64_t segments = 0;
 	if (!result) {
 		check_usage(check, reader);
 		result = check_segments(check, reader, &segments);
 	}
-	give_reader(check);
+	check_give_reader(check);
 	/* With the connection given back: the listener takes one of its own. */
 	for (int64_t number = 1; number <= segments && !result && check->listener->segment; number++)
 		result = go_on(check->listener->segment(check->listener->context, check->account,
@@ -288,22 +275,22 @@ static void check_staged_blocks(struct check *check, int64_t round, int64_t bloc
 	                           " AND block >= $2)",
 	                           round, blocks);
 	if (round > last + 1)
-		problem(check, "round %lld is staged, but the last one is %lld", (long long)round,
-		        (long long)last);
+		check_problem(check, "round %lld is staged, but the last one is %lld", (long long)round,
+		              (long long)last);
 	if (round <= last && blocks > 0)
-		problem(check, "round %lld is written, but is staged, too", (long long)round);
+		check_problem(check, "round %lld is written, but is staged, too", (long long)round);
 	if (kept != blocks)
-		problem(check, "round %lld: of %lld blocks that are staged only %lld are there",
-		        (long long)round, (long long)blocks, (long long)kept);
+		check_problem(check, "round %lld: of %lld blocks that are staged only %lld are there",
+		              (long long)round, (long long)blocks, (long long)kept);
 	/* While a node of before the staged round seals, the row stays behind the rounds. */
 	if (others > 0 && round > last)
-		problem(check, "round %lld: %lld blocks are there that are not staged", (long long)round,
-		        (long long)others);
+		check_problem(check, "round %lld: %lld blocks are there that are not staged",
+		              (long long)round, (long long)others);
 }
 
 static int check_staged_round(struct check *check, struct error *error)
 {
-	struct db_connection *reader = take_reader(check);
+	struct db_connection *reader = check_take_reader(check);
 	int result = db_begin(reader, error);
 	struct db_query *query = db_query(reader, "SELECT round, blocks FROM staged_round");
 	bool found = db_step(query);
@@ -313,10 +300,10 @@ static int check_staged_round(struct check *check, struct error *error)
 	if (found)
 		check_staged_blocks(check, round, blocks);
 	else
-		problem(check, "the row of the staged round is missing");
+		check_problem(check, "the row of the staged round is missing");
 	if (!result)
 		result = db_failure(reader);
-	give_reader(check);
+	check_give_reader(check);
 	return result;
 }
 
@@ -325,7 +312,7 @@ static int check_staged_round(struct check *check, struct error *error)
 /* Every event has one entry, in the tree or on its way there. */
 static int check_client_refs(struct check *check, struct error *error)
 {
-	struct db_connection *reader = take_reader(check);
+	struct db_connection *reader = check_take_reader(check);
 	int result = db_begin(reader, error);
 	int64_t events = number_of(reader,
 	                           "SELECT COALESCE(sum(last_sequence), 0) FROM chains "
@@ -337,9 +324,9 @@ static int check_client_refs(struct check *check, struct error *error)
 	if (!result)
 		result = db_failure(reader);
 	if (!result && entries != events)
-		problem(check, "%lld entries of client_refs for %lld events", (long long)entries,
-		        (long long)events);
-	give_reader(check);
+		check_problem(check, "%lld entries of client_refs for %lld events", (long long)entries,
+		              (long long)events);
+	check_give_reader(check);
 	return result;
 }
 
@@ -367,8 +354,8 @@ static void check_purchases(struct check *check, struct db_connection *reader, i
 	db_bind_integer(query, account);
 	while (db_step(query)) {
 		struct slice id = db_text(query, 0);
-		problem(check, "purchase %.*s: its state does not fit its credit entries", (int)id.size,
-		        id.data);
+		check_problem(check, "purchase %.*s: its state does not fit its credit entries",
+		              (int)id.size, id.data);
 	}
 	db_release(query);
 	int64_t entries = number_of(reader,
@@ -381,8 +368,9 @@ static void check_purchases(struct check *check, struct db_connection *reader, i
 	                          "WHERE account = $1",
 	                          account, -1);
 	if (entries != named)
-		problem(check, "account %s: %lld entries of purchases and refunds, purchases name %lld",
-		        account_id, (long long)entries, (long long)named);
+		check_problem(check,
+		              "account %s: %lld entries of purchases and refunds, purchases name %lld",
+		              account_id, (long long)entries, (long long)named);
 }
 
 static void check_account(struct check *check, struct db_connection *reader, int64_t account,
@@ -393,13 +381,13 @@ static void check_account(struct check *check, struct db_connection *reader, int
 	                        "WHERE account = $1",
 	                        account, -1);
 	if (sum != balance)
-		problem(check, "account %s: the balance is %lld, its entries sum up to %lld", account_id,
-		        (long long)balance, (long long)sum);
+		check_problem(check, "account %s: the balance is %lld, its entries sum up to %lld",
+		              account_id, (long long)balance, (long long)sum);
 	int64_t rows =
 		number_of(reader, "SELECT count(*) FROM unpaid_events WHERE account = $1", account, -1);
 	if (rows != unpaid)
-		problem(check, "account %s: %lld unpaid events are counted, %lld listed", account_id,
-		        (long long)unpaid, (long long)rows);
+		check_problem(check, "account %s: %lld unpaid events are counted, %lld listed", account_id,
+		              (long long)unpaid, (long long)rows);
 	int64_t live = number_of(reader,
 	                         "SELECT COALESCE(sum(last_sequence), 0) FROM chains "
 	                         "WHERE account = $1 AND chain % 2 = 0",
@@ -409,8 +397,8 @@ static void check_account(struct check *check, struct db_connection *reader, int
 	                          "WHERE account = $1 AND kind IN ('events', 'settlement')",
 	                          account, -1);
 	if (live != paid + unpaid)
-		problem(check, "account %s: %lld live events, but %lld paid and %lld unpaid", account_id,
-		        (long long)live, (long long)paid, (long long)unpaid);
+		check_problem(check, "account %s: %lld live events, but %lld paid and %lld unpaid",
+		              account_id, (long long)live, (long long)paid, (long long)unpaid);
 	check_purchases(check, reader, account, account_id);
 	check->report.accounts++;
 }
@@ -421,7 +409,7 @@ static int check_accounts(struct check *check, struct error *error)
 	bool found = true;
 	int result = OK;
 	while (found && !result) {
-		struct db_connection *reader = take_reader(check);
+		struct db_connection *reader = check_take_reader(check);
 		result = db_begin(reader, error);
 		struct db_query *query =
 			db_query(reader, "SELECT account, account_id, balance, unpaid_events FROM accounts "
@@ -443,14 +431,14 @@ static int check_accounts(struct check *check, struct error *error)
 			check_account(check, reader, account, id, balance, unpaid);
 		if (!result)
 			result = db_failure(reader);
-		give_reader(check);
+		check_give_reader(check);
 	}
 	return result;
 }
 
 static int check_certifications(struct check *check, struct error *error)
 {
-	struct db_connection *reader = take_reader(check);
+	struct db_connection *reader = check_take_reader(check);
 	struct db_query *query = db_query(
 		reader,
 		"SELECT certification_id FROM certifications "
@@ -464,15 +452,15 @@ static int check_certifications(struct check *check, struct error *error)
 		"AND issued_files.certification = certifications.certification))");
 	while (db_step(query)) {
 		struct slice id = db_text(query, 0);
-		problem(check, "certification %.*s: its range or its documents are not whole", (int)id.size,
-		        id.data);
+		check_problem(check, "certification %.*s: its range or its documents are not whole",
+		              (int)id.size, id.data);
 	}
 	int result = db_end(query, error);
 	check->report.certifications =
 		number_of(reader, "SELECT count(*) FROM certifications WHERE $1 = $1", 0, -1);
 	if (!result)
 		result = db_failure(reader);
-	give_reader(check);
+	check_give_reader(check);
 	return result;
 }
 
@@ -490,6 +478,8 @@ int store_check(struct store *store, const struct check_listener *listener,
 		result = check_accounts(&check, error);
 	if (!result)
 		result = check_certifications(&check, error);
+	if (!result)
+		result = check_evidence(&check, error);
 	buf_free(&check.record);
 	if (result)
 		return result;

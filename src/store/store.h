@@ -218,6 +218,8 @@ struct check_listener {
 	int (*content)(void *context, const struct event *event);
 	/* Asked for every segment, in order of its chain, from 1: likewise. */
 	int (*segment)(void *context, int64_t account, int64_t chain, int64_t number);
+	/* Asked for every archive timestamp, in order: likewise. */
+	int (*archive_timestamp)(void *context, int64_t stamp);
 	void *context;
 };
 /* Recomputes every chain, reference and sum, while serving: each chain up to the head that it had

@@ -12,7 +12,9 @@
 #include "db/db.h"
 #include "store/accounts/accounts.h"
 #include "store/internal.h"
+#include "store/certifications/certifications.h"
 #include "store/events/segments.h"
+#include "store/evidence/evidence.h"
 #include "registering.h"
 #include "sample.h"
 #include "store/sweeps.h"
@@ -91,9 +93,13 @@ static void submit(struct fixture *fixture, struct registration *items, size_t c
 	assert_int_equal(register_items(fixture->sample.store, list, count, now_us, NULL), OK);
 }
 
+static char told[8192]; /* by the last check */
+
 static void tell_problem(void *context, const char *text)
 {
 	print_error("%s\n", text);
+	size_t size = strlen(told);
+	snprintf(told + size, sizeof told - size, "%s\n", text);
 }
 
 static struct check_report assert_clean(struct fixture *fixture)
@@ -758,6 +764,7 @@ static void check_with(struct fixture *fixture, const char *sql, int expected)
 	struct db_connection *writer = db_take_writer(fixture->sample.store->db);
 	assert_int_equal(db_run(writer, sql, NULL), OK);
 	db_give(writer);
+	told[0] = '\0';
 	assert_int_equal(store_check(fixture->sample.store, &listener, &report, NULL), expected);
 }
 
@@ -794,6 +801,207 @@ static void the_staged_round_is_checked(void **state)
 	assert_clean(fixture);
 }
 
+/* ---- evidence at rest ---- */
+
+static void complete_live(struct fixture *fixture)
+{
+	struct certification accepted = {
+		.account = fixture->sample.account,
+		.channel = fixture->sample.channel,
+		.chain = fixture->sample.live_chain,
+		.key = 1,
+		.mode = MODE_LIVE,
+		.requested_at_us = NOW,
+		.range = {.from_us = TIME_NONE, .to_us = TIME_NONE, .seq_from = 1, .seq_to = 1},
+		.first_sequence = 1,
+		.last_sequence = 1,
+		.config_versions = "[1]",
+	};
+	const struct document documents[] = {
+		{.kind = DOCUMENT_REPORT, .name = "report", .object = "issued/a", .size_bytes = 1},
+		{.kind = DOCUMENT_EVIDENCE, .name = "archive", .object = "issued/b", .size_bytes = 1}};
+	const struct certification_claim claim = {
+		.holder = "a", .now_us = INT64_MAX / 4, .lease_us = US_PER_SECOND};
+	struct certification job;
+	memcpy(accepted.channel_id, fixture->sample.channel_id, ID_SIZE);
+	assert_int_equal(store_accept_certification(fixture->sample.store, "SVC", 0, &accepted, NULL),
+	                 OK);
+	assert_int_equal(
+		store_claim_certification(fixture->sample.store, &claim, &fixture->arena, &job, NULL), OK);
+	assert_int_equal(
+		store_complete_certification(fixture->sample.store, &job, "a", NOW, documents, 2, NULL),
+		OK);
+}
+
+static struct evidence_leaf chain_leaf(struct fixture *fixture, int64_t certification,
+                                       int64_t chain, int64_t after_stamp)
+{
+	static const char hashes[2 * SHA256_SIZE] = "of both documents";
+	return (struct evidence_leaf){
+		.digest = digest_by(DIGEST_SHA256, "chain", 5),
+		.chain = {.account = fixture->sample.account,
+	              .certification = certification,
+	              .record = 1,
+	              .chain = chain,
+	              .after_stamp = after_stamp,
+	              .hashes = slice_make(hashes, sizeof hashes)},
+	};
+}
+
+static void stage_leaves(struct fixture *fixture, const struct evidence_leaf *leaves, size_t count)
+{
+	struct staged_stamp staged;
+	size_t failed;
+	assert_int_equal(store_get_staged_stamp(fixture->sample.store, &staged, NULL), OK);
+	staged.algorithm = DIGEST_SHA256;
+	assert_int_equal(
+		store_stage_leaves(fixture->sample.store, &staged, leaves, count, NOW, &failed, NULL), OK);
+}
+
+static void write_stamp(struct fixture *fixture, int64_t number)
+{
+	static const char blocks[SHA256_SIZE] = "the root of a block";
+	const struct archive_timestamp stamp = {.stamp = number,
+	                                        .algorithm = DIGEST_SHA256,
+	                                        .authority = "authority",
+	                                        .kind = "qualified",
+	                                        .stamped_at_us = NOW + number,
+	                                        .obtained_at_us = NOW + number,
+	                                        .valid_until_us = NOW + US_PER_DAY,
+	                                        .request = slice_of("request"),
+	                                        .token = slice_of("token"),
+	                                        .blocks = slice_make(blocks, sizeof blocks)};
+	assert_int_equal(store_write_archive_timestamp(fixture->sample.store, &stamp, 1, NULL), OK);
+}
+
+/* Certifications 1 and 2 under one archive timestamp, which a second one renews together with the
+ * round's token; 1 by hash tree, too; a block staged; 3 waits. */
+static void fill_evidence(struct fixture *fixture)
+{
+	struct store *store = fixture->sample.store;
+	static const char root[SHA256_SIZE] = "the root of a block";
+	struct staged_round staged_round;
+	struct round_record round = {.round = 1,
+	                             .authority = "authority",
+	                             .kind = "qualified",
+	                             .sealed_at_us = NOW,
+	                             .request = slice_of("request"),
+	                             .response_head = slice_of("head"),
+	                             .token = slice_of("token"),
+	                             .blocks = slice_make(root, sizeof root)};
+	struct token_at_rest token = {
+		.source = TOKEN_ROUND, .number = 1, .stamped_at_us = NOW, .valid_until_us = NOW + 9};
+	sample_register(&fixture->sample, MODE_LIVE, 2);
+	assert_int_equal(stage(fixture, 0, 2), OK);
+	assert_int_equal(store_get_staged_round(store, &staged_round, NULL), OK);
+	round.staged_changes = staged_round.changes;
+	assert_int_equal(store_write_round(store, &round, NULL), OK);
+	assert_int_equal(store_set_to_rest(store, &token, 1, NULL), OK);
+	for (int i = 0; i < 3; i++)
+		complete_live(fixture);
+	struct evidence_leaf first[] = {chain_leaf(fixture, 1, 1, 0), chain_leaf(fixture, 2, 1, 0)};
+	stage_leaves(fixture, first, 2);
+	write_stamp(fixture, 1);
+	size_t queued = 0;
+	struct evidence_cursor cursor = {0};
+	assert_int_equal(store_rehash_evidence(store, DIGEST_SHA512, NOW, &cursor, &queued, NULL), OK);
+	assert_int_equal(queued, 2);
+	struct evidence_leaf renewals[] = {
+		chain_leaf(fixture, 1, 2, 1),
+		{.is_token = true, .token = token},
+		{.is_token = true, .token = {.source = TOKEN_STAMP, .number = 1}}};
+	stage_leaves(fixture, renewals, 3);
+	write_stamp(fixture, 2);
+	struct evidence_leaf staged = chain_leaf(fixture, 2, 2, 2);
+	stage_leaves(fixture, &staged, 1);
+}
+
+static void evidence_is_checked(void **state)
+{
+	/* Each with what mends it again. */
+	static const char *const changes[][2] = {
+		{"UPDATE archive_timestamps SET stamp = 7 WHERE stamp = 1",
+	     "UPDATE archive_timestamps SET stamp = 1 WHERE stamp = 7"},
+		{"UPDATE archive_timestamps SET algorithm = 'md5' WHERE stamp = 2",
+	     "UPDATE archive_timestamps SET algorithm = 'sha-256' WHERE stamp = 2"},
+		{"UPDATE archive_timestamps SET algorithm = 'sha-512' WHERE stamp = 2",
+	     "UPDATE archive_timestamps SET algorithm = 'sha-256' WHERE stamp = 2"},
+		{"UPDATE tokens_at_rest SET number = 9 WHERE source = 'stamp' AND number = 2",
+	     "UPDATE tokens_at_rest SET number = 2 WHERE source = 'stamp' AND number = 9"},
+		{"UPDATE tokens_at_rest SET number = 9 WHERE source = 'round'",
+	     "UPDATE tokens_at_rest SET number = 1 WHERE source = 'round'"},
+		{"UPDATE tokens_at_rest SET source = 'second' WHERE source = 'round'",
+	     "UPDATE tokens_at_rest SET source = 'round' WHERE source = 'second'"},
+		{"UPDATE tokens_at_rest SET place = 3 WHERE source = 'round'",
+	     "UPDATE tokens_at_rest SET place = 1 WHERE source = 'round'"},
+		{"UPDATE tokens_at_rest SET place = NULL WHERE source = 'round'",
+	     "UPDATE tokens_at_rest SET place = 1 WHERE source = 'round'"},
+		{"UPDATE tokens_at_rest SET stamp = 5 WHERE source = 'round'",
+	     "UPDATE tokens_at_rest SET stamp = 2 WHERE source = 'round'"},
+		{"UPDATE tokens_at_rest SET stamp = 1, place = 0 WHERE source = 'stamp' AND number = 1",
+	     "UPDATE tokens_at_rest SET stamp = 2, place = 2 WHERE source = 'stamp' AND number = 1"},
+		{"UPDATE archive_timestamp_blocks SET stamp = 8 WHERE stamp = 1",
+	     "UPDATE archive_timestamp_blocks SET stamp = 1 WHERE stamp = 8"},
+		{"UPDATE archive_timestamp_blocks SET stamp = 8 WHERE stamp = 3",
+	     "UPDATE archive_timestamp_blocks SET stamp = 3 WHERE stamp = 8"},
+		{"UPDATE archive_timestamp_blocks SET block = 1 WHERE stamp = 3",
+	     "UPDATE archive_timestamp_blocks SET block = 0 WHERE stamp = 3"},
+		{"UPDATE archive_timestamp_blocks SET block = 1 WHERE stamp = 2",
+	     "UPDATE archive_timestamp_blocks SET block = 0 WHERE stamp = 2"},
+		{"UPDATE archive_timestamp_blocks SET algorithm = 'sha-512' WHERE stamp = 3",
+	     "UPDATE archive_timestamp_blocks SET algorithm = 'sha-256' WHERE stamp = 3"},
+		{"UPDATE evidence_chains SET stamp = 9 WHERE certification = 2 AND chain = 2",
+	     "UPDATE evidence_chains SET stamp = 3 WHERE certification = 2 AND chain = 2"},
+		{"UPDATE evidence_chains SET place = 2 WHERE certification = 2 AND chain = 1",
+	     "UPDATE evidence_chains SET place = 1 WHERE certification = 2 AND chain = 1"},
+		{"UPDATE evidence_chains SET place = 1024 WHERE certification = 2 AND chain = 1",
+	     "UPDATE evidence_chains SET place = 1 WHERE certification = 2 AND chain = 1"},
+		{"UPDATE evidence_chains SET certification = 77 WHERE certification = 1",
+	     "UPDATE evidence_chains SET certification = 1 WHERE certification = 77"},
+		{"UPDATE evidence_chains SET chain = 3 WHERE certification = 1 AND chain = 2",
+	     "UPDATE evidence_chains SET chain = 2 WHERE certification = 1 AND chain = 3"},
+		{"UPDATE evidence_chains SET after_stamp = NULL WHERE certification = 1 AND chain = 2",
+	     "UPDATE evidence_chains SET after_stamp = 1 WHERE certification = 1 AND chain = 2"},
+		{"UPDATE evidence_chains SET after_stamp = 2 WHERE certification = 1 AND chain = 2",
+	     "UPDATE evidence_chains SET after_stamp = 1 WHERE certification = 1 AND chain = 2"},
+		{"UPDATE evidence_queue SET reason = 'none'", "UPDATE evidence_queue SET reason = 'first'"},
+		{"UPDATE evidence_queue SET certification = 78",
+	     "UPDATE evidence_queue SET certification = 3"},
+		{"UPDATE evidence_queue SET account = 78",
+	     "UPDATE evidence_queue SET account = (SELECT account FROM evidence_chains LIMIT 1)"},
+		{"UPDATE certifications SET chain = chain + 1 WHERE certification = 2",
+	     "UPDATE certifications SET chain = chain - 1 WHERE certification = 2"},
+	};
+	/* These are not mended: each tells something of its own. */
+	static const char *const ends[][2] = {
+		{"DELETE FROM evidence_queue", "it has no evidence, and does not wait for any"},
+		{"UPDATE tokens_at_rest SET number = 9 WHERE source = 'round'", "it does not come to rest"},
+		{"DELETE FROM evidence_chains WHERE certification = 2 AND chain = 1",
+	     "it does not follow the one before"},
+		{"DELETE FROM tokens_at_rest WHERE source = 'stamp' AND number = 2",
+	     "its token is not at rest"},
+		{"UPDATE archive_timestamp_blocks SET leaves = substr(leaves, 1, 31) WHERE stamp = 3",
+	     "its leaves are no hashes"},
+		{"UPDATE evidence_chains SET hashes = substr(hashes, 1, 31) WHERE certification = 1",
+	     "what it covers are no hashes"},
+		{"UPDATE archive_timestamps SET blocks = substr(blocks, 1, 31) WHERE stamp = 1",
+	     "its blocks are not those that it is over"},
+		{"DELETE FROM archive_timestamps WHERE stamp = 1", "the one before is missing"},
+	};
+	struct fixture *fixture = *state;
+	fill_evidence(fixture);
+	assert_clean(fixture);
+	for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
+		check_with(fixture, changes[i][0], ERR_CORRUPT);
+		check_with(fixture, changes[i][1], OK);
+	}
+	for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+		assert_null(strstr(told, ends[i][1]));
+		check_with(fixture, ends[i][0], ERR_CORRUPT);
+		assert_non_null(strstr(told, ends[i][1]));
+	}
+}
+
 int main(int argc, char **argv)
 {
 	server_url = argc > 2 ? argv[1] : NULL;
@@ -816,6 +1024,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(a_backup_goes_on, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(half_a_backup_does_not_come_back, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(rounds_are_written_in_blocks, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(evidence_is_checked, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(the_staged_round_is_checked, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(sums_are_read_as_they_are, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_is_being_written_is_awaited, set_up, tear_down),

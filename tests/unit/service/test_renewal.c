@@ -14,6 +14,7 @@
 #include "office.h"
 #include "seal/authority.h"
 #include "seal/level.h"
+#include "service/check_stamp.h"
 #include "service/evidence_chain.h"
 #include "service/renewal.h"
 #include "store/internal.h"
@@ -677,6 +678,50 @@ static void run_sql(const char *sql)
 	db_give(writer);
 }
 
+/* What the rows alone do not show: whether they lead to the token. */
+static void a_damaged_archive_timestamp_is_found(void **state)
+{
+	static const char *const damages[][2] = {
+		{"UPDATE archive_timestamp_blocks SET leaves = (SELECT o.leaves"
+	     " FROM archive_timestamp_blocks o WHERE o.stamp = 1) WHERE stamp = 2",
+	     "a block of it is damaged"},
+		{"UPDATE archive_timestamp_blocks SET block = 1 WHERE stamp = 2",
+	     "a block of it is missing"},
+		{"UPDATE archive_timestamps SET blocks = (SELECT b.leaves FROM archive_timestamp_blocks b"
+	     " WHERE b.stamp = 1) WHERE stamp = 2",
+	     "a block of it is damaged"},
+		{"UPDATE archive_timestamps SET blocks = x'00' WHERE stamp = 2",
+	     "what it is over cannot be read"},
+		{"UPDATE archive_timestamps SET token = (SELECT a.token FROM archive_timestamps a"
+	     " WHERE a.stamp = 1) WHERE stamp = 2",
+	     "its token is not valid"},
+		{"UPDATE archive_timestamps SET token = x'00' WHERE stamp = 2", "its token is not valid"},
+		{"UPDATE archive_timestamps SET stamped_at = stamped_at + 1 WHERE stamp = 2",
+	     "its token is not valid"},
+	};
+	(void)state;
+	struct store *store = office.service.store;
+	seal_event();
+	issue(0);
+	expect_pass(1);
+	issue(1);
+	expect_pass(1);
+	assert_int_equal(check_stamp(store, 1, &error), OK);
+	assert_int_equal(check_stamp(store, 3, &error), ERR_NOT_FOUND);
+	run_sql("CREATE TABLE kept_stamps AS SELECT * FROM archive_timestamps");
+	run_sql("CREATE TABLE kept_blocks AS SELECT * FROM archive_timestamp_blocks");
+	for (size_t i = 0; i < sizeof damages / sizeof *damages; i++) {
+		assert_int_equal(check_stamp(store, 2, &error), OK);
+		run_sql(damages[i][0]);
+		error = (struct error){0};
+		assert_int_equal(check_stamp(store, 2, &error), ERR_CORRUPT);
+		assert_non_null(strstr(error.cause, damages[i][1]));
+		run_sql("DELETE FROM archive_timestamps; DELETE FROM archive_timestamp_blocks;"
+		        "INSERT INTO archive_timestamps SELECT * FROM kept_stamps;"
+		        "INSERT INTO archive_timestamp_blocks SELECT * FROM kept_blocks");
+	}
+}
+
 /* A program of before completed them: nothing waits, and nothing leads to them. */
 static void forgotten_certifications_are_queued(void **state)
 {
@@ -1232,6 +1277,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_many_blocks, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_three_generations, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_list_asks_once_for_all_records, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_damaged_archive_timestamp_is_found, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(forgotten_certifications_are_queued, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_by_hash_tree, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_lost, set_up, tear_down),

@@ -1,0 +1,31 @@
+/* A check in progress, shared by its files. */
+#ifndef STORE_CHECKING_H
+#define STORE_CHECKING_H
+
+#include "store/events/register_batch.h"
+
+struct check {
+	struct store *store;
+	const struct check_listener *listener;
+	struct check_report report;
+	struct db_connection *reader; /* taken now, NULL: none */
+	/* Of the chain at hand. */
+	int64_t account;
+	int64_t chain;
+	struct channel channel;
+	int64_t sequence;
+	int64_t received_at_us;
+	struct sha256 chain_hash;
+	struct buf record;
+};
+
+/* Told, unless the reader failed: what could not be read proves nothing. */
+void check_problem(struct check *check, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+struct db_connection *check_take_reader(struct check *check);
+void check_give_reader(struct check *check);
+
+/* Archive timestamps, and how documents and tokens lead to them. */
+int check_evidence(struct check *check, struct error *error) MUST_CHECK;
+
+#endif
