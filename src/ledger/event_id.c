@@ -1,7 +1,6 @@
 #include "ledger/ledger.h"
 
-/* Base 32 without letters that are easily confused; lower case. */
-static const char DIGITS[] = "0123456789abcdefghjkmnpqrstvwxyz";
+static const char DIGITS[] = ID_DIGITS;
 
 static size_t make_prefix(const char *channel_id, enum mode mode, char id[ID_SIZE])
 {

@@ -191,6 +191,8 @@ int ledger_move_credits(struct ledger_account *account, int64_t credits, const c
                         struct ledger_result *ret_result, int64_t *ret_settled, struct error *error)
 	MUST_CHECK;
 
+/* Base 32 without letters that are easily confused, of which identifiers consist. */
+#define ID_DIGITS "0123456789abcdefghjkmnpqrstvwxyz"
 /* Identifiers of events: "evt_", the channel's own part, "l" or "t", the sequence in base 32. */
 void event_id_make(const char *channel_id, enum mode mode, int64_t sequence, char id[ID_SIZE]);
 /* The sequence when `id` is one of this chain, else 0. */

@@ -6,7 +6,7 @@
 
 void store_fresh_id(const char *prefix, char id[ID_SIZE])
 {
-	static const char digits[] = "0123456789abcdefghjkmnpqrstvwxyz";
+	static const char digits[] = ID_DIGITS;
 	uint8_t random[16];
 	random_bytes(random, sizeof random);
 	size_t size = strlen(prefix);
