@@ -1,4 +1,5 @@
 /* Certificates that come to their end while a service runs. */
+#include <inttypes.h>
 #include <stdio.h>
 
 #include "base/log.h"
@@ -66,22 +67,30 @@ int64_t service_authorities_expire_us(const struct service *service)
 	return earliest_us;
 }
 
+/* Another certificate of the same subject is another one. */
+static struct sha256 name_of(const struct expiring *item)
+{
+	char text[sizeof item->subject + 256];
+	int size =
+		snprintf(text, sizeof text, "%s %s %" PRId64, item->subject, item->what, item->until_us);
+	return sha256_of(text, (size_t)size < sizeof text ? (size_t)size : sizeof text - 1);
+}
+
 /* Whoever was told yesterday is told again. */
 static bool is_due(struct service *service, const struct expiring *item)
 {
 	int64_t now_us = clock_boot_us();
-	struct sha256 which = sha256_of(item->subject, strlen(item->subject));
-	struct expiry_told *free_place = NULL;
+	struct sha256 which = name_of(item);
+	struct expiry_told *oldest = &service->expiry_told[0];
 	for (size_t i = 0; i < EXPIRING_MAX; i++) {
 		struct expiry_told *told = &service->expiry_told[i];
 		bool fresh = told->at_us && now_us - told->at_us < US_PER_DAY;
 		if (fresh && sha256_equal(&told->which, &which))
 			return false;
-		if (!fresh && !free_place)
-			free_place = told;
+		if (told->at_us < oldest->at_us)
+			oldest = told;
 	}
-	if (free_place)
-		*free_place = (struct expiry_told){now_us, which};
+	*oldest = (struct expiry_told){now_us, which};
 	return true;
 }
 

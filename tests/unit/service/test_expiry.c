@@ -123,6 +123,23 @@ static void test_each_is_told_from_the_bound_on_once_a_day(void **state)
 	assert_told("");
 }
 
+/* It may end as soon as the one before, and the operator is to know that he got the wrong one. */
+static void test_a_new_certificate_of_the_same_subject_is_told_of(void **state)
+{
+	world.authorities_until_us[1] = NOW + 10 * US_PER_DAY;
+	assert_told("clock1 ");
+	assert_told("");
+	world.authorities_until_us[1] = NOW + 12 * US_PER_DAY;
+	assert_told("clock1 ");
+	assert_told("");
+	/* However many there were today, what is told now is not told again. */
+	for (int i = 0; i < 2 * EXPIRING_MAX; i++) {
+		world.authorities_until_us[1]++;
+		assert_told("clock1 ");
+		assert_told("");
+	}
+}
+
 static void test_a_key_that_was_replaced_is_not_relied_on(void **state)
 {
 	struct expiring items[EXPIRING_MAX];
@@ -162,6 +179,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_each_is_told_from_the_bound_on_once_a_day),
+		TEST(test_a_new_certificate_of_the_same_subject_is_told_of),
 		TEST(test_a_key_that_was_replaced_is_not_relied_on),
 		TEST(test_there_is_room_for_all),
 		TEST(test_the_first_authority_s_end),
