@@ -4,6 +4,7 @@
 #include "seal/signer.h"
 #include "service/issue_work.h"
 #include "service/signers.h"
+#include "service/timestamp_roots.h"
 
 #define ROOTS_MAX ((size_t)4 << 20)
 
@@ -54,7 +55,8 @@ static int verify(const struct question *question, bool by_authorities, struct e
 }
 
 /* A key whose root the operator did not give is known by itself alone; beside one whose root is
- * there stand those of the keys before, as another may just have come into force. */
+ * there stand those of the keys before, as another may just have come into force; and beside those
+ * of authorities those of the ones that gave timestamps before. */
 static int find_roots(struct question *question, struct error *error)
 {
 	const struct service *service = question->work->service;
@@ -62,6 +64,8 @@ static int find_roots(struct question *question, struct error *error)
 	if (!result && question->signers.size > 0)
 		result = signers_add_roots(service->store, &question->signers, error);
 	authorities_trust(service->authorities, &question->timestamps);
+	if (!result && question->timestamps.size > 0)
+		result = timestamp_roots_add(service->store, &question->timestamps, error);
 	if (!result && (buf_check(&question->signers) || buf_check(&question->timestamps)))
 		result = error_cause(error, ERR_NO_MEMORY, "trusted roots");
 	return result;

@@ -13,12 +13,14 @@
 #include "proof/verify.h"
 #include "seal/signer.h"
 #include "service/issue_work.h"
+#include "store/timestamp_roots.h"
 
 static struct office office;
 
 /* Roots that stand in the place of the service's own; NULL: its own. */
 static const char *signers_instead, *timestamps_instead;
-static int runs, runs_by_authorities;
+static int runs, runs_by_authorities, runs_by_authorities_of_before;
+static struct slice root_of_before;
 
 int __real_verify_paths(const char *const *paths, size_t count, const struct trust_roots *roots,
                         const struct verify_options *options, struct verify_result *ret_result,
@@ -34,6 +36,9 @@ int __wrap_verify_paths(const char *const *paths, size_t count, const struct tru
 	struct trust_roots given = roots ? *roots : (struct trust_roots){0};
 	runs++;
 	runs_by_authorities += given.timestamps.size > 0;
+	runs_by_authorities_of_before +=
+		root_of_before.size > 0 && memmem(given.timestamps.data, given.timestamps.size,
+	                                      root_of_before.data, root_of_before.size);
 	if (signers_instead && given.signers.size > 0)
 		given.signers = slice_of(signers_instead);
 	if (timestamps_instead && given.timestamps.size > 0)
@@ -49,7 +54,8 @@ static int set_up(void **state)
 {
 	office_open(&office, MODALITY_HASH_ONLY, 1000);
 	signers_instead = timestamps_instead = NULL;
-	runs = runs_by_authorities = 0;
+	runs = runs_by_authorities = runs_by_authorities_of_before = 0;
+	root_of_before = slice_make(NULL, 0);
 	return 0;
 }
 
@@ -74,6 +80,23 @@ static void the_services_own_roots_are_used(void **state)
 	assert_int_equal(office_await(&office, MODE_LIVE, id).status, CERTIFICATION_COMPLETED);
 	assert_int_equal(runs, 1);
 	assert_int_equal(runs_by_authorities, 1);
+}
+
+/* Its rounds are sealed by an authority that is asked no more: its root was put on record. */
+static void roots_on_record_are_used(void **state)
+{
+	BUF_AUTO struct buf root;
+	char id[ID_SIZE];
+	buf_init(&root, 1 << 20);
+	assert_int_equal(trust_add_roots(signer_certificates(office.service.signer), &root, NULL), OK);
+	root_of_before = buf_slice(&root);
+	struct sha256 name = sha256_of(root.data, root.size);
+	assert_int_equal(store_add_timestamp_root(office.service.store, &name, root_of_before, NULL),
+	                 OK);
+	request(id);
+	assert_int_equal(office_await(&office, MODE_LIVE, id).status, CERTIFICATION_COMPLETED);
+	assert_int_equal(runs, 1);
+	assert_int_equal(runs_by_authorities_of_before, 1);
 }
 
 /* Of each kind the other's do not vouch for it. */
@@ -121,6 +144,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(the_services_own_roots_are_used, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(roots_on_record_are_used, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_past_authority_keeps_nobody_from_his_evidence, set_up,
 	                                    tear_down),
 		cmocka_unit_test_setup_teardown(a_signature_of_another_is_not_handed_out, set_up,
