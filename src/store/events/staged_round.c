@@ -1,0 +1,383 @@
+/* The round to come: the blocks of segments that are staged for it, and taken back. */
+#include <stdlib.h>
+
+#include "store/events/staged_round.h"
+
+/* ---- a block ---- */
+
+static int move_chain_on(struct db_connection *connection, const struct segment_record *segment,
+                         int64_t round, struct error *error)
+{
+	struct db_query *query = db_query(
+		connection, "UPDATE chains SET sealed_sequence = $3, sealed_segment = $4, seal_hash = $5,"
+					" sealed_before = CASE WHEN sealed_round = $7 THEN sealed_before"
+					" ELSE sealed_sequence END, sealed_round = $7"
+					" WHERE account = $1 AND chain = $2 AND sealed_sequence = $6 - 1"
+					" AND sealed_segment = $4 - 1 AND last_sequence >= $3"
+					" AND ($4 = 1 OR seal_hash = $8)");
+	db_bind_integer(query, segment->account);
+	db_bind_integer(query, segment->chain);
+	db_bind_integer(query, segment->last_sequence);
+	db_bind_integer(query, segment->number);
+	db_bind_blob(query, &segment->seal_hash, sizeof segment->seal_hash);
+	db_bind_integer(query, segment->first_sequence);
+	db_bind_integer(query, round);
+	db_bind_blob(query, &segment->previous_seal_hash, sizeof segment->previous_seal_hash);
+	int64_t changes = 0;
+	int result = db_execute(query, &changes, error);
+	if (!result && changes != 1)
+		return error_cause(error, ERR_REFUSED, "segment %s does not continue its chain",
+		                   segment->segment_id);
+	return result;
+}
+
+static int write_segment(struct db_connection *connection, const struct segment_record *segment,
+                         int64_t round, int64_t place, struct error *error)
+{
+	int result = move_chain_on(connection, segment, round, error);
+	if (result)
+		return result;
+	struct db_query *query =
+		db_query(connection, "INSERT INTO segments (account, chain, number, segment_id,"
+	                         " first_sequence, last_sequence, round, root, document, nodes, path,"
+	                         " place) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)");
+	db_bind_integer(query, segment->account);
+	db_bind_integer(query, segment->chain);
+	db_bind_integer(query, segment->number);
+	db_bind_string(query, segment->segment_id);
+	db_bind_integer(query, segment->first_sequence);
+	db_bind_integer(query, segment->last_sequence);
+	db_bind_integer(query, round);
+	db_bind_blob(query, &segment->root, sizeof segment->root);
+	db_bind_text(query, segment->document);
+	db_bind_blob(query, segment->nodes.data, segment->nodes.size);
+	db_bind_blob(query, "", 0);
+	db_bind_integer(query, place);
+	result = db_execute(query, NULL, error);
+	if (result)
+		return result;
+	query = db_query(connection, "DELETE FROM unsealed_chains WHERE account = $1 AND chain = $2"
+	                             " AND EXISTS (SELECT 1 FROM chains c WHERE c.account = $1"
+	                             " AND c.chain = $2 AND last_sequence = sealed_sequence)");
+	db_bind_integer(query, segment->account);
+	db_bind_integer(query, segment->chain);
+	/* The count is what makes all of this segment show its errors now, not at the next. */
+	int64_t changes = 0;
+	return db_execute(query, &changes, error);
+}
+
+int take_staged(struct db_connection *connection, int64_t round, int64_t blocks, int64_t next_round,
+                int64_t next_blocks, struct error *error)
+{
+	struct db_query *query =
+		db_query(connection, "UPDATE staged_round SET round = $3, blocks = $4,"
+	                         " changes = changes + 1"
+	                         " WHERE (round = $1 AND blocks = $2) OR ($2 = 0 AND round < $1)");
+	db_bind_integer(query, round);
+	db_bind_integer(query, blocks);
+	db_bind_integer(query, next_round);
+	db_bind_integer(query, next_blocks);
+	int64_t changes = 0;
+	int result = db_execute(query, &changes, error);
+	if (!result && changes != 1)
+		return error_cause(error, ERR_REFUSED, "round %lld has not %lld blocks staged",
+		                   (long long)round, (long long)blocks);
+	return result;
+}
+
+/* What the one row says: ret->round, ->blocks and ->changes. */
+static int read_staged_row(struct db_connection *connection, struct staged_round *ret,
+                           struct error *error)
+{
+	struct db_query *query =
+		db_query(connection, "SELECT round, blocks, changes FROM staged_round");
+	bool found = db_step(query);
+	if (found) {
+		ret->round = db_integer(query, 0);
+		ret->blocks = db_integer(query, 1);
+		ret->changes = db_integer(query, 2);
+	}
+	int result = db_end(query, error);
+	if (!result && !found)
+		return error_cause(error, ERR_CORRUPT, "the row of the staged round is missing");
+	return result;
+}
+
+/* The blocks may have been taken back, and as many others staged in their place. One change is that
+ * of this transaction, which keeps all others out. */
+int check_staged_changes(struct db_connection *connection, const struct round_record *round,
+                         struct error *error)
+{
+	struct staged_round row = {0};
+	int result = read_staged_row(connection, &row, error);
+	if (!result && row.changes != round->staged_changes + 1)
+		return error_cause(error, ERR_REFUSED, "round %lld: what is staged was changed",
+		                   (long long)round->round);
+	return result;
+}
+
+static int insert_block(struct db_connection *connection, const struct round_block *block,
+                        const struct segment_record *segments, size_t count, struct error *error)
+{
+	struct sha256 roots[ROUND_BLOCK_SEGMENTS_MAX];
+	for (size_t i = 0; i < count; i++)
+		roots[i] = segments[i].root;
+	struct db_query *query = db_query(
+		connection, "INSERT INTO round_blocks (round, block, roots, events, latest_received_at)"
+					" SELECT $1, $2, $3, $4, $5"
+					" WHERE (SELECT COALESCE(MAX(round), 0) FROM seal_rounds) = $1 - 1");
+	db_bind_integer(query, block->round);
+	db_bind_integer(query, block->number);
+	db_bind_blob(query, roots, count * sizeof *roots);
+	db_bind_integer(query, block->events);
+	db_bind_integer(query, block->latest_received_at_us);
+	int64_t changes = 0;
+	int result = db_execute(query, &changes, error);
+	if (!result && changes != 1)
+		return error_cause(error, ERR_REFUSED, "round %lld is not the next one",
+		                   (long long)block->round);
+	return result;
+}
+
+int store_stage_block(struct store *store, const struct round_block *block,
+                      const struct segment_record *segments, size_t count, size_t *ret_failed,
+                      struct error *error)
+{
+	struct db_connection *connection;
+	*ret_failed = count;
+	if (count < 1 || count > ROUND_BLOCK_SEGMENTS_MAX)
+		return error_cause(error, ERR_USAGE, "a block of %zu segments", count);
+	int result = begin_write(store, &connection, error);
+	if (result)
+		return result;
+	result = take_staged(connection, block->round, block->number, block->round, block->number + 1,
+	                     error);
+	if (!result)
+		result = insert_block(connection, block, segments, count, error);
+	for (size_t i = 0; i < count && !result; i++) {
+		int64_t place = block->number * ROUND_BLOCK_SEGMENTS_MAX + (int64_t)i;
+		result = write_segment(connection, &segments[i], block->round, place, error);
+		if (result)
+			*ret_failed = i;
+	}
+	return end_write(connection, result, error);
+}
+
+/* ---- a block taken back ---- */
+
+struct staged_segment {
+	int64_t account, chain, number, first_sequence;
+};
+
+/* The last of a chain first. */
+static int list_block(struct db_connection *connection, int64_t round, int64_t number,
+                      struct staged_segment *ret_segments, size_t *ret_count, struct error *error)
+{
+	struct db_query *query =
+		db_query_long(connection, "SELECT account, chain, number, first_sequence FROM segments"
+	                              " WHERE round = $1 AND place BETWEEN $2 AND $3"
+	                              " ORDER BY account, chain, number DESC");
+	db_bind_integer(query, round);
+	db_bind_integer(query, number * ROUND_BLOCK_SEGMENTS_MAX);
+	db_bind_integer(query, (number + 1) * ROUND_BLOCK_SEGMENTS_MAX - 1);
+	size_t count = 0;
+	for (; count < ROUND_BLOCK_SEGMENTS_MAX && db_step(query); count++)
+		ret_segments[count] = (struct staged_segment){db_integer(query, 0), db_integer(query, 1),
+		                                              db_integer(query, 2), db_integer(query, 3)};
+	*ret_count = count;
+	return db_end(query, error);
+}
+
+/* The digest of the seal document of the segment before is that of its text. */
+static int read_seal_hash(struct db_connection *connection, const struct staged_segment *segment,
+                          struct sha256 *ret_hash, struct error *error)
+{
+	struct db_query *query =
+		db_query(connection, "SELECT document FROM segments WHERE account = $1 AND chain = $2"
+	                         " AND number = $3 - 1");
+	db_bind_integer(query, segment->account);
+	db_bind_integer(query, segment->chain);
+	db_bind_integer(query, segment->number);
+	bool found = db_step(query);
+	if (found) {
+		struct slice document = db_text(query, 0);
+		*ret_hash = sha256_of(document.data, document.size);
+	}
+	int result = db_end(query, error);
+	if (!result && !found)
+		return error_cause(error, ERR_CORRUPT, "chain %lld: segment %lld is missing",
+		                   (long long)segment->chain, (long long)segment->number - 1);
+	return result;
+}
+
+static int run_of_segment(struct db_connection *connection, const char *literal_sql,
+                          const struct staged_segment *segment, bool with_number,
+                          struct error *error)
+{
+	struct db_query *query = db_query(connection, literal_sql);
+	db_bind_integer(query, segment->account);
+	db_bind_integer(query, segment->chain);
+	if (with_number)
+		db_bind_integer(query, segment->number);
+	return db_execute(query, NULL, error);
+}
+
+static int unstage_segment(struct db_connection *connection, const struct staged_segment *segment,
+                           struct error *error)
+{
+	struct sha256 hash;
+	int result = segment->number > 1 ? read_seal_hash(connection, segment, &hash, error) : OK;
+	if (result)
+		return result;
+	struct db_query *query = db_query(
+		connection, "UPDATE chains SET sealed_sequence = $4 - 1, sealed_segment = $3 - 1,"
+					" seal_hash = $5 WHERE account = $1 AND chain = $2 AND sealed_segment = $3");
+	db_bind_integer(query, segment->account);
+	db_bind_integer(query, segment->chain);
+	db_bind_integer(query, segment->number);
+	db_bind_integer(query, segment->first_sequence);
+	if (segment->number > 1)
+		db_bind_blob(query, &hash, sizeof hash);
+	else
+		db_bind_null(query);
+	int64_t changes = 0;
+	result = db_execute(query, &changes, error);
+	if (!result && changes != 1)
+		return error_cause(error, ERR_REFUSED, "chain %lld: segment %lld is not the last",
+		                   (long long)segment->chain, (long long)segment->number);
+	if (!result)
+		result = run_of_segment(connection,
+		                        "DELETE FROM segments WHERE account = $1"
+		                        " AND chain = $2 AND number = $3",
+		                        segment, true, error);
+	if (!result)
+		result = run_of_segment(connection,
+		                        "INSERT INTO unsealed_chains (account, chain)"
+		                        " VALUES ($1, $2) ON CONFLICT DO NOTHING",
+		                        segment, false, error);
+	return result;
+}
+
+static int check_not_written(struct db_connection *connection, int64_t round, struct error *error)
+{
+	struct db_query *query = db_query(connection, "SELECT 1 FROM seal_rounds WHERE round = $1");
+	db_bind_integer(query, round);
+	bool found = db_step(query);
+	int result = db_end(query, error);
+	if (!result && found)
+		return error_cause(error, ERR_REFUSED, "round %lld is written", (long long)round);
+	return result;
+}
+
+/* Its row may be what is missing, and why it is taken back: the segments say what is staged. */
+static int delete_block(struct db_connection *connection, int64_t round, int64_t number,
+                        struct error *error)
+{
+	int result = check_not_written(connection, round, error);
+	if (result)
+		return result;
+	struct db_query *query =
+		db_query(connection, "DELETE FROM round_blocks WHERE round = $1 AND block = $2");
+	db_bind_integer(query, round);
+	db_bind_integer(query, number);
+	return db_execute(query, NULL, error);
+}
+
+int store_unstage_block(struct store *store, int64_t round, int64_t number, struct error *error)
+{
+	struct db_connection *connection;
+	struct staged_segment *segments = calloc(ROUND_BLOCK_SEGMENTS_MAX, sizeof *segments);
+	if (!segments)
+		return ERR_NO_MEMORY;
+	size_t count = 0;
+	int result = begin_write(store, &connection, error);
+	if (result) {
+		free(segments);
+		return result;
+	}
+	result = take_staged(connection, round, number + 1, round, number, error);
+	if (!result)
+		result = delete_block(connection, round, number, error);
+	if (!result)
+		result = list_block(connection, round, number, segments, &count, error);
+	for (size_t i = 0; i < count && !result; i++)
+		result = unstage_segment(connection, &segments[i], error);
+	free(segments);
+	return end_write(connection, result, error);
+}
+
+/* ---- reading ---- */
+
+/* A node of before the staged round wrote rounds and left the row as it was. */
+static int fit_to_last_round(struct staged_round *staged, int64_t last, struct error *error)
+{
+	if (staged->round > last + 1)
+		return error_cause(error, ERR_CORRUPT, "round %lld is staged, but the last one is %lld",
+		                   (long long)staged->round, (long long)last);
+	if (staged->round <= last)
+		staged->blocks = 0;
+	staged->round = last + 1;
+	staged->has_previous = last > 0;
+	return OK;
+}
+
+static int read_latest(struct db_connection *connection, struct staged_round *staged,
+                       struct error *error)
+{
+	struct db_query *query =
+		db_query(connection, "SELECT COALESCE(MAX(latest_received_at), 0) FROM round_blocks"
+	                         " WHERE round = $1 AND block < $2");
+	db_bind_integer(query, staged->round);
+	db_bind_integer(query, staged->blocks);
+	if (db_step(query))
+		staged->latest_received_at_us = db_integer(query, 0);
+	return db_end(query, error);
+}
+
+int store_get_staged_round(struct store *store, struct staged_round *ret, struct error *error)
+{
+	struct staged_round staged = {.latest_received_at_us = TIME_NONE};
+	struct db_connection *connection;
+	int64_t last;
+	int result = begin_read(store, &connection, error);
+	if (result)
+		return result;
+	result = read_last_round(connection, &last, &staged.previous_token_hash, error);
+	if (!result)
+		result = read_staged_row(connection, &staged, error);
+	if (!result)
+		result = fit_to_last_round(&staged, last, error);
+	if (!result && staged.blocks > 0)
+		result = read_latest(connection, &staged, error);
+	result = end_read(connection, result);
+	if (!result)
+		*ret = staged;
+	return result;
+}
+
+int store_read_block(struct store *store, int64_t round, int64_t number, struct arena *arena,
+                     struct slice *ret_roots, int64_t *ret_events, struct error *error)
+{
+	struct db_connection *connection;
+	int result = begin_read(store, &connection, error);
+	if (result)
+		return result;
+	struct row row = {.arena = arena,
+	                  .query = db_query(connection, "SELECT roots, events FROM round_blocks"
+	                                                " WHERE round = $1 AND block = $2")};
+	db_bind_integer(row.query, round);
+	db_bind_integer(row.query, number);
+	struct slice roots = {0};
+	int64_t events = 0;
+	bool found = db_step(row.query);
+	if (found) {
+		roots = row_bytes(&row, 0);
+		events = db_integer(row.query, 1);
+	}
+	result = end_read(connection, row_result(&row, found, error));
+	if (!result) {
+		*ret_roots = roots;
+		*ret_events = events;
+	}
+	return result;
+}
