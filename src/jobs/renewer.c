@@ -39,13 +39,19 @@ static void look(struct service *service)
 {
 	struct evidence_state state;
 	struct error error = {0};
+	int64_t due_us = TIME_NONE;
 	int result = store_look_at_evidence(service->store, &state, &error);
+	if (!result)
+		result =
+			store_evidence_due_since(service->store, clock_now_us(),
+		                             service->settings->evidence_renew_before, &due_us, &error);
 	if (result) {
 		log_warning("evidence_not_looked_at", "cause", error_reason(&error, result));
 		return;
 	}
 	atomic_store(&service->counters.evidence_waiting_since_us, or_zero(state.waiting_since_us));
 	atomic_store(&service->counters.evidence_first_end_us, or_zero(state.first_end_us));
+	atomic_store(&service->counters.evidence_due_since_us, or_zero(due_us));
 	atomic_store(&service->counters.evidence_lost, state.lost);
 }
 

@@ -192,5 +192,9 @@ struct evidence_state {
 };
 int store_look_at_evidence(struct store *store, struct evidence_state *ret, struct error *error)
 	MUST_CHECK;
+/* Since when the token is due that is due longest, by the rule of store_list_tokens_to_renew, and
+ * that nothing covers; TIME_NONE: none is. */
+int store_evidence_due_since(struct store *store, int64_t now_us, int64_t before_us,
+                             int64_t *ret_since_us, struct error *error) MUST_CHECK;
 
 #endif

@@ -211,3 +211,24 @@ int store_look_at_evidence(struct store *store, struct evidence_state *ret, stru
 		*ret = state;
 	return result;
 }
+
+int store_evidence_due_since(struct store *store, int64_t now_us, int64_t before_us,
+                             int64_t *ret_since_us, struct error *error)
+{
+	struct db_connection *connection;
+	int result = begin_read(store, &connection, error);
+	if (result)
+		return result;
+	struct db_query *query = db_query(
+		connection, "SELECT MIN(valid_until - CASE WHEN (valid_until - stamped_at) / 2 < $2"
+					" THEN (valid_until - stamped_at) / 2 ELSE $2 END) FROM tokens_at_rest"
+					" WHERE stamp IS NULL AND lost_at IS NULL AND valid_until <= $1 + $2"
+					" AND stamped_at + (valid_until - stamped_at) / 2 <= $1");
+	db_bind_integer(query, now_us);
+	db_bind_integer(query, before_us);
+	int64_t since_us = db_step(query) ? row_time(query, 0) : TIME_NONE;
+	result = end_read(connection, db_end(query, error));
+	if (!result)
+		*ret_since_us = since_us;
+	return result;
+}

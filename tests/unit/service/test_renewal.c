@@ -758,6 +758,47 @@ static void forgotten_certifications_are_queued(void **state)
 	assert_int_equal(count_of("SELECT MAX(record) FROM evidence_chains"), 1);
 }
 
+static int64_t due_since(void)
+{
+	int64_t since_us;
+	assert_int_equal(store_evidence_due_since(office.service.store, now_us,
+	                                          office.settings.evidence_renew_before, &since_us,
+	                                          &error),
+	                 OK);
+	return since_us;
+}
+
+/* What an operator is to be woken for: not that an end comes nearer, but that nobody renews. */
+static void what_is_due_and_not_renewed_is_told(void **state)
+{
+	(void)state;
+	seal_event();
+	issue(0);
+	assert_int_equal(due_since(), TIME_NONE);
+	expect_pass(1);
+	come(3.7);
+	assert_int_equal(pass(), OK);
+	assert_int_equal(due_since(), TIME_NONE);
+	come(3.8);
+	authority_down = true;
+	int64_t due_us = due_since();
+	assert_true(due_us > year_us(3.75) && due_us <= year_us(4) - 90 * US_PER_DAY);
+	come(3.85);
+	assert_int_equal(due_since(), due_us);
+	authority_down = false;
+	current = 1;
+	expect_pass(1);
+	assert_int_equal(due_since(), TIME_NONE);
+	/* One that ends soon after it was given is not due for half of its time. */
+	current = 0;
+	come(3.9);
+	issue(1);
+	expect_pass(1);
+	assert_int_equal(due_since(), TIME_NONE);
+	come(3.96);
+	assert_true(due_since() >= year_us(3.945) && due_since() <= year_us(3.955));
+}
+
 static void test_by_hash_tree(void **state)
 {
 	(void)state;
@@ -1279,6 +1320,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_list_asks_once_for_all_records, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_damaged_archive_timestamp_is_found, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(forgotten_certifications_are_queued, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(what_is_due_and_not_renewed_is_told, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_by_hash_tree, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_lost, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_second_token, set_up, tear_down),
