@@ -16,6 +16,7 @@ enum phase {
 	PHASE_SEALS,
 	PHASE_ROUNDS,
 	PHASE_OBJECTS,
+	PHASE_RENEWALS,
 	PHASE_CLOSED
 };
 
@@ -43,6 +44,8 @@ struct archive {
 	struct sha256 chain_hash; /* of the last event */
 	struct sha256 last_object;
 	size_t object_count, object_bytes;
+	int64_t last_stamp; /* the number of the last renewal */
+	size_t stamp_count;
 };
 
 /* Every public call ends here: after a failure only archive_free is left. */
@@ -323,6 +326,23 @@ int archive_add_object(struct archive *archive, const struct archive_object *obj
 	return add_line(archive, STREAM_VALIDATION, error);
 }
 
+int archive_add_renewal(struct archive *archive, const struct archive_stamp *stamp,
+                        struct error *error)
+{
+	int result = enter(archive, PHASE_RENEWALS, error);
+	if (result < 0)
+		return result;
+	if (stamp->stamp < 1 || (archive->stamp_count > 0 && stamp->stamp >= archive->last_stamp))
+		return settle(archive, error_cause(error, ERR_USAGE, "archive: renewals out of order"));
+	archive->last_stamp = stamp->stamp;
+	if (++archive->stamp_count > ARCHIVE_RENEWALS_MAX ||
+	    stamp->token.size > ARCHIVE_RENEWAL_TOKEN_MAX)
+		return settle(archive, error_cause(error, ERR_TOO_LARGE, "archive: too many renewals"));
+	buf_clear(&archive->text);
+	archive_stamp_line(stamp, &archive->text);
+	return add_line(archive, STREAM_RENEWALS, error);
+}
+
 /* The ASiCManifest, which names the manifest first, and its signature. */
 static int add_signature(struct archive *archive, const struct zip_sum *manifest_sum,
                          const struct cms_signing *signing, struct error *error)
@@ -350,9 +370,8 @@ static int add_signature(struct archive *archive, const struct zip_sum *manifest
 
 static bool stands_at_its_end(const struct archive *archive)
 {
-	return archive->manifest.facts.mode == MODE_LIVE
-	           ? archive->stream == STREAM_ROUNDS || archive->stream == STREAM_VALIDATION
-	           : archive->stream == STREAM_EVENTS;
+	return archive->manifest.facts.mode == MODE_LIVE ? archive->stream >= STREAM_ROUNDS
+	                                                 : archive->stream == STREAM_EVENTS;
 }
 
 int archive_finish(struct archive *archive, const struct cms_signing *signing,

@@ -6,7 +6,8 @@
  *   hold outside the range), archive_add_segment (ascending), archive_add_round (ascending in time:
  *   for each round of those segments once, and before it the round that preceded it, whatever
  *   chains that one covered, as far as there was one), archive_add_object (ascending by SHA-256:
- *   each that a token names, once), archive_finish.
+ *   each that a token names, once), archive_add_renewal (descending by number: each that a token or
+ *   another one names, once), archive_finish.
  * A test archive has no leaves, segments and rounds. Content parts are made before (part.h).
  * After any failure the archive can only be freed; archive_free removes an unfinished file.
  * docs/evidence-format.md describes the files. One thread at a time. */
@@ -22,9 +23,12 @@
 
 #define ARCHIVE_VERSION 2 /* of what is written; version 1 is read for ever */
 #define ARCHIVE_TOKENS_MAX 2
-#define ARCHIVE_TOKEN_OBJECTS_MAX 64 /* of each kind that a token may name */
-#define ARCHIVE_OBJECTS_MAX 4096     /* of an archive, and of at most as many bytes in all: */
+#define ARCHIVE_TOKEN_OBJECTS_MAX 64     /* of each kind that a token may name */
+#define ARCHIVE_TOKEN_REVOCATIONS_MAX 16 /* of them CRLs and OCSP answers: each is needed */
+#define ARCHIVE_OBJECTS_MAX 4096         /* of an archive, and of at most as many bytes in all: */
 #define ARCHIVE_OBJECTS_BYTES_MAX ((size_t)32 << 20)
+#define ARCHIVE_RENEWALS_MAX 65536 /* archive timestamps */
+#define ARCHIVE_RENEWAL_TOKEN_MAX 131072
 #define ARCHIVE_ENTRIES_MAX 20000u
 #define ARCHIVE_LINES_PER_FILE 100000 /* of events, leaves, seals or rounds */
 #define ARCHIVE_LINE_MAX (256 * 1024) /* bytes of one line, its end not counted */
@@ -56,6 +60,12 @@ struct archive_segment {
 	const char *round_id;
 };
 
+/* That an archive timestamp covers a token. */
+struct archive_renewal {
+	int64_t stamp; /* its number; 0: none does */
+	const struct tree_proof
+		*path; /* from the token's SHA-256 to its imprint; its leaf is ignored */
+};
 struct archive_token {
 	const char *authority;
 	enum authority_kind kind;
@@ -67,6 +77,16 @@ struct archive_token {
 	size_t certificate_count;
 	const struct sha256 *revocations; /* CRLs and OCSP answers */
 	size_t revocation_count;
+	struct archive_renewal renewal; /* nor that */
+};
+/* An archive timestamp that renewed tokens; what validates it is inside. */
+struct archive_stamp {
+	int64_t stamp; /* from 1 */
+	const char *authority;
+	enum authority_kind kind;
+	int64_t gen_time_us;
+	struct slice token; /* over a SHA-256 */
+	struct archive_renewal renewal;
 };
 enum archive_object_kind { OBJECT_CERTIFICATE, OBJECT_CRL, OBJECT_OCSP };
 struct archive_object {
@@ -101,6 +121,9 @@ int archive_add_round(struct archive *archive, const struct archive_round *round
 /* ERR_USAGE when it is out of order; ERR_TOO_LARGE. */
 int archive_add_object(struct archive *archive, const struct archive_object *object,
                        struct error *error) MUST_CHECK;
+/* ERR_USAGE when it is out of order; ERR_TOO_LARGE. */
+int archive_add_renewal(struct archive *archive, const struct archive_stamp *stamp,
+                        struct error *error) MUST_CHECK;
 /* Writes the manifest, has it signed (with a timestamp, unless in test mode), syncs and closes.
  * ERR_CORRUPT when the range was not given whole. */
 int archive_finish(struct archive *archive, const struct cms_signing *signing,

@@ -8,7 +8,8 @@
 
 const char *archive_stream_text(enum archive_stream stream)
 {
-	static const char *const texts[] = {"events", "leaves", "seals", "rounds", "validation"};
+	static const char *const texts[] = {"events", "leaves",     "seals",
+	                                    "rounds", "validation", "renewals"};
 	return texts[stream];
 }
 
@@ -45,14 +46,19 @@ void archive_leaf_line(int64_t sequence, const struct sha256 *chain_hash, struct
 	json_end_object(&writer);
 }
 
+static void json_path(struct json_writer *writer, const struct tree_proof *path)
+{
+	json_begin_array(writer, "path");
+	for (size_t i = 0; i < path->count; i++)
+		json_hash(writer, NULL, &path->siblings[i]);
+	json_end_array(writer);
+}
+
 void archive_segment_line(const struct archive_segment *segment, struct buf *out)
 {
 	struct json_writer writer = {.out = out};
 	json_begin_object(&writer, NULL);
-	json_begin_array(&writer, "path");
-	for (size_t i = 0; i < segment->path->count; i++)
-		json_hash(&writer, NULL, &segment->path->siblings[i]);
-	json_end_array(&writer);
+	json_path(&writer, segment->path);
 	json_text(&writer, "round_id", segment->round_id);
 	json_raw(&writer, "seal", slice_of(""));
 	seal_document_write(&segment->seal, out);
@@ -68,6 +74,18 @@ static void json_hashes(struct json_writer *writer, const char *name, const stru
 	json_end_array(writer);
 }
 
+static void json_renewal(struct json_writer *writer, const struct archive_renewal *renewal)
+{
+	if (renewal->stamp == 0) {
+		json_null(writer, "renewal");
+		return;
+	}
+	json_begin_object(writer, "renewal");
+	json_path(writer, renewal->path);
+	json_integer(writer, "stamp", renewal->stamp);
+	json_end_object(writer);
+}
+
 /* The members before "root", which stands between in version 1. */
 static void token_head(const struct archive_token *token, int64_t version,
                        struct json_writer *writer)
@@ -77,6 +95,8 @@ static void token_head(const struct archive_token *token, int64_t version,
 		json_hashes(writer, "certificates", token->certificates, token->certificate_count);
 	json_time(writer, "gen_time", token->gen_time_us);
 	json_text(writer, "kind", authority_kind_text(token->kind));
+	if (version > 1)
+		json_renewal(writer, &token->renewal);
 	if (token->request.size > 0)
 		json_base64(writer, "request", token->request);
 	else
@@ -128,6 +148,19 @@ void archive_object_line(const struct archive_object *object, const struct sha25
 	json_base64(&writer, "der", object->der);
 	json_text(&writer, "kind", archive_object_kinds[object->kind]);
 	json_hash(&writer, "sha256", sha256);
+	json_end_object(&writer);
+}
+
+void archive_stamp_line(const struct archive_stamp *stamp, struct buf *out)
+{
+	struct json_writer writer = {.out = out};
+	json_begin_object(&writer, NULL);
+	json_text(&writer, "authority", stamp->authority);
+	json_time(&writer, "gen_time", stamp->gen_time_us);
+	json_text(&writer, "kind", authority_kind_text(stamp->kind));
+	json_renewal(&writer, &stamp->renewal);
+	json_integer(&writer, "stamp", stamp->stamp);
+	json_base64(&writer, "token", stamp->token);
 	json_end_object(&writer);
 }
 

@@ -21,13 +21,14 @@ extern const char *const archive_object_kinds[]; /* by enum archive_object_kind 
 extern const char archive_readme[];
 extern const char archive_leeme[];
 
-/* The five kinds of streams; the files of one are "events/events-000001.ndjson.gz" and so on. */
+/* The six kinds of streams; the files of one are "events/events-000001.ndjson.gz" and so on. */
 enum archive_stream {
 	STREAM_EVENTS,
 	STREAM_LEAVES,
 	STREAM_SEALS,
 	STREAM_ROUNDS,
 	STREAM_VALIDATION, /* not in version 1 */
+	STREAM_RENEWALS,   /* neither */
 	STREAM_COUNT
 };
 const char *archive_stream_text(enum archive_stream stream);
@@ -45,6 +46,8 @@ void archive_round_line(const struct archive_round *round, int64_t version, stru
 void archive_object_line(const struct archive_object *object, const struct sha256 *sha256,
                          struct buf *out);
 
+void archive_stamp_line(const struct archive_stamp *stamp, struct buf *out);
+
 int archive_read_event(struct arena *arena, struct slice line, struct event_facts *ret_event,
                        struct error *error) MUST_CHECK;
 /* The answer to a registration, as the interface gives it: without config_hash and
@@ -61,6 +64,8 @@ int archive_read_round(struct arena *arena, struct slice line, int64_t version,
 /* The SHA-256 is what the line says. */
 int archive_read_object(struct arena *arena, struct slice line, struct archive_object *ret_object,
                         struct sha256 *ret_sha256, struct error *error) MUST_CHECK;
+int archive_read_stamp(struct arena *arena, struct slice line, struct archive_stamp *ret_stamp,
+                       struct error *error) MUST_CHECK;
 int archive_read_genesis(struct arena *arena, struct slice text, const char **ret_channel_id,
                          enum mode *ret_chain, int64_t *ret_created_at_us, struct error *error)
 	MUST_CHECK;

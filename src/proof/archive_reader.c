@@ -157,6 +157,27 @@ static const struct sha256 *take_hashes(struct json_reader *reader, const char *
 	return hashes;
 }
 
+static struct archive_renewal take_renewal(struct json_reader *reader)
+{
+	struct archive_renewal renewal = {0};
+	if (json_is_null(reader, "renewal"))
+		return renewal;
+	struct json_reader inner = json_take_object(reader, "renewal");
+	renewal.path = take_path(&inner);
+	renewal.stamp = json_take_integer(&inner, "stamp", 1);
+	reader->result = inner.result;
+	return renewal;
+}
+
+static enum authority_kind take_kind(struct json_reader *reader)
+{
+	enum authority_kind kind = AUTHORITY_DEVELOPMENT;
+	struct slice text = json_take_slice(reader, "kind");
+	if (!reader->result && !authority_kind_parse(text, &kind))
+		json_refuse(reader, "kind");
+	return kind;
+}
+
 static struct archive_token take_token(struct json_reader *reader, int64_t version)
 {
 	struct archive_token token = {0};
@@ -166,9 +187,9 @@ static struct archive_token take_token(struct json_reader *reader, int64_t versi
 	}
 	token.authority = json_take_text(reader, "authority");
 	token.gen_time_us = json_take_time(reader, "gen_time");
-	struct slice kind = json_take_slice(reader, "kind");
-	if (!reader->result && !authority_kind_parse(kind, &token.kind))
-		json_refuse(reader, "kind");
+	token.kind = take_kind(reader);
+	if (version > 1)
+		token.renewal = take_renewal(reader);
 	if (!json_is_null(reader, "request"))
 		token.request = json_take_base64(reader, "request", TIMESTAMP_REQUEST_MAX);
 	token.token = json_take_base64(reader, "token", TIMESTAMP_RESPONSE_MAX);
@@ -205,6 +226,21 @@ int archive_read_round(struct arena *arena, struct slice line, int64_t version,
 	round.round_id = json_take_text(&reader, "round_id");
 	if (!reader.result)
 		*ret_round = round;
+	return reader.result;
+}
+
+int archive_read_stamp(struct arena *arena, struct slice line, struct archive_stamp *ret_stamp,
+                       struct error *error)
+{
+	struct json_reader reader = json_reader_parse(arena, line, &line_limits, error);
+	struct archive_stamp stamp = {.authority = json_take_text(&reader, "authority")};
+	stamp.gen_time_us = json_take_time(&reader, "gen_time");
+	stamp.kind = take_kind(&reader);
+	stamp.renewal = take_renewal(&reader);
+	stamp.stamp = json_take_integer(&reader, "stamp", 1);
+	stamp.token = json_take_base64(&reader, "token", ARCHIVE_RENEWAL_TOKEN_MAX);
+	if (!reader.result)
+		*ret_stamp = stamp;
 	return reader.result;
 }
 

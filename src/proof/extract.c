@@ -15,8 +15,9 @@ struct walk {
 	const struct extraction *extraction;
 	struct error *error;
 	struct zip_reader *zip;
-	struct arena arena;      /* of the manifest */
-	struct arena line_arena; /* of one line */
+	struct arena arena;       /* of the manifest */
+	struct arena line_arena;  /* of one line */
+	struct arena stamp_arena; /* of one that the round needs */
 	struct archive_manifest manifest;
 	int64_t sequence; /* of the event */
 	struct line_stream *streams[STREAM_COUNT];
@@ -200,20 +201,117 @@ static int find_round(struct walk *walk, const char *round_id, struct archive_ro
 	}
 }
 
-/* ---- all of it ---- */
+/* ---- its renewals ---- */
 
+/* One of its lines; they are few, and a token's renewal may stand anywhere. */
+static int find_stamp(struct walk *walk, int64_t number, struct archive_stamp *ret_stamp)
+{
+	line_stream_free(walk->streams[STREAM_RENEWALS]);
+	walk->streams[STREAM_RENEWALS] = NULL;
+	int result =
+		line_stream_open(walk->zip, STREAM_RENEWALS, &walk->streams[STREAM_RENEWALS], walk->error);
+	for (ret_stamp->stamp = 0; !result && ret_stamp->stamp != number;) {
+		struct slice line;
+		result = next_line(walk, STREAM_RENEWALS, &line);
+		arena_reset(&walk->stamp_arena);
+		if (!result)
+			result = archive_read_stamp(&walk->stamp_arena, line, ret_stamp, walk->error);
+	}
+	return result;
+}
+
+static int append_renewal(struct walk *walk, struct evidence_record *record,
+                          const struct archive_renewal *renewal, struct archive_stamp *ret_stamp)
+{
+	struct evidence_path path = {.count = renewal->path->count};
+	struct error cause = {0};
+	for (size_t i = 0; i < path.count; i++)
+		path.siblings[i] = digest_of_sha256(&renewal->path->siblings[i]);
+	int result = find_stamp(walk, renewal->stamp, ret_stamp);
+	if (!result)
+		result = evidence_record_next_leaf(record, NULL, &path.leaf);
+	if (!result)
+		result = evidence_record_renew(record, NULL, &path, ret_stamp->token, &cause);
+	return result == ERR_INVALID_EVIDENCE && cause.cause[0] ? invalid(walk, cause.cause) : result;
+}
+
+/* The certificates that a token names and that stand in the archive. */
+static int read_beside(struct walk *walk, const struct archive_token *token, struct buf *out)
+{
+	size_t left = token->certificate_count;
+	line_stream_free(walk->streams[STREAM_VALIDATION]);
+	walk->streams[STREAM_VALIDATION] = NULL;
+	int result = line_stream_open(walk->zip, STREAM_VALIDATION, &walk->streams[STREAM_VALIDATION],
+	                              walk->error);
+	while (!result && left > 0) {
+		struct slice line;
+		struct archive_object object;
+		struct sha256 sha256;
+		result = next_line(walk, STREAM_VALIDATION, &line);
+		arena_reset(&walk->stamp_arena);
+		if (!result)
+			result = archive_read_object(&walk->stamp_arena, line, &object, &sha256, walk->error);
+		if (!result &&
+		    sha256_equal(&sha256, &token->certificates[token->certificate_count - left])) {
+			buf_add_slice(out, object.der);
+			left--;
+		}
+	}
+	return result ? result : buf_check(out);
+}
+
+/* By one of the round's tokens, with all that renewed it. *ret_until_us (may be NULL): how long it
+ * is good. */
 static int make_record(struct walk *walk, const struct tree_proof *proof,
-                       const struct archive_round *round, struct buf *out)
+                       const struct archive_token *token, struct evidence_record **ret_record,
+                       int64_t *ret_until_us)
 {
 	EVIDENCE_RECORD_AUTO struct evidence_record *record = NULL;
+	BUF_AUTO struct buf beside;
 	struct error cause = {0};
+	int64_t gen_time_us;
+	buf_init(&beside, TIMESTAMP_PATH_MAX);
+	int result = evidence_record_create(proof, token->token, &record, &cause);
+	if (result == ERR_INVALID_EVIDENCE)
+		return invalid(walk, cause.cause);
+	struct archive_stamp stamp = {.renewal = token->renewal, .token = token->token};
+	if (!result && ret_until_us && stamp.renewal.stamp == 0)
+		result = read_beside(walk, token, &beside);
+	while (!result && stamp.renewal.stamp > 0) {
+		/* Its path has to outlast the lines to come. */
+		struct tree_proof path = *stamp.renewal.path;
+		struct archive_renewal renewal = {stamp.renewal.stamp, &path};
+		result = append_renewal(walk, record, &renewal, &stamp);
+	}
+	if (!result && ret_until_us)
+		result = timestamp_valid_until(stamp.token, buf_slice(&beside), &gen_time_us, ret_until_us,
+		                               walk->error);
+	if (result)
+		return result;
+	*ret_record = record;
+	record = NULL;
+	return OK;
+}
+
+/* ---- all of it ---- */
+
+/* Where the first token proves nothing any more, the second one may. */
+static int make_best_record(struct walk *walk, const struct tree_proof *proof,
+                            const struct archive_round *round, struct buf *out)
+{
+	EVIDENCE_RECORD_AUTO struct evidence_record *first = NULL;
+	EVIDENCE_RECORD_AUTO struct evidence_record *second = NULL;
+	int64_t until_us = 0, second_until_us = 0;
 	struct sha256 root = tree_proof_root(proof);
 	if (!sha256_equal(&root, &round->root))
 		return invalid(walk, "the event's segment does not lead to the root of its round");
-	int result = evidence_record_create(proof, round->tokens[0].token, &record, &cause);
-	if (result == ERR_INVALID_EVIDENCE)
-		return invalid(walk, cause.cause);
-	return result ? result : evidence_record_write(record, out);
+	bool alone = round->token_count == 1;
+	int result = make_record(walk, proof, &round->tokens[0], &first, alone ? NULL : &until_us);
+	if (!result && !alone && until_us < clock_now_us())
+		result = make_record(walk, proof, &round->tokens[1], &second, &second_until_us);
+	if (result)
+		return result;
+	return evidence_record_write(second && second_until_us > until_us ? second : first, out);
 }
 
 static struct slice keep(struct arena *arena, struct slice bytes, int *result)
@@ -246,7 +344,7 @@ static int follow(struct walk *walk, struct arena *arena, struct extracted *extr
 	buf_init(&der, EVIDENCE_RECORD_MAX);
 	result = find_round(walk, round_id, &round);
 	if (!result)
-		result = make_record(walk, &proof, &round, &der);
+		result = make_best_record(walk, &proof, &round, &der);
 	extracted->event = keep(arena, buf_slice(&walk->event), &result);
 	extracted->record = keep(arena, buf_slice(&der), &result);
 	if (result)
@@ -277,6 +375,7 @@ int extract_record(const struct extraction *extraction, struct arena *arena,
 	struct extracted extracted = {0};
 	arena_init(&walk.arena, MANIFEST_ARENA_MAX);
 	arena_init(&walk.line_arena, LINE_ARENA_MAX);
+	arena_init(&walk.stamp_arena, LINE_ARENA_MAX);
 	buf_init(&walk.line, ARCHIVE_LINE_MAX + 1);
 	buf_init(&walk.event, ARCHIVE_LINE_MAX + 1);
 	walk.leaves = calloc(SEGMENT_LEAVES_MAX, sizeof *walk.leaves);
@@ -296,5 +395,6 @@ int extract_record(const struct extraction *extraction, struct arena *arena,
 	buf_free(&walk.event);
 	arena_free(&walk.arena);
 	arena_free(&walk.line_arena);
+	arena_free(&walk.stamp_arena);
 	return result;
 }

@@ -96,6 +96,7 @@ struct verify_record {
 struct verify_counts {
 	uint64_t events, segments, timestamps, files, parts, reports;
 	uint64_t records;  /* evidence records */
+	uint64_t renewals; /* archive timestamps in archives */
 	uint64_t receipts; /* compared with the event that they are of */
 };
 

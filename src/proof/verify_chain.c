@@ -89,6 +89,7 @@ static void tell_times(struct chain *chain)
 		           "not known to be synchronized: received_at rests on it",
 		           chain->unsynchronized_segments, chain->segments);
 	chain_tell_pairs(chain);
+	chain_tell_ended(chain);
 	if (!delay->sequence)
 		return;
 	int64_t delay_us = delay->gen_time_us - delay->received_at_us;
@@ -139,8 +140,10 @@ static int walk(struct chain *chain)
 		result = chain_finish_parts(chain);
 	if (!result)
 		result = check_ends(chain);
-	if (!result && chain->run->result->wrong == chain->wrong_before)
+	if (!result && chain->run->result->wrong == chain->wrong_before) {
 		chain_check_objects(chain);
+		chain_check_renewals(chain);
+	}
 	if (!result) {
 		check_totals(chain);
 		tell_times(chain);
@@ -173,11 +176,14 @@ int verify_chain(const struct chain_input *facts)
 	if (!result)
 		result = chain_take_objects(&chain);
 	if (!result)
+		result = chain_take_renewals(&chain);
+	if (!result)
 		result = walk(&chain);
 	for (int i = 0; i < STREAM_COUNT; i++)
 		line_stream_free(chain.streams[i]);
 	chain_close_part(&chain);
 	chain_free_objects(&chain);
+	free(chain.stamps);
 	free(chain.leaves);
 	free(chain.config_used);
 	buf_free(&chain.scratch);

@@ -17,7 +17,8 @@ struct round_state {
 	struct sha256 root;
 	struct sha256 token_hash;
 	int64_t gen_time_us;
-	bool revoked; /* all its timestamps */
+	bool revoked;     /* all its timestamps */
+	int64_t until_us; /* how long one of them proves it: the end of what vouches for it last */
 };
 
 /* What two timestamps over one round say of each other, over all such rounds. */
@@ -36,6 +37,15 @@ struct object_state {
 	enum archive_object_kind kind;
 	struct slice der;
 	bool is_named; /* by a token */
+};
+
+/* An archive timestamp that renewed others. */
+struct stamp_state {
+	int64_t number;
+	struct sha256 imprint;
+	int64_t gen_time_us;
+	int64_t until_us; /* the end of the last certificate that its own renewals lead to */
+	bool is_named;    /* by a token */
 };
 
 /* A path with what tokens name for it: up to which time it is known to be good. */
@@ -81,6 +91,10 @@ struct chain {
 	size_t object_count, object_bytes;
 	struct arena object_arena;
 	struct judged_path judged[CHAIN_JUDGED_MAX];
+
+	struct stamp_state *stamps; /* from the newest to the oldest */
+	size_t stamp_count, stamp_room;
+	uint64_t ended_segments; /* whose round was proven no longer when the archive was signed */
 
 	size_t part; /* the content part that holds the next content event */
 	struct zip_reader *part_zip;
@@ -128,6 +142,21 @@ void chain_free_objects(struct chain *chain);
 const struct object_state *chain_find_object(const struct chain *chain,
                                              const struct sha256 *sha256);
 
+/* ---- verify_renewals.c ---- */
+/* Reads and verifies all archive timestamps, before the rounds; what is wrong is recorded. */
+int chain_take_renewals(struct chain *chain) MUST_CHECK;
+/* NULL: it is not there. */
+const struct stamp_state *chain_find_stamp(struct chain *chain, int64_t number);
+/* The archive timestamp that covers a token; NULL: none is said to. ERR_INVALID_EVIDENCE. */
+int chain_follow_renewal(struct chain *chain, const struct archive_renewal *renewal,
+                         struct slice token, const struct stamp_state **ret_stamp,
+                         struct error *error) MUST_CHECK;
+/* As of when a token's certificates have to be good, beside its own time; TIME_NONE. */
+int64_t chain_judged_as_of(int64_t gen_time_us, const struct stamp_state *stamp);
+/* After all rounds: each of them was named. */
+void chain_check_renewals(struct chain *chain);
+void chain_tell_ended(struct chain *chain);
+
 /* ---- verify_revocations.c ---- */
 #define VERIFY_REVOKED_SIZE 320
 /* Judges the certificates of a token whose names chain_find_path has found, with their path's
@@ -135,6 +164,8 @@ const struct object_state *chain_find_object(const struct chain *chain,
 int chain_judge_revocations(struct chain *chain, const struct archive_token *token,
                             struct slice known, struct token_verdict *ret_verdict,
                             struct error *error) MUST_CHECK;
+/* What was revoked later than a token was renewed, by `stamp` (NULL: it was not), leaves it. */
+void chain_leave_past(const struct stamp_state *stamp, struct token_verdict *verdict);
 /* Warns of those of a round that were revoked; whether all of them were. */
 bool chain_tell_revoked(struct chain *chain, const struct token_verdict *verdicts, size_t count);
 

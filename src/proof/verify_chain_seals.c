@@ -9,14 +9,19 @@ static int check_token(struct chain *chain, const struct sha256 *root,
                        const struct archive_token *token, struct timestamp_facts *ret_facts,
                        struct token_verdict *ret_verdict, struct error *error)
 {
+	const struct stamp_state *stamp;
+	struct digest imprint = digest_of_sha256(root);
 	BUF_AUTO struct buf known, complete;
 	buf_init(&known, TIMESTAMP_PATH_MAX);
 	buf_init(&complete, CMS_PATH_SIZE_MAX);
 	int result = chain_find_path(chain, token, &known, error);
 	struct timestamp_path path = {.known = buf_slice(&known), .complete = &complete};
 	if (!result)
-		result = timestamp_verify_token_along(token->token, root, chain->run->roots.timestamps,
-		                                      &path, ret_facts, error);
+		result = chain_follow_renewal(chain, &token->renewal, token->token, &stamp, error);
+	if (!result)
+		result = timestamp_verify_token_at(token->token, &imprint, chain->run->roots.timestamps,
+		                                   &path, chain_judged_as_of(token->gen_time_us, stamp),
+		                                   ret_facts, error);
 	if (!result)
 		result = verify_note_timestamp(chain->run, ret_facts, buf_slice(&complete));
 	if (!result)
@@ -28,6 +33,12 @@ static int check_token(struct chain *chain, const struct sha256 *root,
 	if (ret_facts->gen_time_us != token->gen_time_us)
 		return error_cause(error, ERR_INVALID_EVIDENCE,
 		                   "member 'gen_time' is not the time in the token");
+	if (stamp && stamp->gen_time_us < token->gen_time_us)
+		return error_cause(error, ERR_INVALID_EVIDENCE, "what is said to cover its token is older");
+	chain_leave_past(stamp, ret_verdict);
+	int64_t until_us = stamp ? stamp->until_us : ret_facts->authority.not_after_us;
+	if (chain->round.until_us < until_us)
+		chain->round.until_us = until_us;
 	return 0;
 }
 
@@ -139,7 +150,7 @@ static int take_round(struct chain *chain)
 	if (result <= 0)
 		return result;
 	chain->previous_round = chain->round;
-	chain->round = (struct round_state){.present = true};
+	chain->round = (struct round_state){.present = true, .until_us = TIME_NONE};
 	struct error error = {0};
 	result = read_round(chain, line, &error);
 	if (result < 0)
@@ -193,6 +204,8 @@ static void check_round(struct chain *chain, const struct archive_segment *segme
 	if (!sha256_equal(&root, &chain->round.root))
 		chain_wrong_at(chain, STREAM_SEALS, "path",
 		               "the segment's events and seal do not lead to the round's root");
+	chain->ended_segments += chain->round.until_us != TIME_NONE &&
+	                         chain->round.until_us < chain->facts->input->signed_at_us;
 	if (chain->round.revoked)
 		chain_wrong_at(chain, STREAM_SEALS, "round_id",
 		               "all authorities that gave its round a time were revoked");

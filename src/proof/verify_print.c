@@ -153,6 +153,7 @@ static void print_json(const struct verify_result *result, FILE *out)
 	json_integer(&writer, "files", (int64_t)counts->files);
 	json_integer(&writer, "parts", (int64_t)counts->parts);
 	json_integer(&writer, "receipts", (int64_t)counts->receipts);
+	json_integer(&writer, "renewals", (int64_t)counts->renewals);
 	json_integer(&writer, "reports", (int64_t)counts->reports);
 	json_integer(&writer, "segments", (int64_t)counts->segments);
 	json_integer(&writer, "timestamps", (int64_t)counts->timestamps);
@@ -270,6 +271,9 @@ static void print_text(const struct verify_result *result, FILE *out)
 	if (counts->receipts > 0)
 		fprintf(out, "receipts compared with the events that they are of: %" PRIu64 "\n",
 		        counts->receipts);
+	if (counts->renewals > 0)
+		fprintf(out, "archive timestamps checked that renewed those of rounds: %" PRIu64 "\n",
+		        counts->renewals);
 	if (counts->records > 0)
 		fprintf(out, "evidence records checked: %" PRIu64 "\n", counts->records);
 	fprintf(out,

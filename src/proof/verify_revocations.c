@@ -53,6 +53,10 @@ int chain_judge_revocations(struct chain *chain, const struct archive_token *tok
 	*ret_verdict = (struct token_verdict){.standing = TOKEN_LEFT_OPEN};
 	if (token->revocation_count == 0)
 		return 0;
+	if (token->revocation_count > ARCHIVE_TOKEN_REVOCATIONS_MAX)
+		return error_cause(error, ERR_INVALID_EVIDENCE,
+		                   "member 'revocations' names more than %d objects",
+		                   ARCHIVE_TOKEN_REVOCATIONS_MAX);
 	int result = timestamp_path_known(token->token, known, &path, error);
 	if (result)
 		return result;
@@ -66,6 +70,12 @@ int chain_judge_revocations(struct chain *chain, const struct archive_token *tok
 	if (!result && ret_verdict->standing == TOKEN_GOOD)
 		*judged = (struct judged_path){name, ret_verdict->same_until_us};
 	return result;
+}
+
+void chain_leave_past(const struct stamp_state *stamp, struct token_verdict *verdict)
+{
+	if (stamp && verdict->standing == TOKEN_REVOKED && verdict->revoked_us > stamp->gen_time_us)
+		verdict->standing = TOKEN_LEFT_OPEN;
 }
 
 static void explain(const struct token_verdict *verdict, char text[VERIFY_REVOKED_SIZE])

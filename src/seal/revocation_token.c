@@ -121,6 +121,11 @@ static void fill(const struct judged *judged, struct token_verdict *verdict)
 	};
 	if (!lack)
 		return;
+	for (size_t i = 0; i < judged->count; i++)
+		if (judged->verdicts[i].outcome == REVOCATION_REVOKED &&
+		    judged->verdicts[i].revoked_us < lack->revoked_us)
+			lack = &judged->verdicts[i];
+	verdict->revoked_us = lack->revoked_us;
 	verdict->certificate = lack->certificate;
 	memcpy(verdict->cause, lack->cause, sizeof verdict->cause);
 }

@@ -15,7 +15,7 @@ struct token_verdict {
 	enum token_standing standing;
 	struct certificate_facts certificate; /* which is lacking or revoked; unless TOKEN_GOOD */
 	enum revocation_outcome outcome;      /* of it */
-	int64_t revoked_us;                   /* TOKEN_REVOKED */
+	int64_t revoked_us;                   /* TOKEN_REVOKED: of the first that was */
 	char cause[REVOCATION_CAUSE_SIZE];
 	/* TOKEN_GOOD: for every time up to this one the answer is the same; TIME_NONE: not known. */
 	int64_t same_until_us;

@@ -91,6 +91,29 @@ int evidence_chain_follow(struct store *store, struct evidence_record *record,
 	}
 }
 
+int evidence_chain_next(struct store *store, enum token_source source, int64_t number,
+                        struct slice token, int64_t *ret_stamp, struct evidence_path *ret_path,
+                        struct error *error)
+{
+	ARENA_AUTO struct arena arena;
+	arena_init(&arena, STEP_MEMORY_MAX);
+	struct token_at_rest at_rest;
+	struct archive_timestamp stamp;
+	int64_t next = 0, place = 0;
+	*ret_stamp = 0;
+	int result = store_find_token_at_rest(store, source, number, &at_rest, &next, &place, error);
+	if (result || next == 0)
+		return result == ERR_NOT_FOUND ? OK : result;
+	result = store_get_archive_timestamp(store, next, &arena, &stamp, error);
+	if (result)
+		return result;
+	*ret_path = (struct evidence_path){.leaf = digest_by(stamp.algorithm, token.data, token.size)};
+	result = find_path(store, &stamp, place, &arena, ret_path, error);
+	if (!result)
+		*ret_stamp = next;
+	return result;
+}
+
 int64_t evidence_renew_at_us(const struct settings *settings, const struct token_at_rest *token)
 {
 	int64_t before_us = (token->valid_until_us - token->stamped_at_us) / 2;

@@ -16,6 +16,12 @@ int evidence_chain_follow(struct store *store, struct evidence_record *record,
                           enum token_source source, int64_t number, int64_t last,
                           struct token_at_rest *ret_newest, struct error *error) MUST_CHECK;
 
+/* The archive timestamp that covers a token at rest, and the way to it from the token's digest;
+ * *ret_stamp 0: none does. */
+int evidence_chain_next(struct store *store, enum token_source source, int64_t number,
+                        struct slice token, int64_t *ret_stamp, struct evidence_path *ret_path,
+                        struct error *error) MUST_CHECK;
+
 /* The record of a certification's documents, as it stands now. ERR_NOT_FOUND: there is none yet. */
 struct certification_record {
 	struct evidence_record *record;

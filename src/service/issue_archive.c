@@ -6,6 +6,7 @@
 #include "service/issue_work.h"
 #include "service/stored_segment.h"
 #include "service/token_needs.h"
+#include "service/token_renewals.h"
 
 #define STEP_MEMORY_MAX ((size_t)4 << 20)
 #define ROUND_ID_SIZE 32
@@ -19,6 +20,7 @@ struct archive_work {
 	int64_t *seal_rounds;                /* of issue->seals */
 	int64_t last_round;                  /* written */
 	struct token_needs needs;
+	struct token_renewals renewals;
 	struct error *error;
 };
 
@@ -265,6 +267,18 @@ static int add_second(struct archive_work *work, int64_t number, bool covers, st
 	return covers ? note_authority(work->issue, token.authority, kind) : OK;
 }
 
+/* What it needs beside it, and what renewed it. */
+static int complete_token(struct archive_work *work, int64_t round, size_t place,
+                          struct arena *arena, struct archive_token *token)
+{
+	struct store *store = work->issue->service->store;
+	int result = token_needs_add(&work->needs, store, arena, token, work->error);
+	return result
+	           ? result
+	           : token_renewals_add(&work->renewals, store, place == 0 ? TOKEN_ROUND : TOKEN_SECOND,
+	                                round, token->token, arena, &token->renewal, work->error);
+}
+
 static int add_round(struct archive_work *work, int64_t number, bool covers, struct arena *arena)
 {
 	struct round_record round;
@@ -289,8 +303,7 @@ static int add_round(struct archive_work *work, int64_t number, bool covers, str
 	};
 	result = add_second(work, number, covers, arena, &given);
 	for (size_t i = 0; i < given.token_count && !result; i++)
-		result = token_needs_add(&work->needs, work->issue->service->store, arena, &given.tokens[i],
-		                         work->error);
+		result = complete_token(work, number, i, arena, &given.tokens[i]);
 	if (!result)
 		result = archive_add_round(work->archive, &given, work->error);
 	work->last_round = number;
@@ -347,7 +360,11 @@ static int fill(struct archive_work *work)
 		result = add_segments(work);
 	if (!result)
 		result = add_rounds(work);
-	return result ? result : token_needs_write(&work->needs, work->archive, work->error);
+	if (!result)
+		result = token_needs_write(&work->needs, work->archive, work->error);
+	return result ? result
+	              : token_renewals_write(&work->renewals, issue->service->store, work->archive,
+	                                     work->error);
 }
 
 static int allocate(struct archive_work *work)
@@ -420,5 +437,6 @@ int issue_archive(struct issue_work *issue, struct error *error)
 		result = finish(&work);
 	archive_free(work.archive);
 	token_needs_free(&work.needs);
+	token_renewals_free(&work.renewals);
 	return result;
 }

@@ -84,7 +84,7 @@ static int add_revocations(struct token_needs *needs, struct arena *arena,
 	if (!result)
 		result = token_revocations_find(&needs->revocations, buf_slice(&path), token->gen_time_us,
 		                                &set, error);
-	if (result || set->count == 0)
+	if (result || set->count == 0 || set->count > ARCHIVE_TOKEN_REVOCATIONS_MAX)
 		return result;
 	struct sha256 *names = arena_alloc(arena, set->count * sizeof *names);
 	if (!names)

@@ -155,7 +155,7 @@ def check_manifest(entries):
             where, "files")
     expected = ["README.txt", "LEEME.txt", "genesis.json"]
     expected += [f"config/config-{c['version']:06}.json" for c in manifest["config_versions"]]
-    for stream in ("events", "leaves", "seals", "rounds", "validation"):
+    for stream in ("events", "leaves", "seals", "rounds", "validation", "renewals"):
         number = 1
         while (name := f"{stream}/{stream}-{number:06}.ndjson.gz") in entries:
             expected.append(name)
@@ -242,41 +242,86 @@ def certificates_of(given, objects, where):
     return "".join(pem(objects[name][1]) for name in given.get("certificates", []))
 
 
-def check_token(round_, given, objects, trust):
-    require(TIME.fullmatch(given["gen_time"]), round_["round_id"], "gen_time of a token")
-    require(given["kind"] in ("qualified", "non_qualified", "development"), "rounds", "kind")
+def check_token(given, digest, between, trust, times, where):
+    """A token over that digest, as of its own time and others. Answers its bytes and its own time."""
+    require(TIME.fullmatch(given["gen_time"]), where, "gen_time of a token")
+    require(given["kind"] in ("qualified", "non_qualified", "development"), where, "kind")
     token = base64.b64decode(given["token"], validate=True)
-    between = certificates_of(given, objects, round_["round_id"])
     with tempfile.NamedTemporaryFile() as file, tempfile.NamedTemporaryFile("w") as path:
         file.write(token)
         file.flush()
         path.write(between)
         path.flush()
-        if trust:
-            good, text = openssl("ts", "-verify", "-token_in", "-in", file.name, "-digest",
-                                 round_["root"], "-CAfile", trust,
+        _, text = openssl("ts", "-reply", "-token_in", "-in", file.name, "-text")
+        imprint = "".join(re.findall(r"^    [0-9a-f]{4} - ((?:[0-9a-f]{2}[ -]){16})", text, re.M))
+        imprint = re.sub("[ -]", "", imprint)
+        require(digest in (None, imprint), where, "imprint")
+        stamp = re.search(r"Time stamp: (\w+ +\d+ [\d:]+)(\.\d+)? (\d+) GMT", text)
+        time = datetime.datetime.strptime(f"{stamp[1]} {stamp[3]}", "%b %d %H:%M:%S %Y")
+        time += datetime.timedelta(seconds=float(stamp[2] or 0))
+        require(abs(time - time_of(given["gen_time"])) < datetime.timedelta(microseconds=2),
+                where, "gen_time")
+        for judged in [time, *times] if trust else []:
+            at = int(judged.replace(tzinfo=datetime.timezone.utc).timestamp())
+            good, text = openssl("ts", "-verify", "-token_in", "-in", file.name, "-digest", imprint,
+                                 "-CAfile", trust, "-attime", str(at),
                                  *(["-untrusted", path.name] if between else []))
-        else:
+            require(good, where, text)
+        if not trust:
             good, text = openssl("cms", "-verify", "-noverify", "-inform", "DER", "-in", file.name,
                                  "-out", "/dev/null")
-        require(good, round_["round_id"], text)
-        _, text = openssl("ts", "-reply", "-token_in", "-in", file.name, "-text")
-    imprint = "".join(re.findall(r"^    [0-9a-f]{4} - ((?:[0-9a-f]{2}[ -]){16})", text, re.M))
-    require(re.sub("[ -]", "", imprint) == round_["root"], round_["round_id"], "imprint")
-    stamp = re.search(r"Time stamp: (\w+ +\d+ [\d:]+)(\.\d+)? (\d+) GMT", text)
-    time = datetime.datetime.strptime(f"{stamp[1]} {stamp[3]}", "%b %d %H:%M:%S %Y")
-    time += datetime.timedelta(seconds=float(stamp[2] or 0))
-    require(abs(time - time_of(given["gen_time"])) < datetime.timedelta(microseconds=2),
-            round_["round_id"], "gen_time")
+            require(good, where, text)
+    return token, time, imprint
+
+
+def covering(given, stamps, where):
+    """Section 4.9: the archive timestamp that covers a token, or None."""
+    renewal = given.get("renewal")
+    if renewal is None:
+        return None
+    require(set(renewal) == {"path", "stamp"} and renewal["stamp"] in stamps
+            and len(renewal["path"]) <= 40, where, "renewal")
+    stamp = stamps[renewal["stamp"]]
+    top = sha256(base64.b64decode(given["token"], validate=True))
+    for sibling in renewal["path"]:
+        top = node(top, sibling)
+    require(top == stamp["imprint"], where, "is not covered by its renewal")
+    require(time_of(given["gen_time"]) <= stamp["time"], where, "renewed before its time")
+    stamp["named"] = True
+    return stamp
+
+
+def check_renewals(entries, trust):
+    """Section 4.9: the archive timestamps by their numbers."""
+    stamps, before = {}, None
+    for line in lines_of(entries, "renewals"):
+        given = document(line, "authority gen_time kind renewal stamp token", "renewals")
+        where = f"archive timestamp {given['stamp']}"
+        require(type(given["stamp"]) is int and 0 < given["stamp"] < (before or 2**53), where, "order")
+        before = given["stamp"]
+        later = covering(given, stamps, where)
+        _, time, imprint = check_token(given, None, "", trust, [later["time"]] if later else [], where)
+        stamps[before] = {"time": time, "imprint": imprint, "named": False}
+    return stamps
+
+
+def check_round_token(round_, given, objects, stamps, trust):
+    """Answers the SHA-256 of the token, and whether its certificates were revoked."""
+    where = round_["round_id"]
+    between = certificates_of(given, objects, where)
+    renewal = covering(given, stamps, where)
+    token, time, _ = check_token(given, round_["root"], between, trust,
+                                 [renewal["time"]] if renewal else [], where)
     names = given.get("revocations", [])
-    standing, bare = check_revocation.judge(token, between, [objects[name] for name in names], time) \
-        if names else ("open", True)
-    require(bare, round_["round_id"], "superfluous revocation data")
+    require(len(names) <= 16, where, "revocations")
+    standing, bare = check_revocation.judge(token, between, [objects[name] for name in names], time,
+                                            renewal and renewal["time"]) if names else ("open", True)
+    require(bare, where, "superfluous revocation data")
     return sha256(token), standing
 
 
 TOKEN = "authority gen_time kind request token"
-TOKEN_2 = f"{TOKEN} certificates revocations"
+TOKEN_2 = f"{TOKEN} certificates renewal revocations"
 
 
 def read_round(line, version):
@@ -297,10 +342,12 @@ def check_rounds(entries, version, trust):
     """Answers rounds by id, each with the round before and its token's hash."""
     rounds, before, named = {}, None, set()
     objects = check_objects(entries) if version > 1 else {}
+    stamps = check_renewals(entries, trust) if version > 1 else {}
     for line in lines_of(entries, "rounds"):
         round_ = read_round(line, version)
         require(round_["round_id"] not in rounds, "rounds", "repeated")
-        checked = [check_token(round_, token, objects, trust) for token in round_["tokens"]]
+        checked = [check_round_token(round_, token, objects, stamps, trust)
+                   for token in round_["tokens"]]
         round_["hash"] = checked[0][0]
         round_["revoked"] = all(standing == "revoked" for _, standing in checked)
         for token in round_["tokens"]:
@@ -311,6 +358,7 @@ def check_rounds(entries, version, trust):
                     round_["round_id"], "before the round before")
         rounds[round_["round_id"]] = before = round_
     require(named == set(objects), "validation", "an object that no token names")
+    require(all(stamp["named"] for stamp in stamps.values()), "renewals", "one that nothing names")
     return rounds
 
 

@@ -118,11 +118,12 @@ def by_answer(der, certificate, issuer):
 # ---- judging ----
 
 def standing_by(said, certificate, moment):
+    """With the time of a revocation."""
     begun, until, revoked, reason = said[:4]
     if revoked and (revoked <= moment or reason not in LEAVES_THE_PAST):
-        return "revoked"
+        return ("revoked", revoked)
     in_time = begun >= moment or (until and until >= moment)
-    return "good" if in_time and begun <= facts_of(certificate)["notAfter"] else "open"
+    return ("good" if in_time and begun <= facts_of(certificate)["notAfter"] else "open", NEVER)
 
 
 def standing(certificate, issuer, objects, moment, lists_alone=False):
@@ -134,24 +135,34 @@ def standing(certificate, issuer, objects, moment, lists_alone=False):
             said = by_list(der, certificate, issuer)
         elif not lists_alone:
             said = by_answer(der, certificate, issuer)
-            if said and said[4] and standing(said[4], issuer, objects, moment, True) != "good":
+            if said and said[4] and standing(said[4], issuer, objects, moment, True)[0] != "good":
                 said = None
         if said:
             found.add(standing_by(said, certificate, moment))
-    return next((each for each in ("revoked", "good") if each in found), "open")
+    return next((each for word in ("revoked", "good") for each in sorted(found) if each[0] == word),
+                ("open", NEVER))
 
 
 def standings(path, objects, moment):
     """Of each certificate of a path below the root."""
     ends = issued(path[-1], path[-1])
-    return [standing(certificate, path[at + 1], objects, moment) if at + 1 < len(path) else "open"
+    return [standing(certificate, path[at + 1], objects, moment) if at + 1 < len(path)
+            else ("open", NEVER)
             for at, certificate in enumerate(path) if not (ends and at + 1 == len(path))]
 
 
-def judge(token, others, objects, moment):
-    """"revoked", "good" or "open" for a token, and whether nothing of the objects is superfluous."""
+def judge(token, others, objects, moment, renewed):
+    """"revoked", "good" or "open" for a token, which something covers since `renewed` (None: nothing);
+    and whether nothing of the objects is superfluous."""
     path = path_of(token, others)
     found = standings(path, objects, moment)
-    needed = all(standings(path, objects[:at] + objects[at + 1:], moment) != found
+
+    def words(standings_):
+        return [word for word, _ in standings_]
+
+    needed = all(words(standings(path, objects[:at] + objects[at + 1:], moment)) != words(found)
                  for at in range(len(objects)))
-    return ("revoked" if "revoked" in found else "open" if "open" in found else "good"), needed
+    revoked = [when for word, when in found if word == "revoked"]
+    if revoked:
+        return ("open" if renewed and min(revoked) > renewed else "revoked"), needed
+    return ("open" if "open" in words(found) else "good"), needed

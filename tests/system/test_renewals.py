@@ -6,6 +6,8 @@ import json
 import os
 import shutil
 import signal
+import subprocess
+import sys
 import threading
 import time
 
@@ -16,6 +18,7 @@ import check_record
 import evidence
 import pki
 import timestamp_authority
+from program import ROOT
 
 PATIENCE = 300
 
@@ -237,6 +240,20 @@ def event_files(client, event_id, directory):
     return record, data
 
 
+def judged_whole(archive, trust):
+    """What `constancia verify` tells of an archive, which the second verifier finds valid, too."""
+    second = subprocess.run([sys.executable, "-B", str(ROOT / "tests/support/check_archive.py"),
+                             "--trust", str(trust), str(archive)], capture_output=True, text=True,
+                            check=False)
+    assert second.returncode == 0, second.stderr
+    return verify(archive, trust=trust)
+
+
+def ended(result):
+    return [each["what"] for each in result["warnings"] if "had ended before the archive was signed"
+            in each["what"]]
+
+
 def chains_of(record):
     return [len(chain) for chain in check_record.Record(record).chains]
 
@@ -281,6 +298,19 @@ def test_over_three_generations(mortal, start, tmp_path):
     verify(ers, data, trust=trust)
     check_record.Record(ers.read_bytes()).verify(data.read_bytes(), trust)
     assert service.metric("evidence_lost") == 0
+    # An archive that is issued only now proves what is older than both certificates.
+    late, *_ = save(channel.live, channel.live.certified(seq_from=1, seq_to=1), tmp_path / "late")
+    result = judged_whole(late, trust)
+    assert result["checked"]["renewals"] == 2 and not ended(result), result
+    taken, taken_data = tmp_path / "taken.ers", tmp_path / "taken.json"
+    done = run("proof", event["event_id"], late, "-o", taken, "--record", taken_data)
+    assert done.returncode == 0, done.stderr
+    assert taken.read_bytes() == ers.read_bytes() and taken_data.read_bytes() == data.read_bytes()
+    (first_stamp, *_) = verify(taken, taken_data, trust=trust)["evidence_records"][0]["timestamps"]
+    assert first_stamp["gen_time"] == verify(ers, data, trust=trust)["evidence_records"][0][
+        "exists_since"]
+    # The one that was issued first was signed when all was good, and needs no renewal inside.
+    assert verify(paths[0], trust=trust)["checked"]["renewals"] == 0
     # The digest is retired.
     service.stop()
     service.settings["evidence.digest"] = "sha-512"
@@ -323,6 +353,11 @@ def test_a_lost_generation(mortal, start, tmp_path):
     result = verify(record, *paths, trust=trust)
     assert result["evidence_records"][0]["exists_since"] == renewed["evidence_record_since"]
     verify(*paths, trust=trust)  # by what is inside, as of their own times
+    late, *_ = save(channel.live, channel.live.certified(seq_from=1, seq_to=1), tmp_path / "late")
+    result = judged_whole(late, trust)
+    assert result["checked"]["renewals"] == 0
+    (what,) = ended(result)
+    assert what.startswith("the timestamps of 1 of 1 segments"), what
     ers, data = event_files(channel.live, event["event_id"], tmp_path)
     result = verify(ers, data, trust=trust, expected=1)
     assert "expired" in json.dumps(result["findings"]), result["findings"]

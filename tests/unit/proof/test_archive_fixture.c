@@ -377,6 +377,8 @@ static int add_round(struct maker *maker, const struct round *round, const struc
 			.revocation_count = fixture->revocation_count,
 		};
 	facts.token_count += fixture->second_stamp && !fixture->only_second;
+	if (fixture->renew)
+		fixture->renew(maker->fixture, &facts.tokens[0]);
 	if (maker->plan->fault == FAULT_ROUND_ROOT)
 		facts.root.bytes[9] ^= 1;
 	if (maker->plan->fault == FAULT_GEN_TIME)
@@ -438,6 +440,8 @@ static int add_seals(struct maker *maker)
 		result = add_round(maker, &rounds[i], i > 0 ? &rounds[i - 1] : NULL);
 	for (size_t i = 0; i < maker->fixture->object_count && !result; i++)
 		result = archive_add_object(maker->archive, &maker->fixture->objects[i], NULL);
+	for (size_t i = 0; i < maker->fixture->stamp_count && !result; i++)
+		result = archive_add_renewal(maker->archive, &maker->fixture->stamps[i], NULL);
 	return result;
 }
 

@@ -33,6 +33,11 @@ struct fixture {
 	size_t certificate_count, revocation_count;
 	struct archive_object objects[8];
 	size_t object_count;
+	/* Fills in what renewed the first token of a round, and adds it to the stamps, which the
+	 * archive holds; NULL: nothing. */
+	void (*renew)(struct fixture *fixture, struct archive_token *token);
+	struct archive_stamp stamps[16];
+	size_t stamp_count;
 };
 
 /* What is wrong with the facts themselves, behind right digests and signatures. */

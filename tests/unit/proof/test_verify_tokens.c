@@ -200,9 +200,10 @@ static void a_line_is_read_in_its_version_alone(void **state)
 		"\"root\":\"00000000000000000000000000000000000000000000000000000000"
 		"00000000\",\"round_id\":\"rnd_1\",";
 	char token[512], texts[4][2048];
-	snprintf(token, sizeof token,
-	         "{\"authority\":\"a\",\"certificates\":[],%s\"revocations\":[],\"token\":\"AAAA\"}",
-	         head);
+	snprintf(
+		token, sizeof token,
+		"{\"authority\":\"a\",\"certificates\":[],%s\"renewal\":null,\"revocations\":[],\"token\":\"AAAA\"}",
+		head);
 	snprintf(texts[0], sizeof *texts, "{\"authority\":\"a\",%s%s\"token\":\"AAAA\"}", head, place);
 	for (size_t i = 0; i < 3; i++) {
 		char list[1600];
