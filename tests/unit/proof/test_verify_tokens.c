@@ -194,17 +194,18 @@ static void a_second_over_something_else_is_found(void **state)
 static void a_line_is_read_in_its_version_alone(void **state)
 {
 	static const char head[] =
-		"\"gen_time\":\"2026-01-01T00:00:00.000000Z\",\"kind\":\"qualified\","
-		"\"request\":null,";
+		"\"gen_time\":\"2026-01-01T00:00:00.000000Z\",\"kind\":\"qualified\",";
+	static const char request[] = "\"request\":null,";
 	static const char place[] =
 		"\"root\":\"00000000000000000000000000000000000000000000000000000000"
 		"00000000\",\"round_id\":\"rnd_1\",";
 	char token[512], texts[4][2048];
-	snprintf(
-		token, sizeof token,
-		"{\"authority\":\"a\",\"certificates\":[],%s\"renewal\":null,\"revocations\":[],\"token\":\"AAAA\"}",
-		head);
-	snprintf(texts[0], sizeof *texts, "{\"authority\":\"a\",%s%s\"token\":\"AAAA\"}", head, place);
+	snprintf(token, sizeof token,
+	         "{\"authority\":\"a\",\"certificates\":[],%s\"renewal\":null,%s"
+	         "\"revocations\":[],\"token\":\"AAAA\"}",
+	         head, request);
+	snprintf(texts[0], sizeof *texts, "{\"authority\":\"a\",%s%s%s\"token\":\"AAAA\"}", head,
+	         request, place);
 	for (size_t i = 0; i < 3; i++) {
 		char list[1600];
 		snprintf(list, sizeof list,
