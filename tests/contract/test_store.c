@@ -916,89 +916,89 @@ static void fill_evidence(struct fixture *fixture)
 	stage_leaves(fixture, &staged, 1);
 }
 
+/* Each with what mends it again. */
+static const char *const evidence_changes[][2] = {
+	{"UPDATE archive_timestamps SET stamp = 7 WHERE stamp = 1",
+     "UPDATE archive_timestamps SET stamp = 1 WHERE stamp = 7"},
+	{"UPDATE archive_timestamps SET algorithm = 'md5' WHERE stamp = 2",
+     "UPDATE archive_timestamps SET algorithm = 'sha-256' WHERE stamp = 2"},
+	{"UPDATE archive_timestamps SET algorithm = 'sha-512' WHERE stamp = 2",
+     "UPDATE archive_timestamps SET algorithm = 'sha-256' WHERE stamp = 2"},
+	{"UPDATE tokens_at_rest SET number = 9 WHERE source = 'stamp' AND number = 2",
+     "UPDATE tokens_at_rest SET number = 2 WHERE source = 'stamp' AND number = 9"},
+	{"UPDATE tokens_at_rest SET number = 9 WHERE source = 'round'",
+     "UPDATE tokens_at_rest SET number = 1 WHERE source = 'round'"},
+	{"UPDATE tokens_at_rest SET source = 'second' WHERE source = 'round'",
+     "UPDATE tokens_at_rest SET source = 'round' WHERE source = 'second'"},
+	{"UPDATE tokens_at_rest SET place = 3 WHERE source = 'round'",
+     "UPDATE tokens_at_rest SET place = 1 WHERE source = 'round'"},
+	{"UPDATE tokens_at_rest SET place = NULL WHERE source = 'round'",
+     "UPDATE tokens_at_rest SET place = 1 WHERE source = 'round'"},
+	{"UPDATE tokens_at_rest SET stamp = 5 WHERE source = 'round'",
+     "UPDATE tokens_at_rest SET stamp = 2 WHERE source = 'round'"},
+	{"UPDATE tokens_at_rest SET stamp = 1, place = 0 WHERE source = 'stamp' AND number = 1",
+     "UPDATE tokens_at_rest SET stamp = 2, place = 2 WHERE source = 'stamp' AND number = 1"},
+	{"UPDATE archive_timestamp_blocks SET stamp = 8 WHERE stamp = 1",
+     "UPDATE archive_timestamp_blocks SET stamp = 1 WHERE stamp = 8"},
+	{"UPDATE archive_timestamp_blocks SET stamp = 8 WHERE stamp = 3",
+     "UPDATE archive_timestamp_blocks SET stamp = 3 WHERE stamp = 8"},
+	{"UPDATE archive_timestamp_blocks SET block = 1 WHERE stamp = 3",
+     "UPDATE archive_timestamp_blocks SET block = 0 WHERE stamp = 3"},
+	{"UPDATE archive_timestamp_blocks SET block = 1 WHERE stamp = 2",
+     "UPDATE archive_timestamp_blocks SET block = 0 WHERE stamp = 2"},
+	{"UPDATE archive_timestamp_blocks SET algorithm = 'sha-512' WHERE stamp = 3",
+     "UPDATE archive_timestamp_blocks SET algorithm = 'sha-256' WHERE stamp = 3"},
+	{"UPDATE evidence_chains SET stamp = 9 WHERE certification = 2 AND chain = 2",
+     "UPDATE evidence_chains SET stamp = 3 WHERE certification = 2 AND chain = 2"},
+	{"UPDATE evidence_chains SET place = 2 WHERE certification = 2 AND chain = 1",
+     "UPDATE evidence_chains SET place = 1 WHERE certification = 2 AND chain = 1"},
+	{"UPDATE evidence_chains SET place = 1024 WHERE certification = 2 AND chain = 1",
+     "UPDATE evidence_chains SET place = 1 WHERE certification = 2 AND chain = 1"},
+	{"UPDATE evidence_chains SET certification = 77 WHERE certification = 1",
+     "UPDATE evidence_chains SET certification = 1 WHERE certification = 77"},
+	{"UPDATE evidence_chains SET chain = 3 WHERE certification = 1 AND chain = 2",
+     "UPDATE evidence_chains SET chain = 2 WHERE certification = 1 AND chain = 3"},
+	{"UPDATE evidence_chains SET after_stamp = NULL WHERE certification = 1 AND chain = 2",
+     "UPDATE evidence_chains SET after_stamp = 1 WHERE certification = 1 AND chain = 2"},
+	{"UPDATE evidence_chains SET after_stamp = 2 WHERE certification = 1 AND chain = 2",
+     "UPDATE evidence_chains SET after_stamp = 1 WHERE certification = 1 AND chain = 2"},
+	{"UPDATE evidence_queue SET reason = 'none'", "UPDATE evidence_queue SET reason = 'first'"},
+	{"UPDATE evidence_queue SET certification = 78", "UPDATE evidence_queue SET certification = 3"},
+	{"UPDATE evidence_queue SET account = 78",
+     "UPDATE evidence_queue SET account = (SELECT account FROM evidence_chains LIMIT 1)"},
+	{"UPDATE certifications SET chain = chain + 1 WHERE certification = 2",
+     "UPDATE certifications SET chain = chain - 1 WHERE certification = 2"},
+};
+/* These are not mended: each tells something of its own. */
+static const char *const evidence_ends[][2] = {
+	{"DELETE FROM evidence_queue", "it has no evidence, and does not wait for any"},
+	{"UPDATE tokens_at_rest SET number = 9 WHERE source = 'round'", "it does not come to rest"},
+	{"DELETE FROM evidence_chains WHERE certification = 2 AND chain = 1",
+     "it does not follow the one before"},
+	{"DELETE FROM tokens_at_rest WHERE source = 'stamp' AND number = 2",
+     "its token is not at rest"},
+	{"UPDATE archive_timestamp_blocks SET leaves = substr(leaves, 1, 31) WHERE stamp = 3",
+     "its leaves are no hashes"},
+	{"UPDATE evidence_chains SET hashes = substr(hashes, 1, 31) WHERE certification = 1",
+     "what it covers are no hashes"},
+	{"UPDATE archive_timestamps SET blocks = substr(blocks, 1, 31) WHERE stamp = 1",
+     "its blocks are not those that it is over"},
+	{"DELETE FROM archive_timestamps WHERE stamp = 1", "the one before is missing"},
+};
+
 static void evidence_is_checked(void **state)
 {
-	/* Each with what mends it again. */
-	static const char *const changes[][2] = {
-		{"UPDATE archive_timestamps SET stamp = 7 WHERE stamp = 1",
-	     "UPDATE archive_timestamps SET stamp = 1 WHERE stamp = 7"},
-		{"UPDATE archive_timestamps SET algorithm = 'md5' WHERE stamp = 2",
-	     "UPDATE archive_timestamps SET algorithm = 'sha-256' WHERE stamp = 2"},
-		{"UPDATE archive_timestamps SET algorithm = 'sha-512' WHERE stamp = 2",
-	     "UPDATE archive_timestamps SET algorithm = 'sha-256' WHERE stamp = 2"},
-		{"UPDATE tokens_at_rest SET number = 9 WHERE source = 'stamp' AND number = 2",
-	     "UPDATE tokens_at_rest SET number = 2 WHERE source = 'stamp' AND number = 9"},
-		{"UPDATE tokens_at_rest SET number = 9 WHERE source = 'round'",
-	     "UPDATE tokens_at_rest SET number = 1 WHERE source = 'round'"},
-		{"UPDATE tokens_at_rest SET source = 'second' WHERE source = 'round'",
-	     "UPDATE tokens_at_rest SET source = 'round' WHERE source = 'second'"},
-		{"UPDATE tokens_at_rest SET place = 3 WHERE source = 'round'",
-	     "UPDATE tokens_at_rest SET place = 1 WHERE source = 'round'"},
-		{"UPDATE tokens_at_rest SET place = NULL WHERE source = 'round'",
-	     "UPDATE tokens_at_rest SET place = 1 WHERE source = 'round'"},
-		{"UPDATE tokens_at_rest SET stamp = 5 WHERE source = 'round'",
-	     "UPDATE tokens_at_rest SET stamp = 2 WHERE source = 'round'"},
-		{"UPDATE tokens_at_rest SET stamp = 1, place = 0 WHERE source = 'stamp' AND number = 1",
-	     "UPDATE tokens_at_rest SET stamp = 2, place = 2 WHERE source = 'stamp' AND number = 1"},
-		{"UPDATE archive_timestamp_blocks SET stamp = 8 WHERE stamp = 1",
-	     "UPDATE archive_timestamp_blocks SET stamp = 1 WHERE stamp = 8"},
-		{"UPDATE archive_timestamp_blocks SET stamp = 8 WHERE stamp = 3",
-	     "UPDATE archive_timestamp_blocks SET stamp = 3 WHERE stamp = 8"},
-		{"UPDATE archive_timestamp_blocks SET block = 1 WHERE stamp = 3",
-	     "UPDATE archive_timestamp_blocks SET block = 0 WHERE stamp = 3"},
-		{"UPDATE archive_timestamp_blocks SET block = 1 WHERE stamp = 2",
-	     "UPDATE archive_timestamp_blocks SET block = 0 WHERE stamp = 2"},
-		{"UPDATE archive_timestamp_blocks SET algorithm = 'sha-512' WHERE stamp = 3",
-	     "UPDATE archive_timestamp_blocks SET algorithm = 'sha-256' WHERE stamp = 3"},
-		{"UPDATE evidence_chains SET stamp = 9 WHERE certification = 2 AND chain = 2",
-	     "UPDATE evidence_chains SET stamp = 3 WHERE certification = 2 AND chain = 2"},
-		{"UPDATE evidence_chains SET place = 2 WHERE certification = 2 AND chain = 1",
-	     "UPDATE evidence_chains SET place = 1 WHERE certification = 2 AND chain = 1"},
-		{"UPDATE evidence_chains SET place = 1024 WHERE certification = 2 AND chain = 1",
-	     "UPDATE evidence_chains SET place = 1 WHERE certification = 2 AND chain = 1"},
-		{"UPDATE evidence_chains SET certification = 77 WHERE certification = 1",
-	     "UPDATE evidence_chains SET certification = 1 WHERE certification = 77"},
-		{"UPDATE evidence_chains SET chain = 3 WHERE certification = 1 AND chain = 2",
-	     "UPDATE evidence_chains SET chain = 2 WHERE certification = 1 AND chain = 3"},
-		{"UPDATE evidence_chains SET after_stamp = NULL WHERE certification = 1 AND chain = 2",
-	     "UPDATE evidence_chains SET after_stamp = 1 WHERE certification = 1 AND chain = 2"},
-		{"UPDATE evidence_chains SET after_stamp = 2 WHERE certification = 1 AND chain = 2",
-	     "UPDATE evidence_chains SET after_stamp = 1 WHERE certification = 1 AND chain = 2"},
-		{"UPDATE evidence_queue SET reason = 'none'", "UPDATE evidence_queue SET reason = 'first'"},
-		{"UPDATE evidence_queue SET certification = 78",
-	     "UPDATE evidence_queue SET certification = 3"},
-		{"UPDATE evidence_queue SET account = 78",
-	     "UPDATE evidence_queue SET account = (SELECT account FROM evidence_chains LIMIT 1)"},
-		{"UPDATE certifications SET chain = chain + 1 WHERE certification = 2",
-	     "UPDATE certifications SET chain = chain - 1 WHERE certification = 2"},
-	};
-	/* These are not mended: each tells something of its own. */
-	static const char *const ends[][2] = {
-		{"DELETE FROM evidence_queue", "it has no evidence, and does not wait for any"},
-		{"UPDATE tokens_at_rest SET number = 9 WHERE source = 'round'", "it does not come to rest"},
-		{"DELETE FROM evidence_chains WHERE certification = 2 AND chain = 1",
-	     "it does not follow the one before"},
-		{"DELETE FROM tokens_at_rest WHERE source = 'stamp' AND number = 2",
-	     "its token is not at rest"},
-		{"UPDATE archive_timestamp_blocks SET leaves = substr(leaves, 1, 31) WHERE stamp = 3",
-	     "its leaves are no hashes"},
-		{"UPDATE evidence_chains SET hashes = substr(hashes, 1, 31) WHERE certification = 1",
-	     "what it covers are no hashes"},
-		{"UPDATE archive_timestamps SET blocks = substr(blocks, 1, 31) WHERE stamp = 1",
-	     "its blocks are not those that it is over"},
-		{"DELETE FROM archive_timestamps WHERE stamp = 1", "the one before is missing"},
-	};
 	struct fixture *fixture = *state;
 	fill_evidence(fixture);
 	assert_clean(fixture);
-	for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
-		check_with(fixture, changes[i][0], ERR_CORRUPT);
-		check_with(fixture, changes[i][1], OK);
+	for (size_t i = 0; i < sizeof evidence_changes / sizeof *evidence_changes; i++) {
+		check_with(fixture, evidence_changes[i][0], ERR_CORRUPT);
+		check_with(fixture, evidence_changes[i][1], OK);
 	}
-	for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
-		assert_null(strstr(told, ends[i][1]));
-		check_with(fixture, ends[i][0], ERR_CORRUPT);
-		assert_non_null(strstr(told, ends[i][1]));
+	for (size_t i = 0; i < sizeof evidence_ends / sizeof *evidence_ends; i++) {
+		assert_null(strstr(told, evidence_ends[i][1]));
+		check_with(fixture, evidence_ends[i][0], ERR_CORRUPT);
+		assert_non_null(strstr(told, evidence_ends[i][1]));
 	}
 }
 

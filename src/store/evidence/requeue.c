@@ -38,13 +38,13 @@ static int list_others(struct store *store, enum digest_algorithm algorithm,
 	int result = begin_read(store, &connection, error);
 	if (result)
 		return result;
-	struct db_query *query =
-		db_query(connection, "SELECT e.account, 0, e.certification, 0 FROM evidence_chains e"
-	                         " JOIN archive_timestamps a ON a.stamp = e.stamp"
-	                         " WHERE (e.account, e.certification) > ($2, $3) AND a.algorithm <> $1"
-	                         " AND NOT EXISTS (SELECT 1 FROM evidence_queue q"
-	                         " WHERE q.account = e.account AND q.certification = e.certification)"
-	                         " AND" EVIDENCE_CHAIN_IS_LAST " ORDER BY e.account, e.certification LIMIT $4");
+	struct db_query *query = db_query(
+		connection, "SELECT e.account, 0, e.certification, 0 FROM evidence_chains e"
+					" JOIN archive_timestamps a ON a.stamp = e.stamp"
+					" WHERE (e.account, e.certification) > ($2, $3) AND a.algorithm <> $1"
+					" AND NOT EXISTS (SELECT 1 FROM evidence_queue q"
+					" WHERE q.account = e.account AND q.certification = e.certification)"
+					" AND" EVIDENCE_CHAIN_IS_LAST " ORDER BY e.account, e.certification LIMIT $4");
 	db_bind_string(query, evidence_algorithm_text(algorithm));
 	db_bind_integer(query, after->account);
 	db_bind_integer(query, after->certification);
