@@ -103,14 +103,32 @@ static int digest_document(const struct making *making, struct document *documen
 	return result;
 }
 
+/* How many of the files are that one. */
+static size_t count_same(const struct making *making, const struct document *document)
+{
+	const struct digest *sought = &document->digests[DIGEST_SHA256];
+	size_t count = 0;
+	for (size_t i = 0; i < making->bundle->file_count; i++)
+		count += digest_equal(&making->documents[i].digests[DIGEST_SHA256], sought);
+	return count;
+}
+
+/* When all are digested. */
 static int check_document(const struct making *making, const struct document *document)
 {
 	struct evidence_question question = {.at_us = clock_now_us()};
 	struct evidence_facts facts;
 	struct arena arena;
-	if (!evidence_record_covers(making->record, document->digests))
+	size_t covered = evidence_record_covers(making->record, document->digests);
+	size_t given = count_same(making, document);
+	if (covered == 0)
 		return error_cause(making->error, ERR_INVALID_EVIDENCE,
 		                   "the evidence record does not cover %s", document->path);
+	if (covered != given)
+		return error_cause(making->error, ERR_INVALID_EVIDENCE,
+		                   "%zu of the files are the same as %s, and the evidence record covers "
+		                   "%zu such files",
+		                   given, document->path, covered);
 	arena_init(&arena, FACTS_MAX);
 	int result = evidence_record_verify(making->record, document->digests, &question, &arena,
 	                                    &facts, making->error);
@@ -217,11 +235,10 @@ int bundle_write(const struct bundle *bundle, struct bundled *ret_bundled, struc
 	int result = name_documents(&making);
 	if (!result)
 		result = read_record(&making);
-	for (size_t i = 0; i < bundle->file_count && !result; i++) {
+	for (size_t i = 0; i < bundle->file_count && !result; i++)
 		result = digest_document(&making, &making.documents[i]);
-		if (!result)
-			result = check_document(&making, &making.documents[i]);
-	}
+	for (size_t i = 0; i < bundle->file_count && !result; i++)
+		result = check_document(&making, &making.documents[i]);
 	if (!result)
 		result = write_container(&making);
 	if (!result)

@@ -78,6 +78,27 @@ static int note_covered(struct run *run, struct verify_record *record, struct in
 	return OK;
 }
 
+static bool is_member(const struct input *record, const struct input *data)
+{
+	return record->is_containers_record && data->container == record->container && data != record;
+}
+
+/* The group's members one to one: a copy of one stands for no other. */
+static int check_copies(const struct run *run, const struct input *input, size_t covered,
+                        const struct input *data, struct error *error)
+{
+	size_t found = 0;
+	for (size_t i = 0; i < run->input_count; i++)
+		found += is_member(input, &run->inputs[i]) &&
+		         sha256_equal(&run->inputs[i].sum.sha256, &data->sum.sha256);
+	return found == covered
+	           ? OK
+	           : error_cause(error, ERR_INVALID_EVIDENCE,
+	                         "%zu files of its container are the same as %s, and it covers %zu "
+	                         "such files",
+	                         found, data->path, covered);
+}
+
 /* 1 when the record is of that file and valid for it, 0 when it is of others. */
 static int check_data(struct run *run, const struct input *input,
                       const struct evidence_record *record, struct input *data,
@@ -85,9 +106,14 @@ static int check_data(struct run *run, const struct input *input,
 {
 	struct digest digests[DIGEST_ALGORITHM_COUNT] = {0};
 	int result = digest_data(data, record, digests, error);
-	if (result || !evidence_record_covers(record, digests))
+	size_t covered = result ? 0 : evidence_record_covers(record, digests);
+	if (covered == 0)
 		return result;
 	data->covered = true;
+	if (is_member(input, data))
+		result = check_copies(run, input, covered, data, error);
+	if (result)
+		return result;
 	struct evidence_question question = {run->roots.timestamps, run->result->at_us};
 	struct evidence_facts facts;
 	result = evidence_record_verify(record, digests, &question, &run->result->arena, &facts, error);
@@ -109,7 +135,7 @@ static int check_inputs(struct run *run, struct input *input, const struct evide
 	for (size_t i = 0; i < run->input_count; i++) {
 		struct input *data = &run->inputs[i];
 		struct error error = {0};
-		bool member = input->is_containers_record && data->container == input->container;
+		bool member = is_member(input, data);
 		if (data == input || data->unread || (data->kind == INPUT_RECORD && !member))
 			continue;
 		int result = check_data(run, input, record, data, &noted, &error);

@@ -127,9 +127,10 @@ struct evidence_facts {
 	bool trusted;            /* each token's path leads to the roots */
 };
 
-/* Whether it is of that data object: whether its first archive timestamp covers it. */
-bool evidence_record_covers(const struct evidence_record *record,
-                            const struct digest data[DIGEST_ALGORITHM_COUNT]);
+/* How often the first archive timestamp covers that data object. 0: the record is of others; more
+ * than 1: several members of its group are the same. */
+size_t evidence_record_covers(const struct evidence_record *record,
+                              const struct digest data[DIGEST_ALGORITHM_COUNT]);
 /* How many hashes the first archive timestamp has in its first list: of a group, its members. */
 size_t evidence_record_group(const struct evidence_record *record);
 /* `data` holds the data object's digest by each algorithm that the record uses, at that

@@ -31,14 +31,14 @@ static struct digest hash_at(const PartialHashtree *list, int at, enum digest_al
 	return hash;
 }
 
-static bool list_holds(const PartialHashtree *list, const struct digest *leaf)
+static size_t list_count(const PartialHashtree *list, const struct digest *leaf)
 {
+	size_t count = 0;
 	for (int i = 0; i < sk_ASN1_OCTET_STRING_num(list); i++) {
 		struct digest hash = hash_at(list, i, leaf->algorithm);
-		if (digest_equal(&hash, leaf))
-			return true;
+		count += digest_equal(&hash, leaf);
 	}
-	return false;
+	return count;
 }
 
 /* Joins the hashes of a list, and `node` unless it is NULL. */
@@ -58,9 +58,10 @@ static int join_list(const PartialHashtree *list, enum digest_algorithm algorith
 	return result;
 }
 
-static bool tree_holds(const ArchiveTimeStamp *stamp, const struct digest *leaf)
+/* How often its first list has it. */
+static size_t tree_count(const ArchiveTimeStamp *stamp, const struct digest *leaf)
 {
-	return list_holds(sk_PartialHashtree_value(stamp->reduced_hashtree, 0), leaf);
+	return list_count(sk_PartialHashtree_value(stamp->reduced_hashtree, 0), leaf);
 }
 
 /* The root above a leaf that the tree holds. */
@@ -78,14 +79,14 @@ static int find_root(const ArchiveTimeStamp *stamp, const struct digest *leaf,
 	return result;
 }
 
-bool evidence_record_covers(const struct evidence_record *record,
-                            const struct digest data[DIGEST_ALGORITHM_COUNT])
+size_t evidence_record_covers(const struct evidence_record *record,
+                              const struct digest data[DIGEST_ALGORITHM_COUNT])
 {
 	const ArchiveTimeStamp *stamp = sk_ArchiveTimeStamp_value(evidence_chain(record, 0), 0);
 	const struct digest *leaf = &data[record->algorithms[0]];
 	struct digest imprint;
 	if (stamp->reduced_hashtree)
-		return tree_holds(stamp, leaf);
+		return tree_count(stamp, leaf);
 	return timestamp_token_imprint(archive_timestamp_token(stamp), &imprint, NULL) == OK &&
 	       digest_equal(&imprint, leaf);
 }
@@ -117,7 +118,7 @@ static int check_stamp(const struct check *check, int64_t judged_us, struct evid
 		sk_ArchiveTimeStamp_value(evidence_chain(check->record, chain), number);
 	struct digest leaf, root;
 	int result = find_leaf(check, chain, number, &leaf);
-	if (!result && stamp->reduced_hashtree && !tree_holds(stamp, &leaf))
+	if (!result && stamp->reduced_hashtree && tree_count(stamp, &leaf) == 0)
 		result = error_cause(check->error, ERR_INVALID_EVIDENCE, "%s", not_covered(chain, number));
 	if (!result)
 		result = find_root(stamp, &leaf, &root);

@@ -274,6 +274,9 @@ def test_a_container_holds_exactly_what_its_record_covers(certified, tmp_path):
     foreign.write_text("foreign")
     done = bundle(record, *documents[1:], foreign, "-o", output, expected=1)
     assert "does not cover" in done.stderr
+    foreign.write_bytes(documents[1].read_bytes())
+    done = bundle(record, *documents[1:], foreign, "-o", output, expected=1)
+    assert "2 of the files are the same" in done.stderr, "a copy stands for no other file"
     bundle(record, *documents, expected=2)
     bundle(record, *documents, "-o", documents[0], expected=2)
     bundle(record, *documents, "-o", tmp_path / "nowhere" / "x", expected=2)

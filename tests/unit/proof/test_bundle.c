@@ -208,8 +208,8 @@ static void other_shapes_are_refused(void **state)
 	verify_result_free(&result);
 }
 
-/* A right manifest over files of which the record covers less, or one of them alone. */
-static void a_record_has_to_cover_all(void **state)
+/* A container that is right in all but what the record of note and other makes of these texts. */
+static void make_with_record(const char *const *texts, size_t count)
 {
 	static const char frame[] =
 		"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
@@ -217,9 +217,7 @@ static void a_record_has_to_cover_all(void **state)
 		" xmlns:ds=\"http://www.w3.org/2000/09/xmldsig#\">\n"
 		"<asic:SigReference URI=\"META-INF/evidencerecord001.ers\"/>\n";
 	static const char *const names[] = {"note.txt", "other.txt", "third.txt"};
-	static const char *const texts[] = {"a note\n", "another note\n", "a third\n"};
 	const char *both[] = {note, other};
-	struct verify_result result;
 	struct zip_writer *zip;
 	struct zip_sum sum;
 	BUF_AUTO struct buf manifest, der;
@@ -231,7 +229,7 @@ static void a_record_has_to_cover_all(void **state)
 	assert_int_equal(zip_create(altered, ZIP_BYTES_MAX, ZIP_ENTRIES_MAX, &zip, NULL), 0);
 	assert_int_equal(
 		zip_add(zip, "mimetype", slice_of("application/vnd.etsi.asic-e+zip"), NULL, NULL), 0);
-	for (size_t i = 0; i < 3; i++) {
+	for (size_t i = 0; i < count; i++) {
 		assert_int_equal(zip_add(zip, names[i], slice_of(texts[i]), &sum, NULL), 0);
 		buf_printf(&manifest,
 		           "<asic:DataObjectReference URI=\"%s\"><ds:DigestMethod"
@@ -245,9 +243,45 @@ static void a_record_has_to_cover_all(void **state)
 	assert_int_equal(zip_add(zip, BUNDLE_RECORD_NAME, buf_slice(&der), NULL, NULL), 0);
 	assert_int_equal(zip_finish(zip, &sum, NULL), 0);
 	zip_writer_free(zip);
+}
+
+static void a_record_has_to_cover_all(void **state)
+{
+	static const char *const texts[] = {"a note\n", "another note\n", "a third\n"};
+	struct verify_result result;
+	make_with_record(texts, 3);
 	check(altered, 1, &result);
 	assert_true(fixture_finds(&result, VERIFY_WRONG, "", "of its container does not cover it"));
 	assert_true(fixture_finds(&result, VERIFY_WRONG, "", "it covers 2 files"));
+	verify_result_free(&result);
+}
+
+/* One of them a second time makes up the number. */
+static void a_copy_stands_for_no_other_file(void **state)
+{
+	static const char *const right[] = {"a note\n", "another note\n"};
+	static const char *const copied[] = {"a note\n", "a note\n"};
+	char copy[FIXTURE_PATH_SIZE];
+	const char *both[] = {note, other}, *same[] = {note, copy};
+	struct bundled bundled;
+	struct verify_result result;
+	make_with_record(right, 2);
+	check(altered, 0, &result);
+	verify_result_free(&result);
+	make_with_record(copied, 2);
+	check(altered, 1, &result);
+	assert_true(fixture_finds(&result, VERIFY_WRONG, "", "2 files of its container are the same"));
+	verify_result_free(&result);
+	snprintf(copy, sizeof copy, "%s/copy.txt", fixture.directory);
+	fixture_write(copy, slice_of("a note\n"));
+	make_record(both, 2);
+	unlink(container);
+	assert_int_equal(write_bundle(same, 2, &bundled), ERR_INVALID_EVIDENCE);
+	assert_int_not_equal(access(container, F_OK), 0);
+	/* A group may have it twice. */
+	make_record(same, 2);
+	assert_int_equal(write_bundle(same, 2, &bundled), 0);
+	check(container, 0, &result);
 	verify_result_free(&result);
 }
 
@@ -259,6 +293,7 @@ int main(void)
 		cmocka_unit_test(every_byte_counts),
 		cmocka_unit_test(other_shapes_are_refused),
 		cmocka_unit_test(a_record_has_to_cover_all),
+		cmocka_unit_test(a_copy_stands_for_no_other_file),
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }
