@@ -267,16 +267,18 @@ static int add_second(struct archive_work *work, int64_t number, bool covers, st
 	return covers ? note_authority(work->issue, token.authority, kind) : OK;
 }
 
-/* What it needs beside it, and what renewed it. */
-static int complete_token(struct archive_work *work, int64_t round, size_t place,
-                          struct arena *arena, struct archive_token *token)
+/* What its tokens need beside them, and what renewed them. */
+static int complete_round(struct archive_work *work, int64_t number, struct arena *arena,
+                          struct archive_round *round)
 {
 	struct store *store = work->issue->service->store;
-	int result = token_needs_add(&work->needs, store, arena, token, work->error);
-	return result
-	           ? result
-	           : token_renewals_add(&work->renewals, store, place == 0 ? TOKEN_ROUND : TOKEN_SECOND,
-	                                round, token->token, arena, &token->renewal, work->error);
+	int result = token_needs_add(&work->needs, store, arena, round, work->error);
+	for (size_t i = 0; i < round->token_count && !result; i++) {
+		struct archive_token *token = &round->tokens[i];
+		result = token_renewals_add(&work->renewals, store, i == 0 ? TOKEN_ROUND : TOKEN_SECOND,
+		                            number, token->token, arena, &token->renewal, work->error);
+	}
+	return result;
 }
 
 static int add_round(struct archive_work *work, int64_t number, bool covers, struct arena *arena)
@@ -302,8 +304,8 @@ static int add_round(struct archive_work *work, int64_t number, bool covers, str
 		.token_count = 1,
 	};
 	result = add_second(work, number, covers, arena, &given);
-	for (size_t i = 0; i < given.token_count && !result; i++)
-		result = complete_token(work, number, i, arena, &given.tokens[i]);
+	if (!result)
+		result = complete_round(work, number, arena, &given);
 	if (!result)
 		result = archive_add_round(work->archive, &given, work->error);
 	work->last_round = number;

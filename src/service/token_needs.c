@@ -75,7 +75,8 @@ static int add_certificates(struct token_needs *needs, struct store *store, stru
 }
 
 static int add_revocations(struct token_needs *needs, struct arena *arena,
-                           struct archive_token *token, struct slice beside, struct error *error)
+                           struct archive_token *token, struct slice beside,
+                           struct token_prospect *ret_prospect, struct error *error)
 {
 	BUF_AUTO struct buf path;
 	buf_init(&path, TIMESTAMP_PATH_MAX + TIMESTAMP_RESPONSE_MAX);
@@ -83,7 +84,7 @@ static int add_revocations(struct token_needs *needs, struct arena *arena,
 	int result = timestamp_path_known(token->token, beside, &path, error);
 	if (!result)
 		result = token_revocations_find(&needs->revocations, buf_slice(&path), token->gen_time_us,
-		                                &set, error);
+		                                &set, ret_prospect, error);
 	if (result || set->count == 0 || set->count > ARCHIVE_TOKEN_REVOCATIONS_MAX)
 		return result;
 	struct sha256 *names = arena_alloc(arena, set->count * sizeof *names);
@@ -97,15 +98,27 @@ static int add_revocations(struct token_needs *needs, struct arena *arena,
 	return result;
 }
 
-int token_needs_add(struct token_needs *needs, struct store *store, struct arena *arena,
-                    struct archive_token *token, struct error *error)
+static int add_token(struct token_needs *needs, struct store *store, struct arena *arena,
+                     struct archive_token *token, struct token_prospect *ret_prospect,
+                     struct error *error)
 {
 	BUF_AUTO struct buf beside;
 	buf_init(&beside, TIMESTAMP_PATH_MAX);
+	int result = add_certificates(needs, store, arena, token, &beside, error);
+	return result ? result
+	              : add_revocations(needs, arena, token, buf_slice(&beside), ret_prospect, error);
+}
+
+int token_needs_add(struct token_needs *needs, struct store *store, struct arena *arena,
+                    struct archive_round *round, struct error *error)
+{
+	struct token_prospect prospects[ARCHIVE_TOKENS_MAX] = {0};
 	int result = needs->objects ? OK : begin(needs);
-	if (!result)
-		result = add_certificates(needs, store, arena, token, &beside, error);
-	return result ? result : add_revocations(needs, arena, token, buf_slice(&beside), error);
+	for (size_t i = 0; i < round->token_count && !result; i++)
+		result = add_token(needs, store, arena, &round->tokens[i], &prospects[i], error);
+	return result ? result
+	              : token_revocations_check_round(&needs->revocations, prospects,
+	                                              round->token_count, error);
 }
 
 int token_needs_write(const struct token_needs *needs, struct archive *archive, struct error *error)

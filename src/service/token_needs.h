@@ -19,10 +19,11 @@ struct token_needs {
 };
 void token_needs_free(struct token_needs *needs); /* also when zeroed */
 
-/* Fills in what a token names, which lives in `arena`, and notes it. ERR_TOO_LARGE: more than an
- * archive may hold; or what token_revocations_find answers. */
+/* Fills in what a round's tokens name, which lives in `arena`, and notes it. ERR_TOO_LARGE: more
+ * than an archive may hold; ERR_UNAVAILABLE: it is to be waited for
+ * (token_revocations_check_round); or what the store answers. */
 int token_needs_add(struct token_needs *needs, struct store *store, struct arena *arena,
-                    struct archive_token *token, struct error *error) MUST_CHECK;
+                    struct archive_round *round, struct error *error) MUST_CHECK;
 /* Behind all rounds. */
 int token_needs_write(const struct token_needs *needs, struct archive *archive, struct error *error)
 	MUST_CHECK;

@@ -1,5 +1,6 @@
 #include "service/token_revocations.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/base64.h"
@@ -9,6 +10,8 @@
 
 #define PATH_PEM_MAX ((size_t)512 << 10)
 #define LINE_FRAME_SIZE 256 /* of a line of the archive, beside the object itself */
+/* An authority that is gone for good would else be waited for with every certification. */
+#define WAIT_MAX_US (3600 * US_PER_SECOND)
 
 /* ---- getting it ---- */
 
@@ -35,30 +38,39 @@ static int keep_revocations(struct token_revocations *all, struct known_path *pa
 }
 
 /* Nobody answers any more for a certificate that has ended, and nobody could be believed. */
-static bool can_be_had(const struct revocation_verdict *lack, int64_t now_us)
+static bool may_come(const struct revocation_verdict *verdict, int64_t now_us)
 {
-	return lack->outcome != REVOCATION_UNPUBLISHED && lack->outcome != REVOCATION_REVOKED &&
-	       lack->certificate.not_after_us > now_us;
+	return !revocation_suffices(verdict->outcome) && verdict->outcome != REVOCATION_UNPUBLISHED &&
+	       verdict->outcome != REVOCATION_REVOKED && verdict->certificate.not_after_us > now_us;
 }
 
-/* What an authority that publishes it did not give may come with the next attempt. */
-static int judge_lack(const struct token_revocations *all, const struct revocation_verdict *lack,
-                      int64_t now_us, struct error *error)
+static void tell(const struct token_revocations *all, const struct revocation_verdict *lack)
 {
-	enum level least = LEVEL_B;
-	const char *setting = all->work->service->settings->certification_level;
-	if (!lack)
-		return OK;
-	if (*setting && !level_parse(setting, &least))
-		return error_cause(error, ERR_VALIDATION, "certification.level");
-	if (least > LEVEL_T && can_be_had(lack, now_us))
-		return error_cause(error, ERR_UNAVAILABLE, "revocation data of %s: %s, %s",
-		                   lack->certificate.name, revocation_outcome_text(lack->outcome),
-		                   lack->cause);
 	log_info("timestamp_left_open", "certification_id", all->work->certification->certification_id,
 	         "certificate", lack->certificate.name, "outcome",
 	         revocation_outcome_text(lack->outcome), "cause", lack->cause);
-	return OK;
+}
+
+/* About the topmost certificate nobody can be asked: it is the root, or its issuer is unknown. */
+static void foresee(const struct token_revocations *all, const struct revocation_verdict *verdicts,
+                    size_t count, int64_t now_us, struct known_path *path)
+{
+	const struct revocation_verdict *awaited = NULL;
+	const struct revocation_verdict *lack = revocation_lack(verdicts, count);
+	path->unpublished = true;
+	for (size_t i = 0; i < count; i++) {
+		path->unpublished &= revocation_suffices(verdicts[i].outcome) ||
+		                     verdicts[i].outcome == REVOCATION_UNPUBLISHED;
+		if (!awaited && i + 1 < count && may_come(&verdicts[i], now_us))
+			awaited = &verdicts[i];
+	}
+	path->awaited = awaited != NULL;
+	if (awaited)
+		snprintf(path->cause, sizeof path->cause, "revocation data of %.200s: %s, %.200s",
+		         awaited->certificate.name, revocation_outcome_text(awaited->outcome),
+		         awaited->cause);
+	else if (lack)
+		tell(all, lack);
 }
 
 static int fetch(struct token_revocations *all, struct slice pem, struct known_path *path,
@@ -72,7 +84,7 @@ static int fetch(struct token_revocations *all, struct slice pem, struct known_p
 	                                         verdicts, &count, error)
 	                      : ERR_NO_MEMORY;
 	if (!result)
-		result = judge_lack(all, revocation_lack(verdicts, count), now.time_us, error);
+		foresee(all, verdicts, count, now.time_us, path);
 	if (!result)
 		result = keep_revocations(all, path, &got, error);
 	free(verdicts);
@@ -95,8 +107,8 @@ static int get(struct token_revocations *all, struct slice der, struct known_pat
 		result = trust_describe_path(buf_slice(&pem), &facts, &from_us, &until_us, &local);
 	if (!result && until_us > clock_now_us())
 		result = fetch(all, buf_slice(&pem), path, &local);
-	if (result == ERR_NO_MEMORY || result == ERR_UNAVAILABLE)
-		return error_cause(error, result, "%s", local.cause);
+	if (result == ERR_NO_MEMORY)
+		return result;
 	if (result)
 		log_warning("timestamp_left_open", "certification_id",
 		            all->work->certification->certification_id, "cause",
@@ -137,26 +149,78 @@ static int keep_minimal(struct known_path *path, const struct validation_set *la
 	return result;
 }
 
-int token_revocations_find(struct token_revocations *all, struct slice der, int64_t gen_time_us,
-                           const struct validation_set **ret_set, struct error *error)
+/* Fills in all->last, or points to the minimal set. */
+static int find_needed(struct token_revocations *all, struct known_path *path, struct slice der,
+                       int64_t gen_time_us, const struct validation_set **ret_set,
+                       enum token_standing *ret_standing, struct error *error)
 {
-	struct known_path *path;
 	struct token_verdict verdict;
-	validation_free(&all->last);
-	*ret_set = &all->last;
-	int result = find_path(all, der, &path, error);
-	if (result || !path || path->set.count == 0)
-		return result;
+	*ret_standing = TOKEN_GOOD;
 	if (gen_time_us <= path->minimal_until_us) {
 		*ret_set = &path->minimal;
 		return OK;
 	}
-	result = validation_add_all(&all->last, &path->set, error);
+	int result = validation_add_all(&all->last, &path->set, error);
 	if (!result)
 		result = revocation_judge_token(der, gen_time_us, &all->last, &verdict, error);
+	if (!result)
+		*ret_standing = verdict.standing;
 	if (!result && verdict.standing == TOKEN_GOOD && verdict.same_until_us != TIME_NONE)
 		result = keep_minimal(path, &all->last, verdict.same_until_us, error);
 	return result;
+}
+
+int token_revocations_find(struct token_revocations *all, struct slice der, int64_t gen_time_us,
+                           const struct validation_set **ret_set,
+                           struct token_prospect *ret_prospect, struct error *error)
+{
+	struct known_path *path;
+	enum token_standing standing = TOKEN_LEFT_OPEN;
+	validation_free(&all->last);
+	*ret_set = &all->last;
+	*ret_prospect = (struct token_prospect){0};
+	int result = find_path(all, der, &path, error);
+	if (!result && path && path->set.count > 0)
+		result = find_needed(all, path, der, gen_time_us, ret_set, &standing, error);
+	if (result || !path)
+		return result;
+	ret_prospect->suffices = standing == TOKEN_GOOD || path->unpublished;
+	if (path->awaited && standing == TOKEN_LEFT_OPEN)
+		ret_prospect->awaited = path;
+	return OK;
+}
+
+/* ---- waiting for it ---- */
+
+static bool may_wait(const struct token_revocations *all)
+{
+	const struct service *service = all->work->service;
+	int64_t half_us = service->settings->certification_give_up_after / 2;
+	int64_t waited_us = store_now_us(service->store) - all->work->certification->requested_at_us;
+	enum level least = LEVEL_B;
+	return level_parse(service->settings->certification_level, &least) && least > LEVEL_T &&
+	       waited_us < (half_us < WAIT_MAX_US ? half_us : WAIT_MAX_US);
+}
+
+int token_revocations_check_round(struct token_revocations *all,
+                                  const struct token_prospect *tokens, size_t count,
+                                  struct error *error)
+{
+	bool suffices = false;
+	for (size_t i = 0; i < count; i++)
+		suffices |= tokens[i].suffices;
+	for (size_t i = 0; i < count; i++) {
+		struct known_path *awaited = tokens[i].awaited;
+		if (!awaited)
+			continue;
+		if (!suffices && may_wait(all))
+			return error_cause(error, ERR_UNAVAILABLE, "%s", awaited->cause);
+		if (!awaited->is_told)
+			log_warning("timestamp_left_open", "certification_id",
+			            all->work->certification->certification_id, "cause", awaited->cause);
+		awaited->is_told = true;
+	}
+	return OK;
 }
 
 void token_revocations_free(struct token_revocations *all)

@@ -16,6 +16,10 @@ struct token_revocations {
 	struct known_path {
 		struct sha256 digest;
 		struct validation_set set;     /* what could be had */
+		bool unpublished;              /* all that is not in it is published nowhere */
+		bool awaited;                  /* some of the rest may come: */
+		char cause[ERROR_CAUSE_MAX];   /* why it did not */
+		bool is_told;                  /* that it is not waited for */
 		struct validation_set minimal; /* of it, for times up to: */
 		int64_t minimal_until_us;
 	} * paths;
@@ -23,12 +27,24 @@ struct token_revocations {
 	struct validation_set last;
 };
 
+/* What waiting could change for one token. */
+struct token_prospect {
+	bool suffices;              /* nothing: it is good, or nobody publishes what it lacks */
+	struct known_path *awaited; /* what it lacks may come; NULL: it may not */
+};
+
 /* What a token of that path (DER, from the authority's certificate up) and time has to name, of
  * CRLs and OCSP answers alone: nothing superfluous, and nothing at all where nothing can be had.
- * Valid until the next call. ERR_UNAVAILABLE: an authority publishes it and did not give it, and
- * certification.level asks for more than a timestamp; ERR_NO_MEMORY. May wait. */
+ * Valid until the next call. ERR_NO_MEMORY. May wait for answers. */
 int token_revocations_find(struct token_revocations *all, struct slice path, int64_t gen_time_us,
-                           const struct validation_set **ret_set, struct error *error) MUST_CHECK;
+                           const struct validation_set **ret_set,
+                           struct token_prospect *ret_prospect, struct error *error) MUST_CHECK;
+/* Whether a round of these tokens can go into the archive now. ERR_UNAVAILABLE: none suffices,
+ * certification.level asks for more than a timestamp, an authority publishes what is lacking and
+ * did not give it, and the certification has not waited for it long enough. */
+int token_revocations_check_round(struct token_revocations *all,
+                                  const struct token_prospect *tokens, size_t count,
+                                  struct error *error) MUST_CHECK;
 void token_revocations_free(struct token_revocations *all);
 
 #endif

@@ -308,6 +308,78 @@ def test_an_authority_that_was_revoked_after_it_had_given_time(tmp_path, tmp_pat
         assert node.stop() == 0
 
 
+def not_revoked_of(archive, roots):
+    """Of how many timestamps of each authority it is shown, by the authority's SHA-256."""
+    done = run("verify", "--json", "--trust", roots, archive)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return {each["sha256"]: each["not_revoked"] for each in json.loads(done.stdout)["authorities"]}
+
+
+def delayed(node, certification_id):
+    return eventually(lambda: [line for line in node.log_lines()
+                               if line["event"] == "certification_delayed" and
+                               line["certification_id"] == certification_id and
+                               "revocation data of" in line["cause"]], "it waits")
+
+
+def left_open(node, certification_id):
+    return [line["cause"] for line in node.log_lines()
+            if line["event"] == "timestamp_left_open" and
+            line["certification_id"] == certification_id]
+
+
+def test_an_authority_that_publishes_no_more_is_not_waited_for_in_vain(tmp_path, tmp_path_factory):
+    """Where another timestamp of the round is good, not at all; else for an hour."""
+    own, other = (World(tmp_path_factory.mktemp(name)) for name in ("own", "other"))
+    clocks = own.authorities[0], other.authorities[0]
+    roots = tmp_path / "roots.pem"
+    roots.write_bytes(own.pki.root.read_bytes() + other.pki.root.read_bytes())
+    with contextlib.ExitStack() as ending:
+        ending.callback(own.close)
+        ending.callback(other.close)
+        service = ending.enter_context(deployed(tmp_path, own, {
+            **own.pki.signer("steady"), "tsa.roots": str(roots),
+            "tsa.url": ",".join(clock.url for clock in clocks)}))
+        node = service.start().node
+        both, alone = (service.new_channel() for _ in range(2))
+        both.live.sealed(both.live.register({"n": 1}).expect(201).json["event_id"])
+        settings = {**own.settings(), "tsa.roots": str(roots), "tsa.tokens": "1"}
+        assert node.stop() == 0
+        service.change({**settings, "tsa.url": clocks[1].url}, of="tsa.")
+        node.start()
+        alone.live.sealed(alone.live.register({"n": 1}).expect(201).json["event_id"])
+        assert node.stop() == 0
+        other.publisher.lost = True
+        service.change({**settings, "tsa.url": clocks[0].url}, of="tsa.")
+        node.start()
+        waiting = alone.live.certify(seq_from=1, seq_to=1).expect(202).json["certification_id"]
+        delayed(node, waiting)
+        archive, *_ = certify(both, 1, 1, tmp_path / "both")
+        shown = not_revoked_of(archive, roots)
+        assert shown[own.pki.sha256("clock-1")] >= 1 and shown[other.pki.sha256("clock-1")] == 0
+        assert alone.live.certification(waiting)["status"] == "processing"
+        assert node.stop() == 0
+        service.store.change("UPDATE certifications SET requested_at = requested_at - 3600000000")
+        node.start()
+        assert alone.live.settled(waiting)["status"] == "completed"
+        assert any("HTTP status 404" in cause for cause in left_open(node, waiting))
+        assert node.stop() == 0
+
+
+def test_rounds_of_before_certificates_were_kept_are_certified(tmp_path, world):
+    """Nobody can be asked about a certificate whose issuer is not known: what is above is left open."""
+    with deployed(tmp_path, world, world.pki.signer("steadfast")) as service:
+        node = service.start().node
+        channel = service.new_channel()
+        channel.live.sealed(channel.live.register({"n": 1}).expect(201).json["event_id"])
+        assert node.stop() == 0
+        service.store.change("DELETE FROM token_validation")
+        node.start()
+        archive, *_ = certify(channel, 1, 1, tmp_path / "before")
+        assert not_revoked(archive, world) == {0}
+        assert node.stop() == 0
+
+
 def test_a_token_that_goes_away_stops_certifications_alone(tmp_path, world):
     signer = world.pki.signer("travelling", "pkcs11")
     tokens = world.pki.path("tokens")
