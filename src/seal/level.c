@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "seal/certificate.h"
+#include "seal/cms.h"
 #include "seal/revocation_client.h"
 #include "seal/trust.h"
 
@@ -290,6 +291,22 @@ int level_collect_authority(struct revocation_client *client, struct slice autho
 	return result == ERR_VALIDATION ? ERR_INVALID_EVIDENCE : result;
 }
 
+/* What does not fit cannot be had: the set, and then the signature, are bounded. */
+static int fit(int result, const struct validation_set *set, enum level *level,
+               char cause[LEVEL_CAUSE_SIZE], const struct error *error)
+{
+	if (result == ERR_TOO_LARGE)
+		snprintf(cause, LEVEL_CAUSE_SIZE, "%s", error_reason(error, result));
+	else if (!result && *level == LEVEL_LT && set->size_bytes > CMS_INSIDE_SIZE_MAX)
+		snprintf(cause, LEVEL_CAUSE_SIZE,
+		         "%zu bytes of revocation data, where a signature holds %zu", set->size_bytes,
+		         CMS_INSIDE_SIZE_MAX);
+	else
+		return result;
+	*level = LEVEL_T;
+	return OK;
+}
+
 int level_collect(struct revocation_client *client, const struct level_wanted *wanted,
                   struct validation_set *set, enum level *ret_level,
                   char ret_cause[LEVEL_CAUSE_SIZE], struct error *error)
@@ -309,6 +326,7 @@ int level_collect(struct revocation_client *client, const struct level_wanted *w
 	*ret_level = !result && suffices ? LEVEL_LT : LEVEL_T;
 	if (*ret_level == LEVEL_LT && wanted->bare)
 		result = prune(wanted, buf_slice(&pem), set, ret_level, ret_cause, error);
+	result = fit(result, set, ret_level, ret_cause, error);
 	if (result || *ret_level != LEVEL_LT)
 		validation_free(set);
 	return result == ERR_VALIDATION ? ERR_INVALID_EVIDENCE : result;

@@ -67,8 +67,9 @@ struct level_wanted {
 
 /* Gets into the empty set all that validates a signature and its timestamp, from where their
  * certificates name it (revocation_client.h): may wait. LEVEL_LT; or LEVEL_T with the cause where
- * some of it cannot be had: the set is then empty again. 0, ERR_INVALID_EVIDENCE when a certificate
- * was revoked, ERR_TOO_LARGE, ERR_NO_MEMORY. */
+ * some of it cannot be had, or all of it is more than a signature holds (CMS_INSIDE_SIZE_MAX): the
+ * set is then empty again. 0, ERR_INVALID_EVIDENCE when a certificate was revoked, ERR_NO_MEMORY.
+ */
 int level_collect(struct revocation_client *client, const struct level_wanted *wanted,
                   struct validation_set *set, enum level *ret_level,
                   char ret_cause[LEVEL_CAUSE_SIZE], struct error *error) MUST_CHECK;

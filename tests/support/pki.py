@@ -29,6 +29,7 @@ default_md = sha256
 default_crl_days = 7
 [list]
 authorityKeyIdentifier = keyid:always
+@PADDING@
 [any]
 organizationName = optional
 commonName = supplied
@@ -106,6 +107,7 @@ class Pki:
         self.directory.mkdir(parents=True, exist_ok=True)
         self.url = url
         self.kind = kind
+        self.padding = 0  # so many bytes more in revocation lists, under an OID for examples (RFC 5612)
         if not self.root.exists():
             self.issue("root", "authority", None, name, ends=3650 * DAY)
             self.add_issuer("issuer", "An issuer of seals")
@@ -141,7 +143,9 @@ class Pki:
             "@LIST@", f"crlDistributionPoints = URI:{self.url}/{issuer}.crl" if published else ""
         ).replace(
             "@RESPONDER@", f"authorityInfoAccess = OCSP;URI:{self.url}/ocsp/{issuer},"
-            f"caIssuers;URI:{self.url}/{issuer}.crt" if published else ""))
+            f"caIssuers;URI:{self.url}/{issuer}.crt" if published else ""
+        ).replace(
+            "@PADDING@", "1.3.6.1.4.1.32473.1 = DER:" + "05" * self.padding if self.padding else ""))
         return config
 
     def database(self):

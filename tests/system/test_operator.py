@@ -268,6 +268,37 @@ def test_a_publisher_that_hangs_holds_up_nobodys_certifications(tmp_path, world)
         assert node.stop() == 0
 
 
+def test_a_list_that_is_too_large_for_a_signature(tmp_path, world):
+    """It can be had, and does not fit: what is issued has the level that is left, or waits."""
+    with deployed(tmp_path, world, world.pki.signer("copious")) as service, \
+            contextlib.ExitStack() as ending:
+        ending.callback(setattr, world.pki, "padding", 0)
+        world.pki.padding = 9 << 20
+        service.settings |= {"certification.level": ""}
+        node = service.start().node
+        channel = service.new_channel()
+        channel.live.register({"n": 1}).expect(201)
+        files = certify(channel, 1, 1, tmp_path / "below")
+        told = [line for line in node.log_lines() if line["event"] == "level_not_reached"]
+        assert told and all("a signature holds 8388608" in line["cause"] for line in told), told
+        done = run("verify", "--json", "--trust", world.pki.root, *files)
+        result = json.loads(done.stdout)
+        assert done.returncode == 0 and result["trusted"], done.stdout + done.stderr
+        assert {each["level"] for each in result["signatures"]} == {"B-T"}, result["signatures"]
+        assert node.stop() == 0
+        service.change({"certification.level": "LTA"}, of="certification.level")
+        node.start()
+        waiting = channel.live.certify(seq_from=1, seq_to=1).expect(202).json["certification_id"]
+        eventually(lambda: any("cannot be had" in json.dumps(line) for line in node.log_lines()),
+                   "it is not issued")
+        assert channel.live.certification(waiting)["status"] == "processing"
+        world.pki.padding = 0
+        assert node.stop() == 0
+        node.start()  # with nothing kept
+        assert channel.live.settled(waiting)["status"] == "completed"
+        assert node.stop() == 0
+
+
 def test_an_authority_that_was_revoked_after_it_had_given_time(tmp_path, tmp_path_factory):
     """Where its key may be in other hands, a second authority's timestamp is needed beside its own;
     where it was only replaced, what it gave before stays what it was."""

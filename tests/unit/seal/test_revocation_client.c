@@ -488,6 +488,32 @@ static void add_der(struct buf *out, X509 *certificate)
 	OPENSSL_free(der);
 }
 
+/* What can be fetched and is more than a signature may hold. */
+static void test_too_much_for_a_signature(void **state)
+{
+	struct revocation_client *client = client_of(&everywhere, NULL);
+	BUF_AUTO struct buf der;
+
+	(void)state;
+	buf_init(&der, 65536);
+	add_der(&der, leaf.certificate);
+	add_der(&der, root.certificate);
+	publish_crl(&crl_place, now_us() - HOUR_US, 360000);
+	assert_in_range(crl_place.answer.size, (size_t)9 << 20, REVOCATION_CRL_MAX);
+	for (int bare = 0; bare < 2; bare++) {
+		VALIDATION_AUTO struct validation_set set = {0};
+		struct level_wanted wanted = {buf_slice(&path), buf_slice(&der), now_us(), bare};
+		enum level level = LEVEL_LT;
+		char cause[LEVEL_CAUSE_SIZE];
+		assert_int_equal(level_collect(client, &wanted, &set, &level, cause, NULL), 0);
+		assert_int_equal(level, LEVEL_T);
+		assert_int_equal(set.count, 0);
+		assert_non_null(strstr(cause, "a signature holds 8388608"));
+	}
+	assert_int_equal(crl_place.asked, 1);
+	revocation_client_free(client);
+}
+
 /* The list of the responder's issuer speaks of the certificate, too: the answer beside it says no
  * more. Where nothing is over the set, the verifier refuses the one that nobody needs. */
 static void test_what_is_needed_alone(void **state)
@@ -597,6 +623,7 @@ int main(void)
 		cmocka_unit_test_setup(test_left_alone, begin),
 		cmocka_unit_test_setup(test_guarded, begin),
 		cmocka_unit_test_setup(test_huge_list, begin),
+		cmocka_unit_test_setup(test_too_much_for_a_signature, begin),
 		cmocka_unit_test_setup(test_what_is_needed_alone, begin),
 		cmocka_unit_test_setup(test_what_says_more_stays, begin),
 		cmocka_unit_test_setup(test_side_by_side, begin),
