@@ -15,7 +15,16 @@
 
 /* ---- getting it ---- */
 
-/* What was asked for and can stand in an archive: the certificates do already. */
+static bool is_kept(const struct token_revocations *all, const struct sha256 *sha256)
+{
+	bool found = false;
+	for (size_t i = 0; i < all->count && !found; i++)
+		found = validation_find(&all->paths[i].set, sha256) != NULL;
+	return found;
+}
+
+/* What was asked for and can stand in an archive: the certificates do already. What paths share
+ * stands there once. */
 static int keep_revocations(struct token_revocations *all, struct known_path *path,
                             const struct validation_set *got, struct error *error)
 {
@@ -24,14 +33,15 @@ static int keep_revocations(struct token_revocations *all, struct known_path *pa
 		const struct validation_object *object = &got->objects[i];
 		if (object->kind == VALIDATION_CERTIFICATE)
 			continue;
+		size_t more_bytes = is_kept(all, &object->sha256) ? 0 : object->der.size;
 		if (BASE64_SIZE(object->der.size) + LINE_FRAME_SIZE > ARCHIVE_LINE_MAX ||
-		    object->der.size > TOKEN_REVOCATIONS_BYTES_MAX - all->size_bytes) {
+		    more_bytes > TOKEN_REVOCATIONS_BYTES_MAX - all->size_bytes) {
 			log_warning("revocation_data_too_large", "certification_id",
 			            all->work->certification->certification_id, "kind",
 			            validation_kind_text(object->kind));
 			continue;
 		}
-		all->size_bytes += object->der.size;
+		all->size_bytes += more_bytes;
 		result = validation_add(&path->set, object->kind, object->der, error);
 	}
 	return result;
@@ -118,6 +128,15 @@ static int get(struct token_revocations *all, struct slice der, struct known_pat
 
 /* ---- naming it ---- */
 
+static void tell_of_too_many(struct token_revocations *all)
+{
+	if (!all->too_many_told)
+		log_warning("timestamp_left_open", "certification_id",
+		            all->work->certification->certification_id, "cause",
+		            "the timestamps have more paths than are asked about");
+	all->too_many_told = true;
+}
+
 /* *ret_path NULL: there are too many. */
 static int find_path(struct token_revocations *all, struct slice der, struct known_path **ret_path,
                      struct error *error)
@@ -131,8 +150,12 @@ static int find_path(struct token_revocations *all, struct slice der, struct kno
 	for (size_t i = 0; i < all->count; i++)
 		if (sha256_equal(&all->paths[i].digest, &digest))
 			*ret_path = &all->paths[i];
-	if (*ret_path || all->count == TOKEN_PATHS_MAX)
+	if (*ret_path)
 		return OK;
+	if (all->count == TOKEN_PATHS_MAX) {
+		tell_of_too_many(all);
+		return OK;
+	}
 	*ret_path = &all->paths[all->count++];
 	**ret_path = (struct known_path){.digest = digest, .minimal_until_us = TIME_NONE};
 	return get(all, der, *ret_path, error);

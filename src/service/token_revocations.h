@@ -9,7 +9,7 @@
 struct issue_work;
 
 #define TOKEN_PATHS_MAX 32
-#define TOKEN_REVOCATIONS_BYTES_MAX ((size_t)8 << 20) /* of all paths */
+#define TOKEN_REVOCATIONS_BYTES_MAX ((size_t)8 << 20) /* of all paths, each object once */
 
 struct token_revocations {
 	const struct issue_work *work;
@@ -23,7 +23,9 @@ struct token_revocations {
 		struct validation_set minimal; /* of it, for times up to: */
 		int64_t minimal_until_us;
 	} * paths;
-	size_t count, size_bytes;
+	size_t count;
+	size_t size_bytes; /* of their different objects */
+	bool too_many_told;
 	struct validation_set last;
 };
 
