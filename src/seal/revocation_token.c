@@ -79,10 +79,13 @@ static int64_t decided_until(const struct judged *judged)
 		const struct revocation_verdict *verdict = &judged->verdicts[i];
 		if (verdict->outcome == REVOCATION_NOT_NEEDED)
 			continue;
-		if (!revocation_suffices(verdict->outcome) || verdict->revoked_us != TIME_NONE)
+		if (!revocation_suffices(verdict->outcome))
 			return TIME_NONE;
 		int64_t end_us =
 			verdict->next_us > verdict->issued_us ? verdict->next_us : verdict->issued_us;
+		/* It left the past alone. */
+		if (verdict->revoked_us != TIME_NONE && verdict->revoked_us <= end_us)
+			end_us = verdict->revoked_us - 1;
 		until_us = end_us < until_us ? end_us : until_us;
 	}
 	return until_us;

@@ -207,10 +207,17 @@ static void what_was_revoked(void **state)
 		add_crl(&set, &crl);
 		assert_int_equal(judge_leaf(noon_us, &set, &verdict), cases[i].standing);
 		assert_int_equal(set.count, 1);
-		/* Another time may be after the revocation. */
-		assert_int_equal(verdict.same_until_us, TIME_NONE);
-		if (cases[i].standing == TOKEN_REVOKED)
+		if (cases[i].standing == TOKEN_REVOKED) {
+			assert_int_equal(verdict.same_until_us, TIME_NONE);
 			assert_int_equal(verdict.revoked_us, crl.revoked_us);
+			continue;
+		}
+		/* The list is current for longer, but from then on it says something else. */
+		assert_int_equal(verdict.same_until_us, crl.revoked_us - 1);
+		assert_int_equal(judge_leaf(crl.revoked_us - 1, &set, &verdict), TOKEN_GOOD);
+		assert_int_equal(set.count, 1);
+		assert_int_equal(verdict.same_until_us, crl.revoked_us - 1);
+		assert_int_equal(judge_leaf(crl.revoked_us, &set, &verdict), TOKEN_REVOKED);
 	}
 }
 
