@@ -147,9 +147,10 @@ static int verify_cms(struct slice cms, const struct sha256 *digest)
 	struct cms_paths paths = {0};
 	struct cms_facts facts;
 	enum level level;
+	char cause[LEVEL_CAUSE_SIZE];
 	buf_init(&paths.signer, CMS_PATH_SIZE_MAX);
 	buf_init(&paths.authority, CMS_PATH_SIZE_MAX);
-	int result = verify_signature(cms, digest, &roots, &paths, &facts, &level, NULL);
+	int result = verify_signature(cms, digest, &roots, &paths, &facts, &level, cause, NULL);
 	buf_free(&paths.signer);
 	buf_free(&paths.authority);
 	return result;

@@ -229,6 +229,7 @@ static int check_signature_along(struct archive_check *check, struct cms_paths *
 	buf_init(&der, CMS_LASTING_SIZE_MAX);
 	struct cms_facts facts;
 	enum level level;
+	char unvalidated[LEVEL_CAUSE_SIZE];
 	int result = 0;
 	if (!slice_is(entry->name, ARCHIVE_SIGNATURE_NAME))
 		result = error_cause(&error, ERR_INVALID_EVIDENCE, "it is not the last entry of the ZIP");
@@ -238,7 +239,7 @@ static int check_signature_along(struct archive_check *check, struct cms_paths *
 		result = zip_entry_load(check->zip, entry, CMS_LASTING_SIZE_MAX - 1, &der, &error);
 	if (!result)
 		result = verify_signature(buf_slice(&der), &check->sums[check->count - 2].sha256,
-		                          &check->run->roots, paths, &facts, &level, &error);
+		                          &check->run->roots, paths, &facts, &level, unvalidated, &error);
 	if (result < 0)
 		return note(check, ARCHIVE_SIGNATURE_NAME, result, &error);
 	if (check->has_manifest &&
@@ -254,7 +255,13 @@ static int check_signature_along(struct archive_check *check, struct cms_paths *
 		wrong(check, ARCHIVE_SIGNATURE_NAME, "the signature of a live archive needs a timestamp");
 	result = verify_note_signature(check->run, check->input->path, ARCHIVE_SIGNATURE_NAME, &facts,
 	                               paths);
-	if (!result && level == LEVEL_T)
+	if (unvalidated[0])
+		verify_add(
+			check->run, VERIFY_WARNING, check->input->path, ARCHIVE_SIGNATURE_NAME,
+			"the revocation data inside is for another path than the one to the root that is "
+			"trusted: %s",
+			unvalidated);
+	else if (!result && level == LEVEL_T)
 		result = verify_note_unvalidated(check->run, check->input->path, ARCHIVE_SIGNATURE_NAME,
 		                                 &facts, paths);
 	struct reached reached = {level, facts.signing_time_us, facts.signer.not_after_us};

@@ -195,12 +195,13 @@ void verify_receipt_hash(struct run *run, const struct input *archive, int64_t s
 void verify_receipts_conclude(struct run *run);
 
 /* Verifies the signature of an archive over its ASiCManifest, which has that digest: who signed,
- * and which level it has by what is inside; the paths are appended to. 0, ERR_INVALID_EVIDENCE, or
- * what cms_verify answers. */
+ * and which level it has by what is inside; the paths are appended to. LEVEL_T with a cause: what
+ * is inside validates the paths inside, but not another one that leads to a root given. 0,
+ * ERR_INVALID_EVIDENCE, or what cms_verify answers. */
 int verify_signature(struct slice cms, const struct sha256 *signed_digest,
                      const struct trust_roots *roots, struct cms_paths *paths,
-                     struct cms_facts *ret_facts, enum level *ret_level, struct error *error)
-	MUST_CHECK;
+                     struct cms_facts *ret_facts, enum level *ret_level,
+                     char ret_cause[LEVEL_CAUSE_SIZE], struct error *error) MUST_CHECK;
 
 /* Of a valid signature of level T: warns when its certificates name places of revocation data, of
  * which nothing is inside. 0 or ERR_NO_MEMORY. */

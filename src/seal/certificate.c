@@ -227,21 +227,86 @@ int certificate_find_issuer(X509 *certificate, const STACK_OF(X509) * among, X50
 	return result;
 }
 
-/* The certificate where the chain of issuers inside ends. */
-static int find_topmost(X509 *signer, STACK_OF(X509) * inside, X509 **ret_top)
+/* ---- the path inside ---- */
+
+struct step {
+	X509 *certificate;
+	size_t below; /* the step that it issued; of the first: itself */
+};
+
+static bool is_reached(const struct step *steps, size_t count, const X509 *certificate)
 {
-	X509 *top = signer;
+	for (size_t i = 0; i < count; i++)
+		if (X509_cmp(steps[i].certificate, certificate) == 0)
+			return true;
+	return false;
+}
+
+/* Adds whoever issued that step's certificate and was not reached before. */
+static int add_issuers(struct step *steps, size_t at, const STACK_OF(X509) * among, size_t *count)
+{
+	X509 *below = steps[at].certificate;
 	int result = 0;
 
-	for (int steps = 0; !result && steps < sk_X509_num(inside); steps++) {
-		X509 *next = NULL;
-		if (!certificate_claims_self_issue(top))
-			result = certificate_find_issuer(top, inside, &next);
-		if (!next)
-			break;
-		top = next;
+	for (int i = 0; !result && i < sk_X509_num(among); i++) {
+		X509 *candidate = sk_X509_value(among, i);
+		bool verified = false;
+		if (X509_check_issued(candidate, below) == X509_V_OK &&
+		    !is_reached(steps, *count, candidate))
+			result = verify_by(below, candidate, &verified);
+		if (verified)
+			steps[(*count)++] = (struct step){candidate, at};
 	}
-	*ret_top = top;
+	return result;
+}
+
+static int take_path(const struct step *steps, size_t top, STACK_OF(X509) * *ret_path)
+{
+	STACK_OF(X509) *path = sk_X509_new_null();
+
+	for (size_t at = top; path; at = steps[at].below) {
+		if (!sk_X509_unshift(path, steps[at].certificate)) {
+			sk_X509_free(path);
+			path = NULL;
+		} else if (at == 0) {
+			break;
+		}
+	}
+	*ret_path = path;
+	return path ? 0 : ERR_NO_MEMORY;
+}
+
+/* Breadth first: each certificate is reached once, however many have one name and key. */
+int certificate_path_inside(X509 *certificate, const STACK_OF(X509) * inside,
+                            STACK_OF(X509) * *ret_path)
+{
+	struct step *steps = calloc((size_t)sk_X509_num(inside) + 1, sizeof *steps);
+	size_t count = 1, top = 0;
+	int result = steps ? 0 : ERR_NO_MEMORY;
+
+	if (!result)
+		steps[0].certificate = certificate;
+	for (size_t at = 0; !result && at < count; at++) {
+		top = at;
+		if (X509_get_extension_flags(steps[at].certificate) & EXFLAG_SS)
+			break;
+		result = add_issuers(steps, at, inside, &count);
+	}
+	ERR_clear_error();
+	if (!result)
+		result = take_path(steps, top, ret_path);
+	free(steps);
+	return result;
+}
+
+static int find_topmost(X509 *signer, const STACK_OF(X509) * inside, X509 **ret_top)
+{
+	STACK_OF(X509) *path = NULL;
+	int result = certificate_path_inside(signer, inside, &path);
+
+	if (!result)
+		*ret_top = sk_X509_value(path, sk_X509_num(path) - 1);
+	sk_X509_free(path);
 	return result;
 }
 
@@ -281,13 +346,30 @@ static bool is_on_path(const X509 *certificate, const STACK_OF(X509) * path)
 	return false;
 }
 
-static int check_inside(const STACK_OF(X509) * inside, const STACK_OF(X509) * path,
+static bool are_on_path(const STACK_OF(X509) * inside, const STACK_OF(X509) * path)
+{
+	for (int i = 0; i < sk_X509_num(inside); i++)
+		if (!is_on_path(sk_X509_value(inside, i), path))
+			return false;
+	return true;
+}
+
+/* A root that is trusted may stand in for one inside that has its name and key: what is inside
+ * leads up all the same, only elsewhere. */
+static int check_inside(X509 *signer, const STACK_OF(X509) * inside, const STACK_OF(X509) * path,
                         enum path_purpose purpose, struct error *error)
 {
-	for (int i = 0; purpose == PATH_SIGNATURE && i < sk_X509_num(inside); i++)
-		if (!is_on_path(sk_X509_value(inside, i), path))
+	if (purpose == PATH_SIGNATURE && !are_on_path(inside, path)) {
+		STACK_OF(X509) *own = NULL;
+		int result = certificate_path_inside(signer, inside, &own);
+		bool lead_up = !result && are_on_path(inside, own);
+		sk_X509_free(own);
+		if (result)
+			return result;
+		if (!lead_up)
 			return error_cause(error, ERR_INVALID_EVIDENCE,
 			                   "a certificate inside is not on the verified path");
+	}
 	return certificate_check_issuers(path, purpose, error);
 }
 
@@ -360,7 +442,7 @@ int certificate_path(X509 *signer, STACK_OF(X509) * inside, const STACK_OF(X509)
 		result = tell_path_error(context, signer, error);
 	} else {
 		CERTIFICATES_AUTO STACK_OF(X509) *path = X509_STORE_CTX_get1_chain(context);
-		result = path ? check_inside(inside, path, purpose, error) : ERR_NO_MEMORY;
+		result = path ? check_inside(signer, inside, path, purpose, error) : ERR_NO_MEMORY;
 		if (!result) {
 			*ret_path = path;
 			path = NULL;

@@ -51,6 +51,13 @@ int certificate_find_issuer(X509 *certificate, const STACK_OF(X509) * among, X50
 /* By name or, with a name altered, still by key identifier. */
 bool certificate_claims_self_issue(X509 *certificate);
 
+/* The path inside, which is the same whomever one trusts: the shortest over issuers among `inside`
+ * to one that is its own issuer, of several the first as they stand; where none is, as far up as
+ * they lead. Unverified beyond that. The stack is the caller's, the certificates are not. 0 or
+ * ERR_NO_MEMORY. */
+int certificate_path_inside(X509 *certificate, const STACK_OF(X509) * inside,
+                            STACK_OF(X509) * *ret_path) MUST_CHECK;
+
 enum path_purpose { PATH_SIGNATURE, PATH_TIMESTAMP };
 
 /* What a certificate must allow to be used for that purpose (certificate_purpose.c). */
@@ -62,10 +69,10 @@ int certificate_check_issuers(const STACK_OF(X509) * path, enum path_purpose pur
 
 /* Builds and verifies the path of `signer`: names, times, path lengths and name constraints, keys
  * and digests by OpenSSL's security level 2, and the purpose. roots NULL: up to the topmost of
- * `inside`. Whatever of `inside` claims to be self-issued must be signed by itself or,
- * where a key was changed, by another one. For a
- * signature every certificate of `inside` must be on the path; an authority may have put others
- * into its token. time_us TIME_NONE: now with roots, no time without. The path is the caller's. */
+ * `inside`. Whatever of `inside` claims to be self-issued must be signed by itself or, where a key
+ * was changed, by another one. For a signature all of `inside` must be on the path, or on the path
+ * inside; an authority may have put others into its token. time_us TIME_NONE: now with roots, no
+ * time without. The path is the caller's. */
 int certificate_path(X509 *signer, STACK_OF(X509) * inside, const STACK_OF(X509) * roots,
                      enum path_purpose purpose, int64_t time_us, STACK_OF(X509) * *ret_path,
                      struct error *error) MUST_CHECK;

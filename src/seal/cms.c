@@ -341,6 +341,33 @@ int cms_verify_along(struct slice cms, const struct sha256 *digest, const struct
 	return result;
 }
 
+static int write_path_inside(const SignedContent *content, struct buf *out, struct error *error)
+{
+	X509 *signer = signed_content_certificate(content);
+	STACK_OF(X509) *path = NULL; /* its members are the content's */
+
+	if (!signer)
+		return error_cause(error, ERR_INVALID_EVIDENCE, "the signer's certificate is not inside");
+	int result = certificate_path_inside(signer, content->data->certificates, &path);
+	if (!result)
+		result = certificates_write_der(path, out);
+	sk_X509_free(path);
+	return result;
+}
+
+int cms_find_paths_inside(struct slice cms, struct cms_paths *paths, struct error *error)
+{
+	SIGNED_CONTENT_AUTO SignedContent *content = NULL;
+	struct slice token = {0};
+
+	int result = signed_content_parse(cms, &content, error);
+	if (!result)
+		result = write_path_inside(content, &paths->signer, error);
+	if (!result)
+		result = read_timestamp(signed_content_signer(content), &token, error);
+	return !result && token.data ? timestamp_path_inside(token, &paths->authority, error) : result;
+}
+
 int cms_verify(struct slice cms, const struct sha256 *digest, const struct trust_roots *roots,
                struct cms_facts *ret_facts, struct error *error)
 {

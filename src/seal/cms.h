@@ -86,6 +86,11 @@ int cms_verify_along(struct slice cms, const struct sha256 *digest, const struct
                      struct cms_paths *paths, struct cms_facts *ret_facts, struct error *error)
 	MUST_CHECK;
 
+/* Appends the paths inside (certificate_path_inside), which are the same whomever one trusts:
+ * unverified. Leaves paths->inside alone. 0, ERR_NO_MEMORY or ERR_INVALID_EVIDENCE. */
+int cms_find_paths_inside(struct slice cms, struct cms_paths *paths, struct error *error)
+	MUST_CHECK;
+
 /* Size of the DER element that `padded` (a PDF's /Contents) begins with; 0 when it is none. What
  * follows is for the caller to judge. */
 size_t cms_size(struct slice padded);

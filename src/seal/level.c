@@ -232,20 +232,14 @@ int level_is_published(const struct level_proof *proof, bool *ret_is_published, 
 }
 
 /* By the rule that level_check_bare has. */
-static int prune(const struct level_wanted *wanted, struct slice authority_pem,
-                 struct validation_set *set, enum level *level, char cause[LEVEL_CAUSE_SIZE],
-                 struct error *error)
+static int prune(const struct paths *paths, struct validation_set *set, enum level *level,
+                 char cause[LEVEL_CAUSE_SIZE], struct error *error)
 {
-	PATHS_AUTO struct paths paths = {.signed_us = wanted->signed_us};
 	size_t needless = 0;
+	int result = OK;
 
-	buf_init(&paths.signer, PEM_FILE_MAX);
-	buf_init(&paths.authority, PEM_FILE_MAX);
-	buf_add_slice(&paths.signer, wanted->signer_pem);
-	buf_add_slice(&paths.authority, authority_pem);
-	int result = buf_check(&paths.signer) ? ERR_NO_MEMORY : buf_check(&paths.authority);
 	while (!result && needless < set->count) {
-		result = find_needless(&paths, set, &needless, error);
+		result = find_needless(paths, set, &needless, error);
 		if (!result && needless < set->count)
 			validation_remove(set, needless);
 		else
@@ -307,25 +301,56 @@ static int fit(int result, const struct validation_set *set, enum level *level,
 	return OK;
 }
 
+/* What was got for one path may say of the other that a certificate was revoked, which does not
+ * suffice any more: it is all judged together, as whoever verifies does. */
+static int judge_whole(const struct paths *paths, const struct validation_set *set,
+                       bool *ret_suffices, char cause[LEVEL_CAUSE_SIZE], struct error *error)
+{
+	struct standing *standing = malloc(sizeof *standing);
+	int result = standing ? stand(paths, set, standing, error) : ERR_NO_MEMORY;
+
+	if (!result)
+		result = conclude(standing->verdicts, standing->count, ret_suffices, cause, error);
+	free(standing);
+	return result;
+}
+
+static int collect_both(struct revocation_client *client, const struct paths *paths,
+                        struct validation_set *set, bool *ret_suffices,
+                        char cause[LEVEL_CAUSE_SIZE], struct error *error)
+{
+	struct revocation_moment signature = {paths->signed_us, false};
+	struct revocation_moment first = {paths->signed_us, true};
+
+	int result =
+		collect(client, buf_slice(&paths->signer), &signature, set, ret_suffices, cause, error);
+	if (!result && *ret_suffices)
+		result =
+			collect(client, buf_slice(&paths->authority), &first, set, ret_suffices, cause, error);
+	if (!result && *ret_suffices)
+		result = judge_whole(paths, set, ret_suffices, cause, error);
+	return result;
+}
+
 int level_collect(struct revocation_client *client, const struct level_wanted *wanted,
                   struct validation_set *set, enum level *ret_level,
                   char ret_cause[LEVEL_CAUSE_SIZE], struct error *error)
 {
-	struct revocation_moment signature = {wanted->signed_us, false};
-	struct revocation_moment first = {wanted->signed_us, true};
-	BUF_AUTO struct buf pem;
+	PATHS_AUTO struct paths paths = {.signed_us = wanted->signed_us};
 	bool suffices = false;
 
-	buf_init(&pem, PEM_FILE_MAX);
+	buf_init(&paths.signer, PEM_FILE_MAX);
+	buf_init(&paths.authority, PEM_FILE_MAX);
 	ret_cause[0] = '\0';
-	int result = trust_path_to_pem(wanted->authority, &pem, error);
+	buf_add_slice(&paths.signer, wanted->signer_pem);
+	int result = buf_check(&paths.signer);
 	if (!result)
-		result = collect(client, wanted->signer_pem, &signature, set, &suffices, ret_cause, error);
-	if (!result && suffices)
-		result = collect(client, buf_slice(&pem), &first, set, &suffices, ret_cause, error);
+		result = trust_path_to_pem(wanted->authority, &paths.authority, error);
+	if (!result)
+		result = collect_both(client, &paths, set, &suffices, ret_cause, error);
 	*ret_level = !result && suffices ? LEVEL_LT : LEVEL_T;
 	if (*ret_level == LEVEL_LT && wanted->bare)
-		result = prune(wanted, buf_slice(&pem), set, ret_level, ret_cause, error);
+		result = prune(&paths, set, ret_level, ret_cause, error);
 	result = fit(result, set, ret_level, ret_cause, error);
 	if (result || *ret_level != LEVEL_LT)
 		validation_free(set);

@@ -46,7 +46,8 @@ int level_judge(const struct level_proof *proof, const struct validation_set *se
  * object being needed when without it some certificate would be judged worse (the order of enum
  * revocation_outcome). */
 #define LEVEL_BARE_OBJECTS_MAX 16
-/* Whether a set that gives LEVEL_LT is so. 0, ERR_INVALID_EVIDENCE with the object that is not
+/* Whether a set that gives LEVEL_LT is so; along the paths inside, for those that a reader's roots
+ * make of them may need less. 0, ERR_INVALID_EVIDENCE with the object that is not
  * needed, or ERR_NO_MEMORY. */
 int level_check_bare(const struct level_proof *proof, const struct validation_set *set,
                      struct error *error) MUST_CHECK;
@@ -62,7 +63,8 @@ struct level_wanted {
 	struct slice signer_pem; /* the signer's certificate and its issuers', up to the root */
 	struct slice authority;  /* path, of the timestamp over the signature */
 	int64_t signed_us;       /* its time */
-	bool bare;               /* the set goes where level_check_bare judges it: it has to pass */
+	bool
+		bare; /* the set goes where level_check_bare judges it, along these paths: it has to pass */
 };
 
 /* Gets into the empty set all that validates a signature and its timestamp, from where their

@@ -431,6 +431,23 @@ int timestamp_path_known(struct slice token, struct slice beside, struct buf *ou
 	return result;
 }
 
+int timestamp_path_inside(struct slice token, struct buf *out, struct error *error)
+{
+	SIGNED_CONTENT_AUTO SignedContent *content = NULL;
+	STACK_OF(X509) *path = NULL; /* its members are the content's */
+
+	int result = signed_content_parse_ber(token, &content, error);
+	X509 *certificate = !result ? signed_content_certificate(content) : NULL;
+	if (!result && !certificate)
+		result = invalid(error, "it is no timestamp token");
+	if (!result)
+		result = certificate_path_inside(certificate, content->data->certificates, &path);
+	if (!result)
+		result = certificates_write_der(path, out);
+	sk_X509_free(path);
+	return result;
+}
+
 int timestamp_valid_until(struct slice token, struct slice beside, int64_t *ret_gen_time_us,
                           int64_t *ret_until_us, struct error *error)
 {

@@ -100,6 +100,10 @@ int timestamp_valid_until(struct slice token, struct slice beside, int64_t *ret_
 int timestamp_path_known(struct slice token, struct slice beside, struct buf *out,
                          struct error *error) MUST_CHECK;
 
+/* Appends the path inside a token (certificate_path_inside): the same whomever one trusts. 0,
+ * ERR_NO_MEMORY or ERR_INVALID_EVIDENCE. */
+int timestamp_path_inside(struct slice token, struct buf *out, struct error *error) MUST_CHECK;
+
 /* Appends those certificates of a path that are not inside the token. 0 or ERR_INVALID_EVIDENCE. */
 int timestamp_path_beside(struct slice token, struct slice path, struct buf *out,
                           struct error *error) MUST_CHECK;

@@ -412,10 +412,12 @@ int issue_certification(struct service *service, const struct certification *cer
 		.issued_at_us = clock_now_us(),
 	};
 	buf_init(&work.authority_path, AUTHORITY_PATH_MAX);
+	buf_init(&work.path_inside, AUTHORITY_PATH_MAX);
 	int result = issue_take_space(&work, error);
 	if (!result)
 		result = issue(&work, ret_result, error);
 	issue_give_space(&work);
 	buf_free(&work.authority_path);
+	buf_free(&work.path_inside);
 	return result;
 }

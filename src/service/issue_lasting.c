@@ -20,12 +20,14 @@ int issue_stamp(void *context, const struct sha256 *imprint, struct buf *out, st
 		return result;
 	buf_clear(&work->authority_path);
 	buf_add_slice(&work->authority_path, buf_slice(&stamped.path));
+	buf_clear(&work->path_inside);
 	work->stamped_us = stamped.facts.gen_time_us;
 	work->stamped_until_us = stamped.facts.authority.not_after_us;
 	result = buf_check(&work->authority_path);
-	return result ? result
-	              : timestamp_token_complete(buf_slice(&stamped.token), buf_slice(&stamped.path),
-	                                         out, error);
+	if (!result)
+		result = timestamp_token_complete(buf_slice(&stamped.token), buf_slice(&stamped.path), out,
+		                                  error);
+	return result ? result : timestamp_path_inside(buf_slice(out), &work->path_inside, error);
 }
 
 static int collect(struct issue_work *work, bool bare, struct validation_set *set,
@@ -33,7 +35,7 @@ static int collect(struct issue_work *work, bool bare, struct validation_set *se
 {
 	struct level_wanted wanted = {
 		.signer_pem = signer_certificates(work->service->signer),
-		.authority = buf_slice(&work->authority_path),
+		.authority = buf_slice(bare ? &work->path_inside : &work->authority_path),
 		.signed_us = work->stamped_us,
 		.bare = bare,
 	};

@@ -36,6 +36,7 @@ struct issue_work {
 
 	/* Of the last timestamp that was given, for what validates it. */
 	struct buf authority_path;
+	struct buf path_inside; /* its token's: timestamp_path_inside */
 	int64_t stamped_us;
 	int64_t stamped_until_us; /* the end of its certificate */
 	enum level collected;     /* what issue_collect came to last: LEVEL_T or LEVEL_LT */

@@ -120,15 +120,18 @@ class SignedData:
                                           "%Y%m%d%H%M%S.%f")
 
     def path(self, more=()):
-        """The signer's certificate and those above it, to one that is its own issuer."""
-        known, path = [*self.certificates, *more], [self.certificate]
-        while path[-1].issuer != path[-1].subject and len(path) < 8:
-            above = [each for each in known if each.subject == path[-1].issuer
-                     and is_signed(path[-1], each)]
-            require(above, "path", f"nobody is above {path[-1].subject.rfc4514_string()}")
-            path.append(above[0])
-        require(is_signed(path[-1], path[-1]), "path", "a root that does not vouch for itself")
-        return path
+        """The shortest from the signer's certificate over issuers to one that is its own."""
+        known, paths, reached = [*self.certificates, *more], [[self.certificate]], [self.certificate]
+        for path in paths:
+            if path[-1].issuer == path[-1].subject:
+                require(is_signed(path[-1], path[-1]), "path", "a root that does not vouch for itself")
+                return path
+            for each in known:
+                if each not in reached and each.subject == path[-1].issuer \
+                        and is_signed(path[-1], each):
+                    reached.append(each)
+                    paths.append([*path, each])
+        raise Invalid("path: no root is inside")
 
 
 # ---- signatures ----

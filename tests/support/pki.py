@@ -177,6 +177,15 @@ class Pki:
                 *(self.by(issuer) if issuer else ["-selfsign", "-keyfile", key]))
         return made
 
+    def twin(self, name):
+        """A root of an issuer's name and key: the file's path."""
+        made = self.path(f"{name}-twin.pem")
+        self.ca(self.configure(None), "-in", self.path(name + ".csr"), "-out", made, "-notext",
+                "-outdir", self.directory, "-startdate", moment(-3600),
+                "-enddate", moment(3650 * DAY), "-extensions", "authority",
+                "-selfsign", "-keyfile", self.path(name + ".key"))
+        return made
+
     def revoke(self, name, issuer="issuer", reason="keyCompromise"):
         self.ca(self.configure(issuer), "-revoke", self.path(name + ".pem"), "-crl_reason", reason,
                 *self.by(issuer))

@@ -4,6 +4,7 @@ the change to the next key; and with a key that cannot be used."""
 
 import collections
 import contextlib
+import itertools
 import json
 import math
 import shlex
@@ -202,6 +203,28 @@ def test_from_the_first_event_over_the_next_key(tmp_path, world, held):
         assert service.node.stop() == 0
         said = service.node.log_tail(10000) + service.node.run("config", "print").stdout
         assert (tmp_path / "node1.log").stat().st_size > 0 and "correct horse" not in said
+
+
+def test_evidence_lasts_whomever_one_trusts(tmp_path, world):
+    """Roots come and go, and an issuer may become one. What is inside stays what it is."""
+    with deployed(tmp_path, world, world.pki.signer("worldwide")) as service:
+        channel = service.start().new_channel()
+        channel.live.register({"n": 1}).expect(201)
+        files = certify(channel, 1, 1, tmp_path / "lasting")
+        judged(files, world, "worldwide")
+        assert service.node.stop() == 0
+    trusted = {}
+    for kind, name in (("signer", "issuer"), ("timestamps", "time")):
+        both = tmp_path / f"{name}-both.pem"
+        twin = world.pki.twin(name)
+        both.write_bytes(twin.read_bytes() + world.pki.root.read_bytes())
+        trusted[kind] = (world.pki.root, twin, both)
+    for signer, timestamps in itertools.product(trusted["signer"], trusted["timestamps"]):
+        done = run("verify", "--json", "--trust-signer", signer, "--trust-timestamps", timestamps,
+                   *files)
+        told = json.loads(done.stdout)
+        assert done.returncode == 0 and told["trusted"], (signer, timestamps, done.stdout)
+        assert {each["level"] for each in told["signatures"]} == {"B-LT", "B-LTA"}, told
 
 
 @pytest.mark.parametrize("held, why", [("pkcs11", "refuses the PIN"),

@@ -19,11 +19,22 @@
 
 #define SIGNED_AT_US INT64_C(1795252503000000) /* 2026-11-21T09:15:03Z */
 
-enum collected { WHOLE, NO_LIST, REVOKED, UNREADABLE, NOTHING, JUNK, OLDER_LIST, OTHERS_ANSWER };
+enum collected {
+	WHOLE,
+	NO_LIST,
+	REVOKED,
+	UNREADABLE,
+	NOTHING,
+	JUNK,
+	OLDER_LIST,
+	OTHERS_ANSWER,
+	BELOW
+};
 
 static struct pki_identity root, signer, other;
+static struct pki_identity issuer, below; /* one more certificate up to the root */
 static struct time_authority authority;
-static struct buf chain, roots, time_roots;
+static struct buf chain, longer_chain, roots, time_roots;
 static struct sha256 digest;
 
 static int make_timestamp(void *context, const struct sha256 *imprint, struct buf *out,
@@ -39,7 +50,8 @@ static int sign(void *context, struct slice bytes, struct buf *out, struct error
 	EVP_MD_CTX *md = EVP_MD_CTX_new();
 	unsigned char value[256];
 	size_t size = sizeof value;
-	assert_int_equal(EVP_DigestSignInit(md, NULL, EVP_sha256(), NULL, signer.key), 1);
+	const struct pki_identity *own = context;
+	assert_int_equal(EVP_DigestSignInit(md, NULL, EVP_sha256(), NULL, own->key), 1);
 	assert_int_equal(
 		EVP_DigestSign(md, value, &size, (const unsigned char *)bytes.data, bytes.size), 1);
 	buf_add(out, value, size);
@@ -47,19 +59,25 @@ static int sign(void *context, struct slice bytes, struct buf *out, struct error
 	return 0;
 }
 
-static void add_list(struct validation_set *set, int64_t issued_us)
+static void add_list_of(struct validation_set *set, const struct pki_identity *of,
+                        int64_t issued_us)
 {
-	struct pki_identity time_root = {authority.root, authority.root_key};
 	BUF_AUTO struct buf der;
 	buf_init(&der, 65536);
 	struct pki_crl wanted = {
-		.issuer = &time_root,
+		.issuer = of,
 		.reason = -1,
 		.issued_us = issued_us,
 		.next_us = SIGNED_AT_US + 7 * US_PER_DAY,
 	};
 	pki_crl(&der, &wanted);
 	assert_int_equal(validation_add(set, VALIDATION_CRL, buf_slice(&der), NULL), 0);
+}
+
+static void add_list(struct validation_set *set, int64_t issued_us)
+{
+	struct pki_identity time_root = {authority.root, authority.root_key};
+	add_list_of(set, &time_root, issued_us);
 }
 
 static int collect(void *context, struct validation_set *set, struct error *error)
@@ -72,8 +90,8 @@ static int collect(void *context, struct validation_set *set, struct error *erro
 	if (what == UNREADABLE)
 		return validation_add(set, VALIDATION_CRL, slice_of("no DER"), error);
 	struct pki_ocsp wanted = {
-		.issuer = &root,
-		.certificate = signer.certificate,
+		.issuer = what == BELOW ? &issuer : &root,
+		.certificate = what == BELOW ? below.certificate : signer.certificate,
 		.status = what == REVOKED ? V_OCSP_CERTSTATUS_REVOKED : V_OCSP_CERTSTATUS_GOOD,
 		.revoked_us = what == REVOKED ? SIGNED_AT_US - US_PER_DAY : TIME_NONE,
 		.issued_us = SIGNED_AT_US + US_PER_SECOND,
@@ -86,6 +104,8 @@ static int collect(void *context, struct validation_set *set, struct error *erro
 		add_list(set, SIGNED_AT_US - US_PER_SECOND);
 	if (what == JUNK) /* an empty SEQUENCE OF INTEGER, of which there may be megabytes */
 		assert_int_equal(validation_add(set, VALIDATION_CRL, slice_of("0\3\2\1\1"), NULL), 0);
+	if (what == BELOW)
+		add_list_of(set, &root, SIGNED_AT_US - US_PER_SECOND);
 	if (what == OLDER_LIST)
 		add_list(set, SIGNED_AT_US - 2 * US_PER_SECOND);
 	if (what == OTHERS_ANSWER) {
@@ -100,8 +120,9 @@ static int collect(void *context, struct validation_set *set, struct error *erro
 static int make(enum collected what, struct buf *out, struct error *error)
 {
 	struct cms_signing signing = {
-		.certificates_pem = buf_slice(&chain),
+		.certificates_pem = buf_slice(what == BELOW ? &longer_chain : &chain),
 		.sign = sign,
+		.sign_context = what == BELOW ? &below : &signer,
 		.timestamp = make_timestamp,
 		.collect = collect,
 		.collect_context = &what,
@@ -118,7 +139,8 @@ static int judge(struct slice cms, struct slice trusted_roots, enum level *ret_l
 	struct cms_facts facts;
 	buf_init(&paths.signer, CMS_PATH_SIZE_MAX);
 	buf_init(&paths.authority, CMS_PATH_SIZE_MAX);
-	int result = verify_signature(cms, &digest, &trusted, &paths, &facts, ret_level, error);
+	char cause[LEVEL_CAUSE_SIZE];
+	int result = verify_signature(cms, &digest, &trusted, &paths, &facts, ret_level, cause, error);
 	buf_free(&paths.signer);
 	buf_free(&paths.authority);
 	return result;
@@ -183,6 +205,29 @@ static void refuses_an_empty_place_of_revocation_data(void **state)
 	assert_non_null(strstr(error.cause, "empty set"));
 }
 
+/* A root may have the name and key of a certificate inside: then what is above that one is not on
+ * the reader's path, and what shows that it was not revoked is not needed there. */
+static void lasts_whomever_one_trusts(void **state)
+{
+	BUF_AUTO struct buf cms;
+	assert_int_equal(EVP_PKEY_up_ref(issuer.key), 1);
+	struct pki_identity twin = pki_issue(&(struct pki_certificate){
+		.name = "Issuer", .extensions = pki_authority, .key = issuer.key});
+	const struct pki_identity *trusted[] = {&root, &twin, &root};
+	assert_int_equal(make(BELOW, &cms, NULL), 0);
+	for (size_t i = 0; i < 4; i++) {
+		BUF_AUTO struct buf given;
+		struct error error = {0};
+		enum level level;
+		buf_init(&given, 65536);
+		pki_path(&given, trusted + i % 2, i < 2 ? 2 : 1);
+		if (judge(buf_slice(&cms), buf_slice(&given), &level, &error))
+			fail_msg("%zu: %s", i, error.cause);
+		assert_int_equal(level, LEVEL_LT);
+	}
+	pki_free(&twin);
+}
+
 /* A report's signature has it beside, where the document's timestamp is over it. */
 static void is_not_taken_for_a_signature_without(void **state)
 {
@@ -222,12 +267,18 @@ static int setup(void **state)
 		&(struct pki_certificate){.name = "Signer", .issuer = &root, .extensions = pki_leaf});
 	other = pki_issue(
 		&(struct pki_certificate){.name = "Other", .issuer = &root, .extensions = pki_leaf});
+	issuer = pki_issue(
+		&(struct pki_certificate){.name = "Issuer", .issuer = &root, .extensions = pki_authority});
+	below = pki_issue(
+		&(struct pki_certificate){.name = "Below", .issuer = &issuer, .extensions = pki_leaf});
 	time_authority_make(&authority, "Time", SIGNED_AT_US - 365 * US_PER_DAY,
 	                    SIGNED_AT_US + 3650 * US_PER_DAY);
 	buf_init(&chain, 65536);
+	buf_init(&longer_chain, 65536);
 	buf_init(&roots, 65536);
 	buf_init(&time_roots, 65536);
 	pki_path(&chain, (const struct pki_identity *[]){&signer, &root}, 2);
+	pki_path(&longer_chain, (const struct pki_identity *[]){&below, &issuer, &root}, 3);
 	pki_path(&roots, (const struct pki_identity *[]){&root}, 1);
 	time_authority_trust(&authority, &time_roots);
 	return 0;
@@ -238,8 +289,11 @@ static int teardown(void **state)
 	pki_free(&root);
 	pki_free(&signer);
 	pki_free(&other);
+	pki_free(&issuer);
+	pki_free(&below);
 	time_authority_drop(&authority);
 	buf_free(&chain);
+	buf_free(&longer_chain);
 	buf_free(&roots);
 	buf_free(&time_roots);
 	return 0;
@@ -251,6 +305,7 @@ int main(void)
 		cmocka_unit_test(has_level_lt_when_whole),
 		cmocka_unit_test(refuses_what_does_not_validate_and_what_nothing_needs),
 		cmocka_unit_test(refuses_an_empty_place_of_revocation_data),
+		cmocka_unit_test(lasts_whomever_one_trusts),
 		cmocka_unit_test(is_not_taken_for_a_signature_without),
 		cmocka_unit_test(finds_every_change),
 	};
