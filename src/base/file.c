@@ -3,6 +3,10 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -22,6 +26,15 @@ int descriptor_take(int *descriptor)
 	int taken = *descriptor;
 	*descriptor = -1;
 	return taken;
+}
+
+void file_allow_many(void)
+{
+	struct rlimit files;
+	if (getrlimit(RLIMIT_NOFILE, &files) != 0)
+		return;
+	files.rlim_cur = files.rlim_max;
+	(void)setrlimit(RLIMIT_NOFILE, &files);
 }
 
 int file_code(int number)
@@ -65,6 +78,23 @@ int file_read_whole(const char *path, struct buf *out, struct error *error)
 	if (!result && out->full)
 		return error_cause(error, ERR_IO, "%s: over %zu bytes", path, out->limit);
 	return result ? result : buf_check(out);
+}
+
+/* Where the file system knows no such files, the name is there for a moment. */
+int file_open_unnamed(const char *directory)
+{
+	int file = open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	if (file >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL))
+		return file;
+	char path[PATH_MAX];
+	if ((size_t)snprintf(path, sizeof path, "%s/.unnamed-XXXXXX", directory) >= sizeof path) {
+		errno = ENAMETOOLONG;
+		return -1;
+	}
+	file = mkostemp(path, O_CLOEXEC);
+	if (file >= 0)
+		unlink(path);
+	return file;
 }
 
 int file_digest_by(enum digest_algorithm algorithm, int file, const char *path,

@@ -15,6 +15,9 @@ void descriptor_close(const int *descriptor);
 /* Takes it out of the variable, so that it stays open. */
 int descriptor_take(int *descriptor) MUST_CHECK;
 
+/* Lets the process open as many as its hard bound allows. */
+void file_allow_many(void);
+
 /* What an errno means: ERR_NO_SPACE when there is no room, ERR_IO otherwise. */
 int file_code(int number);
 /* Of errno as it stands: its code, with "`what` `path`: why" as the cause. */
@@ -26,6 +29,9 @@ int file_open_to_read(const char *path, int flags, struct stat *ret_facts) MUST_
 /* Appends the whole file. ERR_IO, too, when there is more than `out` may hold (out->full);
  * ERR_NO_MEMORY. */
 int file_read_whole(const char *path, struct buf *out, struct error *error) MUST_CHECK;
+/* Opens a new file without a name, 0600, to read and write, on the file system of the directory. -1
+ * and errno. */
+int file_open_unnamed(const char *directory) MUST_CHECK;
 /* Size and SHA-256 of an open file, from where it stands to its end; `path` is for the cause. */
 int file_digest(int file, const char *path, uint64_t *ret_size_bytes, struct sha256 *ret_digest,
                 struct error *error) MUST_CHECK;

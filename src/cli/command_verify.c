@@ -1,6 +1,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "cli/command.h"
 #include "proof/verify.h"
 
@@ -125,6 +126,7 @@ int command_verify(const struct command_line *line)
 		question.options.progress = command_show_progress;
 		question.options.progress_context = &shown;
 	}
+	file_allow_many(); /* one for each file of a container */
 	int code = read_question(line, &question, &error);
 	if (!code)
 		code = verify_paths(line->arguments, line->argument_count, &question.roots,

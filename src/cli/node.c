@@ -6,7 +6,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -141,11 +140,7 @@ static void prepare_process(struct node *node)
 	sigaddset(&node->signals, SIGCHLD);
 	sigprocmask(SIG_BLOCK, &node->signals, NULL);
 	signal(SIGPIPE, SIG_IGN);
-	struct rlimit files;
-	if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
-		files.rlim_cur = files.rlim_max;
-		(void)setrlimit(RLIMIT_NOFILE, &files);
-	}
+	file_allow_many();
 }
 
 static struct signer_options signer_options_of(const struct settings *settings)

@@ -38,22 +38,6 @@ static int fail(struct error *error, const char *what, int number)
 
 /* ---- the spool ---- */
 
-static int open_spool(const char *directory)
-{
-	int descriptor = open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-	if (descriptor >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL))
-		return descriptor;
-	char path[4096];
-	if ((size_t)snprintf(path, sizeof path, "%s/.spool-XXXXXX", directory) >= sizeof path) {
-		errno = ENAMETOOLONG;
-		return -1;
-	}
-	descriptor = mkostemp(path, O_CLOEXEC);
-	if (descriptor >= 0)
-		unlink(path);
-	return descriptor;
-}
-
 int s3_write_begin(struct content_store *base, struct content_writer **ret_writer,
                    struct error *error)
 {
@@ -62,7 +46,7 @@ int s3_write_begin(struct content_store *base, struct content_writer **ret_write
 	if (!writer)
 		return error_cause(error, ERR_NO_MEMORY, "content: no memory for a writer");
 	writer->base.store = base;
-	writer->descriptor = open_spool(store->spool_directory);
+	writer->descriptor = file_open_unnamed(store->spool_directory);
 	if (writer->descriptor < 0) {
 		int number = errno;
 		free(writer);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "base/durable.h"
@@ -31,10 +32,36 @@ struct making {
 	struct error *error;
 };
 
+bool bundle_names_collide(struct slice a, struct slice b)
+{
+	return a.size == b.size && strncasecmp(a.data, b.data, a.size) == 0;
+}
+
+/* The container's own, and the devices of Windows, whatever follows behind a dot. */
+static bool is_reserved(struct slice name)
+{
+	static const char *const own[] = {"mimetype", "META-INF"};
+	static const char *const devices[] = {"CON", "PRN", "AUX", "NUL"};
+	static const char *const numbered[] = {"COM", "LPT"};
+	const char *dot = memchr(name.data, '.', name.size);
+	struct slice stem = slice_make(name.data, dot ? (size_t)(dot - name.data) : name.size);
+	bool numbers = stem.size == 4 && stem.data[3] >= '0' && stem.data[3] <= '9';
+	bool reserved = false;
+	for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+		reserved |= bundle_names_collide(name, slice_of(own[i]));
+	for (size_t i = 0; i < sizeof devices / sizeof *devices; i++)
+		reserved |= bundle_names_collide(stem, slice_of(devices[i]));
+	for (size_t i = 0; i < sizeof numbered / sizeof *numbered; i++)
+		reserved |= numbers && strncasecmp(stem.data, numbered[i], 3) == 0;
+	return reserved;
+}
+
+/* A leading '-' is an option to many programs, a leading '.' hides the file, and Windows drops a
+ * '.' at the end. */
 bool bundle_name_allowed(struct slice name)
 {
-	return zip_name_allowed(name) && !memchr(name.data, '/', name.size) &&
-	       !slice_is(name, "mimetype");
+	return zip_name_allowed(name) && !memchr(name.data, '/', name.size) && name.data[0] != '-' &&
+	       name.data[0] != '.' && name.data[name.size - 1] != '.' && !is_reserved(name);
 }
 
 /* ---- what goes in ---- */
@@ -42,6 +69,18 @@ bool bundle_name_allowed(struct slice name)
 static int compare_names(const void *a, const void *b)
 {
 	return strcmp(((const struct document *)a)->name, ((const struct document *)b)->name);
+}
+
+static int check_collisions(const struct making *making)
+{
+	for (size_t i = 1; i < making->bundle->file_count; i++)
+		for (size_t j = 0; j < i; j++) {
+			const char *name = making->documents[i].name, *other = making->documents[j].name;
+			if (bundle_names_collide(slice_of(name), slice_of(other)))
+				return error_cause(making->error, ERR_USAGE, "two files are named %s and %s", other,
+				                   name);
+		}
+	return OK;
 }
 
 static int name_documents(struct making *making)
@@ -63,11 +102,7 @@ static int name_documents(struct making *making)
 			                   document->path);
 	}
 	qsort(making->documents, bundle->file_count, sizeof *making->documents, compare_names);
-	for (size_t i = 1; i < bundle->file_count; i++)
-		if (compare_names(&making->documents[i - 1], &making->documents[i]) == 0)
-			return error_cause(making->error, ERR_USAGE, "two files are named %s",
-			                   making->documents[i].name);
-	return OK;
+	return check_collisions(making);
 }
 
 static int open_document(const struct document *document, struct stat *ret_facts, int *ret_file,

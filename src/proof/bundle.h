@@ -35,8 +35,10 @@ struct bundled {
 int bundle_write(const struct bundle *bundle, struct bundled *ret_bundled, struct error *error)
 	MUST_CHECK;
 
-/* Whether it may be the name of a document: of a ZIP entry in the root, and none of the
- * container's own. */
+/* Whether it may be the name of a document: of a ZIP entry in the root, none of the container's own
+ * in any case, and one that every system and program takes for an ordinary file's. */
 bool bundle_name_allowed(struct slice name);
+/* Whether two of them name one file where case does not count. */
+bool bundle_names_collide(struct slice a, struct slice b);
 
 #endif

@@ -38,6 +38,15 @@ static int invalid(struct error *error, const char *name, const char *words)
 	return error_cause(error, ERR_INVALID_EVIDENCE, "%s: %s", name, words);
 }
 
+static bool collides(const struct opening *opening, uint32_t index)
+{
+	bool found = false;
+	for (uint32_t i = 1; i < index; i++)
+		found |=
+			bundle_names_collide(zip_at(opening->zip, i)->name, zip_at(opening->zip, index)->name);
+	return found;
+}
+
 static int check_names(const struct opening *opening, struct error *error)
 {
 	char name[ZIP_NAME_MAX + 1], before[ZIP_NAME_MAX + 1] = "";
@@ -50,7 +59,7 @@ static int check_names(const struct opening *opening, struct error *error)
 	for (uint32_t i = 1; i < end; i++) {
 		const struct zip_entry *entry = zip_at(opening->zip, i);
 		name_of(entry, name);
-		if (!bundle_name_allowed(entry->name) || strcmp(before, name) >= 0)
+		if (!bundle_name_allowed(entry->name) || strcmp(before, name) >= 0 || collides(opening, i))
 			return invalid(error, name, "such a name does not belong there");
 		name_of(entry, before);
 	}
@@ -77,25 +86,16 @@ static int check_text(const struct opening *opening, uint32_t index, struct slic
 
 /* ---- unpacking ---- */
 
-/* A file without a name. */
 static int open_unnamed(int *ret_file, struct error *error)
 {
 	const char *directory = getenv("TMPDIR");
-	char *path;
-	if (asprintf(&path, "%s/constancia-XXXXXX", directory && *directory ? directory : "/var/tmp") <
-	    0)
-		return error_cause(error, ERR_NO_MEMORY, "unpacking");
-	*ret_file = mkostemp(path, O_CLOEXEC);
-	int result = OK;
-	if (*ret_file < 0)
-		result = error_cause(error, ERR_IO,
-		                     "it is a container, whose files cannot be unpacked here (%s): take it "
-		                     "apart, and have them checked together",
-		                     strerror(errno));
-	else
-		unlink(path);
-	free(path);
-	return result;
+	*ret_file = file_open_unnamed(directory && *directory ? directory : "/var/tmp");
+	return *ret_file >= 0
+	           ? OK
+	           : error_cause(error, ERR_IO,
+	                         "it is a container, whose files cannot be unpacked here (%s): take it "
+	                         "apart, and have them checked together",
+	                         strerror(errno));
 }
 
 static int unpack(const struct opening *opening, const struct zip_entry *entry, int file,

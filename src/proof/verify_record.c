@@ -4,6 +4,8 @@
 #include "base/file.h"
 #include "proof/verify_check.h"
 
+#define FACTS_MAX ((size_t)16 << 20)
+
 /* ERR_IO when the file is not the one that was looked at first. */
 static int load(const struct input *input, struct buf *out, struct error *error)
 {
@@ -83,6 +85,12 @@ static bool is_member(const struct input *record, const struct input *data)
 	return record->is_containers_record && data->container == record->container && data != record;
 }
 
+/* Each container is checked by itself: else their number would count by its square. */
+static bool is_anothers(const struct input *record, const struct input *data)
+{
+	return record->is_containers_record && data->container && data->container != record->container;
+}
+
 /* The group's members one to one: a copy of one stands for no other. */
 static int check_copies(const struct run *run, const struct input *input, size_t covered,
                         const struct input *data, struct error *error)
@@ -116,7 +124,10 @@ static int check_data(struct run *run, const struct input *input,
 		return result;
 	struct evidence_question question = {run->roots.timestamps, run->result->at_us};
 	struct evidence_facts facts;
-	result = evidence_record_verify(record, digests, &question, &run->result->arena, &facts, error);
+	ARENA_AUTO struct arena scratch; /* what is found again for each further file is told once */
+	arena_init(&scratch, FACTS_MAX);
+	result = evidence_record_verify(record, digests, &question,
+	                                *noted ? &scratch : &run->result->arena, &facts, error);
 	if (!result && verify_is_later(run, facts.exists_since_us))
 		return error_cause(error, ERR_NOT_FOUND,
 		                   "it shows nothing of the time asked for: its first timestamp is later");
@@ -136,7 +147,8 @@ static int check_inputs(struct run *run, struct input *input, const struct evide
 		struct input *data = &run->inputs[i];
 		struct error error = {0};
 		bool member = is_member(input, data);
-		if (data == input || data->unread || (data->kind == INPUT_RECORD && !member))
+		if (data == input || data->unread || (data->kind == INPUT_RECORD && !member) ||
+		    is_anothers(input, data))
 			continue;
 		int result = check_data(run, input, record, data, &noted, &error);
 		members += member;

@@ -4,11 +4,12 @@ without any of the service's code."""
 import base64
 import hashlib
 import json
+import subprocess
 import zipfile
 
 import pytest
 
-from client import eventually, run  # finds tests/support, too
+from client import BINARY, eventually, run  # finds tests/support, too
 import check_record
 import evidence
 
@@ -281,6 +282,14 @@ def test_a_container_holds_exactly_what_its_record_covers(certified, tmp_path):
     bundle(record, *documents, "-o", documents[0], expected=2)
     bundle(record, *documents, "-o", tmp_path / "nowhere" / "x", expected=2)
     assert not output.exists() and list(tmp_path.iterdir()) == [foreign]
+
+
+def test_a_container_needs_more_descriptors_than_a_process_begins_with(certified, tmp_path):
+    record, output = certified / "record.ers", tmp_path / "all.asice"
+    bundle(record, *(each for each in certified.iterdir() if each != record), "-o", output)
+    done = subprocess.run(["prlimit", "--nofile=7:64", BINARY, "verify", output],
+                          capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_a_damaged_container_is_not_valid(certified, tmp_path):

@@ -15,7 +15,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -300,6 +302,43 @@ static void opening_waits_for_nobody(void **state)
 	assert_int_equal(errno, ENOENT);
 }
 
+static void an_unnamed_file_never_has_a_name(void **state)
+{
+	char read_back[5], nowhere[SCRATCH_MAX + 10];
+	struct inotify_event seen;
+	(void)state;
+	DESCRIPTOR_AUTO int watch = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+	assert_true(inotify_add_watch(watch, directory, IN_CREATE | IN_DELETE) >= 0);
+	DESCRIPTOR_AUTO int file = file_open_unnamed(directory);
+	assert_true(file >= 0);
+	assert_true(file_write_all(file, slice_of("hello")));
+	assert_true(file_read_at(file, read_back, 5, 0));
+	assert_memory_equal(read_back, "hello", 5);
+	struct stat facts;
+	assert_int_equal(fstat(file, &facts), 0);
+	assert_int_equal(facts.st_mode, S_IFREG | 0600);
+	assert_int_equal(facts.st_nlink, 0);
+	assert_int_equal(fcntl(file, F_GETFD), FD_CLOEXEC);
+	assert_int_equal(read(watch, &seen, sizeof seen), -1);
+	assert_int_equal(errno, EAGAIN);
+	snprintf(nowhere, sizeof nowhere, "%s/nowhere", directory);
+	assert_int_equal(file_open_unnamed(nowhere), -1);
+	assert_int_equal(errno, ENOENT);
+}
+
+static void as_many_can_be_open_as_the_hard_bound_says(void **state)
+{
+	struct rlimit before, few, after;
+	(void)state;
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	few = (struct rlimit){10, before.rlim_max};
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	file_allow_many();
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &after), 0);
+	assert_true(after.rlim_cur == before.rlim_max);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -312,6 +351,8 @@ int main(void)
 		cmocka_unit_test(a_lock_has_one_holder),
 		cmocka_unit_test(trees_are_removed),
 		cmocka_unit_test(opening_waits_for_nobody),
+		cmocka_unit_test(an_unnamed_file_never_has_a_name),
+		cmocka_unit_test(as_many_can_be_open_as_the_hard_bound_says),
 	};
 	return cmocka_run_group_tests(tests, start, stop);
 }

@@ -285,6 +285,63 @@ static void a_copy_stands_for_no_other_file(void **state)
 	verify_result_free(&result);
 }
 
+static void names_are_ordinary_on_every_system(void **state)
+{
+	static const char *const refused[] = {
+		"",         ".",        "..",       "a/b",      "a b",      "-rf",     ".hidden",
+		"ends.",    "CON",      "con.txt",  "Nul",      "aux.x",    "prn",     "COM1",
+		"lpt9.pdf", "Com0.a.b", "META-INF", "meta-inf", "mimetype", "MimeType"};
+	static const char *const allowed[] = {"a",       "CON-1",        "COM",       "COM10",
+	                                      "console", "a.CON",        "META-INF1", "mimetype.x",
+	                                      "x-.y",    "CERT-1-es.pdf"};
+	static const char *const cases[][2] = {
+		{"mimetype", "application/vnd.etsi.asic-e+zip"},
+		{"A", "x"},
+		{"a", "y"},
+		{BUNDLE_MANIFEST_NAME, "<x/>"},
+		{BUNDLE_RECORD_NAME, "x"},
+	};
+	struct verify_result result;
+	struct bundled bundled;
+	char upper[FIXTURE_PATH_SIZE];
+	for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
+		if (bundle_name_allowed(slice_of(refused[i])))
+			fail_msg("\"%s\" is allowed", refused[i]);
+	for (size_t i = 0; i < sizeof allowed / sizeof *allowed; i++)
+		if (!bundle_name_allowed(slice_of(allowed[i])))
+			fail_msg("\"%s\" is refused", allowed[i]);
+	snprintf(upper, sizeof upper, "%s/NOTE.txt", fixture.directory);
+	fixture_write(upper, slice_of("in capitals\n"));
+	const char *both[] = {note, upper};
+	make_record(both, 2);
+	assert_int_equal(write_bundle(both, 2, &bundled), ERR_USAGE);
+	make_container(cases, 5);
+	check(altered, 1, &result);
+	assert_true(fixture_finds(&result, VERIFY_WRONG, "", "does not belong there"));
+	verify_result_free(&result);
+}
+
+/* Two containers hold the same file: each record is of its own. */
+static void containers_are_checked_each_by_itself(void **state)
+{
+	const char *first[] = {note, other}, *second[] = {note, archive.path};
+	const char *paths[] = {container, altered};
+	struct bundled bundled;
+	struct verify_result result;
+	make_record(first, 2);
+	assert_int_equal(write_bundle(first, 2, &bundled), 0);
+	assert_int_equal(rename(container, altered), 0);
+	make_record(second, 2);
+	assert_int_equal(write_bundle(second, 2, &bundled), 0);
+	fixture_verify(paths, 2, &fixture.roots, &result);
+	assert_int_equal(verify_exit_code(&result), 0);
+	for (const struct verify_record *each = result.records; each; each = each->next) {
+		assert_non_null(each->covers->next);
+		assert_null(each->covers->next->next);
+	}
+	verify_result_free(&result);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -294,6 +351,8 @@ int main(void)
 		cmocka_unit_test(other_shapes_are_refused),
 		cmocka_unit_test(a_record_has_to_cover_all),
 		cmocka_unit_test(a_copy_stands_for_no_other_file),
+		cmocka_unit_test(names_are_ordinary_on_every_system),
+		cmocka_unit_test(containers_are_checked_each_by_itself),
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }
