@@ -112,7 +112,7 @@ static bool is_for_lists(X509 *certificate)
  * is for it signs lists, or one who was named. */
 static bool may_sign(X509 *signer, X509_STORE *store)
 {
-	return X509_check_ca(signer) == 0 &&
+	return X509_check_ca(signer) == 0 && X509_get_extension_flags(signer) & EXFLAG_KUSAGE &&
 	       X509_get_key_usage(signer) & (KU_DIGITAL_SIGNATURE | KU_NON_REPUDIATION) &&
 	       (is_given(signer, store) || is_for_lists(signer));
 }

@@ -75,6 +75,9 @@ authorityKeyIdentifier = keyid:always
 basicConstraints = critical, CA:FALSE
 keyUsage = critical, keyAgreement
 extendedKeyUsage = 0.4.0.2231.3.0
+[unstated]
+basicConstraints = critical, CA:FALSE
+extendedKeyUsage = 0.4.0.2231.3.0
 [web]
 basicConstraints = critical, CA:FALSE
 extendedKeyUsage = serverAuth

@@ -19,6 +19,7 @@ def scheme(tmp_path_factory):
     pki.issue("stranger", "leaf", None, "A stranger", ends=3650 * DAY)
     pki.issue("other", "leaf", "issuer", "Who signs something else", ends=3650 * DAY)
     pki.issue("enciphers", "enciphers", "issuer", "Who signs nothing", ends=3650 * DAY)
+    pki.issue("unstated", "unstated", "issuer", "Whose key is for nothing said", ends=3650 * DAY)
     # In the strings of another time: T61String.
     pki.issue("latin", "lists", "issuer", "Señor Núñez", ends=3650 * DAY, strings="nombstr")
     return pki
@@ -159,12 +160,12 @@ def test_a_list_that_somebody_else_signed_is_refused(evidence, scheme, ask):
 def test_who_is_not_for_lists_signs_none(evidence, scheme, ask):
     """Anybody's certificate may lead to the root of a scheme's operator."""
     services = [service(evidence["time"], TIMES, [(GRANTED, -100)])]
-    for name in ("other", "enciphers", "issuer"):
+    for name in ("other", "enciphers", "unstated", "issuer"):
         refused(ask, signed(scheme, services, name), "not for signing lists")
     # Unless it is named itself; an authority, or a key for something else, is not taken even then.
     told = ask(signed(scheme, services, "other"), root="other")
     assert standing(told, "authorities")["standing"] == "qualified"
-    for name in ("enciphers", "issuer"):
+    for name in ("enciphers", "unstated", "issuer"):
         refused(ask, signed(scheme, services, name), "not for signing lists", root=name)
 
 

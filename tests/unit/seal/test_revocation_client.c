@@ -586,6 +586,38 @@ static void test_what_says_more_stays(void **state)
 	revocation_client_free(client);
 }
 
+/* The responder has not heard of it yet, but the list that was got for the timestamp's authority
+ * has. */
+static void test_what_one_path_brings_counts_for_the_other(void **state)
+{
+	struct revocation_client *client = client_of(&everywhere, NULL);
+	BUF_AUTO struct buf der;
+	enum level level;
+	char cause[LEVEL_CAUSE_SIZE];
+	struct error error = {0};
+	struct level_wanted wanted = {buf_slice(&path), {0}, now_us(), false};
+
+	(void)state;
+	buf_init(&der, 65536);
+	add_der(&der, checked.certificate);
+	add_der(&der, root.certificate);
+	wanted.authority = buf_slice(&der);
+	publish_ocsp(&responder, V_OCSP_CERTSTATUS_GOOD, now_us() - HOUR_US);
+	pki_crl(&responder_place.answer, &(struct pki_crl){.issuer = &root,
+	                                                   .revoked = leaf.certificate,
+	                                                   .revoked_us = now_us() - HOUR_US,
+	                                                   .reason = -1,
+	                                                   .issued_us = now_us(),
+	                                                   .next_us = now_us() + HOUR_US});
+	responder_place.status = 200;
+	VALIDATION_AUTO struct validation_set set = {0};
+	assert_int_equal(level_collect(client, &wanted, &set, &level, cause, &error),
+	                 ERR_INVALID_EVIDENCE);
+	assert_non_null(strstr(error.cause, "Leaf was revoked"));
+	assert_int_equal(set.count, 0);
+	revocation_client_free(client);
+}
+
 static void *fetch_many(void *client)
 {
 	for (int i = 0; i < 10; i++) {
@@ -626,6 +658,7 @@ int main(void)
 		cmocka_unit_test_setup(test_too_much_for_a_signature, begin),
 		cmocka_unit_test_setup(test_what_is_needed_alone, begin),
 		cmocka_unit_test_setup(test_what_says_more_stays, begin),
+		cmocka_unit_test_setup(test_what_one_path_brings_counts_for_the_other, begin),
 		cmocka_unit_test_setup(test_side_by_side, begin),
 	};
 
