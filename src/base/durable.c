@@ -80,11 +80,17 @@ static bool is_mounted_on(int directory, const char *path)
 	       stat(path, &below) == 0 && here.st_dev != below.st_dev;
 }
 
-/* Asked of `path` alone: the directories that it is mounted on may be read-only, of the same file
- * system, too. */
+/* Asked of `path` or, if that is a file, of its directory: those that it is mounted on may be
+ * read-only, of the same file system, too. A file is not opened: to close it again would give up
+ * the locks on it (fcntl(2)), which SQLite holds. */
 static int ask_at(const char *path, struct error *error)
 {
-	DESCRIPTOR_AUTO int descriptor = open(path, O_RDONLY | O_CLOEXEC);
+	DESCRIPTOR_AUTO int descriptor = open(path, DIRECTORY_FLAGS);
+	if (descriptor < 0 && errno == ENOTDIR) {
+		char parent[PATH_MAX];
+		parent_of(path, parent);
+		descriptor = open(parent, DIRECTORY_FLAGS);
+	}
 	if (descriptor < 0 ? errno != EACCES : !durable_still_works(descriptor))
 		return file_fail(error, "syncing above", path);
 	return OK;

@@ -14,9 +14,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/durable.h"
+#include "base/file.h"
 #include "failing.h"
 #include "scratch.h"
 
@@ -118,6 +120,26 @@ static void a_name_is_believed_when_its_file_system_still_works(void **state)
 	(void)rmdir(below);
 }
 
+/* A process that closes a file gives up its locks on it, whoever in it set them. */
+static void locks_are_kept(void **state)
+{
+	(void)state;
+	struct error error = {0};
+	int status;
+	DESCRIPTOR_AUTO int file = open(other, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+	assert_true(file >= 0);
+	assert_int_equal(fcntl(file, F_SETLK, &lock), 0);
+	assert_int_equal(durable_sync_above(other, &error), OK);
+	pid_t child = fork();
+	assert_true(child >= 0);
+	if (child == 0)
+		_exit(fcntl(file, F_SETLK, &lock) == 0);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	(void)unlink(other);
+}
+
 static void test_odd_places(void **state)
 {
 	static char long_path[PATH_MAX + 8];
@@ -156,6 +178,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_it_is_mounted_on_need_not_be_synced),
 		cmocka_unit_test(a_name_is_believed_when_its_file_system_still_works),
+		cmocka_unit_test(locks_are_kept),
 		cmocka_unit_test(test_faults),
 		cmocka_unit_test(test_odd_places),
 	};
