@@ -91,11 +91,12 @@ static int count_address(struct client *client)
 	return result;
 }
 
-/* Takes an idle one out of the list: it is gone only when the library looks at it. */
-static void cut_idle(struct client *client, int64_t now_us)
+/* Out of the list of idle ones, where it would be taken for room once more: it is gone only when
+ * the library looks at it. */
+static void cut_idle(struct client *client, const char *text, int64_t now_us)
 {
 	become(client, false, now_us);
-	cut(client, "");
+	cut(client, text);
 }
 
 static bool make_room(struct client *client)
@@ -105,7 +106,7 @@ static bool make_room(struct client *client)
 		return true;
 	if (loop->idle.first == client)
 		return false;
-	cut_idle(loop->idle.first, client->since_us);
+	cut_idle(loop->idle.first, "", client->since_us);
 	return true;
 }
 
@@ -129,9 +130,9 @@ struct client *client_begin(struct loop *loop, struct MHD_Connection *connection
 	join(&loop->idle, client);
 	int counted = count_address(client);
 	if (counted == ERR_RATE_LIMITED)
-		cut(client, too_many);
+		cut_idle(client, too_many, client->since_us);
 	else if (counted || !make_room(client))
-		cut(client, full);
+		cut_idle(client, full, client->since_us);
 	return client;
 }
 
@@ -167,7 +168,7 @@ void client_is_answered(struct client *client, int64_t now_us)
 void client_ends_request(struct client *client, int64_t now_us)
 {
 	forget_forwarded(client);
-	become(client, true, now_us);
+	become(client, !client->is_cut, now_us);
 }
 
 void client_waits(struct client *client, int64_t now_us)
@@ -210,7 +211,7 @@ void clients_look(struct loop *loop, int64_t now_us)
 {
 	int64_t idle_us = loop->server->service->settings->http_idle_timeout;
 	while (loop->idle.first && loop->idle.first->since_us + idle_us < now_us)
-		cut_idle(loop->idle.first, now_us);
+		cut_idle(loop->idle.first, "", now_us);
 	for (struct client *client = loop->busy.first; client; client = client->next) {
 		const struct exchange *exchange = client->exchange;
 		bool excused = client->is_cut || client->waits_us || !exchange;

@@ -3,6 +3,7 @@
 import email.parser
 import json
 import re
+import signal
 import socket
 import threading
 import time
@@ -249,10 +250,12 @@ def test_too_many_are_described(start):
     for link in busy:
         link.sendall(request(key, "Content-Length: 100\r\nExpect: 100-continue"))
         assert statuses(link.recv(4096)) == [100]
-    with connect(service, "127.0.0.2") as link:
+    # Both are found at once: the one that is turned away makes no room for the other.
+    service.process.send_signal(signal.SIGSTOP)
+    with connect(service, "127.0.0.2") as link, connect(service, "127.0.0.3") as other:
+        service.process.send_signal(signal.SIGCONT)
         judge_bare(service, to_the_end(link), 429)
-    with connect(service, "127.0.0.3") as link:
-        judge_bare(service, to_the_end(link), 503)
+        judge_bare(service, to_the_end(other), 503)
     for link in busy:
         link.close()
 
