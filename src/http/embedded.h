@@ -4,7 +4,7 @@
 
 #include "base/buf.h"
 
-extern const struct slice embedded_openapi, embedded_style, embedded_script;
+extern const struct slice embedded_openapi, embedded_webhooks, embedded_style, embedded_script;
 /* The faces of the reports, as far as pages need them (subset_font.py). */
 extern const struct slice embedded_sans, embedded_sans_bold, embedded_serif, embedded_serif_bold,
 	embedded_mono;

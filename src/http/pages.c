@@ -1,16 +1,26 @@
-/* What needs no key and no store: the API description, the page of error codes, and the style and
- * script of the verification page. */
+/* What needs no key and no store: the descriptions of the interface and of notices, the page of
+ * error codes, and the style and script of the verification page. */
 
 #include "http/embedded.h"
 #include "http/internal.h"
 
 #define FACE_CACHE "public, max-age=604800"
 
-static bool openapi(struct exchange *exchange)
+static bool description(struct exchange *exchange, struct slice document)
 {
-	answer_with(exchange, 200, "application/yaml; charset=utf-8", embedded_openapi);
+	answer_with(exchange, 200, "application/yaml; charset=utf-8", document);
 	answer_header(exchange, "X-Content-Type-Options", "nosniff");
 	return true;
+}
+
+static bool openapi(struct exchange *exchange)
+{
+	return description(exchange, embedded_openapi);
+}
+
+static bool webhooks(struct exchange *exchange)
+{
+	return description(exchange, embedded_webhooks);
 }
 
 static const struct {
@@ -92,5 +102,6 @@ static bool error_docs(struct exchange *exchange)
 }
 
 const struct operation operation_openapi = {.open = true, .finish = openapi};
+const struct operation operation_webhooks = {.open = true, .finish = webhooks};
 const struct operation operation_verify_asset = {.open = true, .finish = asset};
 const struct operation operation_error_docs = {.open = true, .finish = error_docs};

@@ -19,6 +19,7 @@ const struct route public_routes[] = {
 	{"/v1/downloads/{}/{}", {&operation_download}, GET_ONLY},
 	{"/v1/signers", {&operation_get_signers}, GET_ONLY},
 	{"/v1/openapi.yaml", {&operation_openapi}, GET_ONLY},
+	{"/v1/webhooks.yaml", {&operation_webhooks}, GET_ONLY},
 	{"/verify", {&operation_verify, &operation_check_file}, "GET, HEAD, POST"},
 	{"/verify/{}", {&operation_verify_code}, GET_ONLY},
 	{"/assets/{}", {&operation_verify_asset}, GET_ONLY},

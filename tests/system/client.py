@@ -136,8 +136,13 @@ def check_error(answer):
         assert record["incident_id"] is None, answer
 
 
+# Stricter than RFC 3339: what the service sends has one form alone.
+FORMATS = jsonschema.FormatChecker(formats=())
+FORMATS.checks("date-time")(lambda value: not isinstance(value, str) or TIME.fullmatch(value))
+
+
 class Description:
-    """The OpenAPI document as a judge of answers."""
+    """An OpenAPI document as a judge of what the service sends."""
 
     named = set()  # operations of all documents
     judged = set()  # those of them that an answer was judged by
@@ -146,11 +151,12 @@ class Description:
         self.document = yaml.safe_load(text)
         self.resolver = jsonschema.RefResolver("", self.document)
         self.paths = []
-        for template, item in self.document["paths"].items():
+        paths = self.document.get("paths", {})
+        for template, item in paths.items():
             prefix = self.server_path(item.get("servers") or self.document["servers"])
             pattern = re.sub(r"\\\{[^}]+\\\}", "[^/]+", re.escape(prefix + template))
             self.paths.append((re.compile(pattern), item))
-        self.named.update(operation["operationId"] for item in self.document["paths"].values()
+        self.named.update(operation["operationId"] for item in paths.values()
                           for method, operation in item.items() if method in ("get", "post"))
         # A fixed path is meant before one with places.
         self.paths.sort(key=lambda path: path[0].pattern.count("[^/]+"))
@@ -167,6 +173,10 @@ class Description:
         while "$ref" in node:
             node = self.resolver.resolve(node["$ref"])[1]
         return node
+
+    def validator(self, schema):
+        return jsonschema.Draft202012Validator(schema, resolver=self.resolver,
+                                               format_checker=FORMATS)
 
     def operation(self, method, path):
         for pattern, item in self.paths:
@@ -196,7 +206,7 @@ class Description:
         assert media_type in content, f"{answer} is {media_type}, which is not described"
         schema = content[media_type].get("schema")
         if schema and media_type == "application/json":
-            jsonschema.Draft202012Validator(schema, resolver=self.resolver).validate(answer.json)
+            self.validator(schema).validate(answer.json)
 
 
 class Client:

@@ -14,7 +14,8 @@ from postgres import Cluster, Failed
 pytestmark = pytest.mark.postgresql
 
 # What has nothing to ask of the store.
-OPEN = ["/docs/errors", "/verify", "/assets/verify.css", "/assets/verify.js", "/v1/openapi.yaml"]
+OPEN = ["/docs/errors", "/verify", "/assets/verify.css", "/assets/verify.js", "/v1/openapi.yaml",
+        "/v1/webhooks.yaml"]
 DIGEST = "0" * 64
 
 

@@ -51,7 +51,8 @@ def test_a_wrong_method_is_told_which_are_right_before_the_key_is_looked_at(anyo
 
 
 @pytest.mark.parametrize("target", ["/v1/events", "/v1/channel", "/v1/account/balance",
-                                    "/v1/certifications", "/v1/openapi.yaml", "/verify"])
+                                    "/v1/certifications", "/v1/openapi.yaml",
+                                    "/v1/webhooks.yaml", "/verify"])
 def test_head_answers_like_get_without_a_body(shared, target):
     get, head = shared.live.get(target), shared.live.call("HEAD", target)
     assert head.status == get.status == 200

@@ -248,6 +248,7 @@ static void test_pages(void **state)
 		GET("/verify/SVC-2026-AAAA-AAAA", NULL, "Accept: application/json\r\n", 404),
 		GET("/assets/verify.js", NULL, NULL, 200),
 		GET("/v1/openapi.yaml", NULL, NULL, 200),
+		GET("/v1/webhooks.yaml", NULL, NULL, 200),
 		GET("/docs/errors", NULL, "Accept-Language: es\r\n", 200),
 	};
 	for (size_t i = 0; i < sizeof requests / sizeof *requests; i++)
