@@ -23,10 +23,11 @@ coverage: build-coverage/build.ninja
 	@ninja -C build-coverage
 	@scripts/coverage build-coverage
 
-# Against validators and services from outside (PyPI, Maven Central, the Go module proxy).
+# Against validators and services from outside (PyPI, Maven Central, npm, the Go module proxy).
 conformance: deps all
 	@tests/conformance/run build
 	@tests/conformance/stripe/run build
+	@tests/conformance/clients/run build
 
 bench: deps all
 	@bench/run --build build

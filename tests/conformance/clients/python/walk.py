@@ -1,0 +1,111 @@
+"""Walks through the interface with the client that openapi-generator made for Python.
+
+usage: walk.py BASE_URL CONTENT_KEY DIGEST_KEY
+"""
+
+import datetime
+import hashlib
+import sys
+import time
+import urllib.parse
+
+import constancia_api as api
+
+PATIENCE_S = 300
+WHEN = datetime.datetime(2026, 1, 31, 8, 30, 0, 123456, datetime.timezone.utc)
+FILE = bytes(range(256)) * 64
+
+
+def client(key):
+    return api.ApiClient(api.Configuration(host=sys.argv[1], access_token=key))
+
+
+def register(events):
+    payload = api.EventPayload(client_ref="json", payload={"total": "1210.00", "lines": [1, {}]},
+                               occurred_at=WHEN)
+    first = events.register_event_with_json_with_http_info(api.EventDeclaration(payload))
+    assert first.status_code == 201 and first.data.sequence == 1
+    assert first.data.occurred_at == WHEN and first.data.received_at.tzinfo
+    again = events.register_event_with_json_with_http_info(api.EventDeclaration(payload))
+    assert again.status_code == 200 and again.headers["Idempotent-Replayed"] == "true"
+    assert again.data == first.data
+
+    file = events.register_event_with_form_data("file", ("scan.bin", FILE), occurred_at=WHEN)
+    assert file.hash == hashlib.sha256(FILE).hexdigest() and file.occurred_at == WHEN
+    assert events.get_event_content_as_octet_stream(file.event_id) == FILE
+    assert events.get_event_content_as_json(first.data.event_id) == payload.payload
+    proof = events.get_event(first.data.event_id).proof
+    assert len(proof.previous_chain_hash) == 64
+
+
+def register_digest(events):
+    digest = hashlib.sha512(FILE).hexdigest()
+    event = events.register_event_with_json(api.EventDeclaration(
+        api.EventHash(client_ref="digest", hash=digest, hash_alg="sha-512")))
+    assert (event.hash, event.hash_alg, event.modality) == (digest, "sha-512", "hash_only")
+
+
+def list_all(events):
+    references, cursor = [], None
+    while True:
+        page = events.list_events(limit=1, cursor=cursor)
+        references += [event.client_ref for event in page.data]
+        assert page.has_more == (page.next_cursor is not None)
+        if not page.has_more:
+            break
+        cursor = page.next_cursor
+    assert references == ["json", "file"], references
+
+
+def certify(certifications):
+    wanted = api.CertificationRequest(seq_from=1, seq_to=2)
+    accepted = certifications.request_certification(wanted)
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        now = certifications.get_certification(accepted.certification_id)
+        if now.status != "processing":
+            break
+        assert time.monotonic() < deadline, now
+        time.sleep(0.5)
+    assert now.status == "completed" and now.event_count == 2, now
+    listed = certifications.list_certifications(status="completed").data
+    assert [each.certification_id for each in listed] == [now.certification_id]
+    return now
+
+
+def download(public, certification):
+    for report in certification.reports:
+        link = urllib.parse.urlsplit(report.url)
+        query = urllib.parse.parse_qs(link.query)
+        content = public.download(*link.path.split("/")[-2:], expires=int(query["expires"][0]),
+                                  mac=query["mac"][0])
+        assert content.startswith(b"%PDF-")
+        assert hashlib.sha256(content).hexdigest() == report.sha256
+    assert public.list_signers().data
+
+
+def read_errors(events, digests):
+    try:
+        events.get_event("evt_none")
+    except api.exceptions.NotFoundException as refusal:
+        assert refusal.status == 404 and refusal.data.code == "not_found" and refusal.data.message
+    else:
+        raise AssertionError("found what is not there")
+    try:
+        digests.register_event_with_json(api.EventDeclaration(
+            api.EventHash(client_ref="digest", hash="0" * 64, hash_alg="sha-256")))
+    except api.exceptions.ConflictException as refusal:
+        assert refusal.data.code == "client_ref_conflict"
+    else:
+        raise AssertionError("another declaration was taken")
+
+
+content, digests = client(sys.argv[2]), api.EventsApi(client(sys.argv[3]))
+events = api.EventsApi(content)
+register(events)
+register_digest(digests)
+list_all(events)
+download(api.PublicApi(content), certify(api.CertificationsApi(content)))
+read_errors(events, digests)
+balance = api.AccountApi(content).get_balance()
+assert balance.operational and api.AccountApi(content).get_channel().current_config.version == 1
