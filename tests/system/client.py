@@ -151,7 +151,9 @@ class Description:
         self.document = yaml.safe_load(text)
         self.resolver = jsonschema.RefResolver("", self.document)
         self.paths = []
-        paths = self.document.get("paths", {})
+        # What follows a # is not sent: such an operation is another one's, with another body.
+        paths = {template: item for template, item in self.document.get("paths", {}).items()
+                 if "#" not in template}
         for template, item in paths.items():
             prefix = self.server_path(item.get("servers") or self.document["servers"])
             pattern = re.sub(r"\\\{[^}]+\\\}", "[^/]+", re.escape(prefix + template))

@@ -120,6 +120,20 @@ def test_every_operation_and_status_of_the_interface_is_described(description):
             assert wanted <= described, (path, method, wanted - described)
 
 
+def test_a_body_that_has_an_operation_of_its_own_is_answered_like_the_others(description):
+    paths = description.document["paths"]
+    own = [path for path in paths if "#" in path]
+    assert own == ["/events#file"]
+    for path in own:
+        plain = paths[path.partition("#")[0]]
+        assert set(paths[path]) <= set(plain)
+        for method, operation in paths[path].items():
+            for part in ("tags", "parameters", "responses"):
+                assert operation[part] == plain[method][part], (path, part)
+            assert not set(operation["requestBody"]["content"]) & \
+                set(plain[method]["requestBody"]["content"])
+
+
 def test_what_any_operation_can_answer_is_described_of_each(description):
     for path, item in description.document["paths"].items():
         for method in {"get", "post"} & set(item):

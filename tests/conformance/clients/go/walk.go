@@ -51,7 +51,7 @@ func sha(content []byte) string { return fmt.Sprintf("%x", sha256.Sum256(content
 func register(events *api.EventsAPIService, key context.Context, file []byte) {
 	payload := api.NewEventPayload("json", map[string]any{"total": "1210.00", "lines": []any{1, map[string]any{}}})
 	payload.SetOccurredAt(when)
-	asked := events.RegisterEventWithJson(key).EventDeclaration(api.EventPayloadAsEventDeclaration(payload))
+	asked := events.RegisterEvent(key).EventDeclaration(api.EventPayloadAsEventDeclaration(payload))
 	event, answer, err := asked.Execute()
 	expect(err == nil && answer.StatusCode == 201 && event.Sequence == 1, "registered", err)
 	expect(event.GetOccurredAt().Equal(when), "declared time", event.GetOccurredAt())
@@ -64,9 +64,9 @@ func register(events *api.EventsAPIService, key context.Context, file []byte) {
 	defer os.Remove(name)
 	open, err := os.Open(name)
 	expect(err == nil, "file opened", err)
-	held := must(events.RegisterEventWithFormData(key).ClientRef("file").File(open).OccurredAt(when).Execute())
+	held := must(events.RegisterFile(key).ClientRef("file").File(open).OccurredAt(when).Execute())
 	expect(held.Hash == sha(file), "digest of the file", held.Hash)
-	content := read(must(events.GetEventContentAsOctetStream(key, held.EventId).Execute()))
+	content := read(must(events.GetEventContent(key, held.EventId).Execute()))
 	expect(bytes.Equal(content, file), "the file as it is held")
 	proof := must(events.GetEvent(key, event.EventId).Execute()).Proof
 	expect(len(proof.PreviousChainHash) == 64, "proof")
@@ -75,7 +75,7 @@ func register(events *api.EventsAPIService, key context.Context, file []byte) {
 func registerDigest(events *api.EventsAPIService, key context.Context, file []byte) {
 	digest := fmt.Sprintf("%x", sha512.Sum512(file))
 	declared := api.EventHashAsEventDeclaration(api.NewEventHash("digest", digest, "sha-512"))
-	event := must(events.RegisterEventWithJson(key).EventDeclaration(declared).Execute())
+	event := must(events.RegisterEvent(key).EventDeclaration(declared).Execute())
 	expect(event.Hash == digest && event.GetHashAlg() == "sha-512", "digest", event.Hash)
 }
 
@@ -137,7 +137,7 @@ func readErrors(events *api.EventsAPIService, content, digests context.Context) 
 	_, answer, err := events.GetEvent(content, "evt_none").Execute()
 	refused(answer, err, 404, "not_found")
 	other := api.EventHashAsEventDeclaration(api.NewEventHash("digest", strings.Repeat("0", 64), "sha-256"))
-	_, answer, err = events.RegisterEventWithJson(digests).EventDeclaration(other).Execute()
+	_, answer, err = events.RegisterEvent(digests).EventDeclaration(other).Execute()
 	refused(answer, err, 409, "client_ref_conflict")
 }
 

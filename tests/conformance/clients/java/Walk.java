@@ -62,19 +62,19 @@ final class Walk {
     private static void register(EventsApi events) throws Exception {
         EventDeclaration declared = new EventDeclaration(new EventPayload().clientRef("json")
             .payload(Map.of("total", "1210.00", "lines", List.of(1, Map.of()))).occurredAt(WHEN));
-        var first = events.registerEventWithJsonWithHttpInfo(declared, null, null);
+        var first = events.registerEventWithHttpInfo(declared, null, null);
         expect(first.getStatusCode() == 201 && first.getData().getSequence() == 1, "registered");
         expect(first.getData().getOccurredAt().isEqual(WHEN), "declared time");
-        var again = events.registerEventWithJsonWithHttpInfo(declared, null, null);
+        var again = events.registerEventWithHttpInfo(declared, null, null);
         expect(again.getStatusCode() == 200 && again.getData().equals(first.getData()), "replayed");
         expect(again.getHeaders().get("idempotent-replayed").equals(List.of("true")), "marked");
 
         Path file = Files.createTempFile("walk", ".bin");
         Files.write(file, FILE);
-        Event held = events.registerEventWithFormData("file", file.toFile(), null, null, WHEN);
+        Event held = events.registerFile("file", file.toFile(), null, null, WHEN);
         Files.delete(file);
         expect(held.getHash().equals(digest("SHA-256", FILE)), "digest of the file");
-        File content = events.getEventContentAsOctetStream(held.getEventId(), null, null);
+        File content = events.getEventContent(held.getEventId(), null, null);
         expect(held.getHash().equals(digest("SHA-256", read(content))), "the file as it is held");
         var proof = events.getEvent(first.getData().getEventId(), null, null).getProof();
         expect(proof.getPreviousChainHash().length() == 64, "proof");
@@ -82,7 +82,7 @@ final class Walk {
 
     private static void registerDigest(EventsApi events) throws Exception {
         String hash = digest("SHA-512", FILE);
-        Event event = events.registerEventWithJson(new EventDeclaration(new EventHash()
+        Event event = events.registerEvent(new EventDeclaration(new EventHash()
             .clientRef("digest").hash(hash).hashAlg(EventHash.HashAlgEnum.SHA_512)), null, null);
         expect(event.getHash().equals(hash), "digest");
     }
@@ -152,7 +152,7 @@ final class Walk {
         listAll(events);
         download(new PublicApi(content), certify(new CertificationsApi(content)));
         refused(404, "not_found", () -> events.getEvent("evt_none", null, null));
-        refused(409, "client_ref_conflict", () -> digests.registerEventWithJson(
+        refused(409, "client_ref_conflict", () -> digests.registerEvent(
             new EventDeclaration(new EventHash().clientRef("digest").hash("0".repeat(64))
                 .hashAlg(EventHash.HashAlgEnum.SHA_256)), null, null));
         expect(new AccountApi(content).getBalance(null, null).getOperational(), "operational");

@@ -59,7 +59,7 @@ func register(client *api.ClientWithResponses, file []byte) {
 	part := must(form.CreateFormFile("file", "scan.bin"))
 	must(part.Write(file))
 	expect(form.Close() == nil, "form")
-	held := must(client.RegisterEventWithBodyWithResponse(always, nil, form.FormDataContentType(), &body)).JSON201
+	held := must(client.RegisterFileWithBodyWithResponse(always, nil, form.FormDataContentType(), &body)).JSON201
 	expect(held != nil && held.Hash == sha(file), "digest of the file")
 	content := must(client.GetEventContentWithResponse(always, held.EventId, nil))
 	expect(bytes.Equal(content.Body, file), "the file as it is held")

@@ -39,7 +39,7 @@ async function register(open: Client<paths>) {
     const form = new FormData();
     form.append("client_ref", "file");
     form.append("file", new File([file], "scan.bin"));
-    const held = given(await open.POST("/events", {
+    const held = given(await open.POST("/events#file", {
         body: { client_ref: "file", file: "scan.bin" }, bodySerializer: () => form,
     }));
     assert.equal(held.hash, sha("sha256", file));

@@ -5,6 +5,7 @@ usage: walk.py BASE_URL CONTENT_KEY DIGEST_KEY
 
 import datetime
 import hashlib
+import json
 import sys
 import time
 import urllib.parse
@@ -23,24 +24,24 @@ def client(key):
 def register(events):
     payload = api.EventPayload(client_ref="json", payload={"total": "1210.00", "lines": [1, {}]},
                                occurred_at=WHEN)
-    first = events.register_event_with_json_with_http_info(api.EventDeclaration(payload))
+    first = events.register_event_with_http_info(api.EventDeclaration(payload))
     assert first.status_code == 201 and first.data.sequence == 1
     assert first.data.occurred_at == WHEN and first.data.received_at.tzinfo
-    again = events.register_event_with_json_with_http_info(api.EventDeclaration(payload))
+    again = events.register_event_with_http_info(api.EventDeclaration(payload))
     assert again.status_code == 200 and again.headers["Idempotent-Replayed"] == "true"
     assert again.data == first.data
 
-    file = events.register_event_with_form_data("file", ("scan.bin", FILE), occurred_at=WHEN)
+    file = events.register_file("file", ("scan.bin", FILE), occurred_at=WHEN)
     assert file.hash == hashlib.sha256(FILE).hexdigest() and file.occurred_at == WHEN
-    assert events.get_event_content_as_octet_stream(file.event_id) == FILE
-    assert events.get_event_content_as_json(first.data.event_id) == payload.payload
+    assert events.get_event_content(file.event_id) == FILE
+    assert json.loads(events.get_event_content(first.data.event_id)) == payload.payload
     proof = events.get_event(first.data.event_id).proof
     assert len(proof.previous_chain_hash) == 64
 
 
 def register_digest(events):
     digest = hashlib.sha512(FILE).hexdigest()
-    event = events.register_event_with_json(api.EventDeclaration(
+    event = events.register_event(api.EventDeclaration(
         api.EventHash(client_ref="digest", hash=digest, hash_alg="sha-512")))
     assert (event.hash, event.hash_alg, event.modality) == (digest, "sha-512", "hash_only")
 
@@ -92,7 +93,7 @@ def read_errors(events, digests):
     else:
         raise AssertionError("found what is not there")
     try:
-        digests.register_event_with_json(api.EventDeclaration(
+        digests.register_event(api.EventDeclaration(
             api.EventHash(client_ref="digest", hash="0" * 64, hash_alg="sha-256")))
     except api.exceptions.ConflictException as refusal:
         assert refusal.data.code == "client_ref_conflict"

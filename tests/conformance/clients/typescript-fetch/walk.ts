@@ -34,9 +34,8 @@ async function register(events: api.EventsApi) {
     assert.equal(again.raw.headers.get("Idempotent-Replayed"), "true");
     assert.deepEqual(await again.value(), event);
 
-    const held = await events.registerEvent({
-        contentType: "multipart/form-data", clientRef: "file", file: new File([file], "scan.bin"),
-        occurredAt: when,
+    const held = await events.registerFile({
+        clientRef: "file", file: new File([file], "scan.bin"), occurredAt: when,
     });
     assert.equal(held.hash, sha("sha256", file));
     const content = await events.getEventContent({ eventId: held.eventId });
