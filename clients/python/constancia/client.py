@@ -1,0 +1,347 @@
+"""The operations of the service."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import pathlib
+import platform
+import re
+import secrets
+import ssl
+import time
+import urllib.parse
+from dataclasses import replace
+from datetime import datetime
+from types import TracebackType
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Type, TypeVar, Union
+
+from ._files import Download, File, Form, Path, opened
+from ._http import Answer, Body, Request, Retry, Transport, split
+from ._version import VERSION
+from .errors import CertificationFailed, DigestMismatch, UnexpectedAnswer, WaitTimeout
+from .models import (Balance, Certification, Channel, Content, Event, EventWithProof, FileCheck,
+                     Page, Signer, Verification, decode)
+
+T = TypeVar("T")
+Time = Union[str, datetime]
+Progress = Callable[[int, Optional[int]], None]  # bytes so far, and in all where that is known
+POLL_FIRST, POLL_LONGEST = 0.25, 5.0  # seconds
+
+
+class Client:
+    """A channel, in the mode of its key. Threads may share one.
+
+    base_url: of the interface, `https://…/v1`. key: not needed for what anybody may ask.
+    language: of messages and `report_url`, "en" or "es". timeout: seconds without a sign of the
+    service. scenario: with a test key, the refusal that is forced. header_prefix: the
+    installation's. context: for https with roots of one's own."""
+
+    def __init__(self, base_url: str, key: Optional[str] = None, *,
+                 language: Optional[str] = None, timeout: float = 60.0, retry: Retry = Retry(),
+                 scenario: Optional[str] = None, header_prefix: str = "SVC",
+                 user_agent: Optional[str] = None,
+                 context: Optional[ssl.SSLContext] = None) -> None:
+        base = base_url.rstrip("/")
+        split(base)
+        self._base = base if base.endswith("/v1") else base + "/v1"
+        self._site = self._base[:-len("/v1")]
+        own = f"constancia-python/{VERSION} Python/{platform.python_version()}"
+        self._open = {"User-Agent": f"{user_agent} {own}" if user_agent else own,
+                      "Accept": "application/json, */*;q=0.5"}
+        if language:
+            self._open["Accept-Language"] = language
+        self._keyed = dict(self._open)
+        if key is not None:
+            if not re.fullmatch("[!-~]+", key):
+                raise ValueError("the key is empty, or has what no key has, such as a line's end")
+            self._keyed["Authorization"] = f"Bearer {key}"
+        if scenario:
+            self._keyed[f"X-{header_prefix}-Test-Scenario"] = scenario
+        self._transport = Transport(timeout, context, retry)
+
+    def __repr__(self) -> str:
+        return f"<constancia.Client {self._base}>"
+
+    def __enter__(self) -> "Client":
+        return self
+
+    def __exit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException],
+                 trace: Optional[TracebackType]) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends the connections that are kept; the next call makes new ones."""
+        self._transport.close()
+
+    # ---- registering: repeated with the same client_ref it has the effect of once ----
+
+    def register(self, client_ref: str, payload: Mapping[str, Any], *,
+                 occurred_at: Optional[Time] = None) -> Event:
+        """A JSON object, on a channel that keeps content."""
+        return self._register(client_ref, {"payload": payload}, occurred_at)
+
+    def register_digest(self, client_ref: str, digest: str, *, algorithm: str = "sha-256",
+                        occurred_at: Optional[Time] = None) -> Event:
+        """A digest alone, on a channel that keeps no content; `constancia.digest` takes a
+        file's."""
+        return self._register(client_ref, {"hash": digest, "hash_alg": algorithm}, occurred_at)
+
+    def register_file(self, client_ref: str, file: File, *, name: Optional[str] = None,
+                      occurred_at: Optional[Time] = None) -> Event:
+        """A file by its path, or open for reading bytes, on a channel that keeps content. What the
+        receipt says is compared with the digest of what was sent."""
+        fields = {"client_ref": client_ref}
+        if occurred_at is not None:
+            fields["occurred_at"] = rfc3339(occurred_at)
+        with opened(file) as source:
+            form = Form(fields, source, name)
+            event = self._ask(Event, "POST", "/events", form.body, form.content_type)
+        if event.hash != form.sha256:
+            raise DigestMismatch(f"{event.event_id} as it was recorded", form.sha256, event.hash)
+        return event
+
+    # ---- events ----
+
+    def event(self, event_id: str) -> EventWithProof:
+        return self._ask(EventWithProof, "GET", f"/events/{quoted(event_id)}")
+
+    def events(self, *, from_: Optional[Time] = None, to: Optional[Time] = None,
+               seq_from: Optional[int] = None, seq_to: Optional[int] = None,
+               status: Optional[str] = None, client_ref: Optional[str] = None,
+               order: Optional[str] = None, page_size: int = 500) -> Iterator[Event]:
+        """All that the filters let through, fetched page by page while they are used.
+        client_ref and order are for services that know them."""
+        return self._all(self.events_page, from_=from_, to=to, seq_from=seq_from, seq_to=seq_to,
+                         status=status, client_ref=client_ref, order=order, limit=page_size)
+
+    def events_page(self, *, from_: Optional[Time] = None, to: Optional[Time] = None,
+                    seq_from: Optional[int] = None, seq_to: Optional[int] = None,
+                    status: Optional[str] = None, client_ref: Optional[str] = None,
+                    order: Optional[str] = None, limit: Optional[int] = None,
+                    cursor: Optional[str] = None) -> Page[Event]:
+        return self._page(Event, "/events", {
+            "from": from_, "to": to, "seq_from": seq_from, "seq_to": seq_to, "status": status,
+            "client_ref": client_ref, "order": order, "limit": limit, "cursor": cursor})
+
+    def content(self, event_id: str) -> Content:
+        """The declared content, in memory; `save_content` writes it to a file and checks it."""
+        def consume(answer: Answer) -> Content:
+            return Content(answer.read(), answer.headers.get_content_type(),
+                           file_name(answer))
+        return self._perform("GET", f"/events/{quoted(event_id)}/content", consume)
+
+    def save_content(self, event: Event, path: Path, *,
+                     progress: Optional[Progress] = None) -> str:
+        """The declared content to a file, checked against the event's digest, which it returns."""
+        url = f"{self._base}/events/{quoted(event.event_id)}/content"
+        return Download(path, event.hash, event.hash_alg, progress).run(
+            self._transport, lambda more: Request("GET", url, {**self._keyed, **more}))
+
+    def event_evidence_record(self, event_id: str) -> bytes:
+        """RFC 4998, in DER; NotFound until the event is sealed."""
+        return self._record(f"/events/{quoted(event_id)}/evidence-record")
+
+    # ---- channel and account ----
+
+    def channel(self) -> Channel:
+        return self._ask(Channel, "GET", "/channel")
+
+    def balance(self) -> Balance:
+        return self._ask(Balance, "GET", "/account/balance")
+
+    # ---- certifications ----
+
+    def certify(self, *, from_: Optional[Time] = None, to: Optional[Time] = None,
+                seq_from: Optional[int] = None, seq_to: Optional[int] = None,
+                idempotency_key: Optional[str] = None) -> Certification:
+        """Asks for a range by time or by sequence. It is issued behind the answer: see `wait`.
+
+        A key is made for each call unless one is given, and goes with each attempt. After a lost
+        connection the call fails all the same, since not every service knows such keys: look at
+        `certifications()`, or call again with the key that you gave."""
+        body = {name: value if isinstance(value, int) else rfc3339(value) for name, value in
+                (("from", from_), ("to", to), ("seq_from", seq_from), ("seq_to", seq_to))
+                if value is not None}
+        key = idempotency_key or secrets.token_urlsafe(24)
+        return self._ask(Certification, "POST", "/certifications", encoded(body),
+                         headers={"Idempotency-Key": key}, repeatable=False)
+
+    def certification(self, certification_id: str) -> Certification:
+        """With fresh links."""
+        return self._ask(Certification, "GET", f"/certifications/{quoted(certification_id)}")
+
+    def certifications(self, *, status: Optional[str] = None, order: Optional[str] = None,
+                       page_size: int = 500) -> Iterator[Certification]:
+        """All that the filter lets through, newest first, fetched page by page."""
+        return self._all(self.certifications_page, status=status, order=order, limit=page_size)
+
+    def certifications_page(self, *, status: Optional[str] = None, order: Optional[str] = None,
+                            limit: Optional[int] = None,
+                            cursor: Optional[str] = None) -> Page[Certification]:
+        return self._page(Certification, "/certifications", {
+            "status": status, "order": order, "limit": limit, "cursor": cursor})
+
+    def wait(self, certification: Union[Certification, str], *, timeout: float = 600.0,
+             progress: Optional[Callable[[Certification], None]] = None) -> Certification:
+        """The certification once it is completed. progress: called with each state that is seen.
+        Raises CertificationFailed, or WaitTimeout after so many seconds."""
+        certification_id = (certification if isinstance(certification, str)
+                            else certification.certification_id)
+        end = time.monotonic() + timeout
+        pause = POLL_FIRST
+        while True:
+            now = self.certification(certification_id)
+            if progress:
+                progress(now)
+            if now.status == "completed":
+                return now
+            if now.status == "failed":
+                raise CertificationFailed(now)
+            left = end - time.monotonic()
+            if left <= 0:
+                raise WaitTimeout(now, timeout)
+            time.sleep(min(pause, left))
+            pause = min(2 * pause, POLL_LONGEST)
+
+    def certification_evidence_record(self, certification_id: str) -> bytes:
+        """RFC 4998, in DER; NotFound until it is made, soon after issuing."""
+        return self._record(f"/certifications/{quoted(certification_id)}/evidence-record")
+
+    def download(self, url: str, path: Path, *, sha256: Optional[str] = None,
+                 progress: Optional[Progress] = None) -> str:
+        """An issued file by its link, to a file that comes into being whole; the key does not go
+        with it. Returns its SHA-256, which has to be `sha256` if that is given. With it a later
+        call goes on where one that failed ended."""
+        return Download(path, sha256, "sha-256", progress).run(
+            self._transport, lambda more: Request("GET", url, {**self._open, **more}))
+
+    def save(self, certification: Certification, folder: Path) -> List[pathlib.Path]:
+        """All files of a completed certification, each checked against the digest that the service
+        has on record for it."""
+        code = certification.verification_code
+        if certification.status != "completed" or not code:
+            raise ValueError(f"{certification.certification_id} is not completed")
+        links = [certification.evidence_url, *(one.url for one in certification.reports),
+                 *(one.url for one in certification.content_parts)]
+        digests = {one.name: one.sha256 for one in self.verify(code).documents}
+        saved = []
+        os.makedirs(folder, exist_ok=True)
+        for link in filter(None, links):
+            name = pathlib.PurePath(urllib.parse.unquote(urllib.parse.urlsplit(link).path)).name
+            if name not in digests:
+                raise UnexpectedAnswer(f"the service has no digest of {name}")
+            saved.append(pathlib.Path(folder, name))
+            self.download(link, saved[-1], sha256=digests[name])
+        return saved
+
+    # ---- what anybody may ask ----
+
+    def signers(self) -> List[Signer]:
+        return self._perform("GET", "/signers",
+                             lambda answer: decode(List[Signer], answer.json()["data"]))
+
+    def verify(self, code: str) -> Verification:
+        """What the service issued under this code; NotFound if nothing."""
+        return self._ask(Verification, "GET", f"{self._site}/verify/{quoted(code)}")
+
+    def verify_digest(self, sha256: str) -> Verification:
+        """The certification with a file of this SHA-256; NotFound if none."""
+        return self._ask(Verification, "GET",
+                         f"{self._site}/verify?" + urllib.parse.urlencode({"sha256": sha256}))
+
+    def verify_file(self, file: File) -> FileCheck:
+        """Has a report or an archive checked in full by the service."""
+        with opened(file) as source:
+            form = Form({}, source, None)
+            return self._ask(FileCheck, "POST", f"{self._site}/verify", form.body,
+                             form.content_type)
+
+    def description(self) -> str:
+        """The interface's description in OpenAPI."""
+        return self._perform("GET", "/openapi.yaml", lambda answer: answer.read().decode())
+
+    # ---- behind them ----
+
+    def _perform(self, method: str, target: str, consume: Callable[[Answer], T],
+                 body: Optional[Body] = None, headers: Optional[Mapping[str, str]] = None,
+                 repeatable: bool = True) -> T:
+        """target: a path of the interface, with the key; or a public page, without."""
+        keyed = target.startswith("/")
+        request = Request(method, self._base + target if keyed else target,
+                          {**(self._keyed if keyed else self._open), **(headers or {})}, body,
+                          repeatable)
+        return self._transport.perform(lambda: request, consume)
+
+    def _ask(self, kind: Type[T], method: str, target: str, body: Optional[Body] = None,
+             content_type: str = "application/json", headers: Optional[Mapping[str, str]] = None,
+             repeatable: bool = True) -> T:
+        def consume(answer: Answer) -> T:
+            result: Any = decode(kind, answer.json())
+            if answer.headers.get("Idempotent-Replayed", "").lower() == "true":
+                result = replace(result, replayed=True)
+            return result  # type: ignore[no-any-return]
+        sent = {**({"Content-Type": content_type} if body else {}), **(headers or {})}
+        return self._perform(method, target, consume, body, sent, repeatable)
+
+    def _register(self, client_ref: str, declared: Dict[str, Any],
+                  occurred_at: Optional[Time]) -> Event:
+        body = {"client_ref": client_ref, **declared}
+        if occurred_at is not None:
+            body["occurred_at"] = rfc3339(occurred_at)
+        return self._ask(Event, "POST", "/events", encoded(body))
+
+    def _page(self, kind: Type[T], path: str, query: Mapping[str, Any]) -> Page[T]:
+        given = {name: value if isinstance(value, (int, str)) else rfc3339(value)
+                 for name, value in query.items() if value is not None}
+
+        def consume(answer: Answer) -> Page[T]:
+            page: Page[T] = decode(Page, answer.json())
+            return replace(page, data=decode(List[kind], page.data))  # type: ignore[valid-type]
+        return self._perform("GET", path + "?" + urllib.parse.urlencode(given), consume)
+
+    @staticmethod
+    def _all(fetch: Callable[..., Page[T]], **query: Any) -> Iterator[T]:
+        page = fetch(**query)
+        yield from page.data
+        while page.next_cursor:
+            page = fetch(**query, cursor=page.next_cursor)
+            yield from page.data
+
+    def _record(self, path: str) -> bytes:
+        """Its ETag is its SHA-256."""
+        def consume(answer: Answer) -> bytes:
+            body = answer.read()
+            found, told = hashlib.sha256(body).hexdigest(), answer.headers.get("ETag", "")
+            if told.strip('"') != found:
+                raise DigestMismatch("the evidence record", told.strip('"'), found)
+            return body
+        return self._perform("GET", path, consume)
+
+
+def encoded(body: Mapping[str, Any]) -> Body:
+    """NaN and the like are no JSON."""
+    return Body.of(json.dumps(body, ensure_ascii=False, allow_nan=False).encode())
+
+
+def quoted(name: str) -> str:
+    """As one step of a path."""
+    if name in ("", ".", ".."):
+        raise ValueError(f"{name!r} names nothing")
+    return urllib.parse.quote(name, safe="")
+
+
+def file_name(answer: Answer) -> Optional[str]:
+    """Of Content-Disposition: the exact one goes before the one for older programs."""
+    exact = re.search(r"filename\*=utf-8''([^;\s]+)", answer.headers.get("Content-Disposition", ""),
+                      re.IGNORECASE)
+    return urllib.parse.unquote(exact[1]) if exact else answer.headers.get_filename()
+
+
+def rfc3339(when: Time) -> str:
+    if isinstance(when, str):
+        return when
+    if when.tzinfo is None:
+        raise ValueError("a time needs its offset from UTC: datetime.now(timezone.utc)")
+    return when.isoformat(timespec="microseconds")

@@ -1,0 +1,60 @@
+"""Notices of the service: checking who signed them, and reading them.
+
+    notice = webhooks.verify(secret, request.headers, request.body)
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import time
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Dict, Iterable, Mapping, Optional, Union
+
+from .errors import InvalidSignature
+from .models import decode
+
+TOLERANCE = 300  # seconds that a notice may be old, or early
+
+
+@dataclass(frozen=True)
+class Notice:
+    """`id` is the same on every retry: remember those that are dealt with. docs/webhooks.md and
+    the interface's description tell what `data` has for each `type`."""
+
+    id: str
+    type: str
+    created_at: datetime
+    mode: str
+    data: Dict[str, Any]
+
+
+def verify(secret: Union[str, Iterable[str]], headers: Mapping[str, str], body: bytes, *,
+           prefix: str = "SVC", tolerance: float = TOLERANCE,
+           now: Optional[float] = None) -> Notice:
+    """The notice, if one of its signatures is good, by the endpoint's secret or one of several.
+    body: the bytes that came, before a JSON parser has seen them. prefix: the installation's."""
+    if not isinstance(body, (bytes, bytearray, memoryview)):
+        raise TypeError("the body is checked as the bytes that came")
+    found = {name.lower(): value for name, value in headers.items()}
+    timestamp = found.get(f"x-{prefix}-timestamp".lower(), "").strip()
+    given = found.get(f"x-{prefix}-signature".lower(), "").split(",")
+    if not (timestamp.isascii() and timestamp.isdigit() and len(timestamp) <= 18):
+        raise InvalidSignature("there is no timestamp")
+    if abs((time.time() if now is None else now) - int(timestamp)) > tolerance:
+        raise InvalidSignature("the timestamp is too far from now")
+    secrets = [secret] if isinstance(secret, str) else list(secret)
+    expected = [_signature(one, timestamp, body) for one in secrets if one]
+    # All are compared, so that the time it takes tells nothing of which is good.
+    good = [hmac.compare_digest(one, text.strip().encode()) for one in expected for text in given]
+    if not any(good):
+        raise InvalidSignature("no signature is good")
+    notice: Notice = decode(Notice, json.loads(bytes(body)))
+    return notice
+
+
+def _signature(secret: str, timestamp: str, body: bytes) -> bytes:
+    mac = hmac.new(secret.encode(), timestamp.encode() + b"." + bytes(body), hashlib.sha256)
+    return b"v1=" + mac.hexdigest().encode()

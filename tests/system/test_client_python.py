@@ -1,0 +1,597 @@
+"""The Python client (clients/python) against the service, and against servers that fail as the
+service only does in bad hours."""
+
+import contextlib
+import dataclasses
+import hashlib
+import hmac
+import http.server
+import inspect
+import io
+import json
+import os
+import re
+import socketserver
+import subprocess
+import sys
+import threading
+from datetime import datetime, timedelta, timezone
+
+import pytest
+import yaml
+
+from client import ROOT, eventually, fresh
+from hooks import Receiver, new_endpoint
+
+CLIENT = ROOT / "clients" / "python"
+sys.path.insert(0, str(CLIENT))
+import constancia  # noqa: E402
+from constancia import models, webhooks  # noqa: E402
+from constancia._http import Retry  # noqa: E402
+
+QUICK = Retry(attempts=4, patience=20)
+OPERATIONS = {
+    "registerEvent": ["register", "register_digest", "register_file"], "listEvents": ["events_page"],
+    "getEvent": ["event"], "getEventContent": ["content"],
+    "getEventEvidenceRecord": ["event_evidence_record"], "getChannel": ["channel"],
+    "getBalance": ["balance"], "requestCertification": ["certify"],
+    "listCertifications": ["certifications_page"], "getCertification": ["certification"],
+    "getCertificationEvidenceRecord": ["certification_evidence_record"], "download": ["download"],
+    "listSigners": ["signers"], "getDescription": ["description"], "verify": ["verify_digest"],
+    "verifyFile": ["verify_file"], "verifyCode": ["verify"],
+}
+SCHEMAS = {
+    "Event": models.Event, "EventTimestamp": models.EventTimestamp, "Channel": models.Channel,
+    "ChannelConfig": models.ChannelConfig, "AccountBalance": models.Balance,
+    "Certification": models.Certification, "CertificationRange": models.CertificationRange,
+    "CertificationReport": models.Report, "ContentPart": models.ContentPart,
+    "Signer": models.Signer, "FileCheck": models.FileCheck, "Verification": models.Verification,
+    "WebhookEnvelope": webhooks.Notice,
+}
+
+
+def connect(service, key=None, **more):
+    return constancia.Client(f"{service.public_url}/v1", key, **more)
+
+
+@pytest.fixture
+def client(service, channel):
+    with connect(service, channel.live_key["key"]) as made:
+        yield made
+
+
+@pytest.fixture
+def naps(monkeypatch):
+    """How long each pause would have been."""
+    taken = []
+    monkeypatch.setattr("constancia._http.time.sleep", taken.append)
+    return taken
+
+
+# ---- what the description has ----
+
+def described():
+    return yaml.safe_load((ROOT / "docs" / "openapi.yaml").read_text(encoding="utf-8"))
+
+
+def test_every_operation_has_a_method_with_its_filters():
+    for path in described()["paths"].values():
+        for operation in path.values():
+            if not isinstance(operation, dict):
+                continue
+            names = OPERATIONS[operation["operationId"]]
+            for name in names:
+                given = inspect.signature(getattr(constancia.Client, name)).parameters
+                for one in operation.get("parameters", ()):
+                    if one.get("in") == "query" and name.endswith("_page"):
+                        wanted = "from_" if one["name"] == "from" else one["name"]
+                        assert wanted in given, (name, wanted)
+
+
+def test_every_member_of_an_answer_has_a_field():
+    schemas = described()["components"]["schemas"]
+    for name, kind in SCHEMAS.items():
+        fields = {"from" if one.name == "from_" else one.name for one in dataclasses.fields(kind)}
+        missing = set(schemas[name]["properties"]) - fields
+        assert not missing, (name, missing)
+    proof = schemas["EventWithProof"]["allOf"][1]["properties"]["proof"]["properties"]
+    for kind, properties in ((models.Proof, proof),
+                             (models.ProofSegment, proof["segment"]["properties"]),
+                             (models.ProofRound, proof["round"]["properties"])):
+        assert set(properties) == {one.name for one in dataclasses.fields(kind)}
+    error = constancia.ApiError(500, "internal", "x")
+    assert set(schemas["Error"]["properties"]) <= set(vars(error))
+
+
+def test_members_and_words_that_are_not_known_yet_do_no_harm():
+    page = {"type": "quantum", "sealed_at": None, "reference": None, "new": {"a": 1}}
+    assert models.decode(models.EventTimestamp, page).type == "quantum"
+    with pytest.raises(constancia.UnexpectedAnswer):
+        models.decode(models.EventTimestamp, {"reference": None})
+    with pytest.raises(constancia.UnexpectedAnswer):
+        models.decode(models.Balance, {"balance": "1", "operational": True, "unpaid_events": 0})
+    with pytest.raises(constancia.UnexpectedAnswer):
+        models.decode(models.Balance, [])
+
+
+# ---- registering and reading ----
+
+def test_a_payload_is_registered_once_and_read_again(client):
+    when = datetime(2026, 1, 31, 9, 30, 0, 123456, tzinfo=timezone(timedelta(hours=1)))
+    payload = {"text": "ñ \u2028 \"", "total": "49.90", "nested": [{"a": None}]}
+    ref = fresh("order/ñ")
+    first = client.register(ref, payload, occurred_at=when)
+    again = client.register(ref, payload, occurred_at=when)
+    assert (first.replayed, again.replayed) == (False, True)
+    assert dataclasses.replace(again, replayed=False, timestamp=None) == dataclasses.replace(
+        first, timestamp=None)
+    assert first.occurred_at == when and first.client_ref == ref
+    assert first.received_at.tzinfo is not None
+    content = client.content(first.event_id)
+    assert json.loads(content.body) == payload and content.media_type == "application/json"
+    assert hashlib.sha256(content.body).hexdigest() == first.hash
+    full = client.event(first.event_id)
+    assert full.chain_hash == first.chain_hash and full.proof.config_hash
+    with pytest.raises(constancia.Conflict) as refused:
+        client.register(ref, {"other": 1})
+    assert refused.value.code == "client_ref_conflict" and refused.value.request_id
+
+
+def test_a_file_is_sent_in_pieces_and_comes_back(client, tmp_path):
+    source = tmp_path / 'a "quoted" ñ.bin'
+    source.write_bytes(os.urandom(3_000_001))
+    event = client.register_file(fresh(), source)
+    assert event.hash == constancia.digest(source)
+    steps = []
+    target = tmp_path / "back"
+    found = client.save_content(event, target, progress=lambda at, all: steps.append((at, all)))
+    assert target.read_bytes() == source.read_bytes() and found == event.hash
+    assert steps[-1] == (3_000_001, 3_000_001) and len(steps) > 10
+    assert [one.name for one in tmp_path.iterdir() if one.name.startswith(".")] == []
+    assert client.content(event.event_id).file_name == source.name
+    with open(source, "rb") as file:
+        file.seek(3_000_000)
+        last = client.register_file(fresh(), file, name="last.bin",
+                                    occurred_at=datetime.now(timezone.utc))
+        assert not file.closed
+    assert client.content(last.event_id).body == source.read_bytes()[-1:]
+    with pytest.raises(constancia.TooLarge) as refused:
+        client.register_file(fresh(), io.BytesIO(bytes(20_000_000)))
+    assert refused.value.code == "payload_too_large"
+    assert client.balance().operational, "the next call has a connection"
+
+
+def test_a_file_that_cannot_be_read_is_an_error_of_its_own(client, tmp_path, naps):
+    with pytest.raises(FileNotFoundError):
+        client.register_file(fresh(), tmp_path / "missing")
+
+    class Spoilt(io.BytesIO):
+        def read(self, size=-1):
+            raise OSError("the disk says no")
+    with pytest.raises(OSError, match="the disk says no"):
+        client.register_file(fresh(), Spoilt(b"x" * 100))
+    assert naps == []
+    read_end, write_end = os.pipe()
+    os.close(write_end)
+    with open(read_end, "rb") as pipe, pytest.raises(ValueError, match="seekable"):
+        client.register_file(fresh(), pipe)
+
+
+def test_a_digest_is_registered(service, hash_channel, tmp_path):
+    file = tmp_path / "contract"
+    file.write_bytes(b"contract")
+    with connect(service, hash_channel.live_key["key"]) as client:
+        for algorithm in ("sha-256", "sha-512"):
+            event = client.register_digest(fresh(), constancia.digest(file, algorithm),
+                                           algorithm=algorithm)
+            assert event.hash_alg == algorithm and event.modality == "hash_only"
+        with pytest.raises(constancia.NotFound):
+            client.content(event.event_id)
+        assert client.channel().current_config.modality == "hash_only"
+    with pytest.raises(ValueError):
+        constancia.digest(file, "md5")
+
+
+def test_lists_go_on_from_page_to_page(client):
+    before = datetime.now(timezone.utc) - timedelta(minutes=5)
+    refs = [client.register(fresh(), {"n": n}).client_ref for n in range(7)]
+    assert [one.client_ref for one in client.events(page_size=3)] == refs
+    assert [one.client_ref for one in client.events(seq_from=2, seq_to=4)] == refs[1:4]
+    assert len(list(client.events(from_=before, status="registered"))) == 7
+    assert list(client.events(to=before)) == []
+    page = client.events_page(limit=5)
+    assert page.has_more and len(page.data) == 5
+    assert len(client.events_page(limit=5, cursor=page.next_cursor).data) == 2
+    with pytest.raises(ValueError, match="offset"):
+        client.events_page(from_=datetime(2026, 1, 1))
+
+
+def test_errors_tell_what_is_to_be_told(service, channel, client):
+    with pytest.raises(constancia.InvalidRequest) as refused:
+        client.register("", {})
+    assert refused.value.status == 400 and refused.value.code == "validation_error"
+    assert "client_ref" in refused.value.message and refused.value.request_id in str(refused.value)
+    with pytest.raises(constancia.NotFound):
+        client.event("evt_../../channel")
+    with connect(service, "svc_live_unknown") as stranger, \
+            pytest.raises(constancia.Unauthorized) as refused:
+        stranger.balance()
+    with connect(service, channel.live_key["key"], language="es") as spanish:
+        with pytest.raises(constancia.InvalidRequest) as here:
+            spanish.register("", {})
+        with pytest.raises(constancia.InvalidRequest) as there:
+            client.register("", {})
+        assert here.value.message != there.value.message
+
+
+def test_a_forced_refusal_is_waited_for_as_long_as_told(service, channel, naps):
+    with connect(service, channel.test_key["key"], scenario="rate_limited", retry=QUICK) as client:
+        with pytest.raises(constancia.TooManyRequests) as refused:
+            client.balance()
+    assert refused.value.retry_after >= 1
+    assert len(naps) == 3 and all(one >= refused.value.retry_after for one in naps)
+    with connect(service, channel.test_key["key"], scenario="unpaid_limit") as client:
+        with pytest.raises(constancia.PaymentRequired):
+            client.register(fresh(), {})
+
+
+def test_keys_and_links_are_not_shown(service, channel, client, tmp_path):
+    assert channel.live_key["key"] not in repr(client) and channel.live_key["key"] not in repr(vars(client)["_transport"])
+    for bad in ("svc_live_secret\n", "", "ñ"):
+        with pytest.raises(ValueError) as refused:
+            connect(service, bad)
+        assert "secret" not in str(refused.value)
+    with pytest.raises(ValueError) as refused:
+        constancia.Client("http://user:hidden@127.0.0.1/v1")
+    assert "hidden" not in str(refused.value)
+    link = f"{service.public_url}/v1/downloads/CERT-2026-0000001/report-en.pdf?expires=9&mac=5ec"
+    with pytest.raises(constancia.NotFound) as refused:
+        client.download(link, tmp_path / "report")
+    assert "5ec" not in str(refused.value) and not list(tmp_path.iterdir())
+
+
+# ---- certifications ----
+
+def test_a_certification_from_the_request_to_its_files(service, channel, client, tmp_path):
+    for n in range(3):
+        client.register(fresh(), {"n": n})
+    source = tmp_path / "source"
+    source.write_bytes(b"held content")
+    client.register_file(fresh(), source)
+    asked = client.certify(seq_from=1, seq_to=4)
+    assert asked.range.seq_to == 4 and asked.replayed is False
+    seen = []
+    done = client.wait(asked, timeout=300, progress=seen.append)
+    assert done.status == seen[-1].status == "completed" and done.event_count == 4
+    assert "mac=" not in repr(done)
+    files = client.save(done, tmp_path / "files")
+    assert len(files) == 4
+    on_record = {one.sha256 for one in client.verify(done.verification_code).documents}
+    assert {constancia.digest(one) for one in files} == on_record
+    with connect(service) as anyone:
+        check = anyone.verify_file(files[0])
+        assert check.verification.valid
+        assert check.issued.certification_id == done.certification_id
+        found = anyone.verify_digest(constancia.digest(files[-1]))
+        assert found.verification_code == done.verification_code
+        assert anyone.signers()[-1].used_until is None
+        assert anyone.description().startswith("openapi: 3.1")
+        with pytest.raises(constancia.NotFound):
+            anyone.verify("SVC-2026-0000-0000")
+    assert [one.certification_id for one in client.certifications(page_size=1)] == [
+        done.certification_id]
+    record = eventually(lambda: recorded(client.certification_evidence_record,
+                                         done.certification_id), "there is a record")
+    now = client.certification(done.certification_id)
+    assert hashlib.sha256(record).hexdigest() == now.evidence_record_sha256
+    event = next(client.events())
+    assert eventually(lambda: recorded(client.event_evidence_record, event.event_id), "and here")
+    assert client.event(event.event_id).proof.round.token
+
+
+def recorded(fetch, identifier):
+    with contextlib.suppress(constancia.NotFound):
+        return fetch(identifier)
+    return None
+
+
+def test_waiting_ends_in_time_and_on_failure(client, monkeypatch):
+    client.register(fresh(), {})
+    real = client.wait(client.certify(seq_from=1, seq_to=1), timeout=300)
+    monkeypatch.setattr(client, "certification",
+                        lambda _: dataclasses.replace(real, status="processing"))
+    with pytest.raises(constancia.WaitTimeout) as late:
+        client.wait(real, timeout=0.3)
+    assert late.value.certification.status == "processing"
+    monkeypatch.setattr(client, "certification",
+                        lambda _: dataclasses.replace(real, status="failed"))
+    with pytest.raises(constancia.CertificationFailed):
+        client.wait(real.certification_id)
+    with pytest.raises(constancia.InvalidRequest):
+        client.certify()
+
+
+# ---- notices ----
+
+SECRET, OTHER = "whsec_" + "01" * 32, "whsec_" + "fe" * 32
+BODY = ('{"id":"ntc_1","type":"balance.low","created_at":"2026-01-02T03:04:05.678901Z",'
+        '"mode":"live","data":{"text":"ñ"},"new":1}').encode()
+
+
+def signed(secret, timestamp, body=BODY):
+    return "v1=" + hmac.new(secret.encode(), f"{timestamp}.".encode() + body,
+                            hashlib.sha256).hexdigest()
+
+
+def test_a_notice_is_taken_with_a_good_signature_alone():
+    now = 1767323045
+
+    def check(given, body=BODY, timestamp=str(now), secret=SECRET, at=now):
+        return webhooks.verify(secret, {"x-svc-timestamp": timestamp, "X-Svc-Signature": given},
+                               body, now=at)
+    good, other = signed(SECRET, now), signed(OTHER, now)
+    for given in (good, f"{other},{good}", f"{good}, {other}"):
+        notice = check(given)
+        assert notice.id == "ntc_1" and notice.data == {"text": "ñ"}
+    assert check(other, secret=[SECRET, OTHER]).type == "balance.low"
+    for given in (other, "", "v1=", good[:-1], good[3:], good.replace("v1", "v2"), good + "0",
+                  "ñ"):
+        with pytest.raises(constancia.InvalidSignature):
+            check(given)
+    for bad in ({"body": BODY + b" "}, {"at": now + 301}, {"at": now - 301}, {"timestamp": "now"},
+                {"timestamp": ""}, {"timestamp": "-1"}, {"timestamp": "9" * 5000}, {"secret": []}):
+        with pytest.raises(constancia.InvalidSignature):
+            check(good, **bad)
+    empty = {"timestamp": str(now), "secret": ""}
+    with pytest.raises(constancia.InvalidSignature):
+        check(signed("", now), **empty)
+    with pytest.raises(TypeError):
+        check(good, body=BODY.decode())
+
+
+def test_a_notice_of_the_service_is_good(start):
+    service = start()
+    account = service.new_account(credits=100)
+    with Receiver() as receiver:
+        endpoint = new_endpoint(service, account, receiver.url)
+        receiver.secrets = [endpoint["secret"]]
+        service.admin("webhook", "test", endpoint["endpoint_id"])
+        delivery = receiver.next()
+    notice = webhooks.verify(endpoint["secret"], delivery.headers, delivery.body, tolerance=3600)
+    assert notice.type == "webhook.test" and notice.id.startswith("tst_")
+    assert notice.data["endpoint_id"] == endpoint["endpoint_id"]
+
+
+# ---- bad hours ----
+
+BALANCE = b'{"balance":1,"operational":true,"unpaid_events":0}'
+
+
+class Script(http.server.BaseHTTPRequestHandler):
+    """Each request is answered by the next of the server's answers: a function of this handler,
+    which may end the connection instead."""
+
+    protocol_version = "HTTP/1.1"
+    timeout = 60
+
+    def answer(self):
+        length = int(self.headers.get("Content-Length", 0))
+        self.body = self.rfile.read(length)
+        self.server.seen.append(self)
+        self.server.answers.pop(0)(self)
+
+    do_GET = do_POST = answer
+
+    def log_message(self, *words):
+        pass
+
+
+def say(status, body=b"", **headers):
+    def answer(handler):
+        handler.send_response(status)
+        for name, value in headers.items():
+            handler.send_header(name.replace("_", "-"), value)
+        handler.send_header("Content-Length", str(len(body)))
+        handler.end_headers()
+        handler.wfile.write(body)
+    return answer
+
+
+def hang_up(handler):
+    handler.close_connection = True
+
+
+def cut(body, length, status=200, **headers):
+    """Tells a length, and ends before."""
+    def answer(handler):
+        handler.send_response(status)
+        for name, value in headers.items():
+            handler.send_header(name.replace("_", "-"), value)
+        handler.send_header("Content-Length", str(length))
+        handler.end_headers()
+        handler.wfile.write(body)
+        handler.close_connection = True
+    return answer
+
+
+class Threaded(socketserver.ThreadingMixIn, http.server.HTTPServer):
+    daemon_threads = True
+
+
+@pytest.fixture
+def script():
+    server = Threaded(("127.0.0.1", 0), Script)
+    server.seen, server.answers = [], []
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    server.url = f"http://127.0.0.1:{server.server_address[1]}"
+    yield server
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture
+def scripted(script):
+    with constancia.Client(script.url, "svc_test_key", retry=QUICK, user_agent="shop/1") as made:
+        yield made
+
+
+def test_retries_wait_at_least_as_long_as_told(script, scripted, naps):
+    script.answers += [say(503, Retry_After="3"), say(429, Retry_After="1"), say(408),
+                       say(502), say(200, BALANCE)]
+    scripted._transport.retry = Retry(attempts=5)
+    assert scripted.balance().balance == 1
+    assert 3 <= naps[0] <= 3.75 and 1 <= naps[1] <= 1.25 and len(naps) == 4
+    assert script.seen[0].path == "/v1/account/balance"
+    assert script.seen[0].headers["User-Agent"].startswith("shop/1 constancia-python/")
+    assert script.seen[0].headers["Authorization"] == "Bearer svc_test_key"
+
+
+def test_what_is_too_long_to_wait_for_is_told_at_once(script, scripted, naps):
+    script.answers += [say(429, b'{"code":"test_quota_exceeded","message":"m"}',
+                           Retry_After="40000")]
+    with pytest.raises(constancia.TooManyRequests) as refused:
+        scripted.balance()
+    assert naps == [] and refused.value.retry_after == 40000
+    script.answers += [say(500, b'{"code":"internal","message":"m","incident_id":"inc_1"}')]
+    with pytest.raises(constancia.ServerError) as refused:
+        scripted.balance()
+    assert naps == [] and refused.value.incident_id == "inc_1" and "inc_1" in str(refused.value)
+    script.answers += [say(302, Location="http://127.0.0.1:1/")]
+    with pytest.raises(constancia.ApiError):
+        scripted.balance()
+    script.answers += [say(200, b"<html>")]
+    with pytest.raises(constancia.UnexpectedAnswer):
+        scripted.balance()
+
+
+def test_a_lost_connection_repeats_what_may_be_repeated(script, scripted, naps):
+    script.answers += [hang_up, cut(BALANCE[:9], len(BALANCE)), say(200, BALANCE)]
+    assert scripted.balance().operational and len(naps) == 2
+    script.answers += [hang_up]
+    with pytest.raises(constancia.ConnectionFailed):
+        scripted.certify(seq_from=1, seq_to=1)
+    assert len(naps) == 2
+    accepted = json.dumps({
+        "certification_id": "CERT-1", "channel_id": "c", "status": "processing", "range": {},
+        "requested_at": "2026-01-02T03:04:05.678901Z", "mode": "live"}).encode()
+    script.answers += [say(503, Retry_After="1"), say(202, accepted, Idempotent_Replayed="true")]
+    assert scripted.certify(seq_from=1, seq_to=1).replayed
+    keys = [one.headers["Idempotency-Key"] for one in script.seen[-3:]]
+    assert keys[0] != keys[1] == keys[2] and len(keys[1]) >= 22
+
+
+def test_nothing_that_listens_is_a_failed_connection(script, naps):
+    script.shutdown()
+    script.server_close()
+    with constancia.Client(script.url, "k", retry=QUICK) as client:
+        with pytest.raises(constancia.ConnectionFailed) as failed:
+            client.certify(seq_from=1, seq_to=1)
+    assert not failed.value.sent and len(naps) == 3
+
+
+def test_a_file_is_sent_again_from_where_it_began(script, scripted, naps):
+    event = {"event_id": "e", "channel_id": "c", "client_ref": "r", "sequence": 1,
+             "received_at": "2026-01-02T03:04:05.678901Z", "hash": hashlib.sha256(b"456").hexdigest(),
+             "modality": "content", "chain_hash": "0", "status": "test", "config_version": 1,
+             "mode": "test"}
+    script.answers += [hang_up, say(201, json.dumps(event).encode())]
+    file = io.BytesIO(b"123456")
+    file.seek(3)
+    assert scripted.register_file("r", file, name="../n.txt").event_id == "e"
+    assert script.seen[0].body == script.seen[1].body and b"456\r\n--" in script.seen[1].body
+    assert b'filename="n.txt"' in script.seen[1].body and b"123" not in script.seen[1].body
+    script.answers += [say(201, json.dumps({**event, "hash": "0" * 64}).encode())]
+    with pytest.raises(constancia.DigestMismatch):
+        scripted.register_file("r", io.BytesIO(b"456"))
+
+
+def test_a_download_goes_on_where_it_was_cut(script, scripted, tmp_path, naps):
+    whole = os.urandom(300_000)
+    digest = hashlib.sha256(whole).hexdigest()
+    target = tmp_path / "evidence.zip"
+    script.answers += [cut(whole[:100_000], len(whole)),
+                       cut(whole[100_000:150_000], 200_000, 206,
+                           Content_Range="bytes 100000-299999/300000"),
+                       say(206, whole[150_000:], Content_Range="bytes 150000-299999/300000")]
+    steps = []
+    assert scripted.download(f"{script.url}/x?mac=1", target, sha256=digest,
+                             progress=lambda *at: steps.append(at)) == digest
+    assert [one.headers["Range"] for one in script.seen] == [
+        None, "bytes=100000-", "bytes=150000-"]
+    assert "Authorization" not in script.seen[0].headers
+    assert target.read_bytes() == whole and steps[-1] == (300_000, 300_000)
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_a_download_that_failed_is_resumed_by_the_next_call(script, scripted, tmp_path, naps):
+    whole = os.urandom(200_000)
+    digest = hashlib.sha256(whole).hexdigest()
+    target = tmp_path / "part.zip"
+    target.write_bytes(b"what was there")
+    script.answers += [cut(whole[:90_000], len(whole)), hang_up, hang_up, hang_up]
+    with pytest.raises(constancia.ConnectionFailed):
+        scripted.download(f"{script.url}/x", target, sha256=digest)
+    assert target.read_bytes() == b"what was there"
+    script.answers += [say(206, whole[90_000:], Content_Range="bytes 90000-199999/200000")]
+    scripted.download(f"{script.url}/x", target, sha256=digest)
+    assert target.read_bytes() == whole and list(tmp_path.iterdir()) == [target]
+
+
+def test_a_spoilt_rest_is_fetched_anew_and_a_wrong_file_does_not_appear(script, scripted, tmp_path,
+                                                                       naps):
+    whole = b"w" * 1000
+    digest = hashlib.sha256(whole).hexdigest()
+    target = tmp_path / "file"
+    rest = tmp_path / f".file.{digest[:32]}.part"
+    for left, first in ((b"x" * 500, say(206, whole[500:], Content_Range="bytes 500-999/1000")),
+                        (b"x" * 2000, say(416, Content_Range="bytes */1000"))):
+        rest.write_bytes(left)
+        script.answers += [first, say(200, whole)]
+        scripted.download(f"{script.url}/x", target, sha256=digest)
+        assert target.read_bytes() == whole
+        target.unlink()
+    rest.write_bytes(whole)
+    scripted.download(f"{script.url}/x", target, sha256=digest.upper())
+    assert target.read_bytes() == whole and script.answers == []
+    target.unlink()
+    script.answers += [say(200, b"other")]
+    with pytest.raises(constancia.DigestMismatch):
+        scripted.download(f"{script.url}/x", target, sha256=digest)
+    assert list(tmp_path.iterdir()) == []
+    script.answers += [cut(b"1234", 10)] * 4
+    with pytest.raises(constancia.ConnectionFailed):
+        scripted.download(f"{script.url}/x", target)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_connection_is_kept_and_one_that_ended_is_replaced(script, scripted, naps):
+    script.answers += [say(200, BALANCE)] * 2 + [say(404, b"{}")]
+    scripted.balance()
+    scripted.balance()
+    assert script.seen[0].client_address == script.seen[1].client_address
+    with pytest.raises(constancia.NotFound):
+        scripted.balance()
+
+
+# ---- the package ----
+
+def test_the_walk_through_of_the_readme_works_when_pasted(service, tmp_path):
+    text = (CLIENT / "README.md").read_text(encoding="utf-8")
+    pieces = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    assert len(pieces) >= 4
+    channel = service.new_channel()
+    environment = {**os.environ, "CONSTANCIA_URL": f"{service.public_url}/v1",
+                   "CONSTANCIA_KEY": channel.live_key["key"], "PYTHONPATH": str(CLIENT), "WEBHOOK_SECRET": SECRET,
+                   "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run([sys.executable, "-W", "error", "-c", "\n".join(pieces)], cwd=tmp_path,
+                          env=environment, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "completed" in done.stdout and list(tmp_path.glob("**/*.pdf"))
+
+
+def test_the_package_says_what_it_needs():
+    text = (CLIENT / "pyproject.toml").read_text(encoding="utf-8")
+    assert "\ndependencies" not in text and 'name = "constancia"' in text
+    assert (CLIENT / "constancia" / "py.typed").exists()
+    assert (CLIENT / "LICENSE").read_bytes() == (ROOT / "LICENSE").read_bytes()
+    assert set(constancia.__all__) <= set(dir(constancia))
