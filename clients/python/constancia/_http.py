@@ -29,7 +29,7 @@ class Retry:
     patience: float = 60.0  # the most seconds that the waiting of a call takes
 
     def delay(self, attempt: int, retry_after: Optional[int], waited: float) -> Optional[float]:
-        """Seconds until the next attempt (`attempt`: those that were made), None when it is over."""
+        """Seconds until the next attempt, after so many; None when it is over."""
         if retry_after is None:
             seconds = random.uniform(0.25, 0.5) * float(2 ** (attempt - 1))
         else:

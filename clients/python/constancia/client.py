@@ -262,6 +262,10 @@ class Client:
         """The interface's description in OpenAPI."""
         return self._perform("GET", "/openapi.yaml", lambda answer: answer.read().decode())
 
+    def webhook_description(self) -> str:
+        """That of notices, from services that tell."""
+        return self._perform("GET", "/webhooks.yaml", lambda answer: answer.read().decode())
+
     # ---- behind them ----
 
     def _perform(self, method: str, target: str, consume: Callable[[Answer], T],

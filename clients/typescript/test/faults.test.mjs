@@ -1,0 +1,208 @@
+// Against servers that fail as the service only does in bad hours, and notices.
+import assert from "node:assert/strict";
+import { createHash, createHmac, randomBytes } from "node:crypto";
+import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { createServer } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+
+import * as constancia from "@constancia/client";
+
+const BALANCE = '{"balance":1,"operational":true,"unpaid_events":0}';
+const sha256 = (bytes) => createHash("sha256").update(bytes).digest("hex");
+
+const say = (status, body = "", headers = {}) => (response) =>
+  response.writeHead(status, { "Content-Length": Buffer.byteLength(body), ...headers }).end(body);
+const hangUp = (response) => response.socket.destroy();
+/** Tells a length, and ends before. */
+const cut = (body, length, status = 200, headers = {}) => (response) => {
+  response.writeHead(status, { "Content-Length": length, ...headers });
+  response.write(body, () => setTimeout(() => response.socket.destroy(), 100));
+};
+
+/** Answers each request with the next of `answers`. */
+async function script(use, ...answers) {
+  const seen = [];
+  const server = createServer((request, response) => {
+    const pieces = [];
+    request.on("data", (piece) => pieces.push(piece));
+    request.on("end", () => {
+      seen.push({ ...request.headers, url: request.url, body: Buffer.concat(pieces) });
+      answers.shift()(response);
+    });
+    request.on("error", () => undefined);
+  });
+  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const url = `http://127.0.0.1:${server.address().port}`;
+  const folder = await mkdtemp(join(tmpdir(), "constancia-"));
+  const client = new constancia.Client({ baseUrl: url, key: "svc_test_key", userAgent: "shop/1",
+                                         retry: { attempts: 4, patience: 9000 } });
+  try {
+    await use({ client, url, seen, answers, folder });
+    assert.equal(answers.length, 0);
+  } finally {
+    server.closeAllConnections?.();
+    server.close();
+    await rm(folder, { recursive: true });
+  }
+}
+
+test("retries wait at least as long as told", () => script(async ({ client, seen }) => {
+  const start = performance.now();
+  assert.equal((await client.balance()).balance, 1);
+  assert.ok(performance.now() - start >= 2000);
+  assert.equal(seen[0].url, "/v1/account/balance");
+  assert.match(seen[0]["user-agent"], /^shop\/1 constancia-typescript\//);
+  assert.equal(seen[0].authorization, "Bearer svc_test_key");
+  assert.equal(seen[0]["accept-encoding"], "identity");
+}, say(503, "", { "Retry-After": 1 }), say(429, "", { "Retry-After": 1 }), say(502),
+say(200, BALANCE)));
+
+test("what is too long to wait for is told at once", () => script(async ({ client, seen }) => {
+  await assert.rejects(client.balance(), { status: 429, retryAfter: 40000 });
+  await assert.rejects(client.balance(), (error) => error instanceof constancia.ServerError
+    && error.incidentId === "inc_1" && error.message.includes("inc_1"));
+  await assert.rejects(client.balance(), { status: 302 });
+  await assert.rejects(client.balance(), constancia.UnexpectedAnswer);
+  assert.equal(seen.length, 4);
+}, say(429, "", { "Retry-After": 40000 }),
+say(500, '{"code":"internal","message":"m","incident_id":"inc_1"}'),
+say(302, "", { Location: "http://127.0.0.1:1/" }), say(200, "<html>")));
+
+test("a lost connection repeats what may be repeated", () => script(async ({ client, seen }) => {
+  assert.ok((await client.balance()).operational);
+  await assert.rejects(client.certify({ seq_from: 1, seq_to: 1 }),
+                       (error) => error instanceof constancia.ConnectionFailed && error.sent);
+  assert.ok((await client.certify({ seq_from: 1, seq_to: 1 })).replayed);
+  const keys = seen.slice(-3).map((one) => one["idempotency-key"]);
+  assert.ok(keys[0] !== keys[1] && keys[1] === keys[2] && keys[1].length >= 22);
+}, hangUp, cut(BALANCE.slice(0, 9), BALANCE.length), say(200, BALANCE), hangUp,
+say(503, "", { "Retry-After": 1 }),
+say(202, '{"certification_id":"CERT-1"}', { "Idempotent-Replayed": "true" })));
+
+test("nothing that listens is a failed connection", async () => {
+  const server = createServer();
+  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const baseUrl = `http://127.0.0.1:${server.address().port}`;
+  await new Promise((resolve) => server.close(resolve));
+  const client = new constancia.Client({ baseUrl, retry: { attempts: 2 } });
+  await assert.rejects(client.certify({ seq_from: 1, seq_to: 1 }),
+                       (error) => error instanceof constancia.ConnectionFailed && !error.sent);
+});
+
+test("silence ends", () => script(async ({ url }) => {
+  const client = new constancia.Client({ baseUrl: url, timeout: 300, retry: { attempts: 1 } });
+  await assert.rejects(client.balance(), /no sign of the service/);
+}, () => undefined));
+
+const EVENT = { event_id: "e", hash: sha256("456") };
+
+test("a file is sent again from its beginning, and what was recorded is compared", () =>
+  script(async ({ client, seen, folder }) => {
+    const path = join(folder, "n.txt");
+    await writeFile(path, "456");
+    assert.equal((await client.registerFile("r", path)).event_id, "e");
+    assert.deepEqual(seen[0].body, seen[1].body);
+    assert.match(seen[1].body.toString(), /filename="n\.txt"[^]*456\r\n--/);
+    assert.equal(Number(seen[0]["content-length"]), seen[0].body.length);
+    await assert.rejects(client.registerFile("r", path), constancia.DigestMismatch);
+  }, hangUp, say(201, JSON.stringify(EVENT)), say(201, JSON.stringify({ ...EVENT, hash: "0" }))));
+
+test("a download goes on where it was cut", () => {
+  const whole = randomBytes(300_000);
+  return script(async ({ client, url, seen, folder }) => {
+    const target = join(folder, "evidence.zip");
+    const steps = [];
+    await client.download(`${url}/x?mac=1`, target,
+                          { sha256: sha256(whole), progress: (...at) => steps.push(at) });
+    assert.deepEqual(seen.map((one) => one.range), [undefined, "bytes=100000-", "bytes=150000-"]);
+    assert.equal(seen[0].authorization, undefined);
+    assert.deepEqual(await readFile(target), whole);
+    assert.deepEqual(steps.at(-1), [300_000, 300_000]);
+    assert.deepEqual(await readdir(folder), ["evidence.zip"]);
+  }, cut(whole.subarray(0, 100_000), whole.length),
+  cut(whole.subarray(100_000, 150_000), 200_000, 206,
+      { "Content-Range": "bytes 100000-299999/300000" }),
+  say(206, whole.subarray(150_000), { "Content-Range": "bytes 150000-299999/300000" }));
+});
+
+test("a download that failed is resumed by the next call", () => {
+  const whole = randomBytes(200_000);
+  return script(async ({ client, url, folder }) => {
+    const target = join(folder, "part.zip");
+    await writeFile(target, "what was there");
+    const options = { sha256: sha256(whole) };
+    await assert.rejects(client.download(`${url}/x`, target, options), constancia.ConnectionFailed);
+    assert.equal(await readFile(target, "utf8"), "what was there");
+    await client.download(`${url}/x`, target, options);
+    assert.deepEqual(await readFile(target), whole);
+    assert.deepEqual(await readdir(folder), ["part.zip"]);
+  }, cut(whole.subarray(0, 90_000), whole.length), hangUp, hangUp, hangUp,
+  say(206, whole.subarray(90_000), { "Content-Range": "bytes 90000-199999/200000" }));
+});
+
+test("a spoilt rest is fetched anew, and a wrong file does not appear", () => {
+  const whole = Buffer.alloc(1000, "w");
+  const digest = sha256(whole);
+  return script(async ({ client, url, folder }) => {
+    const target = join(folder, "file");
+    const rest = join(folder, `.file.${digest.slice(0, 32)}.part`);
+    for (const left of [Buffer.alloc(500), Buffer.alloc(2000), whole]) {
+      await writeFile(rest, left);
+      await client.download(`${url}/x`, target, { sha256: digest.toUpperCase() });
+      assert.deepEqual(await readFile(target), whole);
+      await rm(target);
+    }
+    await assert.rejects(client.download(`${url}/x`, target, { sha256: digest }),
+                         constancia.DigestMismatch);
+    await assert.rejects(client.download(`${url}/x`, target), constancia.ConnectionFailed);
+    assert.deepEqual(await readdir(folder), []);
+  }, say(206, whole.subarray(500), { "Content-Range": "bytes 500-999/1000" }), say(200, whole),
+  say(416, "", { "Content-Range": "bytes */1000" }), say(200, whole), say(200, "other"),
+  cut("1234", 10), hangUp, hangUp, hangUp);
+});
+
+test("waiting ends in time and on failure", () => script(async ({ client }) => {
+  await assert.rejects(client.wait("CERT-1", { timeout: 0 }), (error) =>
+    error instanceof constancia.WaitTimeout && error.certification.status === "processing");
+  await assert.rejects(client.wait("CERT-1"), constancia.CertificationFailed);
+}, say(200, '{"certification_id":"CERT-1","status":"processing"}'),
+say(200, '{"certification_id":"CERT-1","status":"failed"}')));
+
+const SECRET = "whsec_" + "01".repeat(32);
+const OTHER = "whsec_" + "fe".repeat(32);
+const BODY = Buffer.from('{"id":"ntc_1","type":"balance.low","data":{"text":"ñ"},"new":1}');
+const NOW = 1767323045;
+const signed = (secret, timestamp, body = BODY) =>
+  "v1=" + createHmac("sha256", secret).update(`${timestamp}.`).update(body).digest("hex");
+
+test("a notice is taken with a good signature alone", () => {
+  const check = (given, { body = BODY, timestamp = `${NOW}`, secret = SECRET, now = NOW } = {}) =>
+    constancia.verifyNotice(secret, { "x-svc-timestamp": timestamp, "X-Svc-Signature": given },
+                            body, { now });
+  const [good, other] = [signed(SECRET, NOW), signed(OTHER, NOW)];
+  for (const given of [good, `${other},${good}`, `${good}, ${other}`]) {
+    assert.equal(check(given).data.text, "ñ");
+  }
+  assert.equal(check(other, { secret: [SECRET, OTHER] }).type, "balance.low");
+  const headers = new Headers({ "X-SVC-Timestamp": String(NOW), "X-SVC-Signature": good });
+  assert.equal(constancia.verifyNotice(SECRET, headers, BODY, { now: NOW }).id, "ntc_1");
+  for (const given of [other, "", "v1=", good.slice(0, -1), good.slice(3), good.replace("v1", "v2"),
+                       good + "0", "ñ"]) {
+    assert.throws(() => check(given), constancia.InvalidSignature, given);
+  }
+  for (const bad of [{ body: Buffer.concat([BODY, Buffer.from(" ")]) }, { now: NOW + 301 },
+                     { now: NOW - 301 }, { now: NaN }, { timestamp: "now" }, { timestamp: "" },
+                     { timestamp: "-1" }, { timestamp: "9".repeat(5000) }, { secret: [] }]) {
+    assert.throws(() => check(good, bad), constancia.InvalidSignature);
+  }
+  assert.throws(() => check(signed("", NOW), { secret: "" }), constancia.InvalidSignature);
+  assert.throws(() => check(good, { body: BODY.toString() }), TypeError);
+});
+
+test("a notice of the service is good", { skip: !process.env.CONSTANCIA_NOTICE }, async () => {
+  const { secret, headers, body } = JSON.parse(await readFile(process.env.CONSTANCIA_NOTICE));
+  const notice = constancia.verifyNotice(secret, headers, Buffer.from(body), { tolerance: 3600 });
+  assert.equal(notice.type, "webhook.test");
+});

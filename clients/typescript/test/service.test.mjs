@@ -1,0 +1,170 @@
+// Against a service: CONSTANCIA_URL, CONSTANCIA_KEY, CONSTANCIA_TEST_KEY, CONSTANCIA_HASH_KEY.
+import assert from "node:assert/strict";
+import { createHash, randomBytes, randomUUID } from "node:crypto";
+import { mkdtemp, readdir, readFile, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import { inspect } from "node:util";
+
+import * as constancia from "@constancia/client";
+
+const { CONSTANCIA_URL: baseUrl, CONSTANCIA_KEY: key } = process.env;
+const connect = (more) => new constancia.Client({ baseUrl, key, ...more });
+const client = connect();
+const folder = await mkdtemp(join(tmpdir(), "constancia-"));
+const sha256 = (bytes) => createHash("sha256").update(bytes).digest("hex");
+after(() => import("node:fs/promises").then(({ rm }) => rm(folder, { recursive: true })));
+
+async function gather(items) {
+  const found = [];
+  for await (const one of items) found.push(one);
+  return found;
+}
+
+async function eventually(fetch) {
+  for (let tries = 0; ; tries++) {
+    try {
+      return await fetch();
+    } catch (error) {
+      if (!(error instanceof constancia.NotFound) || tries > 600) throw error;
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    }
+  }
+}
+
+test("a payload is registered once and read again", async () => {
+  const ref = `order/ñ-${randomUUID()}`;
+  const payload = { text: "ñ \u2028 \"", total: "49.90", nested: [{ a: null }] };
+  const occurredAt = new Date("2026-01-31T08:30:00.123Z");
+  const first = await client.register(ref, payload, { occurredAt });
+  const again = await client.register(ref, payload, { occurredAt });
+  assert.deepEqual([first.replayed, again.replayed], [false, true]);
+  assert.equal(again.event_id, first.event_id);
+  assert.equal(first.occurred_at, "2026-01-31T08:30:00.123000Z");
+  const content = await client.content(first.event_id);
+  assert.deepEqual(JSON.parse(new TextDecoder().decode(content.body)), payload);
+  assert.equal(content.mediaType, "application/json");
+  assert.equal(sha256(content.body), first.hash);
+  assert.ok((await client.event(first.event_id)).proof.config_hash);
+  await assert.rejects(client.register(ref, { other: 1 }), (error) =>
+    error instanceof constancia.Conflict && error.code === "client_ref_conflict"
+    && error.status === 409 && error.requestId && error.message.includes(error.requestId));
+  await assert.rejects(client.register(randomUUID(), { a: [NaN] }), TypeError);
+});
+
+test("a file is sent in pieces and comes back", async () => {
+  const whole = randomBytes(3_000_001);
+  const source = join(folder, 'a "quoted" ñ.bin');
+  await writeFile(source, whole);
+  const event = await client.registerFile(randomUUID(), source);
+  assert.equal(event.hash, await constancia.digest(source));
+  const steps = [];
+  const target = join(folder, "back");
+  const found = await client.saveContent(event, target,
+                                         { progress: (...at) => steps.push(at) });
+  assert.equal(found, event.hash);
+  assert.deepEqual(await readFile(target), whole);
+  assert.deepEqual(steps.at(-1), [3_000_001, 3_000_001]);
+  assert.ok(steps.length > 5);
+  assert.deepEqual((await readdir(folder)).filter((name) => name.startsWith(".")), []);
+  const { fileName } = await client.content(event.event_id);
+  assert.equal(fileName, 'a "quoted" ñ.bin');
+  for (const held of [new Uint8Array(whole.subarray(0, 70_000)), new Blob([whole])]) {
+    const other = await client.registerFile(randomUUID(), held,
+                                            { name: "x.bin", occurredAt: new Date() });
+    assert.equal(other.hash, await constancia.digest(held));
+  }
+  await assert.rejects(client.registerFile(randomUUID(), join(folder, "missing")),
+                       { code: "ENOENT" });
+});
+
+test("a file that is too large is refused as such", async () => {
+  await assert.rejects(client.registerFile(randomUUID(), new Uint8Array(20_000_000)),
+                       (error) => error instanceof constancia.TooLarge
+                         && error.code === "payload_too_large");
+});
+
+test("a digest is registered", async () => {
+  const hashes = connect({ key: process.env.CONSTANCIA_HASH_KEY });
+  const bytes = new TextEncoder().encode("contract");
+  for (const algorithm of ["sha-256", "sha-512"]) {
+    const hash = await constancia.digest(bytes, algorithm);
+    const event = await hashes.registerDigest(randomUUID(), hash, { algorithm });
+    assert.equal(event.hash, hash);
+    assert.equal(event.hash_alg, algorithm);
+    await assert.rejects(hashes.content(event.event_id), constancia.NotFound);
+  }
+  assert.equal((await hashes.channel()).current_config.modality, "hash_only");
+  await assert.rejects(constancia.digest(bytes, "md5"), TypeError);
+});
+
+test("lists go on from page to page", async () => {
+  const first = await client.register(randomUUID(), {});
+  const refs = [first.client_ref];
+  for (let n = 0; n < 4; n++) refs.push((await client.register(randomUUID(), { n })).client_ref);
+  const range = { seq_from: first.sequence, seq_to: first.sequence + 4 };
+  const found = await gather(client.events({ ...range, limit: 2 }));
+  assert.deepEqual(found.map((one) => one.client_ref), refs);
+  assert.deepEqual(await gather(client.events({ ...range, to: new Date("2026-01-01") })), []);
+  const page = await client.eventsPage({ ...range, limit: 3 });
+  assert.ok(page.has_more);
+  const rest = await client.eventsPage({ ...range, limit: 3, cursor: page.next_cursor });
+  assert.equal(rest.data.length, 2);
+});
+
+test("errors tell what is to be told, and no secret", async () => {
+  await assert.rejects(client.register("", {}), (error) =>
+    error instanceof constancia.InvalidRequest && error.code === "validation_error"
+    && error.name === "InvalidRequest" && error.message.includes("client_ref"));
+  const spanish = await connect({ language: "es" }).register("", {}).catch((error) => error);
+  const english = await client.register("", {}).catch((error) => error);
+  assert.notEqual(spanish.message.split(" (")[0], english.message.split(" (")[0]);
+  await assert.rejects(connect({ key: "svc_live_unknown" }).balance(), constancia.Unauthorized);
+  await assert.rejects(client.event("evt_../../channel"), constancia.NotFound);
+  assert.ok(!inspect(client, { depth: 9, showHidden: true }).includes(key));
+  assert.ok(!JSON.stringify(client).includes(key));
+  for (const bad of ["svc_live_secret\n", "", "ñ"]) {
+    assert.throws(() => connect({ key: bad }), (error) => !error.message.includes("secret"));
+  }
+  assert.throws(() => connect({ baseUrl: "http://user:hidden@127.0.0.1/v1" }),
+                (error) => !error.message.includes("hidden"));
+  const link = `${baseUrl}/downloads/CERT-2026-0000001/report-en.pdf?expires=9&mac=5ec`;
+  await assert.rejects(client.download(link, join(folder, "none")), (error) =>
+    error instanceof constancia.NotFound && !inspect(error).includes("5ec"));
+});
+
+test("a forced refusal is told after the retries", async () => {
+  const limited = connect({ key: process.env.CONSTANCIA_TEST_KEY, scenario: "rate_limited",
+                            retry: { attempts: 2 } });
+  await assert.rejects(limited.balance(), (error) =>
+    error instanceof constancia.TooManyRequests && error.retryAfter >= 1);
+});
+
+test("a certification from the request to its files", async () => {
+  const event = await client.register(randomUUID(), { certified: true });
+  const file = await client.registerFile(randomUUID(), new TextEncoder().encode("held"));
+  const asked = await client.certify({ seq_from: event.sequence, seq_to: file.sequence });
+  assert.equal(asked.replayed, false);
+  const seen = [];
+  const done = await client.wait(asked, { timeout: 300_000, progress: (now) => seen.push(now) });
+  assert.equal(seen.at(-1).status, "completed");
+  const files = await client.save(done, join(folder, "files"));
+  const { documents } = await client.verify(done.verification_code);
+  const digests = await Promise.all(files.map((path) => constancia.digest(path)));
+  assert.deepEqual(digests.sort(), documents.map((one) => one.sha256).sort());
+  const anyone = new constancia.Client({ baseUrl });
+  const check = await anyone.verifyFile(files[0]);
+  assert.ok(check.verification.valid);
+  assert.equal(check.issued.certification_id, done.certification_id);
+  assert.equal((await anyone.verifyDigest(digests[0])).verification_code, done.verification_code);
+  assert.equal((await anyone.signers()).at(-1).used_until, null);
+  assert.match(await anyone.description(), /^openapi: 3\.1/);
+  const list = await gather(client.certifications({ limit: 1 }));
+  assert.ok(list.some((one) => one.certification_id === done.certification_id));
+  const record = await eventually(() => client.certificationEvidenceRecord(done.certification_id));
+  const now = await client.certification(done.certification_id);
+  assert.equal(sha256(record), now.evidence_record_sha256);
+  assert.ok((await eventually(() => client.eventEvidenceRecord(event.event_id))).length > 100);
+  await assert.rejects(client.certify({}), constancia.InvalidRequest);
+});
