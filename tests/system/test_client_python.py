@@ -366,8 +366,8 @@ def test_a_notice_of_the_service_is_good(start):
 # ---- bad hours ----
 
 BALANCE = b'{"balance":1,"operational":true,"unpaid_events":0}'
-CERTIFICATION = (b'{"certification_id":"CERT-1","channel_id":"c","status":"processing","mode":"live",'
-                 b'"range":{},"requested_at":"2026-01-02T03:04:05.678901Z"}')
+CERTIFICATION = (b'{"certification_id":"CERT-1","channel_id":"c","status":"processing",'
+                 b'"mode":"live","range":{},"requested_at":"2026-01-02T03:04:05.678901Z"}')
 
 
 class Script(http.server.BaseHTTPRequestHandler):

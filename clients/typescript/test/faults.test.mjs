@@ -15,11 +15,18 @@ const sha256 = (bytes) => createHash("sha256").update(bytes).digest("hex");
 const say = (status, body = "", headers = {}) => (response) =>
   response.writeHead(status, { "Content-Length": Buffer.byteLength(body), ...headers }).end(body);
 const hangUp = (response) => response.socket.destroy();
-/** Tells a length, and ends before. */
-const cut = (body, length, status = 200, headers = {}) => (response) => {
-  response.writeHead(status, { "Content-Length": length, ...headers });
-  response.write(body, () => setTimeout(() => response.socket.destroy(), 100));
-};
+/** Tells a length, and ends before, once what came was `taken`: what fetch has not handed on yet is
+ * lost with the connection. */
+const cut = (body, length, { status = 200, headers = {}, taken = () => true } = {}) =>
+  (response) => {
+    response.writeHead(status, { "Content-Length": length, ...headers });
+    response.write(body);
+    const timer = setInterval(() => {
+      if (!taken()) return;
+      clearInterval(timer);
+      response.socket.destroy();
+    }, 20);
+  };
 
 /** Answers each request with the next of `answers`. */
 async function script(use, ...answers) {
@@ -111,9 +118,9 @@ test("a file is sent again from its beginning, and what was recorded is compared
 
 test("a download goes on where it was cut", () => {
   const whole = randomBytes(300_000);
+  const steps = [];
   return script(async ({ client, url, seen, folder }) => {
     const target = join(folder, "evidence.zip");
-    const steps = [];
     await client.download(`${url}/x?mac=1`, target,
                           { sha256: sha256(whole), progress: (...at) => steps.push(at) });
     assert.deepEqual(seen.map((one) => one.range), [undefined, "bytes=100000-", "bytes=150000-"]);
@@ -121,24 +128,28 @@ test("a download goes on where it was cut", () => {
     assert.deepEqual(await readFile(target), whole);
     assert.deepEqual(steps.at(-1), [300_000, 300_000]);
     assert.deepEqual(await readdir(folder), ["evidence.zip"]);
-  }, cut(whole.subarray(0, 100_000), whole.length),
-  cut(whole.subarray(100_000, 150_000), 200_000, 206,
-      { "Content-Range": "bytes 100000-299999/300000" }),
+  },
+  cut(whole.subarray(0, 100_000), whole.length, { taken: () => steps.at(-1)?.[0] === 100_000 }),
+  cut(whole.subarray(100_000, 150_000), 200_000, {
+    status: 206, headers: { "Content-Range": "bytes 100000-299999/300000" },
+    taken: () => steps.at(-1)[0] === 150_000,
+  }),
   say(206, whole.subarray(150_000), { "Content-Range": "bytes 150000-299999/300000" }));
 });
 
 test("a download that failed is resumed by the next call", () => {
   const whole = randomBytes(200_000);
+  let received = 0;
   return script(async ({ client, url, folder }) => {
     const target = join(folder, "part.zip");
     await writeFile(target, "what was there");
-    const options = { sha256: sha256(whole) };
+    const options = { sha256: sha256(whole), progress: (at) => (received = at) };
     await assert.rejects(client.download(`${url}/x`, target, options), constancia.ConnectionFailed);
     assert.equal(await readFile(target, "utf8"), "what was there");
     await client.download(`${url}/x`, target, options);
     assert.deepEqual(await readFile(target), whole);
     assert.deepEqual(await readdir(folder), ["part.zip"]);
-  }, cut(whole.subarray(0, 90_000), whole.length), hangUp, hangUp, hangUp,
+  }, cut(whole.subarray(0, 90_000), whole.length, { taken: () => received === 90_000 }), hangUp, hangUp, hangUp,
   say(206, whole.subarray(90_000), { "Content-Range": "bytes 90000-199999/200000" }));
 });
 
