@@ -167,7 +167,7 @@ static int part_begin(void *context, struct slice name, struct slice file_name, 
 	if (file->seen)
 		return error_set(error, ERR_VALIDATION, MSG_HTTP_FIELD_REPEATED, "file", NULL);
 	file->seen = true;
-	return 0;
+	return multipart_file_check(name, file_name, error);
 }
 
 static int part_data(void *context, struct slice data, struct error *error)

@@ -298,3 +298,10 @@ int multipart_end(struct multipart *multipart, struct error *error)
 {
 	return multipart->state == MULTIPART_EPILOGUE ? 0 : broken(error);
 }
+
+int multipart_file_check(struct slice name, struct slice file_name, struct error *error)
+{
+	return file_name.size
+	           ? 0
+	           : error_set(error, ERR_VALIDATION, MSG_HTTP_PART_WITHOUT_FILE, name.data, NULL);
+}

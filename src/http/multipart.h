@@ -53,4 +53,9 @@ int multipart_feed(struct multipart *multipart, struct slice data, struct error 
 /* ERR_VALIDATION when the last delimiter has not come. */
 int multipart_end(struct multipart *multipart, struct error *error) MUST_CHECK;
 
+/* Of a part that must be a file, as `begin` got it. ERR_VALIDATION without a file's name: then the
+ * part is a text field, most often one for which the sender forgot to say that a file is meant, or
+ * a form in which none was chosen. */
+int multipart_file_check(struct slice name, struct slice file_name, struct error *error) MUST_CHECK;
+
 #endif

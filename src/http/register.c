@@ -22,7 +22,7 @@ struct upload {
 	enum form_field field;
 	bool seen[FIELD_FILE + 1];
 	size_t file_size;
-	char *file_name; /* in the arena; NULL: the client gave none */
+	char *file_name; /* in the arena; NULL: nothing of it can be kept */
 	char client_ref[CLIENT_REF_MAX + 1];
 	char occurred_at[OCCURRED_AT_MAX];
 	size_t client_ref_size, occurred_at_size;
@@ -64,7 +64,9 @@ static int part_begin(void *context, struct slice name, struct slice file_name, 
 	if (upload->field != FIELD_FILE)
 		return 0;
 	struct slice base;
-	int result = file_name_check(file_name, &base, error);
+	int result = multipart_file_check(name, file_name, error);
+	if (!result)
+		result = file_name_check(file_name, &base, error);
 	if (!result && base.size) {
 		upload->file_name = arena_copy(&exchange->arena, base.data, base.size);
 		result = upload->file_name ? 0 : error_set(error, ERR_NO_MEMORY, MSG_NONE, NULL);

@@ -154,6 +154,19 @@ def test_a_form_is_refused_when(shared, content_type, body):
     assert "a-form" not in [event["client_ref"] for event in known["data"]]
 
 
+@pytest.mark.parametrize("mark", [b"", b'; filename=""', b"; filename*=UTF-8''"])
+def test_text_in_place_of_a_file_is_refused_and_told_how_to_send_one(shared, mark):
+    """As curl sends -F file=hello, and a browser a form in which no file was chosen."""
+    ref = fresh()
+    body = whole(part(b"client_ref", ref.encode()), part(b"file", b"hello", mark))
+    answer = send(shared.live, TYPE, body).expect(400, "validation_error")
+    assert "'file'" in answer.message and "-F file=@NAME" in answer.message
+    answer = shared.live.post("/v1/events", body, headers={"Content-Type": TYPE}, language="es")
+    assert answer.status == 400 and "-F file=@NOMBRE" in answer.message
+    body = whole(part(b"client_ref", ref.encode()), part(b"file", b"hello", b'; filename="-"'))
+    send(shared.live, TYPE, body).expect(201)
+
+
 def disposition(answer):
     """The parameters of Content-Disposition, as a browser reads them."""
     values = answer.headers.get_all("Content-Disposition")

@@ -222,6 +222,13 @@ def test_a_form_that_makes_no_sense_is_refused_with_a_page(anyone):
         .expect(400, "validation_error")
 
 
+def test_text_in_place_of_a_file_is_refused_and_told_how_to_send_one(anyone):
+    for field in (("file", b"hello"), ("file", b"", ""), ("file", b"hello", "")):
+        content_type, body = form(field)
+        answer = anyone.post("/verify", body, headers={"Content-Type": content_type, **JSON})
+        assert "-F file=@NAME" in answer.expect(400, "validation_error").message
+
+
 def test_what_is_too_large_is_refused_before_it_came(start):
     service = start(http__check_size=1)
     client = Client(service)

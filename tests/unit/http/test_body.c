@@ -87,7 +87,8 @@ static void test_one_client_leaves_room(void **state)
 static void test_a_long_file_is_expected_in_pieces(void **state)
 {
 	static const char form[] = "--b\r\nContent-Disposition: form-data; name=\"client_ref\"\r\n\r\nf"
-							   "\r\n--b\r\nContent-Disposition: form-data; name=\"file\"\r\n\r\n";
+							   "\r\n--b\r\nContent-Disposition: form-data; name=\"file\"; "
+							   "filename=\"f\"\r\n\r\n";
 	static const char end[] = "\r\n--b--\r\n";
 	struct reply reply;
 	char *body = calloc(1, sizeof form + FILE_SIZE + sizeof end);

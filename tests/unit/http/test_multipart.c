@@ -121,6 +121,17 @@ static void test_bad(void **state)
 		expect(bad[i], NULL);
 }
 
+static void test_a_file_has_a_name(void **state)
+{
+	struct slice none = {NULL, 0};
+	struct error error = {0};
+	assert_int_equal(multipart_file_check(slice_of("file"), slice_of("-"), &error), 0);
+	assert_int_equal(multipart_file_check(slice_of("file"), slice_of(""), NULL), ERR_VALIDATION);
+	assert_int_equal(multipart_file_check(slice_of("file"), none, &error), ERR_VALIDATION);
+	assert_non_null(strstr(error_message(&error, LANGUAGE_ENGLISH), "-F file=@NAME"));
+	assert_non_null(strstr(error_message(&error, LANGUAGE_SPANISH), "-F file=@NOMBRE"));
+}
+
 static void test_boundary(void **state)
 {
 	struct found found;
@@ -156,6 +167,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_good),
 		cmocka_unit_test(test_bad),
+		cmocka_unit_test(test_a_file_has_a_name),
 		cmocka_unit_test(test_boundary),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
