@@ -80,6 +80,10 @@ static int certify(struct exchange *exchange, struct error *error)
 	struct certification_range range;
 	int result = parse_range(exchange, &range, error);
 	if (!result)
+		result = certification_range_check(&range, INT64_MAX, error); /* by itself */
+	if (!result)
+		result = guard_forced(exchange, error);
+	if (!result)
 		result = certification_request(exchange->service, &exchange->key, &range,
 		                               exchange->language, &exchange->out, error);
 	if (!result)
@@ -118,6 +122,8 @@ static int list_certifications(struct exchange *exchange, struct error *error)
 	snprintf(page.binding, sizeof page.binding, "certifications\n%lld\n%lld\n%s",
 	         (long long)key->account, (long long)key->chain, status ? status : "");
 	result = page_read(&page, exchange, error);
+	if (!result)
+		result = guard_forced(exchange, error);
 	if (result)
 		return result;
 	page_begin(&page, exchange);
@@ -147,12 +153,14 @@ static int get_evidence_record(struct exchange *exchange, struct error *error)
 
 const struct operation operation_certify = {
 	.writes = true,
+	.validates = true,
 	.scenario = SCENARIO_CERTIFICATION,
 	.begin = begin,
 	.work = certify,
 };
 const struct operation operation_list_certifications = {
 	.parameters = (const char *const[]){"status", "limit", "cursor", NULL},
+	.validates = true,
 	.work = list_certifications,
 };
 const struct operation operation_get_certification = {.work = get_certification};

@@ -73,6 +73,8 @@ static int list_events(struct exchange *exchange, struct error *error)
 	         (long long)filter.to_us, (long long)filter.seq_from, (long long)filter.seq_to,
 	         filter.status);
 	result = page_read(&page, exchange, error);
+	if (!result)
+		result = guard_forced(exchange, error);
 	if (result)
 		return result;
 	filter.after_sequence = page.position;
@@ -208,6 +210,7 @@ static int get_content(struct exchange *exchange, struct error *error)
 const struct operation operation_list_events = {
 	.parameters = (const char *const[]){"from", "to", "seq_from", "seq_to", "status", "limit",
                                         "cursor", NULL},
+	.validates = true,
 	.work = list_events,
 };
 const struct operation operation_get_event = {.work = get_event};

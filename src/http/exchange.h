@@ -100,6 +100,7 @@ struct exchange {
 	struct key_identity key;
 	bool key_known;
 	bool address_charged; /* a token of the address was taken for the look-up */
+	int forced;           /* ERR_* that a test scenario asks for; 0: none */
 	struct rate_state rate;
 
 	struct arena arena;

@@ -269,26 +269,28 @@ static int check_key(struct exchange *exchange, struct error *error)
 
 /* ---- the rest ---- */
 
-static int check_scenario(const struct exchange *exchange, struct error *error)
+static int read_scenario(struct exchange *exchange, struct error *error)
 {
 	struct slice value = exchange->head.scenario;
 	enum scenario_effect effect = exchange->operation->scenario;
 	if (!value.data || exchange->key.mode != MODE_TEST)
 		return 0;
-	if (slice_is(value, "rate_limited")) {
-		error_set(error, ERR_RATE_LIMITED, MSG_NONE, NULL);
-		error->retry_after_seconds = 1;
-		return ERR_RATE_LIMITED;
-	}
 	bool limit = slice_is(value, "unpaid_limit");
-	if (!limit && !slice_is(value, "unpaid"))
+	if (slice_is(value, "rate_limited"))
+		exchange->forced = ERR_RATE_LIMITED;
+	else if (!limit && !slice_is(value, "unpaid"))
 		return error_set(error, ERR_VALIDATION, MSG_HTTP_SCENARIO,
 		                 exchange->server->scenario_header, NULL);
-	if (effect == SCENARIO_CERTIFICATION)
-		return error_set(error, ERR_NOT_OPERATIONAL, MSG_NONE, NULL);
-	if (effect == SCENARIO_EVENT && limit)
-		return error_set(error, ERR_UNPAID_LIMIT, MSG_NONE, NULL);
+	else if (effect == SCENARIO_CERTIFICATION)
+		exchange->forced = ERR_NOT_OPERATIONAL;
+	else if (effect == SCENARIO_EVENT && limit)
+		exchange->forced = ERR_UNPAID_LIMIT;
 	return 0;
+}
+
+int guard_forced(const struct exchange *exchange, struct error *error)
+{
+	return exchange->forced ? error_set(error, exchange->forced, MSG_NONE, NULL) : 0;
 }
 
 static int not_served(struct exchange *exchange, int code, enum message message,
@@ -305,11 +307,11 @@ static int check_rest(struct exchange *exchange, int result, struct error *error
 	static const char *const none[] = {NULL};
 	const struct operation *operation = exchange->operation;
 	if (!result && !operation->open)
-		result = check_scenario(exchange, error);
+		result = read_scenario(exchange, error);
 	if (!result)
 		result = query_parse(exchange->query, operation->parameters ? operation->parameters : none,
 		                     &exchange->arena, &exchange->parameters, error);
-	return result;
+	return result || operation->validates ? result : guard_forced(exchange, error);
 }
 
 int guard_check(struct exchange *exchange, const char *method_text, struct error *error)

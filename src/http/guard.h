@@ -1,5 +1,5 @@
 /* What is checked of every request before its body: framing, path and method, key, state, rate,
- * forced scenario and query, in this order. */
+ * forced scenario's name and query, in this order. */
 #ifndef HTTP_GUARD_H
 #define HTTP_GUARD_H
 
@@ -18,5 +18,8 @@ void guard_read_head(struct exchange *exchange);
 int guard_check(struct exchange *exchange, const char *method, struct error *error) MUST_CHECK;
 /* The rest, after GUARD_LOOK_UP; `result` is what came out. */
 int guard_check_found(struct exchange *exchange, int result, struct error *error) MUST_CHECK;
+/* What a forced scenario makes of a request that was found valid: 0 or ERR_*. For an operation that
+ * `validates`, which calls it before it looks anything up; any thread. */
+int guard_forced(const struct exchange *exchange, struct error *error) MUST_CHECK;
 
 #endif

@@ -374,6 +374,8 @@ static bool finish(struct exchange *exchange)
 	struct error *error = &exchange->error;
 	int result = exchange->upload ? form_declaration(exchange, &declaration, error)
 	                              : body_declaration(exchange, &declaration, error);
+	if (!result)
+		result = guard_forced(exchange, error);
 	if (result) {
 		answer_error(exchange, result);
 		return true;
@@ -448,6 +450,7 @@ static void resumed(struct exchange *exchange)
 
 const struct operation operation_register = {
 	.writes = true,
+	.validates = true,
 	.scenario = SCENARIO_EVENT,
 	.begin = begin,
 	.data = data,

@@ -76,6 +76,7 @@ static void exchange_reset(struct exchange *exchange)
 	exchange->operation = NULL;
 	exchange->key_known = exchange->content_stored = exchange->address_charged = false;
 	exchange->language = LANGUAGE_ENGLISH;
+	exchange->forced = 0;
 	exchange->body_limit = exchange->body_seen = 0;
 }
 

@@ -17,6 +17,7 @@ struct operation {
 	bool checks;     /* its work checks a file that was handed in */
 	bool content;    /* its work reads content, which may be across a network */
 	bool writes;     /* refused while the channel or account is suspended */
+	bool validates;  /* finds more wrong with a request than guard_check: calls guard_forced */
 	enum scenario_effect scenario;
 	const char *const *parameters; /* of the query, closed by NULL */
 	/* The head has been checked: sets body_limit, or answers ERR_*. NULL: a body is not looked

@@ -15,8 +15,17 @@ PATHS = {
     "/v1/events/evt_x/content": "GET, HEAD", "/v1/channel": "GET, HEAD",
     "/v1/account/balance": "GET, HEAD", "/v1/certifications": "GET, HEAD, POST",
     "/v1/certifications/CERT-2026-0000001": "GET, HEAD",
+    "/v1/events/evt_x/evidence-record": "GET, HEAD",
+    "/v1/certifications/CERT-2026-0000001/evidence-record": "GET, HEAD",
 }
-METHODS = ["GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"]
+PUBLIC_PATHS = {
+    **dict.fromkeys(["/v1/downloads/CERT-2026-0000001/a.pdf", "/v1/signers", "/v1/openapi.yaml",
+                     "/v1/webhooks.yaml", "/verify/SVC-2026-AAAA-AAAA", "/assets/verify.css",
+                     "/docs/errors"], "GET, HEAD"),
+    "/verify": "GET, HEAD, POST", "/payments/stripe/notices": "POST",
+}
+WRONG_METHODS = ["PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "CONNECT", "PROPFIND"]
+METHODS = ["GET", "HEAD", "POST", *WRONG_METHODS]
 
 
 def allowed(answer):
@@ -48,6 +57,16 @@ def test_a_wrong_method_is_told_which_are_right_before_the_key_is_looked_at(anyo
             assert allowed(answer) == allow
             if method != "HEAD":
                 assert answer.code == "validation_error"
+
+
+@pytest.mark.parametrize("path,allow", PUBLIC_PATHS.items())
+def test_a_wrong_method_of_a_public_path_is_told_which_are_right(anyone, path, allow):
+    wanted = {"Accept": "application/json"}
+    for method in WRONG_METHODS:
+        answer = anyone.call(method, path, headers=wanted).expect(405, "validation_error")
+        assert allowed(answer) == set(allow.split(", ")), method
+    for method in WRONG_METHODS:
+        anyone.call(method, path + "/x/y/z", headers=wanted).expect(404, "not_found")
 
 
 @pytest.mark.parametrize("target", ["/v1/events", "/v1/channel", "/v1/account/balance",

@@ -2,7 +2,7 @@
 
 import pytest
 
-from client import fresh
+from client import form, fresh
 
 READING = ["/v1/events", "/v1/channel", "/v1/account/balance", "/v1/certifications",
            "/v1/certifications/CERT-TEST-2026-0000000", "/v1/events/evt_none",
@@ -78,12 +78,42 @@ def test_a_forced_answer_changes_nothing(channel):
     assert channel.test.get("/v1/certifications").json["data"] == []
 
 
-def test_a_scenario_comes_before_the_body_and_after_the_key(shared, anyone):
-    broken = {"headers": {"Content-Type": "application/json"}}
-    shared.test.post("/v1/events", b"{", scenario="rate_limited", **broken).expect(429)
-    shared.test.post("/v1/events", b"{", scenario="unpaid_limit", **broken).expect(402)
-    shared.test.post("/v1/events", b"{", scenario="unpaid", **broken).expect(400)
-    shared.test.post("/v1/certifications", b"{", scenario="unpaid", **broken).expect(402)
-    anyone.post("/v1/events", b"{", scenario="rate_limited", **broken).expect(401)
+INVALID = [
+    ("GET", "/v1/events?limit=0"), ("GET", "/v1/events?surprise=1"),
+    ("GET", "/v1/events?cursor=altered"), ("GET", "/v1/events?status=paid"),
+    ("GET", "/v1/channel?surprise=1"), ("GET", "/v1/certifications?limit=501"),
+    ("GET", "/v1/certifications?status=paid"),
+    ("POST", "/v1/events", b"{"), ("POST", "/v1/events", {"payload": {}}),
+    ("POST", "/v1/events", {"client_ref": "a", "hash": "0" * 64, "hash_alg": "sha-256"}),
+    ("POST", "/v1/events?surprise=1", {"client_ref": "a", "payload": {}}),
+    ("POST", "/v1/certifications", b"{"), ("POST", "/v1/certifications", {}),
+    ("POST", "/v1/certifications", {"seq_from": 2, "seq_to": 1}),
+    ("POST", "/v1/certifications", {"seq_from": 1, "seq_to": 1, "surprise": 1}),
+]
+
+
+@pytest.mark.parametrize("scenario", ["unpaid", "unpaid_limit", "rate_limited"])
+@pytest.mark.parametrize("request_line", INVALID, ids=lambda line: f"{line[1]} {line[2:]}")
+def test_what_is_invalid_is_told_so_whatever_is_forced(shared, scenario, request_line):
+    json = {"Content-Type": "application/json"}
+    plain = shared.test.call(*request_line, headers=json).expect(400, "validation_error")
+    forced = shared.test.call(*request_line, headers=json, scenario=scenario)
+    assert forced.expect(400, "validation_error").message == plain.message
+
+
+@pytest.mark.parametrize("scenario,status", [("unpaid_limit", 402), ("rate_limited", 429)])
+def test_a_file_is_read_before_it_is_refused_and_never_kept(shared, scenario, status):
+    reference = fresh()
+    content_type, body = form(("client_ref", reference))
+    shared.test.post("/v1/events", body, scenario=scenario,
+                     headers={"Content-Type": content_type}).expect(400, "validation_error")
+    shared.test.register_file(b"x" * 600_000, reference, scenario=scenario).expect(status)
+    shared.test.register_file(b"y", reference).expect(201)
+
+
+def test_a_scenario_comes_after_the_key_and_before_what_is_looked_up(shared, anyone):
+    anyone.register(scenario="rate_limited").expect(401)
     shared.test.register({}, "replayed").expect(201)
     shared.test.register({}, "replayed", scenario="unpaid_limit").expect(402)
+    shared.test.register({"other": 1}, "replayed", scenario="unpaid_limit").expect(402)
+    shared.test.certify(seq_from=1, seq_to=10 ** 12, scenario="unpaid").expect(402)

@@ -204,26 +204,36 @@ static void test_scenarios(void **state)
 {
 	struct reply reply;
 	static const char json[] = "Content-Type: application/json\r\nX-SVC-Test-Scenario: ";
+	static const char event[] = "{\"client_ref\":\"forced\",\"payload\":{}}";
+	static const char range[] = "{\"seq_from\":1,\"seq_to\":9}";
 	static const struct {
-		const char *method, *path, *value;
+		const char *path, *value, *body; /* NULL: it is read */
 		int status;
 		const char *code;
 	} cases[] = {
-		{"GET", "/v1/channel", "rate_limited", 429, "rate_limited"},
-		{"GET", "/v1/channel", "unpaid", 200, NULL},
-		{"GET", "/v1/channel", "unpaid_limit", 200, NULL},
-		{"GET", "/v1/channel", "nonsense", 400, "validation_error"},
-		{"POST", "/v1/events", "rate_limited", 429, "rate_limited"},
-		{"POST", "/v1/events", "unpaid_limit", 402, "unpaid_limit_exceeded"},
-		{"POST", "/v1/events", "unpaid", 400, "validation_error"}, /* goes on to the empty body */
-		{"POST", "/v1/certifications", "unpaid", 402, "account_not_operational"},
-		{"POST", "/v1/certifications", "unpaid_limit", 402, "account_not_operational"},
-		{"POST", "/v1/certifications", "rate_limited", 429, "rate_limited"},
+		{"/v1/channel", "rate_limited", NULL, 429, "rate_limited"},
+		{"/v1/channel", "unpaid", NULL, 200, NULL},
+		{"/v1/channel", "unpaid_limit", NULL, 200, NULL},
+		{"/v1/channel", "nonsense", NULL, 400, "validation_error"},
+		{"/v1/channel?x=1", "rate_limited", NULL, 400, "validation_error"},
+		{"/v1/events", "rate_limited", NULL, 429, "rate_limited"},
+		{"/v1/events?limit=0", "rate_limited", NULL, 400, "validation_error"},
+		{"/v1/certifications", "rate_limited", NULL, 429, "rate_limited"},
+		{"/v1/certifications?limit=0", "rate_limited", NULL, 400, "validation_error"},
+		{"/v1/events", "rate_limited", event, 429, "rate_limited"},
+		{"/v1/events", "unpaid_limit", event, 402, "unpaid_limit_exceeded"},
+		{"/v1/events", "unpaid_limit", "", 400, "validation_error"},
+		{"/v1/certifications", "unpaid", range, 402, "account_not_operational"},
+		{"/v1/certifications", "unpaid_limit", range, 402, "account_not_operational"},
+		{"/v1/certifications", "rate_limited", range, 429, "rate_limited"},
+		{"/v1/certifications", "rate_limited", "{}", 400, "validation_error"},
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		char headers[128];
+		const char *body = cases[i].body;
 		snprintf(headers, sizeof headers, "%s%s\r\n", json, cases[i].value);
-		ask(&reply, cases[i].method, cases[i].path, TEST, headers);
+		harness_ask(&harness, &reply, body ? "POST" : "GET", cases[i].path, TEST, headers, body,
+		            body ? strlen(body) : 0);
 		if (cases[i].status == 429)
 			assert_true(atoi(reply_header(&reply, "Retry-After")) >= 1);
 		reply_expect(&reply, cases[i].status, cases[i].code);
