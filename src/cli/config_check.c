@@ -56,6 +56,31 @@ static void check_schedule(const struct check *check, const char *setting, const
 
 /* ---- addresses and places ---- */
 
+/* RFC 9116 section 2.5.3, and nothing in it that could end its line. */
+static bool is_contact(struct slice text)
+{
+	if (!starts_with(text, "mailto:") && !starts_with(text, "https://") &&
+	    !starts_with(text, "tel:"))
+		return false;
+	for (size_t i = 0; i < text.size; i++)
+		if (text.data[i] <= ' ' || text.data[i] > '~')
+			return false;
+	return text.data[text.size - 1] != ':' && text.data[text.size - 1] != '/';
+}
+
+static void check_contacts(const struct check *check, const char *setting, const char *list)
+{
+	bool good = true;
+	for (const char *at = list; good && *at;) {
+		size_t size = strcspn(at, ",");
+		good = is_contact(slice_make(at, size)) && (!at[size] || at[size + 1]);
+		at += size + (at[size] == ',');
+	}
+	if (!good)
+		fault(check, setting,
+		      "must list addresses such as mailto:security@example.org,https://example.org/report");
+}
+
 static void check_service(const struct check *check)
 {
 	const struct settings *settings = check->settings;
@@ -81,6 +106,7 @@ static void check_service(const struct check *check)
 		fault(check, "service.data_dir", "must name a directory");
 	if (!*settings->service_name || strlen(settings->service_name) > 100)
 		fault(check, "service.name", "must have 1 to 100 bytes");
+	check_contacts(check, "service.security_contact", settings->service_security_contact);
 	check_networks(check, "service.trusted_proxies", settings->service_trusted_proxies);
 }
 

@@ -5,6 +5,9 @@
 #include "base/buf.h"
 
 extern const struct slice embedded_openapi, embedded_webhooks, embedded_style, embedded_script;
+/* The reference as a page and the style that it adds (reference/make.py); the icon (mark.py). */
+extern const struct slice embedded_reference, embedded_reference_style, embedded_mark,
+	embedded_icon;
 /* The faces of the reports, as far as pages need them (subset_font.py). */
 extern const struct slice embedded_sans, embedded_sans_bold, embedded_serif, embedded_serif_bold,
 	embedded_mono;

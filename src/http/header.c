@@ -96,19 +96,33 @@ enum language header_language(struct slice accept_language)
 	return spanish_first ? LANGUAGE_SPANISH : LANGUAGE_ENGLISH;
 }
 
-bool header_prefers_json(struct slice accept)
+/* The weights of both as far as they are named, -1 where they are not. */
+static void weigh(struct slice accept, int *ret_json, int *ret_html)
 {
-	int json = -1, html = -1;
+	*ret_json = *ret_html = -1;
 	while (accept.size) {
 		int value;
 		struct slice range = weighted(cut(&accept, ','), &value);
-		if (header_name_is(range, "application/json") && value > json)
-			json = value;
+		if (header_name_is(range, "application/json") && value > *ret_json)
+			*ret_json = value;
 		else if ((header_name_is(range, "text/html") || header_name_is(range, "text/*")) &&
-		         value > html)
-			html = value;
+		         value > *ret_html)
+			*ret_html = value;
 	}
+}
+
+bool header_prefers_json(struct slice accept)
+{
+	int json, html;
+	weigh(accept, &json, &html);
 	return json > 0 && json > html;
+}
+
+bool header_prefers_html(struct slice accept)
+{
+	int json, html;
+	weigh(accept, &json, &html);
+	return html > 0 && html > json;
 }
 
 bool header_media_type_is(struct slice content_type, const char *media_type)

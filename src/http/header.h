@@ -13,8 +13,10 @@
  * English when neither is. */
 enum language header_language(struct slice accept_language);
 
-/* Whether JSON is preferred to HTML (RFC 9110 section 12.5.1). */
+/* Whether JSON is preferred to HTML, or HTML to JSON (RFC 9110 section 12.5.1); neither is where
+ * none of them is named. */
 bool header_prefers_json(struct slice accept);
+bool header_prefers_html(struct slice accept);
 
 /* The media type without its parameters, compared without regard to case. */
 bool header_media_type_is(struct slice content_type, const char *media_type);

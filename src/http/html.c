@@ -11,8 +11,8 @@
 #define CODE_MAX 64
 
 static const char policy[] =
-	"default-src 'none'; script-src 'self'; style-src 'self'; font-src 'self'; connect-src 'self'; "
-	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+	"default-src 'none'; script-src 'self'; style-src 'self'; font-src 'self'; img-src 'self'; "
+	"connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
 void html_escape(struct buf *out, struct slice text)
 {
@@ -58,13 +58,15 @@ void html_begin(const struct exchange *exchange, const char *title, struct buf *
 	buf_printf(out,
 	           "<!DOCTYPE html>\n<html lang=\"%s\">\n<head>\n<meta charset=\"utf-8\">\n"
 	           "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-	           "<meta name=\"color-scheme\" content=\"light dark\">\n"
-	           "<meta name=\"robots\" content=\"noindex\">\n<title>%s · ",
-	           TEXT(language, "en", "es"), title);
+	           "<meta name=\"color-scheme\" content=\"light dark\">\n%s" HTML_ICONS "<title>%s · ",
+	           TEXT(language, "en", "es"),
+	           exchange->operation && exchange->operation->listed
+	               ? ""
+	               : "<meta name=\"robots\" content=\"noindex\">\n",
+	           title);
 	html_escape(out, slice_of(exchange->service->settings->service_name));
 	buf_add_text(out, "</title>\n<link rel=\"stylesheet\" href=\"/assets/verify.css\">\n"
-	                  "<script src=\"/assets/verify.js\" defer></script>\n</head>\n<body>\n"
-	                  "<header>\n<p><a href=\"/verify\">");
+	                  "</head>\n<body>\n<header>\n<p><a href=\"/\">");
 	html_escape(out, slice_of(exchange->service->settings->service_name));
 	buf_printf(out, "</a></p>\n</header>\n<main>\n<h1>%s</h1>\n", title);
 }
@@ -149,7 +151,7 @@ void html_forms(const struct exchange *exchange, struct buf *out)
 	if (size_max > 0)
 		check_form(out, exchange->language, size_max);
 	digest_form(out, exchange->language);
-	buf_add_text(out, "</div>\n");
+	buf_add_text(out, "</div>\n<script src=\"/assets/verify.js\"></script>\n");
 }
 
 void html_headers(struct exchange *exchange)
@@ -177,7 +179,7 @@ void html_error(struct exchange *exchange, int status)
 	enum language language = exchange->language;
 	struct buf *out = &exchange->out;
 	buf_clear(out);
-	html_begin(exchange, TEXT(language, "This could not be checked", "No se ha podido comprobar"),
+	html_begin(exchange, TEXT(language, "This could not be answered", "No se ha podido responder"),
 	           out);
 	buf_add_text(out, "<section class=\"missing\" role=\"alert\">\n<p>");
 	html_escape(out, slice_of(error_message(&exchange->error, language)));

@@ -6,6 +6,10 @@
 #include "http/exchange.h"
 
 #define HTML_TYPE "text/html; charset=utf-8"
+/* In the head of a page. */
+#define HTML_ICONS                                                                                 \
+	"<link rel=\"icon\" href=\"/favicon.ico\" sizes=\"32x32\">\n"                                  \
+	"<link rel=\"icon\" href=\"/assets/mark.svg\" type=\"image/svg+xml\">\n"
 #define TEXT(language, english, spanish) ((language) == LANGUAGE_SPANISH ? (spanish) : (english))
 
 /* As text or as the value of an attribute. */

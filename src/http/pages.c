@@ -1,7 +1,9 @@
-/* What needs no key and no store: the descriptions of the interface and of notices, the page of
- * error codes, and the style and script of the verification page. */
+/* What needs no key and no store and is the same for everybody: the descriptions of the interface
+ * and of notices, the reference made of them, the page of error codes, and what pages are drawn
+ * with. */
 
 #include "http/embedded.h"
+#include "http/html.h"
 #include "http/internal.h"
 
 #define FACE_CACHE "public, max-age=604800"
@@ -31,6 +33,8 @@ static const struct {
 } assets[] = {
 	{"verify.css", "text/css; charset=utf-8", &embedded_style, NULL},
 	{"verify.js", "text/javascript; charset=utf-8", &embedded_script, NULL},
+	{"reference.css", "text/css; charset=utf-8", &embedded_reference_style, NULL},
+	{"mark.svg", "image/svg+xml", &embedded_mark, NULL},
 	{"noto-sans.woff", "font/woff", &embedded_sans, FACE_CACHE},
 	{"noto-sans-bold.woff", "font/woff", &embedded_sans_bold, FACE_CACHE},
 	{"noto-serif.woff", "font/woff", &embedded_serif, FACE_CACHE},
@@ -67,12 +71,13 @@ int error_docs_make(struct http_server *server)
 {
 	BUF_AUTO struct buf page;
 	buf_init(&page, (size_t)64 * 1024);
-	buf_add_text(&page,
-	             "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-	             "<meta name=\"viewport\" content=\"width=device-width\">\n"
-	             "<title>Error codes · Códigos de error</title>\n"
-	             "<link rel=\"stylesheet\" href=\"/assets/verify.css\">\n</head>\n<body>\n<main>\n"
-	             "<h1>Error codes · <span lang=\"es\">Códigos de error</span></h1>\n<dl>\n");
+	buf_add_text(&page, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+	                    "<meta name=\"viewport\" content=\"width=device-width\">\n" HTML_ICONS
+	                    "<title>Error codes · Códigos de error</title>\n"
+	                    "<link rel=\"stylesheet\" href=\"/assets/verify.css\">\n</head>\n<body>\n"
+	                    "<header>\n<p><a href=\"/docs\">Documentation · <span "
+	                    "lang=\"es\">Documentación</span></a></p>\n</header>\n<main>\n"
+	                    "<h1>Error codes · <span lang=\"es\">Códigos de error</span></h1>\n<dl>\n");
 	for (size_t i = 0; i < sizeof shown / sizeof *shown; i++) {
 		const char *code = error_code_text(shown[i]);
 		buf_printf(&page,
@@ -89,15 +94,28 @@ int error_docs_make(struct http_server *server)
 	return result;
 }
 
+/* No script, no form. */
+static void fixed_page_headers(struct exchange *exchange)
+{
+	answer_header(exchange, "Content-Security-Policy",
+	              "default-src 'none'; style-src 'self'; font-src 'self'; img-src 'self'; "
+	              "base-uri 'none'; form-action 'none'; frame-ancestors 'none'");
+	answer_header(exchange, "X-Content-Type-Options", "nosniff");
+	answer_header(exchange, "Referrer-Policy", "no-referrer");
+}
+
 static bool error_docs(struct exchange *exchange)
 {
 	const struct http_server *server = exchange->server;
-	answer_with(exchange, 200, "text/html; charset=utf-8",
-	            slice_make(server->error_docs, server->error_docs_size));
-	answer_header(
-		exchange, "Content-Security-Policy",
-		"default-src 'none'; style-src 'self'; font-src 'self'; base-uri 'none'; frame-ancestors 'none'");
-	answer_header(exchange, "X-Content-Type-Options", "nosniff");
+	answer_with(exchange, 200, HTML_TYPE, slice_make(server->error_docs, server->error_docs_size));
+	fixed_page_headers(exchange);
+	return true;
+}
+
+static bool reference(struct exchange *exchange)
+{
+	answer_with(exchange, 200, HTML_TYPE, embedded_reference);
+	fixed_page_headers(exchange);
 	return true;
 }
 
@@ -105,3 +123,4 @@ const struct operation operation_openapi = {.open = true, .finish = openapi};
 const struct operation operation_webhooks = {.open = true, .finish = webhooks};
 const struct operation operation_verify_asset = {.open = true, .finish = asset};
 const struct operation operation_error_docs = {.open = true, .finish = error_docs};
+const struct operation operation_reference = {.open = true, .finish = reference};

@@ -14,6 +14,7 @@ struct operation {
 	unsigned bucket; /* open: which one of the address; 0: that of public pages and downloads */
 	unsigned costs;  /* open: as many requests; 0: one */
 	bool page;       /* for people: errors are pages too, unless JSON is preferred */
+	bool listed;     /* a page that search engines may list */
 	bool checks;     /* its work checks a file that was handed in */
 	bool content;    /* its work reads content, which may be across a network */
 	bool writes;     /* refused while the channel or account is suspended */
@@ -55,6 +56,8 @@ extern const struct operation operation_register, operation_list_events, operati
 	operation_get_certification, operation_get_certification_evidence_record, operation_download,
 	operation_get_signers, operation_openapi, operation_webhooks, operation_verify,
 	operation_verify_code, operation_verify_asset, operation_check_file, operation_error_docs,
-	operation_payment_notice, operation_live, operation_ready, operation_metrics;
+	operation_home, operation_docs, operation_index, operation_reference, operation_security,
+	operation_robots, operation_icon, operation_payment_notice, operation_live, operation_ready,
+	operation_metrics;
 
 #endif

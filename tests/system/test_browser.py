@@ -232,7 +232,7 @@ def test_the_pages_can_be_read_by_everybody(service, browse, issued, channel, tm
         assert dark == (scheme == "dark")
         assert browser.run(FAULTS) == []
     for path in ("/verify", f"/verify/{issued['verification_code']}", "/verify/SVC-2026-AAAA-AAAA",
-                 "/verify?sha256=x", "/docs/errors"):
+                 "/verify?sha256=x", "/", "/docs", "/docs/reference", "/docs/errors"):
         browser.open(service.public_url + path)
         judge()
     for path in (good, damaged):

@@ -35,9 +35,10 @@ def allowed(answer):
 # ---- routes ----
 
 @pytest.mark.parametrize("path", [
-    "/", "/v1", "/v1/", "/v2/events", "/events", "/v1/events/", "/v1/Events", "/v1/events/a/b",
+    "/v2", "/v1//", "/v2/events", "/events", "/v1/events/", "/v1/Events", "/v1/events/a/b",
     "/v1/events//content", "/v1//events", "/v1/channel/", "/v1/account", "/v1/events/../channel",
-    "/v1/certifications/", "/favicon.ico", "/v1/events%2f", "/metrics", "/readyz", "/livez",
+    "/v1/certifications/", "/docs/", "/v1/events%2f", "/metrics", "/readyz",
+    "/livez",
 ])
 def test_an_unknown_path_is_not_found_whatever_the_key(anyone, shared, path):
     for client in (anyone, shared.live):
@@ -71,7 +72,8 @@ def test_a_wrong_method_of_a_public_path_is_told_which_are_right(anyone, path, a
 
 @pytest.mark.parametrize("target", ["/v1/events", "/v1/channel", "/v1/account/balance",
                                     "/v1/certifications", "/v1/openapi.yaml",
-                                    "/v1/webhooks.yaml", "/verify"])
+                                    "/v1/webhooks.yaml", "/verify", "/", "/docs", "/docs/reference",
+                                    "/v1", "/v1/", "/robots.txt", "/favicon.ico"])
 def test_head_answers_like_get_without_a_body(shared, target):
     get, head = shared.live.get(target), shared.live.call("HEAD", target)
     assert head.status == get.status == 200

@@ -156,6 +156,13 @@ static void test_meanings_are_checked(void **state)
 	assert_set_problem("content.timeout=100ms", "content.timeout: must be from 1 to 600");
 	assert_set_problem("content.allow_networks=here", "content.allow_networks: must list networks");
 	assert_set_problem("service.trusted_proxies=10.0.0.1/8", "must list networks");
+	assert_set_problem("service.security_contact=security@example.org",
+	                   "service.security_contact: must list addresses");
+	assert_set_problem("service.security_contact=mailto:a@example.org,", "must list addresses");
+	assert_set_problem("service.security_contact=mailto:a@example.org,b", "must list addresses");
+	assert_set_problem("service.security_contact=mailto:a@example.org,tel:", "must list addresses");
+	assert_set_problem("service.security_contact=http://example.org/x", "must list addresses");
+	assert_set_problem("service.security_contact=https://example.org/a b", "must list addresses");
 	assert_set_problem("tsa.url=gopher://x", "tsa.url: must list");
 	assert_set_problem("tsa.kind=development", "tsa.kind: must list");
 	assert_set_problem("signer.chain=/tmp/chain.pem", "signer.key: must be given: signer.chain");

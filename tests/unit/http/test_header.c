@@ -50,6 +50,12 @@ static void test_accept(void **state)
 	assert_false(header_prefers_json(slice_of("*/*")));
 	assert_false(header_prefers_json(slice_of("application/json;q=0")));
 	assert_false(header_prefers_json(slice_of("")));
+	assert_true(header_prefers_html(slice_of("text/html,application/xhtml+xml,*/*;q=0.8")));
+	assert_true(header_prefers_html(slice_of("application/json;q=0.5, text/html")));
+	assert_false(header_prefers_html(slice_of("application/json, text/html")));
+	assert_false(header_prefers_html(slice_of("*/*")));
+	assert_false(header_prefers_html(slice_of("text/html;q=0")));
+	assert_false(header_prefers_html(slice_of("")));
 	assert_true(
 		header_media_type_is(slice_of("Application/JSON; charset=utf-8"), "application/json"));
 	assert_false(header_media_type_is(slice_of("application/jsonp"), "application/json"));

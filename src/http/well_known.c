@@ -1,0 +1,57 @@
+/* What programs look for at any server: where to report a weakness, what crawlers may read, the
+ * icon. */
+#include "http/embedded.h"
+#include "http/internal.h"
+#include "service/settings.h"
+
+#define TEXT_TYPE "text/plain; charset=utf-8"
+#define CONTACT_DAYS 90
+
+/* RFC 9116. Nobody has to keep its end ahead: a service that is not looked after any more does not
+ * answer. */
+static bool security(struct exchange *exchange)
+{
+	const struct settings *settings = exchange->service->settings;
+	const char *contact = settings->service_security_contact;
+	struct buf *out = &exchange->out;
+	char expires[TIME_TEXT_SIZE];
+	if (!*contact) {
+		answer_error(exchange, error_set(&exchange->error, ERR_NOT_FOUND, MSG_HTTP_PATH, NULL));
+		return true;
+	}
+	while (*contact) {
+		size_t size = strcspn(contact, ",");
+		buf_printf(out, "Contact: %.*s\n", (int)size, contact);
+		contact += size + (contact[size] == ',');
+	}
+	time_format(time_next_day(clock_now_us()) + CONTACT_DAYS * US_PER_DAY, expires);
+	buf_printf(out,
+	           "Expires: %.19sZ\nPreferred-Languages: en, es\n"
+	           "Canonical: %s/.well-known/security.txt\n",
+	           expires, settings->service_public_url);
+	if (buf_check(out))
+		answer_error(exchange, ERR_NO_MEMORY);
+	else
+		answer_with(exchange, 200, TEXT_TYPE, buf_slice(out));
+	return true;
+}
+
+/* Not what a key or a link opens; the pages of single certifications say themselves that they are
+ * not to be listed, which only those who read them see. */
+static bool robots(struct exchange *exchange)
+{
+	answer_with(exchange, 200, TEXT_TYPE,
+	            slice_of("User-agent: *\nDisallow: /v1\nDisallow: /payments/\n"));
+	return true;
+}
+
+static bool icon(struct exchange *exchange)
+{
+	answer_with(exchange, 200, "image/x-icon", embedded_icon);
+	answer_header(exchange, "X-Content-Type-Options", "nosniff");
+	return true;
+}
+
+const struct operation operation_security = {.open = true, .finish = security};
+const struct operation operation_robots = {.open = true, .finish = robots};
+const struct operation operation_icon = {.open = true, .finish = icon};
