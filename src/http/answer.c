@@ -106,6 +106,7 @@ void answer_error(struct exchange *exchange, int code)
 	json_text(&writer, "message", error_message(error, exchange->language));
 	json_text(&writer, "doc_url", doc_url);
 	json_text(&writer, "incident_id", *incident_id ? incident_id : NULL);
+	json_text(&writer, "event_id", exchange->original_id);
 	json_end_object(&writer);
 	bool as_page = is_page(exchange);
 	if (as_page && !buf_check(&exchange->out))

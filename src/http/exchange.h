@@ -118,7 +118,8 @@ struct exchange {
 	struct loop_item item;
 	struct pending_registration pending;
 	char content_object[CONTENT_NAME_MAX];
-	bool content_stored; /* content_object exists and no committed event names it yet */
+	bool content_stored;     /* content_object exists and no committed event names it yet */
+	const char *original_id; /* of the event that the Error record names, or NULL */
 
 	struct answer answer;
 	struct error error;

@@ -438,6 +438,8 @@ static void resumed(struct exchange *exchange)
 	discard_content(exchange);
 	if (registration->result) {
 		exchange->error = registration->error;
+		if (registration->result == ERR_CONFLICT)
+			exchange->original_id = registration->original_id;
 		answer_error(exchange, registration->result);
 		return;
 	}

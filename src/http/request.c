@@ -74,6 +74,7 @@ static void exchange_reset(struct exchange *exchange)
 	exchange->step = STEP_HEAD;
 	exchange->route = NULL;
 	exchange->operation = NULL;
+	exchange->original_id = NULL;
 	exchange->key_known = exchange->content_stored = exchange->address_charged = false;
 	exchange->language = LANGUAGE_ENGLISH;
 	exchange->forced = 0;

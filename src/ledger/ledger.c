@@ -186,7 +186,7 @@ static int decide(struct pass *pass, struct ledger_request *request)
 		                                     known->hash, known->occurred_at_us);
 		request->result = same ? OK : ERR_CONFLICT;
 		request->replayed = same;
-		request->same_as = same ? earlier : NULL;
+		request->original = earlier ? earlier->sequence : known->sequence;
 		return OK;
 	}
 	bool live = request->chain->mode == MODE_LIVE;

@@ -109,11 +109,12 @@ struct ledger_request {
 	struct ledger_known known;
 
 	/* The outcome. */
-	int result;    /* OK: registered or replayed; ERR_CONFLICT, ERR_CLOCK, ERR_LIMIT_BLOCKED,
-	                  ERR_UNPAID_LIMIT, ERR_TEST_QUOTA */
-	bool replayed; /* the event is the store's, or same_as's in this batch */
-	struct ledger_request *same_as; /* replayed within the batch */
-	int64_t sequence;
+	int result; /* OK: registered or replayed; ERR_CONFLICT, ERR_CLOCK, ERR_LIMIT_BLOCKED,
+	               ERR_UNPAID_LIMIT, ERR_TEST_QUOTA */
+	bool replayed;
+	int64_t original; /* replayed or ERR_CONFLICT: the sequence of the event that holds client_ref,
+	                     the store's or an earlier one of this batch */
+	int64_t sequence; /* this and what follows: of a new event */
 	int64_t received_at_us;
 	int64_t config_version;
 	enum event_status status;

@@ -103,8 +103,9 @@ struct registration {
 	int result; /* OK or the ERR_* of the interface */
 	bool replayed;
 	struct error error;
-	struct event *event; /* in `arena`, when result is OK */
-	struct arena *arena; /* of the request; the store allocates the outcome there */
+	char original_id[ID_SIZE]; /* ERR_CONFLICT: of the event that holds client_ref */
+	struct event *event;       /* in `arena`, when result is OK */
+	struct arena *arena;       /* of the request; the store allocates the outcome there */
 };
 struct registration_batch {
 	struct registration **items;

@@ -169,13 +169,19 @@ static void replays_and_conflicts_across_batches(void **state)
 	struct registration again[] = {item_make(fixture, &fixture->channel, MODE_LIVE, "a"),
 	                               item_make(fixture, &fixture->channel, MODE_LIVE, "a"),
 	                               item_make(fixture, &fixture->channel, MODE_LIVE, "new"),
+	                               item_make(fixture, &fixture->channel, MODE_LIVE, "new"),
 	                               item_make(fixture, &fixture->channel, MODE_LIVE, "new")};
 	again[1].declaration.hash[31] ^= 1;
-	submit(fixture, again, 4, NOW + 5);
+	again[4].declaration.hash[31] ^= 1;
+	submit(fixture, again, 5, NOW + 5);
 	assert_true(again[0].replayed);
 	assert_memory_equal(again[0].event->chain_hash.bytes, first.event->chain_hash.bytes, 32);
 	assert_int_equal(again[0].event->received_at_us, NOW);
 	assert_int_equal(again[1].result, ERR_CONFLICT);
+	assert_string_equal(again[1].original_id, first.event->event_id);
+	assert_non_null(strstr(again[1].error.english, first.event->event_id));
+	assert_int_equal(again[4].result, ERR_CONFLICT);
+	assert_string_equal(again[4].original_id, again[2].event->event_id);
 	assert_false(again[2].replayed);
 	assert_true(again[3].replayed);
 	assert_int_equal(again[3].event->sequence, 2);

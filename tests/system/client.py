@@ -37,7 +37,7 @@ RANGE = {"from", "to", "seq_from", "seq_to"}
 REPORT = {"languages", "url", "sha256"}
 PART = {"name", "url", "sha256", "bytes"}
 BALANCE = {"balance", "operational", "unpaid_events"}
-ERROR = {"code", "message", "doc_url", "incident_id"}
+ERROR = {"code", "message", "doc_url", "incident_id", "event_id"}
 LIST = {"data", "has_more", "next_cursor"}
 
 STATUSES = {
@@ -130,6 +130,10 @@ def check_error(answer):
     assert answer.status in STATUSES[record["code"]], answer
     assert isinstance(record["message"], str) and record["message"], answer
     assert record["doc_url"] is None or record["doc_url"].startswith("http"), answer
+    if answer.status == 409 and answer.target.endswith("/events"):
+        assert record["event_id"] and record["event_id"] in record["message"], answer
+    else:
+        assert record["event_id"] is None, answer
     if answer.status >= 500:
         assert re.fullmatch(r"inc_\w+", record["incident_id"]), answer
     else:

@@ -43,6 +43,9 @@ def test_another_declaration_under_the_same_client_ref_is_a_conflict(shared, cha
     first = shared.live.register(client_ref=ref, **sent).expect(201).json
     conflict = shared.live.register(client_ref=ref, **{**sent, **change})
     conflict.expect(409, "client_ref_conflict")
+    assert conflict.json["event_id"] == first["event_id"] and first["event_id"] in conflict.message
+    told = shared.live.register(client_ref=ref, **{**sent, **change}, language="es").expect(409)
+    assert first["event_id"] in told.message and told.message != conflict.message
     assert "Idempotent-Replayed" not in conflict.headers
     check_replay(first, shared.live.register(client_ref=ref, **sent))
     read = shared.live.event(first["event_id"])
@@ -149,6 +152,7 @@ def test_of_many_different_ones_at_once_one_wins_and_the_rest_conflict(channel):
     for thread in threads:
         thread.join()
     assert sorted(answer.status for answer in answers) == [201] + [409] * 11
+    assert len({answer.json["event_id"] for answer in answers}) == 1, "all name the one"
 
 
 def test_a_large_content_is_kept_once_however_often_it_is_declared(service, channel):

@@ -43,6 +43,13 @@ static int clock_wait_seconds(const struct batch *batch, const struct ledger_cha
 	return seconds < CLOCK_WAIT_MAX_SECONDS ? (int)seconds : CLOCK_WAIT_MAX_SECONDS;
 }
 
+static void give_conflict(const struct ledger_request *request, struct registration *given)
+{
+	const struct ledger_chain *chain = request->chain;
+	event_id_make(chain->channel_id, chain->mode, request->original, given->original_id);
+	error_set(&given->error, ERR_CONFLICT, MSG_REGISTER_CONFLICT, given->original_id, NULL);
+}
+
 static int give_outcome(struct batch *batch, const struct ledger_account *account,
                         struct batch_item *item, struct error *error)
 {
@@ -54,6 +61,8 @@ static int give_outcome(struct batch *batch, const struct ledger_account *accoun
 	given->error.code = request->result;
 	if (request->result == ERR_TEST_QUOTA)
 		given->error.retry_after_seconds = test_quota_wait_seconds(batch->clock.now_us);
+	if (request->result == ERR_CONFLICT)
+		give_conflict(request, given);
 	if (request->result == ERR_CLOCK)
 		given->error.retry_after_seconds = clock_wait_seconds(batch, request->chain);
 	if (request->result)
@@ -65,8 +74,7 @@ static int give_outcome(struct batch *batch, const struct ledger_account *accoun
 		new_event(item, given->event);
 		return OK;
 	}
-	int64_t sequence = request->same_as ? request->same_as->sequence : request->known.sequence;
-	return store_read_event(batch->connection, account->account, given->chain, sequence,
+	return store_read_event(batch->connection, account->account, given->chain, request->original,
 	                        given->arena, given->event, error);
 }
 

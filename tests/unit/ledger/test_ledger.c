@@ -210,11 +210,13 @@ static void same_ref_replays_or_conflicts(void **state)
 	run(&world, requests, 5);
 	assert_false(requests[0].replayed);
 	assert_true(requests[1].replayed);
-	assert_ptr_equal(requests[1].same_as, &requests[0]);
+	assert_int_equal(requests[1].original, requests[0].sequence);
 	assert_int_equal(requests[2].result, ERR_CONFLICT);
 	assert_int_equal(requests[3].result, ERR_CONFLICT);
 	assert_true(requests[4].replayed);
-	assert_null(requests[4].same_as);
+	assert_int_equal(requests[2].original, requests[0].sequence);
+	assert_int_equal(requests[3].original, requests[0].sequence);
+	assert_int_equal(requests[4].original, 77);
 	assert_int_equal(world.account.balance, 9);
 	assert_int_equal(world.chains[0].last_sequence, 1);
 
