@@ -50,6 +50,48 @@ struct slice utf8_cut(struct slice text, size_t size_max)
 	return slice_make(text.data, size);
 }
 
+/* U+0000 to U+001F, and U+007F to U+009F. */
+static bool is_control(struct slice character)
+{
+	uint8_t first = (uint8_t)character.data[0];
+	return first < 0x20 || first == 0x7f ||
+	       (first == 0xc2 && (uint8_t)character.data[1] < 0xa0 && character.size == 2);
+}
+
+bool utf8_has_control(struct slice text)
+{
+	for (size_t at = 0, step; at < text.size; at += step) {
+		struct slice rest = slice_make(text.data + at, text.size - at);
+		step = utf8_character(rest);
+		if (step && is_control(slice_make(rest.data, step)))
+			return true;
+		step += !step;
+	}
+	return false;
+}
+
+void utf8_show(struct slice text, char *out, size_t size)
+{
+	static const char more[] = "...";
+	struct slice shown = utf8_cut(text, size - 1);
+	if (shown.size < text.size)
+		shown = utf8_cut(text, size - sizeof more);
+	size_t used = 0;
+	for (size_t at = 0, step; at < shown.size; at += step) {
+		struct slice rest = slice_make(shown.data + at, shown.size - at);
+		step = utf8_character(rest);
+		bool plain = step && !is_control(slice_make(rest.data, step));
+		if (plain) {
+			memcpy(out + used, rest.data, step);
+			used += step;
+		} else {
+			out[used++] = '?';
+			step += !step;
+		}
+	}
+	strcpy(out + used, shown.size < text.size ? more : "");
+}
+
 void utf8_mend(char *text)
 {
 	size_t size = strlen(text);

@@ -1,5 +1,8 @@
 #include <assert.h>
+#include <stdio.h>
 
+#include "base/utf8.h"
+#include "http/header.h"
 #include "http/internal.h"
 
 #define MIB ((int64_t)1024 * 1024)
@@ -91,4 +94,35 @@ int body_collect(struct exchange *exchange, struct slice part, struct error *err
 	if (buf_check(&exchange->body))
 		return error_set(error, ERR_NO_MEMORY, MSG_NONE, NULL);
 	return body_count(exchange, error);
+}
+
+/* ---- what is refused ---- */
+
+#define SHOWN_MAX 100 /* of a client's header */
+
+int body_check_encoding(const struct exchange *exchange, struct error *error)
+{
+	char came[SHOWN_MAX];
+	struct slice encoding = exchange->head.content_encoding;
+	if (!encoding.size || header_name_is(encoding, "identity"))
+		return 0;
+	utf8_show(encoding, came, sizeof came);
+	return error_set(error, ERR_VALIDATION, MSG_HTTP_CONTENT_ENCODING, came, NULL);
+}
+
+int body_refuse_type(const struct exchange *exchange, const char *wanted, struct error *error)
+{
+	char came[SHOWN_MAX];
+	struct slice type = exchange->head.content_type;
+	if (!type.size)
+		return error_set(error, ERR_VALIDATION, MSG_HTTP_CONTENT_TYPE_MISSING, wanted, NULL);
+	utf8_show(type, came, sizeof came);
+	return error_set(error, ERR_VALIDATION, MSG_HTTP_CONTENT_TYPE, wanted, came, NULL);
+}
+
+int body_refuse_size(const struct exchange *exchange, struct error *error)
+{
+	char most[24];
+	snprintf(most, sizeof most, "%zu", exchange->body_limit);
+	return error_set(error, ERR_TOO_LARGE, MSG_HTTP_BODY_LARGE, most, NULL);
 }

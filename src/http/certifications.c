@@ -9,13 +9,10 @@
 static int begin(struct exchange *exchange, struct error *error)
 {
 	exchange->body_limit = BODY_SLACK;
-	if (exchange->head.content_encoding.size &&
-	    !header_name_is(exchange->head.content_encoding, "identity"))
-		return error_set(error, ERR_VALIDATION, MSG_HTTP_CONTENT_ENCODING, NULL);
-	if (!exchange->head.content_type.data ||
-	    !header_media_type_is(exchange->head.content_type, "application/json"))
-		return error_set(error, ERR_VALIDATION, MSG_HTTP_CONTENT_TYPE, "application/json", NULL);
-	return 0;
+	int result = body_check_encoding(exchange, error);
+	if (!result && !header_media_type_is(exchange->head.content_type, "application/json"))
+		result = body_refuse_type(exchange, "application/json", error);
+	return result;
 }
 
 /* ---- the body ---- */
@@ -46,9 +43,7 @@ static int take_member(const struct json *member, struct certification_range *ra
 	bool seq_from = slice_is(member->name, "seq_from"), seq_to = slice_is(member->name, "seq_to");
 	if (!from && !to && !seq_from && !seq_to) {
 		char name[64];
-		struct slice shown = utf8_cut(member->name, sizeof name - 1);
-		memcpy(name, shown.data, shown.size);
-		name[shown.size] = '\0';
+		utf8_show(member->name, name, sizeof name);
 		return error_set(error, ERR_VALIDATION, MSG_FIELD_UNKNOWN, name, NULL);
 	}
 	if (member->type == JSON_NULL)

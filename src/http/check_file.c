@@ -11,6 +11,7 @@
 
 #include "base/confine.h"
 #include "base/file.h"
+#include "base/utf8.h"
 #include "http/check_html.h"
 #include "http/header.h"
 #include "http/internal.h"
@@ -162,8 +163,11 @@ size_t checked_file_held(const struct checked_file *file)
 static int part_begin(void *context, struct slice name, struct slice file_name, struct error *error)
 {
 	struct checked_file *file = context;
-	if (!slice_is(name, "file"))
-		return error_set(error, ERR_VALIDATION, MSG_FIELD_UNKNOWN, name.data, NULL);
+	if (!slice_is(name, "file")) {
+		char shown[64];
+		utf8_show(name, shown, sizeof shown);
+		return error_set(error, ERR_VALIDATION, MSG_FIELD_UNKNOWN, shown, NULL);
+	}
 	if (file->seen)
 		return error_set(error, ERR_VALIDATION, MSG_HTTP_FIELD_REPEATED, "file", NULL);
 	file->seen = true;

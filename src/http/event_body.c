@@ -1,5 +1,7 @@
 #include "http/event_body.h"
 
+#include <stdio.h>
+
 #include "base/json.h"
 #include "base/utf8.h"
 
@@ -11,22 +13,10 @@ size_t event_body_limit(enum modality modality)
 	return modality == MODALITY_CONTENT ? PAYLOAD_MAX + BODY_SLACK : BODY_SLACK;
 }
 
-static bool has_control_character(struct slice text)
-{
-	for (size_t i = 0; i < text.size; i++) {
-		unsigned char c = (unsigned char)text.data[i];
-		if (c < 0x20 || c == 0x7f)
-			return true;
-		if (c == 0xc2 && i + 1 < text.size && (unsigned char)text.data[i + 1] < 0xa0)
-			return true; /* U+0080 to U+009F */
-	}
-	return false;
-}
-
 int client_ref_check(struct slice client_ref, struct error *error)
 {
 	if (!client_ref.size || client_ref.size > CLIENT_REF_MAX || !utf8_valid(client_ref) ||
-	    has_control_character(client_ref))
+	    utf8_has_control(client_ref))
 		return error_set(error, ERR_VALIDATION, MSG_HTTP_CLIENT_REF, NULL);
 	return 0;
 }
@@ -38,7 +28,7 @@ int file_name_check(struct slice file_name, struct slice *ret_name, struct error
 		if (file_name.data[i] == '/' || file_name.data[i] == '\\')
 			name = slice_make(file_name.data + i + 1, file_name.size - i - 1);
 	}
-	if (name.size > FILE_NAME_MAX || !utf8_valid(name) || has_control_character(name))
+	if (name.size > FILE_NAME_MAX || !utf8_valid(name) || utf8_has_control(name))
 		return error_set(error, ERR_VALIDATION, MSG_HTTP_FILE_NAME, NULL);
 	if (slice_is(name, ".") || slice_is(name, ".."))
 		name.size = 0;
@@ -63,9 +53,7 @@ static int check_members(const struct json *body, struct error *error)
 			found = found || slice_is(member->name, known[i]);
 		if (!found) {
 			char name[64];
-			struct slice shown = utf8_cut(member->name, sizeof name - 1);
-			memcpy(name, shown.data, shown.size);
-			name[shown.size] = '\0';
+			utf8_show(member->name, name, sizeof name);
 			return error_set(error, ERR_VALIDATION, MSG_FIELD_UNKNOWN, name, NULL);
 		}
 	}
@@ -104,8 +92,11 @@ static int parse_payload(struct json *payload, struct buf *canonical,
 	json_canonical(payload, canonical);
 	if (buf_check(canonical) != 0)
 		return error_set(error, ERR_NO_MEMORY, MSG_NONE, NULL);
-	if (canonical->size > PAYLOAD_MAX)
-		return error_set(error, ERR_TOO_LARGE, MSG_NONE, NULL);
+	if (canonical->size > PAYLOAD_MAX) {
+		char size[24];
+		snprintf(size, sizeof size, "%zu", canonical->size);
+		return error_set(error, ERR_TOO_LARGE, MSG_HTTP_PAYLOAD_LARGE, size, NULL);
+	}
 	struct sha256 hash = sha256_of(canonical->data, canonical->size);
 	memcpy(declaration->hash, hash.bytes, SHA256_SIZE);
 	declaration->hash_algorithm = HASH_SHA256;
@@ -153,6 +144,11 @@ int event_body_parse(struct slice body, enum modality channel_modality, struct a
 	bool hash = json_member(json, "hash") || json_member(json, "hash_alg");
 	if (payload && hash)
 		return error_set(error, ERR_VALIDATION, MSG_HTTP_BOTH_SHAPES, NULL);
+	if (hash && channel_modality == MODALITY_CONTENT)
+		return error_set(error, ERR_VALIDATION, MSG_HTTP_CONTENT_WANTED, NULL);
+	if (payload && channel_modality == MODALITY_HASH_ONLY)
+		return error_set(error, ERR_VALIDATION, MSG_HTTP_DIGEST_WANTED, "content ('payload')",
+		                 "contenido ('payload')", NULL);
 	if (payload)
 		result = parse_payload(payload, canonical, &declaration, error);
 	else if (hash)
@@ -160,11 +156,7 @@ int event_body_parse(struct slice body, enum modality channel_modality, struct a
 	else
 		result = error_set(error, ERR_VALIDATION, MSG_FIELD_REQUIRED,
 		                   channel_modality == MODALITY_CONTENT ? "payload" : "hash", NULL);
-	if (result)
-		return result;
-	if (declaration.modality != channel_modality)
-		return error_set(error, ERR_VALIDATION, MSG_HTTP_MODALITY, modality_text(channel_modality),
-		                 NULL);
-	*ret_declaration = declaration;
-	return 0;
+	if (!result)
+		*ret_declaration = declaration;
+	return result;
 }

@@ -15,8 +15,8 @@
 size_t event_body_limit(enum modality modality);
 
 /* Parses a JSON body, puts the payload's canonical form into `canonical` (limit 4 MiB at least) and
- * its digest into hash. `channel_modality` is compared last. ERR_VALIDATION, ERR_TOO_LARGE or
- * ERR_NO_MEMORY. Slices live in the arena or in `body`. */
+ * its digest into hash. ERR_VALIDATION, also for what is not of the channel's modality,
+ * ERR_TOO_LARGE or ERR_NO_MEMORY. Slices live in the arena or in `body`. */
 int event_body_parse(struct slice body, enum modality channel_modality, struct arena *arena,
                      struct buf *canonical, struct declaration *ret_declaration,
                      struct error *error) MUST_CHECK;

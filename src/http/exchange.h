@@ -48,7 +48,8 @@ struct answer {
 struct head {
 	struct slice authorization, api_key, accept, accept_language, content_type, content_encoding;
 	struct slice scenario, range, forwarded_for;
-	struct slice signature; /* of a payment provider's notice, copied */
+	struct slice misplaced_key; /* the name of a header that seems to have the API key */
+	struct slice signature;     /* of a payment provider's notice, copied */
 	bool authorization_repeated;
 	bool if_range;
 	bool expect_continue;

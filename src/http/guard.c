@@ -4,7 +4,7 @@
 #include <ctype.h>
 #include <netinet/in.h>
 
-#include "base/base64.h"
+#include "http/credential.h"
 #include "http/header.h"
 #include "http/internal.h"
 
@@ -62,6 +62,8 @@ static enum MHD_Result read_header(void *context, enum MHD_ValueKind kind, const
 		head->expect_continue = header_name_is(value, "100-continue");
 	else if (header_name_is(name, "X-Forwarded-For"))
 		head->forwarded_for = value;
+	else if (credential_misplaced(name, value, exchange->service->settings->service_prefix))
+		head->misplaced_key = name;
 	return MHD_YES;
 }
 
@@ -198,32 +200,12 @@ static bool rate_by_key(struct exchange *exchange)
 
 /* ---- the key ---- */
 
-/* The key in the Authorization header, or in the service's own; empty when there is none. */
-static struct slice credential(const struct exchange *exchange, char scratch[KEY_TEXT_MAX + 4])
-{
-	struct slice value = exchange->head.authorization;
-	struct slice none = {"", 0};
-	if (!value.data)
-		return exchange->head.api_key.data ? exchange->head.api_key : none;
-	if (exchange->head.authorization_repeated)
-		return none;
-	const char *space = memchr(value.data, ' ', value.size);
-	if (!space)
-		return none;
-	struct slice scheme = slice_make(value.data, (size_t)(space - value.data));
-	struct slice rest = header_trim(slice_make(space, value.size - scheme.size));
-	if (header_name_is(scheme, "Bearer"))
-		return rest;
-	size_t size;
-	if (!header_name_is(scheme, "Basic") || !base64_decode(rest, scratch, KEY_TEXT_MAX + 4, &size))
-		return none;
-	const char *colon = memchr(scratch, ':', size);
-	return slice_make(scratch, colon ? (size_t)(colon - scratch) : size);
-}
-
 static int judge_key(struct exchange *exchange, int result, struct error *error)
 {
 	exchange->key_known = !result;
+	if (result == ERR_INVALID_KEY && !error->message)
+		error_set(error, result, MSG_HTTP_KEY_UNKNOWN, exchange->service->settings->service_prefix,
+		          NULL);
 	if (result == ERR_ACCOUNT_DISABLED && exchange->key.key) {
 		rate_by_key(exchange);
 		return result;
@@ -254,14 +236,16 @@ static int charge_look_up(struct exchange *exchange, struct error *error)
 
 static int check_key(struct exchange *exchange, struct error *error)
 {
-	char scratch[KEY_TEXT_MAX + 4];
-	struct slice text = credential(exchange, scratch);
-	int result;
+	char scratch[CREDENTIAL_SCRATCH];
+	struct slice text;
 	bool known = true;
-	if (text.size && text.size < KEY_TEXT_MAX)
+	int result =
+		credential_find(&exchange->head, exchange->query,
+	                    exchange->service->settings->service_prefix, scratch, &text, error);
+	if (!result && text.size < KEY_TEXT_MAX)
 		known = service_key_known(exchange->service, text, &exchange->question, &result,
 		                          &exchange->key, error);
-	else
+	else if (!result)
 		result = error_set(error, ERR_INVALID_KEY, MSG_NONE, NULL);
 	explicit_bzero(scratch, sizeof scratch);
 	return known ? judge_key(exchange, result, error) : charge_look_up(exchange, error);

@@ -83,6 +83,13 @@ void request_tidy(struct exchange *exchange);
 /* Whether a body of `size` may come, before it comes: of a long one as much as is held at a time.
  * ERR_UNAVAILABLE. In the loop's thread. */
 int body_expect(struct exchange *exchange, uint64_t size, struct error *error) MUST_CHECK;
+/* ERR_VALIDATION for a body that is encoded. */
+int body_check_encoding(const struct exchange *exchange, struct error *error) MUST_CHECK;
+/* ERR_VALIDATION: what came for a Content-Type, and that it has to be one of `wanted`. */
+int body_refuse_type(const struct exchange *exchange, const char *wanted, struct error *error)
+	MUST_CHECK;
+/* ERR_TOO_LARGE, for more than body_limit. */
+int body_refuse_size(const struct exchange *exchange, struct error *error) MUST_CHECK;
 /* Counts what the exchange holds now. ERR_UNAVAILABLE when it became more than there is: that is
  * not counted, and has to be dropped. */
 int body_count(struct exchange *exchange, struct error *error) MUST_CHECK;

@@ -5,9 +5,24 @@
 #include "base/utf8.h"
 #include "http/header.h"
 
-static int broken(struct error *error)
+#define TEXT(number) #number
+#define DIGITS(number) TEXT(number)
+
+static int broken(enum message message, struct error *error)
 {
-	return error_set(error, ERR_VALIDATION, MSG_HTTP_MULTIPART_BROKEN, NULL);
+	return error_set(error, ERR_VALIDATION, message, NULL);
+}
+
+static int broken_line(struct error *error)
+{
+	return error_set(error, ERR_VALIDATION, MSG_HTTP_MULTIPART_LINE, DIGITS(MULTIPART_LINE_MAX),
+	                 NULL);
+}
+
+static int too_many(struct error *error)
+{
+	return error_set(error, ERR_VALIDATION, MSG_HTTP_MULTIPART_PARTS, DIGITS(MULTIPART_PARTS_MAX),
+	                 DIGITS(MULTIPART_HEADER_LINES_MAX), NULL);
 }
 
 static bool boundary_good(struct slice boundary)
@@ -112,7 +127,7 @@ static int disposition(struct multipart *multipart, struct slice value, struct e
 	struct slice type =
 		slice_make(value.data, semicolon ? (size_t)(semicolon - value.data) : value.size);
 	if (!header_name_is(header_trim(type), "form-data") || multipart->name.data)
-		return broken(error);
+		return broken(MSG_HTTP_MULTIPART_DISPOSITION, error);
 	struct slice rest = slice_make(value.data + type.size, value.size - type.size);
 	struct slice name, text;
 	bool exact = false;
@@ -126,7 +141,7 @@ static int disposition(struct multipart *multipart, struct slice value, struct e
 		return error_set(error, status, MSG_NONE, NULL);
 	if (status || !multipart->name.data || !utf8_valid(multipart->name) ||
 	    (multipart->file_name.data && !utf8_valid(multipart->file_name)))
-		return broken(error);
+		return broken(MSG_HTTP_MULTIPART_DISPOSITION, error);
 	return 0;
 }
 
@@ -137,15 +152,17 @@ static int header_line(struct multipart *multipart, struct error *error)
 	multipart->line_size = 0;
 	if (!line.size) {
 		if (!multipart->name.data)
-			return broken(error);
+			return broken(MSG_HTTP_MULTIPART_DISPOSITION, error);
 		multipart->state = MULTIPART_DATA;
 		multipart->matched = 0;
 		return multipart->sink.begin(multipart->sink.context, multipart->name, multipart->file_name,
 		                             error);
 	}
 	const char *colon = memchr(line.data, ':', line.size);
-	if (!colon || colon == line.data || ++multipart->lines > MULTIPART_HEADER_LINES_MAX)
-		return broken(error);
+	if (!colon || colon == line.data)
+		return broken_line(error);
+	if (++multipart->lines > MULTIPART_HEADER_LINES_MAX)
+		return too_many(error);
 	struct slice name = slice_make(line.data, (size_t)(colon - line.data));
 	struct slice value = header_trim(slice_make(colon + 1, line.size - name.size - 1));
 	if (header_name_is(name, "Content-Disposition"))
@@ -165,13 +182,13 @@ static int feed_line(struct multipart *multipart, struct slice data, size_t *ret
 	*ret_whole = false;
 	*ret_taken = size;
 	if (size > sizeof multipart->line - multipart->line_size)
-		return broken(error);
+		return broken_line(error);
 	memcpy(multipart->line + multipart->line_size, data.data, size);
 	multipart->line_size += size;
 	if (!end)
 		return 0;
 	if (multipart->line_size < 2 || multipart->line[multipart->line_size - 2] != '\r')
-		return broken(error);
+		return broken_line(error);
 	multipart->line_size -= 2;
 	*ret_whole = true;
 	return 0;
@@ -181,8 +198,10 @@ static int after_delimiter(struct multipart *multipart, struct error *error)
 {
 	struct slice line = slice_make(multipart->line, multipart->line_size);
 	multipart->line_size = 0;
-	if (line.size || ++multipart->parts > MULTIPART_PARTS_MAX)
-		return broken(error);
+	if (line.size)
+		return broken(MSG_HTTP_MULTIPART_END, error);
+	if (++multipart->parts > MULTIPART_PARTS_MAX)
+		return too_many(error);
 	multipart->state = MULTIPART_HEADERS;
 	multipart->lines = 0;
 	multipart->name = multipart->file_name = (struct slice){NULL, 0};
@@ -237,7 +256,7 @@ static int feed_first(struct multipart *multipart, struct slice data, size_t *re
 	size_t i = 0;
 	while (i < data.size && multipart->matched < multipart->delimiter_size) {
 		if (data.data[i++] != multipart->delimiter[multipart->matched++])
-			return broken(error);
+			return broken(MSG_HTTP_MULTIPART_DELIMITER, error);
 	}
 	if (multipart->matched == multipart->delimiter_size)
 		multipart->state = MULTIPART_AFTER_DELIMITER;
@@ -250,7 +269,7 @@ static int feed_epilogue(struct multipart *multipart, struct slice data, struct 
 {
 	for (size_t i = 0; i < data.size; i++) {
 		if (multipart->line_size >= 2 || data.data[i] != "\r\n"[multipart->line_size++])
-			return broken(error);
+			return broken(MSG_HTTP_MULTIPART_END, error);
 	}
 	return 0;
 }
@@ -296,7 +315,7 @@ int multipart_feed(struct multipart *multipart, struct slice data, struct error 
 
 int multipart_end(struct multipart *multipart, struct error *error)
 {
-	return multipart->state == MULTIPART_EPILOGUE ? 0 : broken(error);
+	return multipart->state == MULTIPART_EPILOGUE ? 0 : broken(MSG_HTTP_MULTIPART_END, error);
 }
 
 int multipart_file_check(struct slice name, struct slice file_name, struct error *error)

@@ -14,9 +14,9 @@ static int begin(struct exchange *exchange, struct error *error)
 	const char *name = payment_notice_header(provider);
 	if (!name || !slice_is(exchange->arguments[0], payment_provider_name(provider)))
 		return error_set(error, ERR_NOT_FOUND, MSG_HTTP_PATH, NULL);
-	if (exchange->head.content_encoding.size &&
-	    !header_name_is(exchange->head.content_encoding, "identity"))
-		return error_set(error, ERR_VALIDATION, MSG_HTTP_CONTENT_ENCODING, NULL);
+	int result = body_check_encoding(exchange, error);
+	if (result)
+		return result;
 	const char *value = MHD_lookup_connection_value(exchange->connection, MHD_HEADER_KIND, name);
 	size_t size = value ? strlen(value) : 0;
 	if (!size || size > SIGNATURE_MAX)

@@ -6,6 +6,7 @@
 
 #include "base/base64.h"
 #include "base/clock.h"
+#include "base/utf8.h"
 #include "http/header.h"
 
 static int parameter(struct slice name, struct slice value, struct arena *arena,
@@ -27,9 +28,9 @@ static int parameter(struct slice name, struct slice value, struct arena *arena,
 		query->values[i] = decoded_value;
 		return 0;
 	}
-	const char *shown = arena_copy(arena, decoded_name.data, decoded_name.size);
-	return shown ? error_set(error, ERR_VALIDATION, MSG_HTTP_QUERY_UNKNOWN, shown, NULL)
-	             : error_set(error, ERR_NO_MEMORY, MSG_NONE, NULL);
+	char shown[64];
+	utf8_show(decoded_name, shown, sizeof shown);
+	return error_set(error, ERR_VALIDATION, MSG_HTTP_QUERY_UNKNOWN, shown, NULL);
 }
 
 int query_parse(struct slice text, const char *const *names, struct arena *arena,

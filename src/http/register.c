@@ -1,6 +1,8 @@
 /* POST /v1/events. */
+#include <stdio.h>
 #include <stdlib.h>
 
+#include "base/utf8.h"
 #include "http/header.h"
 #include "http/internal.h"
 #include "http/multipart.h"
@@ -55,8 +57,11 @@ static int part_begin(void *context, struct slice name, struct slice file_name, 
 		if (slice_is(name, names[field]))
 			upload->field = field;
 	}
-	if (upload->field == FIELD_NONE)
-		return error_set(error, ERR_VALIDATION, MSG_FIELD_UNKNOWN, name.data, NULL);
+	if (upload->field == FIELD_NONE) {
+		char shown[64];
+		utf8_show(name, shown, sizeof shown);
+		return error_set(error, ERR_VALIDATION, MSG_FIELD_UNKNOWN, shown, NULL);
+	}
 	if (upload->seen[upload->field])
 		return error_set(error, ERR_VALIDATION, MSG_HTTP_FIELD_REPEATED, names[upload->field],
 		                 NULL);
@@ -79,8 +84,11 @@ static int part_begin(void *context, struct slice name, struct slice file_name, 
 static int add_text(char *text, size_t limit, size_t *size, struct slice data, const char *field,
                     struct error *error)
 {
-	if (data.size > limit - *size)
-		return error_set(error, ERR_VALIDATION, MSG_HTTP_FIELD_LONG, field, NULL);
+	if (data.size > limit - *size) {
+		char most[24];
+		snprintf(most, sizeof most, "%zu", limit);
+		return error_set(error, ERR_VALIDATION, MSG_HTTP_FIELD_LONG, field, most, NULL);
+	}
 	memcpy(text + *size, data.data, data.size);
 	*size += data.size;
 	return 0;
@@ -96,7 +104,7 @@ static int part_data(void *context, struct slice data, struct error *error)
 		return add_text(upload->occurred_at, OCCURRED_AT_MAX, &upload->occurred_at_size, data,
 		                "occurred_at", error);
 	if (data.size > FILE_MAX - upload->file_size)
-		return error_set(error, ERR_TOO_LARGE, MSG_NONE, NULL);
+		return error_set(error, ERR_TOO_LARGE, MSG_HTTP_FILE_LARGE, NULL);
 	upload->file_size += data.size;
 	digest_add(upload->digest, data.data, data.size);
 	buf_add_slice(&upload->piece, data);
@@ -120,10 +128,9 @@ static int begin_form(struct exchange *exchange, struct error *error)
 	exchange->body_limit = content ? FILE_MAX + FORM_SLACK : BODY_SLACK;
 	if (!content) {
 		/* The size is looked at before the modality. */
-		if (exchange->head.content_length > exchange->body_limit)
-			return error_set(error, ERR_TOO_LARGE, MSG_NONE, NULL);
-		return error_set(error, ERR_VALIDATION, MSG_HTTP_MODALITY,
-		                 modality_text(exchange->key.modality), NULL);
+		bool large = exchange->head.content_length > exchange->body_limit;
+		return error_set(error, large ? ERR_TOO_LARGE : ERR_VALIDATION, MSG_HTTP_DIGEST_WANTED,
+		                 "a file (multipart/form-data)", "un fichero (multipart/form-data)", NULL);
 	}
 	exchange->upload = calloc(1, sizeof *exchange->upload);
 	if (!exchange->upload)
@@ -138,15 +145,17 @@ static int begin_form(struct exchange *exchange, struct error *error)
 static int begin(struct exchange *exchange, struct error *error)
 {
 	struct slice type = exchange->head.content_type;
+	bool content = exchange->key.modality == MODALITY_CONTENT;
 	exchange->body_limit = event_body_limit(exchange->key.modality);
-	if (exchange->head.content_encoding.size &&
-	    !header_name_is(exchange->head.content_encoding, "identity"))
-		return error_set(error, ERR_VALIDATION, MSG_HTTP_CONTENT_ENCODING, NULL);
-	if (type.data && header_media_type_is(type, "multipart/form-data"))
+	int result = body_check_encoding(exchange, error);
+	if (result)
+		return result;
+	if (header_media_type_is(type, "multipart/form-data"))
 		return begin_form(exchange, error);
-	if (!type.data || !header_media_type_is(type, "application/json"))
-		return error_set(error, ERR_VALIDATION, MSG_HTTP_CONTENT_TYPE,
-		                 "application/json, multipart/form-data", NULL);
+	if (!header_media_type_is(type, "application/json"))
+		return body_refuse_type(
+			exchange, content ? "application/json, multipart/form-data" : "application/json",
+			error);
 	return 0;
 }
 

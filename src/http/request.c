@@ -303,7 +303,7 @@ static enum MHD_Result head_checked(struct exchange *exchange, int result)
 		result = operation->begin(exchange, error);
 	}
 	if (!result && !exchange->head.chunked && exchange->head.content_length > exchange->body_limit)
-		result = error_set(error, ERR_TOO_LARGE, MSG_NONE, NULL);
+		result = body_refuse_size(exchange, error);
 	if (!result && exchange->step == STEP_BODY)
 		result = body_expect(exchange, exchange->head.content_length, error);
 	if (!result)
@@ -343,7 +343,7 @@ static enum MHD_Result key_step(struct exchange *exchange)
 static int take_data(struct exchange *exchange, struct slice data, struct error *error)
 {
 	if (exchange->body_seen > exchange->body_limit)
-		return error_set(error, ERR_TOO_LARGE, MSG_NONE, NULL);
+		return body_refuse_size(exchange, error);
 	if (exchange->operation->data)
 		return exchange->operation->data(exchange, data, error);
 	return body_collect(exchange, data, error);

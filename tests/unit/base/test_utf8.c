@@ -74,12 +74,35 @@ static void test_mended(void **state)
 	}
 }
 
+static void test_shown(void **state)
+{
+	static const char *const rows[][2] = {{"", ""},
+	                                      {"123456789", "123456789"},
+	                                      {"1234567890", "123456..."},
+	                                      {"a\xc3\xb1\xe2\x82\xac", "a\xc3\xb1\xe2\x82\xac"},
+	                                      {"12345\xc3\xb1xxx", "12345..."},
+	                                      {"a\r\n\x7f\xc2\x85z", "a????z"},
+	                                      {"\xff\xc3\xb1\xe2\x82", "?\xc3\xb1??"}};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		char text[10];
+		utf8_show(slice_of(rows[i][0]), text, sizeof text);
+		assert_string_equal(text, rows[i][1]);
+	}
+	char text[10];
+	utf8_show(slice_make("a\0b", 3), text, sizeof text);
+	assert_string_equal(text, "a?b");
+	assert_true(utf8_has_control(slice_make("a\0b", 3)));
+	assert_true(utf8_has_control(slice_of("\xc3\xb1\xc2\x9f")));
+	assert_false(utf8_has_control(slice_of("a \xc2\xa0\xc3\x85")));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_every_start),
 		cmocka_unit_test(test_valid_and_cut),
 		cmocka_unit_test(test_mended),
+		cmocka_unit_test(test_shown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

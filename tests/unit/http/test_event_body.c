@@ -48,7 +48,10 @@ static void test_hash(void **state)
 	assert_int_equal(declaration.hash[31], 0x0f);
 	assert_int_equal(declaration.modality, MODALITY_HASH_ONLY);
 	assert_int_equal(parse(body, MODALITY_CONTENT), ERR_VALIDATION);
-	assert_non_null(strstr(error.english, "content"));
+	assert_int_equal(error.message, MSG_HTTP_CONTENT_WANTED);
+	assert_int_equal(parse("{\"client_ref\":\"a\",\"payload\":1}", MODALITY_HASH_ONLY),
+	                 ERR_VALIDATION);
+	assert_int_equal(error.message, MSG_HTTP_DIGEST_WANTED);
 	snprintf(body, sizeof body,
 	         "{\"client_ref\":\"a\",\"hash_alg\":\"sha-512\",\"hash\":\"%0128d\"}", 0);
 	assert_int_equal(parse(body, MODALITY_HASH_ONLY), 0);
