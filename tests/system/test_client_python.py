@@ -41,6 +41,7 @@ OPERATIONS = {
     "listSigners": ["signers"], "getDescription": ["description"], "verify": ["verify_digest"],
     "verifyFile": ["verify_file"], "verifyCode": ["verify"],
     "getWebhookDescription": ["webhook_description"],
+    "getIndex": [],  # where a person finds the documentation
 }
 SCHEMAS = {
     "Event": models.Event, "EventTimestamp": models.EventTimestamp, "Channel": models.Channel,
