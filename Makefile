@@ -28,6 +28,7 @@ conformance: deps all
 	@tests/conformance/run build
 	@tests/conformance/stripe/run build
 	@tests/conformance/clients/run build
+	@tests/conformance/examples/run build
 
 bench: deps all
 	@bench/run --build build

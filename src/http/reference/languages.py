@@ -139,8 +139,8 @@ def typescript(request):
         before = "const form = new FormData();\n"
         for name, value in request.form.items():
             if isinstance(value, File):
-                imports.append("openAsBlob")
-                before += (f"form.append({quoted(name)}, await openAsBlob({quoted(value.name)}), "
+                imports.append("readFileSync")
+                before += (f"form.append({quoted(name)}, new Blob([readFileSync({quoted(value.name)})]), "
                            f"{quoted(value.name)});\n")
             else:
                 before += f"form.append({quoted(name)}, {quoted(str(value))});\n"
@@ -380,7 +380,8 @@ def csharp(request):
                  "await answer.Content.ReadAsStringAsync());\n")
     text += "return 0;\n"
     return ("".join(f"using {name};\n" for name in sorted(imports)) +
-            "\nclass Example\n{\n    static async Task<int> Main()\n    {\n" +
+            "\nclass Example\n{\n    static int Main() => Send().GetAwaiter().GetResult();\n\n"
+            "    static async Task<int> Send()\n    {\n" +
             textwrap.indent(text, " " * 8) + "    }\n}\n")
 
 

@@ -41,13 +41,13 @@ export CONSTANCIA_KEY=svc_test_…</code></pre>
 <tbody>
 <tr><th scope="row">curl 7.76 or later</th><td><code>sh example.sh</code></td></tr>
 <tr><th scope="row">Python 3.8 or later</th><td><code>python3 example.py</code></td></tr>
-<tr><th scope="row">TypeScript: Node 20 or later</th><td><code>npx tsx example.mts</code>; without types in them,
+<tr><th scope="row">TypeScript: Node 18 or later</th><td><code>npx tsx example.mts</code>; without types in them,
 they run as <code>node example.mjs</code> too</td></tr>
 <tr><th scope="row">Java 17 or later</th><td><code>java Example.java</code></td></tr>
 <tr><th scope="row">Go 1.19 or later</th><td><code>go run example.go</code></td></tr>
 <tr><th scope="row">PHP 8 or later</th><td><code>php example.php</code></td></tr>
 <tr><th scope="row">C#: .NET 5 or later, or Mono 6</th><td><code>dotnet run</code>, or
-<code>mcs -langversion:latest -r:System.Net.Http Example.cs &amp;&amp; mono Example.exe</code></td></tr>
+<code>mcs -r:System.Net.Http Example.cs &amp;&amp; mono Example.exe</code></td></tr>
 </tbody></table>
 """
 
@@ -147,6 +147,9 @@ def parameter_rows(document, item, operation):
 
 
 def content_of(content):
+    """Of a body; JSON alone goes without saying."""
+    if list(content) == ["application/json"]:
+        return type_of(content["application/json"]["schema"])
     return "<br>".join(f"{code(media_type)}: {type_of(each['schema'])}" if "schema" in each else code(media_type)
                        for media_type, each in content.items())
 
