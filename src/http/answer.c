@@ -25,23 +25,6 @@ void answer_with(struct exchange *exchange, int status, const char *content_type
 	exchange->step = STEP_ANSWER;
 }
 
-int answer_evidence_record(struct exchange *exchange, struct slice id)
-{
-	char digest[2 * SHA256_SIZE + 1];
-	struct sha256 sum = sha256_of(exchange->out.data, exchange->out.size);
-	hex_encode(sum.bytes, SHA256_SIZE, digest);
-	const char *etag = arena_printf(&exchange->arena, "\"%s\"", digest);
-	const char *disposition =
-		arena_printf(&exchange->arena, "attachment; filename=\"%.*s.ers\"", (int)id.size, id.data);
-	if (!etag || !disposition)
-		return ERR_NO_MEMORY;
-	answer_with(exchange, 200, "application/octet-stream", buf_slice(&exchange->out));
-	answer_header(exchange, "ETag", etag);
-	answer_header(exchange, "Content-Disposition", disposition);
-	answer_header(exchange, "X-Content-Type-Options", "nosniff");
-	return 0;
-}
-
 void answer_out(struct exchange *exchange, int status)
 {
 	if (buf_check(&exchange->out) != 0)
@@ -166,7 +149,8 @@ static void collect(struct exchange *exchange, struct header_list *list)
 	list->count = 0;
 	if (answer->content_type)
 		put(list, "Content-Type", answer->content_type);
-	put(list, "Content-Language", exchange->language == LANGUAGE_SPANISH ? "es" : "en");
+	const char *language = exchange->language == LANGUAGE_SPANISH ? "es" : "en";
+	put(list, "Content-Language", answer->language ? answer->language : language);
 	put(list, "Vary", answer->vary ? answer->vary : "Accept-Language");
 	put(list, "Cache-Control", answer->cache ? answer->cache : "no-store");
 	put(list, "X-Request-Id", exchange->request_id);
@@ -198,6 +182,11 @@ int answer_object(struct exchange *exchange, const char *object, uint64_t offset
 	return result;
 }
 
+static ssize_t read_nothing(void *context, uint64_t position, char *data, size_t size)
+{
+	return MHD_CONTENT_READER_END_WITH_ERROR;
+}
+
 static struct MHD_Response *make_response(struct exchange *exchange)
 {
 	struct answer *answer = &exchange->answer;
@@ -207,6 +196,9 @@ static struct MHD_Response *make_response(struct exchange *exchange)
 		answer->reader = NULL;
 		return response;
 	}
+	/* RFC 9110 section 8.6: a 304 has no Content-Length but that of what is not sent. */
+	if (answer->status == 304)
+		return MHD_create_response_from_callback(answer->size, 1, read_nothing, NULL, NULL);
 	return MHD_create_response_from_buffer(answer->body.size, (void *)answer->body.data,
 	                                       MHD_RESPMEM_PERSISTENT);
 }

@@ -5,6 +5,7 @@
 #include "http/header.h"
 #include "http/internal.h"
 #include "http/page.h"
+#include "http/representation.h"
 
 static int begin(struct exchange *exchange, struct error *error)
 {
@@ -143,7 +144,7 @@ static int get_evidence_record(struct exchange *exchange, struct error *error)
 	struct slice id = exchange->arguments[0];
 	int result = certification_get_evidence_record(exchange->service, &exchange->key, id,
 	                                               &exchange->out, error);
-	return result ? result : answer_evidence_record(exchange, id);
+	return result ? result : answer_evidence_record(exchange, id, error);
 }
 
 const struct operation operation_certify = {

@@ -1,9 +1,9 @@
 /* GET /v1/events, /v1/events/{event_id}, its content and its evidence record. */
 #include <stdio.h>
 
-#include "http/header.h"
 #include "http/internal.h"
 #include "http/page.h"
+#include "http/representation.h"
 
 /* ---- the list ---- */
 
@@ -131,7 +131,7 @@ static int get_evidence_record(struct exchange *exchange, struct error *error)
 		                          &event, &exchange->arena, &exchange->out, error);
 	if (result)
 		return result;
-	return answer_evidence_record(exchange, slice_of(event.event_id));
+	return answer_evidence_record(exchange, slice_of(event.event_id), error);
 }
 
 /* ---- its content ---- */
@@ -187,24 +187,17 @@ static int get_content(struct exchange *exchange, struct error *error)
 		return result;
 	if (event.declaration.modality != MODALITY_CONTENT)
 		return error_set(error, ERR_NOT_FOUND, MSG_NONE, NULL);
-	result = check_content(exchange, &event, error);
-	if (result)
-		return result;
-	answer_with(exchange, 200, event.file_name ? "application/octet-stream" : "application/json",
-	            event.content);
-	if (event.content_object)
-		result =
-			answer_object(exchange, event.content_object, 0, (uint64_t)event.content_bytes, error);
-	if (result)
-		return result;
-	answer_header(exchange, "X-Content-Type-Options", "nosniff");
-	if (event.file_name) {
-		header_disposition(slice_of(event.file_name), &exchange->out);
-		if (buf_check(&exchange->out))
-			return ERR_NO_MEMORY;
-		answer_header(exchange, "Content-Disposition", exchange->out.data);
-	}
-	return 0;
+	struct representation content = {
+		.type = event.file_name ? "application/octet-stream" : "application/json",
+		.file_name = event.file_name,
+		.object = event.content_object,
+		.body = event.content,
+		.size = event.content_object ? (uint64_t)event.content_bytes : event.content.size,
+	};
+	memcpy(content.digest.bytes, event.declaration.hash, SHA256_SIZE);
+	if (!representation_is_held(exchange, &content))
+		result = check_content(exchange, &event, error);
+	return result ? result : answer_representation(exchange, &content, error);
 }
 
 const struct operation operation_list_events = {

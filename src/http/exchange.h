@@ -29,29 +29,33 @@ struct checked_file;
 
 #define OUT_MAX ((size_t)4 * 1024 * 1024)
 #define EXTRA_HEADERS_MAX 8
+#define NONE_MATCH_LINES_MAX 4 /* of If-None-Match; what more there are is not looked at */
 
 struct answer {
 	int status;
 	const char *content_type;                /* NULL: no body */
 	const char *vary;                        /* NULL: Accept-Language */
 	const char *cache;                       /* NULL: no-store */
+	const char *language;                    /* Content-Language; NULL: that of the request */
 	const char *extra[EXTRA_HEADERS_MAX][2]; /* name, value: literals or in the arena */
 	int extra_count;
 	int64_t retry_after_seconds; /* 0: no header */
 	struct slice body;           /* lives as long as the exchange */
 	/* Or a part of an object of the content store. */
 	struct content_reader *reader; /* NULL: none; the answer's from queueing on */
-	uint64_t size;
+	uint64_t size;                 /* of the part; with 304, of what is not sent */
 };
 
 /* Request headers that matter; slices live as long as the request. */
 struct head {
 	struct slice authorization, api_key, accept, accept_language, content_type, content_encoding;
 	struct slice scenario, range, forwarded_for;
+	struct slice if_range;                         /* of two, an empty one */
+	struct slice none_match[NONE_MATCH_LINES_MAX]; /* each a list; empty: not sent */
 	struct slice misplaced_key; /* the name of a header that seems to have the API key */
 	struct slice signature;     /* of a payment provider's notice, copied */
 	bool authorization_repeated;
-	bool if_range;
+	bool has_if_range;
 	bool expect_continue;
 	bool framing_broken;
 	unsigned content_lengths;
@@ -131,8 +135,6 @@ void exchange_free(struct exchange *exchange); /* NULL-safe */
 /* ---- answers (answer.c); they set `answer` and leave queueing to the loop ---- */
 void answer_with(struct exchange *exchange, int status, const char *content_type,
                  struct slice body);
-/* `out` as the evidence record of what has that identifier. */
-int answer_evidence_record(struct exchange *exchange, struct slice id) MUST_CHECK;
 /* `out` as JSON; ERR_NO_MEMORY becomes 503. */
 void answer_out(struct exchange *exchange, int status);
 /* The Error record; 5xx get an incident id, logged beside the cause. exchange->error tells more

@@ -25,6 +25,16 @@ static void read_length(struct head *head, struct slice value)
 	}
 }
 
+static void read_none_match(struct head *head, struct slice value)
+{
+	for (size_t i = 0; i < NONE_MATCH_LINES_MAX; i++) {
+		if (!head->none_match[i].size) {
+			head->none_match[i] = value;
+			return;
+		}
+	}
+}
+
 static enum MHD_Result read_header(void *context, enum MHD_ValueKind kind, const char *name_data,
                                    size_t name_size, const char *value_data, size_t value_size)
 {
@@ -56,8 +66,11 @@ static enum MHD_Result read_header(void *context, enum MHD_ValueKind kind, const
 		head->accept = value;
 	else if (header_name_is(name, "Range"))
 		head->range = value;
-	else if (header_name_is(name, "If-Range"))
-		head->if_range = true;
+	else if (header_name_is(name, "If-Range")) {
+		head->if_range = head->has_if_range ? slice_make("", 0) : value;
+		head->has_if_range = true;
+	} else if (header_name_is(name, "If-None-Match"))
+		read_none_match(head, value);
 	else if (header_name_is(name, "Expect"))
 		head->expect_continue = header_name_is(value, "100-continue");
 	else if (header_name_is(name, "X-Forwarded-For"))
@@ -316,6 +329,9 @@ int guard_check(struct exchange *exchange, const char *method_text, struct error
 	exchange->operation = method < METHOD_COUNT ? exchange->route->operations[method] : NULL;
 	if (!exchange->operation)
 		return not_served(exchange, ERR_METHOD, MSG_NONE, error);
+	/* RFC 9110 section 14.2: ranges are for GET. */
+	if (strcmp(method_text, "GET") != 0)
+		exchange->head.range.size = 0;
 	const struct operation *operation = exchange->operation;
 	if (!operation->open)
 		return check_rest(exchange, check_key(exchange, error), error);

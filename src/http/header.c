@@ -254,6 +254,32 @@ enum header_range header_range(struct slice value, uint64_t size, uint64_t *ret_
 	return RANGE_PART;
 }
 
+bool header_tag_listed(struct slice none_match, const char *tag)
+{
+	size_t tag_size = strlen(tag);
+	struct slice rest = header_trim(none_match);
+	if (slice_is(rest, "*"))
+		return true;
+	while (rest.size) {
+		if (rest.size > 2 && memcmp(rest.data, "W/\"", 3) == 0)
+			rest = slice_make(rest.data + 2, rest.size - 2);
+		if (rest.data[0] == ',') {
+			rest = header_trim(slice_make(rest.data + 1, rest.size - 1));
+			continue;
+		}
+		const char *end = rest.data[0] == '"' ? memchr(rest.data + 1, '"', rest.size - 1) : NULL;
+		if (!end)
+			return false;
+		size_t size = (size_t)(end + 1 - rest.data);
+		if (size == tag_size && memcmp(rest.data, tag, size) == 0)
+			return true;
+		rest = header_trim(slice_make(rest.data + size, rest.size - size));
+		if (rest.size && rest.data[0] != ',')
+			return false;
+	}
+	return false;
+}
+
 int header_unescape(struct slice text, struct arena *arena, struct slice *ret)
 {
 	char *decoded = arena_alloc(arena, text.size + 1);

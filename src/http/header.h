@@ -38,6 +38,10 @@ enum header_range { RANGE_NONE, RANGE_PART, RANGE_UNSATISFIABLE };
 enum header_range header_range(struct slice value, uint64_t size, uint64_t *ret_offset,
                                uint64_t *ret_size);
 
+/* Whether If-None-Match names the entity tag, strong or weak, or is "*" (RFC 9110 sections 8.8.3.2
+ * and 13.1.2). What is broken names nothing from there on. */
+bool header_tag_listed(struct slice none_match, const char *tag);
+
 /* %XX undone, into the arena; '+' stays what it is. ERR_VALIDATION when broken, not UTF-8, or
  * holding NUL; ERR_NO_MEMORY. */
 int header_unescape(struct slice text, struct arena *arena, struct slice *ret) MUST_CHECK;

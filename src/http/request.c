@@ -231,7 +231,12 @@ static bool keep(struct exchange *exchange, struct slice *slice)
 
 static int submit(struct exchange *exchange, struct worker_pool *workers)
 {
-	if (!keep(exchange, &exchange->head.accept) || !keep(exchange, &exchange->head.range))
+	struct head *head = &exchange->head;
+	bool kept = keep(exchange, &head->accept) && keep(exchange, &head->range) &&
+	            keep(exchange, &head->if_range);
+	for (size_t i = 0; i < NONE_MATCH_LINES_MAX && kept; i++)
+		kept = keep(exchange, &head->none_match[i]);
+	if (!kept)
 		return ERR_NO_MEMORY;
 	exchange->task.run = run_work;
 	if (worker_submit(workers, &exchange->task))

@@ -102,6 +102,16 @@ static const char *document_type(enum document_kind kind)
 	return kind == DOCUMENT_REPORT ? "application/pdf" : "application/zip";
 }
 
+/* An archive explains itself in both. */
+static const char *document_languages(const struct document *document)
+{
+	switch (document->kind) {
+	case DOCUMENT_REPORT: return document->language == LANGUAGE_SPANISH ? "es" : "en";
+	case DOCUMENT_EVIDENCE: return "en, es";
+	default: return NULL;
+	}
+}
+
 void document_link(const struct service *service, const char *certification_id,
                    const struct document *document, int64_t now_us, struct buf *out)
 {
@@ -151,7 +161,9 @@ int issued_file_find(struct service *service, struct slice certification_id, str
 		return result;
 	struct issued_file file = {
 		.content_type = document_type(document.kind),
+		.languages = document_languages(&document),
 		.size = (uint64_t)document.size_bytes,
+		.sha256 = document.sha256,
 	};
 	if (strlen(document.object) >= sizeof file.object)
 		return error_cause(error, ERR_CORRUPT, "object name of %s", document.name);

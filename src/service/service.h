@@ -161,11 +161,13 @@ int service_refresh_links(struct service *service, struct error *error) MUST_CHE
 /* False when altered or expired. */
 bool link_check(const struct service *service, const char *certification_id, const char *name,
                 struct slice expires, struct slice mac, int64_t now_us) MUST_CHECK;
-/* The object in the content store behind an issued file, its type and size; ERR_NOT_FOUND. */
+/* The object in the content store behind an issued file, and what it is; ERR_NOT_FOUND. */
 struct issued_file {
 	char object[CONTENT_NAME_MAX];
 	const char *content_type;
+	const char *languages; /* as Content-Language has them; NULL: of declared content, unknown */
 	uint64_t size;
+	struct sha256 sha256;
 };
 int issued_file_find(struct service *service, struct slice certification_id, struct slice name,
                      struct issued_file *ret, struct error *error) MUST_CHECK;

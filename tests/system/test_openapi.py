@@ -18,8 +18,9 @@ COMMON = {"401", "403", *ANY}
 STATUSES = {
     ("/events", "post"): {"201", "200", "400", "402", "409", "413", "422"},
     ("/events", "get"): {"200", "400"}, ("/events/{event_id}", "get"): {"200", "404"},
-    ("/events/{event_id}/content", "get"): {"200", "404"},
-    ("/events/{event_id}/evidence-record", "get"): {"200", "404"}, ("/channel", "get"): {"200"},
+    ("/events/{event_id}/content", "get"): {"200", "206", "304", "404", "416"},
+    ("/events/{event_id}/evidence-record", "get"): {"200", "206", "304", "404", "416"},
+    ("/channel", "get"): {"200"},
     ("/account/balance", "get"): {"200"}, ("/certifications", "post"): {"202", "400", "402"},
     ("/certifications", "get"): {"200", "400"},
     ("/certifications/{certification_id}", "get"): {"200", "404"},

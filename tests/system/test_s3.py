@@ -87,6 +87,17 @@ def test_the_life_of_content(s3, start_on):
         assert LARGE in [archive.read(name) for name in archive.namelist()]
     middle = client.download(part["url"], headers={"Range": "bytes=1000000-1999999"}).expect(206)
     assert middle.body == whole.body[1000000:2000000]
+    target = f"/v1/events/{file['event_id']}/content"
+    tag = f'"{file["hash"]}"'
+    some = {"Range": "bytes=1000-1999", "If-Range": tag}
+    assert client.get(target, headers=some).expect(206).body == LARGE[1000:2000]
+    some["If-Range"] = '"another"'
+    assert client.get(target, headers=some).expect(200).body == LARGE
+    asked = len(s3.requests)
+    client.get(target, headers={"If-None-Match": tag}).expect(304)
+    tag = f'"{part["sha256"]}"'
+    client.download(part["url"], headers={"If-None-Match": tag}).expect(304)
+    assert len(s3.requests) == asked, "nothing is fetched of what the client has"
     for report in record["reports"]:
         body = client.download(report["url"]).expect(200).body
         assert hashlib.sha256(body).hexdigest() == report["sha256"]

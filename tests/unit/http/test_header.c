@@ -117,6 +117,41 @@ static void test_disposition(void **state)
 	                                          "filename*=UTF-8''x%0D%0ASet-Cookie%3A%20a%3Db");
 }
 
+static void test_tags(void **state)
+{
+	static const char *const named[] = {
+		"\"t\"",          "W/\"t\"",       " \"t\" ",       "*", " * ", "\"a\", \"t\"",
+		"\"a\",,W/\"t\"", ",\"t\",broken", "\"a,b\",\"t\"",
+	};
+	static const char *const others[] = {
+		"",
+		"t",
+		"\"t",
+		"t\"",
+		"\"T\"",
+		"\"tt\"",
+		"\"\"",
+		"\"",
+		"W/",
+		"W/\"",
+		"W/t",
+		"w/\"t\"",
+		"*,\"a\"",
+		"broken, \"t\"",
+		"\"a\" \"t\"",
+		"W/,\"t\"",
+		"\"a\"*",
+		",",
+		"W/W/\"t\"",
+	};
+	for (size_t i = 0; i < sizeof named / sizeof *named; i++)
+		if (!header_tag_listed(slice_of(named[i]), "\"t\""))
+			fail_msg("%s", named[i]);
+	for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+		if (header_tag_listed(slice_of(others[i]), "\"t\""))
+			fail_msg("%s", others[i]);
+}
+
 static void check_range(const char *value, uint64_t size, enum header_range expected,
                         uint64_t offset, uint64_t length)
 {
@@ -166,10 +201,10 @@ static void test_percent(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_language),   cmocka_unit_test(test_accept),
-		cmocka_unit_test(test_parameters), cmocka_unit_test(test_disposition),
-		cmocka_unit_test(test_range),      cmocka_unit_test(test_percent),
-		cmocka_unit_test(test_weights),
+		cmocka_unit_test(test_tags),        cmocka_unit_test(test_language),
+		cmocka_unit_test(test_accept),      cmocka_unit_test(test_parameters),
+		cmocka_unit_test(test_disposition), cmocka_unit_test(test_range),
+		cmocka_unit_test(test_percent),     cmocka_unit_test(test_weights),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
