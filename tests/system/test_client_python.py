@@ -140,6 +140,7 @@ def test_a_payload_is_registered_once_and_read_again(client):
     assert full.chain_hash == first.chain_hash and full.proof.config_hash
     with pytest.raises(constancia.Conflict) as refused:
         client.register(ref, {"other": 1})
+    assert refused.value.event_id == first.event_id
     assert refused.value.code == "client_ref_conflict" and refused.value.request_id
 
 
@@ -494,6 +495,21 @@ def test_a_lost_connection_repeats_what_may_be_repeated(script, scripted, naps):
     assert keys[0] != keys[1] == keys[2] and len(keys[1]) >= 22
 
 
+def test_a_code_that_is_not_known_yet_does_no_harm(script, scripted, naps):
+    body = b'{"code":"unheard_of","message":"m","event_id":"evt_1","new":{"a":[]}}'
+    for status, kind in ((409, constancia.Conflict), (400, constancia.InvalidRequest),
+                         (422, constancia.ApiError), (507, constancia.ServerError)):
+        script.answers += [say(status, body)]
+        with pytest.raises(kind) as refused:
+            scripted.balance()
+        assert (refused.value.status, refused.value.code) == (status, "unheard_of")
+        assert refused.value.event_id == "evt_1"
+    script.answers += [say(400, b'{"code":7,"message":["m"]}')]
+    with pytest.raises(constancia.InvalidRequest):
+        scripted.balance()
+    assert naps == []
+
+
 def test_nothing_that_listens_is_a_failed_connection(script, naps):
     script.shutdown()
     script.server_close()
@@ -533,9 +549,22 @@ def test_a_download_goes_on_where_it_was_cut(script, scripted, tmp_path, naps):
                              progress=lambda *at: steps.append(at)) == digest
     assert [one.headers["Range"] for one in script.seen] == [
         None, "bytes=100000-", "bytes=150000-"]
+    assert all("If-Range" not in one.headers for one in script.seen)
     assert "Authorization" not in script.seen[0].headers
     assert target.read_bytes() == whole and steps[-1] == (300_000, 300_000)
     assert list(tmp_path.iterdir()) == [target]
+
+
+def test_what_changed_between_its_pieces_is_fetched_anew(script, scripted, tmp_path, naps):
+    target = tmp_path / "evidence.zip"
+    script.answers += [cut(b"old " * 10, 80, ETag='"1"'),
+                       cut(b"new " * 5, 80, ETag='W/"2"'),
+                       cut(b"new " * 5, 60, 206, Content_Range="bytes 20-79/80", ETag='"2"'),
+                       say(206, b"new " * 10, Content_Range="bytes 40-79/80", ETag='"2"')]
+    scripted.download(f"{script.url}/x", target)
+    assert [(one.headers["Range"], one.headers["If-Range"]) for one in script.seen] == [
+        (None, None), ("bytes=40-", '"1"'), ("bytes=20-", None), ("bytes=40-", '"2"')]
+    assert target.read_bytes() == b"new " * 20
 
 
 def test_a_download_that_failed_is_resumed_by_the_next_call(script, scripted, tmp_path, naps):

@@ -94,6 +94,7 @@ class Download:
         self.progress = progress
         mark = self.expected[:32] if self.expected else secrets.token_hex(16)
         self.part = self.path.with_name(f".{self.path.name}.{mark}.part")
+        self.etag = ""  # of what came in this call
 
     def run(self, transport: Transport, request: Callable[[Dict[str, str]], Request]) -> str:
         """The digest. `request` makes one with more headers."""
@@ -127,7 +128,10 @@ class Download:
                part: BinaryIO) -> str:
         def prepare() -> Request:
             size = part.seek(0, os.SEEK_END)
-            return request({"Range": f"bytes={size}-"} if size else {})
+            if not size:
+                return request({})
+            same = {"If-Range": self.etag} if self.etag else {}
+            return request({"Range": f"bytes={size}-", **same})
 
         transport.perform(prepare, lambda answer: self._receive(answer, part))
         found = self._digest(part)
@@ -136,6 +140,8 @@ class Download:
         return found
 
     def _receive(self, answer: Answer, part: BinaryIO) -> None:
+        told = answer.headers.get("ETag", "")
+        self.etag = told if told.startswith('"') else ""  # a weak one is for no range
         at, total = content_range(answer)
         if at > part.seek(0, os.SEEK_END):
             raise UnexpectedAnswer("another range came than was asked for")

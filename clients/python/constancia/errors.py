@@ -70,7 +70,7 @@ class ApiError(ConstanciaError):
         self.request_id = request_id  # names the request in the service's log
         self.incident_id = incident_id  # on 5xx: quote it to the operator
         self.retry_after = retry_after  # seconds
-        self.event_id = event_id  # of the original, on a Conflict, from services that tell
+        self.event_id = event_id  # of the original, on a Conflict of a registration
         self.doc_url = doc_url
 
 

@@ -67,7 +67,7 @@ export class ApiError extends ConstanciaError {
   readonly incidentId?: string;
   /** Seconds. */
   readonly retryAfter?: number;
-  /** Of the original, on a Conflict, from services that tell. */
+  /** Of the original, on a Conflict of a registration. */
   readonly eventId?: string;
   readonly docUrl?: string;
 

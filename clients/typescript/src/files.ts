@@ -113,6 +113,8 @@ export class Download {
   readonly #path: string;
   readonly #expected?: string;
   readonly #part: string;
+  /** Of what came in this call. */
+  #etag = "";
 
   constructor(path: string, expected: string | undefined, private readonly algorithm: Algorithm,
               private readonly progress?: Progress) {
@@ -158,7 +160,9 @@ export class Download {
                part: FileHandle): Promise<string> {
     await transport.perform(async () => {
       const { size } = await part.stat();
-      return request(size ? { Range: `bytes=${size}-` } : {});
+      if (!size) return request({});
+      const same: Record<string, string> = this.#etag ? { "If-Range": this.#etag } : {};
+      return request({ Range: `bytes=${size}-`, ...same });
     }, (answer) => this.#receive(answer, part));
     const found = await this.#digest(part);
     if (this.#expected !== undefined && found !== this.#expected) {
@@ -168,6 +172,8 @@ export class Download {
   }
 
   async #receive(answer: Answer, part: FileHandle): Promise<void> {
+    const told = answer.headers.get("ETag") ?? "";
+    this.#etag = told.startsWith('"') ? told : ""; // a weak one is for no range
     const range = contentRange(answer);
     let at = range.start;
     if (at > (await part.stat()).size) {

@@ -88,6 +88,18 @@ test("a lost connection repeats what may be repeated", () => script(async ({ cli
 say(503, "", { "Retry-After": 1 }),
 say(202, '{"certification_id":"CERT-1"}', { "Idempotent-Replayed": "true" })));
 
+const UNHEARD = '{"code":"unheard_of","message":"m","event_id":"evt_1","new":{"a":[]}}';
+
+test("a code that is not known yet does no harm", () => script(async ({ client }) => {
+  for (const kind of [constancia.Conflict, constancia.InvalidRequest, constancia.ApiError,
+                      constancia.ServerError]) {
+    await assert.rejects(client.balance(), (error) => error instanceof kind
+      && error.code === "unheard_of" && error.eventId === "evt_1");
+  }
+  await assert.rejects(client.balance(), constancia.InvalidRequest);
+}, say(409, UNHEARD), say(400, UNHEARD), say(422, UNHEARD), say(507, UNHEARD),
+say(400, '{"code":7,"message":["m"]}')));
+
 test("nothing that listens is a failed connection", async () => {
   const server = createServer();
   await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
@@ -124,6 +136,7 @@ test("a download goes on where it was cut", () => {
     await client.download(`${url}/x?mac=1`, target,
                           { sha256: sha256(whole), progress: (...at) => steps.push(at) });
     assert.deepEqual(seen.map((one) => one.range), [undefined, "bytes=100000-", "bytes=150000-"]);
+    assert.ok(seen.every((one) => one["if-range"] === undefined));
     assert.equal(seen[0].authorization, undefined);
     assert.deepEqual(await readFile(target), whole);
     assert.deepEqual(steps.at(-1), [300_000, 300_000]);
@@ -135,6 +148,23 @@ test("a download goes on where it was cut", () => {
     taken: () => steps.at(-1)[0] === 150_000,
   }),
   say(206, whole.subarray(150_000), { "Content-Range": "bytes 150000-299999/300000" }));
+});
+
+test("what changed between its pieces is fetched anew", () => {
+  let received = 0;
+  const arrived = (at) => () => received === at;
+  return script(async ({ client, url, seen, folder }) => {
+    const target = join(folder, "evidence.zip");
+    await client.download(`${url}/x`, target, { progress: (at) => (received = at) });
+    assert.deepEqual(seen.map((one) => [one.range, one["if-range"]]), [
+      [undefined, undefined], ["bytes=40-", '"1"'], ["bytes=20-", undefined],
+      ["bytes=40-", '"2"']]);
+    assert.equal(await readFile(target, "utf8"), "new ".repeat(20));
+  }, cut("old ".repeat(10), 80, { headers: { ETag: '"1"' }, taken: arrived(40) }),
+  cut("new ".repeat(5), 80, { headers: { ETag: 'W/"2"' }, taken: arrived(20) }),
+  cut("new ".repeat(5), 60, {
+    status: 206, headers: { "Content-Range": "bytes 20-79/80", ETag: '"2"' }, taken: arrived(40),
+  }), say(206, "new ".repeat(10), { "Content-Range": "bytes 40-79/80", ETag: '"2"' }));
 });
 
 test("a download that failed is resumed by the next call", () => {
