@@ -115,7 +115,7 @@ bool header_prefers_json(struct slice accept)
 {
 	int json, html;
 	weigh(accept, &json, &html);
-	return json > 0 && json > html;
+	return json > 0 && json >= html;
 }
 
 bool header_prefers_html(struct slice accept)

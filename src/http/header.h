@@ -13,8 +13,8 @@
  * English when neither is. */
 enum language header_language(struct slice accept_language);
 
-/* Whether JSON is preferred to HTML, or HTML to JSON (RFC 9110 section 12.5.1); neither is where
- * none of them is named. */
+/* Whether JSON is wanted (RFC 9110 section 12.5.1): it is named, and HTML not with more weight.
+ * Whether HTML is: with more weight than JSON. Neither is where none of them is named. */
 bool header_prefers_json(struct slice accept);
 bool header_prefers_html(struct slice accept);
 

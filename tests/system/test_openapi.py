@@ -31,6 +31,7 @@ RECORDS = {
     "CertificationRange": names.RANGE, "CertificationReport": names.REPORT,
     "ContentPart": names.PART, "AccountBalance": names.BALANCE, "Error": names.ERROR,
 }
+EARLY, LATE = "2000-01-01T00:00:00.000000Z", "2100-01-01T00:00:00.000000Z"
 
 
 @pytest.fixture(scope="module")
@@ -155,7 +156,9 @@ def test_every_record_has_exactly_the_members_of_the_interface(description):
     assert set(kinds) == {"individual", "batch", "pending", "simulated"}
     assert set(schemas["Certification"]["properties"]["status"]["enum"]) == \
         {"processing", "completed", "failed"}
-    codes = description.resolve(schemas["Error"]["properties"]["code"])["enum"]
+    codes = description.resolve(schemas["Error"]["properties"]["code"])
+    assert codes["type"] == "string" and "enum" not in codes, "a client takes codes of later versions"
+    codes = codes["x-extensible-enum"]
     assert set(codes) == set(names.STATUSES)
 
 
@@ -172,6 +175,42 @@ def test_a_schema_refuses_what_is_not_the_record(description, shared):
     for name in names.EVENT - {"occurred_at", "hash_alg", "timestamp"}:
         missing = {key: value for key, value in event.items() if key != name}
         assert list(validator.iter_errors(missing)), name
+
+
+RANGES = [
+    ({"seq_from": 1, "seq_to": 1}, True), ({"from": EARLY, "to": LATE}, True),
+    ({"from": EARLY, "to": LATE, "seq_from": None, "seq_to": None}, True),
+    ({"from": None, "to": None, "seq_from": 1, "seq_to": 1}, True),
+    ({}, False), ({"from": EARLY}, False), ({"to": LATE}, False), ({"seq_from": 1}, False),
+    ({"seq_to": 1}, False), ({"from": EARLY, "seq_to": 1}, False),
+    ({"from": EARLY, "to": None}, False), ({"seq_from": 1, "seq_to": None}, False),
+    ({"from": None, "to": None, "seq_from": None, "seq_to": None}, False),
+    ({"from": EARLY, "to": LATE, "seq_from": 1, "seq_to": 1}, False),
+    ({"from": EARLY, "to": LATE, "seq_from": 1}, False),
+    ({"from": EARLY, "seq_from": 1, "seq_to": 1}, False),
+    ({"seq_from": 0, "seq_to": 1}, False), ({"seq_from": 1, "seq_to": 1, "more": 1}, False),
+]
+
+
+@pytest.mark.parametrize("body,taken", RANGES, ids=[str(body) for body, _ in RANGES])
+def test_what_a_certification_asks_for_is_described_as_it_is_taken(description, shared, body, taken):
+    shared.live.register().expect(201)
+    schema = description.document["components"]["schemas"]["CertificationRequest"]
+    assert description.validator(schema).is_valid(body) == taken
+    answer = shared.live.post("/v1/certifications", body)
+    assert answer.status == (202 if taken else 400), answer
+
+
+REFERENCES = ["a", "\u00f1" * 127, " ", "\u00a0", "\u2028", "\U0001f600", "a\nb", "a\x00", "\x1f",
+              "\x7f", "\x80", "\x9f", "", "x" * 255, "x" * 256]
+
+
+@pytest.mark.parametrize("reference", REFERENCES, ids=ascii)
+def test_a_reference_is_described_as_it_is_taken(description, shared, reference):
+    schema = description.document["components"]["schemas"]["ClientRef"]
+    answer = shared.live.register({}, reference)
+    assert answer.status in (200, 201, 400), answer
+    assert description.validator(schema).is_valid(reference) == (answer.status != 400)
 
 
 def test_the_program_tells_its_version():

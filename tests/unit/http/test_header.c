@@ -47,6 +47,10 @@ static void test_accept(void **state)
 	assert_true(header_prefers_json(slice_of("application/json")));
 	assert_true(header_prefers_json(slice_of("text/html;q=0.5, application/json")));
 	assert_false(header_prefers_json(slice_of("text/html,application/xhtml+xml,*/*;q=0.8")));
+	assert_true(
+		header_prefers_json(slice_of("application/json, text/html"))); /* generated clients */
+	assert_true(header_prefers_json(slice_of("text/html, application/json")));
+	assert_false(header_prefers_json(slice_of("application/json;q=0.9, text/html")));
 	assert_false(header_prefers_json(slice_of("*/*")));
 	assert_false(header_prefers_json(slice_of("application/json;q=0")));
 	assert_false(header_prefers_json(slice_of("")));

@@ -1,5 +1,5 @@
 // Walks through the interface with the client that openapi-generator made for Go.
-// usage: walk BASE_URL CONTENT_KEY DIGEST_KEY
+// usage: walk BASE_URL CONTENT_KEY DIGEST_KEY LATER_URL
 package main
 
 import (
@@ -133,18 +133,36 @@ func refused(answer *http.Response, err error, status int, code string) {
 	expect(is && told.Code == code && told.Message != "", "Error record", failure)
 }
 
-func readErrors(events *api.EventsAPIService, content, digests context.Context) {
+func verify(pages *api.PublicAPIService, certification *api.Certification) {
+	anyone := context.Background()
+	found := must(pages.VerifyCode(anyone, certification.GetVerificationCode()).Execute())
+	expect(found.CertificationId == certification.CertificationId && len(found.Documents) > 0, "verified")
+	found = must(pages.Verify(anyone).Sha256(certification.Reports[0].Sha256).Execute())
+	expect(found.CertificationId == certification.CertificationId, "verified by digest")
+	_, answer, err := pages.VerifyCode(anyone, "SVC-2026-AAAA-AAAA").Execute()
+	refused(answer, err, 404, "not_found")
+}
+
+func readErrors(events, later *api.EventsAPIService, content, digests context.Context) {
 	_, answer, err := events.GetEvent(content, "evt_none").Execute()
 	refused(answer, err, 404, "not_found")
+	_, answer, err = later.GetEvent(content, "evt_none").Execute()
+	refused(answer, err, 404, "code_of_a_later_version")
 	other := api.EventHashAsEventDeclaration(api.NewEventHash("digest", strings.Repeat("0", 64), "sha-256"))
 	_, answer, err = events.RegisterEvent(digests).EventDeclaration(other).Execute()
 	refused(answer, err, 409, "client_ref_conflict")
 }
 
-func main() {
+// Those that the description gives to single operations are of an installation like this one.
+func clientOf(address string) *api.APIClient {
 	configuration := api.NewConfiguration()
-	configuration.Servers = api.ServerConfigurations{{URL: os.Args[1]}}
-	client := api.NewAPIClient(configuration)
+	configuration.Servers = api.ServerConfigurations{{URL: address}}
+	configuration.OperationServers = nil
+	return api.NewAPIClient(configuration)
+}
+
+func main() {
+	client := clientOf(os.Args[1])
 	content := context.WithValue(context.Background(), api.ContextAccessToken, os.Args[2])
 	digests := context.WithValue(context.Background(), api.ContextAccessToken, os.Args[3])
 	file := bytes.Repeat([]byte("a file\x00\xff\r\n"), 2000)
@@ -152,7 +170,9 @@ func main() {
 	register(client.EventsAPI, content, file)
 	registerDigest(client.EventsAPI, digests, file)
 	listAll(client.EventsAPI, content)
-	download(client.PublicAPI, certify(client.CertificationsAPI, content))
-	readErrors(client.EventsAPI, content, digests)
+	certification := certify(client.CertificationsAPI, content)
+	download(client.PublicAPI, certification)
+	verify(clientOf(strings.TrimSuffix(os.Args[1], "/v1")).PublicAPI, certification)
+	readErrors(client.EventsAPI, clientOf(os.Args[4]).EventsAPI, content, digests)
 	expect(must(client.AccountAPI.GetBalance(content).Execute()).Operational, "operational")
 }

@@ -130,6 +130,15 @@ final class Walk {
         expect(!open.listSigners().getData().isEmpty(), "signers");
     }
 
+    private static void verify(PublicApi pages, Certification certification) throws Exception {
+        String identifier = certification.getCertificationId();
+        var found = pages.verifyCode(certification.getVerificationCode());
+        expect(found.getCertificationId().equals(identifier), "verified");
+        found = pages.verify(null, certification.getReports().get(0).getSha256());
+        expect(found.getCertificationId().equals(identifier), "verified by digest");
+        refused(404, "not_found", () -> pages.verifyCode("SVC-2026-AAAA-AAAA"));
+    }
+
     private static void refused(int status, String code, Call call) throws Exception {
         try {
             call.make();
@@ -137,7 +146,7 @@ final class Walk {
             var told = ApiClient.createDefaultObjectMapper()
                 .readValue(refusal.getResponseBody(), org.constancia.client.model.Error.class);
             expect(refusal.getCode() == status, "status " + refusal.getCode());
-            expect(told.getCode().getValue().equals(code) && !told.getMessage().isEmpty(), code);
+            expect(told.getCode().equals(code) && !told.getMessage().isEmpty(), code);
             return;
         }
         throw new AssertionError("not refused: " + code);
@@ -150,8 +159,13 @@ final class Walk {
         register(events);
         registerDigest(digests);
         listAll(events);
-        download(new PublicApi(content), certify(new CertificationsApi(content)));
+        Certification certification = certify(new CertificationsApi(content));
+        download(new PublicApi(content), certification);
+        String pages = arguments[0].replaceFirst("/v1$", "");
+        verify(new PublicApi(client(pages, arguments[1])), certification);
         refused(404, "not_found", () -> events.getEvent("evt_none", null, null));
+        EventsApi later = new EventsApi(client(arguments[3], arguments[1]));
+        refused(404, "code_of_a_later_version", () -> later.getEvent("evt_none", null, null));
         refused(409, "client_ref_conflict", () -> digests.registerEvent(
             new EventDeclaration(new EventHash().clientRef("digest").hash("0".repeat(64))
                 .hashAlg(EventHash.HashAlgEnum.SHA_256)), null, null));

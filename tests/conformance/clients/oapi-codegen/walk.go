@@ -1,5 +1,5 @@
 // Walks through the interface with the client that oapi-codegen made.
-// usage: walk BASE_URL CONTENT_KEY DIGEST_KEY
+// usage: walk BASE_URL CONTENT_KEY DIGEST_KEY LATER_URL
 package main
 
 import (
@@ -125,31 +125,47 @@ func download(client *api.ClientWithResponses, certification *api.Certification)
 	expect(len(must(client.ListSignersWithResponse(always)).JSON200.Data) > 0, "signers")
 }
 
-func readErrors(content, digests *api.ClientWithResponses) {
+func verify(pages *api.ClientWithResponses, certification *api.Certification) {
+	found := must(pages.VerifyCodeWithResponse(always, *certification.VerificationCode)).JSON200
+	expect(found != nil && found.CertificationId == certification.CertificationId, "verified")
+	digest := (*certification.Reports)[0].Sha256
+	found = must(pages.VerifyWithResponse(always, &api.VerifyParams{Sha256: &digest})).JSON200
+	expect(found != nil && len(found.Documents) > 0, "verified by digest")
+	missing := must(pages.VerifyCodeWithResponse(always, "SVC-2026-AAAA-AAAA")).JSON404
+	expect(missing != nil && missing.Code == "not_found", "verified what is not there")
+}
+
+func readErrors(content, digests, later *api.ClientWithResponses) {
 	missing := must(content.GetEventWithResponse(always, "evt_none", nil)).JSON404
-	expect(missing != nil && missing.Code == api.ErrorCodeNotFound && missing.Message != "", "404")
+	expect(missing != nil && missing.Code == "not_found" && missing.Message != "", "404")
+	missing = must(later.GetEventWithResponse(always, "evt_none", nil)).JSON404
+	expect(missing != nil && missing.Code == "code_of_a_later_version", "404 of a later version")
 	var other api.EventDeclaration
 	expect(other.FromEventHash(api.EventHash{ClientRef: "digest", Hash: strings.Repeat("0", 64),
 		HashAlg: api.EventHashHashAlgSha256}) == nil, "declared")
 	conflict := must(digests.RegisterEventWithResponse(always, nil, other)).JSON409
-	expect(conflict != nil && conflict.Code == api.ErrorCodeClientRefConflict, "409")
+	expect(conflict != nil && conflict.Code == "client_ref_conflict", "409")
 }
 
-func client(key string) *api.ClientWithResponses {
-	return must(api.NewClientWithResponses(os.Args[1], api.WithRequestEditorFn(
+func client(address, key string) *api.ClientWithResponses {
+	return must(api.NewClientWithResponses(address, api.WithRequestEditorFn(
 		func(_ context.Context, request *http.Request) error {
 			request.Header.Set("Authorization", "Bearer "+key)
+			request.Header.Set("Accept", "application/json") // or /verify is a page
 			return nil
 		})))
 }
 
 func main() {
-	content, digests := client(os.Args[2]), client(os.Args[3])
+	base := os.Args[1]
+	content, digests := client(base, os.Args[2]), client(base, os.Args[3])
 	file := bytes.Repeat([]byte("a file\x00\xff\r\n"), 2000)
 	register(content, file)
 	registerDigest(digests, file)
 	listAll(content)
-	download(content, certify(content))
-	readErrors(content, digests)
+	certification := certify(content)
+	download(content, certification)
+	verify(client(strings.TrimSuffix(base, "/v1"), ""), certification)
+	readErrors(content, digests, client(os.Args[4], ""))
 	expect(must(content.GetBalanceWithResponse(always, nil)).JSON200.Operational, "operational")
 }

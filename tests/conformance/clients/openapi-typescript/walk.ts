@@ -1,5 +1,5 @@
 // Walks through the interface with the types that openapi-typescript made, and openapi-fetch.
-// usage: walk.js BASE_URL CONTENT_KEY DIGEST_KEY
+// usage: walk.js BASE_URL CONTENT_KEY DIGEST_KEY LATER_URL
 
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
@@ -11,7 +11,7 @@ type Certification = components["schemas"]["Certification"];
 type Notice = webhooks["certification.completed"]["post"]["requestBody"]["content"]["application/json"];
 
 const PATIENCE_MS = 300_000;
-const [, , baseUrl, contentKey, digestKey] = process.argv;
+const [, , baseUrl, contentKey, digestKey, laterUrl] = process.argv;
 const file = Buffer.from(Array.from({ length: 16384 }, (_, i) => i % 256));
 const when = "2026-01-31T08:30:00.123456Z";
 
@@ -109,11 +109,30 @@ async function download(anyone: Client<paths>, { certification_id, reports }: Ce
     assert(given(await anyone.GET("/signers")).data.length);
 }
 
+async function verify({ certification_id, verification_code, reports }: Certification) {
+    const pages = createClient<paths>({
+        baseUrl: baseUrl!.replace(/\/v1$/, ""), headers: { Accept: "application/json" },
+    });
+    const byCode = async (code: string) =>
+        pages.GET("/verify/{code}", { params: { path: { code } } });
+    const found = given(await byCode(verification_code!));
+    assert(typeof found === "object");
+    assert.equal(found.certification_id, certification_id);
+    const { sha256 } = reports![0]!;
+    assert.deepEqual(given(await pages.GET("/verify", { params: { query: { sha256 } } })), found);
+    const { response, error } = await byCode("SVC-2026-AAAA-AAAA");
+    assert(typeof error === "object");
+    assert.deepEqual([response.status, error.code], [404, "not_found"]);
+}
+
 async function readErrors(open: Client<paths>, digests: Client<paths>) {
     const missing = await open.GET("/events/{event_id}",
         { params: { path: { event_id: "evt_none" } } });
     assert.deepEqual([missing.response.status, missing.error?.code], [404, "not_found"]);
     assert(missing.error?.message);
+    const unknown = await createClient<paths>({ baseUrl: laterUrl }).GET("/events/{event_id}",
+        { params: { path: { event_id: "evt_none" } } });
+    assert.deepEqual([unknown.response.status, unknown.error?.code], [404, "code_of_a_later_version"]);
     const conflict = await digests.POST("/events",
         { body: { client_ref: "digest", hash: "0".repeat(64), hash_alg: "sha-256" } });
     assert.deepEqual([conflict.response.status, conflict.error?.code], [409, "client_ref_conflict"]);
@@ -127,6 +146,8 @@ const digests = client(digestKey);
 await register(open);
 await registerDigest(digests);
 await listAll(open);
-await download(client(), await certify(open));
+const certification = await certify(open);
+await download(client(), certification);
+await verify(certification);
 await readErrors(open, digests);
 assert(given(await open.GET("/account/balance")).operational);

@@ -1,6 +1,6 @@
 """Walks through the interface with the client that openapi-generator made for Python.
 
-usage: walk.py BASE_URL CONTENT_KEY DIGEST_KEY
+usage: walk.py BASE_URL CONTENT_KEY DIGEST_KEY LATER_URL
 """
 
 import datetime
@@ -17,8 +17,14 @@ WHEN = datetime.datetime(2026, 1, 31, 8, 30, 0, 123456, datetime.timezone.utc)
 FILE = bytes(range(256)) * 64
 
 
-def client(key):
-    return api.ApiClient(api.Configuration(host=sys.argv[1], access_token=key))
+def client(key, host=sys.argv[1]):
+    return api.ApiClient(api.Configuration(host=host, access_token=key))
+
+
+def public_pages():
+    """Beside /v1; the addresses in the description are those of an installation like this one."""
+    return api.PublicApi(api.ApiClient(api.Configuration(
+        host=sys.argv[1].removesuffix("/v1"), ignore_operation_servers=True)))
 
 
 def register(events):
@@ -85,13 +91,27 @@ def download(public, certification):
     assert public.list_signers().data
 
 
-def read_errors(events, digests):
+def verify(pages, certification):
+    found = pages.verify_code(certification.verification_code)
+    assert found.certification_id == certification.certification_id and found.documents
+    found = pages.verify(sha256=certification.reports[0].sha256)
+    assert found.certification_id == certification.certification_id
+    not_found("not_found", pages.verify_code, "SVC-2026-AAAA-AAAA")
+
+
+def not_found(code, ask, identifier):
     try:
-        events.get_event("evt_none")
+        ask(identifier)
     except api.exceptions.NotFoundException as refusal:
-        assert refusal.status == 404 and refusal.data.code == "not_found" and refusal.data.message
+        assert refusal.status == 404 and refusal.data.code == code and refusal.data.message
     else:
         raise AssertionError("found what is not there")
+
+
+def read_errors(events, digests):
+    not_found("not_found", events.get_event, "evt_none")
+    later = api.EventsApi(client(None, sys.argv[4]))
+    not_found("code_of_a_later_version", later.get_event, "evt_none")
     try:
         digests.register_event(api.EventDeclaration(
             api.EventHash(client_ref="digest", hash="0" * 64, hash_alg="sha-256")))
@@ -106,7 +126,9 @@ events = api.EventsApi(content)
 register(events)
 register_digest(digests)
 list_all(events)
-download(api.PublicApi(content), certify(api.CertificationsApi(content)))
+certification = certify(api.CertificationsApi(content))
+download(api.PublicApi(content), certification)
+verify(public_pages(), certification)
 read_errors(events, digests)
 balance = api.AccountApi(content).get_balance()
 assert balance.operational and api.AccountApi(content).get_channel().current_config.version == 1

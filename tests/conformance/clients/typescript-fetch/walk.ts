@@ -1,12 +1,12 @@
 // Walks through the interface with the client that openapi-generator made for TypeScript's fetch.
-// usage: walk.js BASE_URL CONTENT_KEY DIGEST_KEY
+// usage: walk.js BASE_URL CONTENT_KEY DIGEST_KEY LATER_URL
 
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import * as api from "./client/index";
 
 const PATIENCE_MS = 300_000;
-const [, , basePath, contentKey, digestKey] = process.argv;
+const [, , basePath, contentKey, digestKey, laterUrl] = process.argv;
 const file = Buffer.from(Array.from({ length: 16384 }, (_, i) => i % 256));
 const when = new Date("2026-01-31T08:30:00.123Z");
 
@@ -94,10 +94,23 @@ async function download(open: api.PublicApi, certification: api.Certification) {
     assert((await open.listSigners()).data.length);
 }
 
+async function verify(pages: api.PublicApi, certification: api.Certification) {
+    const code = certification.verificationCode!;
+    const found = await pages.verifyCode({ code });
+    assert.equal(found.certificationId, certification.certificationId);
+    const same = await pages.verify({ sha256: certification.reports![0]!.sha256 });
+    assert.deepEqual(same, found);
+    const [missing, told] = await refusal(pages.verifyCode({ code: "SVC-2026-AAAA-AAAA" }));
+    assert.deepEqual([missing, told.code], [404, "not_found"]);
+}
+
 async function readErrors(events: api.EventsApi, digests: api.EventsApi) {
     const [missing, told] = await refusal(events.getEvent({ eventId: "evt_none" }));
     assert.deepEqual([missing, told.code], [404, "not_found"]);
     assert(told.message);
+    const later = new api.EventsApi(new api.Configuration({ basePath: laterUrl }));
+    const [unknown, reason] = await refusal(later.getEvent({ eventId: "evt_none" }));
+    assert.deepEqual([unknown, reason.code], [404, "code_of_a_later_version"]);
     const [conflict, why] = await refusal(digests.registerEvent({
         eventDeclaration: { clientRef: "digest", hash: "0".repeat(64), hashAlg: "sha-256" },
     }));
@@ -111,8 +124,12 @@ async function walk() {
     await register(events);
     await registerDigest(digests);
     await listAll(events);
-    await download(new api.PublicApi(configured()),
-        await certify(new api.CertificationsApi(content)));
+    const certification = await certify(new api.CertificationsApi(content));
+    await download(new api.PublicApi(configured()), certification);
+    // This client names nothing that it accepts, and /verify is a page then.
+    await verify(new api.PublicApi(new api.Configuration({
+        basePath: basePath!.replace(/\/v1$/, ""), headers: { Accept: "application/json" },
+    })), certification);
     await readErrors(events, digests);
     assert((await new api.AccountApi(content).getBalance()).operational);
 }
