@@ -32,7 +32,7 @@ PUBLIC = {
     "db": {"db.h", "schema.h"},
     "ledger": {"ledger.h", "purchase.h", "record.h", "topup.h"},
     "store": {"store.h", "signers.h", "inspect.h", "leases.h", "sweeps.h", "timestamp_roots.h", "accounts/accounts.h",
-              "certifications/certifications.h", "certifications/link_secrets.h", "events/segments.h",
+              "certifications/certifications.h", "certifications/idempotency.h", "certifications/link_secrets.h", "events/segments.h",
               "events/validation.h", "evidence/evidence.h", "money/packs.h",
               "money/purchases.h", "money/topup.h", "notices/deliveries.h", "notices/mails.h",
               "notices/webhooks.h"},

@@ -7,13 +7,29 @@
 #include "http/page.h"
 #include "http/representation.h"
 
+/* The connection, and what it read, may be gone when a worker looks at it. */
+static int take_idempotency_key(struct exchange *exchange, struct error *error)
+{
+	struct head *head = &exchange->head;
+	if (!head->idempotency_key.data)
+		return 0;
+	if (head->idempotency_key_repeated)
+		return error_set(error, ERR_VALIDATION, MSG_HTTP_IDEMPOTENCY_KEYS, NULL);
+	if (!header_is_idempotency_key(head->idempotency_key))
+		return error_set(error, ERR_VALIDATION, MSG_HTTP_IDEMPOTENCY_KEY, NULL);
+	size_t size = head->idempotency_key.size;
+	const char *copy = arena_copy(&exchange->arena, head->idempotency_key.data, size);
+	head->idempotency_key = slice_make(copy, size);
+	return copy ? 0 : error_set(error, ERR_NO_MEMORY, MSG_NONE, NULL);
+}
+
 static int begin(struct exchange *exchange, struct error *error)
 {
 	exchange->body_limit = BODY_SLACK;
 	int result = body_check_encoding(exchange, error);
 	if (!result && !header_media_type_is(exchange->head.content_type, "application/json"))
 		result = body_refuse_type(exchange, "application/json", error);
-	return result;
+	return result ? result : take_idempotency_key(exchange, error);
 }
 
 /* ---- the body ---- */
@@ -74,6 +90,7 @@ static int parse_range(struct exchange *exchange, struct certification_range *ra
 static int certify(struct exchange *exchange, struct error *error)
 {
 	struct certification_range range;
+	bool replayed = false;
 	int result = parse_range(exchange, &range, error);
 	if (!result)
 		result = certification_range_check(&range, INT64_MAX, error); /* by itself */
@@ -81,10 +98,14 @@ static int certify(struct exchange *exchange, struct error *error)
 		result = guard_forced(exchange, error);
 	if (!result)
 		result = certification_request(exchange->service, &exchange->key, &range,
-		                               exchange->language, &exchange->out, error);
-	if (!result)
-		answer_out(exchange, 202);
-	return result;
+		                               exchange->head.idempotency_key.data, exchange->language,
+		                               &exchange->out, &replayed, error);
+	if (result)
+		return result;
+	answer_out(exchange, 202);
+	if (replayed && exchange->answer.status == 202)
+		answer_header(exchange, "Idempotent-Replayed", "true");
+	return 0;
 }
 
 /* ---- reading ---- */

@@ -50,6 +50,8 @@ struct answer {
 struct head {
 	struct slice authorization, api_key, accept, accept_language, content_type, content_encoding;
 	struct slice scenario, range, forwarded_for;
+	struct slice idempotency_key; /* of an operation that takes one: copied, with a 0 behind it */
+	bool idempotency_key_repeated;
 	struct slice if_range;                         /* of two, an empty one */
 	struct slice none_match[NONE_MATCH_LINES_MAX]; /* each a list; empty: not sent */
 	struct slice misplaced_key; /* the name of a header that seems to have the API key */

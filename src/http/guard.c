@@ -48,7 +48,10 @@ static enum MHD_Result read_header(void *context, enum MHD_ValueKind kind, const
 		head->api_key = value;
 	else if (header_name_is(name, exchange->server->scenario_header))
 		head->scenario = value;
-	else if (header_name_is(name, "Content-Length"))
+	else if (header_name_is(name, "Idempotency-Key")) {
+		head->idempotency_key_repeated |= head->idempotency_key.data != NULL;
+		head->idempotency_key = value;
+	} else if (header_name_is(name, "Content-Length"))
 		read_length(head, value);
 	else if (header_name_is(name, "Transfer-Encoding")) {
 		head->framing_broken |= head->chunked || !header_name_is(value, "chunked");

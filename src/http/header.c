@@ -6,6 +6,8 @@
 #include "base/percent.h"
 #include "base/utf8.h"
 
+#define IDEMPOTENCY_KEY_MAX 255
+
 struct slice header_trim(struct slice value)
 {
 	while (value.size && (value.data[0] == ' ' || value.data[0] == '\t'))
@@ -128,6 +130,14 @@ bool header_prefers_html(struct slice accept)
 bool header_media_type_is(struct slice content_type, const char *media_type)
 {
 	return header_name_is(header_trim(cut(&content_type, ';')), media_type);
+}
+
+bool header_is_idempotency_key(struct slice value)
+{
+	for (size_t i = 0; i < value.size; i++)
+		if (value.data[i] <= 0x20 || value.data[i] >= 0x7f)
+			return false;
+	return value.size > 0 && value.size <= IDEMPOTENCY_KEY_MAX;
 }
 
 static bool is_token(char c)

@@ -26,6 +26,9 @@ bool header_media_type_is(struct slice content_type, const char *media_type);
 int header_parameter(struct slice *rest, struct arena *arena, struct slice *ret_name,
                      struct slice *ret_value) MUST_CHECK;
 
+/* Whether it has 1 to 255 visible ASCII characters. */
+bool header_is_idempotency_key(struct slice value);
+
 bool header_name_is(struct slice name, const char *text); /* without regard to case */
 struct slice header_trim(struct slice value);             /* spaces and tabs off both ends */
 

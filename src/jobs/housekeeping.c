@@ -6,13 +6,14 @@
 #include "service/sweep.h"
 #include "store/accounts/accounts.h"
 #include "store/certifications/certifications.h"
+#include "store/certifications/idempotency.h"
 #include "store/events/segments.h"
 #include "store/notices/deliveries.h"
 #include "store/notices/mails.h"
 
 #define INTERVAL_US (6 * 3600 * US_PER_SECOND)
 #define TELL_INTERVAL_US (10 * US_PER_SECOND)
-#define FORGOTTEN_MAX 200000 /* notices and deliveries at a time */
+#define FORGOTTEN_MAX 200000 /* notices and deliveries, or idempotency keys, at a time */
 #define IDLE_ACCOUNT_US (365 * US_PER_DAY)
 #define MAIL_KEEP_US (90 * US_PER_DAY)
 
@@ -77,6 +78,16 @@ static void forget_mails(struct service *service)
 		log_warning("mails_not_forgotten", "cause", error_reason(&error, result));
 }
 
+static void forget_idempotency_keys(struct service *service)
+{
+	struct error error = {0};
+	int64_t removed = 0;
+	int result = store_forget_idempotency_keys(service->store, store_now_us(service->store),
+	                                           FORGOTTEN_MAX, &removed, &error);
+	if (result)
+		log_warning("idempotency_keys_not_forgotten", "cause", error_reason(&error, result));
+}
+
 static void sweep(struct housekeeping *housekeeping, const atomic_bool *stopping)
 {
 	struct kept_lease lease = {
@@ -109,6 +120,7 @@ static void keep_house(struct housekeeping *housekeeping, const atomic_bool *sto
 	look_at_balances(housekeeping->service, stopping);
 	forget_notices(housekeeping->service);
 	forget_mails(housekeeping->service);
+	forget_idempotency_keys(housekeeping->service);
 	sweep(housekeeping, stopping); /* the longest: nothing else waits for it */
 }
 

@@ -8,6 +8,7 @@
 #include "service/links.h"
 #include "service/service.h"
 #include "store/certifications/certifications.h"
+#include "store/certifications/idempotency.h"
 
 #define CERTIFY_MEMORY_MAX ((size_t)64 << 20) /* a page of certifications with many parts each */
 #define CONFIG_VERSIONS_MAX 1000
@@ -279,9 +280,9 @@ static int accept(struct service *service, struct certification *certification, 
 	return OK;
 }
 
-int certification_request(struct service *service, const struct key_identity *key,
-                          const struct certification_range *range, enum language language,
-                          struct buf *out, struct error *error)
+static int accept_new(struct service *service, const struct key_identity *key,
+                      const struct certification_range *range, const char *idempotency_key,
+                      enum language language, struct buf *out, struct error *error)
 {
 	struct certification certification = {
 		.account = key->account,
@@ -293,6 +294,7 @@ int certification_request(struct service *service, const struct key_identity *ke
 		.language = language,
 		.range = *range,
 		.fee = service->settings->certification_fee,
+		.idempotency_key = idempotency_key,
 	};
 	memcpy(certification.channel_id, key->channel_id, ID_SIZE);
 	BUF_AUTO struct buf versions;
@@ -313,6 +315,21 @@ int certification_request(struct service *service, const struct key_identity *ke
 
 /* ---- reading ---- */
 
+static int write_as_it_stands(struct service *service, const struct certification *certification,
+                              enum language language, struct arena *arena, struct buf *out,
+                              struct error *error)
+{
+	struct json_writer writer = {.out = out};
+	struct evidence_offer offer;
+	bool offered = false;
+	int result = OK;
+	if (certification->status == CERTIFICATION_COMPLETED)
+		result = find_offer(service, certification, &offer, &offered, error);
+	return result ? result
+	              : add_record(service, certification, offered ? &offer : NULL, language, arena,
+	                           &writer, error);
+}
+
 int certification_get(struct service *service, const struct key_identity *key, struct slice id,
                       enum language language, struct buf *out, struct error *error)
 {
@@ -321,14 +338,33 @@ int certification_get(struct service *service, const struct key_identity *key, s
 	struct certification certification;
 	int result = store_find_certification(service->store, key->account, key->chain, id, &arena,
 	                                      &certification, error);
-	struct json_writer writer = {.out = out};
-	struct evidence_offer offer;
-	bool offered = false;
-	if (!result && certification.status == CERTIFICATION_COMPLETED)
-		result = find_offer(service, &certification, &offer, &offered, error);
 	return result ? result
-	              : add_record(service, &certification, offered ? &offer : NULL, language, &arena,
-	                           &writer, error);
+	              : write_as_it_stands(service, &certification, language, &arena, out, error);
+}
+
+int certification_request(struct service *service, const struct key_identity *key,
+                          const struct certification_range *range, const char *idempotency_key,
+                          enum language language, struct buf *out, bool *ret_replayed,
+                          struct error *error)
+{
+	*ret_replayed = false;
+	if (!idempotency_key)
+		return accept_new(service, key, range, NULL, language, out, error);
+	ARENA_AUTO struct arena arena;
+	arena_init(&arena, CERTIFY_MEMORY_MAX);
+	struct certification before;
+	int result;
+	for (;;) {
+		result = store_find_repeated(service->store, key->account, key->chain, idempotency_key,
+		                             store_now_us(service->store), range, &arena, &before, error);
+		if (result != ERR_NOT_FOUND)
+			break;
+		result = accept_new(service, key, range, idempotency_key, language, out, error);
+		if (result != ERR_CONFLICT) /* else another one was quicker */
+			return result;
+	}
+	*ret_replayed = !result;
+	return result ? result : write_as_it_stands(service, &before, language, &arena, out, error);
 }
 
 /* Of a page, newest first. */

@@ -135,10 +135,14 @@ int event_evidence_record(struct service *service, int64_t account, int64_t chai
 
 /* ---- certifications (certify.c) ---- */
 /* Accepts a request: checks, freezes the range, charges the fee, writes the job. Gives the
- * Certification record as JSON. */
+ * Certification record as JSON.
+ * With an idempotency key (NULL: none) that was accepted on the chain in the last 24 hours it does
+ * nothing of that: *ret_replayed, and the record of that certification as it stands now; for
+ * another range ERR_CONFLICT. */
 int certification_request(struct service *service, const struct key_identity *key,
-                          const struct certification_range *range, enum language language,
-                          struct buf *out, struct error *error) MUST_CHECK;
+                          const struct certification_range *range, const char *idempotency_key,
+                          enum language language, struct buf *out, bool *ret_replayed,
+                          struct error *error) MUST_CHECK;
 int certification_get(struct service *service, const struct key_identity *key, struct slice id,
                       enum language language, struct buf *out, struct error *error) MUST_CHECK;
 /* Appends the evidence record (RFC 4998, DER) of its documents, as renewed so far. ERR_NOT_FOUND:

@@ -8,11 +8,13 @@
 #include <stdlib.h>
 
 #include <cmocka.h>
+#include <pthread.h>
 
 #include "db/db.h"
 #include "store/accounts/accounts.h"
 #include "store/internal.h"
 #include "store/certifications/certifications.h"
+#include "store/certifications/idempotency.h"
 #include "store/events/segments.h"
 #include "store/evidence/evidence.h"
 #include "registering.h"
@@ -807,6 +809,197 @@ static void the_staged_round_is_checked(void **state)
 	assert_clean(fixture);
 }
 
+/* ---- idempotency keys ---- */
+
+#define KEYS_AT_ONCE 8
+
+static struct certification asked(const struct fixture *fixture, enum mode mode, int64_t last,
+                                  int64_t now_us, const char *key)
+{
+	const struct sample *sample = &fixture->sample;
+	struct certification certification = {
+		.account = sample->account,
+		.channel = sample->channel,
+		.chain = mode == MODE_TEST ? sample->test_chain : sample->live_chain,
+		.key = 1,
+		.mode = mode,
+		.requested_at_us = now_us,
+		.range = {.from_us = TIME_NONE, .to_us = TIME_NONE, .seq_from = 1, .seq_to = last},
+		.first_sequence = 1,
+		.last_sequence = last,
+		.config_versions = "[1]",
+		.fee = mode == MODE_TEST ? 0 : 1,
+		.idempotency_key = key,
+	};
+	memcpy(certification.channel_id, sample->channel_id, ID_SIZE);
+	return certification;
+}
+
+static int ask_for(const struct fixture *fixture, struct certification *certification)
+{
+	return store_accept_certification(fixture->sample.store, "SVC", 0, certification, NULL);
+}
+
+/* What whoever asks so, at that time, is led to; its identifier, "" for nothing. */
+static const char *led_to(struct fixture *fixture, const struct certification *certification)
+{
+	static struct certification found;
+	struct error error = {0};
+	int result =
+		store_find_repeated(fixture->sample.store, certification->account, certification->chain,
+	                        certification->idempotency_key, certification->requested_at_us,
+	                        &certification->range, &fixture->arena, &found, &error);
+	if (result == ERR_CONFLICT)
+		return strstr(error.english, "another range") ? "another" : "?";
+	assert_true(result == OK || result == ERR_NOT_FOUND);
+	return result ? "" : found.certification_id;
+}
+
+static int64_t balance_of(const struct fixture *fixture)
+{
+	struct balance balance;
+	assert_int_equal(
+		store_get_balance(fixture->sample.store, fixture->sample.account, &balance, NULL), OK);
+	return balance.balance;
+}
+
+static void an_idempotency_key_leads_to_its_certification(void **state)
+{
+	struct fixture *fixture = *state;
+	sample_register(&fixture->sample, MODE_LIVE, 2);
+	sample_register(&fixture->sample, MODE_TEST, 1);
+	struct certification first = asked(fixture, MODE_LIVE, 2, NOW, "key");
+	assert_string_equal(led_to(fixture, &first), "");
+	assert_int_equal(ask_for(fixture, &first), OK);
+	assert_string_equal(led_to(fixture, &first), first.certification_id);
+	assert_int_equal(balance_of(fixture), 5 - 2 - 1);
+	/* It is taken, and nothing is charged or numbered for that. */
+	struct certification again = asked(fixture, MODE_LIVE, 2, NOW, "key");
+	assert_int_equal(ask_for(fixture, &again), ERR_CONFLICT);
+	assert_int_equal(balance_of(fixture), 5 - 2 - 1);
+	struct certification other = asked(fixture, MODE_LIVE, 1, NOW, "key");
+	assert_string_equal(led_to(fixture, &other), "another");
+	/* By time it is another range, whatever was frozen. */
+	other.range = (struct certification_range){.from_us = 1, .to_us = NOW + US_PER_DAY};
+	assert_string_equal(led_to(fixture, &other), "another");
+	/* Byte by byte, of this chain; and none is none. */
+	struct certification keys[] = {
+		asked(fixture, MODE_LIVE, 2, NOW, "KEY"), asked(fixture, MODE_TEST, 1, NOW, "key"),
+		asked(fixture, MODE_LIVE, 2, NOW, NULL), asked(fixture, MODE_TEST, 1, NOW, NULL)};
+	keys[0].fee = keys[2].fee = 0;
+	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+		if (keys[i].idempotency_key)
+			assert_string_equal(led_to(fixture, &keys[i]), "");
+		assert_int_equal(ask_for(fixture, &keys[i]), OK);
+	}
+	assert_string_equal(keys[0].certification_id + strlen(keys[0].certification_id) - 7, "0000002");
+	struct fixture channel = *fixture;
+	sample_add_channel(&channel.sample, MODALITY_HASH_ONLY);
+	struct certification elsewhere = asked(&channel, MODE_LIVE, 2, NOW, "key");
+	assert_string_equal(led_to(fixture, &elsewhere), "");
+	reopen(fixture);
+	assert_string_equal(led_to(fixture, &again), first.certification_id);
+	assert_clean(fixture);
+}
+
+static void an_idempotency_key_is_free_after_a_day(void **state)
+{
+	struct fixture *fixture = *state;
+	sample_register(&fixture->sample, MODE_TEST, 3);
+	struct certification first = asked(fixture, MODE_TEST, 1, NOW, "key");
+	assert_int_equal(ask_for(fixture, &first), OK);
+	struct certification later = asked(fixture, MODE_TEST, 3, NOW + US_PER_DAY - 1, "key");
+	assert_string_equal(led_to(fixture, &later), "another");
+	assert_int_equal(ask_for(fixture, &later), ERR_CONFLICT);
+	later.requested_at_us++;
+	assert_string_equal(led_to(fixture, &later), "");
+	assert_int_equal(ask_for(fixture, &later), OK);
+	assert_string_equal(led_to(fixture, &later), later.certification_id);
+	/* A clock that goes back frees nothing. */
+	first.requested_at_us -= US_PER_DAY;
+	assert_string_equal(led_to(fixture, &first), "another");
+	assert_clean(fixture);
+}
+
+static int64_t keys_left(const struct fixture *fixture)
+{
+	struct db_connection *reader = db_take_reader(fixture->sample.store->db);
+	struct db_query *query =
+		db_query(reader, "SELECT count(*) FROM certifications WHERE idempotency_key IS NOT NULL");
+	int64_t count = db_step(query) ? db_integer(query, 0) : -1;
+	assert_int_equal(db_end(query, NULL), OK);
+	db_give(reader);
+	return count;
+}
+
+/* In steps of 500. */
+static void idempotency_keys_are_forgotten(void **state)
+{
+	struct fixture *fixture = *state;
+	sample_register(&fixture->sample, MODE_LIVE, 1);
+	for (int i = 0; i < 1003; i++) {
+		char key[16];
+		snprintf(key, sizeof key, "%d", i);
+		struct certification one = asked(fixture, MODE_LIVE, 1, NOW + i, i % 5 ? key : NULL);
+		one.fee = 0;
+		assert_int_equal(ask_for(fixture, &one), OK);
+	}
+	struct store *store = fixture->sample.store;
+	assert_int_equal(keys_left(fixture), 802);
+	int64_t removed;
+	assert_int_equal(store_forget_idempotency_keys(store, NOW + US_PER_DAY, 1, &removed, NULL), OK);
+	assert_int_equal(removed, 0);
+	assert_int_equal(
+		store_forget_idempotency_keys(store, NOW + US_PER_DAY + 1000, 1, &removed, NULL), OK);
+	assert_int_equal(removed, 500);
+	assert_int_equal(keys_left(fixture), 302);
+	assert_int_equal(
+		store_forget_idempotency_keys(store, NOW + US_PER_DAY + 1000, 1000, &removed, NULL), OK);
+	assert_int_equal(removed, 300);
+	assert_int_equal(keys_left(fixture), 2);
+	struct certification last = asked(fixture, MODE_LIVE, 1, NOW + 1002, "1002");
+	assert_string_not_equal(led_to(fixture, &last), "");
+}
+
+struct asker {
+	pthread_t thread;
+	const struct fixture *fixture;
+	pthread_barrier_t *barrier;
+	int result;
+};
+
+static void *ask_at_once(void *context)
+{
+	struct asker *asker = context;
+	struct certification certification = asked(asker->fixture, MODE_LIVE, 1, NOW, "key");
+	pthread_barrier_wait(asker->barrier);
+	asker->result = ask_for(asker->fixture, &certification);
+	return NULL;
+}
+
+static void an_idempotency_key_is_taken_once(void **state)
+{
+	struct fixture *fixture = *state;
+	sample_register(&fixture->sample, MODE_LIVE, 1);
+	struct asker askers[KEYS_AT_ONCE];
+	pthread_barrier_t barrier;
+	assert_int_equal(pthread_barrier_init(&barrier, NULL, KEYS_AT_ONCE), 0);
+	for (size_t i = 0; i < KEYS_AT_ONCE; i++) {
+		askers[i] = (struct asker){.fixture = fixture, .barrier = &barrier};
+		assert_int_equal(pthread_create(&askers[i].thread, NULL, ask_at_once, &askers[i]), 0);
+	}
+	int accepted = 0;
+	for (size_t i = 0; i < KEYS_AT_ONCE; i++) {
+		pthread_join(askers[i].thread, NULL);
+		assert_true(askers[i].result == OK || askers[i].result == ERR_CONFLICT);
+		accepted += askers[i].result == OK;
+	}
+	pthread_barrier_destroy(&barrier);
+	assert_int_equal(accepted, 1);
+	assert_int_equal(balance_of(fixture), 5 - 1 - 1);
+	assert_clean(fixture);
+}
+
 /* ---- evidence at rest ---- */
 
 static void complete_live(struct fixture *fixture)
@@ -1034,6 +1227,11 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(the_staged_round_is_checked, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(sums_are_read_as_they_are, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_is_being_written_is_awaited, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(an_idempotency_key_leads_to_its_certification, set_up,
+	                                    tear_down),
+		cmocka_unit_test_setup_teardown(an_idempotency_key_is_free_after_a_day, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(idempotency_keys_are_forgotten, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(an_idempotency_key_is_taken_once, set_up, tear_down),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

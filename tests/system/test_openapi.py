@@ -21,7 +21,7 @@ STATUSES = {
     ("/events/{event_id}/content", "get"): {"200", "206", "304", "404", "416"},
     ("/events/{event_id}/evidence-record", "get"): {"200", "206", "304", "404", "416"},
     ("/channel", "get"): {"200"},
-    ("/account/balance", "get"): {"200"}, ("/certifications", "post"): {"202", "400", "402"},
+    ("/account/balance", "get"): {"200"}, ("/certifications", "post"): {"202", "400", "402", "409"},
     ("/certifications", "get"): {"200", "400"},
     ("/certifications/{certification_id}", "get"): {"200", "404"},
 }

@@ -449,7 +449,13 @@ def test_a_backup_taken_while_serving_can_be_brought_back(start, tmp_path):
     events = [channel.live.register({"n": n}, f"e{n}").expect(201).json for n in range(5)]
     file = channel.live.register_file(b"z" * 50000, "file").expect(201).json
     channel.live.sealed(file["event_id"])
+
+    def certify(client, key):
+        answer = client.certify(seq_from=1, seq_to=1, headers={"Idempotency-Key": key}).expect(202)
+        return answer.json["certification_id"], "Idempotent-Replayed" in answer.headers
+    certification, _ = certify(channel.live, "before")
     service.admin("store", "backup", tmp_path / "backup")
+    certify(channel.live, "later")
     later = channel.live.register({"later": 1}, "later").expect(201).json
     assert later["sequence"] == 7
     restored = Service(tmp_path / "other", rate__live=100000, rate__test=100000)
@@ -474,6 +480,8 @@ def test_a_backup_taken_while_serving_can_be_brought_back(start, tmp_path):
             assert found["received_at"] == event["received_at"]
         assert client.content(file["event_id"]).expect(200).body == b"z" * 50000
         client.get(f"/v1/events/{later['event_id']}").expect(404)
+        assert certify(client, "before") == (certification, True)
+        assert certify(client, "later")[1] is False
     finally:
         assert restored.stop() == 0
     again = run("store", "restore", tmp_path / "backup", "--json", *restored.chosen())

@@ -178,18 +178,23 @@ def test_a_frozen_standby_makes_outcomes_unknown_and_a_retry_resolves_them(clust
     assert node.alive()
 
 
-def make_visible_without_standby(cluster, fleet, channel, ref):
-    """Registers while the standby is frozen, and cancels the wait, so that the row is seen."""
+def make_visible_without_standby(cluster, fleet, ask, sql):
+    """Asks while the standby is frozen, and cancels the wait, so that the row is seen."""
     answers = []
-    asking = threading.Thread(target=lambda: answers.append(channel.live.register({"n": 1}, ref)))
+    asking = threading.Thread(target=lambda: answers.append(ask()))
     asking.start()
 
     def visible():
         cluster.primary.cancel_commits()
-        return fleet.rows(f"SELECT 1 FROM events WHERE client_ref = '{ref}'")
-    eventually(visible, "the event is visible without a standby's word")
+        return fleet.rows(sql)
+    eventually(visible, "the row is visible without a standby's word")
     asking.join()
     answers[0].expect(503, "temporarily_unavailable")
+
+
+def make_event_visible(cluster, fleet, channel, ref):
+    make_visible_without_standby(cluster, fleet, lambda: channel.live.register({"n": 1}, ref),
+                                 f"SELECT 1 FROM events WHERE client_ref = '{ref}'")
 
 
 def test_what_is_visible_and_not_replicated_is_not_repeated_as_a_receipt(cluster, fleet, node,
@@ -197,7 +202,7 @@ def test_what_is_visible_and_not_replicated_is_not_repeated_as_a_receipt(cluster
     channel.live.register({}, "first").expect(201)
     cluster.standby.freeze()
     try:
-        make_visible_without_standby(cluster, fleet, channel, "seen")
+        make_event_visible(cluster, fleet, channel, "seen")
         for _ in range(3):
             refused(channel, "seen", {"n": 1})
         # Nor after the back ends, and the node with all it remembers, were started anew.
@@ -213,10 +218,37 @@ def test_what_is_visible_and_not_replicated_is_not_repeated_as_a_receipt(cluster
     fleet.check()
 
 
+def test_a_visible_certification_is_not_repeated_before_it_is_replicated(cluster, fleet, node,
+                                                                         channel):
+    channel.live.register({}, "first").expect(201)
+
+    def ask():
+        return channel.live.certify(seq_from=1, seq_to=1, headers={"Idempotency-Key": "key"})
+    cluster.standby.freeze()
+    try:
+        make_visible_without_standby(cluster, fleet, ask, "SELECT 1 FROM certifications "
+                                     "WHERE idempotency_key = 'key'")
+        for _ in range(3):
+            ask().expect(503, "temporarily_unavailable")
+    finally:
+        cluster.standby.thaw()
+
+    def answered():
+        answer = ask()
+        return answer if answer.status != 503 else None
+    answer = eventually(answered, "it is answered").expect(202)
+    assert answer.headers["Idempotent-Replayed"] == "true"
+    assert cluster.standby.rows("SELECT certification_id FROM certifications WHERE "
+                                "idempotency_key = 'key'", fleet.database) == \
+        [[answer.json["certification_id"]]]
+    (only,) = channel.live.walk("/v1/certifications", 10)
+    assert only["certification_id"] == answer.json["certification_id"]
+
+
 def test_a_node_that_starts_anew_does_not_repeat_it_either(cluster, fleet, node, channel):
     cluster.standby.freeze()
     try:
-        make_visible_without_standby(cluster, fleet, channel, "restarted")
+        make_event_visible(cluster, fleet, channel, "restarted")
         node.kill()
         node.spawn()
         node.wait("/livez")

@@ -39,6 +39,7 @@ ALLOWED = {
     "accounts that are to top up": r"FROM topups\b.*\benabled = 1",
     "payments that are due": r"FROM payments\b.*\bnext_try_at <= \$1",
     "housekeeping of idle accounts": r"(FROM|UPDATE) accounts\b.*\bactive_at\b",
+    "housekeeping of idempotency keys": r"FROM certifications WHERE idempotency_key IS NOT NULL",
     "housekeeping of objects": r"\b(content_object|object) (IN|=|>)",
     "a certification by its code": r"\bverification_code = \$",
     "a report by its digest": r"\bsha256 = \$",
@@ -201,6 +202,8 @@ def use(channel, digest):
                     {"from": events[2]["received_at"], "to": events[9]["received_at"]}):
         channel.live.walk("/v1/events", 7, **filters)
     channel.test.certified(seq_from=1, seq_to=3)
+    for _ in range(2):
+        channel.test.certify(seq_from=1, seq_to=2, headers={"Idempotency-Key": "k"}).expect(202)
     channel.live.get("/v1/certifications").expect(200)
 
 

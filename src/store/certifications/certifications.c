@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "store/certifications/idempotency.h"
 #include "store/certifications/read_certification.h"
 
 #define ACCEPT_MEMORY_MAX                                                                          \
@@ -344,8 +345,8 @@ static int insert_certification(struct db_connection *connection,
 		"INSERT INTO certifications (account, channel, chain, certification_id, key, status,"
 		" requested_at, language, range_from, range_to, range_seq_from, range_seq_to,"
 		" first_sequence, last_sequence, config_versions, fee, verification_code,"
-		" next_attempt_at) VALUES ($1, $2, $3, $4, $5, 'processing', $6, $7, $8, $9, $10, $11,"
-		" $12, $13, $14, $15, $16, $17) RETURNING certification");
+		" next_attempt_at, idempotency_key) VALUES ($1, $2, $3, $4, $5, 'processing', $6, $7, $8, $9,"
+		" $10, $11, $12, $13, $14, $15, $16, $17, $18) RETURNING certification");
 	db_bind_integer(query, certification->account);
 	db_bind_integer(query, certification->channel);
 	db_bind_integer(query, certification->chain);
@@ -363,6 +364,7 @@ static int insert_certification(struct db_connection *connection,
 	db_bind_integer(query, certification->fee);
 	db_bind_string(query, certification->verification_code);
 	db_bind_integer(query, due_at_once_us(connection, certification->requested_at_us));
+	db_bind_string(query, certification->idempotency_key);
 	if (db_step(query))
 		certification->certification = db_integer(query, 0);
 	return db_execute(query, NULL, error);
@@ -391,6 +393,32 @@ static int check_open(struct db_connection *connection, const struct certificati
 	return result;
 }
 
+/* The account is locked, so nobody else takes the key meanwhile. */
+static int check_key(struct db_connection *connection, const struct certification *certification,
+                     struct error *error)
+{
+	if (!certification->idempotency_key)
+		return OK;
+	struct db_query *query =
+		db_query(connection, "UPDATE certifications SET idempotency_key = NULL WHERE account = $1"
+	                         " AND chain = $2 AND idempotency_key = $3 AND requested_at <= $4");
+	db_bind_integer(query, certification->account);
+	db_bind_integer(query, certification->chain);
+	db_bind_string(query, certification->idempotency_key);
+	db_bind_integer(query, certification->requested_at_us - IDEMPOTENCY_KEPT_US);
+	int result = db_execute(query, NULL, error);
+	if (result)
+		return result;
+	query = db_query(connection, "SELECT 1 FROM certifications WHERE account = $1"
+	                             " AND chain = $2 AND idempotency_key = $3");
+	db_bind_integer(query, certification->account);
+	db_bind_integer(query, certification->chain);
+	db_bind_string(query, certification->idempotency_key);
+	bool taken = db_step(query);
+	result = db_end(query, error);
+	return result || !taken ? result : error_set(error, ERR_CONFLICT, MSG_NONE, NULL);
+}
+
 static int accept(struct db_connection *connection, const char *prefix, int64_t open_max,
                   struct certification *certification, struct error *error)
 {
@@ -400,6 +428,8 @@ static int accept(struct db_connection *connection, const char *prefix, int64_t 
 	time_day_key(certification->requested_at_us, day);
 	struct ledger_account account;
 	int result = store_load_account(connection, certification->account, &arena, &account, error);
+	if (!result)
+		result = check_key(connection, certification, error);
 	if (!result)
 		result = check_open(connection, certification, open_max, error);
 	if (!result)

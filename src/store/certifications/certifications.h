@@ -44,8 +44,9 @@ struct certification {
 	char verification_code[VERIFICATION_CODE_SIZE];
 	char incident_id[ID_SIZE]; /* empty unless failed */
 	int64_t attempts;
-	int64_t own_failures;   /* of the last attempts, in a row */
-	const char *last_error; /* may be NULL */
+	int64_t own_failures;        /* of the last attempts, in a row */
+	const char *last_error;      /* may be NULL */
+	const char *idempotency_key; /* at acceptance; NULL: none. Not read again */
 };
 
 /* Accepts what the caller has checked and frozen; given: everything but certification,
@@ -53,6 +54,7 @@ struct certification {
  * in. `prefix` (upper case) begins the verification code. `open_max` of an account may be in
  * processing in one mode (0: any number), else ERR_RATE_LIMITED with retry_after_seconds. In one
  * durable transaction:
+ *   ERR_CONFLICT when its idempotency key is in use on the chain (idempotency.h);
  *   live: ERR_NOT_OPERATIONAL, then the fee, ERR_INSUFFICIENT_BALANCE;
  *   test: the daily count, ERR_TEST_QUOTA with retry_after_seconds; no fee. */
 int store_accept_certification(struct store *store, const char *prefix, int64_t open_max,

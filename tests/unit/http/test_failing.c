@@ -347,6 +347,22 @@ static void test_certification(void **state)
 	                                 "{\"seq_from\":1,\"seq_to\":1}", 202));
 }
 
+/* The first of them is accepted; nobody who repeats it is. */
+static void test_repeated_certification(void **state)
+{
+	in_turn(&(struct request)DIFFERS("POST", "/v1/certifications", TEST,
+	                                 JSON
+	                                 "Idempotency-Key: a-key-of-forty-letters-that-is-its-own\r\n",
+	                                 "{\"seq_from\":1,\"seq_to\":1}", 202));
+	struct reply reply;
+	harness_ask(&harness, &reply, "GET", "/v1/certifications", TEST, NULL, NULL, 0);
+	const char *first = strstr(reply.body, "\"certification_id\"");
+	const char *second = strstr(first + 1, "\"certification_id\"");
+	assert_non_null(second); /* and what was there before */
+	assert_null(strstr(second + 1, "\"certification_id\""));
+	reply_expect(&reply, 200, NULL);
+}
+
 /* ---- starting ---- */
 
 static void test_start(void **state)
@@ -462,10 +478,15 @@ static int stop(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_reads),         cmocka_unit_test(test_content),
-		cmocka_unit_test(test_pages),         cmocka_unit_test(test_refusals),
-		cmocka_unit_test(test_registrations), cmocka_unit_test(test_certification),
-		cmocka_unit_test(test_long_texts),    cmocka_unit_test(test_start),
+		cmocka_unit_test(test_reads),
+		cmocka_unit_test(test_content),
+		cmocka_unit_test(test_pages),
+		cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_registrations),
+		cmocka_unit_test(test_certification),
+		cmocka_unit_test(test_long_texts),
+		cmocka_unit_test(test_start),
+		cmocka_unit_test(test_repeated_certification),
 	};
 	const struct CMUnitTest proxied[] = {cmocka_unit_test(test_behind_a_proxy)};
 	int failed = cmocka_run_group_tests(tests, start, stop);

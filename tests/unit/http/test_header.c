@@ -190,6 +190,22 @@ static void test_range(void **state)
 	check_range("bytes=-1", 0, RANGE_UNSATISFIABLE, 0, 0);
 }
 
+static void test_idempotency_key(void **state)
+{
+	char text[258] = "";
+	assert_false(header_is_idempotency_key(slice_of(text)));
+	for (int c = 1; c < 256; c++) {
+		text[0] = 'a';
+		text[1] = (char)c;
+		assert_int_equal(header_is_idempotency_key(slice_of(text)), c > 0x20 && c < 0x7f);
+	}
+	assert_false(header_is_idempotency_key(slice_make("a\0b", 3)));
+	memset(text, '~', 256);
+	assert_true(header_is_idempotency_key(slice_make(text, 1)));
+	assert_true(header_is_idempotency_key(slice_make(text, 255)));
+	assert_false(header_is_idempotency_key(slice_make(text, 256)));
+}
+
 static void test_percent(void **state)
 {
 	ARENA_AUTO struct arena arena;
@@ -205,10 +221,15 @@ static void test_percent(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_tags),        cmocka_unit_test(test_language),
-		cmocka_unit_test(test_accept),      cmocka_unit_test(test_parameters),
-		cmocka_unit_test(test_disposition), cmocka_unit_test(test_range),
-		cmocka_unit_test(test_percent),     cmocka_unit_test(test_weights),
+		cmocka_unit_test(test_tags),
+		cmocka_unit_test(test_language),
+		cmocka_unit_test(test_accept),
+		cmocka_unit_test(test_parameters),
+		cmocka_unit_test(test_disposition),
+		cmocka_unit_test(test_range),
+		cmocka_unit_test(test_percent),
+		cmocka_unit_test(test_weights),
+		cmocka_unit_test(test_idempotency_key),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -188,6 +188,53 @@ static void test_certification_bodies(void **state)
 	reply_expect(&reply, 400, "validation_error");
 }
 
+static void certify_with(struct reply *reply, const char *headers, const char *body)
+{
+	char all[512];
+	snprintf(all, sizeof all, "Content-Type: application/json\r\n%s", headers);
+	harness_ask(&harness, reply, "POST", "/v1/certifications", TEST, all, body, strlen(body));
+}
+
+static void test_idempotency_key(void **state)
+{
+	static const char *const bad[] = {
+		"Idempotency-Key:\r\n",
+		"Idempotency-Key: a b\r\n",
+		"Idempotency-Key: \xc3\xb1\r\n",
+		"Idempotency-Key: a\r\nidempotency-key: a\r\n",
+		"Idempotency-Key: \r\nIdempotency-Key: a\r\n",
+	};
+	struct reply reply;
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		certify_with(&reply, bad[i], "{\"seq_from\":1,\"seq_to\":1}");
+		if (!strstr(reply.body, "Idempotency-Key"))
+			fail_msg("%s: %s", bad[i], reply.body);
+		reply_expect(&reply, 400, "validation_error");
+	}
+	char first[64] = "";
+	for (int i = 0; i < 3; i++) {
+		certify_with(&reply, "idempotency-key:  \"a-1\" \r\n", "{\"seq_from\":1,\"seq_to\":1}");
+		assert_string_equal(reply_header(&reply, "Idempotent-Replayed"), i ? "true" : "");
+		assert_memory_equal(reply.body, "{\"certification_id\":\"", 21);
+		if (i)
+			assert_memory_equal(reply.body, first, 50);
+		snprintf(first, sizeof first, "%.50s", reply.body);
+		reply_expect(&reply, 202, NULL);
+	}
+	certify_with(&reply, "Idempotency-Key: \"a-1\"\r\n", "{\"seq_to\":2,\"seq_from\":1}");
+	assert_string_equal(reply_header(&reply, "Idempotent-Replayed"), "");
+	reply_expect(&reply, 409, "client_ref_conflict");
+	/* What has no meaning is told as that. */
+	certify_with(&reply, "Idempotency-Key: \"a-1\"\r\n", "{\"seq_from\":2,\"seq_to\":1}");
+	reply_expect(&reply, 400, "validation_error");
+	/* Without quotes it is another one; and nobody else minds it. */
+	certify_with(&reply, "Idempotency-Key: a-1\r\n", "{\"seq_from\":1,\"seq_to\":1}");
+	assert_string_equal(reply_header(&reply, "Idempotent-Replayed"), "");
+	reply_expect(&reply, 202, NULL);
+	get(&reply, "/v1/certifications", TEST, "Idempotency-Key: a b\r\n");
+	reply_expect(&reply, 200, NULL);
+}
+
 static void check_ranges(const char *path)
 {
 	static const struct {
@@ -366,6 +413,7 @@ int main(void)
 		cmocka_unit_test(test_certification_bodies),
 		cmocka_unit_test(test_lost_content),
 		cmocka_unit_test(test_certification),
+		cmocka_unit_test(test_idempotency_key),
 	};
 	return cmocka_run_group_tests(tests, start, stop);
 }

@@ -465,9 +465,10 @@ static void test_taken_up_again(void **state)
 static int refuse(const struct certification_range *range, bool test)
 {
 	BUF_AUTO struct buf out;
+	bool replayed;
 	buf_init(&out, 65536);
 	return certification_request(&office.service, test ? &office.test_key : &office.live_key, range,
-	                             LANGUAGE_ENGLISH, &out, &error);
+	                             NULL, LANGUAGE_ENGLISH, &out, &replayed, &error);
 }
 
 /* Ranges by time are frozen; what cannot be a range is refused. */
@@ -482,9 +483,10 @@ static void test_ranges(void **state)
 	struct certification_range range = {.from_us = event.received_at_us,
 	                                    .to_us = clock_now_us() + US_PER_DAY};
 	BUF_AUTO struct buf out;
+	bool replayed;
 	buf_init(&out, 65536);
-	assert_int_equal(certification_request(&office.service, &office.live_key, &range,
-	                                       LANGUAGE_ENGLISH, &out, &error),
+	assert_int_equal(certification_request(&office.service, &office.live_key, &range, NULL,
+	                                       LANGUAGE_ENGLISH, &out, &replayed, &error),
 	                 OK);
 	assert_non_null(strstr(out.data, "\"event_count\":2"));
 	assert_non_null(strstr(out.data, "\"seq_from\":null"));

@@ -14,6 +14,7 @@
 #include "sample.h"
 #include "service/links.h"
 #include "store/certifications/certifications.h"
+#include "store/certifications/idempotency.h"
 
 #define NOW INT64_C(1767323045678901)
 #define NOW_TEXT "2026-01-02T03:04:05.678901Z"
@@ -35,8 +36,11 @@ static struct error error;
 static struct arena arena;
 static struct buf out;
 static int64_t shared_now_us;
-static int64_t pretended_events; /* of any chain; 0: as many as there are */
-static int64_t arrives_after_us; /* the clock: an event, once the chain was looked at; 0: none */
+static const char *idempotency_key; /* of the requests to come; NULL: none */
+static bool replayed;               /* by the last one */
+static int64_t pretended_events;    /* of any chain; 0: as many as there are */
+static bool another_is_quicker;     /* by the time that a key is looked up, it is not there */
+static int64_t arrives_after_us;    /* the clock: an event, once the chain was looked at; 0: none */
 static struct {
 	int sealer, issuer, others;
 } woken;
@@ -65,6 +69,24 @@ int __wrap_store_get_chain(struct store *store, int64_t account, int64_t chain,
 	return result;
 }
 
+int __real_store_find_repeated(struct store *store, int64_t account, int64_t chain, const char *key,
+                               int64_t now_us, const struct certification_range *range,
+                               struct arena *memory, struct certification *ret, struct error *why);
+int __wrap_store_find_repeated(struct store *store, int64_t account, int64_t chain, const char *key,
+                               int64_t now_us, const struct certification_range *range,
+                               struct arena *memory, struct certification *ret, struct error *why);
+
+int __wrap_store_find_repeated(struct store *store, int64_t account, int64_t chain, const char *key,
+                               int64_t now_us, const struct certification_range *range,
+                               struct arena *memory, struct certification *ret, struct error *why)
+{
+	bool too_early = another_is_quicker;
+	another_is_quicker = false;
+	return too_early ? ERR_NOT_FOUND
+	                 : __real_store_find_repeated(store, account, chain, key, now_us, range, memory,
+	                                              ret, why);
+}
+
 static void wake(void *context, enum wake which)
 {
 	assert_ptr_equal(context, &woken);
@@ -81,7 +103,9 @@ static int set_up(void **state)
 	sample.now_us = NOW - US_PER_SECOND;
 	shared_now_us = NOW;
 	pretended_events = arrives_after_us = 0;
+	another_is_quicker = false;
 	memset(&woken, 0, sizeof woken);
+	idempotency_key = NULL;
 	settings = (struct settings){
 		.service_prefix = "svc",
 		.service_public_url = "https://public.example",
@@ -123,7 +147,8 @@ static int ask(enum mode mode, struct certification_range range)
 	struct key_identity key = key_of(mode);
 	buf_clear(&out);
 	error = (struct error){0};
-	return certification_request(&service, &key, &range, LANGUAGE_SPANISH, &out, &error);
+	return certification_request(&service, &key, &range, idempotency_key, LANGUAGE_SPANISH, &out,
+	                             &replayed, &error);
 }
 
 static int request(enum mode mode, int64_t first, int64_t last)
@@ -344,6 +369,117 @@ static void what_the_store_refuses_wakes_nobody(void **state)
 	assert_refused(request(MODE_LIVE, 1, 5), ERR_RATE_LIMITED, "");
 }
 
+/* ---- repeated requests ---- */
+
+static int64_t balance(void)
+{
+	struct balance found;
+	assert_int_equal(store_get_balance(sample.store, sample.account, &found, &error), OK);
+	return found.balance;
+}
+
+static void assert_replayed(int result, const char *id)
+{
+	char member[64];
+	snprintf(member, sizeof member, "{\"certification_id\":\"%s\",", id);
+	assert_int_equal(result, OK);
+	assert_true(replayed);
+	assert_int_equal(buf_check(&out), OK);
+	assert_memory_equal(out.data, member, strlen(member));
+	assert_int_equal(woken.sealer + woken.issuer + woken.others, 0);
+}
+
+/* Whatever the balance, the limits, the fee and the end of the chain are now. */
+static void a_repeated_request_answers_the_first(void **state)
+{
+	sample_register(&sample, MODE_LIVE, 3);
+	idempotency_key = "a";
+	assert_int_equal(ask_times(1, NOW + US_PER_DAY), OK);
+	assert_false(replayed);
+	assert_int_equal(event_count(), 3);
+	int64_t left = CREDITS - 3 - FEE;
+	assert_int_equal(balance(), left);
+	memset(&woken, 0, sizeof woken);
+	shared_now_us += US_PER_SECOND;
+	assert_replayed(ask_times(1, NOW + US_PER_DAY), "CERT-2026-0000001");
+	assert_non_null(strstr(out.data, "\"requested_at\":\"" NOW_TEXT "\","));
+	settings.certification_open_per_account = 1;
+	sample_register(&sample, MODE_LIVE, left + 2); /* two of them in debt */
+	assert_replayed(ask_times(1, NOW + US_PER_DAY), "CERT-2026-0000001");
+	assert_int_equal(event_count(), 3);
+	assert_int_equal(balance(), 0);
+	idempotency_key = "b";
+	assert_int_equal(ask_times(1, NOW + US_PER_DAY), ERR_RATE_LIMITED);
+	settings.certification_open_per_account = 0;
+	assert_int_equal(ask_times(1, NOW + US_PER_DAY), ERR_NOT_OPERATIONAL);
+	idempotency_key = "a";
+	pretended_events = 1; /* it does not look */
+	assert_replayed(ask_times(1, NOW + US_PER_DAY), "CERT-2026-0000001");
+	assert_int_equal(get(MODE_LIVE, "CERT-2026-0000002", LANGUAGE_ENGLISH), ERR_NOT_FOUND);
+}
+
+/* The range as it was asked for, whatever it holds. */
+static void a_key_is_of_one_range(void **state)
+{
+	sample_register(&sample, MODE_LIVE, 3);
+	sample_register(&sample, MODE_TEST, 3);
+	idempotency_key = "a";
+	assert_int_equal(request(MODE_LIVE, 1, 3), OK);
+	int64_t left = balance();
+	memset(&woken, 0, sizeof woken);
+	const struct certification_range others[] = {
+		{TIME_NONE, TIME_NONE, 1, 2},
+		{TIME_NONE, TIME_NONE, 2, 3},
+		{TIME_NONE, TIME_NONE, 1, 99},
+		{1, NOW + US_PER_DAY, 0, 0},
+	};
+	for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+		assert_int_equal(ask(MODE_LIVE, others[i]), ERR_CONFLICT);
+		assert_false(replayed);
+		assert_int_equal(out.size, 0);
+		assert_non_null(strstr(error_message(&error, LANGUAGE_ENGLISH),
+		                       "range, by the certification "
+		                       "'CERT-2026-0000001'"));
+	}
+	assert_int_equal(balance(), left);
+	assert_int_equal(woken.issuer, 0);
+	assert_int_equal(request(MODE_TEST, 1, 2), OK);
+	assert_false(replayed);
+	memset(&woken, 0, sizeof woken);
+	assert_replayed(request(MODE_LIVE, 1, 3), "CERT-2026-0000001");
+	shared_now_us = NOW + US_PER_DAY;
+	assert_int_equal(request(MODE_LIVE, 1, 2), OK);
+	assert_false(replayed);
+	assert_int_equal(balance(), left - FEE);
+}
+
+static void whoever_was_slower_is_answered_the_same(void **state)
+{
+	sample_register(&sample, MODE_LIVE, 3);
+	idempotency_key = "a";
+	assert_int_equal(request(MODE_LIVE, 1, 3), OK);
+	int64_t left = balance();
+	memset(&woken, 0, sizeof woken);
+	another_is_quicker = true;
+	assert_replayed(request(MODE_LIVE, 1, 3), "CERT-2026-0000001");
+	another_is_quicker = true;
+	assert_int_equal(request(MODE_LIVE, 1, 2), ERR_CONFLICT);
+	assert_false(another_is_quicker);
+	assert_int_equal(balance(), left);
+}
+
+static void what_was_refused_leaves_its_key_free(void **state)
+{
+	sample_register(&sample, MODE_LIVE, 3);
+	idempotency_key = "a";
+	settings.certification_fee = CREDITS;
+	assert_int_equal(request(MODE_LIVE, 1, 3), ERR_INSUFFICIENT_BALANCE);
+	assert_int_equal(request(MODE_LIVE, 1, 4), ERR_VALIDATION);
+	settings.certification_fee = FEE;
+	assert_int_equal(request(MODE_LIVE, 2, 3), OK);
+	assert_false(replayed);
+}
+
 /* ---- what is told ---- */
 
 static struct document document_of(enum document_kind kind, enum language language,
@@ -433,6 +569,36 @@ static void what_is_issued_is_linked(void **state)
 	assert_int_equal(get(MODE_TEST, "CERT-TEST-2026-0000002", LANGUAGE_ENGLISH), ERR_NOT_FOUND);
 	assert_int_equal(get(MODE_TEST, "", LANGUAGE_ENGLISH), ERR_NOT_FOUND);
 	assert_int_equal(out.size, 0);
+}
+
+/* As it stands now, issued or failed; a failed one's fee stays given back. */
+static void a_repeated_request_tells_how_it_went(void **state)
+{
+	idempotency_key = "a";
+	struct certification issued = issue();
+	memset(&woken, 0, sizeof woken);
+	assert_replayed(request(MODE_TEST, 1, 2), issued.certification_id);
+	assert_non_null(strstr(out.data, "\"status\":\"completed\""));
+	assert_non_null(strstr(out.data, link_of(&issued, SPANISH)));
+
+	sample_register(&sample, MODE_LIVE, 1);
+	assert_int_equal(request(MODE_LIVE, 1, 1), OK);
+	sample_seal(&sample);
+	struct certification lost;
+	claim(&lost);
+	char incident[ID_SIZE];
+	assert_int_equal(
+		store_fail_certification(sample.store, &lost, HOLDER, "cause", NOW + 1, incident, &error),
+		OK);
+	int64_t left = balance();
+	assert_int_equal(left, CREDITS - 1);
+	memset(&woken, 0, sizeof woken);
+	assert_replayed(request(MODE_LIVE, 1, 1), lost.certification_id);
+	assert_non_null(strstr(out.data, "\"status\":\"failed\""));
+	assert_int_equal(balance(), left);
+	idempotency_key = "b";
+	assert_int_equal(request(MODE_LIVE, 1, 1), OK);
+	assert_int_equal(balance(), left - FEE);
 }
 
 static void progress_is_told_until_the_end(void **state)
@@ -592,7 +758,12 @@ int main(void)
 		TEST(a_range_is_of_so_many_events),
 		TEST(a_range_has_so_many_configurations),
 		TEST(what_the_store_refuses_wakes_nobody),
+		TEST(a_repeated_request_answers_the_first),
+		TEST(a_key_is_of_one_range),
+		TEST(whoever_was_slower_is_answered_the_same),
+		TEST(what_was_refused_leaves_its_key_free),
 		TEST(what_is_issued_is_linked),
+		TEST(a_repeated_request_tells_how_it_went),
 		TEST(progress_is_told_until_the_end),
 		TEST(lists_go_from_the_newest_back),
 		TEST(what_is_issued_is_found_by_code_and_by_digest),

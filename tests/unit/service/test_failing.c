@@ -145,13 +145,13 @@ static void what_is_no_key_is_not_looked_up(void **state)
 
 /* ---- certifications and proofs ---- */
 
-static int request(struct buf *out)
+static int request(const char *key, struct buf *out, bool *ret_replayed)
 {
-	struct certification_range range = {
-		.from_us = 1, .to_us = clock_now_us() + US_PER_DAY, .seq_from = 0, .seq_to = 0};
+	struct certification_range range = {.from_us = 1,
+	                                    .to_us = INT64_C(4102444800) * US_PER_SECOND}; /* 2100 */
 	buf_clear(out);
-	return certification_request(&office.service, &office.live_key, &range, LANGUAGE_SPANISH, out,
-	                             &error);
+	return certification_request(&office.service, &office.live_key, &range, key, LANGUAGE_SPANISH,
+	                             out, ret_replayed, &error);
 }
 
 static int read_record(struct buf *out)
@@ -258,8 +258,9 @@ static void a_request_is_accepted_or_told_to_have_failed(void **state)
 	struct store *store = office.service.store;
 	for (int at = 1;; at++) {
 		assert_int_equal(store_get_balance(store, office.sample.account, &before, &error), OK);
+		bool replayed;
 		failing_arm(MEMORY_AND_STORE, at);
-		int result = request(&out);
+		int result = request(NULL, &out, &replayed);
 		const char *failed = failing_disarm();
 		assert_int_equal(store_get_balance(store, office.sample.account, &after, &error), OK);
 		/* Accepted, and no memory for the answer: that is told by its buffer. */
@@ -270,6 +271,41 @@ static void a_request_is_accepted_or_told_to_have_failed(void **state)
 		assert_true(!answered || strstr(out.data, "\"event_count\":3") != NULL);
 		if (!failed)
 			break;
+	}
+}
+
+/* With a key whoever asks again pays once, whichever of the two failed. */
+static void a_repeated_request_is_accepted_once(void **state)
+{
+	BUF_AUTO struct buf out;
+	buf_init(&out, 1 << 20);
+	office.settings.certification_fee = 5;
+	struct balance before, after;
+	struct store *store = office.service.store;
+	bool replayed, again;
+	const char *failed = "";
+	for (int at = 1; failed; at++) {
+		char key[16];
+		snprintf(key, sizeof key, "key %d", at);
+		assert_int_equal(store_get_balance(store, office.sample.account, &before, &error), OK);
+		failing_arm(MEMORY_AND_STORE, at);
+		int result = request(key, &out, &replayed);
+		failed = failing_disarm();
+		assert_true(!result || (failed && failing_is_fault(result)));
+		assert_int_equal(request(key, &out, &again), OK);
+		assert_true(!replayed && again == !result);
+		assert_int_equal(buf_check(&out), OK);
+		assert_int_equal(store_get_balance(store, office.sample.account, &after, &error), OK);
+		assert_int_equal(before.balance - after.balance, 5);
+	}
+	failed = "";
+	for (int at = 1; failed; at++) {
+		failing_arm(MEMORY_AND_STORE, at);
+		int result = request("key 1", &out, &replayed);
+		failed = failing_disarm();
+		assert_true(result ? failed && failing_is_fault(result) : replayed);
+		assert_int_equal(store_get_balance(store, office.sample.account, &before, &error), OK);
+		assert_int_equal(before.balance, after.balance);
 	}
 }
 
@@ -399,6 +435,7 @@ int main(void)
 		TEST(what_is_no_key_is_not_looked_up),
 		TEST(what_is_there_is_never_called_missing),
 		TEST(a_request_is_accepted_or_told_to_have_failed),
+		TEST(a_repeated_request_is_accepted_once),
 		TEST(a_store_that_cannot_be_read_has_not_gone_back),
 		TEST(a_backup_is_whole_or_none),
 		TEST(the_service_starts_or_says_why_not),

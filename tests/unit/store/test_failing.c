@@ -14,6 +14,7 @@
 #include "registering.h"
 #include "sample.h"
 #include "store/certifications/certifications.h"
+#include "store/certifications/idempotency.h"
 #include "store/certifications/link_secrets.h"
 #include "store/events/segments.h"
 #include "store/inspect.h"
@@ -250,7 +251,7 @@ static void seal(void)
 	assert_true(present);
 }
 
-static struct certification accept(void)
+static struct certification accept(const char *key)
 {
 	struct certification made = {.account = sample.account,
 	                             .channel = sample.channel,
@@ -262,7 +263,8 @@ static struct certification accept(void)
 	                             .first_sequence = 1,
 	                             .last_sequence = 3,
 	                             .config_versions = "[1]",
-	                             .fee = 50};
+	                             .fee = 50,
+	                             .idempotency_key = key};
 	memcpy(made.channel_id, sample.channel_id, ID_SIZE);
 	IN_TURN(store_accept_certification(sample.store, "SVC", 10, &made, &error));
 	return made;
@@ -281,9 +283,16 @@ static void certifies(void **state)
 {
 	(void)state;
 	sample_register(&sample, MODE_LIVE, 3);
-	struct certification made = accept(), other = accept();
+	struct certification made = accept("a"), other = accept(NULL);
 	struct slice id = slice_of(made.certification_id);
 	struct certification read;
+	int64_t removed;
+	IN_TURN(store_find_repeated(sample.store, sample.account, sample.live_chain, "a", sample.now_us,
+	                            &made.range, &arena, &read, &error));
+	assert_string_equal(read.certification_id, made.certification_id);
+	IN_TURN(store_forget_idempotency_keys(sample.store, sample.now_us + US_PER_DAY, 1, &removed,
+	                                      &error));
+	assert_int_equal(removed, 1);
 	IN_TURN(store_find_overdue_certification(sample.store, INT64_MAX, 0, &arena, &read, &error));
 	seal();
 	IN_TURN(store_retry_certification(sample.store, id, sample.now_us, &error));
