@@ -5,6 +5,7 @@ import contextlib
 import dataclasses
 import hashlib
 import hmac
+import http.client
 import http.server
 import inspect
 import io
@@ -438,7 +439,7 @@ class Threaded(socketserver.ThreadingMixIn, http.server.HTTPServer):
 @pytest.fixture
 def script():
     server = Threaded(("127.0.0.1", 0), Script)
-    server.seen, server.answers = [], []
+    server.seen, server.answers, server.statuses = [], [], []
     threading.Thread(target=server.serve_forever, daemon=True).start()
     server.url = f"http://127.0.0.1:{server.server_address[1]}"
     yield server
@@ -484,15 +485,22 @@ def test_what_is_too_long_to_wait_for_is_told_at_once(script, scripted, naps):
 def test_a_lost_connection_repeats_what_may_be_repeated(script, scripted, naps):
     script.answers += [hang_up, cut(BALANCE[:9], len(BALANCE)), say(200, BALANCE)]
     assert scripted.balance().operational and len(naps) == 2
-    script.answers += [hang_up]
-    with pytest.raises(constancia.ConnectionFailed):
-        scripted.certify(seq_from=1, seq_to=1)
-    assert len(naps) == 2
-    script.answers += [say(503, Retry_After="1"),
-                       say(202, CERTIFICATION, Idempotent_Replayed="true")]
+
+
+def test_a_certification_is_asked_for_under_one_key_in_all_attempts(script, scripted, naps):
+    script.answers += [hang_up, say(503, Retry_After="1"), say(502), say(202, CERTIFICATION)]
+    assert not scripted.certify(seq_from=1, seq_to=1).replayed
+    first, *others = [one.headers["Idempotency-Key"] for one in script.seen]
+    assert others == [first] * 3 and len(first) >= 22
+    script.answers += [say(202, CERTIFICATION, Idempotent_Replayed="true")] * 2
     assert scripted.certify(seq_from=1, seq_to=1).replayed
-    keys = [one.headers["Idempotency-Key"] for one in script.seen[-3:]]
-    assert keys[0] != keys[1] == keys[2] and len(keys[1]) >= 22
+    assert script.seen[-1].headers["Idempotency-Key"] != first
+    scripted.certify(seq_from=1, seq_to=1, idempotency_key="own")
+    assert script.seen[-1].headers["Idempotency-Key"] == "own"
+    for bad in ("", "a b", "a\n", "ñ", "k" * 256):
+        with pytest.raises(ValueError):
+            scripted.certify(seq_from=1, seq_to=1, idempotency_key=bad)
+    assert script.answers == [] and len(script.seen) == 6
 
 
 def test_a_code_that_is_not_known_yet_does_no_harm(script, scripted, naps):
@@ -508,6 +516,45 @@ def test_a_code_that_is_not_known_yet_does_no_harm(script, scripted, naps):
     with pytest.raises(constancia.InvalidRequest):
         scripted.balance()
     assert naps == []
+
+
+def losing(service):
+    """Has the service do what was asked, and loses its answer."""
+    def answer(handler):
+        handler.server.statuses.append(forwarded(service, handler).status)
+        handler.close_connection = True
+    return answer
+
+
+def passing(service):
+    def answer(handler):
+        came = forwarded(service, handler)
+        handler.server.statuses.append(came.status)
+        say(came.status, came.read(), **{name.replace("-", "_"): value for name, value in
+            came.getheaders() if name in ("Content-Type", "Idempotent-Replayed")})(handler)
+    return answer
+
+
+def forwarded(service, handler):
+    connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=60)
+    headers = {name: value for name, value in handler.headers.items() if name != "Host"}
+    connection.request(handler.command, handler.path, handler.body, headers)
+    return connection.getresponse()
+
+
+def test_what_the_service_did_is_not_done_again_when_its_answer_is_lost(start, script):
+    service = start(certification__fee=7)
+    channel = service.new_channel(credits=100)
+    with constancia.Client(script.url, channel.live_key["key"], retry=QUICK) as client:
+        script.answers += [losing(service), passing(service)] * 2
+        event = client.register(fresh(), {"a": 1})
+        asked = client.certify(seq_from=1, seq_to=1)
+        assert script.statuses == [201, 200, 202, 202]
+        assert event.replayed and asked.replayed
+    with connect(service, channel.live_key["key"]) as client:
+        assert [one.certification_id for one in client.certifications()] == [
+            asked.certification_id]
+        assert client.balance().balance == 100 - 1 - 7
 
 
 def test_nothing_that_listens_is_a_failed_connection(script, naps):
@@ -617,13 +664,6 @@ def test_a_connection_is_kept_and_one_that_ended_is_replaced(script, scripted, n
     assert len(naps) == 1 and script.seen[2].client_address != script.seen[1].client_address
     with pytest.raises(constancia.NotFound):
         scripted.balance()
-
-
-def test_a_certification_is_not_tried_on_a_connection_that_may_have_ended(script, scripted, naps):
-    script.answers += [last(200, BALANCE), say(202, CERTIFICATION)]
-    scripted.balance()
-    assert not scripted.certify(seq_from=1, seq_to=1).replayed
-    assert naps == [] and len(script.seen) == 2
 
 
 # ---- the package ----

@@ -1,4 +1,4 @@
-"""Requests over kept connections, repeated where that is safe."""
+"""Requests over kept connections. Each may be repeated: it has the effect of once."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from .errors import ApiError, ConnectionFailed, UnexpectedAnswer, class_of
 
 T = TypeVar("T")
 ERROR_BODY_MAX = 65536
-LOST = {408, 502, 504}  # the request did not come through whole, or its answer did not come back
+# The service is busy; or the request did not come through whole, or its answer did not come back.
+AGAIN = {429, 503, 408, 502, 504}
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,6 @@ class Request:
     url: str = field(repr=False)  # that of a download opens the file
     headers: Mapping[str, str] = field(repr=False)
     body: Optional[Body] = None
-    repeatable: bool = True  # done twice it has the effect of once
 
     @property
     def name(self) -> str:
@@ -126,10 +126,9 @@ class Transport:
             except ApiError as error:
                 failure: Exception = error
                 retry_after = error.retry_after
-                again = error.status in (429, 503) or error.status in LOST and request.repeatable
+                again = error.status in AGAIN
             except ConnectionFailed as error:
-                failure = error
-                again = request.repeatable or not error.sent
+                failure, again = error, True
                 self.close()  # the others that are kept will hardly have lived longer
             pause = self.retry.delay(attempt, retry_after, waited) if again else None
             if pause is None:
@@ -155,14 +154,10 @@ class Transport:
                 connection.close()
 
     def _connect(self, origin: str, request: Request) -> http.client.HTTPConnection:
-        """A kept connection may have ended meanwhile, which shows only after sending: it is not
-        for what must not be done twice."""
         idle = self._idle.get(origin)
-        while request.repeatable and idle:
-            try:
+        with contextlib.suppress(IndexError):  # another thread was faster
+            if idle:
                 return idle.pop()
-            except IndexError:  # another thread was faster
-                break
         scheme, _, host = origin.partition("://")
         try:
             if scheme == "https":

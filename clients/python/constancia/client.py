@@ -111,8 +111,8 @@ class Client:
                seq_from: Optional[int] = None, seq_to: Optional[int] = None,
                status: Optional[str] = None, client_ref: Optional[str] = None,
                order: Optional[str] = None, page_size: int = 500) -> Iterator[Event]:
-        """All that the filters let through, fetched page by page while they are used.
-        client_ref and order are for services that know them."""
+        """All that the filters let through, fetched page by page while they are used. order: "asc",
+        as it is without, or "desc"."""
         return self._all(self.events_page, from_=from_, to=to, seq_from=seq_from, seq_to=seq_to,
                          status=status, client_ref=client_ref, order=order, limit=page_size)
 
@@ -158,15 +158,17 @@ class Client:
                 idempotency_key: Optional[str] = None) -> Certification:
         """Asks for a range by time or by sequence. It is issued behind the answer: see `wait`.
 
-        A key is made for each call unless one is given, and goes with each attempt. After a lost
-        connection the call fails all the same, since not every service knows such keys: look at
-        `certifications()`, or call again with the key that you gave."""
+        A key is made for each call unless one is given, and goes with each attempt, so that one
+        certification comes of them and one fee. To be as safe beyond the call, give your own: for
+        24 hours it answers with the certification that it stands for."""
         body = {name: value if isinstance(value, int) else rfc3339(value) for name, value in
                 (("from", from_), ("to", to), ("seq_from", seq_from), ("seq_to", seq_to))
                 if value is not None}
-        key = idempotency_key or secrets.token_urlsafe(24)
+        key = secrets.token_urlsafe(24) if idempotency_key is None else idempotency_key
+        if not re.fullmatch("[!-~]{1,255}", key):
+            raise ValueError("an idempotency key is 1 to 255 visible ASCII characters")
         return self._ask(Certification, "POST", "/certifications", encoded(body),
-                         headers={"Idempotency-Key": key}, repeatable=False)
+                         headers={"Idempotency-Key": key})
 
     def certification(self, certification_id: str) -> Certification:
         """With fresh links."""
@@ -174,7 +176,8 @@ class Client:
 
     def certifications(self, *, status: Optional[str] = None, order: Optional[str] = None,
                        page_size: int = 500) -> Iterator[Certification]:
-        """All that the filter lets through, newest first, fetched page by page."""
+        """All that the filter lets through, fetched page by page: newest first, unless order is
+        "asc"."""
         return self._all(self.certifications_page, status=status, order=order, limit=page_size)
 
     def certifications_page(self, *, status: Optional[str] = None, order: Optional[str] = None,
@@ -269,25 +272,23 @@ class Client:
     # ---- behind them ----
 
     def _perform(self, method: str, target: str, consume: Callable[[Answer], T],
-                 body: Optional[Body] = None, headers: Optional[Mapping[str, str]] = None,
-                 repeatable: bool = True) -> T:
+                 body: Optional[Body] = None, headers: Optional[Mapping[str, str]] = None) -> T:
         """target: a path of the interface, with the key; or a public page, without."""
         keyed = target.startswith("/")
         request = Request(method, self._base + target if keyed else target,
-                          {**(self._keyed if keyed else self._open), **(headers or {})}, body,
-                          repeatable)
+                          {**(self._keyed if keyed else self._open), **(headers or {})}, body)
         return self._transport.perform(lambda: request, consume)
 
     def _ask(self, kind: Type[T], method: str, target: str, body: Optional[Body] = None,
-             content_type: str = "application/json", headers: Optional[Mapping[str, str]] = None,
-             repeatable: bool = True) -> T:
+             content_type: str = "application/json",
+             headers: Optional[Mapping[str, str]] = None) -> T:
         def consume(answer: Answer) -> T:
             result: Any = decode(kind, answer.json())
             if answer.headers.get("Idempotent-Replayed", "").lower() == "true":
                 result = replace(result, replayed=True)
             return result  # type: ignore[no-any-return]
         sent = {**({"Content-Type": content_type} if body else {}), **(headers or {})}
-        return self._perform(method, target, consume, body, sent, repeatable)
+        return self._perform(method, target, consume, body, sent)
 
     def _register(self, client_ref: str, declared: Dict[str, Any],
                   occurred_at: Optional[Time]) -> Event:

@@ -193,14 +193,17 @@ export class Client {
 
   /** Asks for a range by time or by sequence. It is issued behind the answer: see `wait`.
    *
-   * A key is made for each call unless one is given, and goes with each attempt. After a lost
-   * connection the call fails all the same, since not every service knows such keys: look at
-   * `certifications()`, or call again with the key that you gave. */
+   * A key is made for each call unless one is given, and goes with each attempt, so that one
+   * certification comes of them and one fee. To be as safe beyond the call, give your own: for 24
+   * hours it answers with the certification that it stands for. */
   async certify(range: Range, options: { idempotencyKey?: string } = {}):
           Promise<Replayable<Certification>> {
-    return this.#ask("POST", "/certifications", JSON.stringify(range), "application/json", {
-      headers: { "Idempotency-Key": options.idempotencyKey ?? randomUUID() }, repeatable: false,
-    });
+    const key = options.idempotencyKey ?? randomUUID();
+    if (!/^[!-~]{1,255}$/.test(key)) {
+      throw new TypeError("an idempotency key is 1 to 255 visible ASCII characters");
+    }
+    return this.#ask("POST", "/certifications", JSON.stringify(range), "application/json",
+                     { "Idempotency-Key": key });
   }
 
   /** With fresh links. */
@@ -310,7 +313,7 @@ export class Client {
 
   /** target: a path of the interface, with the key; or a public page, without. */
   #perform<T>(method: string, target: string, consume: (answer: Answer) => Promise<T>,
-              more: Partial<Request> = {}): Promise<T> {
+              more: Pick<Partial<Request>, "headers" | "body"> = {}): Promise<T> {
     const keyed = target.startsWith("/");
     const request = {
       ...more, method, url: keyed ? this.#base + target : target,
@@ -320,8 +323,8 @@ export class Client {
   }
 
   #ask<T>(method: string, target: string, body?: Body | string, contentType = "application/json",
-          more: Partial<Request> = {}): Promise<T> {
-    const headers = { ...(body !== undefined && { "Content-Type": contentType }), ...more.headers };
+          more: Record<string, string> = {}): Promise<T> {
+    const headers = { ...(body !== undefined && { "Content-Type": contentType }), ...more };
     return this.#perform(method, target, async (answer) => {
       const result = await answer.json();
       if (typeof result !== "object" || result === null) {
@@ -329,7 +332,7 @@ export class Client {
       }
       if (method !== "POST") return result as T;
       return { ...result, replayed: answer.headers.get("Idempotent-Replayed") === "true" } as T;
-    }, { ...more, body, headers });
+    }, { body, headers });
   }
 
   #register(declared: Record<string, unknown>, occurredAt?: Time): Promise<Replayable<Event>> {

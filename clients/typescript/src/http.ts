@@ -1,4 +1,4 @@
-// Requests by fetch, repeated where that is safe.
+// Requests by fetch. Each may be repeated: it has the effect of once.
 
 import { setTimeout as pause } from "node:timers/promises";
 
@@ -24,12 +24,10 @@ export interface Request {
   url: string;
   headers: Record<string, string>;
   body?: Body | string;
-  /** Done twice it has the effect of once. True by default. */
-  repeatable?: boolean;
 }
 
-/** The request did not come through whole, or its answer did not come back. */
-const LOST = [408, 502, 504];
+/** The service is busy; or the request did not come through whole, or its answer did not come back. */
+const AGAIN = [429, 503, 408, 502, 504];
 /** What went wrong before a byte was sent. */
 const UNSENT = ["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "EHOSTUNREACH", "ENETUNREACH",
   "UND_ERR_CONNECT_TIMEOUT"];
@@ -115,7 +113,7 @@ export class Transport {
         return await this.#exchange(request, consume);
       } catch (error) {
         const milliseconds = this.#delay(attempt, error, waited);
-        if (milliseconds === undefined || !again(error, request)) throw error;
+        if (milliseconds === undefined || !again(error)) throw error;
         await pause(milliseconds);
         waited += milliseconds;
       }
@@ -188,11 +186,9 @@ class Outgoing {
   }
 }
 
-function again(error: unknown, request: Request): boolean {
-  const repeatable = request.repeatable ?? true;
-  if (error instanceof ConnectionFailed) return repeatable || !error.sent;
-  if (!(error instanceof ApiError)) return false;
-  return [429, 503].includes(error.status) || (repeatable && LOST.includes(error.status));
+function again(error: unknown): boolean {
+  if (error instanceof ApiError) return AGAIN.includes(error.status);
+  return error instanceof ConnectionFailed;
 }
 
 function lost(name: string, error: unknown): ConnectionFailed {

@@ -79,14 +79,27 @@ say(302, "", { Location: "http://127.0.0.1:1/" }), say(200, "<html>")));
 
 test("a lost connection repeats what may be repeated", () => script(async ({ client, seen }) => {
   assert.ok((await client.balance()).operational);
-  await assert.rejects(client.certify({ seq_from: 1, seq_to: 1 }),
-                       (error) => error instanceof constancia.ConnectionFailed && error.sent);
-  assert.ok((await client.certify({ seq_from: 1, seq_to: 1 })).replayed);
-  const keys = seen.slice(-3).map((one) => one["idempotency-key"]);
-  assert.ok(keys[0] !== keys[1] && keys[1] === keys[2] && keys[1].length >= 22);
-}, hangUp, cut(BALANCE.slice(0, 9), BALANCE.length), say(200, BALANCE), hangUp,
-say(503, "", { "Retry-After": 1 }),
-say(202, '{"certification_id":"CERT-1"}', { "Idempotent-Replayed": "true" })));
+  assert.equal(seen.length, 3);
+}, hangUp, cut(BALANCE.slice(0, 9), BALANCE.length), say(200, BALANCE)));
+
+const ACCEPTED = '{"certification_id":"CERT-1"}';
+
+test("a certification is asked for under one key in all attempts", () =>
+  script(async ({ client, seen }) => {
+    const range = { seq_from: 1, seq_to: 1 };
+    assert.equal((await client.certify(range)).replayed, false);
+    const [first, ...others] = seen.map((one) => one["idempotency-key"]);
+    assert.deepEqual(others, [first, first, first]);
+    assert.ok(first.length >= 22);
+    assert.ok((await client.certify(range)).replayed);
+    assert.notEqual(seen.at(-1)["idempotency-key"], first);
+    await client.certify(range, { idempotencyKey: "own" });
+    assert.equal(seen.at(-1)["idempotency-key"], "own");
+    for (const idempotencyKey of ["", "a b", "a\n", "ñ", "k".repeat(256)]) {
+      await assert.rejects(client.certify(range, { idempotencyKey }), TypeError);
+    }
+  }, hangUp, say(503, "", { "Retry-After": 1 }), say(502), say(202, ACCEPTED),
+  say(202, ACCEPTED, { "Idempotent-Replayed": "true" }), say(202, ACCEPTED)));
 
 const UNHEARD = '{"code":"unheard_of","message":"m","event_id":"evt_1","new":{"a":[]}}';
 

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { createHash, randomBytes, randomUUID } from "node:crypto";
 import { mkdtemp, readdir, readFile, writeFile } from "node:fs/promises";
+import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
@@ -139,6 +140,36 @@ test("a forced refusal is told after the retries", async () => {
                             retry: { attempts: 2 } });
   await assert.rejects(limited.balance(), (error) =>
     error instanceof constancia.TooManyRequests && error.retryAfter >= 1);
+});
+
+test("what the service did is not done again when its answer is lost", async () => {
+  const statuses = [];
+  const server = createServer(async (request, response) => {
+    const pieces = [];
+    for await (const piece of request) pieces.push(piece);
+    const { host, connection, "content-length": length, ...headers } = request.headers;
+    const came = await fetch(new URL(request.url, baseUrl),
+                             { method: request.method, headers, body: Buffer.concat(pieces) });
+    statuses.push(came.status);
+    if (statuses.length % 2) return response.socket.destroy();
+    const replayed = came.headers.get("Idempotent-Replayed");
+    response.writeHead(came.status, replayed ? { "Idempotent-Replayed": replayed } : {});
+    response.end(Buffer.from(await came.arrayBuffer()));
+  });
+  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+  try {
+    const far = new constancia.Client({ baseUrl: `http://127.0.0.1:${server.address().port}`, key });
+    const before = (await gather(client.certifications())).map((one) => one.certification_id);
+    const event = await far.register(randomUUID(), { lost: true });
+    const asked = await far.certify({ seq_from: event.sequence, seq_to: event.sequence });
+    assert.ok(event.replayed && asked.replayed);
+    assert.deepEqual(statuses, [201, 200, 202, 202]);
+    const now = (await gather(client.certifications())).map((one) => one.certification_id);
+    assert.deepEqual(now, [asked.certification_id, ...before]);
+  } finally {
+    server.closeAllConnections();
+    server.close();
+  }
 });
 
 test("a certification from the request to its files", async () => {
