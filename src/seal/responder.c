@@ -6,6 +6,7 @@
 #include <openssl/pem.h>
 #include <stdio.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "seal/certificate.h"
 #include "seal/revocation_data.h"
@@ -127,8 +128,9 @@ static bool is_of_subject(const struct responder_pair *pair, OCSP_CERTID *asked)
 static bool fill(OCSP_BASICRESP *basic, const struct responder_pair *pair, OCSP_REQUEST *request,
                  OCSP_CERTID *asked)
 {
-	ASN1_TIME *now = X509_gmtime_adj(NULL, 0);
-	ASN1_TIME *next = X509_gmtime_adj(NULL, RESPONDER_CURRENT_S);
+	time_t now_s = (time_t)(clock_now_us() / US_PER_SECOND);
+	ASN1_TIME *now = ASN1_TIME_set(NULL, now_s);
+	ASN1_TIME *next = ASN1_TIME_set(NULL, now_s + RESPONDER_CURRENT_S);
 	int status = is_of_subject(pair, asked) ? V_OCSP_CERTSTATUS_GOOD : V_OCSP_CERTSTATUS_UNKNOWN;
 	bool filled = now && next && OCSP_basic_add1_status(basic, asked, status, 0, NULL, now, next) &&
 	              OCSP_copy_nonce(basic, request) > 0 &&
