@@ -122,7 +122,7 @@ static int parse_status(const struct query *query, const char **ret_status, stru
 			*ret_status = states[i];
 	}
 	return *ret_status ? 0
-	                   : error_set(error, ERR_VALIDATION, MSG_HTTP_QUERY_STATUS,
+	                   : error_set(error, ERR_VALIDATION, MSG_HTTP_QUERY_CHOICE, "status",
 	                               "processing, completed, failed", NULL);
 }
 
@@ -130,10 +130,12 @@ static int list_certifications(struct exchange *exchange, struct error *error)
 {
 	const struct key_identity *key = &exchange->key;
 	const char *status;
-	struct page page;
+	struct page page = {.usual = ORDER_DESCENDING};
 	int64_t last = 0;
 	bool more = false;
-	int result = parse_status(&exchange->parameters, &status, error);
+	int result = query_require_values(&exchange->parameters, error);
+	if (!result)
+		result = parse_status(&exchange->parameters, &status, error);
 	if (result)
 		return result;
 	snprintf(page.binding, sizeof page.binding, "certifications\n%lld\n%lld\n%s",
@@ -144,8 +146,8 @@ static int list_certifications(struct exchange *exchange, struct error *error)
 	if (result)
 		return result;
 	page_begin(&page, exchange);
-	result = certification_list(exchange->service, key, status, page.limit, page.position,
-	                            exchange->language, &exchange->out, &more, &last, error);
+	result = certification_list(exchange->service, key, status, &page.asked, exchange->language,
+	                            &exchange->out, &more, &last, error);
 	if (!result)
 		page_end(&page, exchange, more, last);
 	return result;
@@ -176,7 +178,7 @@ const struct operation operation_certify = {
 	.work = certify,
 };
 const struct operation operation_list_certifications = {
-	.parameters = (const char *const[]){"status", "limit", "cursor", NULL},
+	.parameters = (const char *const[]){"status", "order", "limit", "cursor", NULL},
 	.validates = true,
 	.work = list_certifications,
 };

@@ -1,6 +1,8 @@
 /* GET /v1/events, /v1/events/{event_id}, its content and its evidence record. */
+#include <assert.h>
 #include <stdio.h>
 
+#include "http/event_body.h"
 #include "http/internal.h"
 #include "http/page.h"
 #include "http/representation.h"
@@ -41,14 +43,16 @@ static int parse_status(const struct query *query, int *ret_status, struct error
 			return 0;
 		}
 	}
-	return error_set(error, ERR_VALIDATION, MSG_HTTP_QUERY_STATUS, "registered, unpaid, test",
-	                 NULL);
+	return error_set(error, ERR_VALIDATION, MSG_HTTP_QUERY_CHOICE, "status",
+	                 "registered, unpaid, test", NULL);
 }
 
 static int parse_filter(const struct query *query, struct event_filter *filter, struct error *error)
 {
 	*filter = (struct event_filter){.from_us = TIME_NONE, .to_us = TIME_NONE};
-	int result = query_time(query, "from", &filter->from_us, error);
+	int result = query_require_values(query, error);
+	if (!result)
+		result = query_time(query, "from", &filter->from_us, error);
 	if (!result)
 		result = query_time(query, "to", &filter->to_us, error);
 	if (!result)
@@ -57,31 +61,59 @@ static int parse_filter(const struct query *query, struct event_filter *filter, 
 	if (!result)
 		result =
 			query_integer(query, "seq_to", 1, INT64_C(999999999999999), &filter->seq_to, error);
+	struct certification_range range = {filter->from_us, filter->to_us, filter->seq_from,
+	                                    filter->seq_to};
+	if (!result)
+		result = range_order_check(&range, error);
 	return result ? result : parse_status(query, &filter->status, error);
+}
+
+static int parse_client_ref(struct exchange *exchange, struct slice *ret, struct error *error)
+{
+	int given = query_text(&exchange->parameters, "client_ref", &exchange->arena, ret, error);
+	return given == 1 ? client_ref_check(*ret, error) : given;
+}
+
+/* What a cursor of the list is good for. A client_ref, which may be longer, stands in it by its
+ * digest. */
+static void bind_filter(const struct key_identity *key, const struct event_filter *filter,
+                        struct page *page)
+{
+	char digest[2 * SHA256_SIZE + 1] = "";
+	if (filter->client_ref.data) {
+		struct sha256 sum = sha256_of(filter->client_ref.data, filter->client_ref.size);
+		hex_encode(sum.bytes, SHA256_SIZE, digest);
+	}
+	int size = snprintf(page->binding, sizeof page->binding,
+	                    "events\n%lld\n%lld\n%lld\n%lld\n%lld\n%lld\n%d%s%s",
+	                    (long long)key->account, (long long)key->chain, (long long)filter->from_us,
+	                    (long long)filter->to_us, (long long)filter->seq_from,
+	                    (long long)filter->seq_to, filter->status, *digest ? "\n" : "", digest);
+	assert(size > 0 && (size_t)size < sizeof page->binding);
 }
 
 static int list_events(struct exchange *exchange, struct error *error)
 {
 	const struct key_identity *key = &exchange->key;
 	struct event_filter filter;
-	struct page page;
+	struct page page = {.usual = ORDER_ASCENDING};
 	int result = parse_filter(&exchange->parameters, &filter, error);
+	if (!result)
+		result = parse_client_ref(exchange, &filter.client_ref, error);
 	if (result)
 		return result;
-	snprintf(page.binding, sizeof page.binding, "events\n%lld\n%lld\n%lld\n%lld\n%lld\n%lld\n%d",
-	         (long long)key->account, (long long)key->chain, (long long)filter.from_us,
-	         (long long)filter.to_us, (long long)filter.seq_from, (long long)filter.seq_to,
-	         filter.status);
+	bind_filter(key, &filter, &page);
 	result = page_read(&page, exchange, error);
 	if (!result)
 		result = guard_forced(exchange, error);
 	if (result)
 		return result;
-	filter.after_sequence = page.position;
-	struct listing listing = {.out = &exchange->out, .left = page.limit};
+	filter.past = page.asked.past;
+	filter.order = page.asked.order;
+	struct listing listing = {.out = &exchange->out, .left = page.asked.limit};
 	page_begin(&page, exchange);
 	result = store_list_events(exchange->service->store, key->account, key->chain, &filter,
-	                           page.limit + 1, false, list_one, &listing, error);
+	                           page.asked.limit + 1, false, list_one, &listing, error);
 	if (!result)
 		page_end(&page, exchange, listing.more, listing.last_sequence);
 	return result;
@@ -201,8 +233,8 @@ static int get_content(struct exchange *exchange, struct error *error)
 }
 
 const struct operation operation_list_events = {
-	.parameters = (const char *const[]){"from", "to", "seq_from", "seq_to", "status", "limit",
-                                        "cursor", NULL},
+	.parameters = (const char *const[]){"from", "to", "seq_from", "seq_to", "status", "client_ref",
+                                        "order", "limit", "cursor", NULL},
 	.validates = true,
 	.work = list_events,
 };

@@ -6,14 +6,14 @@
 
 struct page {
 	/* Operation, chain and filters: a cursor is good for the same again. Given, 0 closed. */
-	char binding[200];
-	/* Of the request. */
-	int64_t limit;
-	int64_t position;          /* of the cursor; 0: the first page */
+	char binding[300];
+	enum list_order usual; /* when no order is asked for; given */
+	struct list_page asked;
 	struct json_writer writer; /* of the answer's body */
 };
 
-/* Reads the parameters "limit" and "cursor". ERR_VALIDATION. */
+/* Reads the parameters "order", "limit" and "cursor"; without an order a cursor's own. Cursors of
+ * the usual order are bound as they were before there was another. ERR_VALIDATION. */
 int page_read(struct page *page, const struct exchange *exchange, struct error *error) MUST_CHECK;
 /* Begins the answer; what comes between are the items. */
 void page_begin(struct page *page, struct exchange *exchange);

@@ -26,6 +26,7 @@ static int parameter(struct slice name, struct slice value, struct arena *arena,
 			return error_set(error, ERR_VALIDATION, MSG_HTTP_QUERY_REPEATED, query->names[i], NULL);
 		query->given[i] = true;
 		query->values[i] = decoded_value;
+		query->sent[i] = value;
 		return 0;
 	}
 	char shown[64];
@@ -58,6 +59,14 @@ int query_parse(struct slice text, const char *const *names, struct arena *arena
 	return 0;
 }
 
+int query_require_values(const struct query *query, struct error *error)
+{
+	for (size_t i = 0; query->names[i]; i++)
+		if (query->given[i] && !query->values[i].size)
+			return error_set(error, ERR_VALIDATION, MSG_HTTP_QUERY_EMPTY, query->names[i], NULL);
+	return 0;
+}
+
 bool query_get(const struct query *query, const char *name, struct slice *ret_value)
 {
 	for (size_t i = 0; query->names[i]; i++) {
@@ -67,6 +76,25 @@ bool query_get(const struct query *query, const char *name, struct slice *ret_va
 		}
 	}
 	return false;
+}
+
+int query_text(const struct query *query, const char *name, struct arena *arena,
+               struct slice *ret_value, struct error *error)
+{
+	size_t i = 0;
+	while (query->names[i] && (!query->given[i] || strcmp(query->names[i], name) != 0))
+		i++;
+	if (!query->names[i])
+		return 0;
+	struct slice sent = query->sent[i];
+	char *text = arena_copy(arena, sent.data, sent.size);
+	for (size_t at = 0; text && at < sent.size; at++)
+		if (text[at] == '+')
+			text[at] = ' ';
+	/* Its escapes were good before. */
+	if (!text || header_unescape(slice_make(text, sent.size), arena, ret_value))
+		return error_set(error, ERR_NO_MEMORY, MSG_NONE, NULL);
+	return 1;
 }
 
 int query_integer(const struct query *query, const char *name, int64_t lowest, int64_t highest,

@@ -6,11 +6,12 @@
 #include "base/digest.h"
 #include "base/error.h"
 
-#define QUERY_PARAMETERS_MAX 8
+#define QUERY_PARAMETERS_MAX 10
 
 struct query {
 	const char *const *names; /* of the operation, closed by NULL; at most QUERY_PARAMETERS_MAX */
 	struct slice values[QUERY_PARAMETERS_MAX];
+	struct slice sent[QUERY_PARAMETERS_MAX]; /* the same with its escapes */
 	bool given[QUERY_PARAMETERS_MAX];
 };
 
@@ -18,8 +19,16 @@ struct query {
  * arena or in `text`. */
 int query_parse(struct slice text, const char *const *names, struct arena *arena,
                 struct query *ret_query, struct error *error) MUST_CHECK;
+/* ERR_VALIDATION when one was given without a value, which none of those that stand for a filter or
+ * a place has. */
+int query_require_values(const struct query *query, struct error *error) MUST_CHECK;
 /* False when it was not given. */
 bool query_get(const struct query *query, const char *name, struct slice *ret_value) MUST_CHECK;
+/* The same of any text: a '+' is a space, as forms and most clients encode it. Elsewhere it is
+ * itself, so that a time's offset may stand in an address as it is. 1: given, 0: not,
+ * ERR_NO_MEMORY. */
+int query_text(const struct query *query, const char *name, struct arena *arena,
+               struct slice *ret_value, struct error *error) MUST_CHECK;
 /* The value, or what *ret_value holds already when it was not given. ERR_VALIDATION outside the
  * bounds or when it is no integer. */
 int query_integer(const struct query *query, const char *name, int64_t lowest, int64_t highest,

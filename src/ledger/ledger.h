@@ -206,6 +206,8 @@ struct certification_range {
 	int64_t seq_from; /* 0: not given */
 	int64_t seq_to;
 };
+/* 0 or ERR_VALIDATION: an end that lies before its beginning, where both are given. */
+int range_order_check(const struct certification_range *range, struct error *error) MUST_CHECK;
 /* 0 or ERR_VALIDATION: exactly one whole pair, not inverted, sequences from 1 and not beyond the
  * chain's last. */
 int certification_range_check(const struct certification_range *range, int64_t last_sequence,

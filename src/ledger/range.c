@@ -3,6 +3,20 @@
 #include "base/clock.h"
 #include "ledger/ledger.h"
 
+static int inverted(const char *first, const char *last, struct error *error)
+{
+	return error_set(error, ERR_VALIDATION, MSG_RANGE_INVERTED, first, last, NULL);
+}
+
+int range_order_check(const struct certification_range *range, struct error *error)
+{
+	if (range->from_us != TIME_NONE && range->to_us != TIME_NONE && range->from_us > range->to_us)
+		return inverted("from", "to", error);
+	if (range->seq_from && range->seq_to && range->seq_from > range->seq_to)
+		return inverted("seq_from", "seq_to", error);
+	return OK;
+}
+
 int certification_range_check(const struct certification_range *range, int64_t last_sequence,
                               struct error *error)
 {
@@ -12,15 +26,13 @@ int certification_range_check(const struct certification_range *range, int64_t l
 	bool whole_sequences = range->seq_from != 0 && range->seq_to != 0;
 	if (times == sequences || (times && !whole_times) || (sequences && !whole_sequences))
 		return error_set(error, ERR_VALIDATION, MSG_RANGE_PAIR, NULL);
-	if (times) {
-		if (range->from_us >= range->to_us)
-			return error_set(error, ERR_VALIDATION, MSG_RANGE_INVERTED, "from", "to", NULL);
-		return OK;
-	}
-	if (range->seq_from < 1)
+	if (times && range->from_us == range->to_us)
+		return inverted("from", "to", error);
+	if (sequences && range->seq_from < 1)
 		return error_set(error, ERR_VALIDATION, MSG_RANGE_SEQUENCE_MINIMUM, "seq_from", NULL);
-	if (range->seq_from > range->seq_to)
-		return error_set(error, ERR_VALIDATION, MSG_RANGE_INVERTED, "seq_from", "seq_to", NULL);
+	int result = range_order_check(range, error);
+	if (result || times)
+		return result;
 	if (range->seq_to > last_sequence) {
 		char last[24];
 		snprintf(last, sizeof last, "%lld", (long long)last_sequence);

@@ -85,11 +85,11 @@ static int run_list(const struct admin_call *call, struct json_writer *out, stru
 	struct certification *items;
 	size_t count;
 	bool more;
-	result =
-		store_list_certifications(call->admin->store, channel.account, channel.channel * 2 + test,
-	                              filtered ? (int)status : -1, admin_integer(call, "before", 0),
-	                              admin_integer(call, "limit", ADMIN_LIST_DEFAULT), call->arena,
-	                              &items, &count, &more, error);
+	struct list_page page = {ORDER_DESCENDING, admin_integer(call, "before", 0),
+	                         admin_integer(call, "limit", ADMIN_LIST_DEFAULT)};
+	result = store_list_certifications(call->admin->store, channel.account,
+	                                   channel.channel * 2 + test, filtered ? (int)status : -1,
+	                                   &page, call->arena, &items, &count, &more, error);
 	if (result)
 		return result;
 	list_begin(out);

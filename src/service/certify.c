@@ -1,6 +1,7 @@
 #include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/json.h"
 #include "base/log.h"
@@ -367,17 +368,17 @@ int certification_request(struct service *service, const struct key_identity *ke
 	return result ? result : write_as_it_stands(service, &before, language, &arena, out, error);
 }
 
-/* Of a page, newest first. */
+/* Of a page, whichever way it goes. */
 static int list_offers(struct service *service, const struct key_identity *key,
                        const struct certification *items, size_t count, struct arena *arena,
                        struct evidence_offers *offers, struct error *error)
 {
-	int64_t first = 0, last = 0;
+	int64_t first = INT64_MAX, last = 0;
 	*offers = (struct evidence_offers){.room = count};
 	for (size_t i = 0; i < count; i++)
 		if (items[i].status == CERTIFICATION_COMPLETED) {
-			first = items[i].certification;
-			last = last ? last : first;
+			first = items[i].certification < first ? items[i].certification : first;
+			last = items[i].certification > last ? items[i].certification : last;
 		}
 	if (last == 0)
 		return OK;
@@ -387,23 +388,24 @@ static int list_offers(struct service *service, const struct key_identity *key,
 	                     : ERR_NO_MEMORY;
 }
 
-/* The page's next one, if it is that of this certification. */
-static const struct evidence_offer *take_offer(struct evidence_offers *offers,
-                                               const struct certification *certification)
+static int compare_offer(const void *certification, const void *offer)
 {
-	while (offers->count > 0) {
-		const struct evidence_offer *offer = &offers->items[offers->count - 1];
-		if (offer->certification < certification->certification)
-			break;
-		offers->count--;
-		if (offer->certification == certification->certification)
-			return certification->status == CERTIFICATION_COMPLETED ? offer : NULL;
-	}
-	return NULL;
+	int64_t wanted = ((const struct certification *)certification)->certification;
+	int64_t found = ((const struct evidence_offer *)offer)->certification;
+	return (wanted > found) - (wanted < found);
+}
+
+static const struct evidence_offer *find_page_offer(const struct evidence_offers *offers,
+                                                    const struct certification *certification)
+{
+	if (offers->count == 0 || certification->status != CERTIFICATION_COMPLETED)
+		return NULL;
+	return bsearch(certification, offers->items, offers->count, sizeof *offers->items,
+	               compare_offer);
 }
 
 int certification_list(struct service *service, const struct key_identity *key, const char *status,
-                       int64_t limit, int64_t before, enum language language, struct buf *out,
+                       const struct list_page *page, enum language language, struct buf *out,
                        bool *ret_more, int64_t *ret_last, struct error *error)
 {
 	enum certification_status wanted = CERTIFICATION_PROCESSING;
@@ -415,8 +417,8 @@ int certification_list(struct service *service, const struct key_identity *key, 
 	size_t count;
 	bool more;
 	int result = store_list_certifications(service->store, key->account, key->chain,
-	                                       status ? (int)wanted : -1, before, limit, &arena, &items,
-	                                       &count, &more, error);
+	                                       status ? (int)wanted : -1, page, &arena, &items, &count,
+	                                       &more, error);
 	struct evidence_offers offers;
 	if (!result)
 		result = list_offers(service, key, items, count, &arena, &offers, error);
@@ -425,13 +427,13 @@ int certification_list(struct service *service, const struct key_identity *key, 
 	struct json_writer writer = {.out = out};
 	for (size_t i = 0; i < count && !result; i++) {
 		arena_reset(&documents);
-		result = add_record(service, &items[i], take_offer(&offers, &items[i]), language,
+		result = add_record(service, &items[i], find_page_offer(&offers, &items[i]), language,
 		                    &documents, &writer, error);
 	}
 	if (result)
 		return result;
 	*ret_more = more;
-	*ret_last = count ? items[count - 1].certification : before;
+	*ret_last = count ? items[count - 1].certification : page->past;
 	return OK;
 }
 

@@ -150,10 +150,9 @@ int certification_get(struct service *service, const struct key_identity *key, s
 int certification_get_evidence_record(struct service *service, const struct key_identity *key,
                                       struct slice id, struct buf *out, struct error *error)
 	MUST_CHECK;
-/* `before`: certification number of the cursor, 0 for the first page; status NULL: any. Appends
- * the records separated by commas. */
+/* status NULL: any. Appends the records separated by commas; *ret_last: where the page ends. */
 int certification_list(struct service *service, const struct key_identity *key, const char *status,
-                       int64_t limit, int64_t before, enum language language, struct buf *out,
+                       const struct list_page *page, enum language language, struct buf *out,
                        bool *ret_more, int64_t *ret_last, struct error *error) MUST_CHECK;
 
 /* ---- download links ---- */

@@ -147,15 +147,26 @@ struct event {
 struct event_facts event_facts_of(const struct event *event, const struct sha256 *config_hash,
                                   const struct sha256 *previous_chain_hash);
 
+enum list_order { ORDER_ASCENDING, ORDER_DESCENDING };
+
+/* A page of a list. */
+struct list_page {
+	enum list_order order;
+	int64_t past; /* only what is behind this number, in the order; 0: the first page */
+	int64_t limit;
+};
+
 struct event_filter {
 	int64_t from_us;  /* TIME_NONE: none; inclusive */
 	int64_t to_us;    /* exclusive */
 	int64_t seq_from; /* 0: none */
 	int64_t seq_to;
-	int status;             /* -1: any, else enum event_status */
-	int64_t after_sequence; /* the cursor: only later ones */
+	int status;              /* -1: any, else enum event_status */
+	int64_t past;            /* the cursor: only those behind this sequence, in the order; 0: all */
+	enum list_order order;   /* of sequences */
+	struct slice client_ref; /* NULL: any; the one event that holds it, found by an index */
 };
-/* Calls `each` in order of sequence, at most `limit` times (0: no end); memory does not grow. The
+/* Calls `each` in the filter's order, at most `limit` times (0: no end); memory does not grow. The
  * event's slices live until the next call. A non-zero answer of `each` ends it and is given
  * back. */
 int store_list_events(struct store *store, int64_t account, int64_t chain,

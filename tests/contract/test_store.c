@@ -253,6 +253,15 @@ static int collect(void *context, const struct event *event)
 	return collected->count == collected->stop_after ? 77 : 0;
 }
 
+static void list_filtered(struct fixture *fixture, const struct event_filter *filter,
+                          struct collected *collected)
+{
+	assert_int_equal(store_list_events(fixture->sample.store, fixture->channel.account,
+	                                   fixture->channel.channel * 2, filter, 0, false, collect,
+	                                   collected, NULL),
+	                 OK);
+}
+
 static void lists_by_filters(void **state)
 {
 	struct fixture *fixture = *state;
@@ -267,18 +276,18 @@ static void lists_by_filters(void **state)
 		int64_t limit;
 		int64_t first, last;
 	} rows[] = {
-		{{TIME_NONE, TIME_NONE, 0, 0, -1, 0}, 0, 1, 8},
-		{{TIME_NONE, TIME_NONE, 3, 5, -1, 0}, 0, 3, 5},
-		{{TIME_NONE, TIME_NONE, 3, 5, -1, 4}, 0, 5, 5},
-		{{TIME_NONE, TIME_NONE, 0, 0, -1, 2}, 3, 3, 5},
-		{{NOW + 10, NOW + 30, 0, 0, -1, 0}, 0, 3, 6},
-		{{NOW + 10, TIME_NONE, 0, 4, -1, 0}, 0, 3, 4},
-		{{TIME_NONE, NOW, 0, 0, -1, 0}, 0, 1, 0},
-		{{TIME_NONE, TIME_NONE, 0, 0, STATUS_REGISTERED, 0}, 0, 1, 5},
-		{{TIME_NONE, TIME_NONE, 0, 0, STATUS_UNPAID, 0}, 2, 6, 7},
-		{{TIME_NONE, TIME_NONE, 0, 0, STATUS_UNPAID, 6}, 0, 7, 8},
-		{{TIME_NONE, TIME_NONE, 0, 0, STATUS_TEST, 0}, 0, 1, 0},
-		{{TIME_NONE, TIME_NONE, 9, 100, -1, 0}, 0, 1, 0},
+		{{TIME_NONE, TIME_NONE, 0, 0, -1, 0, ORDER_ASCENDING, {NULL, 0}}, 0, 1, 8},
+		{{TIME_NONE, TIME_NONE, 3, 5, -1, 0, ORDER_ASCENDING, {NULL, 0}}, 0, 3, 5},
+		{{TIME_NONE, TIME_NONE, 3, 5, -1, 4, ORDER_ASCENDING, {NULL, 0}}, 0, 5, 5},
+		{{TIME_NONE, TIME_NONE, 0, 0, -1, 2, ORDER_ASCENDING, {NULL, 0}}, 3, 3, 5},
+		{{NOW + 10, NOW + 30, 0, 0, -1, 0, ORDER_ASCENDING, {NULL, 0}}, 0, 3, 6},
+		{{NOW + 10, TIME_NONE, 0, 4, -1, 0, ORDER_ASCENDING, {NULL, 0}}, 0, 3, 4},
+		{{TIME_NONE, NOW, 0, 0, -1, 0, ORDER_ASCENDING, {NULL, 0}}, 0, 1, 0},
+		{{TIME_NONE, TIME_NONE, 0, 0, STATUS_REGISTERED, 0, ORDER_ASCENDING, {NULL, 0}}, 0, 1, 5},
+		{{TIME_NONE, TIME_NONE, 0, 0, STATUS_UNPAID, 0, ORDER_ASCENDING, {NULL, 0}}, 2, 6, 7},
+		{{TIME_NONE, TIME_NONE, 0, 0, STATUS_UNPAID, 6, ORDER_ASCENDING, {NULL, 0}}, 0, 7, 8},
+		{{TIME_NONE, TIME_NONE, 0, 0, STATUS_TEST, 0, ORDER_ASCENDING, {NULL, 0}}, 0, 1, 0},
+		{{TIME_NONE, TIME_NONE, 9, 100, -1, 0, ORDER_ASCENDING, {NULL, 0}}, 0, 1, 0},
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		struct collected collected = {.stop_after = 0};
@@ -289,6 +298,35 @@ static void lists_by_filters(void **state)
 		assert_int_equal(collected.count, rows[i].last - rows[i].first + 1);
 		for (size_t j = 0; j < collected.count; j++)
 			assert_int_equal(collected.sequences[j], rows[i].first + (int64_t)j);
+		struct event_filter filter = rows[i].filter;
+		if (filter.past || rows[i].limit)
+			continue;
+		filter.order = ORDER_DESCENDING;
+		struct collected down = {.stop_after = 0};
+		list_filtered(fixture, &filter, &down);
+		assert_int_equal(down.count, collected.count);
+		for (size_t j = 0; j < down.count; j++)
+			assert_int_equal(down.sequences[j], rows[i].last - (int64_t)j);
+		filter.past = rows[i].last;
+		struct collected rest = {.stop_after = 0};
+		list_filtered(fixture, &filter, &rest);
+		assert_int_equal(rest.count, collected.count ? collected.count - 1 : 0);
+		assert_true(rest.count == 0 || rest.sequences[0] == rows[i].last - 1);
+	}
+	for (int i = 0; i < 8; i++) {
+		struct event_filter filter = rows[0].filter;
+		struct collected found = {.stop_after = 0};
+		filter.client_ref = slice_of(refs[i]);
+		list_filtered(fixture, &filter, &found);
+		assert_int_equal(found.count, 1);
+		assert_int_equal(found.sequences[0], i + 1);
+		filter.seq_from = i + 2;
+		struct collected none = {.stop_after = 0};
+		list_filtered(fixture, &filter, &none);
+		filter.seq_from = 0;
+		filter.client_ref = slice_of("r8");
+		list_filtered(fixture, &filter, &none);
+		assert_int_equal(none.count, 0);
 	}
 	struct collected stopped = {.stop_after = 2};
 	assert_int_equal(store_list_events(fixture->sample.store, fixture->channel.account,

@@ -104,8 +104,12 @@ int store_find_certification(struct store *store, int64_t account, int64_t chain
 	return end_read(connection, read_certification(&row, ret, error));
 }
 
+#define LIST_CERTIFICATIONS(behind, order)                                                         \
+	CERTIFICATIONS " WHERE c.account = $1 AND c.chain = $2 AND c.certification " behind            \
+				   " $3 AND ($4 = '' OR c.status = $4) ORDER BY c.certification" order " LIMIT $5"
+
 int store_list_certifications(struct store *store, int64_t account, int64_t chain, int status,
-                              int64_t before, int64_t limit, struct arena *arena,
+                              const struct list_page *page, struct arena *arena,
                               struct certification **ret_items, size_t *ret_count, bool *ret_more,
                               struct error *error)
 {
@@ -113,22 +117,23 @@ int store_list_certifications(struct store *store, int64_t account, int64_t chai
 	int result = begin_read(store, &connection, error);
 	if (result)
 		return result;
-	struct row row = {.arena = arena,
-	                  .query = db_query(connection, CERTIFICATIONS
-	                                    " WHERE c.account = $1 AND c.chain = $2"
-	                                    " AND c.certification < $3 AND ($4 = '' OR c.status = $4)"
-	                                    " ORDER BY c.certification DESC LIMIT $5")};
+	static const char *const queries[] = {
+		[ORDER_ASCENDING] = LIST_CERTIFICATIONS(">", ""),
+		[ORDER_DESCENDING] = LIST_CERTIFICATIONS("<", " DESC"),
+	};
+	struct row row = {.arena = arena, .query = db_query(connection, queries[page->order])};
+	int64_t before_all = page->order == ORDER_ASCENDING ? 0 : INT64_MAX;
 	db_bind_integer(row.query, account);
 	db_bind_integer(row.query, chain);
-	db_bind_integer(row.query, before ? before : INT64_MAX);
+	db_bind_integer(row.query, page->past ? page->past : before_all);
 	db_bind_string(row.query, status < 0 ? "" : status_texts[status]);
-	db_bind_integer(row.query, limit + 1);
+	db_bind_integer(row.query, page->limit + 1);
 	struct certification *items = NULL;
 	struct certification *item;
 	size_t count = 0;
 	bool more = false;
 	while (!row.failed && db_step(row.query) &&
-	       (item = list_add(&row, &items, &count, &more, limit, sizeof *item)))
+	       (item = list_add(&row, &items, &count, &more, page->limit, sizeof *item)))
 		read_certification_row(&row, item);
 	result = end_read(connection, row_result(&row, true, error));
 	if (result)

@@ -73,10 +73,10 @@ int store_sum_content(struct store *store, int64_t account, int64_t chain, int64
 int store_find_certification(struct store *store, int64_t account, int64_t chain, struct slice id,
                              struct arena *arena, struct certification *ret, struct error *error)
 	MUST_CHECK;
-/* Newest first; `before` is a number, 0 for the first page; status -1: any; at most `limit`
- * (CERTIFICATION_LIST_MAX). */
+/* In order of their numbers, which is that of their requests; status -1: any; the page's limit is
+ * at most CERTIFICATION_LIST_MAX. */
 int store_list_certifications(struct store *store, int64_t account, int64_t chain, int status,
-                              int64_t before, int64_t limit, struct arena *arena,
+                              const struct list_page *page, struct arena *arena,
                               struct certification **ret_items, size_t *ret_count, bool *ret_more,
                               struct error *error) MUST_CHECK;
 

@@ -1,6 +1,7 @@
 #include "store/events/client_refs.h"
 
 #include <assert.h>
+#include <pthread.h>
 #include <stdlib.h>
 
 #include "base/digest.h"
@@ -28,7 +29,10 @@ struct entry_list {
 
 struct client_refs {
 	size_t gathered_max;
-	int table;           /* which of the two takes new entries */
+	int table; /* which of the two takes new entries */
+	/* What is found in memory, slots and `moving`, changes under it; whoever changes it, the
+	 * sequencer alone, reads it without. */
+	pthread_mutex_t lock;
 	struct entry *slots; /* its entries: open addressing, at most three quarters full */
 	size_t slot_count;   /* a power of two */
 	size_t gathered;
@@ -117,11 +121,13 @@ static int slots_reserve(struct client_refs *refs, size_t more)
 	struct entry *slots = calloc(count, sizeof *slots);
 	if (!slots)
 		return ERR_NO_MEMORY;
+	pthread_mutex_lock(&refs->lock);
 	refs->slots = slots;
 	refs->slot_count = count;
 	for (size_t i = 0; i < old_count; i++)
 		if (old[i].event)
 			slot_put(refs, &old[i]);
+	pthread_mutex_unlock(&refs->lock);
 	free(old);
 	return OK;
 }
@@ -185,6 +191,7 @@ int client_refs_open(struct db_connection *connection, size_t gathered_max,
 	struct client_refs *refs = calloc(1, sizeof *refs);
 	if (!refs)
 		return ERR_NO_MEMORY;
+	pthread_mutex_init(&refs->lock, NULL);
 	refs->gathered_max = gathered_max;
 	struct db_query *query =
 		db_query(connection, "SELECT value FROM settings WHERE name = 'fresh_client_refs'");
@@ -210,14 +217,16 @@ void client_refs_close(struct client_refs *refs)
 	free(refs->slots);
 	list_free(&refs->moving);
 	list_free(&refs->added);
+	pthread_mutex_destroy(&refs->lock);
 	free(refs);
 }
 
 /* ---- finding ---- */
 
-static void find_in_memory(const struct client_refs *refs, const struct entry *key,
-                           int64_t *sequences, size_t max, size_t *count)
+static void find_in_memory(struct client_refs *refs, const struct entry *key, int64_t *sequences,
+                           size_t max, size_t *count)
 {
+	pthread_mutex_lock(&refs->lock);
 	if (refs->slot_count) {
 		size_t at = slot_of(refs, chain_of(key), key->ref_hash);
 		for (; refs->slots[at].event; at = (at + 1) & (refs->slot_count - 1))
@@ -231,6 +240,7 @@ static void find_in_memory(const struct client_refs *refs, const struct entry *k
 			break;
 		sequences[(*count)++] = entry->event & EVENT_SEQUENCE_MAX;
 	}
+	pthread_mutex_unlock(&refs->lock);
 }
 
 int client_refs_find(struct client_refs *refs, struct db_connection *connection, int64_t account,
@@ -364,6 +374,7 @@ static void forget_transaction(struct client_refs *refs)
 void client_refs_committed(struct client_refs *refs)
 {
 	assert((refs->gathered + refs->added.count) * 4 <= refs->slot_count * 3 || !refs->added.count);
+	pthread_mutex_lock(&refs->lock);
 	for (size_t i = 0; i < refs->added.count; i++)
 		slot_put(refs, &refs->added.items[i]);
 	refs->gathered += refs->added.count;
@@ -374,6 +385,7 @@ void client_refs_committed(struct client_refs *refs)
 	}
 	if (refs->turned)
 		turn(refs);
+	pthread_mutex_unlock(&refs->lock);
 	forget_transaction(refs);
 }
 

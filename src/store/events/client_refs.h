@@ -7,8 +7,9 @@
  * are moved. After a restart memory is filled from them; entries moved before a crash are moved
  * again, which changes nothing.
  *
- * Used by the one sequencer, inside its transaction. Entries become visible with
- * client_refs_committed and vanish with client_refs_rolled_back. */
+ * Used by the one sequencer, inside its transaction; client_refs_find by any thread, outside of
+ * one. Entries become visible with client_refs_committed and vanish with client_refs_rolled_back.
+ */
 #ifndef STORE_CLIENT_REFS_H
 #define STORE_CLIENT_REFS_H
 
@@ -29,7 +30,8 @@ void client_refs_close(struct client_refs *refs); /* NULL-safe */
 int64_t client_ref_hash(struct slice client_ref);
 
 /* Sequences of the events of a chain whose client_ref has this hash; some may come twice. More than
- * `max` are ERR_INTERNAL. */
+ * `max` are ERR_INTERNAL. The connection's view of the tree must not be older than the call: an
+ * entry leaves memory once the tree has it. */
 int client_refs_find(struct client_refs *refs, struct db_connection *connection, int64_t account,
                      int64_t chain, int64_t ref_hash, int64_t *ret_sequences, size_t max,
                      size_t *ret_count, struct error *error) MUST_CHECK;

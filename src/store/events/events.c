@@ -1,4 +1,4 @@
-#include "store/internal.h"
+#include "store/events/register_batch.h"
 
 /* Streams are read in pieces, each with a connection of its own, so that no long read keeps the
  * engine's log from being recycled. Events never change, so the pieces fit together. */
@@ -22,19 +22,19 @@ static int get_channel_of_chain(struct db_connection *connection, int64_t accoun
 #define READ_EVENT_COLUMNS                                                                         \
 	"events.event, client_ref, received_at, occurred_at, hash, config_version, chain_hash, "       \
 	"content_object, file_name, content_bytes, unpaid_events.number"
-/* $1 account, $2 first and $3 last number of events, $4 most rows. */
-#define READ_EVENTS(columns)                                                                       \
+/* $1 account, $2 first and $3 last number of events, $4 most rows; order: "" or " DESC". */
+#define READ_EVENTS(columns, order)                                                                \
 	"SELECT " columns " FROM events "                                                              \
 	"LEFT JOIN unpaid_events ON unpaid_events.event = events.event "                               \
 	"AND unpaid_events.account = events.account "                                                  \
 	"WHERE events.account = $1 AND events.event BETWEEN $2 AND $3 "                                \
-	"ORDER BY events.event LIMIT $4"
-#define READ_UNPAID_EVENTS(columns)                                                                \
+	"ORDER BY events.event" order " LIMIT $4"
+#define READ_UNPAID_EVENTS(columns, order)                                                         \
 	"SELECT " columns " FROM unpaid_events "                                                       \
 	"JOIN events ON events.event = unpaid_events.event "                                           \
 	"AND events.account = unpaid_events.account "                                                  \
 	"WHERE unpaid_events.account = $1 AND unpaid_events.event BETWEEN $2 AND $3 "                  \
-	"ORDER BY unpaid_events.event LIMIT $4"
+	"ORDER BY unpaid_events.event" order " LIMIT $4"
 
 /* event->channel_id and event->mode are filled already; slices live until the next step. */
 static void read_event_row(struct db_query *query, bool with_content, struct event *event)
@@ -141,24 +141,28 @@ struct listing {
 	bool with_content;
 	int (*each)(void *context, const struct event *event);
 	void *context;
-	int64_t next; /* first sequence still to look at */
-	int64_t last; /* last one, from the filter */
-	int64_t left; /* events still to give */
+	int64_t first, last; /* sequences still to look at; none when last < first */
+	int64_t left;        /* events still to give */
 };
 
 /* The index of unpaid events leads the way when only they are asked for. */
 static struct db_query *piece_query(struct db_connection *connection, const struct listing *listing,
                                     int64_t count)
 {
-	bool unpaid = listing->filter->status == STATUS_UNPAID;
-	struct db_query *query =
-		unpaid && listing->with_content
-			? db_query(connection, READ_UNPAID_EVENTS(READ_EVENT_COLUMNS ", content"))
-		: unpaid                ? db_query(connection, READ_UNPAID_EVENTS(READ_EVENT_COLUMNS))
-		: listing->with_content ? db_query(connection, READ_EVENTS(READ_EVENT_COLUMNS ", content"))
-								: db_query(connection, READ_EVENTS(READ_EVENT_COLUMNS));
+	static const char *const queries[2][2][2] = {
+		{{READ_EVENTS(READ_EVENT_COLUMNS, ""), READ_EVENTS(READ_EVENT_COLUMNS, " DESC")},
+	     {READ_EVENTS(READ_EVENT_COLUMNS ", content", ""),
+	      READ_EVENTS(READ_EVENT_COLUMNS ", content", " DESC")}},
+		{{READ_UNPAID_EVENTS(READ_EVENT_COLUMNS, ""),
+	      READ_UNPAID_EVENTS(READ_EVENT_COLUMNS, " DESC")},
+	     {READ_UNPAID_EVENTS(READ_EVENT_COLUMNS ", content", ""),
+	      READ_UNPAID_EVENTS(READ_EVENT_COLUMNS ", content", " DESC")}},
+	};
+	const struct event_filter *filter = listing->filter;
+	struct db_query *query = db_query(
+		connection, queries[filter->status == STATUS_UNPAID][listing->with_content][filter->order]);
 	db_bind_integer(query, listing->account);
-	db_bind_integer(query, event_number(listing->chain, listing->next));
+	db_bind_integer(query, event_number(listing->chain, listing->first));
 	db_bind_integer(query, event_number(listing->chain, listing->last));
 	db_bind_integer(query, count);
 	return query;
@@ -171,7 +175,7 @@ static bool filter_passes(const struct event_filter *filter, const struct event 
 	       (filter->to_us == TIME_NONE || event->received_at_us < filter->to_us);
 }
 
-/* One piece; *ret_more is false when the chain's end was met. */
+/* One piece; *ret_more is false when the last one asked for was met. */
 static int list_piece(struct db_connection *connection, struct listing *listing, bool *ret_more,
                       struct error *error)
 {
@@ -188,7 +192,10 @@ static int list_piece(struct db_connection *connection, struct listing *listing,
 	while (answer == 0 && listing->left > 0 && db_step(query)) {
 		read_event_row(query, listing->with_content, &event);
 		seen++;
-		listing->next = event.sequence + 1;
+		if (listing->filter->order == ORDER_ASCENDING)
+			listing->first = event.sequence + 1;
+		else
+			listing->last = event.sequence - 1;
 		if (!filter_passes(listing->filter, &event))
 			continue;
 		cover_event(&cover, &event);
@@ -198,6 +205,14 @@ static int list_piece(struct db_connection *connection, struct listing *listing,
 	result = db_end(query, error);
 	*ret_more = seen == wanted;
 	return result ? result : answer;
+}
+
+static void narrow(struct listing *listing, int64_t first, int64_t last)
+{
+	if (listing->first < first)
+		listing->first = first;
+	if (listing->last > last)
+		listing->last = last;
 }
 
 /* Time bounds become sequence bounds, since received_at never decreases along a chain. */
@@ -214,11 +229,21 @@ static int bound_by_times(struct store *store, struct listing *listing, struct e
 	                                 &last, error);
 	if (result)
 		return result;
-	if (listing->next < first)
-		listing->next = first;
-	if (listing->last > last)
-		listing->last = last;
+	narrow(listing, first, last);
 	return OK;
+}
+
+/* At most one event holds it. */
+static int bound_by_client_ref(struct store *store, struct listing *listing, struct error *error)
+{
+	int64_t sequence;
+	if (!listing->filter->client_ref.data)
+		return OK;
+	int result = store->register_engine->look_up(store, listing->account, listing->chain,
+	                                             listing->filter->client_ref, &sequence, error);
+	if (!result)
+		narrow(listing, sequence, sequence ? sequence : -1);
+	return result;
 }
 
 int store_list_events(struct store *store, int64_t account, int64_t chain,
@@ -233,21 +258,23 @@ int store_list_events(struct store *store, int64_t account, int64_t chain,
 		.with_content = with_content,
 		.each = each,
 		.context = context,
-		.next = filter->seq_from > filter->after_sequence ? filter->seq_from
-	                                                      : filter->after_sequence + 1,
+		.first = filter->seq_from > 0 ? filter->seq_from : 1,
 		.last = filter->seq_to > 0 ? filter->seq_to : EVENT_SEQUENCE_MAX,
 		.left = limit > 0 ? limit : INT64_MAX,
 	};
 	bool test = chain % 2;
 	if (filter->status >= 0 && test != (filter->status == STATUS_TEST))
 		return OK;
-	if (listing.last > EVENT_SEQUENCE_MAX)
-		listing.last = EVENT_SEQUENCE_MAX;
-	if (listing.next > EVENT_SEQUENCE_MAX)
-		return OK;
-	int result = bound_by_times(store, &listing, error);
+	narrow(&listing, 1, EVENT_SEQUENCE_MAX);
+	if (filter->past > 0 && filter->order == ORDER_ASCENDING)
+		narrow(&listing, filter->past + 1, EVENT_SEQUENCE_MAX);
+	else if (filter->past > 0)
+		narrow(&listing, 1, filter->past - 1);
+	int result = bound_by_client_ref(store, &listing, error);
+	if (!result)
+		result = bound_by_times(store, &listing, error);
 	bool more = true;
-	while (!result && more && listing.left > 0 && listing.next <= listing.last) {
+	while (!result && more && listing.left > 0 && listing.first <= listing.last) {
 		struct db_connection *reader = db_take_reader(store->db);
 		result = db_begin(reader, error);
 		if (!result)
@@ -287,7 +314,7 @@ int store_read_event(struct db_connection *connection, int64_t account, int64_t 
 		return result;
 	if (sequence < 1 || sequence > EVENT_SEQUENCE_MAX)
 		return ERR_NOT_FOUND;
-	struct db_query *query = db_query(connection, READ_EVENTS(READ_EVENT_COLUMNS ", content"));
+	struct db_query *query = db_query(connection, READ_EVENTS(READ_EVENT_COLUMNS ", content", ""));
 	db_bind_integer(query, account);
 	db_bind_integer(query, event_number(chain, sequence));
 	db_bind_integer(query, event_number(chain, sequence));

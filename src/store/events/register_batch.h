@@ -87,6 +87,10 @@ struct register_engine {
 	/* Optional: before the commit, and when it is known how the transaction ended. */
 	int (*finish)(struct batch *batch, struct error *error);
 	void (*ended)(struct batch *batch, bool committed);
+	/* The sequence of the event that holds a client_ref and was committed before the call, 0: none.
+	 * By any thread. */
+	int (*look_up)(struct store *store, int64_t account, int64_t chain, struct slice client_ref,
+	               int64_t *ret_sequence, struct error *error);
 	/* Optional: how many entries lead from client_refs to events, where that is a table of ours. */
 	int (*count_client_refs)(struct db_connection *connection, int64_t *ret_count,
 	                         struct error *error);

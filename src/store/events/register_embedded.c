@@ -33,16 +33,22 @@ static int read_heads(struct batch *batch, struct account_batch *part, struct lo
 	return result;
 }
 
-/* Whether an event with this number holds the same client_ref; fills what is known of it. */
-static int look_at_candidate(struct batch *batch, int64_t account, const struct registration *item,
+struct wanted {
+	int64_t account, chain;
+	struct slice client_ref;
+	int64_t ref_hash;
+};
+
+/* Whether an event with this number holds the client_ref; fills what is known of it. */
+static int look_at_candidate(struct db_connection *connection, const struct wanted *wanted,
                              int64_t sequence, struct ledger_known *known, struct error *error)
 {
 	struct db_query *query =
-		db_query(batch->connection, "SELECT client_ref, hash, occurred_at FROM events "
-	                                "WHERE account = $1 AND event = $2");
-	db_bind_integer(query, account);
-	db_bind_integer(query, event_number(item->chain, sequence));
-	if (db_step(query) && slice_equal(db_text(query, 0), item->declaration.client_ref)) {
+		db_query(connection, "SELECT client_ref, hash, occurred_at FROM events "
+	                         "WHERE account = $1 AND event = $2");
+	db_bind_integer(query, wanted->account);
+	db_bind_integer(query, event_number(wanted->chain, sequence));
+	if (db_step(query) && slice_equal(db_text(query, 0), wanted->client_ref)) {
 		struct slice hash = db_blob(query, 1);
 		known->sequence = sequence;
 		known->hash_algorithm = hash.size == SHA512_SIZE ? HASH_SHA512 : HASH_SHA256;
@@ -54,26 +60,43 @@ static int look_at_candidate(struct batch *batch, int64_t account, const struct 
 
 #define CANDIDATES_MAX 64 /* equal 64-bit hashes of different client_refs */
 
-static int load_known(struct batch *batch, int64_t account, struct batch_item *item,
-                      struct error *error)
+static int load_known(struct client_refs *refs, struct db_connection *connection,
+                      const struct wanted *wanted, struct ledger_known *known, struct error *error)
 {
 	int64_t candidates[CANDIDATES_MAX];
 	size_t count = 0;
-	item->ref_hash = client_ref_hash(item->registration->declaration.client_ref);
-	int result = client_refs_find(batch->memory->client_refs, batch->connection, account,
-	                              item->registration->chain, item->ref_hash, candidates,
-	                              CANDIDATES_MAX, &count, error);
-	for (size_t i = 0; i < count && !result && !item->request.known.sequence; i++)
-		result = look_at_candidate(batch, account, item->registration, candidates[i],
-		                           &item->request.known, error);
+	int result = client_refs_find(refs, connection, wanted->account, wanted->chain,
+	                              wanted->ref_hash, candidates, CANDIDATES_MAX, &count, error);
+	for (size_t i = 0; i < count && !result && !known->sequence; i++)
+		result = look_at_candidate(connection, wanted, candidates[i], known, error);
 	return result;
 }
 
 static int find_known(struct batch *batch, struct account_batch *part, struct error *error)
 {
 	int result = OK;
-	for (struct batch_item *item = part->first; item && !result; item = item->next)
-		result = load_known(batch, part->account.account, item, error);
+	for (struct batch_item *item = part->first; item && !result; item = item->next) {
+		const struct registration *given = item->registration;
+		item->ref_hash = client_ref_hash(given->declaration.client_ref);
+		struct wanted wanted = {part->account.account, given->chain, given->declaration.client_ref,
+		                        item->ref_hash};
+		result = load_known(batch->memory->client_refs, batch->connection, &wanted,
+		                    &item->request.known, error);
+	}
+	return result;
+}
+
+/* Without a transaction: the tree is read after the memory. */
+static int look_up(struct store *store, int64_t account, int64_t chain, struct slice client_ref,
+                   int64_t *ret_sequence, struct error *error)
+{
+	struct wanted wanted = {account, chain, client_ref, client_ref_hash(client_ref)};
+	struct ledger_known known = {0};
+	struct db_connection *reader = db_take_reader(store->db);
+	int result = load_known(store->memories[0].client_refs, reader, &wanted, &known, error);
+	db_give(reader);
+	if (!result)
+		*ret_sequence = known.sequence;
 	return result;
 }
 
@@ -170,5 +193,6 @@ const struct register_engine register_embedded = {
 	.add_usage = add_usage,
 	.finish = write_refs,
 	.ended = refs_ended,
+	.look_up = look_up,
 	.count_client_refs = client_refs_count,
 };

@@ -170,6 +170,27 @@ static int read_known(struct batch *batch, struct account_batch *part, struct er
 	return db_end(query, error);
 }
 
+static int look_up(struct store *store, int64_t account, int64_t chain, struct slice client_ref,
+                   int64_t *ret_sequence, struct error *error)
+{
+	int64_t sequence = 0;
+	struct db_connection *reader = db_take_reader(store->db);
+	struct db_query *query =
+		db_query(reader, "SELECT event, client_ref FROM events WHERE account = $1 "
+	                     "AND ref_hash = $2 AND event >> 40 = $3");
+	db_bind_integer(query, account);
+	db_bind_integer(query, client_ref_hash(client_ref));
+	db_bind_integer(query, chain);
+	while (db_step(query))
+		if (slice_equal(db_text(query, 1), client_ref))
+			sequence = db_integer(query, 0) & EVENT_SEQUENCE_MAX;
+	int result = db_end(query, error);
+	db_give(reader);
+	if (!result)
+		*ret_sequence = sequence;
+	return result;
+}
+
 static void ask(struct batch *batch, struct account_batch *part)
 {
 	part->heads = ask_heads(batch, &part->account);
@@ -272,4 +293,5 @@ const struct register_engine register_on_server = {
 	.find_known = read_known,
 	.write_events = write_events,
 	.add_usage = add_usage,
+	.look_up = look_up,
 };

@@ -76,7 +76,7 @@ static void test_filters(void **state)
 		{"?status=registered&limit=1", 200, "\"has_more\":true"},
 		{"?status=unpaid", 200, "{\"data\":[],"},
 		{"?seq_from=3&seq_to=3", 200, "\"sequence\":3,"},
-		{"?seq_from=5&seq_to=3", 200, "{\"data\":[],"},
+		{"?seq_from=5&seq_to=3", 400, "'seq_from'"},
 		{"?from=2001-01-01T00:00:00Z&to=2002-01-01T00:00:00Z", 200, "{\"data\":[],"},
 		{"?from=2001-01-01T00:00:00Z", 200, "\"sequence\":1,"},
 		{"?limit=0", 400, "'limit'"},
@@ -88,6 +88,9 @@ static void test_filters(void **state)
 		{"?from=yesterday", 400, "'from'"},
 		{"?colour=red", 400, "'colour'"},
 		{"?cursor=abc", 400, "cursor"},
+		{"?cursor=", 400, "'cursor' is empty"},
+		{"?order=desc&limit=1", 200, "\"sequence\":7,"},
+		{"?order=up", 400, "asc, desc"},
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		char path[128];

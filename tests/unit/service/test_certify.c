@@ -623,13 +623,19 @@ static void progress_is_told_until_the_end(void **state)
 	assert_null(strstr(out.data, "cause"));
 }
 
-static int list(const char *status, int64_t limit, int64_t before, bool *ret_more,
-                int64_t *ret_last)
+static int list_in(enum list_order order, const char *status, int64_t limit, int64_t past,
+                   bool *ret_more, int64_t *ret_last)
 {
+	struct list_page page = {order, past, limit};
 	struct key_identity key = key_of(MODE_TEST);
 	buf_clear(&out);
-	return certification_list(&service, &key, status, limit, before, LANGUAGE_ENGLISH, &out,
-	                          ret_more, ret_last, &error);
+	return certification_list(&service, &key, status, &page, LANGUAGE_ENGLISH, &out, ret_more,
+	                          ret_last, &error);
+}
+
+static int list(const char *status, int64_t limit, int64_t past, bool *ret_more, int64_t *ret_last)
+{
+	return list_in(ORDER_DESCENDING, status, limit, past, ret_more, ret_last);
 }
 
 /* The numbers at the ends of the identifiers, in the order that they are told in. */
@@ -653,7 +659,7 @@ static void assert_listed(const char *expected)
 	assert_string_equal(found, expected);
 }
 
-static void lists_go_from_the_newest_back(void **state)
+static void lists_go_from_the_newest_back_or_from_the_oldest_on(void **state)
 {
 	bool more = true;
 	int64_t last = -1;
@@ -680,6 +686,12 @@ static void lists_go_from_the_newest_back(void **state)
 		link_of(&(struct certification){.certification_id = "CERT-TEST-2026-0000001"}, EVIDENCE)));
 	assert_int_equal(list("failed", 9, 0, &more, &last), OK);
 	assert_listed("");
+	assert_int_equal(list_in(ORDER_ASCENDING, NULL, 2, 0, &more, &last), OK);
+	assert_listed("12");
+	assert_true(more);
+	assert_int_equal(list_in(ORDER_ASCENDING, NULL, 2, last, &more, &last), OK);
+	assert_listed("3");
+	assert_false(more);
 	assert_int_equal(list("done", 9, 0, &more, &last), ERR_VALIDATION);
 }
 
@@ -765,7 +777,7 @@ int main(void)
 		TEST(what_is_issued_is_linked),
 		TEST(a_repeated_request_tells_how_it_went),
 		TEST(progress_is_told_until_the_end),
-		TEST(lists_go_from_the_newest_back),
+		TEST(lists_go_from_the_newest_back_or_from_the_oldest_on),
 		TEST(what_is_issued_is_found_by_code_and_by_digest),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -162,12 +162,14 @@ static int read_record(struct buf *out)
 	return result ? result : buf_check(out);
 }
 
+static const struct list_page first_page = {ORDER_DESCENDING, 0, 10};
+
 static int read_list(struct buf *out)
 {
 	bool more;
 	int64_t last;
 	buf_clear(out);
-	int result = certification_list(&office.service, &office.live_key, "completed", 10, 0,
+	int result = certification_list(&office.service, &office.live_key, "completed", &first_page,
 	                                LANGUAGE_ENGLISH, out, &more, &last, &error);
 	return result ? result : buf_check(out);
 }
@@ -243,7 +245,7 @@ static void what_is_there_is_never_called_missing(void **state)
 	                 ERR_NOT_FOUND);
 	bool more;
 	int64_t last;
-	assert_int_equal(certification_list(&office.service, &office.live_key, "lost", 1, 0,
+	assert_int_equal(certification_list(&office.service, &office.live_key, "lost", &first_page,
 	                                    LANGUAGE_ENGLISH, &out, &more, &last, &error),
 	                 ERR_VALIDATION);
 }

@@ -654,8 +654,9 @@ static void a_list_asks_once_for_all_records(void **state)
 		for (int j = 0; j < 10; j++)
 			issue(10 * i + j);
 		expect_pass(1);
+		struct list_page page = {i % 2 ? ORDER_ASCENDING : ORDER_DESCENDING, 0, 500};
 		evidence_queries = 0;
-		assert_int_equal(certification_list(&office.service, &key, NULL, 500, 0, LANGUAGE_ENGLISH,
+		assert_int_equal(certification_list(&office.service, &key, NULL, &page, LANGUAGE_ENGLISH,
 		                                    &out, &more, &last, &error),
 		                 OK);
 		assert_int_equal(evidence_queries, 1);
@@ -664,7 +665,7 @@ static void a_list_asks_once_for_all_records(void **state)
 		assert_int_equal(count_in(buf_slice(&out), "\"evidence_record_sha256\":null"), count);
 		assert_int_equal(count_in(buf_slice(&out), "\"evidence_record_renew_at\":\"20"), count);
 		evidence_queries = 0;
-		assert_int_equal(certification_list(&office.service, &key, "failed", 500, 0,
+		assert_int_equal(certification_list(&office.service, &key, "failed", &page,
 		                                    LANGUAGE_ENGLISH, &out, &more, &last, &error),
 		                 OK);
 		assert_int_equal(evidence_queries, 0);

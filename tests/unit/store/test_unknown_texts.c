@@ -117,7 +117,8 @@ static int list_certifications(void)
 	struct certification *items;
 	size_t count;
 	bool more;
-	return store_list_certifications(sample.store, sample.account, sample.live_chain, -1, 0, PAGE,
+	struct list_page page = {ORDER_DESCENDING, 0, PAGE};
+	return store_list_certifications(sample.store, sample.account, sample.live_chain, -1, &page,
 	                                 &arena, &items, &count, &more, &error);
 }
 

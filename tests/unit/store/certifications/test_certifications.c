@@ -117,21 +117,38 @@ static void test_accept(void **state)
 	struct certification *items;
 	size_t count;
 	bool more;
+	struct list_page page = {ORDER_DESCENDING, 0, 1};
 	assert_int_equal(store_list_certifications(sample.store, sample.account, sample.live_chain, -1,
-	                                           0, 1, &arena, &items, &count, &more, &error),
+	                                           &page, &arena, &items, &count, &more, &error),
 	                 OK);
 	assert_int_equal(count, 1);
 	assert_true(more);
 	assert_string_equal(items[0].certification_id, second.certification_id);
+	page = (struct list_page){ORDER_ASCENDING, 0, 1};
+	assert_int_equal(store_list_certifications(sample.store, sample.account, sample.live_chain, -1,
+	                                           &page, &arena, &items, &count, &more, &error),
+	                 OK);
+	assert_int_equal(count, 1);
+	assert_true(more);
+	assert_string_equal(items[0].certification_id, first.certification_id);
+	page = (struct list_page){ORDER_ASCENDING, items[0].certification, 5};
+	assert_int_equal(store_list_certifications(sample.store, sample.account, sample.live_chain, -1,
+	                                           &page, &arena, &items, &count, &more, &error),
+	                 OK);
+	assert_int_equal(count, 1);
+	assert_false(more);
+	assert_string_equal(items[0].certification_id, second.certification_id);
+	page = (struct list_page){ORDER_DESCENDING, items[0].certification, 5};
 	assert_int_equal(store_list_certifications(sample.store, sample.account, sample.live_chain,
-	                                           CERTIFICATION_PROCESSING, items[0].certification, 5,
-	                                           &arena, &items, &count, &more, &error),
+	                                           CERTIFICATION_PROCESSING, &page, &arena, &items,
+	                                           &count, &more, &error),
 	                 OK);
 	assert_int_equal(count, 1);
 	assert_false(more);
 	assert_string_equal(items[0].certification_id, first.certification_id);
+	page.past = 0;
 	assert_int_equal(store_list_certifications(sample.store, sample.account, sample.live_chain,
-	                                           CERTIFICATION_FAILED, 0, 5, &arena, &items, &count,
+	                                           CERTIFICATION_FAILED, &page, &arena, &items, &count,
 	                                           &more, &error),
 	                 OK);
 	assert_int_equal(count, 0);
