@@ -205,6 +205,9 @@ def test_lists_go_on_from_page_to_page(client):
     refs = [client.register(fresh(), {"n": n}).client_ref for n in range(7)]
     assert [one.client_ref for one in client.events(page_size=3)] == refs
     assert [one.client_ref for one in client.events(seq_from=2, seq_to=4)] == refs[1:4]
+    assert [one.client_ref for one in client.events(order="desc", page_size=3)] == refs[::-1]
+    assert [one.sequence for one in client.events(client_ref=refs[3])] == [4]
+    assert list(client.events(client_ref=fresh())) == []
     assert len(list(client.events(from_=before, status="registered"))) == 7
     assert list(client.events(to=before)) == []
     page = client.events_page(limit=5)

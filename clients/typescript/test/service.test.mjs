@@ -107,6 +107,11 @@ test("lists go on from page to page", async () => {
   const range = { seq_from: first.sequence, seq_to: first.sequence + 4 };
   const found = await gather(client.events({ ...range, limit: 2 }));
   assert.deepEqual(found.map((one) => one.client_ref), refs);
+  const turned = await gather(client.events({ ...range, order: "desc", limit: 2 }));
+  assert.deepEqual(turned.map((one) => one.client_ref), [...refs].reverse());
+  const [only, ...more] = await gather(client.events({ client_ref: refs[3] }));
+  assert.deepEqual([only.event_id, more], [found[3].event_id, []]);
+  assert.deepEqual(await gather(client.events({ client_ref: randomUUID() })), []);
   assert.deepEqual(await gather(client.events({ ...range, to: new Date("2026-01-01") })), []);
   const page = await client.eventsPage({ ...range, limit: 3 });
   assert.ok(page.has_more);
