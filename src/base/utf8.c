@@ -89,7 +89,7 @@ void utf8_show(struct slice text, char *out, size_t size)
 			step += !step;
 		}
 	}
-	strcpy(out + used, shown.size < text.size ? more : "");
+	snprintf(out + used, size - used, "%s", shown.size < text.size ? more : "");
 }
 
 void utf8_mend(char *text)
