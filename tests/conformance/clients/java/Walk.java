@@ -74,7 +74,7 @@ final class Walk {
         Event held = events.registerFile("file", file.toFile(), null, null, WHEN);
         Files.delete(file);
         expect(held.getHash().equals(digest("SHA-256", FILE)), "digest of the file");
-        File content = events.getEventContent(held.getEventId(), null, null);
+        File content = events.getEventContent(held.getEventId(), null, null, null, null, null);
         expect(held.getHash().equals(digest("SHA-256", read(content))), "the file as it is held");
         var proof = events.getEvent(first.getData().getEventId(), null, null).getProof();
         expect(proof.getPreviousChainHash().length() == 64, "proof");
@@ -101,7 +101,7 @@ final class Walk {
 
     private static Certification certify(CertificationsApi certifications) throws Exception {
         CertificationRequest wanted = new CertificationRequest().seqFrom(1L).seqTo(2L);
-        Certification now = certifications.requestCertification(wanted, null, null);
+        Certification now = certifications.requestCertification(wanted, null, null, null);
         long deadline = System.currentTimeMillis() + PATIENCE_MS;
         while (now.getStatus() == Certification.StatusEnum.PROCESSING
                && System.currentTimeMillis() < deadline) {
@@ -124,7 +124,8 @@ final class Walk {
                 query.put(pair.split("=")[0], pair.split("=")[1]);
             String name = Path.of(link.getPath()).getFileName().toString();
             File content = open.download(certification.getCertificationId(), name,
-                                         Long.valueOf(query.get("expires")), query.get("mac"), null);
+                                         Long.valueOf(query.get("expires")), query.get("mac"), null, null,
+                                         null);
             expect(report.getSha256().equals(digest("SHA-256", read(content))), "digest of " + name);
         }
         expect(!open.listSigners().getData().isEmpty(), "signers");
