@@ -1,5 +1,8 @@
 #include "base/utf8.h"
 
+#include <stdio.h>
+#include <string.h>
+
 static bool is_continuation(uint8_t byte)
 {
 	return (byte & 0xc0) == 0x80;
