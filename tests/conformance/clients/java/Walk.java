@@ -91,7 +91,8 @@ final class Walk {
         List<String> references = new ArrayList<>();
         String cursor = null;
         do {
-            EventList page = events.listEvents(null, null, null, null, null, null, null, 1, cursor);
+            EventList page = events.listEvents(null, null, null, null, null, null, null, null, null,
+                                              1, cursor);
             page.getData().forEach(event -> references.add(event.getClientRef()));
             cursor = page.getNextCursor();
             expect(page.getHasMore() == (cursor != null), "cursor with more");
@@ -110,7 +111,7 @@ final class Walk {
         }
         expect(now.getStatus() == Certification.StatusEnum.COMPLETED, "certified: " + now);
         expect(now.getEventCount() == 2, "count");
-        var listed = certifications.listCertifications(null, null, "completed", null, null);
+        var listed = certifications.listCertifications(null, null, "completed", null, null, null);
         expect(listed.getData().size() == 1, "listed");
         return now;
     }
