@@ -38,9 +38,12 @@ def hashes(blob):
 def make_old(path):
     """Takes back what the step and those behind it added; each segment gets the path that it would
     have had."""
-    later = "".join(f"DROP TABLE {table};" for step in sorted(STEPS.glob("*.sql"))
-                    if step.stem > STEP for table in re.findall(r"CREATE TABLE (\w+)",
-                                                                step.read_text(encoding="utf-8")))
+    steps = "".join(step.read_text(encoding="utf-8") for step in sorted(STEPS.glob("*.sql"))
+                    if step.stem > STEP)
+    later = "".join(undo % names for pattern, undo in (
+        (r"CREATE (?:UNIQUE )?INDEX (\w+)", "DROP INDEX %s;"),
+        (r"ALTER TABLE (\w+) ADD COLUMN (\w+)", "ALTER TABLE %s DROP COLUMN %s;"),
+        (r"CREATE TABLE (\w+)", "DROP TABLE %s;")) for names in re.findall(pattern, steps))
     with contextlib.closing(sqlite3.connect(path)) as store:
         blocks = {(round_, block): hashes(roots) for round_, block, roots in
                   store.execute("SELECT round, block, roots FROM round_blocks")}
