@@ -250,7 +250,7 @@ int node_open(const struct settings *settings, bool create, struct node **ret_no
 
 int node_check_history(struct node *node, struct error *error)
 {
-	struct history history;
+	struct history history = {0}; /* filled only when the store could be read */
 	int result = history_check(node->service.store, node->signer, &history, error);
 	if (!result && history.known.round == 0 && history.found.round > 0) {
 		char round[24];
@@ -258,7 +258,9 @@ int node_check_history(struct node *node, struct error *error)
 		log_warning("store_taken_as_found", "round", round, "meaning",
 		            "this node has never seen the store: whether it went back cannot be told");
 	}
-	return result == ERR_NO_SPACE ? OK : result; /* the mark lags until there is room */
+	/* The mark lags until there is room, or until a standby has the round and another is sealed. */
+	bool waits = *history.store_id && (result == ERR_UNKNOWN_OUTCOME || result == ERR_UNAVAILABLE);
+	return result == ERR_NO_SPACE || waits ? OK : result;
 }
 
 int node_accept_rollback(const struct settings *settings, struct slice reason,

@@ -22,7 +22,9 @@ struct history {
 bool history_goes_on(const struct history *history);
 /* Compares, and moves the mark on when the store has come further. ERR_CORRUPT with the sentence
  * for the operator when the store has gone back or is another one; *ret is filled then, too.
- * ERR_NO_SPACE: the mark could not be written, all else is well. */
+ * ERR_NO_SPACE: the mark could not be written, all else is well. ERR_UNAVAILABLE and
+ * ERR_UNKNOWN_OUTCOME with *ret filled: the mark stays, since what was found may be on no standby;
+ * all else is well. */
 int history_check(struct store *store, struct signer *signer, struct history *ret,
                   struct error *error) MUST_CHECK;
 /* For a store that has gone back: the operator confirms it. On record in the store and in the
