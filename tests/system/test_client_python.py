@@ -506,6 +506,24 @@ def test_a_certification_is_asked_for_under_one_key_in_all_attempts(script, scri
     assert script.answers == [] and len(script.seen) == 6
 
 
+def test_a_certification_that_failed_tells_the_key_for_its_repetition(script, scripted, naps):
+    for answers, kind in (([hang_up] * 4, constancia.ConnectionFailed),
+                          ([say(503, Retry_After="1")] * 4, constancia.Unavailable),
+                          ([say(202, b"<html>")], constancia.UnexpectedAnswer)):
+        script.answers += answers
+        with pytest.raises(kind) as failed:
+            scripted.certify(seq_from=1, seq_to=1)
+        key = failed.value.idempotency_key
+        assert key == script.seen[-1].headers["Idempotency-Key"]
+        script.answers += [say(202, CERTIFICATION)]
+        scripted.certify(seq_from=1, seq_to=1, idempotency_key=key)
+        assert script.seen[-1].headers["Idempotency-Key"] == key
+    script.answers += [say(404)]
+    with pytest.raises(constancia.NotFound) as failed:
+        scripted.balance()
+    assert failed.value.idempotency_key is None
+
+
 def test_a_code_that_is_not_known_yet_does_no_harm(script, scripted, naps):
     body = b'{"code":"unheard_of","message":"m","event_id":"evt_1","new":{"a":[]}}'
     for status, kind in ((409, constancia.Conflict), (400, constancia.InvalidRequest),

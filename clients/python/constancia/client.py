@@ -20,7 +20,8 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Type,
 from ._files import Download, File, Form, Path, opened
 from ._http import Answer, Body, Request, Retry, Transport, split
 from ._version import VERSION
-from .errors import CertificationFailed, DigestMismatch, UnexpectedAnswer, WaitTimeout
+from .errors import (CertificationFailed, ConstanciaError, DigestMismatch, UnexpectedAnswer,
+                     WaitTimeout)
 from .models import (Balance, Certification, Channel, Content, Event, EventWithProof, FileCheck,
                      Page, Signer, Verification, decode)
 
@@ -159,16 +160,21 @@ class Client:
         """Asks for a range by time or by sequence. It is issued behind the answer: see `wait`.
 
         A key is made for each call unless one is given, and goes with each attempt, so that one
-        certification comes of them and one fee. To be as safe beyond the call, give your own: for
-        24 hours it answers with the certification that it stands for."""
+        certification comes of them and one fee. To be as safe beyond the call, store a key of your
+        own before it, and give that: for 24 hours it answers with the certification that it stands
+        for. An error tells the key that was sent, as `idempotency_key`."""
         body = {name: value if isinstance(value, int) else rfc3339(value) for name, value in
                 (("from", from_), ("to", to), ("seq_from", seq_from), ("seq_to", seq_to))
                 if value is not None}
         key = secrets.token_urlsafe(24) if idempotency_key is None else idempotency_key
         if not re.fullmatch("[!-~]{1,255}", key):
             raise ValueError("an idempotency key is 1 to 255 visible ASCII characters")
-        return self._ask(Certification, "POST", "/certifications", encoded(body),
-                         headers={"Idempotency-Key": key})
+        try:
+            return self._ask(Certification, "POST", "/certifications", encoded(body),
+                             headers={"Idempotency-Key": key})
+        except ConstanciaError as error:
+            error.idempotency_key = key
+            raise
 
     def certification(self, certification_id: str) -> Certification:
         """With fresh links."""

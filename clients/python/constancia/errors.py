@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 class ConstanciaError(Exception):
     """Every error of this package."""
 
+    idempotency_key: Optional[str] = None  # of a `certify` that failed: for the call that repeats it
+
 
 class ConnectionFailed(ConstanciaError):
     """No whole answer came: the service may or may not have done what was asked."""

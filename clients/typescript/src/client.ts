@@ -6,7 +6,9 @@ import { basename, join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 
 import type { components, operations } from "./api.js";
-import { CertificationFailed, DigestMismatch, UnexpectedAnswer, WaitTimeout } from "./errors.js";
+import {
+  CertificationFailed, ConstanciaError, DigestMismatch, UnexpectedAnswer, WaitTimeout,
+} from "./errors.js";
 import { Download, Form, type Algorithm, type Progress, type Source } from "./files.js";
 import { Transport, type Answer, type Body, type Request, type Retry } from "./http.js";
 
@@ -194,16 +196,22 @@ export class Client {
   /** Asks for a range by time or by sequence. It is issued behind the answer: see `wait`.
    *
    * A key is made for each call unless one is given, and goes with each attempt, so that one
-   * certification comes of them and one fee. To be as safe beyond the call, give your own: for 24
-   * hours it answers with the certification that it stands for. */
+   * certification comes of them and one fee. To be as safe beyond the call, store a key of your own
+   * before it, and give that: for 24 hours it answers with the certification that it stands for. An
+   * error tells the key that was sent, as `idempotencyKey`. */
   async certify(range: Range, options: { idempotencyKey?: string } = {}):
           Promise<Replayable<Certification>> {
     const key = options.idempotencyKey ?? randomUUID();
     if (!/^[!-~]{1,255}$/.test(key)) {
       throw new TypeError("an idempotency key is 1 to 255 visible ASCII characters");
     }
-    return this.#ask("POST", "/certifications", JSON.stringify(range), "application/json",
-                     { "Idempotency-Key": key });
+    try {
+      return await this.#ask("POST", "/certifications", JSON.stringify(range), "application/json",
+                             { "Idempotency-Key": key });
+    } catch (error) {
+      if (error instanceof ConstanciaError) error.idempotencyKey = key;
+      throw error;
+    }
   }
 
   /** With fresh links. */

@@ -4,6 +4,9 @@ import type { Certification } from "./client.js";
 
 /** Every error of this package. */
 export class ConstanciaError extends Error {
+  /** Of a `certify` that failed: for the call that repeats it. */
+  idempotencyKey?: string;
+
   override get name(): string {
     return this.constructor.name;
   }

@@ -101,6 +101,22 @@ test("a certification is asked for under one key in all attempts", () =>
   }, hangUp, say(503, "", { "Retry-After": 1 }), say(502), say(202, ACCEPTED),
   say(202, ACCEPTED, { "Idempotent-Replayed": "true" }), say(202, ACCEPTED)));
 
+test("a certification that failed tells the key for its repetition", () =>
+  script(async ({ client, seen }) => {
+    const range = { seq_from: 1, seq_to: 1 };
+    for (const kind of [constancia.ConnectionFailed, constancia.ServerError,
+                        constancia.UnexpectedAnswer]) {
+      const failed = await client.certify(range).catch((error) => error);
+      assert.ok(failed instanceof kind);
+      assert.ok(failed.idempotencyKey);
+      assert.equal(failed.idempotencyKey, seen.at(-1)["idempotency-key"]);
+      await client.certify(range, { idempotencyKey: failed.idempotencyKey });
+      assert.equal(seen.at(-1)["idempotency-key"], failed.idempotencyKey);
+    }
+    await assert.rejects(client.balance(), { status: 404, idempotencyKey: undefined });
+  }, hangUp, hangUp, hangUp, hangUp, say(202, ACCEPTED), say(500), say(202, ACCEPTED),
+  say(202, "<html>"), say(202, ACCEPTED), say(404)));
+
 const UNHEARD = '{"code":"unheard_of","message":"m","event_id":"evt_1","new":{"a":[]}}';
 
 test("a code that is not known yet does no harm", () => script(async ({ client }) => {
