@@ -625,14 +625,109 @@ def test_a_download_goes_on_where_it_was_cut(script, scripted, tmp_path, naps):
 
 def test_what_changed_between_its_pieces_is_fetched_anew(script, scripted, tmp_path, naps):
     target = tmp_path / "evidence.zip"
+    scripted._transport.retry = Retry(attempts=5)
     script.answers += [cut(b"old " * 10, 80, ETag='"1"'),
                        cut(b"new " * 5, 80, ETag='W/"2"'),
-                       cut(b"new " * 5, 60, 206, Content_Range="bytes 20-79/80", ETag='"2"'),
-                       say(206, b"new " * 10, Content_Range="bytes 40-79/80", ETag='"2"')]
+                       cut(b"new " * 10, 80, ETag='"2"'),
+                       say(206, b"new " * 5, Content_Range="bytes 40-59/80", ETag='"2"'),
+                       say(206, b"new " * 5, Content_Range="bytes 60-79/80", ETag='"2"')]
     scripted.download(f"{script.url}/x", target)
     assert [(one.headers["Range"], one.headers["If-Range"]) for one in script.seen] == [
-        (None, None), ("bytes=40-", '"1"'), ("bytes=20-", None), ("bytes=40-", '"2"')]
-    assert target.read_bytes() == b"new " * 20
+        (None, None), ("bytes=40-", '"1"'), (None, None), ("bytes=40-", '"2"'),
+        ("bytes=60-", '"2"')]
+    assert target.read_bytes() == b"new " * 20 and not script.answers
+
+
+def test_a_rest_of_another_file_is_refused_where_no_digest_tells(script, scripted, tmp_path, naps):
+    told = {"Content_Range": "bytes 40-79/80"}
+    for tag, rest in (('"1"', {"ETag": '"2"', **told}), ('"1"', told), ("", told),
+                      ('"1"', {"ETag": '"1"', "Content_Range": "bytes 40-79/*"})):
+        script.answers += [cut(b"old " * 10, 80, ETag=tag), say(206, b"new " * 10, **rest)]
+        with pytest.raises(constancia.UnexpectedAnswer):
+            scripted.download(f"{script.url}/x", tmp_path / "file")
+        assert not list(tmp_path.iterdir())
+
+
+def test_two_downloads_of_one_file_have_a_part_each(script, scripted, tmp_path, naps):
+    whole = os.urandom(200_000)
+    digest = hashlib.sha256(whole).hexdigest()
+    target = tmp_path / "file"
+    started, second_asks = threading.Event(), threading.Event()
+    first = threading.Thread(target=scripted.download, args=(f"{script.url}/x", target), kwargs={
+        "sha256": digest, "progress": lambda *at: started.set()})
+
+    def slowly(handler):
+        handler.send_response(200)
+        handler.send_header("Content-Length", str(len(whole)))
+        handler.end_headers()
+        handler.wfile.write(whole[:100_000])
+        second_asks.wait(60)
+        handler.wfile.write(whole[100_000:])
+
+    def after_it(handler):
+        second_asks.set()
+        first.join(60)
+        say(200, b"other")(handler)
+    script.answers += [slowly, after_it]
+    first.start()
+    assert started.wait(60)
+    with pytest.raises(constancia.DigestMismatch):
+        scripted.download(f"{script.url}/x", target, sha256=digest)
+    assert target.read_bytes() == whole and list(tmp_path.iterdir()) == [target]
+    assert [one.headers["Range"] for one in script.seen] == [None, None]
+
+
+def test_a_part_that_was_finished_before_its_lock_came_is_let_be(script, scripted, tmp_path,
+                                                                 monkeypatch):
+    whole = b"w" * 1000
+    digest = hashlib.sha256(whole).hexdigest()
+    target, rest = tmp_path / "file", tmp_path / f".file.{digest[:32]}.part"
+    rest.write_bytes(whole[:500])
+
+    def late(part, how):
+        rest.write_bytes(whole)
+        rest.replace(target)
+    monkeypatch.setattr("constancia._files.fcntl.flock", late)
+    script.answers += [say(200, b"other")]
+    with pytest.raises(constancia.DigestMismatch):
+        scripted.download(f"{script.url}/x", target, sha256=digest)
+    assert target.read_bytes() == whole and list(tmp_path.iterdir()) == [target]
+
+
+@pytest.mark.parametrize("plant", [
+    lambda rest, victim: rest.symlink_to(victim), lambda rest, victim: os.link(victim, rest),
+    lambda rest, victim: os.mkfifo(rest)])
+def test_what_others_put_at_a_part_is_not_written_to(script, scripted, tmp_path, plant):
+    whole = b"w" * 1000
+    digest = hashlib.sha256(whole).hexdigest()
+    target, rest = tmp_path / "file", tmp_path / f".file.{digest[:32]}.part"
+    victim = tmp_path / "victim"
+    victim.write_bytes(b"precious")
+    plant(rest, victim)
+    script.answers += [say(200, whole)]
+    scripted.download(f"{script.url}/x", target, sha256=digest)
+    assert target.read_bytes() == whole and victim.read_bytes() == b"precious"
+    assert target.is_file() and not target.is_symlink()
+
+
+def test_a_part_of_another_user_and_one_without_locks_is_not_gone_on_with(script, scripted,
+                                                                         tmp_path, naps,
+                                                                         monkeypatch):
+    whole = b"w" * 1000
+    digest = hashlib.sha256(whole).hexdigest()
+    target, rest = tmp_path / "file", tmp_path / f".file.{digest[:32]}.part"
+    rest.write_bytes(whole[:500])
+    for name, value in (("os.geteuid", lambda: os.getuid() + 1), ("fcntl", None)):
+        with monkeypatch.context() as without:
+            without.setattr(f"constancia._files.{name}", value)
+            script.answers += [cut(whole[:100], 1000), hang_up, hang_up, hang_up]
+            with pytest.raises(constancia.ConnectionFailed):
+                scripted.download(f"{script.url}/x", target, sha256=digest)
+            assert list(tmp_path.iterdir()) == [rest] and rest.read_bytes() == whole[:500]
+            script.answers += [say(200, whole)]
+            scripted.download(f"{script.url}/x", target, sha256=digest)
+            assert script.seen[-1].headers["Range"] is None and target.read_bytes() == whole
+            target.unlink()
 
 
 def test_a_download_that_failed_is_resumed_by_the_next_call(script, scripted, tmp_path, naps):

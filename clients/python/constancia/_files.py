@@ -8,10 +8,16 @@ import os
 import pathlib
 import re
 import secrets
+import stat
 from typing import Any, BinaryIO, Callable, ContextManager, Dict, Iterator, Optional, Tuple, Union
 
 from ._http import Answer, Body, Request, Transport
-from .errors import ApiError, DigestMismatch, UnexpectedAnswer
+from .errors import ApiError, ConnectionFailed, DigestMismatch, UnexpectedAnswer
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
 
 Path = Union[str, "os.PathLike[str]"]
 File = Union[Path, BinaryIO]
@@ -84,7 +90,9 @@ class Form:
 
 class Download:
     """A file that comes into `path` whole and checked, or not at all. What came before a lost
-    connection stays beside it, under a name made of the digest, for the rest to be added."""
+    connection stays beside it, under a name made of the digest, for the rest to be added: by one
+    at a time, which holds a lock on it; whoever else wants the same file meanwhile fetches it
+    under a name of its own, as all do where there are no such locks."""
 
     def __init__(self, path: Path, expected: Optional[str], algorithm: str,
                  progress: Optional[Callable[[int, Optional[int]], None]]) -> None:
@@ -92,23 +100,33 @@ class Download:
         self.expected = expected.lower() if expected else None
         self.algorithm = algorithm
         self.progress = progress
-        mark = self.expected[:32] if self.expected else secrets.token_hex(16)
-        self.part = self.path.with_name(f".{self.path.name}.{mark}.part")
         self.etag = ""  # of what came in this call
 
     def run(self, transport: Transport, request: Callable[[Dict[str, str]], Request]) -> str:
         """The digest. `request` makes one with more headers."""
-        try:
-            with open(os.open(self.part, os.O_RDWR | os.O_CREAT, 0o666), "r+b") as part:
+        name = self._beside(self.expected[:32]) if self.expected else None
+        part = claimed(name) if name else None
+        resumable = part is not None
+        if not name or not part:
+            name = self._beside(secrets.token_hex(16))
+            part = open(name, "x+b")
+        with part:
+            try:
                 found = self._complete(transport, request, part)
                 part.flush()
                 os.fsync(part.fileno())
-            os.replace(self.part, self.path)
-            return found
-        finally:
-            with contextlib.suppress(FileNotFoundError):
-                if not self.expected or not self.part.stat().st_size:
-                    self.part.unlink()
+                if not fcntl:
+                    part.close()  # Windows renames no file that is open
+                os.replace(name, self.path)  # under the lock
+                return found
+            except BaseException:
+                if not resumable or not part.seek(0, os.SEEK_END):
+                    with contextlib.suppress(OSError):
+                        name.unlink()
+                raise
+
+    def _beside(self, mark: str) -> pathlib.Path:
+        return self.path.with_name(f".{self.path.name}.{mark}.part")
 
     def _complete(self, transport: Transport, request: Callable[[Dict[str, str]], Request],
                   part: BinaryIO) -> str:
@@ -128,7 +146,8 @@ class Download:
                part: BinaryIO) -> str:
         def prepare() -> Request:
             size = part.seek(0, os.SEEK_END)
-            if not size:
+            # Without a digest only the tag tells that the rest is of the same file.
+            if not size or not (self.etag or self.expected):
                 return request({})
             same = {"If-Range": self.etag} if self.etag else {}
             return request({"Range": f"bytes={size}-", **same})
@@ -141,10 +160,13 @@ class Download:
 
     def _receive(self, answer: Answer, part: BinaryIO) -> None:
         told = answer.headers.get("ETag", "")
-        self.etag = told if told.startswith('"') else ""  # a weak one is for no range
+        tag = told if told.startswith('"') else ""  # a weak one is for no range
         at, total = content_range(answer)
         if at > part.seek(0, os.SEEK_END):
             raise UnexpectedAnswer("another range came than was asked for")
+        if at and not self.expected and not (tag and tag == self.etag):
+            raise UnexpectedAnswer("a range of another file came than was asked for")
+        self.etag = tag
         part.seek(at)
         part.truncate()
         for piece in iter(lambda: answer.read(PIECE), b""):
@@ -152,6 +174,8 @@ class Download:
             at += len(piece)
             if self.progress:
                 self.progress(at, total)
+        if total is not None and at < total:
+            raise ConnectionFailed(f"{self.path.name}: the answer ended before the file did")
 
     def _digest(self, part: BinaryIO) -> str:
         part.seek(0)
@@ -162,8 +186,29 @@ def content_range(answer: Answer) -> Tuple[int, Optional[int]]:
     """Where what comes begins in the file, and how long the file is."""
     if answer.status != 206:
         return 0, answer.length
-    given = re.fullmatch(r"bytes ([0-9]+)-[0-9]+/([0-9]+|\*)",
+    given = re.fullmatch(r"bytes ([0-9]+)-[0-9]+/([0-9]+)",
                          answer.headers.get("Content-Range", ""))
     if not given:
-        raise UnexpectedAnswer("a range came that does not say which")
-    return int(given[1]), None if given[2] == "*" else int(given[2])
+        raise UnexpectedAnswer("a range came that does not say which, and of how much")
+    return int(given[1]), int(given[2])
+
+
+def claimed(name: pathlib.Path) -> Optional[BinaryIO]:
+    """The part of this name, made if need be, locked until it is closed; None if another has it, or
+    if it may be somebody else's: others can put what they like into a folder that is shared."""
+    if not fcntl:
+        return None
+    try:
+        part = open(os.open(name, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666),
+                    "r+b")
+    except OSError:
+        return None
+    with contextlib.suppress(OSError):
+        fcntl.flock(part, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        found = os.fstat(part.fileno())
+        # The name may be that of another file by now: who had the lock has renamed this one.
+        if (stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid() and found.st_nlink == 1
+                and os.path.samestat(found, os.stat(name, follow_symlinks=False))):
+            return part
+    part.close()
+    return None
