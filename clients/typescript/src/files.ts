@@ -1,10 +1,10 @@
 // Files that go and come piece by piece.
 
 import { createHash, randomUUID } from "node:crypto";
-import { constants, open, rename, rm, stat, type FileHandle } from "node:fs/promises";
+import { constants, lstat, open, rename, rm, stat, type FileHandle } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 
-import { ApiError, DigestMismatch, UnexpectedAnswer } from "./errors.js";
+import { ApiError, ConnectionFailed, DigestMismatch, UnexpectedAnswer } from "./errors.js";
 import type { Answer, Body, Request, Transport } from "./http.js";
 
 /** A file by its path, or what is in memory. */
@@ -107,12 +107,14 @@ export class Form implements Body {
   }
 }
 
-/** A file that comes into `path` whole and checked, or not at all. What came before a lost
- * connection stays beside it, under a name made of the digest, for the rest to be added. */
+/** A file that comes into `path` whole and checked, or not at all. Its part is under a name that no
+ * other download has. What came before a lost connection is then put beside `path`, under a name made
+ * of the digest, where a later call claims it by renaming it, which only one can do. */
 export class Download {
   readonly #path: string;
   readonly #expected?: string;
   readonly #part: string;
+  readonly #rest?: string;
   /** Of what came in this call. */
   #etag = "";
 
@@ -120,24 +122,29 @@ export class Download {
               private readonly progress?: Progress) {
     this.#path = path;
     this.#expected = expected?.toLowerCase();
-    const mark = this.#expected?.slice(0, 32) ?? randomUUID();
-    this.#part = join(dirname(path), `.${basename(path)}.${mark}.part`);
+    const beside = (end: string) => join(dirname(path), `.${basename(path)}.${end}`);
+    this.#part = beside(`${randomUUID()}.part`);
+    this.#rest = this.#expected && beside(`${this.#expected.slice(0, 32)}.rest`);
   }
 
   /** The digest. `request` makes one with more headers. */
   async run(transport: Transport,
             request: (more: Record<string, string>) => Request): Promise<string> {
-    const part = await open(this.#part, constants.O_RDWR | constants.O_CREAT);
-    let keep = false;
+    const claimed = this.#rest !== undefined && await claim(this.#rest, this.#part);
+    const part = claimed || await open(this.#part, "wx+");
     try {
       const found = await this.#complete(transport, request, part);
       await part.sync();
       await rename(this.#part, this.#path);
       return found;
+    } catch (error) {
+      const { size } = await part.stat();
+      await part.close(); // nobody writes what another call may claim
+      const kept = this.#rest !== undefined && size > 0 && await moved(this.#part, this.#rest);
+      if (!kept) await rm(this.#part, { force: true });
+      throw error;
     } finally {
-      keep = this.#expected !== undefined && (await part.stat()).size > 0;
       await part.close();
-      if (!keep) await rm(this.#part, { force: true });
     }
   }
 
@@ -160,7 +167,8 @@ export class Download {
                part: FileHandle): Promise<string> {
     await transport.perform(async () => {
       const { size } = await part.stat();
-      if (!size) return request({});
+      // Without a digest only the tag tells that the rest is of the same file.
+      if (!size || !(this.#etag || this.#expected)) return request({});
       const same: Record<string, string> = this.#etag ? { "If-Range": this.#etag } : {};
       return request({ Range: `bytes=${size}-`, ...same });
     }, (answer) => this.#receive(answer, part));
@@ -173,12 +181,16 @@ export class Download {
 
   async #receive(answer: Answer, part: FileHandle): Promise<void> {
     const told = answer.headers.get("ETag") ?? "";
-    this.#etag = told.startsWith('"') ? told : ""; // a weak one is for no range
-    const range = contentRange(answer);
-    let at = range.start;
+    const tag = told.startsWith('"') ? told : ""; // a weak one is for no range
+    const { start, total } = contentRange(answer);
+    let at = start;
     if (at > (await part.stat()).size) {
       throw new UnexpectedAnswer("another range came than was asked for");
     }
+    if (at && this.#expected === undefined && !(tag && tag === this.#etag)) {
+      throw new UnexpectedAnswer("a range of another file came than was asked for");
+    }
+    this.#etag = tag;
     await part.truncate(at);
     for await (const piece of answer.pieces()) {
       for (let done = 0; done < piece.length; ) {
@@ -186,7 +198,10 @@ export class Download {
         done += bytesWritten;
         at += bytesWritten;
       }
-      this.progress?.(at, range.total);
+      this.progress?.(at, total);
+    }
+    if (total !== undefined && at < total) {
+      throw new ConnectionFailed(`${basename(this.#path)}: the answer ended before the file did`);
     }
   }
 
@@ -200,8 +215,33 @@ export class Download {
 /** Where what comes begins in the file, and how long the file is. */
 function contentRange(answer: Answer): { start: number; total?: number } {
   if (answer.status !== 206) return { start: 0, total: answer.length };
-  const given = /^bytes ([0-9]+)-[0-9]+\/([0-9]+|\*)$/.exec(
-    answer.headers.get("Content-Range") ?? "");
-  if (!given) throw new UnexpectedAnswer("a range came that does not say which");
-  return { start: Number(given[1]), total: given[2] === "*" ? undefined : Number(given[2]) };
+  const given = /^bytes ([0-9]+)-[0-9]+\/([0-9]+)$/.exec(answer.headers.get("Content-Range") ?? "");
+  if (!given) throw new UnexpectedAnswer("a range came that does not say which, and of how much");
+  return { start: Number(given[1]), total: Number(given[2]) };
+}
+
+/** What an earlier call left, if it is still there and under the new name; undefined if not, or if it
+ * may be somebody else's: others can put what they like into a folder that is shared. */
+async function claim(rest: string, part: string): Promise<FileHandle | undefined> {
+  // Neither a link is followed nor a pipe waited for; Windows has neither flag.
+  const flags = constants.O_RDWR | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0);
+  const file = await open(rest, flags).catch(() => undefined);
+  if (!file) return undefined;
+  try {
+    const found = await file.stat();
+    const own = found.uid === (process.geteuid?.() ?? found.uid);
+    if (found.isFile() && own && found.nlink === 1 && await moved(rest, part)) {
+      const now = await lstat(part);
+      if (now.ino === found.ino && now.dev === found.dev) return file;
+      await rm(part, { force: true }); // it was another already: fetched anew
+    }
+  } catch {
+    // as if nothing had been there
+  }
+  await file.close();
+  return undefined;
+}
+
+function moved(from: string, to: string): Promise<boolean> {
+  return rename(from, to).then(() => true, () => false);
 }

@@ -13,21 +13,30 @@ declare module "node:crypto" {
 }
 
 declare module "node:fs/promises" {
+  interface Stats {
+    size: number;
+    ino: number;
+    dev: number;
+    nlink: number;
+    uid: number;
+    isFile(): boolean;
+  }
   export interface FileHandle {
     read(buffer: Uint8Array, offset: number, length: number, position: number):
       Promise<{ bytesRead: number }>;
     write(buffer: Uint8Array, offset: number, length: number, position: number):
       Promise<{ bytesWritten: number }>;
-    stat(): Promise<{ size: number }>;
+    stat(): Promise<Stats>;
     truncate(length: number): Promise<void>;
     sync(): Promise<void>;
     close(): Promise<void>;
   }
-  export const constants: { O_RDWR: number; O_CREAT: number };
+  export const constants: { O_RDWR: number; O_NOFOLLOW?: number; O_NONBLOCK?: number };
   export function open(path: string, flags: string | number): Promise<FileHandle>;
   export function rename(from: string, to: string): Promise<void>;
   export function rm(path: string, options: { force: boolean }): Promise<void>;
-  export function stat(path: string): Promise<{ size: number }>;
+  export function stat(path: string): Promise<Stats>;
+  export function lstat(path: string): Promise<Stats>;
   export function mkdir(path: string, options: { recursive: boolean }): Promise<unknown>;
 }
 
@@ -41,4 +50,4 @@ declare module "node:timers/promises" {
   export function setTimeout(milliseconds: number): Promise<void>;
 }
 
-declare const process: { version: string };
+declare const process: { version: string; geteuid?(): number };

@@ -1,7 +1,8 @@
 // Against servers that fail as the service only does in bad hours, and notices.
 import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
 import { createHash, createHmac, randomBytes } from "node:crypto";
-import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { link, lstat, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -36,7 +37,7 @@ async function script(use, ...answers) {
     request.on("data", (piece) => pieces.push(piece));
     request.on("end", () => {
       seen.push({ ...request.headers, url: request.url, body: Buffer.concat(pieces) });
-      answers.shift()(response);
+      answers.shift()(response, request.headers);
     });
     request.on("error", () => undefined);
   });
@@ -182,18 +183,102 @@ test("a download goes on where it was cut", () => {
 test("what changed between its pieces is fetched anew", () => {
   let received = 0;
   const arrived = (at) => () => received === at;
-  return script(async ({ client, url, seen, folder }) => {
+  return script(async ({ url, seen, folder }) => {
+    const client = new constancia.Client({ baseUrl: url, retry: { attempts: 5 } });
     const target = join(folder, "evidence.zip");
     await client.download(`${url}/x`, target, { progress: (at) => (received = at) });
     assert.deepEqual(seen.map((one) => [one.range, one["if-range"]]), [
-      [undefined, undefined], ["bytes=40-", '"1"'], ["bytes=20-", undefined],
-      ["bytes=40-", '"2"']]);
+      [undefined, undefined], ["bytes=40-", '"1"'], [undefined, undefined], ["bytes=40-", '"2"'],
+      ["bytes=60-", '"2"']]);
     assert.equal(await readFile(target, "utf8"), "new ".repeat(20));
   }, cut("old ".repeat(10), 80, { headers: { ETag: '"1"' }, taken: arrived(40) }),
   cut("new ".repeat(5), 80, { headers: { ETag: 'W/"2"' }, taken: arrived(20) }),
-  cut("new ".repeat(5), 60, {
-    status: 206, headers: { "Content-Range": "bytes 20-79/80", ETag: '"2"' }, taken: arrived(40),
-  }), say(206, "new ".repeat(10), { "Content-Range": "bytes 40-79/80", ETag: '"2"' }));
+  cut("new ".repeat(10), 80, { headers: { ETag: '"2"' }, taken: arrived(40) }),
+  say(206, "new ".repeat(5), { "Content-Range": "bytes 40-59/80", ETag: '"2"' }),
+  say(206, "new ".repeat(5), { "Content-Range": "bytes 60-79/80", ETag: '"2"' }));
+});
+
+test("a rest of another file is refused where no digest tells", async () => {
+  const told = { "Content-Range": "bytes 40-79/80" };
+  for (const [ETag, rest] of [['"1"', { ETag: '"2"', ...told }], ['"1"', told], ["", told],
+                              ['"1"', { ETag: '"1"', "Content-Range": "bytes 40-79/*" }]]) {
+    let received = 0;
+    await script(async ({ client, url, folder }) => {
+      await assert.rejects(client.download(`${url}/x`, join(folder, "file"), {
+        progress: (at) => (received = at) }), constancia.UnexpectedAnswer);
+      assert.deepEqual(await readdir(folder), []);
+    }, cut("old ".repeat(10), 80, { headers: { ETag }, taken: () => received === 40 }),
+    say(206, "new ".repeat(10), rest));
+  }
+});
+
+test("two downloads of one file have a part each", () => {
+  const whole = randomBytes(200_000);
+  const begun = {};
+  begun.seen = new Promise((resolve) => (begun.tell = resolve));
+  let first, rest;
+  return script(async ({ client, url, seen, folder }) => {
+    const target = join(folder, "file");
+    first = client.download(`${url}/x`, target, { sha256: sha256(whole), progress: begun.tell });
+    await begun.seen;
+    await assert.rejects(client.download(`${url}/x`, target, { sha256: sha256(whole) }),
+                         constancia.DigestMismatch);
+    assert.deepEqual(await readFile(target), whole);
+    assert.deepEqual(await readdir(folder), ["file"]);
+    assert.deepEqual(seen.map((one) => one.range), [undefined, undefined]);
+  }, (response) => {
+    rest = response.writeHead(200, { "Content-Length": whole.length });
+    rest.write(whole.subarray(0, 100_000));
+  }, async (response) => {
+    rest.end(whole.subarray(100_000));
+    await first;
+    say(200, "other")(response);
+  });
+});
+
+test("what an earlier call left is claimed by one alone", () => {
+  const whole = Buffer.alloc(1000, "w");
+  return script(async ({ client, url, seen, folder }) => {
+    const target = join(folder, "file");
+    const rest = join(folder, `.file.${sha256(whole).slice(0, 32)}.rest`);
+    await writeFile(rest, whole.subarray(0, 500));
+    const options = { sha256: sha256(whole) };
+    await Promise.all([1, 2].map(() => client.download(`${url}/x`, target, options)));
+    assert.deepEqual(seen.map((one) => one.range).sort(), ["bytes=500-", undefined]);
+    assert.deepEqual(await readFile(target), whole);
+    assert.deepEqual(await readdir(folder), ["file"]);
+  }, ...[1, 2].map(() => (response, { range }) => range === undefined ? say(200, whole)(response)
+    : say(206, whole.subarray(500), { "Content-Range": "bytes 500-999/1000" })(response)));
+});
+
+const NEVER = { skip: process.platform === "win32" };
+for (const [what, plant] of [["a symbolic link", symlink], ["a hard link", link],
+                             ["a pipe", (_, rest) => execFileSync("mkfifo", [rest])]]) {
+  test(`${what} at the place of a rest is not written to`, NEVER, () => {
+    const whole = Buffer.alloc(1000, "w");
+    return script(async ({ client, url, folder }) => {
+      const [target, victim] = [join(folder, "file"), join(folder, "victim")];
+      await writeFile(victim, "precious");
+      await plant(victim, join(folder, `.file.${sha256(whole).slice(0, 32)}.rest`));
+      await client.download(`${url}/x`, target, { sha256: sha256(whole) });
+      assert.deepEqual(await readFile(target), whole);
+      assert.ok((await lstat(target)).isFile());
+      assert.equal(await readFile(victim, "utf8"), "precious");
+    }, say(200, whole));
+  });
+}
+
+test("a rest of another user is not gone on with", NEVER, () => {
+  const whole = Buffer.alloc(1000, "w");
+  const real = process.geteuid;
+  return script(async ({ client, url, seen, folder }) => {
+    const target = join(folder, "file");
+    await writeFile(join(folder, `.file.${sha256(whole).slice(0, 32)}.rest`), "w");
+    process.geteuid = () => real() + 1;
+    await client.download(`${url}/x`, target, { sha256: sha256(whole) });
+    assert.equal(seen[0].range, undefined);
+    assert.deepEqual(await readFile(target), whole);
+  }, say(200, whole)).finally(() => (process.geteuid = real));
 });
 
 test("a download that failed is resumed by the next call", () => {
@@ -217,7 +302,7 @@ test("a spoilt rest is fetched anew, and a wrong file does not appear", () => {
   const digest = sha256(whole);
   return script(async ({ client, url, folder }) => {
     const target = join(folder, "file");
-    const rest = join(folder, `.file.${digest.slice(0, 32)}.part`);
+    const rest = join(folder, `.file.${digest.slice(0, 32)}.rest`);
     for (const left of [Buffer.alloc(500), Buffer.alloc(2000), whole]) {
       await writeFile(rest, left);
       await client.download(`${url}/x`, target, { sha256: digest.toUpperCase() });
