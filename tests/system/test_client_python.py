@@ -587,6 +587,13 @@ def test_nothing_that_listens_is_a_failed_connection(script, naps):
     assert not failed.value.sent and len(naps) == 3
 
 
+def test_a_header_that_cannot_be_sent_is_the_callers_mistake():
+    for bad in ({"user_agent": "x\ny"}, {"user_agent": "ñ€"}, {"language": "e\rn"},
+                {"scenario": "a\0"}, {"scenario": "a", "header_prefix": "S V C"}):
+        with pytest.raises(ValueError):
+            constancia.Client("http://127.0.0.1:1", **bad)
+
+
 def test_a_file_is_sent_again_from_where_it_began(script, scripted, naps):
     digest = hashlib.sha256(b"456").hexdigest()
     event = {"event_id": "e", "channel_id": "c", "client_ref": "r", "sequence": 1,

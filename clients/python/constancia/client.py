@@ -60,6 +60,11 @@ class Client:
             self._keyed["Authorization"] = f"Bearer {key}"
         if scenario:
             self._keyed[f"X-{header_prefix}-Test-Scenario"] = scenario
+        for name, value in self._keyed.items():
+            # As http.client sends them: it would say so only once there is a connection.
+            if not re.fullmatch("[!#-'*+.^-z|~A-Z0-9-]+", name) or not re.fullmatch(
+                    "[\t -~\xa0-\xff]*", value):
+                raise ValueError(f"{name} has what no header has, such as a line's end")
         self._transport = Transport(timeout, context, retry)
 
     def __repr__(self) -> str:

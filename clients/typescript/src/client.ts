@@ -110,6 +110,7 @@ export class Client {
       ...(options.scenario &&
         { [`X-${options.headerPrefix ?? "SVC"}-Test-Scenario`]: options.scenario }),
     };
+    new Headers(this.#keyed); // throws TypeError for what cannot be sent
     this.#transport = new Transport(options.timeout ?? 60_000, options.retry ?? {});
   }
 

@@ -141,9 +141,10 @@ export class Transport {
     alive();
     try {
       const sent = new Outgoing(request.body, alive);
+      // Here what cannot be sent is a TypeError of the caller; fetch would tell it as the connection's.
+      const headers = new Headers({ ...request.headers, ...sent.headers });
       const response = await fetch(request.url, {
-        method: request.method, redirect: "manual", signal: silence.signal,
-        headers: { ...request.headers, ...sent.headers }, ...sent.init,
+        method: request.method, redirect: "manual", signal: silence.signal, headers, ...sent.init,
       }).catch((error) => {
         throw sent.failure ?? lost(name, error);
       });

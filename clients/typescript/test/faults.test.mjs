@@ -140,6 +140,14 @@ test("nothing that listens is a failed connection", async () => {
                        (error) => error instanceof constancia.ConnectionFailed && !error.sent);
 });
 
+test("a header that cannot be sent is the caller's mistake", () => {
+  const baseUrl = "http://127.0.0.1:1";
+  for (const more of [{ userAgent: "x\ny" }, { userAgent: "ñ€" }, { language: "e\rn" },
+                      { scenario: "a\0" }, { scenario: "a", headerPrefix: "S V C" }]) {
+    assert.throws(() => new constancia.Client({ baseUrl, ...more }), TypeError);
+  }
+});
+
 test("silence ends", () => script(async ({ url }) => {
   const client = new constancia.Client({ baseUrl: url, timeout: 300, retry: { attempts: 1 } });
   await assert.rejects(client.balance(), /no sign of the service/);
