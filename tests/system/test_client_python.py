@@ -346,9 +346,13 @@ def test_a_notice_is_taken_with_a_good_signature_alone():
         assert notice.id == "ntc_1" and notice.data == {"text": "ñ"}
     assert check(other, secret=[SECRET, OTHER]).type == "balance.low"
     for given in (other, "", "v1=", good[:-1], good[3:], good.replace("v1", "v2"), good + "0",
-                  "ñ"):
+                  "ñ", "v1=\udcff"):
         with pytest.raises(constancia.InvalidSignature):
             check(given)
+    for odd in ({"tolerance": float("nan"), "now": now + 9999}, {"now": float("nan")}):
+        with pytest.raises(constancia.InvalidSignature):
+            webhooks.verify(SECRET, {"X-SVC-Timestamp": str(now), "X-SVC-Signature": good}, BODY,
+                            **odd)
     for bad in ({"body": BODY + b" "}, {"at": now + 301}, {"at": now - 301}, {"timestamp": "now"},
                 {"timestamp": ""}, {"timestamp": "-1"}, {"timestamp": "9" * 5000}, {"secret": []}):
         with pytest.raises(constancia.InvalidSignature):

@@ -43,12 +43,13 @@ def verify(secret: Union[str, Iterable[str]], headers: Mapping[str, str], body: 
     given = found.get(f"x-{prefix}-signature".lower(), "").split(",")
     if not (timestamp.isascii() and timestamp.isdigit() and len(timestamp) <= 18):
         raise InvalidSignature("there is no timestamp")
-    if abs((time.time() if now is None else now) - int(timestamp)) > tolerance:
+    if not abs((time.time() if now is None else now) - int(timestamp)) <= tolerance:  # nor by NaN
         raise InvalidSignature("the timestamp is too far from now")
     secrets = [secret] if isinstance(secret, str) else list(secret)
     expected = [_signature(one, timestamp, body) for one in secrets if one]
     # All are compared, so that the time it takes tells nothing of which is good.
-    good = [hmac.compare_digest(one, text.strip().encode()) for one in expected for text in given]
+    good = [hmac.compare_digest(one, text.strip().encode(errors="replace"))
+            for one in expected for text in given]
     if not any(good):
         raise InvalidSignature("no signature is good")
     notice: Notice = decode(Notice, json.loads(bytes(body)))

@@ -9,12 +9,15 @@ import time
 def verify(secret, timestamp, signature, body, tolerance=300):
     """timestamp and signature: the headers X-SVC-Timestamp and X-SVC-Signature; body: the raw bytes
     of the request, before any JSON parser has seen them."""
-    if not timestamp.isdigit() or abs(time.time() - int(timestamp)) > tolerance:
+    if not (timestamp.isascii() and timestamp.isdigit() and len(timestamp) <= 18):
+        return False
+    if not abs(time.time() - int(timestamp)) <= tolerance:
+        return False
         return False
     expected = "v1=" + hmac.new(secret.encode(), timestamp.encode() + b"." + body,
                                 hashlib.sha256).hexdigest()
     # After a rotation there are two signatures; one of them must be good.
-    return any(hmac.compare_digest(expected.encode(), given.strip().encode())
+    return any(hmac.compare_digest(expected.encode(), given.strip().encode(errors="replace"))
                for given in signature.split(","))
 
 
