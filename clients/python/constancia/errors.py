@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 class ConstanciaError(Exception):
     """Every error of this package."""
 
-    idempotency_key: Optional[str] = None  # of a `certify` that failed: for the call that repeats it
+    idempotency_key: Optional[str] = None  # of a `certify` that failed, to repeat it with
 
 
 class ConnectionFailed(ConstanciaError):

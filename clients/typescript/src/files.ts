@@ -108,8 +108,8 @@ export class Form implements Body {
 }
 
 /** A file that comes into `path` whole and checked, or not at all. Its part is under a name that no
- * other download has. What came before a lost connection is then put beside `path`, under a name made
- * of the digest, where a later call claims it by renaming it, which only one can do. */
+ * other download has. What came before a lost connection is then put beside `path`, under a name
+ * made of the digest, where a later call claims it by renaming it, which only one can do. */
 export class Download {
   readonly #path: string;
   readonly #expected?: string;
@@ -215,13 +215,14 @@ export class Download {
 /** Where what comes begins in the file, and how long the file is. */
 function contentRange(answer: Answer): { start: number; total?: number } {
   if (answer.status !== 206) return { start: 0, total: answer.length };
-  const given = /^bytes ([0-9]+)-[0-9]+\/([0-9]+)$/.exec(answer.headers.get("Content-Range") ?? "");
+  const told = answer.headers.get("Content-Range") ?? "";
+  const given = /^bytes ([0-9]+)-[0-9]+\/([0-9]+)$/.exec(told);
   if (!given) throw new UnexpectedAnswer("a range came that does not say which, and of how much");
   return { start: Number(given[1]), total: Number(given[2]) };
 }
 
-/** What an earlier call left, if it is still there and under the new name; undefined if not, or if it
- * may be somebody else's: others can put what they like into a folder that is shared. */
+/** What an earlier call left, if it is still there and under the new name; undefined if not, or if
+ * it may be somebody else's: others can put what they like into a folder that is shared. */
 async function claim(rest: string, part: string): Promise<FileHandle | undefined> {
   // Neither a link is followed nor a pipe waited for; Windows has neither flag.
   const flags = constants.O_RDWR | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0);

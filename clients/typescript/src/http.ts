@@ -141,7 +141,7 @@ export class Transport {
     alive();
     try {
       const sent = new Outgoing(request.body, alive);
-      // Here what cannot be sent is a TypeError of the caller; fetch would tell it as the connection's.
+      // What cannot be sent is a TypeError here; fetch would tell it as the connection's.
       const headers = new Headers({ ...request.headers, ...sent.headers });
       const response = await fetch(request.url, {
         method: request.method, redirect: "manual", signal: silence.signal, headers, ...sent.init,
