@@ -2,11 +2,17 @@
 `scripts/run` started as the page says, its tour included."""
 
 import contextlib
+import hashlib
+import hmac
+import json
 import os
 import pathlib
 import re
+import shutil
 import signal
+import socket
 import subprocess
+import sys
 import time
 
 import pytest
@@ -17,6 +23,7 @@ from program import BINARY, clean_environment
 pytestmark = pytest.mark.sqlite  # the store of a development service
 PATIENCE = 600
 PAGE = ROOT / "docs" / "integrate.md"
+SECRET = "whsec_" + "01" * 32
 
 
 def blocks():
@@ -89,6 +96,75 @@ def judge(text):
         found = re.findall(wanted, text, re.MULTILINE)
         assert len(found) == times, (wanted, found, text[-6000:])
     assert "FAILED" not in text and text.count("WRONG") == 0
+
+
+def program_of_the_page(name):
+    return re.search(rf"^cat > {re.escape(name)} <<'END'\n(.*?)^END$",
+                     PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)[1]
+
+
+@contextlib.contextmanager
+def receiving(command, folder):
+    port = free_port()
+    environment = clean_environment({
+        "HOOK_PORT": str(port), "WEBHOOK_SECRET": SECRET, "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONPATH": str(ROOT / "clients" / "python")})
+    with subprocess.Popen(command, cwd=folder, env=environment, stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE) as receiver:
+        try:
+            end = time.monotonic() + PATIENCE
+            while True:
+                with contextlib.suppress(ConnectionRefusedError):
+                    socket.create_connection(("127.0.0.1", port)).close()
+                    break
+                assert receiver.poll() is None and time.monotonic() < end
+                time.sleep(0.1)
+            yield port, receiver
+        finally:
+            receiver.kill()
+
+
+def status_of(port, head, body=b""):
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
+        connection.sendall(f"POST /hook HTTP/1.1\r\nHost: x\r\n{head}\r\n\r\n".encode() + body)
+        first = connection.makefile("rb").readline().split()
+        return int(first[1]) if first else None
+
+
+def notice(identifier):
+    body = json.dumps({"id": identifier, "type": "certification.completed", "mode": "live",
+                       "created_at": "2026-01-02T03:04:05.678901Z",
+                       "data": {"certification_id": identifier}}).encode()
+    now = str(int(time.time()))
+    mac = hmac.new(SECRET.encode(), now.encode() + b"." + body, hashlib.sha256).hexdigest()
+    return (f"Content-Length: {len(body)}\r\nX-SVC-Timestamp: {now}\r\n"
+            f"X-SVC-Signature: v1={mac}"), body
+
+
+@pytest.mark.parametrize("language", ["py", "mjs"])
+def test_the_receivers_take_what_is_bounded_and_signed(tmp_path, language):
+    name = f"receiver.{language}"
+    (tmp_path / name).write_text(program_of_the_page(name), encoding="utf-8")
+    if language == "mjs":
+        package = tmp_path / "node_modules" / "@constancia" / "client"
+        subprocess.run(["tsc", "-p", ROOT / "clients" / "typescript", "--outDir",
+                        package / "dist"], check=True, timeout=PATIENCE)
+        shutil.copy(ROOT / "clients" / "typescript" / "package.json", package)
+    command = {"py": sys.executable, "mjs": "node"}[language]
+    with receiving([command, name], tmp_path) as (port, receiver):
+        assert status_of(port, "Connection: close") == 411
+        assert status_of(port, "Transfer-Encoding: chunked", b"0\r\n\r\n") == 411
+        assert status_of(port, "Content-Length: 999999999") == 413  # not waited for
+        head, body = notice("CERT-1")
+        assert status_of(port, head, body.replace(b"live", b"test")) == 400
+        assert [status_of(port, head, body) for _ in range(2)] == [204, 204]
+        assert status_of(port, *notice("CERT-2")) == 204
+        assert [receiver.stdout.readline() for _ in range(2)] == [
+            b"certification.completed CERT-1\n", b"certification.completed CERT-2\n"]
+        if language == "py":  # what could not be dealt with is not acknowledged, nor taken as seen
+            receiver.stdout.close()
+            head, body = notice("CERT-3")
+            assert [status_of(port, head, body) for _ in range(2)] == [None, None]
 
 
 def test_the_page_is_found():
