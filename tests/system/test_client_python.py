@@ -292,11 +292,13 @@ def test_a_certification_from_the_request_to_its_files(service, channel, client,
     assert [one.certification_id for one in client.certifications(page_size=1)] == [
         done.certification_id]
     record = eventually(lambda: recorded(client.certification_evidence_record,
-                                         done.certification_id), "there is a record")
+                                         done.certification_id), "there is a record",
+                        patience=300)  # the renewer rests for a minute after what failed
     now = client.certification(done.certification_id)
     assert hashlib.sha256(record).hexdigest() == now.evidence_record_sha256
     event = next(client.events())
-    assert eventually(lambda: recorded(client.event_evidence_record, event.event_id), "and here")
+    assert eventually(lambda: recorded(client.event_evidence_record, event.event_id), "and here",
+                      patience=300)
     assert client.event(event.event_id).proof.round.token
 
 

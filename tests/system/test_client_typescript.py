@@ -59,7 +59,8 @@ def test_every_operation_has_a_method():
                 assert {NAMES.get(name, name) for name in wanted} <= methods, wanted
 
 
-def test_the_client_against_the_service(service, program):
+def test_the_client_against_the_service(start, program):
+    service = start(seal__interval="200ms")
     content = service.new_channel()
     hashes = service.new_channel("hash_only")
     run(["node", "--test", "service.test.mjs"], program,

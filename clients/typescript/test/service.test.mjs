@@ -28,7 +28,7 @@ async function eventually(fetch) {
     try {
       return await fetch();
     } catch (error) {
-      if (!(error instanceof constancia.NotFound) || tries > 600) throw error;
+      if (!(error instanceof constancia.NotFound) || tries > 3000) throw error;
       await new Promise((resolve) => setTimeout(resolve, 100));
     }
   }
