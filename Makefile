@@ -1,8 +1,31 @@
 # The face of the build; meson and ninja do the work.
-.PHONY: all run test sanitize thread-sanitize analyze coverage conformance bench fuzz format deps clean
+.PHONY: all install deb sbom package-test run test sanitize thread-sanitize analyze coverage conformance pictures bench fuzz format deps clean
 
 all: build/build.ninja
 	@ninja -C build
+
+# Programs, unit, pages and examples: make install DESTDIR=… PREFIX=/usr; what needs the tests is not
+# built for it.
+PREFIX ?= /usr/local
+install: deps
+	@[ -f build-install/build.ninja ] || meson setup build-install >/dev/null
+	@meson configure build-install -Dtests=false -Dprefix=$(PREFIX) -Dlibexecdir=libexec -Dsysconfdir=/etc
+	@ninja -C build-install
+	@DESTDIR=$(abspath $(DESTDIR)) meson install -C build-install --no-rebuild
+
+# The Debian package, its source and its debugging symbols, in build-deb/.
+deb: deps
+	@scripts/deb build-deb
+
+# What the programs consist of (CycloneDX).
+sbom: deps all
+	@scripts/sbom --version "$$(build/constancia version | cut -d' ' -f2)" build/constancia \
+		build/constancia-renderer build/constancia-trusted-list > build/constancia.cdx.json
+	@echo build/constancia.cdx.json
+
+# The Debian package: built twice, judged, installed, upgraded and purged in a clean system.
+package-test: deps all
+	@tests/package/run build
 
 # A complete service with a tour of it, until Ctrl-C.
 run: deps all
@@ -11,10 +34,13 @@ run: deps all
 test: deps all
 	@scripts/test build
 
-# All tests again under the address and undefined-behaviour sanitizers.
+# The tests again under the address and undefined-behaviour sanitizers, but those that judge browsers,
+# clients and examples, or cut the power.
+beside := browser console_browser console_crawl client_python client_typescript examples \
+	webhook_examples integrate alerts installation power_failure
 sanitize: build-sanitize/build.ninja
 	@ninja -C build-sanitize
-	@scripts/test build-sanitize on-server tests/system/test_registration.py \
+	@PYTEST_ADDOPTS="$(beside:%=--ignore=tests/system/test_%.py)" scripts/test build-sanitize on-server tests/system/test_registration.py \
 		tests/system/test_replay.py tests/system/test_lists.py tests/system/test_credits.py \
 		tests/system/test_certifications.py tests/system/test_postgres.py
 
@@ -23,12 +49,20 @@ coverage: build-coverage/build.ninja
 	@ninja -C build-coverage
 	@scripts/coverage build-coverage
 
-# Against validators and services from outside (PyPI, Maven Central, npm, the Go module proxy).
+# What takes too long for every change: clang's analyzer, and validators and services from outside
+# (PyPI, Maven Central, npm, the Go module proxy).
 conformance: deps all
+	@scripts/analyze build paths
 	@tests/conformance/run build
+	@tests/package/run build
 	@tests/conformance/stripe/run build
 	@tests/conformance/clients/run build
 	@tests/conformance/examples/run build
+	@tests/conformance/pages/run build
+
+# Pictures of every page for people, to be looked at: build/pictures.
+pictures: deps all
+	@scripts/pictures build/constancia build/pictures
 
 bench: deps all
 	@bench/run --build build
@@ -69,4 +103,5 @@ build-coverage/build.ninja: | deps
 		echo "configured build-coverage/"
 
 clean:
-	@rm -rf build build-sanitize build-thread build-analyze build-coverage build-ci build-fuzz
+	@rm -rf build build-sanitize build-thread build-analyze build-coverage build-ci build-fuzz \
+		build-install build-deb

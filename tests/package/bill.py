@@ -1,0 +1,44 @@
+"""A bill of materials against CycloneDX's schema, and against what the dynamic linker really loads.
+
+usage: bill.py BILL PROGRAM...
+"""
+import json
+import re
+import subprocess
+import sys
+
+from cyclonedx.schema import SchemaVersion
+from cyclonedx.validation.json import JsonStrictValidator
+
+
+def main():
+    text = open(sys.argv[1], encoding="utf-8").read()
+    fault = JsonStrictValidator(SchemaVersion.V1_5).validate_str(text)
+    if fault:
+        sys.exit(f"not as the schema says: {fault}")
+    bill = json.loads(text)
+    named = {each["name"]: each for each in bill["components"]}
+    # In another way than the one it was made: the names that the programs themselves ask for.
+    for program in sys.argv[2:]:
+        dynamic = subprocess.run(["readelf", "-d", program], capture_output=True, text=True, check=True)
+        for library in re.findall(r"\(NEEDED\).*\[(.*)\]", dynamic.stdout):
+            cache = subprocess.run(["/sbin/ldconfig", "-p"], capture_output=True, text=True, check=True).stdout
+            path = re.search(rf"^\s+{re.escape(library)} .*=> (\S+)$", cache, re.M)[1]
+            owner = ""
+            for name in (path, "/usr" + path, path.removeprefix("/usr")):
+                done = subprocess.run(["dpkg-query", "-S", name], capture_output=True, text=True)
+                owner = owner or done.stdout.split(":")[0]
+            if owner not in named:
+                sys.exit(f"{library}, of {owner or path}, is missing")
+    for name, each in named.items():
+        version = subprocess.run(["dpkg-query", "-W", "-f", "${Version}", name], capture_output=True, text=True)
+        if version.stdout and version.stdout != each["version"]:
+            sys.exit(f"{name} is {version.stdout}, not {each['version']}")
+    for name in ("libssl3", "libsqlite3-0", "libpq5", "fonts-noto-core", "ca-certificates"):
+        if name not in named:
+            sys.exit(f"{name} is missing")
+    without = [name for name, each in named.items() if "licenses" not in each]
+    print(f"{len(named)} packages, {len(named) - len(without)} with licences, as the schema says")
+
+
+main()

@@ -1,0 +1,227 @@
+"""The package's life in a bare Debian: installed, upgraded, used, removed, purged.
+
+usage: life.py ROOT PACKAGE OLDER_PACKAGES
+"""
+import hashlib
+import json
+import pathlib
+import re
+import shutil
+import sqlite3
+import sys
+import time
+import urllib.request
+
+from chroot import Chroot, Serving, Verdicts, loopback_alone
+
+CONFIG = "/etc/constancia/constancia.conf"
+SETTINGS = """# The operator's own words.
+[service]
+name = Package
+[tsa]
+url = embedded:
+[seal]
+interval = 1s
+"""
+SYSTEMCTL = """#!/bin/sh
+echo "$*" >>/tmp/asked
+case "$*" in *is-enabled*) echo enabled ;; esac
+exit 0
+"""
+verdict = Verdicts()
+
+
+def install(root, *packages):
+    """By apt, which finds what is needed."""
+    for package in packages:
+        shutil.copy(package, root.path("/tmp"))
+    return root.run("apt-get", "install", "--yes", "--no-install-recommends", "--allow-downgrades",
+                    *(f"/tmp/{pathlib.Path(package).name}" for package in packages))
+
+
+def with_systemd(root, present):
+    """A stand-in that records what it is asked for, in the place of systemctl."""
+    place, aside = root.path("/usr/bin/systemctl"), root.path("/tmp/systemctl")
+    if not present:
+        shutil.rmtree(root.path("/run/systemd"), ignore_errors=True)
+        if aside.exists():
+            shutil.move(aside, place)
+        return
+    root.path("/run/systemd/system").mkdir(parents=True)
+    shutil.move(place, aside)
+    place.write_text(SYSTEMCTL)
+    place.chmod(0o755)
+    root.path("/tmp/asked").unlink(missing_ok=True)
+
+
+def asked(root):
+    path = root.path("/tmp/asked")
+    return path.read_text().splitlines() if path.exists() else []
+
+
+def judge_first_installation(root, package):
+    with_systemd(root, False)
+    root.run("apt-get", "update")
+    code, words = install(root, package)
+    if not verdict(code == 0, "apt installs it in a bare Debian 12", words):
+        sys.exit(1)
+    for name, wanted in (("/var/lib/constancia", "constancia:constancia 700"),
+                         ("/etc/constancia", "root:constancia 750"), (CONFIG, "root:constancia 640"),
+                         ("/usr/bin/constancia", "root:root 755"),
+                         ("/usr/libexec/constancia/constancia-renderer", "root:root 755")):
+        found = root.stat(name)
+        verdict(found == wanted, f"{name} is {wanted}", found)
+    code, words = root.run("getent", "passwd", "constancia")
+    verdict(re.fullmatch(r"constancia:[^:]*:\d{3}:\d{3}:[^:]*:/var/lib/constancia:/usr/sbin/nologin\n", words),
+            "the user has no shell and is a system's", words)
+    enabled = list(root.path("/etc/systemd").rglob("constancia*"))
+    verdict(not enabled, "the unit is not enabled", enabled)
+    code, words = root.run("constancia", "config", "check", "--config", CONFIG, user="constancia:constancia")
+    verdict(code == 1 and "tsa.url" in words, "what the operator has to set is named", words)
+
+
+def judge_unit(root):
+    code, words = root.run("systemd-analyze", "verify", "--man=no", "constancia.service")
+    verdict(code == 0 and "constancia" not in words, "systemd-analyze verify: nothing to say", words)
+    code, words = root.run("systemd-analyze", "security", "--offline=yes", "--no-pager", "--threshold=20",
+                           "constancia.service")
+    verdict(code == 0, "systemd-analyze security: " + (words.strip().splitlines() or ["nothing"])[-1], words)
+
+
+def judge_upgrades(root, package, older):
+    root.path(CONFIG).write_text(SETTINGS)
+    with_systemd(root, True)
+    code, words = install(root, package)
+    calls = asked(root)
+    verdict(code == 0 and "try-restart constancia.service" in calls, "an upgrade of the same schema starts anew",
+            f"{words}\n{calls}")
+    verdict(any("daemon-reload" in call for call in calls[:calls.index("try-restart constancia.service")])
+            if "try-restart constancia.service" in calls else False, "after systemd has read the new unit", calls)
+    verdict(root.path(CONFIG).read_text() == SETTINGS and root.stat(CONFIG) == "root:constancia 640",
+            "it keeps the operator's settings", root.stat(CONFIG))
+    with_systemd(root, False)
+    install(root, older / "constancia_0.0.2.deb")
+    with_systemd(root, True)
+    code, words = install(root, package)
+    calls = asked(root)
+    verdict(code == 0 and not [call for call in calls if re.search(r"\b(re)?start\b", call)],
+            "an upgrade that needs a migration starts nothing", f"{words}\n{calls}")
+    verdict("constancia migrate --config" in words and "001-initial ->" in words, "and says what to do", words)
+    with_systemd(root, False)
+
+
+def request(url, body=None, key=None):
+    headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {key}"} if key else {})
+    asking = urllib.request.Request(url, json.dumps(body).encode() if body is not None else None, headers)
+    with urllib.request.urlopen(asking, timeout=30) as answer:
+        return answer.read()
+
+
+def administer(root, *words):
+    code, text = root.run("constancia", *words, "--json", "--config", CONFIG)
+    if code:
+        raise RuntimeError(text)
+    return json.loads(text)
+
+
+def judge_a_round(root):
+    """As the unit would run it: register, certify, verify."""
+    user = "constancia:constancia"
+    code, words = root.run("constancia", "init", "--config", CONFIG, user=user)
+    verdict(code == 0, "init as the service's user", words)
+    serving = Serving(root, ["constancia", "serve", "--config", CONFIG], user)
+    with serving:
+        account = administer(root, "account", "create", "--name", "Package", "--credits", "10")
+        channel = administer(root, "channel", "create", "--account", account["account_id"], "--name", "Orders",
+                             "--declarant", "Package", "--modality", "content")
+        key = administer(root, "key", "create", "--channel", channel["channel_id"], "--mode", "live")["key"]
+        base = "http://127.0.0.1:8080/v1"
+        event = json.loads(request(base + "/events", {"client_ref": "1", "payload": {"n": 1}}, key))
+        asked_for = json.loads(request(base + "/certifications", {"seq_from": 1, "seq_to": 1}, key))
+        end = time.monotonic() + 60
+        while asked_for["status"] == "processing" and time.monotonic() < end:
+            time.sleep(0.2)
+            asked_for = json.loads(request(f"{base}/certifications/{asked_for['certification_id']}", key=key))
+        if not verdict(asked_for["status"] == "completed", "an event is registered and certified", asked_for):
+            return
+        root.path("/tmp/evidence.zip").write_bytes(request(asked_for["evidence_url"]))
+        for report in asked_for["reports"]:
+            name = "-".join(report["languages"])
+            root.path(f"/tmp/report-{name}.pdf").write_bytes(request(report["url"]))
+        root.path("/tmp/receipt.json").write_text(json.dumps(event))
+        shutil.copy(root.path("/var/lib/constancia/trust.pem"), root.path("/tmp/trust.pem"))
+        reports = [f"/tmp/{path.name}" for path in root.path("/tmp").glob("report-*.pdf")]
+    verdict(serving.code == 0, "SIGTERM ends it with 0", serving.log.read_text()[-2000:])
+    code, words = root.run("constancia", "verify", "/tmp/evidence.zip", *reports, "--trust", "/tmp/trust.pem",
+                           "--receipt", "/tmp/receipt.json", user="nobody")
+    verdict(code == 0 and len(reports) >= 2, f"anybody verifies the archive and {len(reports)} reports", words)
+    wrong = [str(path) for path in root.path("/var/lib/constancia").rglob("*")
+             if root.stat(path.relative_to(root.place).as_posix().join(["/", ""])).split(":")[0] != "constancia"]
+    verdict(not wrong, "all that is kept is the service's user's", wrong)
+
+
+def judge_another_schema(root):
+    store = sqlite3.connect(root.path("/var/lib/constancia/constancia.db"))
+    with store:
+        newest = store.execute("SELECT value FROM settings WHERE name = 'schema'").fetchone()[0]
+        store.execute("UPDATE settings SET value = '001-initial' WHERE name = 'schema'")
+    store.close()
+    code, words = root.run("constancia", "serve", "--config", CONFIG, user="constancia:constancia")
+    verdict(code != 0 and re.search("constancia (store )?migrate", words), "serve refuses an older schema and says the command", words)
+    store = sqlite3.connect(root.path("/var/lib/constancia/constancia.db"))
+    with store:
+        store.execute("UPDATE settings SET value = ? WHERE name = 'schema'", (newest,))
+    store.close()
+    for path in root.path("/var/lib/constancia").glob("constancia.db*"):
+        shutil.chown(path, *(int(part) for part in root.run("stat", "-c", "%u:%g", "/var/lib/constancia")[1]
+                             .split(":")))
+
+
+def kept(root):
+    """What is below the data directory, with digests."""
+    place = root.path("/var/lib/constancia")
+    return {str(path.relative_to(place)): hashlib.sha256(path.read_bytes()).hexdigest()
+            for path in sorted(place.rglob("*")) if path.is_file()}
+
+
+def judge_the_end(root, package):
+    own = root.path("/etc/constancia/report-key.pem")
+    own.write_text("the operator's own")
+    before = kept(root)
+    with_systemd(root, True)
+    code, words = root.run("apt-get", "remove", "--yes", "constancia")
+    verdict(code == 0 and any(re.search(r"\bstop\b.*constancia.service", call) for call in asked(root)),
+            "a removal stops the service", f"{words}\n{asked(root)}")
+    with_systemd(root, False)
+    verdict(root.path(CONFIG).read_text() == SETTINGS and kept(root) == before and
+            not root.path("/usr/bin/constancia").exists(), "and keeps settings and data")
+    verdict(root.stat("/var/lib/constancia") == "constancia:constancia 700", "as they were",
+            root.stat("/var/lib/constancia"))
+    code, words = root.run("dpkg", "--purge", "constancia")
+    verdict(code == 0 and before and kept(root) == before, "a purge deletes no evidence", words)
+    verdict("rm -r /var/lib/constancia" in words, "and says how that is done", words)
+    verdict(not root.path(CONFIG).exists() and own.exists(),
+            "the package's settings are gone, the operator's own files are not")
+    shutil.rmtree(root.path("/var/lib/constancia"))
+    own.unlink()
+    install(root, package)
+    code, words = root.run("dpkg", "--purge", "constancia")
+    left = [str(path) for name in ("etc", "var/lib", "usr", "lib") for path in root.path(name).rglob("*constancia*")
+            if "/dpkg/" not in str(path)]
+    verdict(code == 0 and not left, "a purge of what was never used leaves nothing", f"{words}\n{left}")
+
+
+def main():
+    root = Chroot(sys.argv[1])
+    package, older = sys.argv[2], pathlib.Path(sys.argv[3])
+    judge_first_installation(root, older / "constancia_0.0.1.deb")
+    judge_unit(root)
+    judge_upgrades(root, package, older)
+    loopback_alone()
+    judge_a_round(root)
+    judge_another_schema(root)
+    judge_the_end(root, package)
+    sys.exit(1 if verdict.failed else 0)
+
+
+main()
