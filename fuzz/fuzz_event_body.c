@@ -6,7 +6,7 @@
 
 #include "base/utf8.h"
 #include "fuzz.h"
-#include "http/event_body.h"
+#include "service/event_body.h"
 
 static void require(bool good, const char *what)
 {

@@ -1,0 +1,69 @@
+/* Forms, cookies and paths of strangers: what is read is UTF-8 without NUL, and a value that is
+ * written as a form writes it is read again. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/percent.h"
+#include "base/utf8.h"
+#include "console/fields.h"
+#include "fuzz.h"
+
+#define ARENA_LIMIT ((size_t)64 * 1024 * 1024)
+
+static void require(bool good, const char *what)
+{
+	if (good)
+		return;
+	fprintf(stderr, "broken: %s\n", what);
+	abort();
+}
+
+static void check_text(struct slice text)
+{
+	require(utf8_valid(text), "text is UTF-8");
+	require(!text.size || !memchr(text.data, '\0', text.size), "text has no NUL");
+	require(text.data[text.size] == '\0', "text ends");
+}
+
+static void read_again(struct arena *arena, const struct fields *fields)
+{
+	BUF_AUTO struct buf text;
+	struct fields *again = arena_alloc(arena, sizeof *again);
+	buf_init(&text, ARENA_LIMIT);
+	for (size_t i = 0; i < fields->count; i++) {
+		buf_add_percent(&text, fields->items[i].name, "");
+		buf_add_byte(&text, '=');
+		buf_add_percent(&text, fields->items[i].value, "");
+		buf_add_byte(&text, '&');
+	}
+	require(again && fields_read(buf_slice(&text), arena, again, NULL) == 0, "it is read again");
+	require(again->count == fields->count, "as many");
+	for (size_t i = 0; i < fields->count; i++)
+		require(slice_equal(again->items[i].name, fields->items[i].name) &&
+		            slice_equal(again->items[i].value, fields->items[i].value),
+		        "as they were");
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	ARENA_AUTO struct arena arena;
+	arena_init(&arena, ARENA_LIMIT);
+	struct slice text = slice_make(data, size), path;
+	struct fields *fields = arena_alloc(&arena, sizeof *fields);
+	int result = fields_read(text, &arena, fields, NULL);
+	require(!result || result == ERR_VALIDATION, "it is a form, or it is none");
+	for (size_t i = 0; !result && i < fields->count; i++) {
+		check_text(fields->items[i].name);
+		check_text(fields->items[i].value);
+		require(fields_join(fields, fields->items[i].name, &arena), "values join");
+	}
+	if (!result)
+		read_again(&arena, fields);
+	if (path_decode(text, &arena, &path))
+		check_text(path);
+	struct slice cookie = cookie_find(text, "a");
+	require(!cookie.size ||
+	            (cookie.data >= text.data && cookie.data + cookie.size <= text.data + size),
+	        "a cookie lies in its header");
+	return 0;
+}

@@ -1,0 +1,60 @@
+/* Whatever the values of a page are, the page has the tags that its author wrote, and no more: data
+ * is any JSON. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "console/template.h"
+#include "fuzz.h"
+#include "test_pages.h"
+
+#define ARENA_LIMIT ((size_t)64 * 1024 * 1024)
+#define PAGE_MAX ((size_t)16 * 1024 * 1024)
+
+static void require(bool good, const char *what)
+{
+	if (good)
+		return;
+	fprintf(stderr, "broken: %s\n", what);
+	abort();
+}
+
+/* After '<' comes one of the names and '/' of the test's pages, after their end nothing that only a
+ * value has. */
+static void check(struct slice page)
+{
+	static const char *const tags[] = {
+		"!DOCTYPE ", "html ", "head>", "title>",   "body>",  "main>",  "h1>",  "p",
+		"a ",        "form ", "input", "textarea", "select", "option", "pre>", "code",
+		"i>",        "ul>",   "li",    "div>",     "label ", "time ",  "/",
+	};
+	for (size_t i = 0; i < page.size; i++) {
+		bool known = page.data[i] != '<';
+		for (size_t tag = 0; !known && tag < sizeof tags / sizeof *tags; tag++)
+			known = strncmp(page.data + i + 1, tags[tag], strlen(tags[tag])) == 0;
+		require(known, "a tag is the author's");
+		require((unsigned char)page.data[i] >= 0x20 || strchr("\t\n", page.data[i]),
+		        "no control characters");
+		require(page.data[i] != '\'', "no apostrophe stands free");
+	}
+	require(!strstr(page.data, "<script") && !strstr(page.data, "href=\"//"), "no way out");
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	ARENA_AUTO struct arena arena;
+	struct json *json = NULL;
+	arena_init(&arena, ARENA_LIMIT);
+	if (json_parse(&arena, slice_make(data, size), NULL, &json, NULL))
+		return 0;
+	for (int i = 0; all_pages[i]; i++) {
+		for (enum language language = LANGUAGE_ENGLISH; language <= LANGUAGE_SPANISH; language++) {
+			BUF_AUTO struct buf out;
+			const struct template_view view = {
+				.data = json, .globals = json, .language = language, .words = &all_words};
+			buf_init(&out, PAGE_MAX);
+			if (template_draw(all_pages[i], &view, &out) == 0)
+				check(buf_slice(&out));
+		}
+	}
+	return 0;
+}

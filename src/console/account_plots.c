@@ -1,0 +1,360 @@
+#include "console/account_plots.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/utf8.h"
+#include "console/money_plots.h"
+#include "console/plot.h"
+#include "console/proof_picture.h"
+#include "console/plot_scale.h"
+#include "console/template.h"
+
+#define SUMMARY_MAX 200
+#define ENDS_MAX 60
+#define LIMIT_NAME_MAX 80
+
+struct picture {
+	const struct json *state; /* the overview */
+	struct plot plot;
+	int64_t values[PLOT_SERIES_MAX][PLOT_DAYS_MAX];
+	char summary[SUMMARY_MAX], ends[ENDS_MAX];
+};
+
+/* Both languages of what pictures say. */
+enum word {
+	WORD_EVENTS,
+	WORD_EVENTS_SUMMARY,
+	WORD_OTHERS,
+	WORD_CREDITS,
+	WORD_CREDITS_SUMMARY,
+	WORD_BALANCE,
+	WORD_ENDS,
+	WORD_LIMITS,
+	WORD_LIMITS_SUMMARY,
+	WORD_DELIVERIES,
+	WORD_DELIVERIES_SUMMARY,
+	WORD_DELIVERED,
+	WORD_FAILED,
+	WORD_AGAIN,
+	WORD_DELIVERY_DELAY,
+	WORD_DELAY_SUMMARY,
+	WORD_MEAN,
+	WORD_LONGEST,
+	WORD_SEALING,
+	WORD_FIGURES,
+	WORD_DAY_LIMIT,
+	WORD_MONTH_LIMIT,
+};
+static const char *const words[][2] = {
+	{"Live events by day and channel", "Eventos reales por día y canal"},
+	{"Bars for each day, one part for each channel. In all: %s.",
+     "Una barra por día, con una parte por canal. En total: %s."},
+	{"Other channels", "Otros canales"},
+	{"Credits at the end of each day", "Créditos al final de cada día"},
+	{"A line of the balance by day. Now: %s.", "Una línea con el saldo por día. Ahora: %s."},
+	{"Balance", "Saldo"},
+	{"at this pace until ", "a este ritmo hasta el "},
+	{"Use of limits", "Uso de los límites"},
+	{"A bar for each limit, full where it is used up. Limits: %s.",
+     "Una barra por límite, llena cuando está agotado. Límites: %s."},
+	{"Attempts at deliveries by day", "Intentos de entrega por día"},
+	{"Bars for each day: delivered, failed, and to be tried again. Attempts in all: %s.",
+     "Una barra por día: entregados, fallidos y por repetir. Intentos en total: %s."},
+	{"Delivered", "Entregados"},
+	{"Failed for good", "Fallidos sin remedio"},
+	{"To be tried again", "Por repetir"},
+	{"From a notice to its delivery", "Del aviso a su entrega"},
+	{"Lines of the mean and of the longest time by day. The longest of all: %s.",
+     "Líneas con el tiempo medio y el más largo por día. El más largo de todos: %s."},
+	{"Mean", "Media"},
+	{"Longest", "Más largo"},
+	{"From an event to the timestamp of its seal", "Del evento al sello de tiempo"},
+	{"The figures as a table", "Las cifras en una tabla"},
+	{"by day", "por día"},
+	{"by month", "por mes"},
+};
+
+static const char *say(enum word word, enum language language)
+{
+	return words[word][language == LANGUAGE_SPANISH];
+}
+
+/* ---- reading ---- */
+
+/* PLOT_NONE where it is no day. */
+static int64_t read_day(const struct json *json, const char *name)
+{
+	char text[TIME_TEXT_SIZE];
+	struct slice day;
+	int64_t time_us;
+	if (!json_get_text(json, name, &day) || day.size != 10)
+		return PLOT_NONE;
+	snprintf(text, sizeof text, "%.10sT00:00:00Z", day.data);
+	if (time_parse(slice_of(text), name, &time_us, NULL))
+		return PLOT_NONE;
+	return time_day(time_us);
+}
+
+static int64_t integer_of(const struct json *json, const char *name, int64_t otherwise)
+{
+	int64_t value;
+	return json_get_integer(json, name, &value) ? value : otherwise;
+}
+
+/* An array of whole numbers. */
+static size_t read_values(const struct json *array, int64_t values[PLOT_DAYS_MAX])
+{
+	size_t count = 0;
+	for (const struct json *at = array ? array->first : NULL; at && count < PLOT_DAYS_MAX;
+	     at = at->next) {
+		char digits[24];
+		snprintf(digits, sizeof digits, "%.*s", (int)(at->text.size < 23 ? at->text.size : 23),
+		         at->type == JSON_NUMBER ? at->text.data : "0");
+		values[count++] = strtoll(digits, NULL, 10);
+	}
+	return count;
+}
+
+/* ---- figures ---- */
+
+static void summarize(struct picture *picture, enum word word, int64_t value)
+{
+	BUF_AUTO struct buf text;
+	buf_init(&text, 64);
+	plot_value(&text, value, picture->plot.unit, picture->plot.language);
+	const char *format = say(word, picture->plot.language), *place = strstr(format, "%s");
+	snprintf(picture->summary, sizeof picture->summary, "%.*s%s%s", (int)(place - format), format,
+	         text.data ? text.data : "", place + 2);
+	picture->plot.summary = picture->summary;
+}
+
+static void open_figure(struct buf *out, const char *title)
+{
+	buf_add_text(out, "<figure class=\"plotted\"><figcaption>");
+	template_escape(out, slice_of(title), TEMPLATE_IN_TEXT);
+	buf_add_text(out, "</figcaption>");
+}
+
+static void open_figures(struct buf *out, enum language language)
+{
+	buf_printf(out, "<details><summary>%s</summary>", say(WORD_FIGURES, language));
+}
+
+int figure_draw(const struct plot *plot, struct buf *out)
+{
+	open_figure(out, plot->title);
+	int result = plot_draw(plot, out);
+	open_figures(out, plot->language);
+	if (!result)
+		result = plot_table(plot, out);
+	buf_add_text(out, "</details></figure>");
+	return result ? result : buf_check(out);
+}
+
+static void add_series(struct picture *picture, struct slice name)
+{
+	struct plot *plot = &picture->plot;
+	plot->series[plot->series_count] =
+		(struct plot_series){name, picture->values[plot->series_count]};
+	plot->series_count++;
+}
+
+/* ---- the plots ---- */
+
+static int draw_events(struct picture *picture, struct buf *out)
+{
+	struct plot *plot = &picture->plot;
+	const struct json *events = json_member(picture->state, "events");
+	const struct json *channels = events ? json_member(events, "channels") : NULL;
+	if (!channels || !channels->first)
+		return OK;
+	plot->title = say(WORD_EVENTS, plot->language);
+	plot->first_day = read_day(events, "first_day");
+	plot->days = PLOT_DAYS_MAX;
+	for (const struct json *at = channels->first; at && plot->series_count < PLOT_SERIES_MAX;
+	     at = at->next) {
+		struct slice name = slice_of(say(WORD_OTHERS, plot->language));
+		(void)json_get_text(at, "name", &name);
+		size_t days = read_values(json_member(at, "counts"), picture->values[plot->series_count]);
+		plot->days = days < plot->days ? days : plot->days;
+		add_series(picture, name);
+	}
+	summarize(picture, WORD_EVENTS_SUMMARY, integer_of(events, "total", 0));
+	return figure_draw(plot, out);
+}
+
+static int draw_credits(struct picture *picture, struct buf *out)
+{
+	struct plot *plot = &picture->plot;
+	const struct json *credits = json_member(picture->state, "credits");
+	const struct json *forecast = credits ? json_member(credits, "forecast") : NULL;
+	plot->days = credits ? read_values(json_member(credits, "balances"), picture->values[0]) : 0;
+	if (!plot->days)
+		return OK;
+	plot->title = say(WORD_CREDITS, plot->language);
+	plot->shape = PLOT_LINES;
+	plot->first_day = read_day(credits, "first_day");
+	add_series(picture, slice_of(say(WORD_BALANCE, plot->language)));
+	plot->ends_on = forecast ? read_day(forecast, "runs_out_on") : PLOT_NONE;
+	if (plot->ends_on >= 0 && plot->ends_on < PLOT_DAY_MAX) {
+		BUF_AUTO struct buf text;
+		buf_init(&text, ENDS_MAX);
+		plot_date(&text, plot->ends_on, plot->language);
+		snprintf(picture->ends, sizeof picture->ends, "%s%s", say(WORD_ENDS, plot->language),
+		         text.data ? text.data : "");
+		plot->ends = picture->ends;
+	}
+	summarize(picture, WORD_CREDITS_SUMMARY, picture->values[0][plot->days - 1]);
+	return figure_draw(plot, out);
+}
+
+/* Rows that each have a day: from the first to the last of them. */
+static bool begin_rows(struct picture *picture, const struct json *rows, int64_t otherwise)
+{
+	struct plot *plot = &picture->plot;
+	int64_t last = PLOT_NONE;
+	plot->first_day = PLOT_NONE;
+	for (const struct json *at = rows ? rows->first : NULL; at; at = at->next) {
+		int64_t day = read_day(at, "day");
+		plot->first_day = plot->first_day == PLOT_NONE ? day : plot->first_day;
+		last = day;
+	}
+	if (plot->first_day < 0 || last < plot->first_day || last - plot->first_day >= PLOT_DAYS_MAX)
+		return false;
+	plot->days = (size_t)(last - plot->first_day) + 1;
+	for (size_t i = 0; i < PLOT_SERIES_MAX; i++)
+		for (size_t day = 0; day < plot->days; day++)
+			picture->values[i][day] = otherwise;
+	return true;
+}
+
+static size_t place_of(const struct picture *picture, const struct json *row)
+{
+	int64_t day = read_day(row, "day") - picture->plot.first_day;
+	return day >= 0 && day < (int64_t)picture->plot.days ? (size_t)day : 0;
+}
+
+static int draw_deliveries(struct picture *picture, struct buf *out)
+{
+	const struct json *rows = json_member(picture->state, "deliveries");
+	enum language language = picture->plot.language;
+	int64_t attempts = 0;
+	if (!begin_rows(picture, rows, 0))
+		return OK;
+	for (const struct json *at = rows->first; at; at = at->next) {
+		size_t day = place_of(picture, at);
+		int64_t tried = integer_of(at, "attempts", 0);
+		picture->values[0][day] = integer_of(at, "delivered", 0);
+		picture->values[1][day] = integer_of(at, "failed", 0);
+		picture->values[2][day] = tried - picture->values[0][day] - picture->values[1][day];
+		attempts += tried;
+	}
+	picture->plot.title = say(WORD_DELIVERIES, language);
+	add_series(picture, slice_of(say(WORD_DELIVERED, language)));
+	add_series(picture, slice_of(say(WORD_FAILED, language)));
+	add_series(picture, slice_of(say(WORD_AGAIN, language)));
+	summarize(picture, WORD_DELIVERIES_SUMMARY, attempts);
+	return figure_draw(&picture->plot, out);
+}
+
+static int draw_delays(struct picture *picture, const char *member, enum word title,
+                       struct buf *out)
+{
+	const struct json *rows = json_member(picture->state, member);
+	enum language language = picture->plot.language;
+	int64_t longest = 0;
+	if (!begin_rows(picture, rows, PLOT_NONE))
+		return OK;
+	bool any = false;
+	for (const struct json *at = rows->first; at; at = at->next) {
+		size_t day = place_of(picture, at);
+		picture->values[0][day] = integer_of(at, "mean_delay_ms", PLOT_NONE);
+		if (picture->values[0][day] == PLOT_NONE)
+			continue;
+		any = true;
+		picture->values[1][day] = integer_of(at, "longest_delay_ms", PLOT_NONE);
+		longest = picture->values[1][day] > longest ? picture->values[1][day] : longest;
+	}
+	if (!any)
+		return OK;
+	picture->plot.title = say(title, language);
+	picture->plot.shape = PLOT_LINES;
+	picture->plot.unit = PLOT_MILLISECONDS;
+	add_series(picture, slice_of(say(WORD_MEAN, language)));
+	add_series(picture, slice_of(say(WORD_LONGEST, language)));
+	summarize(picture, WORD_DELAY_SUMMARY, longest);
+	return figure_draw(&picture->plot, out);
+}
+
+/* A key by its last characters, as lists of keys show it. */
+static void name_limit(const struct json *limit, enum language language, char name[SUMMARY_MAX])
+{
+	struct slice channel = slice_of("?"), key = slice_of(""), period = slice_of("");
+	(void)json_get_text(limit, "channel_name", &channel);
+	bool of_key = json_get_text(limit, "key_last_four", &key);
+	(void)json_get_text(limit, "period", &period);
+	channel = utf8_cut(channel, LIMIT_NAME_MAX);
+	key = utf8_cut(key, LIMIT_NAME_MAX);
+	snprintf(name, SUMMARY_MAX, "%.*s%s%.*s, %s", (int)channel.size, channel.data,
+	         of_key ? " · …" : "", (int)key.size, key.data,
+	         say(slice_is(period, "day") ? WORD_DAY_LIMIT : WORD_MONTH_LIMIT, language));
+}
+
+static int draw_limits(struct picture *picture, struct buf *out)
+{
+	struct plot_limit items[PLOT_LIMITS_MAX];
+	char names[PLOT_LIMITS_MAX][SUMMARY_MAX];
+	enum language language = picture->plot.language;
+	struct plot_limits limits = {.id = picture->plot.id, .language = language, .items = items};
+	const struct json *rows = json_member(picture->state, "limits");
+	for (const struct json *at = rows ? rows->first : NULL; at && limits.count < PLOT_LIMITS_MAX;
+	     at = at->next) {
+		name_limit(at, language, names[limits.count]);
+		items[limits.count] =
+			(struct plot_limit){slice_of(names[limits.count]), integer_of(at, "used", 0),
+		                        integer_of(at, "max_events", 1)};
+		limits.count++;
+	}
+	if (!limits.count)
+		return OK;
+	summarize(picture, WORD_LIMITS_SUMMARY, (int64_t)limits.count);
+	limits.title = say(WORD_LIMITS, language);
+	limits.summary = picture->summary;
+	open_figure(out, limits.title);
+	int result = plot_limits_draw(&limits, out);
+	open_figures(out, language);
+	if (!result)
+		result = plot_limits_table(&limits, out);
+	buf_add_text(out, "</details></figure>");
+	return result ? result : buf_check(out);
+}
+
+int account_picture(const char *name, const struct json *data, enum language language,
+                    struct buf *out)
+{
+	const struct json *state = data ? json_member(data, "state") : NULL;
+	struct picture picture = {.state = state,
+	                          .plot = {.id = name, .language = language, .ends_on = PLOT_NONE}};
+	if (strcmp(name, "proof") == 0)
+		return proof_picture(data, language, out);
+	if (money_picture_known(name))
+		return money_picture(name, data, language, out);
+	if (!state)
+		return OK;
+	if (strcmp(name, "events") == 0)
+		return draw_events(&picture, out);
+	if (strcmp(name, "credits") == 0)
+		return draw_credits(&picture, out);
+	if (strcmp(name, "limits") == 0)
+		return draw_limits(&picture, out);
+	if (strcmp(name, "deliveries") == 0)
+		return draw_deliveries(&picture, out);
+	if (strcmp(name, "delivery_delay") == 0)
+		return draw_delays(&picture, "deliveries", WORD_DELIVERY_DELAY, out);
+	if (strcmp(name, "sealing") == 0)
+		return draw_delays(&picture, "seals", WORD_SEALING, out);
+	return OK;
+}

@@ -1,0 +1,78 @@
+/* What makes pages of the console handier; each of them works without it. */
+"use strict";
+
+const spanish = document.documentElement.lang === "es";
+
+/* Behind each time in UTC the same in the reader's zone. */
+const zone = new Intl.DateTimeFormat(document.documentElement.lang, {
+  day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", timeZoneName: "short"});
+if (new Date().getTimezoneOffset() !== 0) {
+  for (const time of document.querySelectorAll("time[datetime*=T]")) {
+    const own = document.createElement("span");
+    own.className = "zone";
+    own.textContent = ` (${zone.format(new Date(time.dateTime))})`;
+    time.append(own);
+  }
+  document.querySelector("[data-zone]")?.removeAttribute("hidden");
+}
+
+/* What was wrong is read, and seen, first. */
+document.getElementById("said")?.focus();
+
+/* What cannot be undone is asked about once more. */
+for (const form of document.querySelectorAll("form[data-confirm]"))
+  form.addEventListener("submit", event => {
+    if (!confirm(form.dataset.confirm))
+      event.preventDefault();
+  });
+
+/* A form is sent once. */
+for (const form of document.querySelectorAll("form[method=post]"))
+  form.addEventListener("submit", event => {
+    if (form.dataset.sent)
+      event.preventDefault();
+    else if (!event.defaultPrevented)
+      form.dataset.sent = "yes";
+  });
+addEventListener("pageshow", () => {
+  for (const form of document.querySelectorAll("form[data-sent]"))
+    delete form.dataset.sent;
+});
+
+/* Digests and programs are copied with a button. */
+for (const hash of document.querySelectorAll("code.hash, .program")) {
+  if (!navigator.clipboard)
+    break;
+  const button = document.createElement("button");
+  button.type = "button";
+  button.className = "copy";
+  button.textContent = spanish ? "Copiar" : "Copy";
+  button.addEventListener("click", async () => {
+    await navigator.clipboard.writeText(hash.textContent);
+    button.textContent = spanish ? "Copiado" : "Copied";
+  });
+  hash.after(button);
+}
+
+/* What is under way is looked at again for ten minutes; longer would keep a session from ending. */
+const underWay = document.querySelector("[data-refresh]");
+if (underWay) {
+  const page = underWay.querySelector("a").href;
+  let left = 600 / underWay.dataset.refresh;
+  const looking = setInterval(async () => {
+    if (document.hidden)
+      return;
+    try {
+      const answer = await fetch(page, {redirect: "error"});
+      const now = new DOMParser().parseFromString(await answer.text(), "text/html").querySelector("[data-refresh]");
+      if (now)
+        underWay.querySelector("progress").value = now.querySelector("progress").value;
+      else if (answer.ok)
+        location.replace(page);
+      if (!--left || !answer.ok)
+        clearInterval(looking);
+    } catch {
+      clearInterval(looking);
+    }
+  }, 1000 * underWay.dataset.refresh);
+}

@@ -1,0 +1,112 @@
+#include "console/console.h"
+
+#include "console/visit.h"
+
+/* ---- what was remembered ---- */
+
+/* A form that waited for a sign-in is filled in as it was, once, on its page, for who typed it. */
+static void remember_typed(struct visit *visit, struct slice path)
+{
+	const char *end = visit->again.size ? memchr(visit->again.data, '&', visit->again.size) : NULL;
+	size_t size = end ? (size_t)(end - visit->again.data) : visit->again.size;
+	struct slice page;
+	if (!size || !path_decode(slice_make(visit->again.data, size), visit->arena, &page) ||
+	    !slice_equal(page, path))
+		return;
+	struct fields *typed = arena_alloc(visit->arena, sizeof *typed);
+	struct slice rest = end ? slice_make(end + 1, visit->again.size - size - 1) : slice_of("");
+	if (typed && rest.size && !fields_read(rest, visit->arena, typed, NULL) &&
+	    slice_is(fields_get(typed, TYPED_BY), visit_typist(visit)))
+		visit->typed = typed;
+	visit_set_cookie(visit, COOKIE_AGAIN, "", 0);
+}
+
+static int come_in_first(struct visit *visit, struct slice path)
+{
+	const struct console_form *form = visit->request->post ? form_find(visit, path) : NULL;
+	const char *back = form ? form->page : arena_copy(visit->arena, path.data, path.size);
+	int result = back ? OK : ERR_NO_MEMORY;
+	bool remembered = back && !strchr(back, '{') && strcmp(back, "/") != 0;
+	if (!result && remembered)
+		result = visit_remember(visit, back, NULL);
+	return result ? result : visit_go(visit, "/sign-in");
+}
+
+/* ---- what is asked for ---- */
+
+/* No page, or one that takes another method. */
+static int none_here(struct visit *visit, const char *allow)
+{
+	visit->answer->allow = allow;
+	return allow ? error_set(visit->error, ERR_METHOD, MSG_CONSOLE_METHOD, NULL)
+	             : error_set(visit->error, ERR_NOT_FOUND, MSG_CONSOLE_NO_PAGE, NULL);
+}
+
+static int answer_post(struct visit *visit, struct slice path)
+{
+	const struct console_form *form = form_find(visit, path);
+	if (!form)
+		return none_here(visit, page_find(visit, path) ? "GET, HEAD" : NULL);
+	int result = visit_check_form(visit);
+	return result ? result : submit_form(visit, form);
+}
+
+static int answer_get(struct visit *visit, struct slice path)
+{
+	bool found;
+	int result = export_list(visit, path, &found);
+	if (found)
+		return result;
+	const struct console_page *page = page_find(visit, path);
+	if (!page)
+		return none_here(visit, form_find(visit, path) ? "POST" : NULL);
+	if (page->leads)
+		return page->leads(visit);
+	remember_typed(visit, path);
+	result = show_page(visit, 200, page);
+	return result == ERR_SIGN_IN
+	           ? sign_in_again(visit, arena_copy(visit->arena, path.data, path.size), NULL)
+	           : result;
+}
+
+static int answer(struct visit *visit)
+{
+	bool found;
+	struct slice path = visit->request->path;
+	if (!path.size)
+		return visit_go(visit, "/");
+	int result = sign_in_answer(visit, path, &found);
+	if (found || result)
+		return result;
+	if (!visit->signed_in)
+		return come_in_first(visit, path);
+	return visit->request->post ? answer_post(visit, path) : answer_get(visit, path);
+}
+
+int console_answer(struct admin *admin, const struct console_request *request, struct arena *arena,
+                   struct buf *out, struct console_answer *ret, struct error *error)
+{
+	struct visit visit = {
+		.admin = admin,
+		.request = request,
+		.arena = arena,
+		.out = out,
+		.answer = ret,
+		.error = error,
+	};
+	/* The address of a page behind a link is a secret, whatever is answered: nothing that the page
+	 * asks for tells it, to no log either. Its form says which origin it is of, which some browsers
+	 * would otherwise keep to themselves. */
+	bool secret = slice_is(request->path, "/enter");
+	*ret = (struct console_answer){.status = 500,
+	                               .referrer = secret ? "strict-origin" : "same-origin"};
+	int result = visit_begin(&visit);
+	if (!result)
+		result = answer(&visit);
+	/* There he adds one, signs in with his, or leaves the account. */
+	if (result == ERR_PASSKEY && visit_lacks_passkey(&visit))
+		result = visit_go(&visit, "/passkeys");
+	if (result && error_http_status(result) < 500)
+		result = draw_error(&visit, error_http_status(result), result);
+	return result;
+}

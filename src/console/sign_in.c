@@ -1,0 +1,227 @@
+/* Coming in and going out: a link is asked for, looked at, and taken by a button, since programs
+ * that read mails open every link in them; or a passkey is shown (passkeys.h); the language and the
+ * account are chosen. */
+#include "console/passkeys.h"
+#include "pages_made.h"
+
+#define KNOWN_SECONDS (INT64_C(365) * 24 * 3600)
+
+static int draw(struct visit *visit, int status, const struct template *page)
+{
+	return draw_page(visit, status, page, slice_of("{}"));
+}
+
+/* ---- a link is asked for ---- */
+
+static int show_ask(struct visit *visit)
+{
+	return visit->signed_in ? visit_go(visit, "/") : draw(visit, 200, &page_sign_in);
+}
+
+static bool is_said(int code)
+{
+	return code == ERR_VALIDATION || code == ERR_REFUSED || code == ERR_RATE_LIMITED;
+}
+
+static int ask(struct visit *visit)
+{
+	const struct people_asker asker = {.browser = visit->browser_cookie,
+	                                   .known = visit->known_cookie,
+	                                   .address = visit->request->address};
+	int result = people_ask_link(visit->admin->service, fields_get(&visit->form, "email"),
+	                             visit->language, &asker, visit->error);
+	if (!is_said(result))
+		return result ? result : visit_go(visit, "/sent");
+	visit->said = slice_of(arena_text(visit->arena, error_words(visit)));
+	visit->typed = &visit->form;
+	visit->answer->code = result;
+	return draw(visit, error_http_status(result), &page_sign_in);
+}
+
+static int show_sent(struct visit *visit)
+{
+	return draw(visit, 200, &page_sent);
+}
+
+/* ---- the link ---- */
+
+static int show_enter(struct visit *visit)
+{
+	BUF_AUTO struct buf data;
+	buf_init(&data, CONSOLE_BODY_MAX);
+	struct json_writer writer = {.out = &data};
+	json_begin_object(&writer, NULL);
+	json_slice(&writer, "link", fields_get(&visit->query, "link"));
+	json_end_object(&writer);
+	int result = buf_check(&data);
+	return result ? result : draw_page(visit, 200, &page_enter, buf_slice(&data));
+}
+
+/* Where the browser was when it was sent to sign in. */
+static const char *where_it_was(struct visit *visit)
+{
+	size_t size = visit->again.size;
+	const char *end = size ? memchr(visit->again.data, '&', size) : NULL;
+	struct slice path;
+	if (end)
+		size = (size_t)(end - visit->again.data);
+	if (!size || !path_decode(slice_make(visit->again.data, size), visit->arena, &path))
+		return "/";
+	const char *full = arena_printf(visit->arena, CONSOLE_PATH "%.*s", (int)path.size, path.data);
+	return full && visit_is_own(slice_of(full)) ? full + sizeof CONSOLE_PATH - 1 : "/";
+}
+
+void entry_prepare(struct visit *visit, struct entry *ret)
+{
+	/* One that the browser has stays: others may sign in with it, too. */
+	if (people_is_secret(visit->known_cookie))
+		memcpy(ret->known, visit->known_cookie.data, sizeof ret->known - 1);
+	else
+		people_new_secret(ret->known);
+	ret->known[sizeof ret->known - 1] = '\0';
+	ret->client = (struct people_client){.address = visit->request->address,
+	                                     .agent = visit->request->agent,
+	                                     .known = slice_of(ret->known)};
+}
+
+int entry_done(struct visit *visit, struct entry *entry)
+{
+	visit_set_cookie(visit, COOKIE_SESSION, entry->cookie, -1);
+	visit_set_cookie(visit, COOKIE_BROWSER, "", 0);
+	visit_set_cookie(visit, COOKIE_KNOWN, entry->known, KNOWN_SECONDS);
+	explicit_bzero(entry->cookie, sizeof entry->cookie);
+	return visit_go(visit, where_it_was(visit));
+}
+
+static int take(struct visit *visit)
+{
+	struct entry entry;
+	entry_prepare(visit, &entry);
+	int result = people_take_link(visit->admin->service, fields_get(&visit->form, "link"),
+	                              visit->browser_cookie, visit->session_cookie, &entry.client,
+	                              entry.cookie, visit->error);
+	if (result == ERR_REFUSED) {
+		visit->answer->code = result;
+		return draw(visit, 403, &page_spent);
+	}
+	return result ? result : entry_done(visit, &entry);
+}
+
+/* ---- again ---- */
+
+int sign_in_again(struct visit *visit, const char *path, const struct fields *typed)
+{
+	int result = visit_remember(visit, path, typed);
+	return result ? result : visit_go(visit, "/again");
+}
+
+static int show_again(struct visit *visit)
+{
+	return draw(visit, 200, &page_again);
+}
+
+/* The link goes to the user's own address, and is bound to this browser by a cookie beside that of
+ * the session. */
+static int ask_again(struct visit *visit)
+{
+	char *browser = arena_alloc(visit->arena, PEOPLE_SECRET_SIZE);
+	if (!browser)
+		return ERR_NO_MEMORY;
+	people_new_secret(browser);
+	const struct people_asker asker = {
+		.browser = slice_of(browser), .in_session = true, .address = visit->request->address};
+	int result = people_ask_link(visit->admin->service, slice_of(visit->session.email),
+	                             visit->language, &asker, visit->error);
+	if (result && is_said(result)) {
+		visit->said = slice_of(arena_text(visit->arena, error_words(visit)));
+		visit->answer->code = result;
+		return draw(visit, error_http_status(result), &page_again);
+	}
+	if (result)
+		return result;
+	visit_set_cookie(visit, COOKIE_BROWSER, browser, PEOPLE_LINK_US / US_PER_SECOND);
+	return visit_go(visit, "/sent");
+}
+
+/* ---- the session ---- */
+
+static int leave(struct visit *visit)
+{
+	int result = people_leave(visit->admin->service, visit->session_cookie, visit->error);
+	if (result)
+		return result;
+	visit_set_cookie(visit, COOKIE_SESSION, "", 0);
+	visit_set_cookie(visit, COOKIE_AGAIN, "", 0);
+	return visit_go_done(visit, "/sign-in", "left");
+}
+
+/* The page that the form stood on. */
+static int go_back(struct visit *visit)
+{
+	struct slice next = fields_get(&visit->form, "next");
+	bool own = visit_is_own(next);
+	const char *path = own ? arena_copy(visit->arena, next.data + sizeof CONSOLE_PATH - 1,
+	                                    next.size - sizeof CONSOLE_PATH + 1)
+	                       : "/";
+	return path ? visit_go(visit, path) : ERR_NO_MEMORY;
+}
+
+static int choose_language(struct visit *visit)
+{
+	struct slice wanted = fields_get(&visit->form, "language");
+	bool spanish = slice_is(wanted, "es");
+	int result = OK;
+	if (!spanish && !slice_is(wanted, "en"))
+		return error_set(visit->error, ERR_VALIDATION, MSG_CONSOLE_FORM, NULL);
+	if (visit->signed_in)
+		result = people_set_language(visit->admin->service, &visit->session,
+		                             spanish ? LANGUAGE_SPANISH : LANGUAGE_ENGLISH, visit->error);
+	if (result)
+		return result;
+	visit_set_cookie(visit, COOKIE_LANGUAGE, spanish ? "es" : "en", INT64_C(365) * 24 * 3600);
+	return go_back(visit);
+}
+
+static int choose_account(struct visit *visit)
+{
+	int result = people_choose_account(visit->admin->service, visit->session_cookie,
+	                                   fields_get(&visit->form, "account"), visit->error);
+	return result ? result : visit_go(visit, "/");
+}
+
+/* ---- which ---- */
+
+static const struct {
+	const char *path;
+	bool post;
+	bool signed_in; /* or it is not for whoever looks */
+	int (*answer)(struct visit *visit);
+} ways[] = {
+	{"/sign-in", false, false, show_ask},
+	{"/sign-in", true, false, ask},
+	{"/sent", false, false, show_sent},
+	{"/enter", false, false, show_enter},
+	{"/enter", true, false, take},
+	{"/passkey", true, false, passkey_enter},
+	{"/passkey/challenge", true, false, passkey_challenge},
+	{"/passkeys/add", true, true, passkey_add},
+	{"/again", false, true, show_again},
+	{"/again", true, true, ask_again},
+	{"/leave", true, false, leave},
+	{"/language", true, false, choose_language},
+	{"/account", true, true, choose_account},
+};
+
+int sign_in_answer(struct visit *visit, struct slice path, bool *ret_found)
+{
+	*ret_found = false;
+	for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+		if (!slice_is(path, ways[i].path) || ways[i].post != visit->request->post ||
+		    (ways[i].signed_in && !visit->signed_in))
+			continue;
+		*ret_found = true;
+		int result = ways[i].post ? visit_check_form(visit) : OK;
+		return result ? result : ways[i].answer(visit);
+	}
+	return OK;
+}

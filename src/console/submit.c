@@ -1,0 +1,203 @@
+/* Forms: an operation, and what is shown of how it went. */
+#include "base/percent.h"
+#include "console/visit.h"
+
+static bool takes_empty(const char *operation, struct slice name)
+{
+	const struct admin_operation *found = admin_find(slice_of(operation));
+	const struct admin_parameter *parameter;
+	for (size_t i = 0; found && (parameter = admin_parameter_at(found, i)); i++)
+		if (slice_is(name, parameter->name))
+			return parameter->kind == ADMIN_TEXT && parameter->least == 0;
+	return false;
+}
+
+static int form_arguments(struct visit *visit, const struct console_form *form, struct buf *out)
+{
+	struct json_writer writer = {.out = out};
+	json_begin_object(&writer, NULL);
+	for (size_t i = 0; i < visit->form.count; i++) {
+		struct slice name = visit->form.items[i].name;
+		if (!name.size || is_own_field(name) ||
+		    fields_find(&visit->form, name.data) != &visit->form.items[i].value)
+			continue;
+		const char *value = fields_join(&visit->form, name, visit->arena);
+		if (!value)
+			return ERR_NO_MEMORY;
+		for (size_t at = 0; at < name.size; at++)
+			if ((name.data[at] < 'a' || name.data[at] > 'z') && name.data[at] != '_')
+				return error_set(visit->error, ERR_VALIDATION, MSG_CONSOLE_FORM, NULL);
+		/* A field that was left empty was not given, but for a text of several lines, and where the
+		 * form says so: to take one away, one empties it. */
+		bool empties = form->empties && slice_is(name, form->empties);
+		if (*value || empties || takes_empty(form->operation, name))
+			put_argument(&writer, form->operation, name.data, slice_of(value));
+	}
+	for (size_t i = 0; i < PLACES_MAX; i++)
+		if (visit->places[i].name.size)
+			put_argument(
+				&writer, form->operation,
+				arena_copy(visit->arena, visit->places[i].name.data, visit->places[i].name.size),
+				visit->places[i].value);
+	json_end_object(&writer);
+	return buf_check(out);
+}
+
+/* The path of what was made: its identifier becomes a place. */
+static int find_made(struct visit *visit, const char *pattern, struct slice answer)
+{
+	struct json *json;
+	const char *kept = arena_copy(visit->arena, answer.data, answer.size);
+	if (!kept)
+		return ERR_NO_MEMORY;
+	int result = json_parse(visit->arena, slice_make(kept, answer.size), NULL, &json, visit->error);
+	if (result)
+		return result;
+	const char *open = strchr(pattern, '{');
+	struct slice name = slice_make(open + 1, strcspn(open, "}") - 1);
+	visit->places[0] = (struct field){.name = name};
+	bool found = json_get_text(json, arena_copy(visit->arena, name.data, name.size),
+	                           &visit->places[0].value);
+	return found ? OK : error_cause(visit->error, ERR_INTERNAL, "no %s was answered", open);
+}
+
+/* The page's path, with the places of the form's. */
+static const char *page_path(struct visit *visit, const char *pattern)
+{
+	BUF_AUTO struct buf path;
+	buf_init(&path, CONSOLE_BODY_MAX);
+	for (const char *at = pattern; *at;) {
+		size_t size = strcspn(at, "{");
+		buf_add(&path, at, size);
+		at += size;
+		if (!*at)
+			break;
+		size = strcspn(at, "}");
+		for (size_t i = 0; i < PLACES_MAX; i++)
+			if (slice_equal(visit->places[i].name, slice_make(at + 1, size - 1)))
+				buf_add_percent(&path, visit->places[i].value, "");
+		at += size + 1;
+	}
+	return buf_check(&path) ? NULL : arena_copy(visit->arena, path.data, path.size);
+}
+
+bool is_told_on_page(int code)
+{
+	switch (code) {
+	case ERR_INTERNAL:
+	case ERR_CORRUPT:
+	case ERR_METHOD:
+	case ERR_INVALID_KEY:
+	case ERR_REVOKED_KEY:
+	case ERR_FORBIDDEN:
+	case ERR_SIGN_IN: return false;
+	default: return true;
+	}
+}
+
+/* Where the page cannot be shown either, the error has one of its own. */
+static int show_again(struct visit *visit, const struct console_form *form, const char *path,
+                      int code)
+{
+	error_keep(visit->error, code);
+	const char *said = error_words(visit);
+	struct error why = *visit->error;
+	visit->said = slice_of(arena_text(visit->arena, said));
+	visit->typed = &visit->form;
+	visit->typed_form = form->path;
+	error_clear(visit->error);
+	visit->query.count = 0;
+	const struct console_page *page = page_find(visit, slice_of(path));
+	int result = page ? show_page(visit, error_http_status(code), page) : ERR_NOT_FOUND;
+	*visit->error = why;
+	visit->answer->code = code;
+	return result ? code : OK;
+}
+
+/* The account that is chosen is the session's, so that in another tab the page may be of another
+ * one, and its form would act on what it did not show. What was typed is not filled in again: it
+ * was meant for the other account. */
+static int refuse_other_account(struct visit *visit, const char *path)
+{
+	visit->other_account = true;
+	visit->query.count = 0;
+	visit->answer->code = ERR_CONFLICT;
+	const struct console_page *page = page_find(visit, slice_of(path));
+	int status = error_http_status(ERR_CONFLICT);
+	int result = page ? show_page(visit, status, page) : ERR_NOT_FOUND;
+	if (result != ERR_NOT_FOUND && result != ERR_FORBIDDEN)
+		return result;
+	/* Of things of the other account there is no page in this one. */
+	error_clear(visit->error);
+	return show_page(visit, status, page_find(visit, slice_of("/")));
+}
+
+/* Whether the operation says that all was as it should be already. */
+static int read_unchanged(struct visit *visit, const struct buf *answer, bool *ret)
+{
+	ARENA_AUTO struct arena arena;
+	struct json *json;
+	arena_init(&arena, DATA_MAX);
+	int result = json_parse(&arena, buf_slice(answer), NULL, &json, visit->error);
+	const struct json *changed = result ? NULL : json_member(json, "changed");
+	*ret = changed && changed->type == JSON_FALSE;
+	return result;
+}
+
+static int show_answered(struct visit *visit, const struct console_form *form, const char *path,
+                         const struct buf *answer)
+{
+	const char *kept = arena_copy(visit->arena, answer->data, answer->size);
+	const struct console_page *page = page_find(visit, slice_of(path));
+	if (!kept || !page)
+		return kept ? ERR_NOT_FOUND : ERR_NO_MEMORY;
+	visit->answered = slice_make(kept, answer->size);
+	visit->typed = &visit->form;
+	visit->typed_form = form->path;
+	return show_page(visit, 200, page);
+}
+
+static int show_answer(struct visit *visit, const struct console_form *form, const char *path,
+                       const struct buf *answer)
+{
+	const char *kept = arena_copy(visit->arena, answer->data, answer->size);
+	visit->page = page_find(visit, slice_of(path));
+	return kept ? draw_page(visit, 200, form->shows, slice_make(kept, answer->size))
+	            : ERR_NO_MEMORY;
+}
+
+int submit_form(struct visit *visit, const struct console_form *form)
+{
+	BUF_AUTO struct buf arguments;
+	BUF_AUTO struct buf answer;
+	buf_init(&arguments, 4 * CONSOLE_BODY_MAX);
+	buf_init(&answer, ADMIN_RESULT_MAX);
+	const char *path = page_path(visit, form->page);
+	if (path &&
+	    !slice_is(fields_get(&visit->form, "in_account"), visit->session.chosen->account_id))
+		return refuse_other_account(visit, path);
+	int result = path ? form_arguments(visit, form, &arguments) : ERR_NO_MEMORY;
+	if (!result)
+		result = run_operation(visit, form->operation, buf_slice(&arguments), &answer);
+	if (result == ERR_SIGN_IN)
+		return sign_in_again(visit, path, &visit->form);
+	bool leads_away = result == ERR_PASSKEY && visit_lacks_passkey(visit);
+	if (path && result && is_told_on_page(result) && !leads_away)
+		return show_again(visit, form, path, result);
+	if (!result && form->shows) {
+		result = show_answer(visit, form, path, &answer);
+		explicit_bzero(answer.data, answer.size);
+		return result;
+	}
+	if (!result && form->answered)
+		return show_answered(visit, form, path, &answer);
+	bool unchanged = false;
+	if (!result && form->unchanged)
+		result = read_unchanged(visit, &answer, &unchanged);
+	if (!result && form->leads) {
+		result = find_made(visit, form->leads, buf_slice(&answer));
+		path = result ? NULL : page_path(visit, form->leads);
+		result = result ? result : path ? OK : ERR_NO_MEMORY;
+	}
+	return result ? result : visit_go_done(visit, path, unchanged ? form->unchanged : form->done);
+}

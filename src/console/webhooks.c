@@ -1,0 +1,121 @@
+#include "console/webhooks.h"
+
+#include <ctype.h>
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "ledger/ledger.h"
+#include "service/settings.h"
+
+#define DAYS 90
+#define DATE_TEXT 11
+#define WORD_SIZE 64
+
+/* ---- types ---- */
+
+static bool was_typed(const struct fields *typed, const char *type)
+{
+	for (size_t i = 0; i < typed->count; i++)
+		if (slice_is(typed->items[i].name, "types") && slice_is(typed->items[i].value, type))
+			return true;
+	return false;
+}
+
+static bool has(const struct json *list, const char *type)
+{
+	for (const struct json *at = list->first; at; at = at->next)
+		if (at->type == JSON_STRING && slice_is(at->text, type))
+			return true;
+	return false;
+}
+
+/* own: what an endpoint wants, an array; NULL or no array: every type. */
+static void put_types(const struct visit *visit, const struct json *own, struct json_writer *data)
+{
+	const struct fields *typed = visit->typed;
+	bool every = typed ? was_typed(typed, "all") : !own || own->type != JSON_ARRAY;
+	json_boolean(data, "every", every);
+	json_begin_array(data, "types");
+	for (int type = 0; type < NOTICE_WEBHOOK_TEST; type++) {
+		char what[WORD_SIZE];
+		const char *name = notice_type_text((enum notice_type)type);
+		snprintf(what, sizeof what, "%s", name);
+		for (char *at = what; *at; at++)
+			*at = *at == '.' ? '_' : *at;
+		json_begin_object(data, NULL);
+		json_text(data, "type", name);
+		json_text(data, "what", what);
+		json_boolean(data, "chosen", !every && (typed ? was_typed(typed, name) : has(own, name)));
+		json_end_object(data);
+	}
+	json_end_array(data);
+}
+
+int webhooks_page(struct visit *visit, struct json_writer *data)
+{
+	put_types(visit, NULL, data);
+	return OK;
+}
+
+/* ---- one endpoint ---- */
+
+static void put_rows(struct json_writer *data, const struct json *rows)
+{
+	static const char *const numbers[] = {"attempts", "delivered", "failed", "mean_delay_ms",
+	                                      "longest_delay_ms"};
+	json_begin_object(data, "state");
+	json_begin_array(data, "deliveries");
+	for (const struct json *at = rows ? rows->first : NULL; at; at = at->next) {
+		struct slice day = slice_of("");
+		json_begin_object(data, NULL);
+		(void)json_get_text(at, "day", &day);
+		json_slice(data, "day", day);
+		for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+			int64_t number;
+			if (json_get_integer(at, numbers[i], &number))
+				json_integer(data, numbers[i], number);
+		}
+		json_end_object(data);
+	}
+	json_end_array(data);
+	json_end_object(data);
+}
+
+int endpoint_page(struct visit *visit, struct json_writer *data)
+{
+	char day[DATE_TEXT], arguments[80];
+	struct json *endpoint, *totals = NULL;
+	struct slice text;
+	time_day_key(visit->now_us - (DAYS - 1) * US_PER_DAY, day);
+	snprintf(arguments, sizeof arguments, "endpoint={endpoint} limit=%d from=%s", DAYS, day);
+	int result = ask_source(visit, "webhook show", "endpoint={endpoint}", &text, &endpoint);
+	if (!result)
+		result = ask_source(visit, "webhook totals", arguments, &text, &totals);
+	if (result)
+		return result;
+	put_types(visit, json_member(endpoint, "types"), data);
+	put_rows(data, json_member(totals, "data"));
+	return OK;
+}
+
+/* ---- one delivery ---- */
+
+int delivery_page(struct visit *visit, struct json_writer *data)
+{
+	struct json *attempts;
+	struct slice text;
+	char header[WORD_SIZE];
+	snprintf(header, sizeof header, "X-%s", visit->admin->service->settings->service_prefix);
+	for (char *at = header; *at; at++)
+		*at = (char)toupper((unsigned char)*at);
+	json_text(data, "header", header);
+	int result = ask_source(visit, "webhook attempts", "endpoint={endpoint} notice={notice}", &text,
+	                        &attempts);
+	if (result == ERR_NOT_FOUND) {
+		error_clear(visit->error);
+		return OK;
+	}
+	if (!result)
+		json_raw(data, "attempts", text);
+	return result;
+}

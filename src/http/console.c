@@ -1,0 +1,167 @@
+/* /console and what is below it: requests and answers of console/console.h. What links carry stands
+ * in queries, which no log has. */
+#include <arpa/inet.h>
+#include <netinet/in.h>
+
+#include "console/console.h"
+#include "http/header.h"
+#include "http/internal.h"
+#include "http/representation.h"
+
+#define COOKIES_MAX 8192
+
+/* ---- the request ---- */
+
+static bool keep_header(struct exchange *exchange, const char *name, struct slice *ret)
+{
+	const char *value = MHD_lookup_connection_value(exchange->connection, MHD_HEADER_KIND, name);
+	*ret = slice_of(value ? arena_text(&exchange->arena, value) : "");
+	return ret->data;
+}
+
+static const char *address_text(struct exchange *exchange)
+{
+	struct sockaddr_storage address;
+	char text[INET6_ADDRSTRLEN] = "";
+	guard_client_address(exchange, &address);
+	const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)&address;
+	if (address.ss_family == AF_INET)
+		inet_ntop(AF_INET, &((const struct sockaddr_in *)&address)->sin_addr, text, sizeof text);
+	else if (address.ss_family == AF_INET6 && IN6_IS_ADDR_V4MAPPED(&six->sin6_addr))
+		inet_ntop(AF_INET, six->sin6_addr.s6_addr + 12, text, sizeof text);
+	else if (address.ss_family == AF_INET6)
+		inet_ntop(AF_INET6, &six->sin6_addr, text, sizeof text);
+	return arena_text(&exchange->arena, text);
+}
+
+/* On the polling thread, while the connection's headers are there. */
+static int begin(struct exchange *exchange, struct error *error)
+{
+	struct console_request *request = arena_alloc(&exchange->arena, sizeof *request);
+	struct slice agent;
+	exchange->body_limit = CONSOLE_BODY_MAX;
+	exchange->console = request;
+	if (!request || !keep_header(exchange, "Cookie", &request->cookie) ||
+	    !keep_header(exchange, "Content-Type", &request->content_type) ||
+	    !keep_header(exchange, "Origin", &request->origin) ||
+	    !keep_header(exchange, "Sec-Fetch-Site", &request->fetch_site) ||
+	    !keep_header(exchange, "User-Agent", &agent) ||
+	    !(request->address = address_text(exchange)))
+		return error_set(error, ERR_NO_MEMORY, MSG_NONE, NULL);
+	if (request->cookie.size > COOKIES_MAX)
+		request->cookie.size = 0;
+	request->agent = agent.data;
+	request->post = strcmp(exchange->method, "POST") == 0;
+	request->language = exchange->language;
+	request->query = exchange->query;
+	request->path = slice_make(exchange->path.data + sizeof CONSOLE_PATH - 1,
+	                           exchange->path.size - (sizeof CONSOLE_PATH - 1));
+	return body_check_encoding(exchange, error);
+}
+
+/* ---- the answer ---- */
+
+static void put_headers(struct exchange *exchange, const struct console_answer *answer)
+{
+	exchange->answer.vary = "Accept-Language, Cookie";
+	exchange->answer.language = answer->language == LANGUAGE_SPANISH ? "es" : "en";
+	answer_header(exchange, "Location", answer->location);
+	answer_header(exchange, "Content-Disposition", answer->disposition);
+	answer_header(exchange, "Allow", answer->allow);
+	answer_header(exchange, "Content-Security-Policy", answer->policy);
+	if (!answer->file)
+		answer_header(exchange, "X-Content-Type-Options", "nosniff");
+	answer_header(exchange, "Referrer-Policy", answer->referrer);
+	answer_header(exchange, "Cross-Origin-Opener-Policy", "same-origin");
+	for (size_t i = 0; i < CONSOLE_COOKIES_MAX && answer->cookies[i]; i++)
+		answer_header(exchange, "Set-Cookie", answer->cookies[i]);
+}
+
+static int put_file(struct exchange *exchange, const struct console_file *file, struct error *error)
+{
+	struct representation representation = {
+		.type = file->type,
+		.digest = file->digest,
+		.file_name = file->name,
+		.object = file->object,
+		.body = buf_slice(&exchange->out),
+		.size = file->size,
+	};
+	exchange->content_owner = file->account;
+	return answer_representation(exchange, &representation, error);
+}
+
+static int work(struct exchange *exchange, struct error *error)
+{
+	struct console_request *request = exchange->console;
+	struct admin *admin = exchange->server->admin;
+	struct console_answer answer;
+	if (!admin)
+		return error_set(error, ERR_NOT_FOUND, MSG_HTTP_PATH, NULL);
+	request->body = buf_slice(&exchange->body);
+	int result = console_answer(admin, request, &exchange->arena, &exchange->out, &answer, error);
+	if (result)
+		return result;
+	if (answer.file)
+		result = put_file(exchange, answer.file, error);
+	else
+		answer_with(exchange, answer.status, answer.type, buf_slice(&exchange->out));
+	if (result)
+		return result;
+	put_headers(exchange, &answer);
+	exchange->error_code = answer.code;
+	exchange->answer.retry_after_seconds = answer.code ? error->retry_after_seconds : 0;
+	if (answer.code && answer.status >= 500)
+		answer_incident(exchange, answer.code);
+	return 0;
+}
+
+const struct operation operation_console = {
+	.open = true, .page = true, .free_query = true, .begin = begin, .work = work};
+/* What reads an event's content: registration and pages do not wait behind it. */
+const struct operation operation_console_content = {.open = true,
+                                                    .page = true,
+                                                    .free_query = true,
+                                                    .lane = LANE_CONTENT,
+                                                    .begin = begin,
+                                                    .work = work};
+/* Whoever waits for one waits apart: it takes long. */
+const struct operation operation_console_receipt = {.open = true,
+                                                    .page = true,
+                                                    .free_query = true,
+                                                    .lane = LANE_RECEIPTS,
+                                                    .begin = begin,
+                                                    .work = work};
+const struct operation operation_console_form = {.open = true,
+                                                 .page = true,
+                                                 .free_query = true,
+                                                 .bucket = 3,
+                                                 .costs = 10,
+                                                 .begin = begin,
+                                                 .work = work};
+/* A form too; whoever waits for a commit keeps no page waiting. */
+const struct operation operation_console_try = {.open = true,
+                                                .page = true,
+                                                .free_query = true,
+                                                .bucket = 3,
+                                                .costs = 10,
+                                                .lane = LANE_TRIES,
+                                                .begin = begin,
+                                                .work = work};
+/* The same of the answer of an endpoint, or of the payment provider. */
+const struct operation operation_console_call = {.open = true,
+                                                 .page = true,
+                                                 .free_query = true,
+                                                 .bucket = 3,
+                                                 .costs = 10,
+                                                 .lane = LANE_CALLS,
+                                                 .begin = begin,
+                                                 .work = work};
+/* What sends mails, or may be guessed at. */
+const struct operation operation_console_sign_in = {.open = true,
+                                                    .page = true,
+                                                    .free_query = true,
+                                                    .bucket = 4,
+                                                    .costs = 50,
+                                                    .begin = begin,
+                                                    .work = work};

@@ -1,0 +1,56 @@
+#include "store/people/holders.h"
+
+#include "store/transaction.h"
+
+/* $1: the thing, $2: the account. */
+#define HELD(table, column)                                                                        \
+	"SELECT 1 FROM " table " t JOIN accounts a ON a.account = t.account WHERE t." column           \
+	" = $1 AND a.account_id = $2"
+
+static const struct {
+	const char *kind;
+	enum message message;
+	const char *sql;
+} holders[] = {
+	{"channel", MSG_STORE_NO_CHANNEL, HELD("channels", "channel_id")},
+	{"key", MSG_STORE_NO_KEY, HELD("api_keys", "key_id")},
+	{"limit", MSG_STORE_NO_LIMIT, HELD("consumption_limits", "limit_id")},
+	{"threshold", MSG_STORE_NO_THRESHOLD, HELD("balance_thresholds", "threshold_id")},
+	{"endpoint", MSG_STORE_NO_WEBHOOK, HELD("webhook_endpoints", "endpoint_id")},
+	{"notice", MSG_STORE_NO_NOTICE, HELD("notices", "notice_id")},
+	{"sale", MSG_STORE_NO_SALE, HELD("purchases", "sale_id")},
+	{"certification", MSG_STORE_NO_CERTIFICATION, HELD("certifications", "certification_id")},
+	{"segment", MSG_STORE_NO_SEGMENT, HELD("segments", "segment_id")},
+	/* An event's identifier holds what its channel's has behind the prefix. */
+	{"event", MSG_STORE_NO_EVENT,
+     "SELECT 1 FROM channels t JOIN accounts a ON a.account = t.account"
+     " WHERE t.channel_id = 'chn_' || substr(CAST($1 AS TEXT), 5, 16) AND a.account_id = $2"},
+	{"act", MSG_STORE_NO_ACT, HELD("acts", "act_id")},
+	{"pack", MSG_STORE_NO_PACK,
+     HELD("packs", "pack_id") " UNION ALL SELECT 1 FROM packs WHERE pack_id = $1 AND account = 0"},
+};
+#define HOLDERS (sizeof holders / sizeof *holders)
+
+const char *store_holder_kind(size_t index)
+{
+	return index < HOLDERS ? holders[index].kind : NULL;
+}
+
+int store_check_holder(struct store *store, const char *kind, struct slice id,
+                       struct slice account_id, struct error *error)
+{
+	size_t at = 0;
+	while (at < HOLDERS && strcmp(holders[at].kind, kind) != 0)
+		at++;
+	if (at == HOLDERS)
+		return error_cause(error, ERR_INTERNAL, "nobody knows whose a %s is", kind);
+	struct db_connection *connection;
+	int result = begin_read(store, &connection, error);
+	if (result)
+		return result;
+	struct row row = {.query = db_query(connection, holders[at].sql)};
+	db_bind_text(row.query, id);
+	db_bind_text(row.query, account_id);
+	bool found = db_step(row.query);
+	return end_read(connection, row_end(&row, found, holders[at].message, id, error));
+}

@@ -1,0 +1,323 @@
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/json.h"
+#include "store/acts.h"
+#include "store/notices/queue_mail.h"
+#include "store/people/people.h"
+#include "store/people/start.h"
+#include "store/transaction.h"
+
+#define NAME_MAX_SIZE 256
+
+/* ---- challenges ---- */
+
+int store_set_challenge(struct store *store, const struct sha256 *browser,
+                        const uint8_t challenge[CHALLENGE_SIZE], int64_t now_us,
+                        struct error *error)
+{
+	struct db_connection *connection;
+	int result = begin_local(store, &connection, error);
+	if (result)
+		return result;
+	struct db_query *query =
+		db_query(connection, "INSERT INTO passkey_challenges (holder, challenge, made_at)"
+	                         " VALUES ($1, $2, $3) ON CONFLICT (holder) DO UPDATE"
+	                         " SET challenge = excluded.challenge, made_at = excluded.made_at");
+	db_bind_blob(query, browser->bytes, SHA256_SIZE);
+	db_bind_blob(query, challenge, CHALLENGE_SIZE);
+	db_bind_integer(query, now_us);
+	return end_write(connection, db_execute(query, NULL, error), error);
+}
+
+int store_take_challenge(struct store *store, const struct sha256 *browser, int64_t made_after_us,
+                         uint8_t ret[CHALLENGE_SIZE], struct error *error)
+{
+	struct db_connection *connection;
+	int result = begin_local(store, &connection, error);
+	if (result)
+		return result;
+	struct row row = {.query =
+	                      db_query(connection, "DELETE FROM passkey_challenges WHERE holder = $1"
+	                                           " RETURNING challenge, made_at")};
+	db_bind_blob(row.query, browser->bytes, SHA256_SIZE);
+	bool found = db_step(row.query);
+	bool good = false;
+	uint8_t challenge[CHALLENGE_SIZE];
+	if (found) {
+		struct slice bytes = db_blob(row.query, 0);
+		good = bytes.size == sizeof challenge && db_integer(row.query, 1) > made_after_us;
+		if (good)
+			memcpy(challenge, bytes.data, sizeof challenge);
+	}
+	result = end_write(connection, row_result(&row, true, error), error);
+	if (!result && good)
+		memcpy(ret, challenge, sizeof challenge);
+	return result ? result : good ? OK : ERR_NOT_FOUND;
+}
+
+/* ---- telling the user ---- */
+
+/* Whoever adds or removes one need not be he; by the act that is under way. */
+static int mail_values(struct db_connection *connection, const char *name, int64_t now_us,
+                       struct buf *values)
+{
+	const struct act *act = db_kept(connection);
+	struct json_writer writer = {.out = values};
+	json_begin_object(&writer, NULL);
+	json_text(&writer, "name", name);
+	json_time(&writer, "at", now_us);
+	if (act && act->by->user_id)
+		json_text(&writer, "address", act->by->address);
+	else
+		json_text(&writer, "reason", "operator");
+	json_end_object(&writer);
+	return buf_check(values);
+}
+
+static int tell_user(struct db_connection *connection, const char *email, const char *template_name,
+                     const char *name, int64_t now_us, struct error *error)
+{
+	BUF_AUTO struct buf values;
+	buf_init(&values, MAIL_VALUES_MAX);
+	struct row row = {.query = db_query(connection, "SELECT language FROM users WHERE email = $1")};
+	db_bind_string(row.query, email);
+	bool found = db_step(row.query);
+	bool spanish = found && slice_is(db_text(row.query, 0), "es");
+	int result = row_result(&row, found, error);
+	if (!result)
+		result = mail_values(connection, name, now_us, &values);
+	const struct mail_to to = {email, spanish ? LANGUAGE_SPANISH : LANGUAGE_ENGLISH};
+	return result ? result
+	              : store_queue_mail_to(connection, 0, &to, template_name, buf_slice(&values),
+	                                    now_us, error);
+}
+
+/* ---- adding ---- */
+
+static int mark_session(struct db_connection *connection, const char *user_id,
+                        const struct sha256 *cookie, struct error *error)
+{
+	struct db_query *query =
+		db_query(connection, "UPDATE sessions SET by_passkey = 1 WHERE digest = $1"
+	                         " AND user_id = $2 AND ended_at IS NULL");
+	db_bind_blob(query, cookie->bytes, SHA256_SIZE);
+	db_bind_string(query, user_id);
+	int64_t changed = 0;
+	int result = db_execute(query, &changed, error);
+	return result ? result : changed ? OK : ERR_NOT_FOUND;
+}
+
+static int check_room(struct db_connection *connection, const char *user_id, struct error *error)
+{
+	char number[24];
+	struct db_query *query =
+		db_query(connection, "SELECT COUNT(*) FROM passkeys WHERE user_id = $1");
+	db_bind_string(query, user_id);
+	int64_t count = db_step(query) ? db_integer(query, 0) : 0;
+	int result = db_end(query, error);
+	snprintf(number, sizeof number, "%d", PASSKEYS_OF_USER_MAX);
+	if (!result && count >= PASSKEYS_OF_USER_MAX)
+		result = error_set(error, ERR_REFUSED, MSG_STORE_PASSKEYS_FULL, number, NULL);
+	return result;
+}
+
+/* A link would do where passkeys are asked for, if who has one could add another behind it. */
+static int check_owed(struct db_connection *connection, const char *user_id,
+                      const struct sha256 *cookie, struct error *error)
+{
+	struct db_query *query =
+		db_query(connection, "SELECT 1 FROM sessions s JOIN memberships m ON m.user_id = $2"
+	                         " AND (m.taken_up <> 0 OR m.account = s.account)"
+	                         " JOIN accounts a ON a.account = m.account"
+	                         " WHERE s.digest = $1 AND s.by_passkey = 0"
+	                         " AND a.passkeys_required <> 0"
+	                         " AND EXISTS (SELECT 1 FROM passkeys p WHERE p.user_id = $2)");
+	db_bind_blob(query, cookie->bytes, SHA256_SIZE);
+	db_bind_string(query, user_id);
+	bool owes = db_step(query);
+	int result = db_end(query, error);
+	return !result && owes ? error_set(error, ERR_PASSKEY, MSG_PEOPLE_OTHER_PASSKEY, NULL) : result;
+}
+
+static int insert_passkey(struct db_connection *connection, const struct passkey_record *given,
+                          const char *passkey_id, int64_t now_us, struct error *error)
+{
+	struct db_query *query =
+		db_query(connection, "INSERT INTO passkeys (credential_id, passkey_id, user_id, algorithm,"
+	                         " public_key, sign_count, name, made_at)"
+	                         " VALUES ($1, $2, $3, $4, $5, $6, $7, $8)"
+	                         " ON CONFLICT (credential_id) DO NOTHING");
+	db_bind_blob(query, given->credential_id.data, given->credential_id.size);
+	db_bind_string(query, passkey_id);
+	db_bind_string(query, given->user_id);
+	db_bind_integer(query, given->algorithm);
+	db_bind_blob(query, given->public_key.data, given->public_key.size);
+	db_bind_integer(query, given->sign_count);
+	db_bind_string(query, given->name);
+	db_bind_integer(query, now_us);
+	int64_t made = 0;
+	int result = db_execute(query, &made, error);
+	if (!result && !made)
+		result = error_set(error, ERR_REFUSED, MSG_STORE_PASSKEY_THERE, NULL);
+	return result;
+}
+
+int store_add_passkey(struct store *store, const struct passkey_record *given,
+                      const struct sha256 *cookie, const char *tell, int64_t now_us,
+                      char ret_passkey_id[ID_SIZE], struct error *error)
+{
+	char passkey_id[ID_SIZE];
+	struct db_connection *connection;
+	int result = begin_write(store, &connection, error);
+	if (result)
+		return result;
+	store_fresh_id("psk_", passkey_id);
+	result = check_owed(connection, given->user_id, cookie, error);
+	if (!result)
+		result = mark_session(connection, given->user_id, cookie, error);
+	if (!result)
+		result = check_room(connection, given->user_id, error);
+	if (!result)
+		result = insert_passkey(connection, given, passkey_id, now_us, error);
+	if (!result && tell)
+		result = tell_user(connection, tell, MAIL_PASSKEY_ADDED, given->name, now_us, error);
+	act_made(connection, "passkey_id", passkey_id);
+	result = end_write(connection, result, error);
+	if (!result)
+		memcpy(ret_passkey_id, passkey_id, ID_SIZE);
+	return result;
+}
+
+/* ---- looking ---- */
+
+#define PASSKEY_COLUMNS                                                                            \
+	"SELECT p.passkey_id, p.user_id, p.credential_id, p.algorithm, p.public_key, p.sign_count,"    \
+	" p.name, p.made_at, p.used_at FROM passkeys p"
+
+static void read_passkey(struct row *row, struct passkey_record *record)
+{
+	*record = (struct passkey_record){
+		.credential_id = row_bytes(row, 2),
+		.algorithm = (int)db_integer(row->query, 3),
+		.public_key = row_bytes(row, 4),
+		.sign_count = db_integer(row->query, 5),
+		.name = row_string(row, 6),
+		.made_at_us = db_integer(row->query, 7),
+		.used_at_us = row_time(row->query, 8),
+	};
+	store_copy_id(record->passkey_id, db_text(row->query, 0));
+	store_copy_id(record->user_id, db_text(row->query, 1));
+}
+
+int store_find_passkey(struct store *store, struct slice credential_id, struct arena *arena,
+                       struct passkey_record *ret, struct error *error)
+{
+	struct db_connection *connection;
+	struct passkey_record record;
+	int result = begin_read(store, &connection, error);
+	if (result)
+		return result;
+	struct row row = {.arena = arena,
+	                  .query = db_query(connection, PASSKEY_COLUMNS " WHERE p.credential_id = $1")};
+	db_bind_blob(row.query, credential_id.data, credential_id.size);
+	bool found = db_step(row.query);
+	if (found)
+		read_passkey(&row, &record);
+	result = end_read(connection, row_result(&row, found, error));
+	if (!result)
+		*ret = record;
+	return result;
+}
+
+int store_list_passkeys(struct store *store, const char *email, struct arena *arena,
+                        struct passkey_list *ret, struct error *error)
+{
+	struct db_connection *connection;
+	int result = begin_read(store, &connection, error);
+	if (result)
+		return result;
+	struct row row = {.arena = arena,
+	                  .query = db_query(connection, PASSKEY_COLUMNS
+	                                    " JOIN users u ON u.user_id = p.user_id WHERE u.email = $1"
+	                                    " ORDER BY p.made_at, p.passkey_id")};
+	db_bind_string(row.query, email);
+	struct passkey_list list = {0};
+	struct passkey_record *item;
+	bool more = false;
+	while (!row.failed && db_step(row.query) &&
+	       (item = list_add(&row, &list.items, &list.count, &more, PASSKEYS_OF_USER_MAX + 1,
+	                        sizeof *item)))
+		read_passkey(&row, item);
+	result = end_read(connection, row_result(&row, true, error));
+	if (!result)
+		*ret = list;
+	return result;
+}
+
+/* ---- using and removing ---- */
+
+int store_use_passkey(struct store *store, const struct passkey_record *known, int64_t sign_count,
+                      const struct session_start *start, struct error *error)
+{
+	struct db_connection *connection;
+	int result = begin_write(store, &connection, error);
+	if (result)
+		return result;
+	struct db_query *query =
+		db_query(connection, "UPDATE passkeys SET sign_count = $4, used_at = $5"
+	                         " WHERE credential_id = $1 AND user_id = $2 AND sign_count = $3");
+	db_bind_blob(query, known->credential_id.data, known->credential_id.size);
+	db_bind_string(query, known->user_id);
+	db_bind_integer(query, known->sign_count);
+	db_bind_integer(query, sign_count);
+	db_bind_integer(query, start->now_us);
+	int64_t changed = 0;
+	result = db_execute(query, &changed, error);
+	if (!result && !changed)
+		result = ERR_NOT_FOUND;
+	if (!result)
+		result = session_begin(connection, known->user_id, true, start, error);
+	return end_write(connection, result, error);
+}
+
+static int end_sessions(struct db_connection *connection, const char *email, int64_t now_us,
+                        struct error *error)
+{
+	struct db_query *query =
+		db_query(connection, "UPDATE sessions SET ended_at = $2 WHERE ended_at IS NULL"
+	                         " AND by_passkey = 1 AND user_id IN"
+	                         " (SELECT u.user_id FROM users u WHERE u.email = $1)");
+	db_bind_string(query, email);
+	db_bind_integer(query, now_us);
+	return db_execute(query, NULL, error);
+}
+
+int store_remove_passkey(struct store *store, struct slice passkey_id, const char *email,
+                         bool tells, int64_t now_us, struct error *error)
+{
+	struct db_connection *connection;
+	int result = begin_write(store, &connection, error);
+	if (result)
+		return result;
+	char name[NAME_MAX_SIZE] = "";
+	struct row row = {.query = db_query(connection,
+	                                    "DELETE FROM passkeys WHERE passkey_id = $1 AND user_id IN"
+	                                    " (SELECT u.user_id FROM users u WHERE u.email = $2)"
+	                                    " RETURNING name")};
+	db_bind_text(row.query, passkey_id);
+	db_bind_string(row.query, email);
+	bool found = db_step(row.query);
+	if (found) {
+		struct slice text = db_text(row.query, 0);
+		snprintf(name, sizeof name, "%.*s", (int)text.size, text.data);
+	}
+	result = row_end(&row, found, MSG_STORE_NO_PASSKEY, passkey_id, error);
+	if (!result)
+		result = act_settle(connection, error);
+	if (!result)
+		result = end_sessions(connection, email, now_us, error);
+	if (!result && tells)
+		result = tell_user(connection, email, MAIL_PASSKEY_REMOVED, name, now_us, error);
+	return end_write(connection, result, error);
+}

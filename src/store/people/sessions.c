@@ -1,0 +1,406 @@
+#include "base/digest.h"
+#include "store/people/people.h"
+#include "store/people/start.h"
+#include "store/transaction.h"
+
+/* ---- beginning ---- */
+
+/* Where the session begins: the account of the former one, if it is the same user's, else the first
+ * that he came to. */
+static int choose_first(struct db_connection *connection, const char *user_id,
+                        const struct sha256 *former, int64_t *ret_account, struct error *error)
+{
+	static const struct sha256 nothing;
+	struct row row = {
+		.query =
+			db_query(connection, "SELECT m.account FROM memberships m WHERE m.user_id = $1"
+	                             " ORDER BY CASE WHEN m.account = (SELECT s.account FROM sessions s"
+	                             " WHERE s.digest = $2 AND s.user_id = $1) THEN 0 ELSE 1 END,"
+	                             " m.made_at, m.account LIMIT 1")};
+	db_bind_string(row.query, user_id);
+	db_bind_blob(row.query, former ? former->bytes : nothing.bytes, SHA256_SIZE);
+	bool found = db_step(row.query);
+	if (found)
+		*ret_account = db_integer(row.query, 0);
+	return row_result(&row, found, error);
+}
+
+static int end_by_digest(struct db_connection *connection, const struct sha256 *cookie,
+                         int64_t now_us, struct error *error)
+{
+	struct db_query *query = db_query(
+		connection, "UPDATE sessions SET ended_at = $2 WHERE digest = $1 AND ended_at IS NULL");
+	db_bind_blob(query, cookie->bytes, SHA256_SIZE);
+	db_bind_integer(query, now_us);
+	return db_execute(query, NULL, error);
+}
+
+/* From now on the user's own requests for links are told from those of strangers by it. */
+static int know_browser(struct db_connection *connection, const char *user_id,
+                        const struct session_start *start, struct error *error)
+{
+	if (!start->known)
+		return OK;
+	struct db_query *query =
+		db_query(connection, "INSERT INTO known_browsers AS k (digest, user_id, seen_at, network)"
+	                         " VALUES ($1, $2, $3, $4) ON CONFLICT (digest, user_id)"
+	                         " DO UPDATE SET seen_at = excluded.seen_at,"
+	                         " network = excluded.network");
+	db_bind_blob(query, start->known->bytes, SHA256_SIZE);
+	db_bind_string(query, user_id);
+	db_bind_integer(query, start->now_us);
+	db_bind_string(query, start->network);
+	return db_execute(query, NULL, error);
+}
+
+int session_begin(struct db_connection *connection, const char *user_id, bool by_passkey,
+                  const struct session_start *start, struct error *error)
+{
+	int64_t account = 0;
+	char session_id[ID_SIZE];
+	store_fresh_id("ses_", session_id);
+	int result = choose_first(connection, user_id, start->former, &account, error);
+	if (!result && start->former)
+		result = end_by_digest(connection, start->former, start->now_us, error);
+	if (!result)
+		result = know_browser(connection, user_id, start, error);
+	if (result)
+		return result;
+	struct db_query *query = db_query(
+		connection, "INSERT INTO sessions (digest, session_id, user_id, account, made_at, seen_at,"
+					" signed_in_at, by_passkey, address, agent)"
+					" VALUES ($1, $2, $3, $4, $5, $5, $5, $6, $7, $8)");
+	db_bind_blob(query, start->cookie.bytes, SHA256_SIZE);
+	db_bind_string(query, session_id);
+	db_bind_string(query, user_id);
+	db_bind_integer(query, account);
+	db_bind_integer(query, start->now_us);
+	db_bind_integer(query, by_passkey);
+	db_bind_string(query, start->address);
+	db_bind_string(query, start->agent);
+	return db_execute(query, NULL, error);
+}
+
+/* Of two who take it at once one finds it used. */
+static int use_link(struct db_connection *connection, const struct sha256 *link,
+                    const struct sha256 *browser, int64_t now_us, char user_id[ID_SIZE],
+                    struct error *error)
+{
+	char asked[ID_SIZE] = "";
+	struct row row = {.query = db_query(connection,
+	                                    "UPDATE sign_in_links SET used_at = $3 WHERE digest = $1"
+	                                    " AND used_at IS NULL AND expires_at > $3"
+	                                    " AND (browser IS NULL OR browser = $2)"
+	                                    " RETURNING user_id, asked")};
+	db_bind_blob(row.query, link->bytes, SHA256_SIZE);
+	db_bind_blob(row.query, browser ? browser->bytes : NULL, SHA256_SIZE);
+	db_bind_integer(row.query, now_us);
+	bool found = db_step(row.query);
+	if (found) {
+		store_copy_id(user_id, db_text(row.query, 0));
+		store_copy_id(asked, db_text(row.query, 1));
+	}
+	int result = row_result(&row, found, error);
+	if (result)
+		return result;
+	struct db_query *query =
+		db_query(connection, "UPDATE sign_in_links SET used_at = $3 WHERE user_id = $1"
+	                         " AND asked = $2 AND used_at IS NULL");
+	db_bind_string(query, user_id);
+	db_bind_string(query, asked);
+	db_bind_integer(query, now_us);
+	return db_execute(query, NULL, error);
+}
+
+int store_take_link(struct store *store, const struct sha256 *link, const struct sha256 *browser,
+                    const struct session_start *start, struct error *error)
+{
+	struct db_connection *connection;
+	char user_id[ID_SIZE];
+	int result = begin_write(store, &connection, error);
+	if (result)
+		return result;
+	result = use_link(connection, link, browser, start->now_us, user_id, error);
+	if (!result)
+		result = session_begin(connection, user_id, false, start, error);
+	return end_write(connection, result, error);
+}
+
+/* ---- looking ---- */
+
+static int read_session(struct db_connection *connection, const struct sha256 *cookie,
+                        int64_t made_after_us, int64_t seen_after_us, struct arena *arena,
+                        struct session_view *ret, int64_t *ret_account, struct error *error)
+{
+	struct row row = {.arena = arena,
+	                  .query =
+	                      db_query(connection,
+	                               "SELECT s.session_id, s.user_id, u.email, u.language, s.account,"
+	                               " s.made_at, s.seen_at, s.signed_in_at, s.by_passkey,"
+	                               " (SELECT COUNT(*) FROM passkeys p WHERE p.user_id = s.user_id)"
+	                               " FROM sessions s JOIN users u ON u.user_id = s.user_id"
+	                               " WHERE s.digest = $1 AND s.ended_at IS NULL"
+	                               " AND s.made_at > $2 AND s.seen_at > $3")};
+	db_bind_blob(row.query, cookie->bytes, SHA256_SIZE);
+	db_bind_integer(row.query, made_after_us);
+	db_bind_integer(row.query, seen_after_us);
+	bool found = db_step(row.query);
+	if (found) {
+		*ret = (struct session_view){
+			.email = row_string(&row, 2),
+			.language = slice_is(db_text(row.query, 3), "es") ? LANGUAGE_SPANISH : LANGUAGE_ENGLISH,
+			.made_at_us = db_integer(row.query, 5),
+			.seen_at_us = db_integer(row.query, 6),
+			.signed_in_at_us = db_integer(row.query, 7),
+			.by_passkey = db_integer(row.query, 8) != 0,
+			.passkeys = db_integer(row.query, 9),
+		};
+		store_copy_id(ret->session_id, db_text(row.query, 0));
+		store_copy_id(ret->user_id, db_text(row.query, 1));
+		*ret_account = db_integer(row.query, 4);
+	}
+	return row_result(&row, found, error);
+}
+
+static int read_memberships(struct db_connection *connection, int64_t chosen, struct arena *arena,
+                            struct session_view *session, struct error *error)
+{
+	struct row row = {.arena = arena,
+	                  .query = db_query(connection,
+	                                    "SELECT a.account_id, a.name, m.role, a.passkeys_required,"
+	                                    " a.account, m.taken_up FROM memberships m"
+	                                    " JOIN accounts a ON a.account = m.account"
+	                                    " WHERE m.user_id = $1 ORDER BY a.name, a.account")};
+	db_bind_string(row.query, session->user_id);
+	struct membership *item;
+	bool more = false;
+	while (!row.failed && db_step(row.query) &&
+	       (item = list_add(&row, &session->memberships, &session->membership_count, &more,
+	                        ACCOUNTS_OF_USER_MAX + 1, sizeof *item))) {
+		item->account_name = row_string(&row, 1);
+		item->passkeys_required = db_integer(row.query, 3) != 0;
+		item->taken_up = db_integer(row.query, 5) != 0;
+		store_copy_id(item->account_id, db_text(row.query, 0));
+		row_expect(&row, role_parse(db_text(row.query, 2), &item->role), "role", 2,
+		           session->user_id);
+		if (!session->chosen || db_integer(row.query, 4) == chosen)
+			session->chosen = item;
+	}
+	return row_result(&row, session->membership_count > 0, error);
+}
+
+int store_find_session(struct store *store, const struct sha256 *cookie, int64_t made_after_us,
+                       int64_t seen_after_us, struct arena *arena, struct session_view *ret,
+                       struct error *error)
+{
+	struct db_connection *connection;
+	struct session_view session = {0};
+	int64_t account = 0;
+	int result = begin_read(store, &connection, error);
+	if (result)
+		return result;
+	result = read_session(connection, cookie, made_after_us, seen_after_us, arena, &session,
+	                      &account, error);
+	if (!result)
+		result = read_memberships(connection, account, arena, &session, error);
+	result = end_read(connection, result);
+	if (!result)
+		*ret = session;
+	return result;
+}
+
+/* ---- changing ---- */
+
+/* What may be noted later waits for nobody who holds the row: his commit may wait for a standby,
+ * and what takes rights away would wait for this connection. */
+static int lock_free_row(struct db_query *query, bool *ret_locked, struct error *error)
+{
+	*ret_locked = db_step(query);
+	return db_end(query, error);
+}
+
+static int touch(struct db_connection *connection, const struct sha256 *cookie, int64_t now_us,
+                 struct error *error)
+{
+	bool locked = false;
+	struct db_query *query =
+		db_query(connection, "SELECT 1 FROM sessions WHERE digest = $1 AND seen_at < $2"
+	                         " FOR UPDATE SKIP LOCKED");
+	db_bind_blob(query, cookie->bytes, SHA256_SIZE);
+	db_bind_integer(query, now_us);
+	int result = lock_free_row(query, &locked, error);
+	if (result || !locked)
+		return result;
+	query = db_query(connection, "UPDATE sessions SET seen_at = $2 WHERE digest = $1");
+	db_bind_blob(query, cookie->bytes, SHA256_SIZE);
+	db_bind_integer(query, now_us);
+	return db_execute(query, NULL, error);
+}
+
+int store_touch_session(struct store *store, const struct sha256 *cookie, int64_t now_us,
+                        struct error *error)
+{
+	struct db_connection *connection;
+	int result = begin_local(store, &connection, error);
+	return result ? result : end_write(connection, touch(connection, cookie, now_us, error), error);
+}
+
+static int take_up(struct db_connection *connection, const char *user_id, const char *account_id,
+                   struct error *error)
+{
+	int64_t account = 0;
+	bool locked = false;
+	int result = find_account_number(connection, slice_of(account_id), &account, error);
+	if (result)
+		return result;
+	struct db_query *query =
+		db_query(connection, "SELECT 1 FROM memberships WHERE user_id = $1 AND account = $2"
+	                         " AND taken_up = 0 FOR UPDATE SKIP LOCKED");
+	db_bind_string(query, user_id);
+	db_bind_integer(query, account);
+	result = lock_free_row(query, &locked, error);
+	if (result || !locked)
+		return result;
+	query = db_query(connection,
+	                 "UPDATE memberships SET taken_up = 1 WHERE user_id = $1 AND account = $2");
+	db_bind_string(query, user_id);
+	db_bind_integer(query, account);
+	return db_execute(query, NULL, error);
+}
+
+int store_take_up(struct store *store, const char *user_id, const char *account_id,
+                  struct error *error)
+{
+	struct db_connection *connection;
+	int result = begin_local(store, &connection, error);
+	return result ? result
+	              : end_write(connection, take_up(connection, user_id, account_id, error), error);
+}
+
+int store_choose_account(struct store *store, const struct sha256 *cookie, struct slice account_id,
+                         struct error *error)
+{
+	struct db_connection *connection;
+	int64_t account = 0;
+	int result = begin_local(store, &connection, error);
+	if (result)
+		return result;
+	result = find_account_number(connection, account_id, &account, error);
+	if (result)
+		return end_write(connection, result, error);
+	struct db_query *query =
+		db_query(connection, "UPDATE sessions SET account = $2 WHERE digest = $1"
+	                         " AND ended_at IS NULL AND EXISTS (SELECT 1 FROM memberships m"
+	                         " WHERE m.user_id = sessions.user_id AND m.account = $2)");
+	db_bind_blob(query, cookie->bytes, SHA256_SIZE);
+	db_bind_integer(query, account);
+	int64_t changed = 0;
+	result = db_execute(query, &changed, error);
+	if (!result && !changed) { /* in the words for one that does not exist */
+		char id[ID_SIZE];
+		store_copy_id(id, account_id);
+		result = error_set(error, ERR_NOT_FOUND, MSG_STORE_NO_ACCOUNT, id, NULL);
+	}
+	return end_write(connection, result, error);
+}
+
+int store_leave_session(struct store *store, const struct sha256 *cookie, int64_t now_us,
+                        struct error *error)
+{
+	struct db_connection *connection;
+	int result = begin_local(store, &connection, error);
+	if (result)
+		return result;
+	return end_write(connection, end_by_digest(connection, cookie, now_us, error), error);
+}
+
+/* ---- those that are open ---- */
+
+int store_list_sessions(struct store *store, const struct session_scope *scope,
+                        int64_t made_after_us, int64_t seen_after_us, int64_t limit,
+                        struct arena *arena, struct session_list *ret, struct error *error)
+{
+	struct db_connection *connection;
+	int64_t account = 0;
+	int result = begin_read(store, &connection, error);
+	if (!result && scope->account_id.size) {
+		result = find_account_number(connection, scope->account_id, &account, error);
+		if (result)
+			return end_read(connection, result);
+	}
+	if (result)
+		return result;
+	struct row row = {
+		.arena = arena,
+		.query = db_query(
+			connection,
+			"SELECT s.session_id, a.account_id, u.email, s.address, s.agent, s.made_at, s.seen_at,"
+			" s.signed_in_at, s.by_passkey, a.name FROM sessions s"
+			" JOIN users u ON u.user_id = s.user_id"
+			" JOIN accounts a ON a.account = s.account WHERE s.ended_at IS NULL AND s.made_at > $1"
+			" AND s.seen_at > $2 AND ($3 = 0 OR s.account = $3 OR u.email = $6)"
+			" AND (CAST($4 AS TEXT) IS NULL OR u.email = $4)"
+			" ORDER BY s.made_at DESC, s.session_id LIMIT $5")};
+	db_bind_integer(row.query, made_after_us);
+	db_bind_integer(row.query, seen_after_us);
+	db_bind_integer(row.query, account);
+	db_bind_string(row.query, scope->email);
+	db_bind_integer(row.query, limit + 1);
+	db_bind_string(row.query, scope->own);
+	struct session_list list = {0};
+	struct session_record *item;
+	while (!row.failed && db_step(row.query) &&
+	       (item = list_add(&row, &list.items, &list.count, &list.more, limit, sizeof *item))) {
+		*item = (struct session_record){
+			.email = row_string(&row, 2),
+			.address = row_string(&row, 3),
+			.agent = row_string(&row, 4),
+			.made_at_us = db_integer(row.query, 5),
+			.seen_at_us = db_integer(row.query, 6),
+			.signed_in_at_us = db_integer(row.query, 7),
+			.by_passkey = db_integer(row.query, 8) != 0,
+			.account_name = row_string(&row, 9),
+		};
+		store_copy_id(item->session_id, db_text(row.query, 0));
+		store_copy_id(item->account_id, db_text(row.query, 1));
+	}
+	result = end_read(connection, row_result(&row, true, error));
+	if (!result)
+		*ret = list;
+	return result;
+}
+
+int store_end_session(struct store *store, struct slice session_id,
+                      const struct session_scope *scope, int64_t now_us, struct error *error)
+{
+	struct db_connection *connection;
+	int64_t account = 0;
+	int result = begin_write(store, &connection, error);
+	if (result)
+		return result;
+	if (scope->account_id.size)
+		result = find_account_number(connection, scope->account_id, &account, error);
+	if (!result)
+		result = act_settle(connection, error);
+	if (result)
+		return end_write(connection, result, error);
+	struct db_query *query = db_query(
+		connection, "UPDATE sessions SET ended_at = $3 WHERE session_id = $1 AND ended_at IS NULL"
+					" AND (CAST($2 AS TEXT) IS NULL OR user_id IN"
+					" (SELECT u.user_id FROM users u WHERE u.email = $2))"
+					" AND ($4 = 0 OR account = $4 OR user_id IN"
+					" (SELECT u.user_id FROM users u WHERE u.email = $5))");
+	db_bind_text(query, session_id);
+	db_bind_string(query, scope->email);
+	db_bind_integer(query, now_us);
+	db_bind_integer(query, account);
+	db_bind_string(query, scope->own);
+	int64_t ended = 0;
+	result = db_execute(query, &ended, error);
+	if (!result && !ended) {
+		char id[ID_SIZE];
+		store_copy_id(id, session_id);
+		result = error_set(error, ERR_NOT_FOUND, MSG_STORE_NO_SESSION, id, NULL);
+	}
+	return end_write(connection, result, error);
+}

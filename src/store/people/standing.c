@@ -1,0 +1,32 @@
+#include "store/people/standing.h"
+
+#include "store/transaction.h"
+
+int standing_check(struct db_connection *connection, const struct act_standing *standing,
+                   struct error *error)
+{
+	bool lacks = false, has_one = false;
+	struct row row = {
+		.query =
+			db_query(connection, "SELECT a.passkeys_required, s.by_passkey,"
+	                             " (SELECT COUNT(*) FROM passkeys p WHERE p.user_id = s.user_id)"
+	                             " FROM sessions s JOIN memberships m ON m.user_id = s.user_id"
+	                             " JOIN accounts a ON a.account = m.account WHERE s.session_id = $1"
+	                             " AND s.ended_at IS NULL AND a.account_id = $2 AND m.role = $3")};
+	db_bind_string(row.query, standing->session_id);
+	db_bind_string(row.query, standing->account_id);
+	db_bind_string(row.query, standing->role);
+	bool found = db_step(row.query);
+	if (found) {
+		lacks = db_integer(row.query, 0) && !db_integer(row.query, 1);
+		has_one = db_integer(row.query, 2) > 0;
+	}
+	int result = row_result(&row, found, error);
+	if (result == ERR_NOT_FOUND)
+		return error_set(error, ERR_FORBIDDEN, MSG_NONE, NULL);
+	bool may_lack =
+		standing->passkey == PASSKEY_UNASKED || (standing->passkey == PASSKEY_IF_ANY && !has_one);
+	if (!result && lacks && !may_lack)
+		return error_set(error, ERR_PASSKEY, MSG_NONE, NULL);
+	return result;
+}
